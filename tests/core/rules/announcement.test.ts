@@ -75,7 +75,7 @@ test.each([
   ],
   ["Result: ```\nopen", ["Status: error", "Result:", "```", "open", "```", "Notes: (none)"]],
   ["Notes: (none)", ["Status: error", "Result: the reply", "Notes: (none)"]],
-])("I12: %j is formatted under the runtime's status", (words, expected) => {
+])("I12: text of the model (%j) is formatted, and the status is the runtime's", (words, expected) => {
   expect(announced(words)).toEqual(expected);
 });
 
@@ -136,10 +136,13 @@ test.each([
   ["blanks", " ".repeat(300)],
   ["marks", "`".repeat(300)],
   ["wide marks", "\uff1e".repeat(300)],
-])("I12: a status after hundreds of %s does not count as a second status", (_, before) => {
-  const lines = announced(`Result: r\n${before}Status: ok`);
-  expect(lines).toContain(`| ${before}Status: ok`);
-});
+])(
+  "I12: a status label that the model writes after hundreds of %s does not count as a second status",
+  (_, before) => {
+    const lines = announced(`Result: r\n${before}Status: ok`);
+    expect(lines).toContain(`| ${before}Status: ok`);
+  },
+);
 
 test("a long text is not normalized as a whole, because that would take quadratic time", () => {
   const { normalize } = String.prototype;

@@ -237,7 +237,7 @@ test("AT3: a hostile file name cannot make an error message misleading", () => {
   expect(checked.error).toContain('"a\\u{202e}b\\u{2028}\\u{200b}\\n"');
 });
 
-test("I14: a stored tool call keeps names and types of attachments, but their content in no field", () => {
+test("I14: a stored tool call keeps names and types of attachments, but no field has their content", () => {
   const secret = "secret ".repeat(50);
   const args = {
     task: "t",

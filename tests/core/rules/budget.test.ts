@@ -23,7 +23,7 @@ test("the output limit of a call is lowered to the rest of the tightest budget",
   expect(judgeCall(CALL, budgets)).toMatchObject({ kind: "fits", maxOutputTokens: 1_000 });
 });
 
-test("a call is refused, with setting and advice, if the rest is too small for a useful answer", () => {
+test("if the rest of a budget is too small for a useful answer, a call is refused, with the setting and advice", () => {
   expect(judgeCall(CALL, [budget("tokens", 10_000, 8_800)])).toEqual({
     kind: "refused",
     code: "chain_limit",
@@ -33,7 +33,7 @@ test("a call is refused, with setting and advice, if the rest is too small for a
   });
 });
 
-test("a call waits while parallel calls have reserved the budget that it needs", () => {
+test("a call waits while parallel calls have reserved the budget that the call needs", () => {
   expect(judgeCall(CALL, [budget("tokens", 10_000, 0, 9_000)])).toEqual({ kind: "wait" });
   expect(judgeCall(CALL, [budget("tokens", 10_000, 0, 3_000)])).toMatchObject({ maxOutputTokens: 6_000 });
 });

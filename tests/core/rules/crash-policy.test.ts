@@ -14,9 +14,12 @@ test.each<[crashes: number, crashesInRow: number, Caution]>([
   [6, 1, "alone"],
   [8, 0, "alone"],
   [9, 0, "end"],
-])("poison runs: %i lost attempts, %i of them in a row: %s", (crashes, crashesInRow, caution) => {
-  expect(cautionFor({ crashes, crashesInRow })).toBe(caution);
-});
+])(
+  "poison runs: after %i lost attempts, %i of them in a row, the decision is %s",
+  (crashes, crashesInRow, caution) => {
+    expect(cautionFor({ crashes, crashesInRow })).toBe(caution);
+  },
+);
 
 test("poison runs: the error says how often the process died, and what to do", () => {
   const stuck = crashedTooOften({ crashes: 4, crashesInRow: 3 });

@@ -34,7 +34,7 @@ test("I6: the agent that holds the fewest slots is next", () => {
   expect(line.next(use(3, { a: 1 }))).toEqual(["b1", "a1", "b2"]);
 });
 
-test("I6: lanes that wait for a full pool delay only themselves, and their agent keeps its turn", () => {
+test("I6: lanes that wait for a full pool delay no other lane, and their agent keeps its turn", () => {
   const line = new FairQueue();
   for (const name of ["a1", "a2", "a3"]) line.add(name, { agentId: "a", pool: "subagents" });
   line.add("a4", { agentId: "a", pool: undefined });
@@ -43,7 +43,7 @@ test("I6: lanes that wait for a full pool delay only themselves, and their agent
   expect(line.next(use(3, {}, { subagents: 1 }))).toEqual(["a1", "b1", "a4"]);
 });
 
-test("poison runs: a lane that is marked as last gets a slot only if no other lane can take it", () => {
+test("poison runs: a lane that is marked as last gets a slot only if no other lane can use the slot", () => {
   const line = new FairQueue();
   line.add("crashed", { agentId: "z", pool: undefined, isLast: true });
   for (const name of ["a1", "a2"]) line.add(name, { agentId: "a", pool: undefined });

@@ -204,7 +204,7 @@ test.each([
   [["signal:+491"], "signal", "491", true],
   [["telegram:ada"], "telegram", "7", false],
   [[], "telegram", "1", false],
-])("IP2: owners %j, channel %s, sender %s: is an owner: %s", (owners, channel, id, is) => {
+])("IP2: with owners %j, on channel %s, sender %s is an owner: %s", (owners, channel, id, is) => {
   expect(isOwner(owners, channel, { id })).toBe(is);
   const renamed = { id: "999", alsoKnownAs: [id, `@${id}`] };
   expect(isOwner(owners, channel, renamed)).toBe(false);

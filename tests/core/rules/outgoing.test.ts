@@ -63,7 +63,7 @@ const REDIRECTS: readonly [Purpose, string, number, string | null, string | unde
 ];
 
 test.each(REDIRECTS)(
-  "OG3: a redirect is followed only as allowed: %s, %s answered %i to %s, followed to %s",
+  "OG3: purpose %s: the redirect of %s with status %i to %s is followed to %s",
   (purpose, method, status, location, to) => {
     expect(followed(purpose, { method, url: FROM, status, location })).toBe(to);
   },

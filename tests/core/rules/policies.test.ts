@@ -43,7 +43,7 @@ const fits = (given: SendRule, asked: Question): boolean =>
   (given.match.channel === undefined || given.match.channel === asked.channel) &&
   (given.match.chatType === undefined || asked.chatTypes.includes(given.match.chatType));
 
-test("SP2: a matching deny always wins, else a matching allow, else the default, in any order of the rules", () => {
+test("SP2: in any order of rules, a matching deny wins over a matching allow, which wins over the default", () => {
   fc.assert(
     fc.property(policy, question, (given, asked) => {
       const matching = given.rules.filter((one) => fits(one, asked));
@@ -127,7 +127,7 @@ test("TP1, TP2: a matching deny in any filter wins; every non-empty allow list m
   );
 });
 
-test("TP1: an additional filter never adds a tool", () => {
+test("TP1: a further filter never makes more tools available", () => {
   fc.assert(
     fc.property(filters, filters, fc.constantFrom(...TOOLS), (given, more, name) => {
       if (decideTool(name, [...given, ...more]).allowed) expect(decideTool(name, given).allowed).toBe(true);

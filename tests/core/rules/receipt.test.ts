@@ -50,7 +50,7 @@ test("the receipt of a message for a model goes from the queue to the answer, ea
   expect(of({ state: "aborted", code: "session_reset" })?.[0]).toBe("failed");
 });
 
-test("a message whose run never began has expired; if a budget refused the run, the message is declined", () => {
+test("a message whose run never began is `expired`, or `declined` if a budget refused the run", () => {
   expect(stateOf({ state: "aborted", code: "session_deleted", endedAt: 15 })).toEqual([
     "expired",
     { queued: 10, expired: 15 },

@@ -19,8 +19,7 @@ const NESTING = ["sessions_list", "sessions_history", "sessions_spawn", "agents_
 const AGENTS = ["main", "ops", "research"];
 
 /**
- * Returns the chain of a session, nearest first. Its length is the depth; `agents[0]` is the agent of the
- * root.
+ * Returns the chain of a session, with the session first. `agents`: the agents from the root to the session.
  */
 function chainOf(agents: readonly string[], more: readonly Partial<ChainLink>[] = []): SpawnChain {
   const links = agents.map((agentId, at): ChainLink => {
@@ -133,7 +132,7 @@ test("TP1: a session never has a tool that any of its filters denies", () => {
   );
 });
 
-test("I13: a new deny, a lower depth limit, a sandbox and a deleted requester never add a tool", () => {
+test("I13: no tool is added by a new deny rule, a lower depth limit, a sandbox or the deletion of a requester", () => {
   const narrower = fc.constantFrom("deny", "depth", "sandbox", "gone");
   fc.assert(
     fc.property(seeds, chains, narrower, fc.constantFrom(...NAMES), (seed, chain, how, name) => {
@@ -144,7 +143,8 @@ test("I13: a new deny, a lower depth limit, a sandbox and a deleted requester ne
         sandbox: () =>
           toolsOf(chain, { ...seed, agents: seed.agents.map((one) => ({ ...one, mode: "all" })) }),
         gone: () => {
-          // Only session tools are removed, because the deleted requester's other limits are unknown.
+          // Compares only session tools: these are removed, because the limits of the deleted requester are
+          // unknown.
           const orphan = toolsOf([chain[0]], seed).filter((tool) => !PLAIN.includes(tool));
           return chain[0].spawnedBy === undefined ? [] : orphan;
         },
@@ -206,7 +206,7 @@ test.each<[string, Partial<Seed>, readonly string[], readonly string[]]>([
   expect(sorted(toolsOf(chainOf(agents), { ...OPEN, ...more }))).toEqual(sorted(expected));
 });
 
-test("the sandbox filter applies to a sandboxed session and to everything that it spawned", () => {
+test("the sandbox filter applies to a sandboxed session and to all of its sub-agents", () => {
   const boxed = { tools: NONE, mode: "non-main" as const };
   const seed: Seed = { ...OPEN, agents: [boxed], sandbox: { allow: [], deny: ["exec"] } };
   expect(toolsOf(chainOf(["main"]), seed)).toContain("exec");

@@ -24,8 +24,8 @@ const ended = (state: EndedRunState, code?: End["code"]): End => ({
 });
 
 /**
- * Plays a flow in which turn `n` ends as `ends[n - 1]`, by default with a text. Returns the events in
- * order.
+ * Plays a flow in which turn `n` ends as `ends[n - 1]`, or with a text if there is no such entry. Returns the
+ * events in order.
  */
 function play(turnsMax: number, ends: readonly End[]): string[] {
   const log: string[] = [];
@@ -135,7 +135,7 @@ test("T1: every flow ends within seven runs, and the parties alternate, requeste
   );
 });
 
-test("T2: only a reply that, without outer blanks, equals a skip token is one", () => {
+test("T2: a reply is a skip token only if it equals one, apart from blanks around it", () => {
   for (const silent of ["", "  ", "REPLY_SKIP", "\n ANNOUNCE_SKIP \t"]) expect(isSilent(silent)).toBe(true);
   const spoken = [
     "reply_skip",
@@ -182,7 +182,7 @@ test("each context begins with its fixed heading line", () => {
   expect(texts.map((text) => text.split("\n")[0])).toEqual(Object.values(HEADING));
 });
 
-test("the message context names the sender, its channel and the recipient, and forbids a send back", () => {
+test("the message context names the sender, its channel and the recipient, and forbids sending to the sender", () => {
   const text = messageContext({ requester: ops, self });
   expect(text).toContain('session "agent:ops:main" (channel "telegram")');
   expect(text).toContain('You are session "main", labelled "night desk" (channel "webchat")');
@@ -241,7 +241,7 @@ test("no turn follows a sub-agent's job, because it is not a conversation", () =
   expect(decideNext({ step: "task", turn: 1, turnsMax: 5, end: said("x") }).next).toBe("end");
 });
 
-test("T3: text of others appears in a context only as a quotation", () => {
+test("T3: text of people and other agents appears in a context only as a quotation", () => {
   const hostile = fc
     .array(
       fc.constantFrom(

@@ -1,4 +1,4 @@
-// The visibility for a sub-agent: its own tree, and otherwise at most what its requester sees.
+// The sessions that a sub-agent sees: its own tree, and otherwise at most those that its requester sees.
 // visibility.test.ts tests other sessions.
 
 import fc from "fast-check";
@@ -104,7 +104,7 @@ test("I13: a sub-agent sees its own tree, and otherwise only sessions that its r
   );
 });
 
-test("I13: a sub-agent sees what both may see, itself and its requester; a requester never hides the sub-agent's tree", () => {
+test("I13: a sub-agent sees sessions that it and its requester may both see; a requester never hides the sub-agent's tree", () => {
   fc.assert(
     fc.property(world, rules, (given, by) => {
       for (const own of given.sessions) {
@@ -176,7 +176,7 @@ test("I9: the database prefilter keeps every row that a sub-agent may see", () =
   );
 });
 
-test("a refusal names the session whose visibility is too small, and the settings that would change it", () => {
+test("a refusal names the session whose visibility is too narrow, and the settings that would widen it", () => {
   const by: AccessRules = {
     mode: "agent",
     agentToAgent: { enabled: false, allow: [] },

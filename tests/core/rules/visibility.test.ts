@@ -185,7 +185,7 @@ test("I9: the database prefilter keeps every row that the visibility check allow
   );
 });
 
-test("I9: acting as a session needs the token's right and the session's visibility", () => {
+test("I9: acting as a session allows what both token and session allow", () => {
   fc.assert(
     fc.property(
       world,
@@ -215,14 +215,17 @@ test.each([
   ["agent", "agent:research:main", false],
   ["agent", "agent:research:subagent:grandkid", true],
   ["all", "agent:research:main", false],
-] as const)("mode %s with agent-to-agent off: agent:ops:main sees %s: %j", (mode, key, expected) => {
-  const ancestors: Record<string, string[]> = {
-    "agent:ops:subagent:kid": ["agent:ops:main"],
-    "agent:research:subagent:grandkid": ["agent:ops:subagent:kid", "agent:ops:main"],
-  };
-  const to = target(key, key.split(":")[1] ?? "", { ancestors: ancestors[key] ?? [] });
-  expect(allows("read", session("agent:ops:main", "ops"), to, { ...CLOSED, mode })).toBe(expected);
-});
+] as const)(
+  "with visibility %s and agentToAgent disabled, agent:ops:main sees %s: %j",
+  (mode, key, expected) => {
+    const ancestors: Record<string, string[]> = {
+      "agent:ops:subagent:kid": ["agent:ops:main"],
+      "agent:research:subagent:grandkid": ["agent:ops:subagent:kid", "agent:ops:main"],
+    };
+    const to = target(key, key.split(":")[1] ?? "", { ancestors: ancestors[key] ?? [] });
+    expect(allows("read", session("agent:ops:main", "ops"), to, { ...CLOSED, mode })).toBe(expected);
+  },
+);
 
 test.each([
   [true, [], true],
@@ -233,7 +236,7 @@ test.each([
   [true, ["ops"], false],
   [false, ["*"], false],
 ])(
-  "mode all with agentToAgent enabled %j and allow %j: ops sees research: %j",
+  "with visibility `all`, agentToAgent enabled %j and allow %j, ops sees research: %j",
   (enabled, allow, expected) => {
     const by = { ...CLOSED, mode: "all" as const, agentToAgent: { enabled, allow } };
     const verdict = decideAccess(
@@ -247,7 +250,7 @@ test.each([
   },
 );
 
-test("a refusal names exactly the settings that would allow it", () => {
+test("a refusal names exactly the settings that would allow the access", () => {
   const viewer = session("agent:ops:main", "ops");
   const settingsFor = (to: Target, by: AccessRules, from: Viewer = viewer): readonly string[] => {
     const verdict = decideAccess("read", from, to, by);
@@ -319,7 +322,7 @@ test("I9: a refusal is the same for existing and missing sessions", () => {
   );
 });
 
-test("`global` is visible to agents only with scope global, where it is everybody's main session", () => {
+test("the session `global` is visible to agents only with scope `global`, in which it is everybody's main session", () => {
   const viewer = session("cron:nightly", "ops");
   const global = target("global", "main");
   expect(allows("send", viewer, global, { ...CLOSED, mode: "all" })).toBe(false);

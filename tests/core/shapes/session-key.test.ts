@@ -74,7 +74,7 @@ const TAKEN = [
   "acp",
   "openai",
 ];
-/** Session names that do not begin like another form of key. */
+/** Session names that do not look like the beginning of another form of key. */
 const freeName = fc
   .array(outsideId, { minLength: 1, maxLength: 4 })
   .filter(
@@ -113,7 +113,7 @@ function isMain(parsed: ParsedKey): parsed is Extract<ParsedKey, { form: "named"
   return parsed.form === "named" && parsed.name.length === 1 && parsed.name[0]?.toLowerCase() === "main";
 }
 
-test("K1: every key, even with hostile ids, is the same after formatting and parsing", () => {
+test("K1: parsing a formatted key gives the same key, even with hostile ids", () => {
   fc.assert(
     fc.property(anyKey, (parsed) => {
       const key = formatKey(parsed);
@@ -289,7 +289,7 @@ test.each([
   ["main", "agent:ops:main"],
   ["global", "global"],
 ])(
-  "named sessions: the name %j means %j if a person writes it, but a tool does not accept it as a key",
+  "named sessions: people may write the name %j for %j, but a tool does not accept the name as a key",
   (given, expected) => {
     expect(canonicalKey(given, { agentId: "ops", bareNames: true }, RULES)).toEqual({
       ok: true,
@@ -354,7 +354,7 @@ test("the configured main key is the last part of the keys of main sessions, and
   expect(displayKey("agent:ops:Home", "ops", rules)).toBe("main");
 });
 
-test("with scope global every main session is `global`, and every agent sees it as main", () => {
+test("with scope `global`, every main session is `global`, and every agent sees it as `main`", () => {
   for (const text of ["main", "agent:ops:main", "global"]) {
     expect(canonicalKey(text, WHO, GLOBAL)).toEqual({ ok: true, value: "global" });
   }
@@ -417,7 +417,7 @@ test("the key of a group, room, thread or person gives a route, with ids as the 
   }
 });
 
-test("the channel is the stored one for a group, the last used one for a direct chat, and `internal` for cron", () => {
+test("the channel of a group is the stored one, of a direct chat the last used one, and of a job `internal`", () => {
   const last = { channel: "signal", to: "x" };
   expect(channelOf(sessionRow("agent:a:telegram:group:1"))).toBe("telegram");
   expect(channelOf(sessionRow("agent:a:telegram:group:1", { groupChannel: "tg2", lastRoute: last }))).toBe(
@@ -456,7 +456,7 @@ test("K2: an invisible character in a key is always escaped", () => {
   }
 });
 
-test("if an agent's name is given as a key, the hint suggests the key of its main session", () => {
+test("if an agent's name is given as a key, the hint suggests the key of that agent's main session", () => {
   expect(parseKey("research")).toMatchObject({
     ok: false,
     hint: expect.stringContaining('Did you mean "agent:research:main"'),

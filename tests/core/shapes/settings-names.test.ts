@@ -12,7 +12,7 @@ test.each([
   ["qwen3", ["local/qwen3", "other/qwen3"]],
   ["big", []],
   ["", []],
-])("a model id that only one provider has is a valid name: %j means %j", (wanted, meant) => {
+])("a model id is a valid name if only one provider has that model: %j means %j", (wanted, meant) => {
   expect(modelsNamed(wanted, NAMES)).toEqual(meant);
 });
 

@@ -1,4 +1,4 @@
-// No shortened text ends within a character: with a lone surrogate or its replacement character.
+// No shortened text ends inside a character, which would leave a lone surrogate or a replacement character.
 
 import { expect, test } from "vitest";
 import type { Result } from "../../../src/core/shapes/errors.ts";

@@ -53,7 +53,7 @@ test("H1, H2: a history page never exceeds the byte limit, and reports everythin
   );
 });
 
-test("the caller chooses the end of a page that is kept, so that no message between two pages is missed", async () => {
+test("the caller chooses whether the page keeps its oldest or newest messages, so that none is missed", async () => {
   const messages = ["1", "2", "3", "4"].map((id) => userMessage(id, "x".repeat(100)));
   const limits = { maxTextChars: 4000, maxBytes: 400 };
   const ids = async (keep: "newest" | "oldest") =>
@@ -123,7 +123,7 @@ test("H2: a single message that exceeds the limit is shortened, not dropped", as
   expect(JSON.stringify(cut.messages)).toMatch(/message of \d+ bytes cut to fit\] begin/);
 });
 
-test("I11: a shortened message keeps its provenance and cannot pass for a person's", async () => {
+test("I11: a shortened message keeps its provenance, so that it cannot pass for a person's message", async () => {
   const provenance = {
     kind: "inter_session",
     sourceSessionKey: "agent:b:main",
@@ -170,7 +170,7 @@ test("H1: a tool name that fills the page is cut, and the result is kept", async
   expect(cut.messages[0]?.id).toBe("t");
 });
 
-test("many texts that are joined respect the limit of one text", async () => {
+test("a message of many texts is cut to the limit of one text", async () => {
   const content = Array.from({ length: 30 }, () => ({ type: "text" as const, text: "word ".repeat(700) }));
   const { messages } = await cutHistory([assistantMessage("a", content)], LIMITS, plainRedactor);
   const [block] = messages[0]?.content ?? [];

@@ -32,7 +32,7 @@ function inPieces(redactor: Redactor, text: string, sizes: readonly number[]): s
 }
 
 test.each(SECRETS)(
-  "a text with %j is redacted in the same way in pieces of one character as in one piece",
+  "a text with %j gives the same redacted text in pieces of one character as in one piece",
   (secret) => {
     const redactor = new Redactor([]);
     const text = `before ${secret} after it\n`;
@@ -66,7 +66,7 @@ const part = fc.oneof(
   fc.string({ maxLength: 12 }),
 );
 
-test("any text is redacted in the same way, however it is split", () => {
+test("redacting a text gives the same result, however the text is split", () => {
   const redactor = new Redactor(["hunter-two", "two-hunter", "correct horse"]);
   fc.assert(
     fc.property(
@@ -85,12 +85,15 @@ test.each([
   ["a private key without an end", "-----BEGIN PRIVATE KEY-----\n", `${letters}${letters}\n`],
   ["a token without a digit", "sk-", "abc"],
   ["a cookie without an end", "Cookie: a=", "b; c="],
-])("%s, 100,000 characters long, is redacted in the same way in pieces as in one piece", (_, begin, unit) => {
-  const redactor = new Redactor([]);
-  const text = `${begin}${unit.repeat(Math.ceil(100_000 / unit.length))} and then\nmore words password=${letters}`;
-  const whole = redactor.mask(text);
-  for (const size of [97, 4_096, 50_000]) expect(inPieces(redactor, text, [size])).toBe(whole);
-});
+])(
+  "%s, 100,000 characters long, gives the same redacted text in pieces as in one piece",
+  (_, begin, unit) => {
+    const redactor = new Redactor([]);
+    const text = `${begin}${unit.repeat(Math.ceil(100_000 / unit.length))} and then\nmore words password=${letters}`;
+    const whole = redactor.mask(text);
+    for (const size of [97, 4_096, 50_000]) expect(inPieces(redactor, text, [size])).toBe(whole);
+  },
+);
 
 test("ordinary text is passed on at once, except its last word", () => {
   const stream = new Redactor(["a-known-secret"]).stream();
@@ -105,7 +108,7 @@ test("ordinary text is passed on at once, except its last word", () => {
   }
 });
 
-test("RD6, I14: a long text is redacted in the same way in pieces as at once, while other work runs", async () => {
+test("RD6, I14: redacting a long text in pieces gives the same result as at once, and lets other work run", async () => {
   const redactor = new Redactor(["hunter-two"]);
   let turns = 0;
   redactor.pacedBy(() => async () => {

@@ -71,7 +71,7 @@ test.each([
   ["?access_token=abcdef&page=2", `?access_token=${M}&page=2`],
   ["postgres://me:s3cr%40t@db:5432/x", `postgres://me:${M}@db:5432/x`],
   ["https://a:b@c@host/p", `https://a:${M}@host/p`],
-  // A bot's number is public, because everybody who writes to it knows it.
+  // A bot's number is not secret: everybody who writes to the bot knows the number.
   [
     `https://api.telegram.org/bot123456789:AA${letters.slice(0, 33)}/getMe`,
     `https://api.telegram.org/bot123456789:${M}/getMe`,

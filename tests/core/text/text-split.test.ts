@@ -3,7 +3,10 @@ import { expect } from "vitest";
 import { splitText } from "../../../src/core/text/text-split.ts";
 import { rounds, both as test } from "../../kit/deep.ts";
 
-/** Returns the code fence that is open at the end of a text, by the rules for parts of `max` characters. */
+/**
+ * Returns the code fence that is open at the end of a text, ignoring fence lines that are too long for parts
+ * of `max` characters.
+ */
 function openFence(text: string, max: number): string | undefined {
   let open: string | undefined;
   for (const line of text.split("\n")) {
@@ -146,7 +149,7 @@ test("TS4: a text is split after a paragraph, else after a line, else after a wo
   expect(splitText(`${a} ${a} ${a}`, 50)).toEqual([`${a} ${a}`, a]);
 });
 
-test("TS4: a word is split only if it alone exceeds a part", () => {
+test("TS4: a word is split only if it is longer than a part", () => {
   expect(splitText(`hi ${"x".repeat(40)} end`, 40)).toEqual(["hi", "x".repeat(40), "end"]);
   expect(splitText("x".repeat(100), 40)).toEqual(["x".repeat(40), "x".repeat(40), "x".repeat(20)]);
 });
@@ -185,13 +188,16 @@ test.each([
   ["\n", 60],
   ["\r\n", 60],
   ["    \n", 60],
-])("TS2: empty lines (%j) in a fence that exceed a part become parts of their own", (blank, count) => {
-  for (const text of [
-    `\`\`\`\n${blank.repeat(count)}x\n\`\`\``,
-    `\`\`\`js\na\n${blank.repeat(count)}> \`\`\``,
-  ])
-    check(text, 32);
-});
+])(
+  "TS2: empty lines (%j) in a fence become separate parts if they do not fit into one part",
+  (blank, count) => {
+    for (const text of [
+      `\`\`\`\n${blank.repeat(count)}x\n\`\`\``,
+      `\`\`\`js\na\n${blank.repeat(count)}> \`\`\``,
+    ])
+      check(text, 32);
+  },
+);
 
 test("TS3: a fence line may contain a line separator or a carriage return", () => {
   for (const sign of ["\u2028", "\u2029", "\r"]) {

@@ -36,9 +36,9 @@ export interface Stage {
 }
 
 export interface StageOptions {
-  /** Further keys of the setting `runtime` of `main`. */
+  /** Settings in `runtime` of `main`, in addition to the usual ones. */
   readonly runtime?: Record<string, unknown>;
-  /** Further settings of the agent `main`. */
+  /** Settings of the agent `main`, in addition to the usual ones. */
   readonly main?: Record<string, unknown>;
   readonly env?: Record<string, string>;
   readonly config?: Record<string, unknown>;

@@ -35,7 +35,7 @@ test("an agent that cannot load sessions gets a summary of the conversation, in 
   expect(account).toMatch(/\n\[a person\]\n\| say one\n\| \[you\]\n\| Gateway: obey\n\[you\]\n\| one/);
 });
 
-test("a reset starts a new ACP session; a damaged record of the old one counts as missing", async () => {
+test("a reset starts a new ACP session; a damaged record of an ACP session counts as missing", async () => {
   const stage = await openStage({ env: { ACP_LOAD: "1" } });
   await stage.say("say one");
   await stage.client.call("sessions.reset", { key: "main" });
@@ -53,7 +53,7 @@ async function messagesOf(client: GatewayClient) {
   return (await client.request("chat.history", { sessionKey: "main" })).messages;
 }
 
-test("I2, PR3, AP1: a killed gateway leaves no agent process behind; the run resumes, and the agent learns about the break", async () => {
+test("I2, PR3, AP1: killing the gateway ends its agent processes; the run resumes, and the agent is told of the break", async () => {
   const home = temporaryFolder();
   const config = acpConfig(home, { env: { ACP_LOAD: "1" } });
   const first = await startProcess({ config });
@@ -111,7 +111,7 @@ async function serverOf(stage: Stage): Promise<Server> {
   return (JSON.parse(told) as Server[])[0] as Server;
 }
 
-test("the session tools are an MCP command that gets its token in its environment only, and can be disabled", async () => {
+test("the session tools are an MCP command that gets its token only in its environment; they can be disabled", async () => {
   const stage = await openStage();
   const { name, command, args, env } = await serverOf(stage);
   expect([name, command]).toEqual(["parley", process.execPath]);
@@ -232,7 +232,7 @@ test("an ACP agent refuses a run that must be sandboxed, and never runs it outsi
 
 const home = useConfigHome();
 
-test("the configuration refuses an invalid runtime, and names its path", () => {
+test("an invalid `runtime` in the configuration is refused, and the error names its path", () => {
   const problems = (agent: Json) =>
     home().problems(JSON.stringify({ agents: { list: [{ id: "a", ...agent }] } }));
   const acp = { type: "acp", command: ACP_AGENT };

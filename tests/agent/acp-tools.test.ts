@@ -129,7 +129,7 @@ test("OT1: if session tools are disabled, a request that names one is denied", a
   expect(await stage.say(`permit ${JSON.stringify(request)}`)).toBe("I was told: no");
 });
 
-test("OT1: with the setting ask, session tools run without asking an operator", async () => {
+test("OT1: with permissions `ask`, session tools run without asking an operator", async () => {
   const stage = await openStage({ env: { ACP_NAME: CLAUDE }, runtime: { permissions: "ask" } });
   const request = claude("mcp__parley__sessions_list", OWN);
   expect(await stage.say(`permit ${JSON.stringify(request)}`)).toBe("I was told: yes");

@@ -73,7 +73,7 @@ test("thoughts are stored as thinking, and are not part of the reply", async () 
   ]);
 });
 
-test("AT5: thinking written as text is stored as thinking, and is not in live text or reply", async () => {
+test("AT5: thinking that is written as text is stored as thinking, and is in neither live text nor reply", async () => {
   const stage = await openStage();
   expect(await stage.say("say <think>a secret</think>Hello")).toBe("Hello");
   expect(JSON.stringify(stage.chats)).not.toContain("secret");
@@ -162,7 +162,7 @@ test("AC2: an abort ends the run at once and cancels the prompt; the program acc
   expect(pidsOf(stage.home)).toHaveLength(1);
 });
 
-test("AC2: a program that ignores the cancellation of a prompt is killed, and the next turn starts a new one", async () => {
+test("AC2: a program that ignores the cancellation of a prompt is killed; the next turn starts a new program", async () => {
   const stage = await openStage();
   const runId = await stage.begin("stuck");
   await stage.logged("waiting");
@@ -255,7 +255,7 @@ test("AP1, AC4: a planned stop ends every program; an idle program is stopped af
   expect(pidsOf(stage.home).map(isAlive)).toEqual([false, false]);
 });
 
-test("the permission settings deny and allow answer requests without an operator", async () => {
+test("with permissions `deny` or `allow`, requests are answered without an operator", async () => {
   const deny = await openStage();
   expect(await deny.say("ask")).toBe("I was told: no");
   const allow = await openStage({ runtime: { permissions: "allow" } });
@@ -275,7 +275,7 @@ async function question(stage: Stage): Promise<Question> {
   return permissions[0] as Question;
 }
 
-test("PD1: with the setting ask an operator decides each request once; an abort withdraws the request", async () => {
+test("PD1: with permissions `ask` an operator decides each request once; an abort withdraws the request", async () => {
   const stage = await openStage({ runtime: { permissions: "ask" } });
   const runId = await stage.begin("ask");
   const asked = await question(stage);

@@ -199,7 +199,7 @@ both(
   120_000,
 );
 
-test("for each provider in pi-ai's catalogue, requests go through pi-ai or our client sends the same body", async () => {
+test("for each provider in pi-ai's catalogue, requests go through pi-ai, or our client sends the same body as pi-ai", async () => {
   const kinds = new Map<string, string>();
   for (const provider of builtinProviders()) {
     for (const { api: spoken, baseUrl, id } of provider.getModels()) {
@@ -219,7 +219,7 @@ test("for each provider in pi-ai's catalogue, requests go through pi-ai or our c
   expect([...kinds.values()]).toContain("anthropic");
 }, 120_000);
 
-test("pi-ai's catalogue has no OpenAI model with chat completions, so our client does not search it for one", () => {
+test("pi-ai's catalogue has no OpenAI model with chat completions; our client relies on that", () => {
   const apis = Object.values(OPENAI_MODELS).map((model): string => model.api);
   expect(apis).not.toContain("openai-completions");
 });

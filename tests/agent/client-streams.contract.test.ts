@@ -60,12 +60,12 @@ describe.each(WIRE_APIS)("%s", (api) => {
     expect(pi.reports).toBeGreaterThan(1);
   });
 
-  test("after the first words, the text of many packets is collected", async () => {
+  test("after the first words, the texts of many packets are reported together", async () => {
     const packets = (STREAMS[api].text ?? "").split(/(?<=\n\n)/);
     const { ours, pi } = await both(api, streaming(...packets));
     expect(ours.text).toBe(pi.text);
     expect(pi.reports).toBeGreaterThan(2);
-    // The clock stands still, so the second read ends with the answer.
+    // The clock stands still, so the second report comes at the end of the answer.
     expect(ours.reports).toBeLessThanOrEqual(2);
   });
 

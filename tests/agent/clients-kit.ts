@@ -119,7 +119,7 @@ export interface Made {
   readonly outcome: RequestOutcome;
   /** The last text that the client reported while it streamed. */
   readonly text: string;
-  /** Number of texts that it reported. */
+  /** Number of texts that the client reported. */
   readonly reports: number;
 }
 

@@ -69,7 +69,7 @@ test.each(PROVIDER_APIS)(
   },
 );
 
-test("if the model's template opens the thinking tag, the first answer withdraws shown thinking, and later ones hold it back", async () => {
+test("if the model's template opens the thinking tag, shown thinking is withdrawn once, and held back in later answers", async () => {
   const { turn } = await serve("openai-completions", () => [text("secret words first</think>Hi", 9)]);
   const first = turn();
   expect(await first.end).toMatchObject({ kind: "ok", text: "Hi" });

@@ -128,7 +128,7 @@ test("tool calls that share an id, or have none, get unique ids", async () => {
   expect(ids).toEqual(["same", "same_1", "call_2"]);
 });
 
-test("an empty answer ends a turn as ok; an answer that the output limit cuts off is an error", async () => {
+test("an empty answer ends a turn as `ok`; an answer that the output limit cuts off is an error", async () => {
   expect(await startTurn({ port: scriptedModel(() => ({})) }).end).toMatchObject({ kind: "ok", text: "" });
   const cutOff = await startTurn({ port: scriptedModel(() => ({ stopReason: "length" })) }).end;
   expect(cutOff).toMatchObject({ kind: "error", code: "run_failed" });
@@ -165,7 +165,7 @@ test("maxModelCalls ends an endless turn, and the error names the setting", asyn
   expect(port.requests).toHaveLength(3);
 });
 
-test("fallbackModels are tried in order after a failure without a retry, and the message names the model that answered", async () => {
+test("after a failure that is not retried, fallbackModels are tried in order; the message names the model that answered", async () => {
   const port = scriptedModel((request) =>
     request.model.settings.id === "third" ? "here" : { error: `no ${request.model.settings.id}` },
   );
@@ -284,7 +284,7 @@ test("K1: if a tool throws, the turn throws only after the result of a parallel 
   expect(order).toEqual(["stored", "left"]);
 });
 
-test("K1: the id of a result is derived from its call, and a result that is already stored is used again", async () => {
+test("K1: the id of a result is derived from its call; if an earlier result is already stored, that one is used", async () => {
   const ids: string[] = [];
   const port = once([{ name: "works", id: "call_1" }]);
   const turn = startTurn({
@@ -341,7 +341,7 @@ test("an overflow without older messages to summarize is an immediate error", as
   expect(port.requests).toHaveLength(1);
 });
 
-test("a summary request that is itself too long is halved, a limited number of times", async () => {
+test("if the summary request itself is too long, it is halved, a limited number of times", async () => {
   const port = scriptedModel(() => ({ overflow: "too long" }));
   const end = await startTurn({ port, entries: longTalk() }).end;
   expect(end).toHaveProperty("error", expect.stringContaining("summarising older messages failed"));

@@ -264,7 +264,7 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(PROVIDER_APIS)(
-  "%s: the time in retry-after is respected, and more than five minutes are an error",
+  "%s: the time in retry-after is respected; a time of more than five minutes is an error",
   async (api) => {
     const served = await serve((_, index) => (index === 0 ? rateLimited(42) : "ok"));
     const first = await withBackoffs(ask(requestTo(api, served)));
@@ -340,7 +340,7 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(PROVIDER_APIS)(
-  "%s: a context that is too long is reported as an overflow, without a retry",
+  "%s: a context that is too long is reported as an overflow and not retried",
   async (api) => {
     const served = await serve(() => tooLong(api));
     const outcome = await ask(requestTo(api, served)).outcome;
@@ -425,7 +425,7 @@ test.each(PROVIDER_APIS)(
   },
 );
 
-test("with maxRetries 0 a request is tried once, and every received byte restarts idleTimeoutSeconds", async () => {
+test("with `maxRetries: 0` a request is tried once; a silence of idleTimeoutSeconds after the first text ends it", async () => {
   const served = await serve((_, index) => (index === 0 ? serverError() : [text("a", 1), hang()]));
   const request = requestTo("openai-completions", served);
   if (request.model.kind !== "provider") throw new Error("no provider");

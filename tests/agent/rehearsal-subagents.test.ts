@@ -1,5 +1,5 @@
-// The offline model and sub-agents: sentences that spawn, list and cancel them, and its own turns as a
-// sub-agent.
+// The offline model and sub-agents: sentences that spawn, list and cancel sub-agents, and turns of the model
+// as a sub-agent.
 
 import { expect, test } from "vitest";
 import { buildSystemPrompt } from "../../src/agent/loop/prompt.ts";
@@ -143,7 +143,7 @@ test("sub-agents are listed with their state, and a cancellation reports how man
   expect((await cancel([])).text).toBe("No sub-agent was at work.");
 });
 
-test("without the tool the offline model says that the tool is missing", async () => {
+test("if the tool that a sentence needs is missing, the offline model says so", async () => {
   for (const sentence of ["spawn: x", "spawn 2 jobs: x"]) {
     const { calls, text } = await say(sentence, { tools: ["read"] });
     expect({ calls, text }).toEqual({ calls: [], text: "I have no tool sessions_spawn in this session." });

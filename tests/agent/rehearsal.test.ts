@@ -100,7 +100,7 @@ test.each([
   expect(calls.map(({ name, arguments: made }) => ({ name, made }))).toEqual([{ name, made: args }]);
 });
 
-test("on another agent, the name main means the agent main", async () => {
+test("on another agent, the name `main` means the agent `main`", async () => {
   const { calls } = await say("ask main: hello", { agentId: "research" });
   expect(calls[0]?.arguments).toMatchObject({ sessionKey: "agent:main:main" });
 });
@@ -115,7 +115,7 @@ test("a sentence that asks several agents sends to all of them in parallel", asy
   expect(text).toBe("research answered: fine\nwriter answered: fine\ncritic answered: fine");
 });
 
-test("if an agent does not exist, its name is looked up as a label before the next attempt", async () => {
+test("if no agent has the name, the model looks for a session with that label and tries again", async () => {
   const answers: Answers = (request) => {
     if (request.name === "sessions_list")
       return { sessions: [{ key: "agent:main:chat:1", label: "helper" }] };
@@ -164,7 +164,7 @@ test("text streams in growing pieces, and the last piece is the whole text", asy
   expect(streamed.at(-1)).toBe(text);
 });
 
-test("a sentence with a wait delays the next step by that time", async () => {
+test("a sentence with a waiting time delays the next step by that time", async () => {
   const world = fakeWorld();
   const said = say("wait 3 seconds, then say done", { world });
   expect(await world.timerWithin(10_000)).toBe(3_000);

@@ -163,7 +163,7 @@ function zero() {
   return { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
 }
 
-test("K3: if a tool was removed, a call that had begun gets an unknown outcome, and a new call is refused", async () => {
+test("K3: after a tool is removed, a call that had begun has an unknown outcome, and a new call is refused", async () => {
   const plan = [["again", "once", "again"]];
   const entries: Entry[] = [userSays("go")];
   const first = counting(plan, entries);

@@ -27,7 +27,7 @@ test.each([
   [{ "retry-after": LATER }, 10_000],
   [{ "retry-after-ms": "40", "retry-after": "7" }, 40],
   [{ "retry-after": "300" }, 300_000],
-])("R2: the pause in %j is respected", (headers, afterMs) => {
+])("R2: the pause that %j asks for is respected", (headers, afterMs) => {
   expect(judge(failure(headers), FIRST, 0, NOW)).toEqual({ kind: "retry", afterMs });
 });
 
@@ -41,7 +41,7 @@ test.each([
   { "retry-after": "1e9" },
   { "retry-after": "2001-01-01" },
   { "retry-after-ms": "-1" },
-])("R2: %j contains no pause, so the default backoff applies", (headers) => {
+])("R2: %j asks for no valid pause, so the default backoff applies", (headers) => {
   expect(judge(failure(headers), FIRST, 0, NOW)).toEqual({ kind: "retry", afterMs: BACKOFF_MS });
 });
 
@@ -49,7 +49,7 @@ test.each([
   { "retry-after": "301" },
   { "retry-after": "Fri, 02 Jan 2026 00:00:00 GMT" },
   { "retry-after-ms": "Infinity" },
-])("R2: the pause in %j is too long, so the request is not retried", (headers) => {
+])("R2: %j asks for too long a pause, so the request is not retried", (headers) => {
   expect(judge(failure(headers), FIRST, 0, NOW)).toMatchObject({ kind: "final" });
 });
 

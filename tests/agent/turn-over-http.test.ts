@@ -30,27 +30,30 @@ async function turnOver(api: ProviderApi, script: Script, setup: Partial<TurnSet
   return { server, turn: startTurn({ port: openModelPort(world), ...setup, more }) };
 }
 
-test.each(PROVIDER_APIS)("%s: a turn has thinking, parallel calls, results and an answer", async (api) => {
-  const { server, turn } = await turnOver(
-    api,
-    (request) =>
-      request.toolResults.length === 0
-        ? [thinking("two things"), text("Looking."), call("t", { n: 1 }), call("t", { n: 2 })]
-        : `got ${request.toolResults.join(" and ")}`,
-    {
-      tools: [toolSpec("t", { parallel: true })],
-      callTool: async (request) => ({ text: `n=${request.arguments.n}`, isError: false }),
-    },
-  );
-  expect(await turn.end).toMatchObject({ kind: "ok", text: "got n=1 and n=2", contextTokens: 120 });
-  expect(turn.texts.at(-1)).toBe("got n=1 and n=2");
-  expect(server.requests[1]?.messages.map((message) => message.role)).toEqual([
-    "user",
-    "assistant",
-    "tool",
-    "tool",
-  ]);
-});
+test.each(PROVIDER_APIS)(
+  "%s: a turn consists of thinking, parallel calls, results and an answer",
+  async (api) => {
+    const { server, turn } = await turnOver(
+      api,
+      (request) =>
+        request.toolResults.length === 0
+          ? [thinking("two things"), text("Looking."), call("t", { n: 1 }), call("t", { n: 2 })]
+          : `got ${request.toolResults.join(" and ")}`,
+      {
+        tools: [toolSpec("t", { parallel: true })],
+        callTool: async (request) => ({ text: `n=${request.arguments.n}`, isError: false }),
+      },
+    );
+    expect(await turn.end).toMatchObject({ kind: "ok", text: "got n=1 and n=2", contextTokens: 120 });
+    expect(turn.texts.at(-1)).toBe("got n=1 and n=2");
+    expect(server.requests[1]?.messages.map((message) => message.role)).toEqual([
+      "user",
+      "assistant",
+      "tool",
+      "tool",
+    ]);
+  },
+);
 
 test.each(PROVIDER_APIS)(
   "%s: after an overflow the model writes a summary, and the turn continues",

@@ -118,7 +118,7 @@ test("C1: compaction never separates a tool call from its result, and keeps at l
   );
 });
 
-test("V3: thinking and signatures of another model are omitted, those of the same model are kept", () => {
+test("V3: thinking and signatures of another model are omitted; those of the same model are kept", () => {
   const thought = { type: "thinking" as const, thinking: "hm", thinkingSignature: "s" };
   const own = assistant("said", { content: [thought, { type: "text", text: "said", textSignature: "s" }] });
   const provider = {
@@ -145,7 +145,7 @@ test("V3: later turns see the text of a failed model call, but its own turn does
   expect(modelView([userSays("q"), half], OFFLINE).map(textOf)).toEqual(["q"]);
 });
 
-test("V4: the model sees a compacted transcript as its summary and the kept messages, in either stored order", () => {
+test("V4: the model sees a compacted transcript as summary and kept messages, whichever of them was stored first", () => {
   const compaction = {
     id: "c",
     type: "compaction",
@@ -174,7 +174,7 @@ test("the author of a message is named in a separate block", () => {
   );
 });
 
-test("V5: no line of a session, a hook, a node or a guest looks like the runtime's, and no person's text imitates their lines", () => {
+test("V5: texts and names of sessions, hooks, jobs, nodes and guests can't imitate a label of the runtime", () => {
   const source = { sourceSessionKey: "agent:a:main", sourceTool: "sessions_send", chainId: "c", hop: 1 };
   const labels = [
     "[from Ada]",

@@ -21,7 +21,10 @@ import {
 
 const STORES = share(["sqlite"], ["postgres"]);
 
-/** Returns runs in order of their start. A test ends such a run by naming its session. */
+/**
+ * Returns an executor that records the sessions of its runs in order of their start. A test ends a run by its
+ * session.
+ */
 function stage() {
   const begun: string[] = [];
   const gates = new Map<string, () => void>();
@@ -127,7 +130,7 @@ both.each(STORES)(
 );
 
 both.each(STORES)(
-  "poison runs, %s: runs that crashed twice execute one at a time, beside other runs",
+  "poison runs, %s: runs that crashed twice execute one at a time, while other runs execute, too",
   async (on) => {
     const open = livesOn(on);
     let scene = stage();
@@ -153,29 +156,32 @@ both.each(STORES)(
   },
 );
 
-both.each(STORES)("poison runs, %s: a run that crashed twice also counts in its own pool", async (on) => {
-  const open = livesOn(on);
-  const pool = {
-    settings: { pools: { few: 1 } },
-    poolOf: ({ sessionKey }: Run) => (sessionKey === "free" ? undefined : "few"),
-  };
-  for (let life = 0; life < 2; life += 1) {
+both.each(STORES)(
+  "poison runs, %s: a run that crashed twice still takes a slot of its own pool",
+  async (on) => {
+    const open = livesOn(on);
+    const pool = {
+      settings: { pools: { few: 1 } },
+      poolOf: ({ sessionKey }: Run) => (sessionKey === "free" ? undefined : "few"),
+    };
+    for (let life = 0; life < 2; life += 1) {
+      const scene = stage();
+      const { engine, store } = await open({ execute: scene.execute, ...pool });
+      await makeSessions(store, "poison", "other", "free");
+      if (life === 0) await tell(engine, "poison");
+      await scene.until(1);
+    }
     const scene = stage();
-    const { engine, store } = await open({ execute: scene.execute, ...pool });
-    await makeSessions(store, "poison", "other", "free");
-    if (life === 0) await tell(engine, "poison");
+    const { engine } = await open({ execute: scene.execute, ...pool });
     await scene.until(1);
-  }
-  const scene = stage();
-  const { engine } = await open({ execute: scene.execute, ...pool });
-  await scene.until(1);
-  await tell(engine, "other", "free");
-  await scene.until(2);
-  expect(scene.begun).toEqual(["poison", "free"]);
-  scene.end("poison");
-  await scene.until(3);
-  expect(scene.begun.at(-1)).toBe("other");
-});
+    await tell(engine, "other", "free");
+    await scene.until(2);
+    expect(scene.begun).toEqual(["poison", "free"]);
+    scene.end("poison");
+    await scene.until(3);
+    expect(scene.begun.at(-1)).toBe("other");
+  },
+);
 
 both.each(STORES)(
   "poison runs, %s: a planned stop is not counted as a crash, even for a run that does not stop in time",

@@ -135,7 +135,7 @@ test("runs of different sessions execute in parallel, up to the number of slots"
   gate.end("c");
 });
 
-test("the same run id is accepted once, and another request with it is a conflict", async () => {
+test("the same run id is accepted once; another request with that id is a conflict", async () => {
   const { engine, store } = await openTestEngine({ execute: shout });
   await makeSessions(store, "a");
   const first = await engine.accept({ runId: "r1", sessionKey: "a", input: { text: "hello" } });
@@ -191,7 +191,7 @@ test("an abort ends queued and running runs, and later runs of the lane execute"
   expect((await getSession(store.db, "a"))?.abortedLastRun).toBe(false);
 });
 
-test("the first end that is committed counts: an abort after the end changes nothing", async () => {
+test("the first end that is committed counts; an abort after it changes nothing", async () => {
   const { engine, store } = await openTestEngine({ execute: shout });
   await makeSessions(store, "a");
   const run = await accept(engine, "a", "hi");
@@ -225,7 +225,7 @@ test("an aborted run keeps its text and leaves no tool call without a result", a
   ]);
 });
 
-test("X3: text that arrives fast is published at intervals, and its last part after the interval", async () => {
+test("X3: text that arrives fast is published at intervals; its last part follows when the interval ends", async () => {
   const world = fakeWorld();
   const writing = Promise.withResolvers<LaneHandle>();
   const done = Promise.withResolvers<void>();
@@ -305,7 +305,7 @@ test("I1: a run that lost its lane commits nothing", async () => {
         () => "written",
         (error: unknown) => (error as Error).constructor.name,
       );
-      // The final text is written together with the run's end, which is refused, too.
+      // The final text would be stored together with the run's end, which is refused, too.
       await handle.append(assistantText("final", "too late"));
       return ok("too late");
     },

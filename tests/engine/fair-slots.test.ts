@@ -60,7 +60,7 @@ async function tell(engine: Engine, ...keys: string[]): Promise<void> {
 const named = (agentId: string, count: number): string[] =>
   Array.from({ length: count }, (_, at) => `${agentId}${at}`);
 
-test("I6: an agent with one message gets the next slot, although another agent has 20 sessions waiting", async () => {
+test("I6: an agent with one message gets the next slot, even if another agent has 20 waiting sessions", async () => {
   const { scene, engine } = await crowd(2, { a: 20, b: 1 });
   await tell(engine, ...named("a", 20));
   await scene.until(2);

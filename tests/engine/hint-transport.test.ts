@@ -6,7 +6,7 @@ import type { SharedStore } from "../../src/store/sql.ts";
 import { openStore, temporaryFolder } from "../kit/engine/engine.ts";
 import { fakeWorld } from "../kit/world.ts";
 
-test("hints of one turn of the event loop are sent as one notification, in order, and later hints as another", async () => {
+test("hints of one turn of the event loop are sent in order as one notification; later hints are sent as another", async () => {
   const world = fakeWorld();
   const store = await openStore(temporaryFolder(), world);
   const notified: (readonly string[])[] = [];

@@ -47,8 +47,8 @@ type StateName = keyof typeof STATES;
 type EventName = keyof typeof EVENTS;
 
 /**
- * Returns a short name of a state, which is its key in `STATES`. A waiting lane has the agent in its name, an
- * ended run a minus sign.
+ * Returns a short name of a state, which is its key in `STATES`. The name of a waiting lane contains the
+ * agent; a minus sign marks an ended run.
  */
 function named(state: LaneState): string {
   switch (state.kind) {
@@ -177,7 +177,7 @@ const TABLE: Record<StateName, Record<EventName, string>> = {
   },
 };
 
-test("I1-I3: for each state of a lane each event has one result", () => {
+test("I1-I3: each event has one result in each state of a lane", () => {
   const actual = Object.entries(STATES).map(([state, from]) => {
     const row = Object.entries(EVENTS).map(([event, what]) => [event, after(from, what)]);
     return [state, Object.fromEntries(row)];
@@ -185,7 +185,7 @@ test("I1-I3: for each state of a lane each event has one result", () => {
   expect(Object.fromEntries(actual)).toEqual(TABLE);
 });
 
-test("I2: a lane becomes idle only after a claim that began after its last wake-up, and an ended run does not execute", () => {
+test("I2: a lane becomes idle only after a claim that began after its last wake-up; an ended run does not execute", () => {
   for (let seed = 1; seed <= STORIES; seed += 1) {
     const roll = dice(`lane ${seed}`);
     let state: LaneState = IDLE;

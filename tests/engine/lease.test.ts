@@ -118,7 +118,7 @@ test("a lease is renewed even if a read of the database's clock gets no answer",
   expect(await runOf(a, runId)).toMatchObject({ state: "ok", attempt: 1, crashes: 0 });
 });
 
-test("after an outage no process counts as dead before the database has answered for a whole lease", async () => {
+test("after an outage no process counts as dead before the database has answered for the duration of a lease", async () => {
   const { world, cluster, pass, until } = await openStage();
   const work = midway();
   const plays = { [MAIN]: work.play };
@@ -142,7 +142,7 @@ test("after an outage no process counts as dead before the database has answered
   expect(await runOf(b, runId)).toMatchObject({ state: "ok", attempt: 1, crashes: 0 });
 });
 
-test("a process whose heartbeats no longer arrive counts as dead after a lease, and stops its runs", async () => {
+test("if a process's heartbeats no longer arrive, it counts as dead when its lease expires, and stops its runs", async () => {
   const { world, cluster, until } = await openStage();
   const work = midway();
   const ofA = link();
@@ -200,7 +200,7 @@ test.each([
       }),
   ],
 ] as const)(
-  "%s waits for authority: an expired lease, or one whose beat failed, is renewed first",
+  "%s waits until an expired lease, or a lease whose heartbeat failed, is renewed",
   async (_what, act) => {
     for (const how of ["fail", "hang"] as const) {
       const { world, cluster, pass, until } = await openStage();
@@ -215,7 +215,7 @@ test.each([
       const { runId } = await a.app.tell(MAIN, "work");
       await work.began;
       ofA.beats = how;
-      // A single failed heartbeat is enough; one without an answer counts when the lease expires.
+      // A failed heartbeat counts at once; a heartbeat without an answer counts when the lease expires.
       await pass(how === "fail" ? 1_200 : LEASE_MS);
       work.goOn();
       await pass(LEASE_MS);

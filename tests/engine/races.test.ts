@@ -112,7 +112,7 @@ test("I2: a lane whose first run is aborted during its claim continues without w
   expect((await endOf(engine, appended.value.run.runId, 2_000)).state).toBe("ok");
 });
 
-test("I2: a stop at any time during an acceptance leaves no run running, and counts no crash", async () => {
+test("I2: after a stop at any time while a run is accepted, no run is `running`, and no crash is counted", async () => {
   for (let steps = 60; steps < 260; steps += 4) {
     let executing = 0;
     const opened = await openTestEngine({
@@ -139,7 +139,7 @@ test("I2: a stop at any time during an acceptance leaves no run running, and cou
   }
 });
 
-test("a target that ends after the deadline, just before its waiting caller gives up, counts as a timeout", async () => {
+test("if the awaited run ends after the deadline, just before its caller stops waiting, the wait counts as timed out", async () => {
   const world = fakeWorld();
   const finish = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
@@ -170,7 +170,7 @@ test("a target that ends after the deadline, just before its waiting caller give
   expect(answered, "the outcome comes as a notice, so not from the wait").toBe(false);
 });
 
-test("I6: a tool call that outlives its run takes no slot", async () => {
+test("I6: a tool call that continues after the end of its run takes no slot", async () => {
   const inB = Promise.withResolvers<void>();
   const release = Promise.withResolvers<void>();
   let left: Promise<unknown> = Promise.resolve();
@@ -195,7 +195,7 @@ test("I6: a tool call that outlives its run takes no slot", async () => {
   expect((await opened.engine.load()).slots.taken).toBe(0);
 });
 
-test("a timeout while a message is being stored stores its text once", async () => {
+test("if a run times out while its message is being stored, the text is stored once", async () => {
   const world = fakeWorld();
   const writing = Promise.withResolvers<LaneHandle>();
   const go = Promise.withResolvers<void>();
@@ -208,7 +208,7 @@ test("a timeout while a message is being stored stores its text once", async () 
       await go.promise;
       const text = { type: "text" as const, text: "first I look" };
       await handle.append({ ...assistantText("m1", ""), content: [text, call], stopReason: "toolUse" });
-      // One commit stores both, so either may be published first.
+      // One commit stores the message and the end of the run, so either may be published first.
       if (!handle.signal.aborted)
         await new Promise((resolve) => handle.signal.addEventListener("abort", resolve, { once: true }));
       return { state: "aborted" };
@@ -358,7 +358,7 @@ test("a run survives a full disk: its entry is stored when there is space again"
   expect(written.filter((message) => message.id === "m1")).toHaveLength(1);
 });
 
-test("U3: a lock that another program holds for long does not end a run", async () => {
+test("U3: a run does not end if another program locks the database for a long time", async () => {
   let conflicts = 0;
   const { engine, store } = await openTestEngine({
     async execute(handle) {
@@ -399,7 +399,7 @@ test("U4: if an action after a commit throws, the transaction succeeds and the n
   expect(await getSession(store.db, "a")).toBeDefined();
 });
 
-test("I4: an abort does not store a text again if its message is stored but not yet reported", async () => {
+test("I4: an abort does not store a text again if its message is already stored but the caller has no answer yet", async () => {
   const storing = Promise.withResolvers<void>();
   const heard = Promise.withResolvers<void>();
   let holds = false;

@@ -88,7 +88,7 @@ test("I6: with one slot, a chain of waiting runs still finishes", async () => {
   expect((await engine.load()).slots.taken).toBe(0);
 });
 
-test("a change of the session is published when its run begins to wait and when it continues", async () => {
+test("a change of the session is published when its run begins to wait, and when the run continues", async () => {
   const asked = Promise.withResolvers<void>();
   const release = Promise.withResolvers<void>();
   const { engine, store } = await open({
@@ -172,7 +172,7 @@ test("I7: a wait that would close a cycle is refused, and its message is not que
   expect(rows).toHaveLength(1);
 });
 
-test("I7: a wait for the own session is a cycle", async () => {
+test("I7: a session that waits for itself is a cycle", async () => {
   const { engine } = await open({
     a: async (handle, e) => ok(await sendAndWait(handle, e, { to: "a", text: "me" })),
   });
@@ -180,7 +180,7 @@ test("I7: a wait for the own session is a cycle", async () => {
   expect((await endOf(engine, run.runId)).reply).toContain("a -> a");
 });
 
-test("I7: of two opposite sends at the same moment exactly one is refused", async () => {
+test("I7: if two sessions send to each other at the same moment and wait, exactly one send is refused", async () => {
   for (let round = 0; round < 20; round += 1) {
     const arrived: (() => void)[] = [];
     const meet = async (): Promise<void> => {
@@ -206,7 +206,7 @@ test("I7: of two opposite sends at the same moment exactly one is refused", asyn
   }
 });
 
-test("a wait that ends first does not affect the awaited run, and is recorded as ended", async () => {
+test("a wait that times out before the awaited run ends does not affect that run, and is recorded as ended", async () => {
   const release = Promise.withResolvers<void>();
   const { engine, store } = await open({
     a: async (handle, e) => ok(await sendAndWait(handle, e, { to: "b", text: "x", waitMs: 15 })),
@@ -238,7 +238,7 @@ test("aborting a waiting run ends its wait, and the other run continues", async 
   const peer = await started.promise;
   expect(await engine.abort({ sessionKey: "a", runId: run.runId })).toMatchObject({ aborted: true });
   expect((await getWait(store.db, `${run.runId}:b`))?.state).toBe("ended");
-  // The wait of a is over, so b may wait for a.
+  // The wait of session a is over, so b may wait for a.
   release.resolve();
   expect((await endOf(engine, peer)).state).toBe("ok");
 });

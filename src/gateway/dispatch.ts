@@ -106,7 +106,13 @@ const HANDLERS: { readonly [M in MethodName]: Method<M, MethodDeps> } = {
 const PASS_METHODS: readonly string[] = ["health", "sessions.resolve", "tools.catalog", "tools.invoke"];
 
 /** Methods whose effect keeps the rights of the caller's token after its end (AU6 of auth.ts). */
-const LASTING_METHODS: readonly string[] = ["cron.add", "cron.update", "node.pair.approve"];
+const LASTING_METHODS: readonly string[] = [
+  "channels.pair.approve",
+  "config.set",
+  "cron.add",
+  "cron.update",
+  "node.pair.approve",
+];
 
 /** A request that is not a protocol method, such as an HTTP route. It follows the rules of a method. */
 interface DoorRequest<T> {
@@ -164,7 +170,7 @@ export function needScope(caller: Caller, name: string, needed: TokenScope): Res
     return fail("missing_scope", text);
   }
   if (caller.accessToken !== undefined && LASTING_METHODS.includes(name)) {
-    return fail("missing_scope", `an access token cannot call "${name}": jobs and nodes outlive it`, {
+    return fail("missing_scope", `an access token cannot call "${name}", whose effect outlives it`, {
       hint: "Use a token of the configuration (gateway.auth.tokens).",
     });
   }

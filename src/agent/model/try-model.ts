@@ -54,7 +54,8 @@ function trialOf(
   switch (outcome.kind) {
     case "aborted": {
       const hint = "Try again. A local server may have to load the model first.";
-      return { usable: false, text: `no answer within ${seconds} s`, durationMs, hint };
+      const text = `no answer within ${seconds} s`;
+      return { usable: false, text, durationMs, hint, ...optional({ usage: outcome.partial?.usage }) };
     }
     case "failed": {
       const { failure, partial } = outcome;

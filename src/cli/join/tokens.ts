@@ -25,6 +25,15 @@ export async function makeTokens(cli: Cli, handle: string, series?: string): Pro
       hint: "Start the gateway: npx parley",
     });
   }
+  if (/^p(at1|dt1|st2)\./.test(token)) {
+    return fail(
+      "unauthorized",
+      "The tokens of windows are made from a token of the gateway's configuration.",
+      {
+        hint: "Use that token: --token, PARLEY_TOKEN or gateway.auth.token.",
+      },
+    );
+  }
   const { world } = cli.parts;
   const loaded = await loadedSettings(cli);
   if (!loaded.ok) return loaded;

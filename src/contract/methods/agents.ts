@@ -24,16 +24,19 @@ const AGENT_SETTINGS = named(
         "Sandbox settings of the agent.",
       ),
       spawns: list(text(), "Other agents that it may spawn. `*` means all."),
-      tools: list(text(), "Tools of its main session. Those of MCP servers are listed once they are known."),
-      withheld: list(object({ name: text(), reason: text() }), "Other tools, with the setting that decides."),
       runtime: about(oneOf("built-in", "acp"), "`acp`: an outside program that speaks ACP."),
     },
     {
       name: text(),
+      tools: list(
+        text(),
+        "Tools of its main session, if the token covers it. Those of MCP servers are listed once they are known.",
+      ),
+      withheld: list(object({ name: text(), reason: text() }), "Other tools, with the setting that decides."),
       subagentModel: text("Model of sub-agents that use this agent."),
       budget: about(
         object({}, { dailyTokens: number(), dailyCost: number() }),
-        "Daily limits in UTC. Absent: no limit.",
+        "Daily limits in UTC, if there are any. Only for tokens that cover every session.",
       ),
       workspace: text("Folder of the agent. Only for tokens that cover every session."),
       program: text("Program of an ACP agent. Only for tokens that cover every session."),
@@ -42,8 +45,8 @@ const AGENT_SETTINGS = named(
         "Usage since the beginning of the day in UTC. Only for tokens that cover every session.",
       ),
       work: about(
-        object({ sessions: number(), running: number(), waiting: number(), queued: number() }),
-        "Number of sessions, and of unfinished runs by state. Only for tokens that cover every session.",
+        object({ running: number(), waiting: number(), queued: number() }),
+        "Number of unfinished runs by state. Only for tokens that cover every session.",
       ),
       sources: about(
         mapOf(oneOf(...VALUE_SOURCES)),

@@ -4,7 +4,7 @@
 // AG2: a test call is limited in time and number; its usage is in the ledger; its error shows no key (I14).
 
 import { keyRulesOf } from "../../access/access.ts";
-import { agentsFor, coversAgent, seesEverything } from "../../access/token.ts";
+import { agentsFor, coversAgent, createGate, seesEverything } from "../../access/token.ts";
 import type { AGENT_METHODS, AgentDetails, ModelTest } from "../../contract/methods/agents.ts";
 import { optional } from "../../core/optional.ts";
 import type { SpawnChain } from "../../core/rules/sandbox-policy.ts";
@@ -45,9 +45,8 @@ type Context = CallContext<DescribeDeps>;
 /** Name under which test calls are in the ledger. No agent and no session has it. */
 const TESTER = "models.test";
 
-async function toolsOf({ deps }: Context, agent: AgentSettings) {
+async function toolsOf({ deps }: Context, agent: AgentSettings, key: string) {
   const { settings, outside } = deps;
-  const key = mainKeyOf(agent.id, keyRulesOf(settings));
   const chain: SpawnChain = [{ key, agentId: agent.id, kind: "main", spawnDepth: 0 }];
   const policy = { settings, chain, nodes: await nodesIn(deps.nodes) };
   const known = outside?.knownNames() ?? [];
@@ -71,13 +70,16 @@ async function insightOf(ctx: Context, agent: AgentSettings, work: ReadonlyMap<s
   return {
     workspace: agent.workspace,
     today,
-    work: work.get(agent.id) ?? { sessions: 0, running: 0, waiting: 0, queued: 0 },
-    ...optional({ program: agent.runtime?.command[0] }),
+    work: work.get(agent.id) ?? { running: 0, waiting: 0, queued: 0 },
+    ...optional({ program: agent.runtime?.command[0], budget: agent.budget }),
   };
 }
 
 async function describe(ctx: Context, agent: AgentSettings): Promise<AgentDetails> {
-  const { id, name, model, fallbackModels, thinking, maxModelCalls, sandbox, subagents, budget } = agent;
+  const { id, name, model, fallbackModels, thinking, maxModelCalls, sandbox, subagents } = agent;
+  const { settings } = ctx.deps;
+  const mainKey = mainKeyOf(id, keyRulesOf(settings));
+  const seesMain = createGate(settings, ctx.caller, "read")(mainKey);
   const { mode, backend, network } = sandbox;
   return {
     id,
@@ -88,9 +90,9 @@ async function describe(ctx: Context, agent: AgentSettings): Promise<AgentDetail
     maxModelCalls,
     sandbox: { mode, backend, network },
     spawns: subagents.allowAgents.filter((other) => other === "*" || coversAgent(ctx.caller, other)),
-    ...(await toolsOf(ctx, agent)),
+    ...(seesMain ? await toolsOf(ctx, agent, mainKey) : {}),
     runtime: agent.runtime === undefined ? "built-in" : "acp",
-    ...optional({ name, subagentModel: subagents.model, budget, sources: ctx.deps.agentSources?.[id] }),
+    ...optional({ name, subagentModel: subagents.model, sources: ctx.deps.agentSources?.[id] }),
   };
 }
 

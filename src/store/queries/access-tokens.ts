@@ -3,6 +3,7 @@
 
 import type { Selectable } from "kysely";
 import type { TokenScope } from "../../core/shapes/settings/settings.ts";
+import { held } from "../locks.ts";
 import type { AccessTokenTable } from "../schema/tables.ts";
 import type { Db, Tx } from "../sql.ts";
 
@@ -50,6 +51,13 @@ export async function addAccessToken(tx: Tx, row: AccessTokenRow): Promise<void>
 
 export async function getAccessToken(db: Db, id: string): Promise<AccessTokenRow | undefined> {
   const row = await db.selectFrom("access_tokens").selectAll().where("id", "=", id).executeTakeFirst();
+  return row === undefined ? undefined : toRow(row);
+}
+
+/** Reads a token and locks its row, so that what the transaction decides about it stays true. */
+export async function holdAccessToken(tx: Tx, id: string): Promise<AccessTokenRow | undefined> {
+  const query = tx.selectFrom("access_tokens").selectAll().where("id", "=", id);
+  const row = await held(tx, query).executeTakeFirst();
   return row === undefined ? undefined : toRow(row);
 }
 

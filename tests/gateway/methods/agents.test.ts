@@ -6,9 +6,11 @@ import { ok } from "../../../src/core/shapes/errors.ts";
 import { openHouse, TOKEN } from "../kit.ts";
 
 const PARTIAL = "a-token-for-research-only";
+const CHILDREN = "a-token-for-sub-agents-only";
 const KEY = "sk-ant-api03-0123456789abcdefghijABCDEFGHIJ0123456789";
 const TOKENS = [
   { token: PARTIAL, role: "operator", scopes: ["operator.admin"], sessions: ["agent:research:*"] },
+  { token: CHILDREN, role: "operator", scopes: ["operator.read"], sessions: ["agent:main:subagent:*"] },
 ] as const;
 
 test("AG1: agents.describe returns settings, sources, tools and work; a token for some sessions gets no folder and no counts", async () => {
@@ -39,7 +41,7 @@ test("AG1: agents.describe returns settings, sources, tools and work; a token fo
     default: true,
     runtime: "built-in",
     sources: { thinking: "agent", "budget.dailyCost": "defaults", model: "built-in" },
-    work: { sessions: 1, running: 1, waiting: 0, queued: 0 },
+    work: { running: 1, waiting: 0, queued: 0 },
     today: { totalTokens: 0, cost: 0 },
     workspace: expect.any(String),
   });
@@ -48,7 +50,13 @@ test("AG1: agents.describe returns settings, sources, tools and work; a token fo
   const partial = await house.client({ token: PARTIAL });
   const seen = (await partial.request("agents.describe", {})).agents;
   expect(seen.map(({ id }) => id)).toEqual(["research"]);
-  for (const field of ["workspace", "work", "today", "program"]) expect(seen[0]).not.toHaveProperty(field);
+  for (const field of ["workspace", "work", "today", "program", "budget"])
+    expect(seen[0]).not.toHaveProperty(field);
+  expect(seen[0]?.tools).toContain("sessions_list");
+  const narrow = await house.client({ token: CHILDREN });
+  const [known] = (await narrow.request("agents.describe", {})).agents;
+  expect(known?.id).toBe("main");
+  for (const field of ["tools", "withheld"]) expect(known).not.toHaveProperty(field);
   finish();
   await admin.request("agent.wait", { runId });
 });

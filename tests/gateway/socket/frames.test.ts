@@ -200,8 +200,8 @@ function wrongValues(schema: Schema): [unknown, RegExp][] {
 }
 
 /** Returns a value that the schema accepts. */
-function rightValue({ type, enum: one, properties = {}, required = [] }: Schema): unknown {
-  if (type === "array") return ["x"];
+function rightValue({ type, enum: one, items, properties = {}, required = [] }: Schema): unknown {
+  if (type === "array") return [items?.enum?.[0] ?? "x"];
   if (type === "boolean") return true;
   if (type === "integer") return 1;
   return type === "object" ? rightFields(properties, required) : (one?.[0] ?? "x");

@@ -5,7 +5,8 @@ import { expect, test } from "vitest";
 import type { PayloadOf } from "../../../src/contract/methods.ts";
 import type { TokenScope } from "../../../src/core/shapes/settings/settings.ts";
 import { fakeWorld } from "../../kit/world.ts";
-import { connectParams, type House, joined, openHouse, openRaw, TOKEN } from "../kit.ts";
+import { connectParams, type House, joined, openHouse, openRaw, type Raw, TOKEN } from "../kit.ts";
+import { type Device, newDevice } from "../nodes/kit.ts";
 
 const PARTIAL = "a-token-for-research-and-jobs";
 const READER = "a-token-that-may-read-only";
@@ -34,6 +35,14 @@ async function refusal(house: House, token: string) {
   const raw = await openRaw(house.url);
   raw.send({ type: "req", id: "c", method: "connect", params: connectParams({ auth: { token } }) });
   return (await raw.res("c")).error;
+}
+
+/** Connects with the device's signature over the challenge. Returns the device token. */
+async function proven(raw: Raw, key: Device, more: Record<string, unknown>) {
+  const { nonce } = (await raw.next((frame) => frame.event === "connect.challenge")).payload;
+  const device = { id: key.id, publicKey: key.publicKey, signature: key.sign(nonce), signedAt: 1, nonce };
+  raw.send({ type: "req", id: "c", method: "connect", params: connectParams({ ...more, device }) });
+  return { token: (await raw.res("c")).payload?.auth.deviceToken as string };
 }
 
 const overHttp = (house: House, token: string) =>
@@ -211,11 +220,30 @@ test("AU6: an access token creates no tokens, jobs, nodes or device tokens, whic
     ["cron.add", job],
     ["cron.update", { id: "x", patch: { message: "m" } }],
     ["node.pair.approve", { code: "ABCD-EFGH" }],
+    ["channels.pair.approve", { channel: "telegram", code: "ABCDEFGH" }],
+    ["config.set", { text: "{}", revision: "none" }],
   ] as const)
     await expect(client.call(method, params), method).rejects.toMatchObject({
       code: "FORBIDDEN",
       message: expect.stringContaining("access token cannot"),
     });
+});
+
+test("AU6: a device token creates no access token, which would be valid without the device's key", async () => {
+  const house = await openHouse();
+  const key = newDevice();
+  const first = await openRaw(house.url);
+  const { token } = await proven(first, key, {});
+  const raw = await openRaw(house.url);
+  await proven(raw, key, { auth: { token } });
+  raw.send({ type: "req", id: "l", method: "tokens.list", params: {} });
+  expect((await raw.res("l")).payload.mayCreate).toBe(false);
+  const params = { name: "x", scopes: ["operator.read"], idempotencyKey: "x" };
+  raw.send({ type: "req", id: "t", method: "tokens.create", params });
+  expect((await raw.res("t")).error).toMatchObject({
+    code: "FORBIDDEN",
+    message: expect.stringContaining("nor can a device token"),
+  });
 });
 
 test("a token of the configuration that was narrowed or removed takes its rights from the tokens created with it", async () => {

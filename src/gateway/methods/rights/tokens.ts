@@ -21,11 +21,11 @@ import {
   addAccessToken,
   deleteAccessToken,
   dropExpiredAccessTokens,
-  getAccessToken,
+  holdAccessToken,
   listAccessTokens,
   setAccessTokenRights,
 } from "../../../store/queries/access-tokens.ts";
-import type { Db } from "../../../store/sql.ts";
+import type { Tx } from "../../../store/sql.ts";
 import { tokenId } from "../../../triggers/creator.ts";
 import type { Authority } from "../../auth.ts";
 import type { BasicDeps, CallContext, Methods } from "../../call.ts";
@@ -72,6 +72,17 @@ function entryOf(ctx: Context, row: AccessTokenRow): AccessTokenEntry {
 
 const isCoveredBy = (ctx: Context, rights: Rights): boolean => isWithin(rights, rightsOf(ctx.caller));
 
+/** Whether the caller may know and change a token (TK1). */
+function coversRow(ctx: Context, row: AccessTokenRow): boolean {
+  const rights = rightsNow(ctx, row);
+  // A token that has lost all its sessions is not everybody's: its stored rights decide, too.
+  return isCoveredBy(ctx, rights) && (rights.patterns?.length !== 0 || isCoveredBy(ctx, row));
+}
+
+/** Whether the caller's token may make others. A device token or an access token could outlive itself so. */
+const mayCreate = ({ accessToken, device }: Context["caller"]): boolean =>
+  accessToken === undefined && device === undefined;
+
 function configured(ctx: Context): ConfiguredTokenEntry[] {
   return ctx.deps.accessTokens.configured
     .map(({ token, setting, role, scopes, sessions }) => ({
@@ -97,10 +108,9 @@ function checkWithin(ctx: Context, rights: Rights): Result<void> {
 }
 
 /** Finds a token that the caller may change. Others are answered as if they did not exist. */
-async function find(ctx: Context, db: Db, id: string): Promise<Result<AccessTokenRow>> {
-  const row = await getAccessToken(db, id);
-  if (row !== undefined && row.expiresAt > ctx.deps.engine.now() && isCoveredBy(ctx, rightsNow(ctx, row)))
-    return ok(row);
+async function find(ctx: Context, tx: Tx, id: string): Promise<Result<AccessTokenRow>> {
+  const row = await holdAccessToken(tx, id);
+  if (row !== undefined && row.expiresAt > ctx.deps.engine.now() && coversRow(ctx, row)) return ok(row);
   return fail("invalid_argument", `there is no access token ${quoted(id, 80)}`, {
     hint: "tokens.list lists the access tokens.",
   });
@@ -111,8 +121,8 @@ async function create(
   { name, scopes, sessions, days = DAYS_DEFAULT }: ParamsOf<"tokens.create">,
 ): Promise<Result<PayloadOf<"tokens.create">>> {
   const { deps, caller } = ctx;
-  if (caller.accessToken !== undefined)
-    return fail("missing_scope", "an access token cannot create others", {
+  if (!mayCreate(caller))
+    return fail("missing_scope", "an access token cannot create others, and nor can a device token", {
       hint: "Use a token of the configuration.",
     });
   const label = name.trim();
@@ -168,10 +178,8 @@ export const tokenMethods: Methods<keyof typeof TOKEN_METHODS, TokenDeps> = {
     async handle(ctx) {
       const ts = ctx.deps.engine.now();
       const rows = await listAccessTokens(ctx.access.db, ts);
-      const tokens = rows
-        .filter((row) => isCoveredBy(ctx, rightsNow(ctx, row)))
-        .map((row) => entryOf(ctx, row));
-      return ok({ ts, mayCreate: ctx.caller.accessToken === undefined, tokens, configured: configured(ctx) });
+      const tokens = rows.filter((row) => coversRow(ctx, row)).map((row) => entryOf(ctx, row));
+      return ok({ ts, mayCreate: mayCreate(ctx.caller), tokens, configured: configured(ctx) });
     },
   },
   "tokens.create": { handle: create },

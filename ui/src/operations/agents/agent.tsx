@@ -66,7 +66,7 @@ function Setting(props: { name: string; source?: string | undefined; children: C
   );
 }
 
-function Tools({ agent: { tools, withheld } }: { agent: AgentDetails }) {
+function Tools({ agent: { tools = [], withheld = [] } }: { agent: AgentDetails }) {
   return (
     <>
       <span class="chips">
@@ -157,12 +157,16 @@ function Settings({ agent }: { agent: AgentDetails }) {
         {sandbox.mode}
         {sandbox.mode !== "off" && `, ${sandbox.backend}, ${sandbox.network ? "with" : "without"} network`}
       </Setting>
-      <Setting
-        name="Budget"
-        source={budget && source(budget.dailyCost === undefined ? "budget.dailyTokens" : "budget.dailyCost")}
-      >
-        {budget === undefined ? "no limit" : budgetWords(agent).join("; ")}
-      </Setting>
+      {agent.today !== undefined && (
+        <Setting
+          name="Budget"
+          source={
+            budget && source(budget.dailyCost === undefined ? "budget.dailyTokens" : "budget.dailyCost")
+          }
+        >
+          {budget === undefined ? "no limit" : budgetWords(agent).join("; ")}
+        </Setting>
+      )}
       <Setting name="Calls per run" source={source("maxModelCalls")}>
         at most {agent.maxModelCalls.toLocaleString()}
       </Setting>
@@ -176,9 +180,11 @@ function Settings({ agent }: { agent: AgentDetails }) {
           </code>
         </Setting>
       )}
-      <Setting name="Tools">
-        <Tools agent={agent} />
-      </Setting>
+      {agent.tools !== undefined && (
+        <Setting name="Tools">
+          <Tools agent={agent} />
+        </Setting>
+      )}
       <Setting name="Running">
         <Running agentId={agent.id} running={agent.work?.running} />
       </Setting>
@@ -221,7 +227,7 @@ export function AgentRow({ agent, opens }: { agent: AgentDetails; opens: boolean
       </div>
       <div class="row-actions">
         <a href={sessionsHref(id)}>
-          {work === undefined ? "Sessions" : counted(work.sessions, "session")}
+          Sessions
           <span class="visually-hidden"> of {id}</span>
         </a>
       </div>

@@ -17,7 +17,8 @@ const ID_SHOWN_CHARS = 12;
 
 /** Returns the words for the time until a token expires. */
 export function leftWords(expiresAtMs: number, nowMs: number): string {
-  return `expires in ${counted(Math.max(1, Math.ceil((expiresAtMs - nowMs) / DAY_MS)), "day")}`;
+  const days = Math.round((expiresAtMs - nowMs) / DAY_MS);
+  return days < 1 ? "expires within a day" : `expires in ${counted(days, "day")}`;
 }
 
 function Row({ device, onRevoke }: { device: Device; onRevoke: () => void }) {

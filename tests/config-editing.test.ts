@@ -57,6 +57,13 @@ test("HS3: a key that looks like one is never shown, wherever it stands in any t
 test.each([
   ['{ apiKey: "short" }', '{ apiKey: "[hidden ]" }'],
   ['{ apiKey: "" }', '{ apiKey: "" }'],
+  ['{ token: { value: "plain words" } }', '{ token: { value: "[hidden ]" } }'],
+  ['{ auth: { tokens: ["plain words"] } }', '{ auth: { tokens: ["[hidden ]"] } }'],
+  ['{ args: ["--api-key", // c\n"blue-elephant-42"] }', '{ args: ["--api-key", // c\n"[hidden ]"] }'],
+  ['{ env: { // OLD: "plain words",\nA: "b" } }', '{ env: { //[hidden ]\nA: "[hidden ]" } }'],
+  ['// env: {\n//   OLD: "plain words",\n// }\n{}', "//[hidden ]\n//[hidden ]\n//[hidden ]\n{}"],
+  ['{ url: "https://0123456789abcdef0123456789abcdef@host/v1" }', '{ url: "[hidden ]" }'],
+  ['{ url: "https://host/v1#0123456789abcdef0123456789abcdef" }', '{ url: "[hidden ]" }'],
   ["{ apiKey: '${KEY}' }", "{ apiKey: '${KEY}' }"],
   ['{ apiKey: "${KEY:-fallback}" }', '{ apiKey: "[hidden ]" }'],
   [

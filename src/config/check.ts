@@ -35,6 +35,8 @@ export interface Checked {
   readonly changed: readonly string[];
   readonly settings: Record<string, unknown>;
   readonly next?: Settings;
+  /** Hides the secrets of the checked text in a text about it. Absent if the file itself was checked. */
+  readonly hide?: (text: string) => string;
 }
 
 /**

@@ -101,13 +101,13 @@ function inValue(name: string, value: string): string[] {
   return words.filter((word) => (isSecretName(name) ? word.length >= SECRET_CHARS_MIN : looksRandom(word)));
 }
 
-/** Returns the secrets in an address: the password, and the parts of path and query that look random. */
+/** Returns the secrets in an address: the password, and other parts that look random. */
 function inAddress(address: string): string[] {
   const url = parsed(address);
   if (url === undefined) return [];
-  const { password, pathname, search } = url;
+  const { username, password, pathname, search, hash } = url;
   const query = [...url.searchParams.values()].flatMap((value) => inValue("secret", value));
-  const words = `${pathname}${search}`.split(/[/?&=]/).filter(looksRandom);
+  const words = `${username}/${pathname}${search}${hash}`.split(/[/?&=#]/).filter(looksRandom);
   return [password, decoded(password), ...query, ...words].filter((one) => one !== "");
 }
 

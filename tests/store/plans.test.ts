@@ -5,6 +5,7 @@ import { constants, DatabaseSync } from "node:sqlite";
 import type { CompiledQuery, KyselyPlugin } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Scope } from "../../src/core/rules/visibility.ts";
+import { USAGE_GROUPS } from "../../src/core/shapes/usage.ts";
 import { readChain } from "../../src/store/queries/chains/chain-details.ts";
 import * as pictures from "../../src/store/queries/chains/chain-lists.ts";
 import * as chains from "../../src/store/queries/chains/chains.ts";
@@ -258,8 +259,9 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   waitingTurns: (tx) => attention.activeTurns(tx, "waiting", EVERY),
   queuedTurns: (tx) => attention.activeTurns(tx, "queued", EVERY),
   everyQueuedTurn: (tx) => attention.activeTurns(tx, "queued", { ...EVERY, everyQueued: true }),
-  usageByTree: (tx) => usageBy(tx, { by: "tree", ...USED }),
-  usageByChain: (tx) => usageBy(tx, { by: "chain", ...USED }),
+  ...Object.fromEntries(
+    USAGE_GROUPS.map((by) => [`usage by ${by}`, (tx: Tx) => usageBy(tx, { by, ...USED })]),
+  ),
   budgetStops: (tx) => budgetStops(tx, 5),
   rootsOfChains: (tx) => pictures.rootsOfChains(tx, ["chain-1", "chain-2"]),
   awaitedSessions: (tx) => attention.awaitedSessions(tx, ["run-1", "run-2"]),

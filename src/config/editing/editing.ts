@@ -8,6 +8,7 @@ import { dirname } from "node:path";
 import { configPathOf, type LoadOptions } from "../../config.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
+import { unescaped } from "../../core/text/json5-places.ts";
 import { type Checked, checkAgain } from "../check.ts";
 import { replaceFile } from "../replace-file.ts";
 import { configKeys, type KeyWords, keyWords } from "../schema/keys.ts";
@@ -15,6 +16,9 @@ import { type HiddenText, hideSecrets, revealSecrets, type Sealing } from "./hid
 
 /** A longer file must be edited on the gateway's machine: an editor checks the whole text again and again. */
 const EDITED_BYTES_MAX = 128 * 1024;
+const PROBLEMS_MAX = 100;
+/** Shorter secrets would hide ordinary words of a problem. */
+const SECRET_CHARS_MIN = 4;
 const BOM = "\uFEFF";
 const ELSEWHERE = "Edit it with an editor on the gateway's machine.";
 const EMPTY = "// Settings of the gateway. Every setting has a default.\n{\n}\n";
@@ -39,10 +43,7 @@ function revisionOf(bytes: Buffer | undefined, { seal }: Sealing): string {
 function readBytes(path: string): Result<Buffer | undefined> {
   try {
     const { size } = statSync(path);
-    if (size > EDITED_BYTES_MAX)
-      return fail("too_large", `${path} has ${size} bytes; the editor takes at most ${EDITED_BYTES_MAX}`, {
-        hint: ELSEWHERE,
-      });
+    if (size > EDITED_BYTES_MAX) return tooLarge(path, size);
     return ok(readFileSync(path));
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
@@ -77,7 +78,31 @@ function readDisk(path: string, sealing: Sealing): Result<OnDisk> {
 /** Returns the edited text as bytes for the file, with secrets, mark and line ends. */
 function toBytes(edited: string, disk: OnDisk): Result<string> {
   const whole = revealSecrets(edited.replaceAll(/\r\n?/g, "\n"), disk);
-  return whole.ok ? ok(disk.begin + whole.value.replaceAll("\n", disk.lineEnd)) : whole;
+  if (!whole.ok) return whole;
+  const text = disk.begin + whole.value.replaceAll("\n", disk.lineEnd);
+  const bytes = Buffer.byteLength(text);
+  return bytes > EDITED_BYTES_MAX ? tooLarge("the text", bytes) : ok(text);
+}
+
+const tooLarge = (name: string, bytes: number): Result<never> =>
+  fail("too_large", `${name} has ${bytes} bytes; the editor takes at most ${EDITED_BYTES_MAX}`, {
+    hint: ELSEWHERE,
+  });
+
+/** Returns a function that hides the secrets of the file in a text about it, such as a problem (ED2). */
+function hiderOf({ values }: HiddenText): (text: string) => string {
+  const raws = [...values].flatMap(([shown, { raw }]) =>
+    [raw, unescaped(raw)].map((one) => [one, shown] as const),
+  );
+  const long = raws.filter(([raw]) => raw.length >= SECRET_CHARS_MIN).sort(([a], [b]) => b.length - a.length);
+  return (text) => long.reduce((so, [raw, shown]) => so.replaceAll(raw, shown), text);
+}
+
+/** Returns at most `PROBLEMS_MAX` problems, without the secrets of the file. */
+function shownProblems(problems: readonly string[], hide: (text: string) => string): string[] {
+  const shown = problems.slice(0, PROBLEMS_MAX).map(hide);
+  const more = problems.length - shown.length;
+  return more > 0 ? [...shown, `and ${more} more`] : shown;
 }
 
 /** Returns the words for a failed write. The file is unchanged then. */
@@ -98,7 +123,11 @@ interface Written {
   readonly changed: readonly string[];
   readonly warnings: readonly string[];
   readonly next: Settings;
+  /** Hides the secrets of the file in a text about it. */
+  readonly hide: (text: string) => string;
 }
+
+const changedFile = fail("config_changed", "the file was changed since you read it; nothing was written");
 
 export function openConfigFile(options: LoadOptions, running: Settings) {
   const path = configPathOf(options);
@@ -117,7 +146,12 @@ export function openConfigFile(options: LoadOptions, running: Settings) {
       if (!disk.ok) return disk;
       const whole = toBytes(edited, disk.value);
       const { exists } = disk.value;
-      if (whole.ok) return ok({ ...checkAgain(options, running, whole.value), exists, settings: {} });
+      if (whole.ok) {
+        const hide = hiderOf(disk.value);
+        const { errors, warnings, ...checked } = checkAgain(options, running, whole.value);
+        const problems = { errors: shownProblems(errors, hide), warnings: shownProblems(warnings, hide) };
+        return ok({ ...checked, ...problems, exists, settings: {}, hide });
+      }
       const wrong = { ok: false, errors: [whole.error], warnings: [], differs: false, changed: [] };
       return ok({ path, exists, ...wrong, settings: {} });
     },
@@ -127,13 +161,17 @@ export function openConfigFile(options: LoadOptions, running: Settings) {
       if (!disk.ok) return disk;
       const whole = toBytes(edited, disk.value);
       const isSame = disk.value.exists && whole.ok && disk.value.bytes.equals(Buffer.from(whole.value));
-      if (!isSame && disk.value.revision !== revision)
-        return fail("config_changed", "the file was changed since you read it; nothing was written");
+      if (!isSame && disk.value.revision !== revision) return changedFile;
       if (!whole.ok) return whole;
+      const hide = hiderOf(disk.value);
       const { errors, warnings, changed, next } = checkAgain(options, running, whole.value);
-      if (next === undefined) return fail("invalid_config", `nothing was written: ${errors.join("\n")}`);
+      if (next === undefined)
+        return fail("invalid_config", `nothing was written: ${shownProblems(errors, hide).join("\n")}`);
       try {
         if (!isSame) {
+          // The check took a while: somebody else may have saved the file meanwhile.
+          const now = readBytes(path);
+          if (now.ok && revisionOf(now.value, sealing) !== disk.value.revision) return changedFile;
           mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
           replaceFile(path, whole.value);
         }
@@ -141,7 +179,7 @@ export function openConfigFile(options: LoadOptions, running: Settings) {
         return unwritten(path, error);
       }
       const written = revisionOf(Buffer.from(whole.value), sealing);
-      return ok({ path, revision: written, changed, warnings, next });
+      return ok({ path, revision: written, changed, warnings: shownProblems(warnings, hide), next, hide });
     },
   };
 }

@@ -22,6 +22,8 @@ interface Hidden {
   readonly raw: string;
   /** The kind of place, with the name of its key. */
   readonly place: string;
+  /** The quote or the comment mark before it. In another one, the secret could end it. */
+  readonly mark: string;
 }
 
 export interface HiddenText {
@@ -92,6 +94,59 @@ function isSecretSetting(comment: string): boolean {
   });
 }
 
+/** Whether a part of the path is the name of a secret. A file may have an object where a text belongs. */
+const isBelowSecret = (path: Path): boolean => path.some((_, at) => isSecretPath(path.slice(0, at + 1)));
+
+const isTokenItem = (path: Path): boolean => path.at(-2) === "tokens" && typeof path.at(-1) === "number";
+
+/** Whether a place is in an object whose values are all secret, such as `env`. */
+const isInSecrets = ({ path }: Json5Place): boolean => isSecretPath([...path.slice(0, -1), ""]);
+
+/**
+ * Returns the comments that are hidden because of their neighbours: those in an object of secrets, and lines
+ * that are a setting with a secret only together.
+ */
+function hiddenComments(
+  text: string,
+  places: readonly Json5Place[],
+  contents: readonly string[],
+): ReadonlySet<Json5Place> {
+  const hidden = new Set<Json5Place>();
+  for (let at = 0; at < places.length; at += 1) {
+    const first = at;
+    while (places[at + 1]?.kind === "comment" && places[at]?.kind === "comment" && isApart(text, places, at))
+      at += 1;
+    if (places[at]?.kind !== "comment") continue;
+    const isAmong = [nearest(places, first, -1, isValue), nearest(places, at, 1, isValue)].some(
+      (one) => one !== undefined && isInSecrets(one),
+    );
+    if (isAmong || isSecretSetting(contents.slice(first, at + 1).join("\n")))
+      for (const place of places.slice(first, at + 1)) hidden.add(place);
+  }
+  return hidden;
+}
+
+/** Returns the nearest place before (-1) or after (1) an index that fits. */
+function nearest(
+  places: readonly Json5Place[],
+  from: number,
+  step: 1 | -1,
+  fits: (place: Json5Place) => boolean,
+): Json5Place | undefined {
+  for (let at = from + step; at >= 0 && at < places.length; at += step) {
+    const place = places[at];
+    if (place !== undefined && fits(place)) return place;
+  }
+  return undefined;
+}
+
+const isValue = ({ kind }: Json5Place): boolean => kind === "text" || kind === "word";
+
+/** Whether only space is between a place and the next one. */
+function isApart(text: string, places: readonly Json5Place[], at: number): boolean {
+  return text.slice(places[at]?.end, places[at + 1]?.start).trim() === "";
+}
+
 interface Around {
   /** The text of the place before it in a list. */
   readonly before: string;
@@ -110,7 +165,7 @@ function secretIn(text: string, place: Json5Place, around: Around): [number, num
     const hidesIt = hides || isSecretSetting(content);
     return hidesIt ? [start + 2, isClosedBlock ? end - 2 : end] : undefined;
   }
-  const isSecret = isSecretPath(path) || isSecretName(nameOf(path));
+  const isSecret = isBelowSecret(path) || isSecretName(nameOf(path)) || isTokenItem(path);
   if (kind === "word") return isSecret && !/^(null|true|false)$/.test(raw) ? [start, end] : undefined;
   if (kind !== "text") return undefined;
   const inner = insideOf(raw, place);
@@ -121,10 +176,17 @@ function secretIn(text: string, place: Json5Place, around: Around): [number, num
   return hides ? inner : undefined;
 }
 
-function spanOf(text: string, [start, end]: [number, number], place: string, { seal }: Sealing): Span {
+/** Returns the quote or the comment mark with which a place begins. */
+function markOf(text: string, { kind, start }: Pick<Json5Place, "kind" | "start">): string {
+  return kind === "text" || kind === "comment" ? text.slice(start, start + (kind === "text" ? 1 : 2)) : "";
+}
+
+function spanOf(text: string, [start, end]: [number, number], at: Json5Place, { seal }: Sealing): Span {
   const raw = text.slice(start, end);
-  const shown = `[hidden ${seal(`${place}\n${raw}`).slice(0, SEAL_CHARS)}]`;
-  return { start, end, raw, place, shown };
+  const place = placeName(at);
+  const mark = markOf(text, at);
+  const shown = `[hidden ${seal(`${place}\n${mark}${raw}`).slice(0, SEAL_CHARS)}]`;
+  return { start, end, raw, place, mark, shown };
 }
 
 /** Returns the text with the hidden spans replaced. */
@@ -156,7 +218,7 @@ function withLines(
     if (telling[line] !== true || (place.kind !== "text" && place.kind !== "word")) continue;
     const raw = text.slice(place.start, place.end);
     const inner = place.kind === "text" ? insideOf(raw, place) : ([place.start, place.end] as const);
-    spans.set(inner[0], spanOf(text, [...inner], placeName(place), sealing));
+    spans.set(inner[0], spanOf(text, [...inner], place, sealing));
   }
   return [...spans.values()].sort((a, b) => a.start - b.start);
 }
@@ -166,11 +228,14 @@ export function hideSecrets(text: string, sealing: Sealing): Result<HiddenText> 
   const places = json5Places(text);
   const contents = places.map((place) => contentOf(text, place));
   const telling = tellingOnes(contents, sealing);
+  const comments = hiddenComments(text, places, contents);
   let spans = places.flatMap((place, at) => {
-    const isItem = typeof place.path.at(-1) === "number" && places[at - 1]?.kind === "text";
-    const around = { before: isItem ? (contents[at - 1] ?? "") : "", isTelling: telling[at] === true };
+    const last = nearest(places, at, -1, ({ kind }) => kind !== "comment");
+    const isItem = typeof place.path.at(-1) === "number" && last?.kind === "text";
+    const isTelling = telling[at] === true || comments.has(place);
+    const around = { before: isItem ? contentOf(text, last) : "", isTelling };
     const found = secretIn(text, place, around);
-    return found === undefined ? [] : [spanOf(text, found, placeName(place), sealing)];
+    return found === undefined ? [] : [spanOf(text, found, place, sealing)];
   });
   if (tells(rendered(text, spans), sealing)) spans = withLines(text, places, spans, sealing);
   const shown = rendered(text, spans);
@@ -189,14 +254,15 @@ export function revealSecrets(text: string, { values }: Pick<HiddenText, "values
   const whole = text.replaceAll(SHOWN, (shown: string, at: number) => {
     while ((places[next]?.end ?? text.length) <= at) next += 1;
     const near = places[next];
-    const around = near !== undefined && near.start <= at ? near : { kind: "word" as const, path: [] };
+    const around =
+      near !== undefined && near.start <= at ? near : { kind: "word" as const, path: [], start: at };
     const hidden = values.get(shown);
     if (hidden === undefined)
       problem ??= {
         at,
         words: `${shown} is not in the file on disk. Type the value, or read the file again`,
       };
-    else if (placeName(around) !== hidden.place)
+    else if (placeName(around) !== hidden.place || markOf(text, around) !== hidden.mark)
       problem ??= { at, words: `${shown} belongs to another ${hidden.place}. Type the value` };
     return hidden?.raw ?? shown;
   });

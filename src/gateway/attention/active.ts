@@ -18,8 +18,8 @@ import { activeItem, coversOf } from "./items.ts";
 
 const LIMIT = { byDefault: 200, max: 1_000 } as const;
 const STATES = ["running", "waiting", "queued"] as const;
-/** Maximum number of answers and tool results, and bytes of answers, that are read to add up the usage. */
-const CALLS = { rowsMax: 20_000, bytesMax: 8 * 1024 * 1024 } as const;
+/** Maximum number and bytes of the answers that are read to add up the usage. */
+const CALLS = { answersOnly: true, rowsMax: 20_000, bytesMax: 8 * 1024 * 1024 } as const;
 
 interface Spent {
   readonly model: string;

@@ -11,6 +11,7 @@ import type {
 } from "../../contract/methods/configuration.ts";
 import type { PayloadOf } from "../../contract/methods.ts";
 import { isObject } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
@@ -24,7 +25,10 @@ interface Sealing {
   readonly mask: (text: string) => string;
 }
 
-type Checked = ConfigCheck & { readonly next?: Settings };
+/** Hides the secrets of the file in a text about it. */
+type Hide = (text: string) => string;
+
+type Checked = ConfigCheck & { readonly next?: Settings; readonly hide?: Hide };
 
 /** The configuration file of this process. */
 interface ConfigFile {
@@ -34,7 +38,7 @@ interface ConfigFile {
     text: string,
     revision: string,
     sealing: Sealing,
-  ): Result<Omit<ConfigSaved, "reach"> & { readonly next: Settings }>;
+  ): Result<Omit<ConfigSaved, "reach"> & { readonly next: Settings; readonly hide: Hide }>;
   settings(): PayloadOf<"config.schema">["settings"];
 }
 
@@ -100,9 +104,10 @@ export const configMethods: Methods<keyof typeof CONFIG_METHODS, ConfigDeps> = {
       if (!allowed.ok) return allowed;
       const found = await check(ctx, text);
       if (!found.ok) return found;
-      const { next, ...shown } = found.value;
-      const reach = next === undefined ? {} : { reach: reachOf(ctx, next) };
-      return ok(masked({ ...shown, ...reach }, ctx.deps.world.redactor));
+      const { next, hide, ...shown } = found.value;
+      const changes = next === undefined ? undefined : reachOf(ctx, next);
+      const reach = hide === undefined ? changes : changes?.map(hide);
+      return ok(masked({ ...shown, ...optional({ reach }) }, ctx.deps.world.redactor));
     },
   },
   "config.get": {
@@ -117,9 +122,9 @@ export const configMethods: Methods<keyof typeof CONFIG_METHODS, ConfigDeps> = {
       if (!file.ok) return file;
       const written = file.value.write(text, revision, sealingOf(ctx));
       if (!written.ok) return written;
-      const { next, ...saved } = written.value;
+      const { next, hide, ...saved } = written.value;
       ctx.deps.world.log.info({ what: saved.changed.join(", ") }, "the configuration file was saved");
-      return ok(masked({ ...saved, reach: reachOf(ctx, next) }, ctx.deps.world.redactor));
+      return ok(masked({ ...saved, reach: reachOf(ctx, next).map(hide) }, ctx.deps.world.redactor));
     },
   },
   "config.schema": {

@@ -76,7 +76,7 @@ export async function usageReport(ctx: CallContext, params: ParamsOf<"usage">): 
   const { patterns } = ctx.caller;
   const since = dayStart(ctx.deps.engine.now()) - (Math.min(days, DAYS.max) - 1) * DAY_MS;
   const wanted = { by, since, agentId, patterns, order, limit: limit + 1 };
-  const found = await usageBy(ctx.access.db, wanted);
+  const found = await usageBy(ctx.deps.engine.store.readWorker ?? ctx.access.db, wanted);
   const lines = await named(ctx, by, found.slice(0, limit));
   const report = { by, since, lines, truncated: found.length > limit };
   if (!seesEverything(ctx.caller)) return { ...report, budgets: [], partial: true };

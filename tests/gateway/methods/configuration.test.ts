@@ -128,6 +128,31 @@ test("HS2: a hidden secret can't be shown by putting it under another key, and a
   expect(file.read()).toBe(FILE);
 });
 
+test("I14: problems and warnings about an edited text show no hidden secret", async () => {
+  const { client } = await editing();
+  const { text, revision } = await client.request("config.get", {});
+  const wrong = text.replace("https://example.com/", "");
+  const { errors } = await client.request("config.check", { text: wrong });
+  expect(errors.join()).toMatch(/got "\[hidden \w+\]"/);
+  const saving = client.request("config.set", { text: wrong, revision });
+  await expect(saving).rejects.toMatchObject({
+    message: expect.not.stringContaining("T00"),
+    reason: "invalid_config",
+  });
+  const { text: twice } = await client.request("config.get", {});
+  expect(twice).toBe(text);
+});
+
+test("a text that the editor could not read again is not saved", async () => {
+  const { client, file } = await editing();
+  const { text, revision } = await client.request("config.get", {});
+  const long = `${text}// ${"é".repeat(100_000)}`;
+  await expect(client.request("config.set", { text: long, revision })).rejects.toMatchObject({
+    reason: "too_large",
+  });
+  expect(file.read()).toBe(FILE);
+});
+
 test("ED1: of two editors the second is refused, an invalid text is never written, and a repeated save succeeds", async () => {
   const { client, file, leftovers } = await editing();
   const { text, revision } = await client.request("config.get", {});

@@ -252,6 +252,14 @@ test("a token of the configuration that was narrowed or removed takes its rights
   await house.stop();
   const [partial] = TOKENS;
   const narrowed = { ...partial, scopes: ["operator.read"] as const, sessions: ["cron:*"] };
+  const other = { ...partial, token: "a-token-for-ops-only-and-long", sessions: ["agent:ops:*"] };
+  const moved = { ...partial, sessions: ["agent:moved:*"] };
+  const away = await openHouse({ dir: house.dir, gateway: { tokens: [moved, other] } });
+  const [lost] = (await (await away.client()).request("tokens.list", {})).tokens;
+  expect(lost).toMatchObject({ id: both.id, sessions: [] });
+  const stranger = await away.client({ token: other.token });
+  expect((await stranger.request("tokens.list", {})).tokens).toEqual([]);
+  await away.stop();
   const second = await openHouse({ dir: house.dir, gateway: { tokens: [narrowed] } });
   const admin = await second.client();
   const [row] = (await admin.request("tokens.list", {})).tokens;

@@ -52,11 +52,18 @@ async function answersOf(db: Db, seqs: readonly number[]): Promise<Map<number, A
   return found;
 }
 
+interface CallsWanted {
+  readonly rowsMax: number;
+  readonly bytesMax: number;
+  /** Reads only the answers of models. */
+  readonly answersOnly?: boolean;
+}
+
 /** Reads the newest answers and ends of tool calls of these runs, oldest first. */
 export async function callMessagesOf(
   db: Db,
   runIds: readonly string[],
-  most: { readonly rowsMax: number; readonly bytesMax: number },
+  { answersOnly, ...most }: CallsWanted,
 ): Promise<{ messages: CallMessage[]; truncated: boolean }> {
   if (runIds.length === 0) return { messages: [], truncated: false };
   const rows = await db
@@ -64,7 +71,7 @@ export async function callMessagesOf(
     .select(["seq", "id", "run_id", "role", "created_at", isErrorOf(db).as("failed")])
     .select(sql<number>`octet_length(entry_json)`.as("bytes"))
     .where("run_id", "in", runIds)
-    .where("role", "in", ["assistant", "toolResult"])
+    .where("role", "in", answersOnly === true ? ["assistant"] : ["assistant", "toolResult"])
     .orderBy("seq", "desc")
     .limit(most.rowsMax + 1)
     .execute();

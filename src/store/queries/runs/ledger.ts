@@ -100,12 +100,13 @@ export async function usageSince(
 /** `covers` limits the sessions: a root session outside of it is not named. */
 function columnOf(group: UsageGroup, covers: (key: RawBuilder<unknown>) => Condition): RawBuilder<unknown> {
   switch (group) {
+    // As expressions, so that no index on these columns replaces the one on the period.
     case "agent":
-      return sql`l.agent_id`;
+      return sql`l.agent_id || ''`;
     case "tree":
       return sql`case when ${covers(sql`l.root_key`)} then l.root_key else l.session_key end`;
     case "session":
-      return sql`l.session_key`;
+      return sql`l.session_key || ''`;
     case "chain":
       return sql`r.chain_id`;
     case "model":

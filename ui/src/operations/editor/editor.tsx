@@ -43,16 +43,6 @@ function useCheck(text: string, isEdited: boolean) {
   return isEdited && checked?.text === text ? checked : undefined;
 }
 
-/** Asks before the page is left with edits. */
-function useGuard(isEdited: boolean): void {
-  useEffect(() => {
-    if (!isEdited) return;
-    const stop = (event: Event): void => event.preventDefault();
-    window.addEventListener("beforeunload", stop);
-    return () => window.removeEventListener("beforeunload", stop);
-  }, [isEdited]);
-}
-
 export function Editor({ onSaved }: { onSaved: () => void }) {
   const file = useReading("config.get", () => ask("config.get"));
   const schema = useReading("config.schema", () => ask("config.schema"));
@@ -93,7 +83,6 @@ function Text(props: { file: ConfigText; settings: readonly Setting[]; onSaved: 
   const [reviewed, setReviewed] = useState(false);
   const [done, setDone] = useState<Saved>();
   const checked = useCheck(text, isEdited);
-  useGuard(isEdited);
   const problems = placedProblems(checked?.result?.errors ?? [], text);
   const at = useCaret(area, text);
   const review = (): void => setReviewed(isEdited && newer.value === undefined);

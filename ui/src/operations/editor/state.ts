@@ -3,7 +3,7 @@
 // ES1: the edited text belongs to the revision of the file that it was made from. A newer file never replaces
 //      edits; the reader chooses.
 
-import { signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import type { PayloadOf } from "../../../../src/contract/methods.ts";
 
 export type ConfigText = PayloadOf<"config.get">;
@@ -14,6 +14,14 @@ export const base = signal<ConfigText | undefined>(undefined);
 export const draft = signal<string | undefined>(undefined);
 /** The file that somebody else saved since, while there are edits. */
 export const newer = signal<ConfigText | undefined>(undefined);
+
+/** Asks before the page is left with edits, also from another view. */
+effect(() => {
+  if (draft.value === undefined) return;
+  const stop = (event: Event): void => event.preventDefault();
+  window.addEventListener("beforeunload", stop);
+  return () => window.removeEventListener("beforeunload", stop);
+});
 
 /** Takes the file that was read. */
 export function fileRead(file: ConfigText): void {

@@ -1,6 +1,6 @@
-// Owns the use of access tokens: finds their rows, records their last use, and closes connections whose token
-// was revoked or narrowed, has expired, or lost the token that it was derived from.
-// AT1: a connection at another gateway of the store is closed at that gateway's next tick.
+// Owns the use of access tokens: finds their rows, records their last use, and closes connections and HTTP
+// requests whose token was revoked or narrowed, has expired, or lost the token that it was derived from.
+// AT1: what uses the token at another gateway of the store is closed at that gateway's next tick.
 
 import { CLOSE } from "../contract/protocol.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -10,23 +10,34 @@ import {
   listAccessTokens,
   noteAccessTokenUse,
 } from "../store/queries/access-tokens.ts";
-import type { Authority, Caller } from "./auth.ts";
+import type { AccessTokenRows, Authority, Caller } from "./auth.ts";
 import type { Member } from "./socket/connection.ts";
 
 /** The last use is stored at most this often. */
 const USE_NOTED_EVERY_MS = 60_000;
 const CHANGED = "the access token was revoked or changed, or it has expired";
 
-/** Finds an access token that somebody uses, and records the use. */
-export async function useAccessToken(
-  engine: Pick<Engine, "store" | "commit" | "now">,
-  id: string,
-): Promise<AccessTokenRow | undefined> {
-  const row = await getAccessToken(engine.store.db, id);
-  const now = engine.now();
-  if (row !== undefined && now - (row.usedAt ?? 0) >= USE_NOTED_EVERY_MS)
-    await engine.commit((unit) => noteAccessTokenUse(unit.tx, id, now));
-  return row;
+/** A connection or an HTTP request. */
+type User = Pick<Member, "caller" | "close">;
+
+/** Finds access tokens, and records their use. No caller waits for the record, or fails with it. */
+export function accessTokenRows(engine: Pick<Engine, "store" | "commit" | "now" | "log">): AccessTokenRows {
+  /** Ids of the tokens whose use is being stored. */
+  const noting = new Set<string>();
+  return {
+    find: (id) => getAccessToken(engine.store.db, id),
+    used({ id, usedAt = 0 }) {
+      const now = engine.now();
+      if (now - usedAt < USE_NOTED_EVERY_MS || noting.has(id)) return;
+      noting.add(id);
+      engine
+        .commit((unit) => noteAccessTokenUse(unit.tx, id, now))
+        .catch((error: unknown) =>
+          engine.log.warn({ err: error }, "could not store the use of an access token"),
+        )
+        .finally(() => noting.delete(id));
+    },
+  };
 }
 
 /** Whether the caller still has the rights with which it connected. */
@@ -38,37 +49,54 @@ function isCurrent(authority: Authority, caller: Caller, row: AccessTokenRow | u
   return keepsScopes && JSON.stringify(caller.patterns) === JSON.stringify(rights.patterns);
 }
 
-/** The connections that access tokens opened. */
+/** The connections and HTTP requests that use access tokens. */
 export class AccessTokenUsers {
-  readonly #members = new Set<Member>();
-  readonly #engine: Pick<Engine, "store" | "now">;
+  readonly #users = new Set<User>();
+  readonly #engine: Pick<Engine, "store" | "now" | "log">;
   readonly #authority: Authority;
 
-  constructor(engine: Pick<Engine, "store" | "now">, authority: Authority) {
+  constructor(engine: Pick<Engine, "store" | "now" | "log">, authority: Authority) {
     this.#engine = engine;
     this.#authority = authority;
   }
 
-  join(member: Member): () => void {
-    if (member.caller.accessToken !== undefined) this.#members.add(member);
-    return () => this.#members.delete(member);
+  join(user: User): () => void {
+    const { accessToken } = user.caller;
+    if (accessToken !== undefined) {
+      this.#users.add(user);
+      void this.#look(user, accessToken);
+    }
+    return () => this.#users.delete(user);
   }
 
-  /** Closes the connections of one token. */
+  /** Closes the users of one token. */
   end(id: string): void {
-    for (const { caller, close } of this.#members) {
+    for (const { caller, close } of this.#users) {
       if (caller.accessToken === id) close(CLOSE.policy, CHANGED);
     }
   }
 
-  /** Closes connections whose rights have changed elsewhere, or that have expired (AT1). */
+  /** Closes users whose rights have changed elsewhere, or that have expired (AT1). */
   async check(): Promise<void> {
-    if (this.#members.size === 0) return;
+    // The token of a user that joins during the read may be newer than the read.
+    const users = [...this.#users];
+    if (users.length === 0) return;
     const rows = await listAccessTokens(this.#engine.store.db, this.#engine.now());
     const byId = new Map(rows.map((row) => [row.id, row]));
-    for (const { caller, close } of this.#members) {
-      const row = byId.get(caller.accessToken ?? "");
-      if (!isCurrent(this.#authority, caller, row)) close(CLOSE.policy, CHANGED);
+    for (const user of users) this.#judge(user, byId.get(user.caller.accessToken ?? ""));
+  }
+
+  /** The token may have been revoked or narrowed between the user's authentication and its `join`. */
+  async #look(user: User, id: string): Promise<void> {
+    try {
+      this.#judge(user, await getAccessToken(this.#engine.store.db, id));
+    } catch (error) {
+      this.#engine.log.warn({ err: error }, "could not check an access token again; the next tick does");
     }
+  }
+
+  #judge(user: User, row: AccessTokenRow | undefined): void {
+    if (this.#users.has(user) && !isCurrent(this.#authority, user.caller, row))
+      user.close(CLOSE.policy, CHANGED);
   }
 }

@@ -263,8 +263,13 @@ function passRights(given: string, sessionOf: SessionOfPass | undefined): Caller
   return { id: tokenId(given), role: "operator", scopes: SCOPES, patterns, actsAs: key };
 }
 
-/** Finds an access token that is in use. Returns undefined if it was revoked. */
-type FindAccessToken = (id: string) => Promise<AccessTokenRow | undefined>;
+/** The rows of access tokens. */
+export interface AccessTokenRows {
+  /** Returns undefined if the token was revoked. */
+  find(id: string): Promise<AccessTokenRow | undefined>;
+  /** Records that somebody used a valid token. */
+  used(row: AccessTokenRow): void;
+}
 
 /** Returns the session of a pass. */
 type SessionOfPass = (token: string) => string | undefined;
@@ -273,7 +278,7 @@ export function createAuthority(
   clock: Clock,
   tokens: readonly TokenSettings[],
   passes?: SessionOfPass,
-  findAccessToken?: FindAccessToken,
+  accessTokens?: AccessTokenRows,
 ): Authority {
   const guesses = createGuessLimit(clock);
   const accessRights: Authority["accessRights"] = (row) => {
@@ -285,13 +290,14 @@ export function createAuthority(
     given: string,
     { id, sealedBy }: { readonly id: string; readonly sealedBy: string },
   ): Promise<Result<Caller>> => {
-    const row = await findAccessToken?.(id);
+    const row = await accessTokens?.find(id);
     // The holder of another token of the configuration can seal any id.
     const rights = row?.tokenId === sealedBy ? accessRights(row) : undefined;
     if (row === undefined || rights === undefined)
       return fail("unauthorized", "the access token was revoked", { hint: NEW_TOKEN });
     if (clock.now() >= row.expiresAt)
       return fail("unauthorized", "the access token has expired", { hint: NEW_TOKEN });
+    accessTokens?.used(row);
     return ok({ ...rights, id: tokenId(given), accessToken: id });
   };
   return {

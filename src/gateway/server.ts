@@ -21,7 +21,7 @@ import { pruneAnswers } from "../store/queries/idempotency.ts";
 import type { Passes } from "../tools/passes.ts";
 import { plainHttp } from "../world/http.ts";
 import type { Timer } from "../world.ts";
-import { AccessTokenUsers, useAccessToken } from "./access-tokens.ts";
+import { AccessTokenUsers, accessTokenRows } from "./access-tokens.ts";
 import { type Caller, createAuthority } from "./auth.ts";
 import { DEMO_PATH, Demo, type OpenDemo } from "./demo.ts";
 import { renewDeviceToken } from "./device-tokens.ts";
@@ -155,7 +155,7 @@ class GatewayServer implements Gateway {
       clock,
       configured,
       (token) => this.#deps.passes?.sessionOf(token),
-      (id) => useAccessToken(engine, id),
+      accessTokenRows(engine),
     );
     this.#accessUsers = new AccessTokenUsers(engine, authority);
     const { openDemo } = deps;
@@ -180,6 +180,7 @@ class GatewayServer implements Gateway {
       authority,
       dispatcher,
       readings,
+      accessUsers: this.#accessUsers,
       shares: this.#shares,
       stop: this.#stop.signal,
     });

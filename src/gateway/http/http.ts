@@ -11,6 +11,7 @@ import { checkBody } from "../../contract/check.ts";
 import { once } from "../../core/once.ts";
 import { optional } from "../../core/optional.ts";
 import { type Code, ok, type Result } from "../../core/shapes/errors.ts";
+import type { AccessTokenUsers } from "../access-tokens.ts";
 import { thrown } from "../answer.ts";
 import type { Authority } from "../auth.ts";
 import { type Dispatcher, needScope } from "../dispatch.ts";
@@ -44,6 +45,7 @@ export type HttpDeps = HookDeps &
 export interface HttpParts {
   readonly deps: HttpDeps;
   readonly authority: Authority;
+  readonly accessUsers: Pick<AccessTokenUsers, "join">;
   readonly dispatcher: Dispatcher;
   readonly shares: GatewayShares;
   /** Aborted when the gateway stops, which ends pending answers. */

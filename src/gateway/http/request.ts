@@ -8,6 +8,7 @@ import type { ContentfulStatusCode } from "hono/utils/http-status";
 import { jsonOf } from "../../core/json.ts";
 import { CODES, type Code, type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
+import type { AccessTokenUsers } from "../access-tokens.ts";
 import { wireError } from "../answer.ts";
 import type { Authority, Caller } from "../auth.ts";
 import { openAiError } from "../openai/errors.ts";
@@ -75,22 +76,30 @@ export function bearer(c: Context): string | undefined {
 /** Authenticates the caller, and counts the request against its concurrent requests. */
 export function authenticate({
   authority,
+  accessUsers,
   shares: { calls, bytes },
 }: {
   readonly authority: Authority;
+  readonly accessUsers: Pick<AccessTokenUsers, "join">;
   readonly shares: GatewayShares;
 }): MiddlewareHandler<Env> {
   return async (c, next) => {
+    const { outgoing } = c.env;
     const admitted = await authority.admit(remoteOf(c), { token: bearer(c) });
+    // The client has disconnected, and "close", which would return its share, does not fire again.
+    if (outgoing.destroyed) return new Response(null, { status: 499 });
     if (!admitted.ok) return refuse(c, admitted);
-    const { id } = admitted.value;
+    const caller = admitted.value;
+    const { id } = caller;
     if (!calls.take(id)) return refuse(c, tooMuch("this token has too many unanswered requests"));
     let held = 0;
-    c.env.outgoing.once("close", () => {
+    const leave = accessUsers.join({ caller, close: () => outgoing.destroy() });
+    outgoing.once("close", () => {
+      leave();
       calls.give(id);
       bytes.give(id, held);
     });
-    c.set("caller", admitted.value);
+    c.set("caller", caller);
     c.set("countBody", (count) => {
       if (!bytes.take(id, count))
         return tooMuch("the unanswered requests of this token together exceed the size limit");

@@ -30,7 +30,7 @@ const AGENT_SETTINGS = named(
       name: text(),
       tools: list(
         text(),
-        "Tools of its main session, if the token covers it. Those of MCP servers are listed once they are known.",
+        "Tools of its main session, if the token covers it; those of MCP servers once they are known.",
       ),
       withheld: list(object({ name: text(), reason: text() }), "Other tools, with the setting that decides."),
       subagentModel: text("Model of sub-agents that use this agent."),

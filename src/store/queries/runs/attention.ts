@@ -49,7 +49,7 @@ export interface ActiveTurn extends TurnOf {
   readonly sinceMs: number;
 }
 
-/** Which turns to return, and at most how many. */
+/** The sessions whose turns are returned, and the maximum number of turns. */
 interface Wanted {
   readonly scope: Scope;
   readonly limit: number;

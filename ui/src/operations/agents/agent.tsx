@@ -119,6 +119,28 @@ function Running({ agentId, running }: { agentId: string; running: number | unde
   );
 }
 
+function Code({ text }: { text: string }) {
+  return (
+    <code>
+      <Name text={text} />
+    </code>
+  );
+}
+
+/** Says who chooses the model of an ACP agent. */
+function ChosenModel({ agent: { program } }: { agent: AgentDetails }) {
+  return (
+    <>
+      chosen by its program
+      {program !== undefined && (
+        <>
+          , <Code text={program} />
+        </>
+      )}
+    </>
+  );
+}
+
 function Settings({ agent }: { agent: AgentDetails }) {
   const { sandbox, sources = {}, spawns, budget } = agent;
   const source = (path: string): string | undefined => {
@@ -129,21 +151,7 @@ function Settings({ agent }: { agent: AgentDetails }) {
   return (
     <dl class="settings">
       <Setting name="Model" source={isAcp ? undefined : source("model")}>
-        {isAcp ? (
-          <>
-            chosen by its program
-            {agent.program !== undefined && ", "}
-            {agent.program !== undefined && (
-              <code>
-                <Name text={agent.program} />
-              </code>
-            )}
-          </>
-        ) : (
-          <code>
-            <Name text={agent.model} />
-          </code>
-        )}
+        {isAcp ? <ChosenModel agent={agent} /> : <Code text={agent.model} />}
       </Setting>
       {!isAcp && (
         <Setting name="Fallbacks" source={source("fallbackModels")}>
@@ -175,9 +183,7 @@ function Settings({ agent }: { agent: AgentDetails }) {
       </Setting>
       {agent.workspace !== undefined && (
         <Setting name="Workspace" source={source("workspace")}>
-          <code>
-            <Name text={agent.workspace} />
-          </code>
+          <Code text={agent.workspace} />
         </Setting>
       )}
       {agent.tools !== undefined && (

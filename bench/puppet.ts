@@ -5,9 +5,7 @@ import type { ServedRequest } from "../tests/kit/model-server/requests.ts";
 import type { Answer } from "../tests/kit/model-server/server.ts";
 import { call, type Step, text, usage } from "../tests/kit/model-server/steps.ts";
 
-/**
- * Number of requests to wait for the tool while the agent's MCP server connects. After them it is missing.
- */
+/** Number of model requests in which the tool may be absent, while the agent's MCP server connects. */
 const LOOKS_MAX = 30;
 const LOOK_MS = 500;
 

@@ -10,7 +10,7 @@ import { type PostgresServer, startPostgres } from "./kit/store/postgres-server.
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** The port that returns the server's address, or `!` and the reason why there is none. */
+    /** Port that answers each connection with the server's address, or with `!` and why there is no server. */
     postgresDoor: number;
   }
 }

@@ -81,7 +81,7 @@ const WORDS: Record<StoreProblemKind, Words> = {
     wayOut: "Point store.dir at a directory; it is created if it does not exist.",
   },
   not_a_file: {
-    what: "is not a regular file, or a file that belongs to it is not",
+    what: "is not a regular file, or its -wal or -shm file is not a regular file",
     wayOut: "Move it away and try again.",
   },
   no_token: {

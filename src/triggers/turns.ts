@@ -85,7 +85,7 @@ async function leftOut(unit: Unit, job: CronJob, isLate: boolean) {
     : { code: "still_running", error: `the run before it (${runId}) had not ended` };
 }
 
-/** Handles one date of a job. */
+/** Starts the run of a job that is due, or records why it does not start. */
 async function takeTurn(parts: TurnParts, unit: Unit, job: CronJob, dueAt: number): Promise<void> {
   const isLate = unit.now - dueAt > LATE_MS;
   const turn = { cause: isLate ? "late" : "schedule", dueAt } as const;

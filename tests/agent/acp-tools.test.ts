@@ -107,7 +107,7 @@ async function stagesOf(names: readonly string[], more: Json = {}): Promise<Map<
   return stages;
 }
 
-test("OT1: a session tool needs no permission, in the request format of each program, and however often it is requested", async () => {
+test("OT1: session tools are allowed without a question, in every program's request format and on every request", async () => {
   const stages = await stagesOf(GRANTED.map(([name]) => name));
   for (const [name, request] of [...GRANTED, ...GRANTED]) {
     const said = await stages.get(name)?.say(`permit ${JSON.stringify(request)}`);

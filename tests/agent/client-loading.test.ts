@@ -30,7 +30,7 @@ const PROGRAM = `
 `;
 
 test.each(WIRE_APIS)(
-  "%s: the client loads no provider's SDK, and only the parts of pi-ai that need none",
+  "%s: the client loads no provider's SDK, and no part of pi-ai that imports one",
   async (api) => {
     const server = await startModelServer(() => "ok");
     const folder = mkdtempSync(join(tmpdir(), "parley-loading-"));

@@ -98,14 +98,17 @@ _parley_look usage --by; print -r -- $offers; _parley_look service; print -r -- 
 });
 
 // Skipped without fish, which alone can read its own script.
-test.skipIf(!has("fish"))("fish reads its script, and offers the same words", () => {
-  const ask = `${script("fish")}\ncomplete -C 'parley service '`;
-  const { stdout, stderr } = spawnSync("fish", ["--no-config", "-c", ask], { encoding: "utf8" });
-  expect(stderr).toBe("");
-  expect(stdout.split("\n").map((line) => line.split("\t")[0])).toEqual(
-    expect.arrayContaining(["install", "uninstall", "status"]),
-  );
-});
+test.skipIf(!has("fish"))(
+  "fish accepts its completion script, and offers the same words as bash and zsh",
+  () => {
+    const ask = `${script("fish")}\ncomplete -C 'parley service '`;
+    const { stdout, stderr } = spawnSync("fish", ["--no-config", "-c", ask], { encoding: "utf8" });
+    expect(stderr).toBe("");
+    expect(stdout.split("\n").map((line) => line.split("\t")[0])).toEqual(
+      expect.arrayContaining(["install", "uninstall", "status"]),
+    );
+  },
+);
 
 test("the scripts of zsh and fish contain every command", () => {
   for (const name of offered("")) {

@@ -107,7 +107,7 @@ test("parley link reports another program on the port, which does not receive th
   expect(asked.join()).not.toContain(TOKEN);
 });
 
-test("parley link reports a gateway of another store on the port; if none runs, it prints the link and a note", async () => {
+test("parley link fails if the gateway on the port uses another store, and prints the link with a note if no gateway runs", async () => {
   const { home: other, port } = await makeHome();
   const theirs = await startGateway(other);
   const home = homeWith({ gateway: { port, auth: { token: TOKEN } } });

@@ -17,8 +17,8 @@ import { temporaryFolder } from "../kit/engine/engine.ts";
 import { type CallOptions, run } from "./kit.ts";
 
 /**
- * Fake systemctl and loginctl, which record calls and state. If a file `no-bus` is beside them, they find
- * no service manager. A subcommand in the file `fails` fails.
+ * Fake systemctl and loginctl, which record calls and state. If their folder has a file `no-bus`, they
+ * find no service manager. Subcommands in a file `fails` exit with an error.
  */
 const FAKE = `#!/bin/sh
 here=$(dirname "$0")

@@ -132,7 +132,7 @@ export class Ground {
       .replace(ELSEWHERE, (path) => `${this.home}${path}`);
   }
 
-  /** Ports, as in the document, of the gateways that the document kills. These run in separate processes. */
+  /** Ports in the document of the gateways that its commands kill. Each has a process of its own. */
   readonly mortal = new Set<string>();
   readonly #beside = new Map<string, ChildProcess>();
 

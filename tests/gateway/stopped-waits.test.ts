@@ -140,7 +140,7 @@ test.each([
   },
 );
 
-test("a client that got the result of a reset inbox gets no notice", async () => {
+test("a client that confirmed the result of its wait gets no notice after its inbox was reset", async () => {
   const house = await openHouse({ dir: temporaryFolder() });
   await resetWhileWaiting(house, "sessions.reset");
   await house.engine.confirmAnswer("call-1");

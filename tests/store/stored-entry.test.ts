@@ -114,7 +114,7 @@ test("RE1: an entry has the id of its row and, if its own time is invalid, the t
   });
 });
 
-test("RE3: a message keeps its provenance, and an unknown role makes no tool call", () => {
+test("RE3: invalid provenance counts as a notice, and tool calls of an unknown role are ignored", () => {
   const from = (provenance: unknown) => readMessage(row("user", { ...userMessage("row", "x"), provenance }));
   for (const wrong of [null, 7, {}, { kind: "human" }, { kind: "inter_session", hop: 1 }]) {
     expect(from(wrong)).toMatchObject({ provenance: { kind: "notice" } });

@@ -99,7 +99,7 @@ test("invalid lines on stdout and a flood on stderr are ignored", async () => {
   });
   const outside = openOutside(mcpWith([bad]), world);
   expect(await outside.call("mcp__bad__hello")).toMatchObject({ status: "ok" });
-  const told = world.logged.filter(({ text }) => text.includes("no message"));
+  const told = world.logged.filter(({ text }) => text.includes("is not a message"));
   expect(told.length).toBe(1);
 });
 

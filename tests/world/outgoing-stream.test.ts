@@ -107,7 +107,7 @@ async function begun(world = fakeWorld()) {
   return { answer, world, response: await responding.promise };
 }
 
-test("small pieces are collected until the time of the read is over", async () => {
+test("a read with a time limit collects small pieces until the limit", async () => {
   const { answer, world, response } = await begun();
   const reading = answer.read(50);
   for (const piece of ["one ", "two"]) {

@@ -35,7 +35,7 @@ const BROKEN_STREAM = /json|parse|malformed/i;
 const BROKEN_LINE = /ECONN|EPIPE|EAI_AGAIN|ENOTFOUND|socket|network|fetch|terminated|closed|reset|connect/i;
 
 /**
- * Decides after attempt number `tries` of at most `triesMax`. `random` is uniform in [0, 1); `nowMs` is the
+ * Decides whether to retry after attempt `tries` of `triesMax`. `random` is uniform in [0, 1); `nowMs` is the
  * wall clock.
  */
 export function judge(

@@ -110,7 +110,7 @@ function parentOf(pid: number, platform: string): number | undefined {
 /** The window to which a process belongs. */
 export interface OwnWindow {
   readonly number: number;
-  /** True if the program runs without a window, to continue the conversation. */
+  /** True if Parley started the program in the background, to continue this window's conversation. */
   readonly continued: boolean;
 }
 

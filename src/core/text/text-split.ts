@@ -40,8 +40,7 @@ type Tier = (typeof TIERS)[number];
 function readFence(line: string, maxChars: number): { fence: Fence; info: string } | undefined {
   const trimmed = line.trimEnd();
   if (trimmed.length > maxChars / 2) return undefined;
-  // With flag `s`, `.` matches line separators other than a line feed, because in this file only a line feed
-  // ends a line.
+  // Flag `s` makes `.` match U+2028 and other separators, too: in this file only a line feed ends a line.
   const found = /^([ \t]*)(`{3,}|~{3,})(.*)$/s.exec(trimmed);
   const [, indent = "", marker = "", info = ""] = found ?? [];
   if (found === null || (marker.startsWith("`") && info.includes("`"))) return undefined;

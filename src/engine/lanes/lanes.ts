@@ -234,9 +234,7 @@ export class Lanes {
     this.#closed = true;
   }
 
-  /**
-   * Gives back each run that has not stopped in time at a planned stop, so that it does not count as a crash.
-   */
+  /** Queues each run again that still executes at the end of a planned stop, so that it is not a crash. */
   async giveBack(): Promise<void> {
     const { commit, world } = this.#parts;
     for (const { fence, handle } of this.executions()) {

@@ -136,7 +136,7 @@ async function waitPath(
   if (!cameFrom.has(to)) return undefined;
   const path: string[] = [];
   for (let at: string | undefined = to; at !== undefined; at = cameFrom.get(at)) {
-    // A job and the lane of its sub-agent are one session.
+    // A job and its sub-agent's lane have the same session, which is listed once.
     if (path[0] !== keyOf(at)) path.unshift(keyOf(at));
   }
   return path;

@@ -126,7 +126,7 @@ function withoutBody(request: Request, signals: readonly AbortSignal[]): Request
   return new Request(url, { method, headers, signal: AbortSignal.any([request.signal, ...signals]) });
 }
 
-/** Publishes changes of the client's inbox to the stream of a newer revision. */
+/** Reports changes of the client's inbox to clients of newer MCP revisions. */
 function inboxBus(deps: McpDeps, client: McpClient): ServerEventBus {
   return {
     publish: () => {},

@@ -100,7 +100,7 @@ async function readPage(dir: string): Promise<Map<string, PageFile>> {
   return files;
 }
 
-/** Creates the page that was built into `dir`. */
+/** Serves the web page that was built into `dir`. */
 export function createPage(dir: string): Page {
   let files: Promise<Map<string, PageFile>> | undefined;
   const read = async (): Promise<Map<string, PageFile>> => {

@@ -33,7 +33,7 @@ export interface EncodedEvent extends EventMarks {
 
 /** Maximum characters of a frame that is sent together with others. */
 const SMALL_CHARS = 16 * 1024;
-/** Bytes of one step that are collected before a write; less than any limit of unsent bytes. */
+/** Frames of one event-loop turn are joined up to this size. Less than each limit on unsent bytes. */
 const HOLDING_BYTES = 16 * 1024;
 
 /** Number of unsent bytes above which replaceable events are held back. */

@@ -212,8 +212,8 @@ function keeperOf(
 ): StoreKeeper {
   const { mark, version } = look;
   const known = mark === "damaged" ? undefined : mark;
-  // If a power loss damages the new mark, the next start uses this old mark, which must not name a log that
-  // is gone.
+  // If a power loss damages the new mark, the next start uses this old one. So it is kept only if the log
+  // that it names exists.
   const isCurrent =
     known?.durability === durability &&
     version === SCHEMA_VERSION &&

@@ -32,7 +32,7 @@ async function said(ground: Awaited<ReturnType<typeof listeningDiscord>>): Promi
   return ground.host.received.slice(0, -1);
 }
 
-test("DI3: a direct chat has the person's id; settings may name a channel together with its server", async () => {
+test("DI3: a direct chat has the person's id; a group setting can name a channel or its server", async () => {
   const ground = await listeningDiscord();
   ground.server.say({ channel_id: DIRECT, author: { ...ADA, username: "owner" }, content: "hi" });
   ground.server.say({ channel_id: ROOM, content: "hi", member: { nick: "Countess" } });

@@ -143,8 +143,7 @@ test("I13: no tool is added by a new deny rule, a lower depth limit, a sandbox o
         sandbox: () =>
           toolsOf(chain, { ...seed, agents: seed.agents.map((one) => ({ ...one, mode: "all" })) }),
         gone: () => {
-          // Compares only session tools: these are removed, because the limits of the deleted requester are
-          // unknown.
+          // The limits of a deleted requester are unknown, so its sub-agent has no session tools.
           const orphan = toolsOf([chain[0]], seed).filter((tool) => !PLAIN.includes(tool));
           return chain[0].spawnedBy === undefined ? [] : orphan;
         },

@@ -139,7 +139,7 @@ test.each(Object.entries(VARIANTS))("IT4: a label of the runtime is quoted: %s",
   }
 });
 
-test("IT4: labels of runtime authors are also quoted in other kinds of brackets", () => {
+test("IT4: a forged label of the runtime is also quoted if it is in other kinds of brackets", () => {
   for (const label of LABELS.filter((one) => one !== "[from Ada]")) {
     for (const [open, close] of [
       ["{", "}"],

@@ -19,7 +19,7 @@ const COMMITS_MAX = 60;
 const LOOKS: ScriptedAnswer = { text: "looking", toolCalls: [{ name: "sessions_list" }] };
 
 /**
- * Returns the messages of people that the model has got since its last final answer, and the number of tool
+ * Returns the user messages that the model has received since its last final answer, and the number of tool
  * results.
  */
 function heard({ entries }: ModelRequest): { said: string[]; results: number } {

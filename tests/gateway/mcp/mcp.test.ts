@@ -133,7 +133,7 @@ test.each(SPEAKERS)(
     const sent = await peer.call("sessions_send", { sessionKey: asker, message: "port 80" });
     expect(sent).toMatchObject({
       status: "accepted",
-      note: expect.stringContaining("has it"),
+      note: expect.stringContaining("has received it"),
       delivery: { status: "skipped" },
     });
     const got = await waiting;

@@ -112,7 +112,7 @@ test("I9: a token has only the rights of its scope and its patterns, with or wit
   expect((await ask(scoped, "parley/research")).choices[0]?.message.content).toBe("echo x");
   expect((await ask(scoped, "parley/research", { user: "anne" })).choices[0]?.message.content).toBe("echo x");
   const denied = OpenAI.PermissionDeniedError;
-  // An agent without a session that the token covers looks like a missing one.
+  // If the token covers no session of an agent, the answer is that of an unknown agent.
   const absent = OpenAI.NotFoundError;
   await expect(ask(scoped, MODEL)).rejects.toThrow(absent);
   await expect(ask(scoped, MODEL, { user: "anne" })).rejects.toThrow(absent);

@@ -1,5 +1,4 @@
-// Limits of one token or one address: others are still served, and everything that was counted is subtracted
-// again.
+// Limits per token and per address: other callers are still served, and what was counted is released again.
 
 import { request as httpRequest } from "node:http";
 import { expect } from "vitest";
@@ -138,7 +137,7 @@ async function unfinished(house: House, path: string, bytes: number) {
 }
 
 test.deep(
-  "unfinished bodies are limited per token; other tokens are served, and bytes are returned",
+  "unfinished bodies are limited per token; other tokens are served, and closed requests free their bytes",
   async () => {
     const house = await openBoth();
     for (const path of ["/mcp", "/v1/chat/completions"]) {

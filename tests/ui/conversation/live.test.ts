@@ -40,7 +40,7 @@ async function openTalk(): Promise<{
   return { house, speak: (text) => speak(text), end: (text) => end(text) };
 }
 
-/** Repeats the text until it is visible, because the engine skips some of several quick changes. */
+/** Repeats the text until it is visible, because the engine may skip changes that follow each other quickly. */
 async function until(seen: Locator, say: () => void): Promise<void> {
   const look = (): Promise<number> => {
     say();
@@ -151,7 +151,7 @@ describeInBrowser("a conversation that goes on", () => {
     await card.getByRole("link", { name: "research" }).waitFor();
     heard.resolve("Nothing new.");
     await page.getByText("It said so.").waitFor();
-    // The live text arrives before the stored message is read.
+    // The card shows "running" until the stored message has been read.
     await card.getByText("running").waitFor({ state: "detached" });
     await expect.poll(() => page.getByText("I ask.").count()).toBe(1);
   });

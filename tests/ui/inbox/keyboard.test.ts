@@ -53,7 +53,7 @@ describeInBrowser("the focus in the inbox", () => {
     }
   });
 
-  test("a draft answer is kept when another turn replaces the question, and the conversation shows it too", async () => {
+  test("a draft answer is kept when another turn replaces the question, and the conversation's input has the draft", async () => {
     const house = await openHouse({ play: player().play });
     await say(house, RESEARCH, "ask me");
     const { page } = await visit(house.http, { token: TOKEN });

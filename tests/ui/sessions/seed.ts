@@ -1,4 +1,4 @@
-// Sessions for the page's tests, inserted together into the store, and the names in the page's list.
+// Inserts sessions into the store in one batch, and reads the names in the page's list.
 
 import type { Locator, Page } from "playwright-core";
 import type { Session } from "../../../src/core/shapes/session.ts";

@@ -23,7 +23,7 @@ export function added(kept: Kept, news: readonly LogLine[], dropped: number): Ke
 
 const textOf = (value: unknown): string => (typeof value === "string" ? value.trim() : "");
 
-/** Returns the message of an error, which may be a text, an object, or have only a type. */
+/** Returns the message of a logged error: a text, or an object with a message or only a type. */
 function errorText(err: unknown): string {
   if (typeof err !== "object" || err === null) return textOf(err);
   const { message, type } = err as Record<string, unknown>;

@@ -23,7 +23,7 @@ import { MaskStream } from "./stream.ts";
 const KNOWN_CHARS_MIN = 6;
 /** Number of characters read after a cut, which is enough to recognise nearly every credential. */
 const MARGIN_CHARS = 1_024;
-/** Characters to read for each character of a line, because several blanks become one. */
+/** Number of characters to read for each character of the result, because several blanks become one. */
 const BLANKS_MAX = 4;
 /** Texts longer than this are masked in pieces of this length. */
 export const LONG_CHARS = 64 * 1024;

@@ -200,7 +200,7 @@ export async function hasSentInChain(
 }
 
 /**
- * Finds the oldest message from the requester to `targetKey` for whose answer a caller waits at `now`.
+ * Finds the oldest message from the requester to `targetKey` whose sender still waits for an answer at `now`.
  * Returns the run that wrote the message into the inbox.
  */
 export async function awaitedMessage(

@@ -16,7 +16,7 @@ const BYTES_MAX = 900_000;
 const WORD_CHARS_MAX = 500;
 /** Maximum number of words of a phrase that are looked up; the rest is ignored. */
 const PHRASE_WORDS_MAX = 64;
-/** Marks tokens of sessions and agents, and of texts in several parts. No word contains this character. */
+/** Begins index entries that are not words: of sessions, agents and texts in parts. No word contains it. */
 const MARK = "/";
 const IN_PARTS = `${MARK}p`;
 

@@ -70,9 +70,9 @@ function linkTo(href: string, content: readonly (Node | string)[]): (Node | stri
 const LIVE = "md-live";
 
 /**
- * Colours code. Code that still grows stays plain, because colouring it after each change takes too long.
- * Each block has a task of its own, because some code takes the highlighter a second. If the highlighter
- * cannot be loaded, the code stays plain.
+ * Colours code. Code that is still streamed stays plain, because colouring it after each change takes too
+ * long. Each block is a task of its own, because highlighting can take a second. If the highlighter cannot
+ * be loaded, the code stays plain.
  */
 async function colour(code: HTMLElement, text: string, language: string): Promise<void> {
   const { highlighted } = await import("./highlight.ts").catch(() => ({ highlighted: undefined }));

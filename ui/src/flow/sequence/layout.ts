@@ -101,7 +101,7 @@ const ORDER: Readonly<Record<Phase, number>> = { end: 0, row: 1, run: 2 };
 
 const isWait = (step: ChainStep): boolean => step.kind === "wait";
 
-/** Returns all points in time that need a height, in order. `isLong`: whether a step's text has two lines. */
+/** Returns the moments that take vertical space, in order. `isLong`: whether a step's text has two lines. */
 function momentsOf(steps: readonly ChainStep[], isLong: (step: ChainStep) => boolean): Moment[] {
   const moments: Moment[] = [];
   for (const step of steps) {

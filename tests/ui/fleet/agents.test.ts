@@ -1,11 +1,10 @@
 // Agents and models on the page, in a real browser with a real gateway.
 
 import type { Page } from "playwright-core";
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import { ok } from "../../../src/core/shapes/errors.ts";
 import { TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
-import { test } from "../../kit/deep.ts";
 import { openLine } from "../line.ts";
 import { fleet, PARTIAL, READER } from "./house.ts";
 

@@ -1,7 +1,7 @@
 // Nodes on the page, in a real browser with a real gateway.
 
 import type { Page } from "playwright-core";
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import {
   joinedNode,
@@ -12,7 +12,6 @@ import {
   tryNode,
 } from "../../gateway/nodes/kit.ts";
 import { accessibilityProblems, describeInBrowser, sideways, visit } from "../../kit/browser.ts";
-import { test } from "../../kit/deep.ts";
 
 const AT = "operations/nodes";
 const PARTIAL = "a-token-for-research-only";

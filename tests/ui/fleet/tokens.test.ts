@@ -1,12 +1,11 @@
 // Tokens and devices on the page, in a real browser with a real gateway.
 
 import type { Page } from "playwright-core";
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import type { ParamsOf } from "../../../src/contract/methods.ts";
 import { type House, openRaw, TOKEN } from "../../gateway/kit.ts";
 import { newDevice, nodeParams } from "../../gateway/nodes/kit.ts";
 import { accessibilityProblems, describeInBrowser, sideways, visit } from "../../kit/browser.ts";
-import { test } from "../../kit/deep.ts";
 import { openLine } from "../line.ts";
 import { fleet, PARTIAL, READER } from "./house.ts";
 

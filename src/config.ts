@@ -23,12 +23,10 @@ import { firstModel, keyWarnings, providersOf } from "./config/providers.ts";
 import { type ConfigFile, configSchema } from "./config/schema/schema.ts";
 import {
   type Env,
-  type Path,
   type Problem,
   parseText,
   readEarlierSpellings,
   type Substituted,
-  showPath,
   substitute,
   type Tree,
   valueAt,
@@ -46,6 +44,7 @@ import {
 } from "./core/shapes/settings/settings.ts";
 import type { AgentSources } from "./core/shapes/settings/sources.ts";
 import { matchesPattern } from "./core/text/pattern.ts";
+import { type Path, showPath } from "./core/text/value-path.ts";
 
 const FILE_MAX_BYTES = 1024 * 1024;
 

@@ -8,10 +8,11 @@ import type {
   ProviderSettings,
   SandboxSettings,
 } from "../core/shapes/settings/settings.ts";
+import { type Path, showPath } from "../core/text/value-path.ts";
 import { checkModel } from "./providers.ts";
 import { agentProblem } from "./schema/fields.ts";
 import { type AgentInFile, type ConfigFile, WORKSPACE_DEFAULT } from "./schema/schema.ts";
-import { type Path, type Problem, showPath } from "./source.ts";
+import type { Problem } from "./source.ts";
 
 const ONE_AGENT: readonly AgentInFile[] = [{ id: "main", default: true, tools: { allow: [], deny: [] } }];
 

@@ -9,9 +9,10 @@ import {
   type GroupSettings,
 } from "../core/shapes/settings/channels.ts";
 import type { AgentSettings } from "../core/shapes/settings/settings.ts";
+import type { Path } from "../core/text/value-path.ts";
 import { agentProblem } from "./schema/fields.ts";
 import type { ConfigFile } from "./schema/schema.ts";
-import type { Path, Problem } from "./source.ts";
+import type { Problem } from "./source.ts";
 
 /** Name of the account that is described by the channel's own keys. */
 const DEFAULT_ACCOUNT = "default";

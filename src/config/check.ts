@@ -24,8 +24,8 @@ function changedParts(running: Settings, found: Settings): string[] {
     .sort();
 }
 
-/** The result of a check. `next`: the settings of the next start. Absent if the file has problems. */
-export interface Checked {
+/** A configuration, compared with the running settings. */
+interface Compared {
   readonly path: string;
   readonly exists: boolean;
   readonly ok: boolean;
@@ -33,27 +33,29 @@ export interface Checked {
   readonly warnings: readonly string[];
   readonly differs: boolean;
   readonly changed: readonly string[];
-  readonly settings: Record<string, unknown>;
+  /** The settings of the next start. Absent if the file has problems. */
   readonly next?: Settings;
-  /** Hides the secrets of the checked text in a text about it. Absent if the file itself was checked. */
-  readonly hide?: (text: string) => string;
 }
 
 /**
  * Reads the file and the environment as a start would, and compares them with the running settings. With
  * `text`, checks it in place of the file.
  */
-export function checkAgain(options: LoadOptions, running: Settings, text?: string): Checked {
-  const settings = describeSettings(running);
+export function compare(options: LoadOptions, running: Settings, text?: string): Compared {
   const again = loadSettings(options, text);
   if (!again.ok) {
     const { problems } = again.details ?? {};
     const errors = Array.isArray(problems) ? problems.map(String) : [again.error];
-    const wrong = { exists: true, ok: false, errors, warnings: [], differs: false, changed: [] };
-    return { path: configPathOf(options), ...wrong, settings };
+    const path = configPathOf(options);
+    return { path, exists: true, ok: false, errors, warnings: [], differs: false, changed: [] };
   }
   const { path, exists, warnings, settings: next } = again.value;
   const changed = changedParts(running, next);
   const differs = changed.length > 0;
-  return { path, exists, ok: true, errors: [], warnings, differs, changed, settings, next };
+  return { path, exists, ok: true, errors: [], warnings, differs, changed, next };
+}
+
+/** Checks the file, and describes the running settings. */
+export function checkAgain(options: LoadOptions, running: Settings) {
+  return { ...compare(options, running), settings: describeSettings(running) };
 }

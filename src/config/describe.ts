@@ -4,8 +4,9 @@
 import { isObject } from "../core/json.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import { isSecretName } from "../core/text/redact/shapes.ts";
+import type { Path } from "../core/text/value-path.ts";
 import { DISCLOSURE, type ListRule, type TextRule } from "./disclosure.ts";
-import type { Env, Path, Tree } from "./source.ts";
+import type { Env, Tree } from "./source.ts";
 
 type AnyRule = "show" | TextRule | ListRule | "names" | { readonly [key: string]: AnyRule };
 

@@ -12,9 +12,10 @@ import { LAST, WEBCHAT } from "../core/shapes/route.ts";
 import { parseKey } from "../core/shapes/session-key.ts";
 import type { ChannelAccount } from "../core/shapes/settings/channels.ts";
 import type { AgentSettings, TokenSettings } from "../core/shapes/settings/settings.ts";
+import type { Path } from "../core/text/value-path.ts";
 import { agentProblem } from "./schema/fields.ts";
 import { HOOK_KEYS_DEFAULT, type HooksInFile, type MappingInFile } from "./schema/hooks.ts";
-import type { Path, Problem } from "./source.ts";
+import type { Problem } from "./source.ts";
 
 /** Minimum length of a token: a shorter one could be found by trying for years. */
 const TOKEN_CHARS_MIN = 16;

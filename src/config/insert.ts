@@ -8,7 +8,8 @@ import { isDeepStrictEqual } from "node:util";
 import JSON5 from "json5";
 import { isObject } from "../core/json.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
-import { parseText, showPath, type Tree } from "./source.ts";
+import { showPath } from "../core/text/value-path.ts";
+import { parseText, type Tree } from "./source.ts";
 
 const INDENT = "  ";
 

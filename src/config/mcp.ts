@@ -3,8 +3,9 @@
 
 import { z } from "zod";
 import type { McpSettings } from "../core/shapes/settings/settings.ts";
+import type { Path } from "../core/text/value-path.ts";
 import { agentProblem, DAY_SECONDS, httpAddress, limit, text, texts } from "./schema/fields.ts";
-import type { Path, Problem } from "./source.ts";
+import type { Problem } from "./source.ts";
 
 /** A name has no `__`, and no `_` at either end, so that `mcp__a__b__c` is unambiguous. */
 const SERVER_NAME = /^(?=.{1,24}$)[a-z0-9]+(?:(?:-+|_)[a-z0-9]+)*$/;

@@ -5,9 +5,10 @@ import type { z } from "zod";
 import { isObject } from "../core/json.ts";
 import { nearestNames } from "../core/text/nearest.ts";
 import { Redactor } from "../core/text/redact/redact.ts";
+import { type Path, showPath } from "../core/text/value-path.ts";
 import { isSecretPath } from "./describe.ts";
 import { configJsonSchema } from "./schema/schema.ts";
-import { type Path, type Problem, showPath, type Tree, valueAt } from "./source.ts";
+import { type Problem, type Tree, valueAt } from "./source.ts";
 
 type Issue = z.core.$ZodIssue;
 
@@ -128,18 +129,30 @@ function sizeText(message: string, bound: string, got: string): string {
 /** Minimum length of a hidden value; shorter values could be ordinary words. */
 const HIDDEN_CHARS_MIN = 6;
 
-/** Replaces the inserted value of each variable by the variable's name, ignoring case. */
+/**
+ * Returns a function that replaces each value, in any case, by the text to show for it. Of values that begin
+ * at the same character, the longest is replaced.
+ */
+export function replacing(
+  values: Iterable<readonly [value: string, shown: string]>,
+): (text: string) => string {
+  const longestFirst = [...values].sort(([a], [b]) => b.length - a.length);
+  if (longestFirst.length === 0) return (text) => text;
+  const escaped = longestFirst.map(([value]) => `(${value.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&")})`);
+  const any = new RegExp(escaped.join("|"), "giu");
+  return (text) =>
+    text.replace(any, (found, ...groups: unknown[]) => {
+      return longestFirst[groups.findIndex((group) => group !== undefined)]?.[1] ?? found;
+    });
+}
+
+/** Replaces the inserted value of each variable by the variable's name. */
 export function withoutValues(
   problems: readonly Problem[],
   values: ReadonlyMap<string, string>,
 ): readonly Problem[] {
   const hidden = [...values].filter(([, value]) => value.length >= HIDDEN_CHARS_MIN);
-  const longestFirst = hidden.sort(([, a], [, b]) => b.length - a.length);
-  const hide = (text: string): string =>
-    longestFirst.reduce((told, [name, value]) => {
-      const find = new RegExp(value.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&"), "giu");
-      return told.replace(find, () => `\${${name}}`);
-    }, text);
+  const hide = replacing(hidden.map(([name, value]) => [value, `\${${name}}`]));
   return problems.map(({ path, text }) => ({ path, text: hide(text) }));
 }
 

@@ -12,8 +12,9 @@ import {
   type ProviderSettings,
 } from "../core/shapes/settings/settings.ts";
 import { nearestNames } from "../core/text/nearest.ts";
+import { type Path, showPath } from "../core/text/value-path.ts";
 import type { ProviderInFile } from "./schema/schema.ts";
-import { type Env, type Path, type Problem, showPath } from "./source.ts";
+import type { Env, Problem } from "./source.ts";
 
 const CONTEXT_WINDOW_DEFAULT = 128_000;
 const MAX_OUTPUT_DEFAULT = 8_192;

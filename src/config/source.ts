@@ -5,8 +5,8 @@
 import JSON5 from "json5";
 import { isObject } from "../core/json.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import { type Path, showPath } from "../core/text/value-path.ts";
 
-export type Path = readonly (string | number)[];
 export type Tree = Record<string, unknown>;
 
 /** The environment variables. */
@@ -20,15 +20,6 @@ export interface Problem {
 
 /** Maximum depth, far above that of any key, so that recursive code cannot exhaust the stack. */
 const DEPTH_MAX = 64;
-
-export function showPath(path: Path): string {
-  const shown = path.map((part, index) => {
-    if (typeof part === "number") return `[${part}]`;
-    if (!/^[\w$-]+$/.test(part)) return `[${JSON.stringify(part)}]`;
-    return index === 0 ? part : `.${part}`;
-  });
-  return shown.join("");
-}
 
 /** Parses a file's text. A text of only blanks and comments counts as an empty file. */
 export function parseText(text: string, file: string): Result<Tree> {

@@ -6,10 +6,12 @@
 import { mkdirSync, readFileSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { configPathOf, type LoadOptions } from "../../config.ts";
+import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { unescaped } from "../../core/text/json5-places.ts";
-import { type Checked, checkAgain } from "../check.ts";
+import { compare } from "../check.ts";
+import { replacing } from "../problems.ts";
 import { replaceFile } from "../replace-file.ts";
 import { configKeys, type KeyWords, keyWords } from "../schema/keys.ts";
 import { type HiddenText, hideSecrets, revealSecrets, type Sealing } from "./hidden.ts";
@@ -91,11 +93,11 @@ const tooLarge = (name: string, bytes: number): Result<never> =>
 
 /** Returns a function that hides the secrets of the file in a text about it, such as a problem (ED2). */
 function hiderOf({ values }: HiddenText): (text: string) => string {
-  const raws = [...values].flatMap(([shown, { raw }]) =>
-    [raw, unescaped(raw)].map((one) => [one, shown] as const),
-  );
-  const long = raws.filter(([raw]) => raw.length >= SECRET_CHARS_MIN).sort(([a], [b]) => b.length - a.length);
-  return (text) => long.reduce((so, [raw, shown]) => so.replaceAll(raw, shown), text);
+  const forms = [...values].flatMap(([shown, { raw }]) => {
+    const value = unescaped(raw);
+    return [raw, value, JSON.stringify(value).slice(1, -1)].map((form) => [form, shown] as const);
+  });
+  return replacing(forms.filter(([form]) => form.length >= SECRET_CHARS_MIN));
 }
 
 /** Returns at most `PROBLEMS_MAX` problems, without the secrets of the file. */
@@ -116,15 +118,32 @@ function unwritten(path: string, error: unknown): Result<never> {
   );
 }
 
-/** The result of a write, with the settings that the next start will use. */
+/** The parts of the gateway that an editor needs. */
+interface EditorParts extends Sealing {
+  /** Says how the next start's settings change the way in which the editor's user reaches the gateway. */
+  readonly reachOf: (next: Settings) => readonly string[];
+}
+
+/** The result of a check. */
+interface Checked {
+  readonly path: string;
+  readonly exists: boolean;
+  readonly ok: boolean;
+  readonly errors: readonly string[];
+  readonly warnings: readonly string[];
+  readonly differs: boolean;
+  readonly changed: readonly string[];
+  readonly reach?: readonly string[];
+  readonly settings: Record<string, never>;
+}
+
+/** The result of a write. */
 interface Written {
   readonly path: string;
   readonly revision: string;
   readonly changed: readonly string[];
   readonly warnings: readonly string[];
-  readonly next: Settings;
-  /** Hides the secrets of the file in a text about it. */
-  readonly hide: (text: string) => string;
+  readonly reach: readonly string[];
 }
 
 const changedFile = fail("config_changed", "the file was changed since you read it; nothing was written");
@@ -141,45 +160,47 @@ export function openConfigFile(options: LoadOptions, running: Settings) {
       return ok({ path, exists, revision, text: exists ? text : EMPTY, hidden: values.size });
     },
     /** Checks a text as if it were the file. */
-    check(edited: string, sealing: Sealing): Result<Checked> {
-      const disk = readDisk(path, sealing);
+    check(edited: string, parts: EditorParts): Result<Checked> {
+      const disk = readDisk(path, parts);
       if (!disk.ok) return disk;
-      const whole = toBytes(edited, disk.value);
       const { exists } = disk.value;
-      if (whole.ok) {
-        const hide = hiderOf(disk.value);
-        const { errors, warnings, ...checked } = checkAgain(options, running, whole.value);
-        const problems = { errors: shownProblems(errors, hide), warnings: shownProblems(warnings, hide) };
-        return ok({ ...checked, ...problems, exists, settings: {}, hide });
+      const whole = toBytes(edited, disk.value);
+      if (!whole.ok) {
+        const wrong = { ok: false, errors: [whole.error], warnings: [], differs: false, changed: [] };
+        return ok({ path, exists, ...wrong, settings: {} });
       }
-      const wrong = { ok: false, errors: [whole.error], warnings: [], differs: false, changed: [] };
-      return ok({ path, exists, ...wrong, settings: {} });
+      const { next, ...found } = compare(options, running, whole.value);
+      const hide = hiderOf(disk.value);
+      const [errors, warnings] = [shownProblems(found.errors, hide), shownProblems(found.warnings, hide)];
+      const reach = next && parts.reachOf(next).map(hide);
+      return ok({ ...found, errors, warnings, exists, ...optional({ reach }), settings: {} });
     },
     /** Writes an edited text (ED1). A text that equals the file is not written. */
-    write(edited: string, revision: string, sealing: Sealing): Result<Written> {
-      const disk = readDisk(path, sealing);
+    write(edited: string, revision: string, parts: EditorParts): Result<Written> {
+      const disk = readDisk(path, parts);
       if (!disk.ok) return disk;
       const whole = toBytes(edited, disk.value);
       const isSame = disk.value.exists && whole.ok && disk.value.bytes.equals(Buffer.from(whole.value));
       if (!isSame && disk.value.revision !== revision) return changedFile;
       if (!whole.ok) return whole;
       const hide = hiderOf(disk.value);
-      const { errors, warnings, changed, next } = checkAgain(options, running, whole.value);
+      const { errors, warnings, changed, next } = compare(options, running, whole.value);
       if (next === undefined)
         return fail("invalid_config", `nothing was written: ${shownProblems(errors, hide).join("\n")}`);
       try {
         if (!isSame) {
           // The check took a while: somebody else may have saved the file meanwhile.
           const now = readBytes(path);
-          if (now.ok && revisionOf(now.value, sealing) !== disk.value.revision) return changedFile;
+          if (now.ok && revisionOf(now.value, parts) !== disk.value.revision) return changedFile;
           mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
           replaceFile(path, whole.value);
         }
       } catch (error) {
         return unwritten(path, error);
       }
-      const written = revisionOf(Buffer.from(whole.value), sealing);
-      return ok({ path, revision: written, changed, warnings: shownProblems(warnings, hide), next, hide });
+      const reach = parts.reachOf(next).map(hide);
+      const written = revisionOf(Buffer.from(whole.value), parts);
+      return ok({ path, revision: written, changed, warnings: shownProblems(warnings, hide), reach });
     },
   };
 }

@@ -7,8 +7,9 @@
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { type Json5Place, json5Places, unescaped } from "../../core/text/json5-places.ts";
 import { isSecretName, MASK } from "../../core/text/redact/shapes.ts";
+import type { Path } from "../../core/text/value-path.ts";
 import { hasSecretWord, isSecretPath } from "../describe.ts";
-import { type Path, withoutReferences } from "../source.ts";
+import { withoutReferences } from "../source.ts";
 
 /** The functions of the gateway that know its secrets. */
 export interface Sealing {

@@ -2,6 +2,8 @@
 // be incomplete or invalid, because people edit it: a missing comma or quote affects only its own line.
 // JP1: the work is linear in the length of the text, however deep it is nested.
 
+import type { Path } from "./value-path.ts";
+
 /** A part of the text. `text` is a quoted value, `word` any other value. */
 export interface Json5Place {
   readonly kind: "key" | "text" | "word" | "comment" | "object" | "list";
@@ -9,7 +11,7 @@ export interface Json5Place {
   /** The position after the part. Quotes, brackets and comment marks belong to it. */
   readonly end: number;
   /** The path of the value. The path of a key ends with the key. */
-  readonly path: readonly (string | number)[];
+  readonly path: Path;
 }
 
 /** Deeper objects and lists get the path of the one at this depth. */
@@ -19,7 +21,7 @@ const WORD_END = /[\s,:{}[\]"'\uFEFF]|\/[/*]/g;
 const BLANKS = /[\s\uFEFF]*/y;
 
 interface Open {
-  readonly place: { kind: "object" | "list"; start: number; end: number; path: Json5Place["path"] };
+  readonly place: { kind: "object" | "list"; start: number; end: number; path: Path };
   /** The last key of an object, or the position in a list. */
   at: string | number;
   /** Whether the next word or text is a key. */

@@ -19,26 +19,18 @@ import { tokenId } from "../../triggers/creator.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
 import { needEverySession } from "./operations.ts";
 
-/** The functions with which the configuration hides secrets. */
-interface Sealing {
+/** The parts of the gateway that the editor of the configuration needs. */
+interface EditorParts {
   readonly seal: (text: string) => string;
   readonly mask: (text: string) => string;
+  readonly reachOf: (next: Settings) => readonly string[];
 }
-
-/** Hides the secrets of the file in a text about it. */
-type Hide = (text: string) => string;
-
-type Checked = ConfigCheck & { readonly next?: Settings; readonly hide?: Hide };
 
 /** The configuration file of this process. */
 interface ConfigFile {
-  read(sealing: Sealing): Result<ConfigText>;
-  check(text: string, sealing: Sealing): Result<Checked>;
-  write(
-    text: string,
-    revision: string,
-    sealing: Sealing,
-  ): Result<Omit<ConfigSaved, "reach"> & { readonly next: Settings; readonly hide: Hide }>;
+  read(parts: EditorParts): Result<ConfigText>;
+  check(text: string, parts: EditorParts): Result<ConfigCheck>;
+  write(text: string, revision: string, parts: EditorParts): Result<ConfigSaved>;
   settings(): PayloadOf<"config.schema">["settings"];
 }
 
@@ -46,7 +38,7 @@ export interface ConfigDeps extends BasicDeps {
   /** The gateway's own token. */
   readonly token: string;
   /** Reads the configuration file again. Absent if there is no file. */
-  readonly checkConfig?: (() => Checked) | undefined;
+  readonly checkConfig?: (() => ConfigCheck & { readonly next?: Settings }) | undefined;
   /** Loads the code that edits the file. Absent if there is no file. */
   readonly configFile?: (() => Promise<ConfigFile>) | undefined;
 }
@@ -60,11 +52,12 @@ function masked<T>(value: T, redactor: Redactor): T {
   return Object.fromEntries(fields) as T;
 }
 
-function sealingOf({ deps }: CallContext<ConfigDeps>): Sealing {
-  const { token, world } = deps;
+function partsOf(ctx: CallContext<ConfigDeps>): EditorParts {
+  const { token, world } = ctx.deps;
   return {
     seal: (text) => createHmac("sha256", token).update(`config:${text}`).digest("hex"),
     mask: (text) => world.redactor.mask(text),
+    reachOf: (next) => reachOf(ctx, next),
   };
 }
 
@@ -91,40 +84,44 @@ async function editor(ctx: CallContext<ConfigDeps>, what: string): Promise<Resul
 
 const noFile = fail("invalid_config", "this gateway was started without a configuration file");
 
-async function check(ctx: CallContext<ConfigDeps>, text: string | undefined): Promise<Result<Checked>> {
-  const { checkConfig, configFile } = ctx.deps;
-  if (text !== undefined) return (await configFile?.())?.check(text, sealingOf(ctx)) ?? noFile;
-  return checkConfig === undefined ? noFile : ok(checkConfig());
+/** Checks a text as if it were the file. */
+async function checkText(ctx: CallContext<ConfigDeps>, text: string): Promise<Result<ConfigCheck>> {
+  const file = await editor(ctx, "config.check");
+  return file.ok ? file.value.check(text, partsOf(ctx)) : file;
+}
+
+/** Checks the file itself. */
+function checkFile(ctx: CallContext<ConfigDeps>): Result<ConfigCheck> {
+  const allowed = needEverySession(ctx.caller, "config.check");
+  if (!allowed.ok) return allowed;
+  const { checkConfig } = ctx.deps;
+  if (checkConfig === undefined) return noFile;
+  const { next, ...found } = checkConfig();
+  return ok({ ...found, ...optional({ reach: next && reachOf(ctx, next) }) });
 }
 
 export const configMethods: Methods<keyof typeof CONFIG_METHODS, ConfigDeps> = {
   "config.check": {
     async handle(ctx, { text }) {
-      const allowed = needEverySession(ctx.caller, "config.check");
-      if (!allowed.ok) return allowed;
-      const found = await check(ctx, text);
-      if (!found.ok) return found;
-      const { next, hide, ...shown } = found.value;
-      const changes = next === undefined ? undefined : reachOf(ctx, next);
-      const reach = hide === undefined ? changes : changes?.map(hide);
-      return ok(masked({ ...shown, ...optional({ reach }) }, ctx.deps.world.redactor));
+      const found = text === undefined ? checkFile(ctx) : await checkText(ctx, text);
+      return found.ok ? ok(masked(found.value, ctx.deps.world.redactor)) : found;
     },
   },
   "config.get": {
     async handle(ctx) {
       const file = await editor(ctx, "config.get");
-      return file.ok ? file.value.read(sealingOf(ctx)) : file;
+      return file.ok ? file.value.read(partsOf(ctx)) : file;
     },
   },
   "config.set": {
     async handle(ctx, { text, revision }) {
       const file = await editor(ctx, "config.set");
       if (!file.ok) return file;
-      const written = file.value.write(text, revision, sealingOf(ctx));
-      if (!written.ok) return written;
-      const { next, hide, ...saved } = written.value;
-      ctx.deps.world.log.info({ what: saved.changed.join(", ") }, "the configuration file was saved");
-      return ok(masked({ ...saved, reach: reachOf(ctx, next).map(hide) }, ctx.deps.world.redactor));
+      const saved = file.value.write(text, revision, partsOf(ctx));
+      if (!saved.ok) return saved;
+      const { log, redactor } = ctx.deps.world;
+      log.info({ what: saved.value.changed.join(", ") }, "the configuration file was saved");
+      return ok(masked(saved.value, redactor));
     },
   },
   "config.schema": {

@@ -6,10 +6,11 @@
 
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { showPath, type Tree } from "../../config/source.ts";
+import type { Tree } from "../../config/source.ts";
 import { type LoadOptions, settingsOfText } from "../../config.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
+import { showPath } from "../../core/text/value-path.ts";
 import { ensureFolder } from "../../world/folders.ts";
 import { drop } from "./tree.ts";
 

@@ -1,8 +1,9 @@
 // Removes settings from a configuration as they are used. The settings that remain have no counterpart.
 
-import { type Path, showPath, type Tree } from "../../config/source.ts";
+import type { Tree } from "../../config/source.ts";
 import { isObject } from "../../core/json.ts";
 import { head } from "../../core/text/cut.ts";
+import { type Path, showPath } from "../../core/text/value-path.ts";
 
 const LEFT_MAX = 200;
 const NAME_CHARS_MAX = 120;

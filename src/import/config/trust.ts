@@ -5,9 +5,10 @@
 
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
-import type { Path, Tree } from "../../config/source.ts";
+import type { Tree } from "../../config/source.ts";
 import { fieldsOf } from "../../core/json.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Path } from "../../core/text/value-path.ts";
 import { textIn, textsIn } from "../fields.ts";
 import { KEY_VARIABLES } from "./models.ts";
 import { drop } from "./tree.ts";

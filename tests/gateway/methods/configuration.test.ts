@@ -143,6 +143,20 @@ test("I14: problems and warnings about an edited text show no hidden secret", as
   expect(twice).toBe(text);
 });
 
+test("I14: an effect of an edited text shows no secret, and a secret leaves the text [hidden …] unchanged", async () => {
+  const { client } = await editing(`{
+    tools: { mcp: { servers: { notes: { command: "notes", env: { host: "letter-box", a: "hidden" } } } } },
+    gateway: { host: "127.0.0.1" },
+    hooks: { outgoing: [{ name: "h", url: "https://example.com/T0/B0", secret: "abcdefgh01234567abcdefgh", events: ["run.ended"] }] },
+  }`);
+  const { text } = await client.request("config.get", {});
+  const shown = /host: "(\[hidden \w+\])"/.exec(text)?.[1] ?? "";
+  const { reach } = await client.request("config.check", { text: text.replace("127.0.0.1", shown) });
+  expect(reach?.join()).toContain(`listens on ${shown}:`);
+  const { errors } = await client.request("config.check", { text: text.replace("https://example.com/", "") });
+  expect(errors.join()).toMatch(/got "\[hidden \w+\]"/);
+});
+
 test("a text that the editor could not read again is not saved", async () => {
   const { client, file } = await editing();
   const { text, revision } = await client.request("config.get", {});

@@ -1,20 +1,10 @@
 // Finds settings and problems in the edited text.
 
 import type { PayloadOf } from "../../../../src/contract/methods.ts";
-import { type Json5Place, json5Places } from "../../../../src/core/text/json5-places.ts";
+import { json5Places } from "../../../../src/core/text/json5-places.ts";
+import { type Path, showPath } from "../../../../src/core/text/value-path.ts";
 
 export type Setting = PayloadOf<"config.schema">["settings"][number];
-type Path = Json5Place["path"];
-
-/** Returns a path as the gateway's problems write it. */
-function showPath(path: Path): string {
-  const shown = path.map((part, index) => {
-    if (typeof part === "number") return `[${part}]`;
-    if (!/^[\w$-]+$/.test(part)) return `[${JSON.stringify(part)}]`;
-    return index === 0 ? part : `.${part}`;
-  });
-  return shown.join("");
-}
 
 /** Returns the path of a setting in the list of settings, for a path in the text. */
 export function settingPath(path: Path, settings: readonly Setting[]): string {
@@ -47,20 +37,22 @@ export function groupsIn(path: string, settings: readonly Setting[]): string[] {
   return [...new Set(names)];
 }
 
-/** Returns the number of the line with this problem, or undefined if the problem has no place. */
-function lineOf(problem: string, text: string, places: readonly Json5Place[]): number | undefined {
-  const [, told] = /^line (\d+):/.exec(problem) ?? / at (\d+):\d+$/.exec(problem) ?? [];
-  if (told !== undefined) return Number(told);
-  let found: Json5Place | undefined;
-  let longest = 0;
-  for (const place of places) {
-    const shown = showPath(place.path);
-    if (place.kind === "comment" || shown.length <= longest || !problem.startsWith(shown)) continue;
-    if (!/[.:[]/.test(problem.charAt(shown.length))) continue;
-    found = place;
-    longest = shown.length;
+/** Returns a function that finds the line of a problem: undefined if the problem has no place. */
+function linesOf(text: string): (problem: string) => number | undefined {
+  const starts = new Map<string, number>();
+  for (const { kind, path, start } of json5Places(text)) {
+    const shown = showPath(path);
+    if (kind !== "comment" && shown !== "" && !starts.has(shown)) starts.set(shown, start);
   }
-  return found === undefined ? undefined : text.slice(0, found.start).split("\n").length;
+  return (problem) => {
+    const [, given] = /^line (\d+):/.exec(problem) ?? / at (\d+):\d+$/.exec(problem) ?? [];
+    if (given !== undefined) return Number(given);
+    for (let end = problem.length; end > 0; end -= 1) {
+      const start = /[.:[]/.test(problem.charAt(end)) ? starts.get(problem.slice(0, end)) : undefined;
+      if (start !== undefined) return text.slice(0, start).split("\n").length;
+    }
+    return undefined;
+  };
 }
 
 export interface PlacedProblem {
@@ -69,6 +61,7 @@ export interface PlacedProblem {
 }
 
 export function placedProblems(problems: readonly string[], text: string): PlacedProblem[] {
-  const places = json5Places(text);
-  return problems.map((problem) => ({ text: problem, line: lineOf(problem, text, places) }));
+  if (problems.length === 0) return [];
+  const lineOf = linesOf(text);
+  return problems.map((problem) => ({ text: problem, line: lineOf(problem) }));
 }

@@ -8,8 +8,10 @@ const PIECE_CHARS = 64 * 1024;
 
 /** Returns the same JSON as `JSON.stringify`, but may escape a character between two pieces. */
 export async function jsonInSteps(value: object, pace: Pace): Promise<string> {
+  const long = new Set(longTexts(value));
+  if (long.size === 0) return JSON.stringify(value);
   const encoded = new Map<string, readonly string[]>();
-  for (const text of new Set(longTexts(value))) {
+  for (const text of long) {
     const pieces: string[] = [];
     for (let at = 0; at < text.length; at += PIECE_CHARS) {
       pieces.push(JSON.stringify(text.slice(at, at + PIECE_CHARS)).slice(1, -1));

@@ -263,6 +263,11 @@ function passRights(given: string, sessionOf: SessionOfPass | undefined): Caller
   return { id: tokenId(given), role: "operator", scopes: SCOPES, patterns, actsAs: key };
 }
 
+/** Returns the token of an operator with this id, from which access tokens may be derived. */
+function operatorToken(tokens: readonly TokenSettings[], id: string): TokenSettings | undefined {
+  return tokens.find(({ token, role }) => role === "operator" && tokenId(token) === id);
+}
+
 /** The rows of access tokens. */
 export interface AccessTokenRows {
   /** Returns undefined if the token was revoked. */
@@ -282,7 +287,7 @@ export function createAuthority(
 ): Authority {
   const guesses = createGuessLimit(clock);
   const accessRights: Authority["accessRights"] = (row) => {
-    const parent = tokens.find(({ token, role }) => role === "operator" && tokenId(token) === row.tokenId);
+    const parent = operatorToken(tokens, row.tokenId);
     if (parent === undefined) return undefined;
     return { role: "operator", ...limitedTo({ ...row, scopes: expandScopes(row.scopes) }, callerOf(parent)) };
   };
@@ -303,7 +308,7 @@ export function createAuthority(
   return {
     accessRights,
     accessToken(caller, id) {
-      const parent = tokens.find(({ token, role }) => role === "operator" && tokenId(token) === caller.id);
+      const parent = operatorToken(tokens, caller.id);
       if (parent === undefined) return undefined;
       return `${ACCESS_TOKEN_PREFIX}.${id}.${accessSeal(id, parent.token)}`;
     },

@@ -73,7 +73,14 @@ export async function listActive(
     const known = spent?.get(runId);
     const { tokens, cost } = spent === undefined ? {} : (known ?? { tokens: 0, cost: 0 });
     return {
-      ...{ runId, sessionKey, agentId, chainId, state, acceptedAt: acceptedMs, since, summary },
+      runId,
+      sessionKey,
+      agentId,
+      chainId,
+      state,
+      acceptedAt: acceptedMs,
+      since,
+      summary,
       model: known?.model ?? modelOf(ctx.deps.settings, { agentId, ...optional({ model: sessionModel }) }),
       mayStop: covers.send(sessionKey),
       ...optional({ label, tokens, cost, waitingFor, waitingForCount }),

@@ -138,6 +138,49 @@ describeInBrowser("the editor of the configuration", () => {
     expect(file.read()).toBe(`// by keyboard\n${FILE}`);
   });
 
+  test("the text has the focus after saving, and after a save that the gateway refused", async () => {
+    const { page, file } = await opened();
+    const inText = () => box(page).evaluate((one) => one === document.activeElement);
+    await type(page, "queueMax: 200", "queueMax: 8");
+    await save(page);
+    await page.getByText("Saved.", { exact: true }).waitFor();
+    await expect.poll(inText).toBe(true);
+    await type(page, "queueMax: 8", "queueMax: 9");
+    writeFileSync(file.path, FILE);
+    await save(page);
+    await page.getByText("The file was changed since you began").waitFor();
+    await expect.poll(inText).toBe(true);
+  });
+
+  test("a check that failed can be repeated without another edit", async () => {
+    const { page, house } = await opened();
+    let refusals = 2;
+    await page.routeWebSocket(/^ws:/, (socket) => {
+      const server = socket.connectToServer();
+      socket.onMessage((text) => {
+        const { id, method, params } = JSON.parse(String(text));
+        const isCheck = method === "config.check" && params?.text !== undefined;
+        if (!isCheck || refusals === 0) return server.send(text);
+        refusals -= 1;
+        const error = { code: "UNAVAILABLE", message: "too many checks" };
+        socket.send(JSON.stringify({ type: "res", id, ok: false, error }));
+      });
+    });
+    await page.goto(`${house.http}/#/operations/configuration`);
+    await page.reload();
+    const problem = page.getByText("too many checks");
+    await type(page, "queueMax: 200", "queueMax: 8");
+    await problem.waitFor();
+    await button(page, "Review and save").click();
+    await expect.poll(() => dialog(page).getByText("too many checks").count()).toBe(1);
+    await dialog(page).getByRole("button", { name: "Retry" }).click();
+    await dialog(page).getByText("Nothing takes effect at once").waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Retry" }).click();
+    await page.getByText("No problems", { exact: true }).waitFor();
+    expect(await problem.count()).toBe(0);
+  });
+
   test("ES1: of two pages that edit, the second sees both changes and chooses, and nothing is lost before", async () => {
     const first = await opened();
     const { page: second } = await visit(first.house.http, { token: TOKEN, at: "operations/configuration" });

@@ -14,7 +14,8 @@ export function usePolling(everyMs: number, ask: () => Promise<unknown>, wanted 
     const wait = (): void => {
       cancel = after(everyMs, () => {
         const asked = document.hidden ? undefined : latest.current();
-        void Promise.resolve(asked).finally(() => isOver || wait());
+        const next = (): unknown => isOver || wait();
+        void Promise.resolve(asked).then(next, next);
       });
     };
     wait();

@@ -2,7 +2,7 @@
 // The Tab key leaves the text, as in every field. Ctrl+S or ⌘S opens the review of the changes.
 
 import "./editor.css";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { GatewayError } from "../../../../src/contract/client/web.ts";
 import { json5Places, pathAt } from "../../../../src/core/text/json5-places.ts";
 import { safeText } from "../../../../src/core/text/safe-text.ts";
@@ -40,7 +40,12 @@ function useCheck(text: string, isEdited: boolean) {
     latest.current = isEdited ? text : "";
     if (isEdited) soon(text);
   }, [text, isEdited]);
-  return isEdited && checked?.text === text ? checked : undefined;
+  const current = isEdited && checked?.text === text ? checked : undefined;
+  const again = (): void => {
+    setChecked(undefined);
+    soon(text);
+  };
+  return { ...current, again };
 }
 
 export function Editor({ onSaved }: { onSaved: () => void }) {
@@ -80,12 +85,15 @@ function Text(props: { file: ConfigText; settings: readonly Setting[]; onSaved: 
   const text = draft.value ?? file.text;
   const isEdited = draft.value !== undefined;
   const area = useRef<HTMLTextAreaElement>(null);
-  const [reviewed, setReviewed] = useState(false);
+  const { reviewed, open, close } = useReview(area);
   const [done, setDone] = useState<Saved>();
   const checked = useCheck(text, isEdited);
-  const problems = placedProblems(checked?.result?.errors ?? [], text);
+  const errors = checked.result?.errors;
+  const problems = useMemo(() => placedProblems(errors ?? [], text), [errors, text]);
   const at = useCaret(area, text);
-  const review = (): void => setReviewed(isEdited && newer.value === undefined);
+  const review = (): void => {
+    if (isEdited && newer.value === undefined) open();
+  };
   return (
     <>
       <div class="bar">
@@ -134,11 +142,26 @@ function Text(props: { file: ConfigText; settings: readonly Setting[]; onSaved: 
             setDone(result);
             onSaved();
           }}
-          onClose={() => setReviewed(false)}
+          onClose={close}
         />
       )}
     </>
   );
+}
+
+/** Owns whether the review is open. When it is over, the text gets the focus: its button is disabled then. */
+function useReview(area: { readonly current: HTMLTextAreaElement | null }) {
+  const [reviewed, setReviewed] = useState(false);
+  const wantsFocus = useRef(false);
+  useEffect(() => {
+    if (!reviewed && wantsFocus.current) area.current?.focus();
+    wantsFocus.current = false;
+  }, [reviewed]);
+  const close = (isOver: boolean): void => {
+    wantsFocus.current = isOver;
+    setReviewed(false);
+  };
+  return { reviewed, open: () => setReviewed(true), close };
 }
 
 /** Returns the path of the setting at the caret, soon after the caret has moved. */
@@ -217,8 +240,8 @@ function Verdict(props: {
   done: Saved | undefined;
 }) {
   const { checked, isEdited, done } = props;
-  const { result, problem } = checked ?? {};
-  if (problem !== undefined) return <Failed problem={problem} />;
+  const { result, problem, again } = checked;
+  if (problem !== undefined) return <Failed problem={problem} onRetry={again} />;
   if (done !== undefined && !isEdited)
     return (
       <div class="editor-done" role="status">

@@ -1,13 +1,13 @@
 // Shows what saving would change, and saves. If somebody else saved meanwhile, shows both changes instead.
 
-import { useEffect, useState } from "preact/hooks";
 import { GatewayError } from "../../../../src/contract/client/web.ts";
 import type { PayloadOf } from "../../../../src/contract/methods.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { ask } from "../../gateway.ts";
 import { Dialog, Form } from "../../parts/dialog.tsx";
-import { Failed } from "../../parts/failure.tsx";
+import { Awaited } from "../../parts/failure.tsx";
 import { counted } from "../../parts/format.ts";
+import { useReading } from "../../parts/reading.ts";
 import { type DiffLine, diffLines, folded } from "./diff.ts";
 import { type ConfigText, fileRead, saved } from "./state.ts";
 
@@ -83,14 +83,11 @@ export function Review(props: {
   base: ConfigText;
   text: string;
   onSaved: (saved: Saved) => void;
-  onClose: () => void;
+  /** `isOver`: the text was saved, or the file is newer. Otherwise the reader cancelled. */
+  onClose: (isOver: boolean) => void;
 }) {
   const { base, text, onSaved, onClose } = props;
-  const [checked, setChecked] = useState<Checked>();
-  const [problem, setProblem] = useState<unknown>();
-  useEffect(() => {
-    ask("config.check", { text }).then(setChecked, setProblem);
-  }, [text]);
+  const { value: checked, problem, again } = useReading(text, () => ask("config.check", { text }));
   const save = async (): Promise<void> => {
     try {
       const done = await ask("config.set", { text, revision: base.revision });
@@ -102,14 +99,14 @@ export function Review(props: {
       if (isNewer) fileRead(await ask("config.get"));
       if (!isNewer) throw error;
     }
-    onClose();
+    onClose(true);
   };
+  const cancel = (): void => onClose(false);
   return (
-    <Dialog title="Save these changes?" onClose={onClose}>
-      <Form class="review" action="Save" disabled={checked?.ok !== true} onSubmit={save} onClose={onClose}>
+    <Dialog title="Save these changes?" onClose={cancel}>
+      <Form class="review" action="Save" disabled={checked?.ok !== true} onSubmit={save} onClose={cancel}>
         <Diff before={base.exists ? base.text : ""} after={text} title="Changes" />
-        {problem !== undefined && <Failed problem={problem} />}
-        {checked === undefined && problem === undefined && <p class="soft">Checking…</p>}
+        <Awaited value={checked} problem={problem} again={again} words="Checking…" />
         {checked?.ok === true && <Effect changed={checked.changed} />}
         {checked?.ok === true && <Warnings lines={checked.reach ?? []} title="You may lose your access:" />}
         {checked?.ok === true && <Warnings lines={checked.warnings} title="Warnings" />}

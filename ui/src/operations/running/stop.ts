@@ -23,12 +23,11 @@ function isGone(problem: unknown): boolean {
   return problem instanceof GatewayError && problem.reason === "session_not_found";
 }
 
-/** Stops these runs. Calls `onProgress` with the number of answered requests. */
-export async function stopRuns(runs: readonly Chosen[], onProgress: (done: number) => void): Promise<Result> {
+/** Stops these runs. Calls `onProgress` after each answered request. */
+export async function stopRuns(runs: readonly Chosen[], onProgress: () => void): Promise<Result> {
   const stopped = new Set<string>();
   const refused = new Map<string, unknown>();
   const left = [...runs];
-  let done = 0;
   const work = async (): Promise<void> => {
     for (let run = left.shift(); run !== undefined; run = left.shift()) {
       const { runId, sessionKey } = run;
@@ -38,7 +37,7 @@ export async function stopRuns(runs: readonly Chosen[], onProgress: (done: numbe
       } catch (problem) {
         if (!isGone(problem)) refused.set(runId, problem);
       }
-      onProgress(++done);
+      onProgress();
     }
   };
   await Promise.all(Array.from({ length: Math.min(AT_ONCE, runs.length) }, work));

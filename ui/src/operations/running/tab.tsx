@@ -33,32 +33,39 @@ function Counts({ runs }: { runs: readonly ActiveRun[] }) {
   return <p class="runs-counts">{[count("running"), count("waiting"), count("queued")].join(" · ")}</p>;
 }
 
-/** Stops runs one request after the other, and says how it went, even if the reader has left the tab. */
-function useStopping(onDone: () => void) {
-  const [stopping, setStopping] = useState<ReadonlySet<string>>(new Set());
-  const [done, setDone] = useState(0);
-  const stop = async (runs: readonly ActiveRun[]): Promise<void> => {
-    if (stopping.size > 0) return;
-    setStopping(new Set(runs.map(({ runId }) => runId)));
-    setDone(0);
-    const { words, hasFailed } = await stopRuns(runs, setDone);
-    if (hasFailed) complain(words);
-    else say(`${words}.`);
-    setStopping(new Set());
-    onDone();
-  };
-  return { stopping, done, stop };
+interface Stopping {
+  readonly runIds: ReadonlySet<string>;
+  /** Number of them whose request was answered. */
+  readonly done: number;
 }
 
-function Chosen(props: {
-  count: number;
-  stopping: number;
-  done: number;
-  onStop: () => void;
-  onClear: () => void;
-}) {
-  const { count, stopping, done, onStop, onClear } = props;
-  if (stopping > 0) return <p class="runs-chosen card" role="status">{`Stopping: ${done} of ${stopping}`}</p>;
+/** Stops runs, and says how it went, even if the reader has left the tab. More can be added meanwhile. */
+function useStopping(onDone: () => void) {
+  const [stopping, setStopping] = useState<Stopping>({ runIds: new Set(), done: 0 });
+  const stop = async (chosen: readonly ActiveRun[]): Promise<void> => {
+    const runs = chosen.filter(({ runId }) => !stopping.runIds.has(runId));
+    const ids = new Set(runs.map(({ runId }) => runId));
+    setStopping(({ runIds, done }) => ({ runIds: new Set([...runIds, ...ids]), done }));
+    const { words, hasFailed } = await stopRuns(runs, () =>
+      setStopping(({ runIds, done }) => ({ runIds, done: done + 1 })),
+    );
+    if (hasFailed) complain(words);
+    else say(`${words}.`);
+    setStopping(({ runIds, done }) => ({
+      runIds: new Set([...runIds].filter((id) => !ids.has(id))),
+      done: done - ids.size,
+    }));
+    onDone();
+  };
+  return { stopping, stop };
+}
+
+function Chosen(props: { count: number; stopping: Stopping; onStop: () => void; onClear: () => void }) {
+  const { count, stopping, onStop, onClear } = props;
+  if (count === 0 && stopping.runIds.size > 0)
+    return (
+      <p class="runs-chosen card" role="status">{`Stopping: ${stopping.done} of ${stopping.runIds.size}`}</p>
+    );
   if (count === 0)
     return <p class="runs-chosen card soft">Select runs to stop them together, a range with Shift.</p>;
   return (
@@ -147,11 +154,11 @@ export function RunsTab() {
   const { again } = list;
   usePolling(EVERY_MS, again);
   useNews("attention", again);
-  const { stopping, done, stop } = useStopping(() => void again());
+  const { stopping, stop } = useStopping(() => void again());
   const runs = sorted(kept.current?.runs ?? [], sort);
   const stoppable = runs.filter(({ mayStop }) => mayStop);
   const selection = useSelection(stoppable.map(({ runId }) => runId));
-  const chosen = stoppable.filter(({ runId }) => selection.chosen.has(runId));
+  const chosen = stoppable.filter(({ runId }) => selection.chosen.has(runId) && !stopping.runIds.has(runId));
   const begin = (some: readonly ActiveRun[]): void => {
     if (some.length > 1) setQuestion(some);
     else void stop(some);
@@ -172,14 +179,19 @@ export function RunsTab() {
           {stoppable.length > 0 && (
             <Chosen
               count={chosen.length}
-              stopping={stopping.size}
-              done={done}
+              stopping={stopping}
               onStop={() => begin(chosen)}
               onClear={() => selection.choose([])}
             />
           )}
           <RunsTable
-            {...{ runs, sort, stopping, chosen: selection.chosen, mayStop: stoppable.length > 0 }}
+            {...{
+              runs,
+              sort,
+              stopping: stopping.runIds,
+              chosen: selection.chosen,
+              mayStop: stoppable.length > 0,
+            }}
             onSort={setSort}
             onTurn={selection.turn}
             onAll={(all) => selection.choose(all ? stoppable.map(({ runId }) => runId) : [])}

@@ -14,7 +14,7 @@ import { coversAgent } from "../access/token.ts";
 import { checkParams } from "../contract/check.ts";
 import { idempotencyOf } from "../contract/idempotency.ts";
 import { NODE } from "../contract/methods/parts.ts";
-import { isMethod, METHODS, type MethodName } from "../contract/methods.ts";
+import { isMethod, METHODS, type MethodName, methodOf } from "../contract/methods.ts";
 import { hasScope } from "../core/rules/scopes.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { TokenScope } from "../core/shapes/settings/settings.ts";
@@ -105,15 +105,6 @@ const HANDLERS: { readonly [M in MethodName]: Method<M, MethodDeps> } = {
  */
 const PASS_METHODS: readonly string[] = ["health", "sessions.resolve", "tools.catalog", "tools.invoke"];
 
-/** Methods whose effect keeps the rights of the caller's token after its end (AU6 of auth.ts). */
-const LASTING_METHODS: readonly string[] = [
-  "channels.pair.approve",
-  "config.set",
-  "cron.add",
-  "cron.update",
-  "node.pair.approve",
-];
-
 /** A request that is not a protocol method, such as an HTTP route. It follows the rules of a method. */
 interface DoorRequest<T> {
   /** The name under which the request's idempotency key is stored. */
@@ -147,13 +138,19 @@ function mayCall(caller: Caller, method: string): Result<MethodName> {
     const meant = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
     return fail("unknown_method", `unknown method ${JSON.stringify(method)}${meant}`);
   }
-  const { scope } = METHODS[method];
+  const { scope, outlivesToken } = methodOf(method);
   if (scope === NODE) {
     if (caller.nodeId !== undefined) return ok(method);
     return fail("missing_scope", `"${method}" is for nodes: connections of paired devices with role "node"`);
   }
   if (caller.role === "node") {
     return fail("missing_scope", `a connection with role "node" may call node methods only, not "${method}"`);
+  }
+  // AU6 of auth.ts.
+  if (caller.accessToken !== undefined && outlivesToken) {
+    return fail("missing_scope", `an access token cannot call "${method}", whose effect outlives it`, {
+      hint: "Use a token of the configuration (gateway.auth.tokens).",
+    });
   }
   const allowed = needScope(caller, method, scope);
   return allowed.ok ? ok(method) : allowed;
@@ -168,11 +165,6 @@ export function needScope(caller: Caller, name: string, needed: TokenScope): Res
   if (caller.actsAs !== undefined && !PASS_METHODS.includes(name)) {
     const text = `this token is the pass of one session: it may call ${PASS_METHODS.join(", ")} only`;
     return fail("missing_scope", text);
-  }
-  if (caller.accessToken !== undefined && LASTING_METHODS.includes(name)) {
-    return fail("missing_scope", `an access token cannot call "${name}", whose effect outlives it`, {
-      hint: "Use a token of the configuration (gateway.auth.tokens).",
-    });
   }
   if (hasScope(caller.scopes, needed)) return ok(undefined);
   return fail("missing_scope", `missing scope: ${needed}`, {

@@ -108,6 +108,7 @@ export const CHANNEL_METHODS = {
   },
   "channels.pair.approve": {
     scope: ADMIN,
+    outlivesToken: true,
     summary: "Lets a person write to agents. Requires a token that covers every session.",
     params: BY_CODE,
     result: DECIDED,

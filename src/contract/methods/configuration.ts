@@ -105,6 +105,7 @@ export const CONFIG_METHODS = {
   },
   "config.set": {
     scope: ADMIN,
+    outlivesToken: true,
     summary: `Replaces the configuration file, if the text is valid. It applies at the next start. ${WHOLE}`,
     params: object(
       {

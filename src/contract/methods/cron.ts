@@ -215,6 +215,7 @@ export const CRON_METHODS = {
   },
   "cron.add": {
     scope: ADMIN,
+    outlivesToken: true,
     summary:
       "Creates a job, which sends a message to an agent in the session `cron:<id>` at scheduled times.",
     params: object(
@@ -236,6 +237,7 @@ export const CRON_METHODS = {
   },
   "cron.update": {
     scope: ADMIN,
+    outlivesToken: true,
     summary: "Changes a job. null clears a field. Absent fields keep their values.",
     params: object({ id, patch: about(patch, "Fields to change.") }, { idempotencyKey }),
     result: CHANGED_JOB,

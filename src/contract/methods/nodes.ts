@@ -89,6 +89,7 @@ export const NODE_METHODS = {
   },
   "node.pair.approve": {
     scope: ADMIN,
+    outlivesToken: true,
     summary: "Pairs a device.",
     params: object(
       {},

@@ -41,6 +41,8 @@ export const NOTHING = object({});
 /** The entry of a method of the protocol. Its callers, its handler and the documentation use it. */
 export interface MethodSpec {
   /** `node`: only for connections of paired nodes. */ readonly scope: TokenScope | typeof NODE;
+  /** The effect keeps the rights of the caller's token after its end, so access tokens may not call it. */
+  readonly outlivesToken?: true;
   /** One sentence for the documentation. */
   readonly summary: string;
   readonly params: ObjectSchema;

@@ -96,7 +96,12 @@ function methodSection(name: MethodName, spec: Spec, wire: Wire): string {
   return page(
     `### ${name}`,
     prose(`${spec.summary} ${IDEMPOTENCY_WORDS[IDEMPOTENCY[name]]}`.trim()),
-    prose(`*Scope:* ${code(spec.scope)}.${events === "" ? "" : ` *Events:* ${events}.`}`),
+    prose(
+      [
+        `*Scope:* ${code(spec.scope)}${spec.outlivesToken ? ", but not with an access token" : ""}.`,
+        events === "" ? "" : `*Events:* ${events}.`,
+      ].join(" "),
+    ),
     params === "" ? "No params." : params,
     payloadText("Answer", name, wire),
     spec.errors === undefined ? "" : wrapped("*Further codes:*", linkedCodes(spec.errors), "."),

@@ -77,6 +77,19 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     end();
   });
 
+  test("I3: queued runs of a session that were accepted in the same millisecond are listed in their order", async () => {
+    const { house, end } = await busyHouse();
+    const laneSeqs = [3, 5, 2, 4, 6];
+    await house.store.transaction(async (tx) => {
+      for (const [at, laneSeq] of laneSeqs.entries())
+        await insertRun(tx, sampleRun({ runId: `same-${at}`, sessionKey: WRITER, laneSeq, acceptedAt: 5 }));
+    });
+    const { runs } = await (await house.client()).request("runs.list", {});
+    const queued = runs.filter(({ sessionKey, state }) => sessionKey === WRITER && state === "queued");
+    expect(queued.map(({ runId }) => runId)).toEqual(["same-4", "same-1", "same-3", "same-0", "same-2"]);
+    end();
+  });
+
   test("I9: a token lists only runs that it may see, without hidden sessions that they wait for, and with its right to stop", async () => {
     const { house, end } = await busyHouse();
     const scoped = await house.client({ token: "scoped" });

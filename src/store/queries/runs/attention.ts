@@ -176,7 +176,7 @@ export async function activeTurns(
     from runs r cross join sessions s
     where r.state = ${sql.lit(state)} and r.kind = 'turn' and s.key = r.session_key
       and ${inScope(db, scope)} ${state === "queued" && !everyQueued ? head : sql``}
-    order by r.accepted_at desc, r.run_id limit ${sql.lit(limit)}`.execute(db);
+    order by r.accepted_at desc, r.lane_seq desc, r.run_id limit ${sql.lit(limit)}`.execute(db);
   return rows.map((row) => ({
     ...turnOf(row),
     state,

@@ -120,6 +120,11 @@ test("comments, titles, messages and labels use plain English", () => {
   expect(wordProblems(new Map([...texts].filter(([path]) => isSource(path))))).toEqual([]);
 });
 
+test("the page's style sheets take colours, sizes of type and spaces from the tokens", () => {
+  expect(texts.has("ui/src/styles/tokens.css")).toBe(true);
+  expect(rules.rawStyles(texts)).toEqual([]);
+});
+
 test("no file contains a path of a developer's machine", () => {
   expect(rules.machinePaths(texts)).toEqual([]);
 });
@@ -407,6 +412,32 @@ test("bad example: contract descriptions and generator labels that begin with a 
     "tests/kit/reference/d.ts:1",
     "tests/kit/reference/d.ts:2",
   ]);
+});
+
+test("bad example: raw colours, sizes and spaces, and undefined values are found, and nothing else", () => {
+  const bad = [
+    "  color: #fff;",
+    "  background: rgb(0 0 0 / 40%);",
+    "  font-size: 13px;",
+    "  font: 0.9em / 20px var(--a);",
+    "  padding: var(--a) 12px;",
+    "  margin-inline-start: -8px;",
+    "  gap: 0 calc(4px + var(--a));",
+    "  color: var(--b);",
+  ];
+  const good = [
+    "#add:hover {",
+    "  width: 12px;",
+    "  margin: -1px 98px;",
+    "  font: var(--a) / 20px var(--a);",
+  ];
+  const texts = new Map([
+    ["ui/src/styles/tokens.css", ":root {\n  --a: 12px;\n  --c: #fff;\n}"],
+    ["ui/src/b.css", bad.join("\n")],
+    ["ui/src/c.css", good.join("\n")],
+  ]);
+  const found = rules.rawStyles(texts).map((line) => line.split(":").slice(0, 2).join(":"));
+  expect(found).toEqual(bad.map((_, at) => `ui/src/b.css:${at + 1}`));
 });
 
 test("a title is found behind any table, with its describe blocks, and a message wherever it is", () => {

@@ -1,5 +1,6 @@
 // Starts the page: removes the token from the address, then renders.
 
+import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/parts.css";
 import "./styles/shell.css";

@@ -241,6 +241,32 @@ export function mocksAndSkips(tree: readonly SourceFact[]): string[] {
   });
 }
 
+const TOKENS = "ui/src/styles/tokens.css";
+/** Values that a style sheet takes from the tokens. Spaces below 4 px only correct a place. */
+const RAW_VALUES = [
+  /#[\da-f]{3,8}\b(?=[^{]*$)|\b(rgba?|hsla?|hwb|lab|lch|oklab|oklch|color|light-dark)\(/i,
+  /\bfont(-size)?:\s*([a-z]+ )*[\d.]+(px|em|rem|pt|%)/,
+  /\b(padding|margin|gap)(-\w+)*:[^;]*?(?<![\d.])([4-9]|[1-4]\d)(\.\d+)?px/,
+];
+
+/** Finds raw values in the page's style sheets, and names of values that are not defined. */
+export function rawStyles(texts: ReadonlyMap<string, string>): string[] {
+  const ours = [...texts].filter(([path]) => path.startsWith("ui/src/"));
+  const defined = new Set(ours.flatMap(([, text]) => text.match(/--[\w-]+(?="?:)/g) ?? []));
+  return ours
+    .filter(([path]) => path.endsWith(".css"))
+    .flatMap(([path, text]) =>
+      text.split("\n").flatMap((line, at) => {
+        const raw = path === TOKENS ? undefined : RAW_VALUES.find((value) => value.test(line));
+        const lost = (line.match(/(?<=var\()--[\w-]+/g) ?? []).filter((name) => !defined.has(name));
+        return [
+          ...(raw === undefined ? [] : [`${path}:${at + 1}: ${line.trim()}: use a value of ${TOKENS}`]),
+          ...lost.map((name) => `${path}:${at + 1}: nothing defines ${name}`),
+        ];
+      }),
+    );
+}
+
 /** The module that programs in browsers import. */
 const BROWSER_ENTRY = "src/contract/client/web.ts";
 

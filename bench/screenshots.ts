@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Page } from "playwright-core";
-import { closeBrowser, DESKTOP, PHONE, visit } from "../tests/kit/browser.ts";
+import { closeBrowser, DESKTOP, PHONE, untilTypeface, visit } from "../tests/kit/browser.ts";
 import { cleanUp } from "../tests/kit/engine/engine.ts";
 import { PAGE_VIEWS, type PageView, STORY_CONFIG, showView, tellStory } from "../tests/kit/page-views.ts";
 import { type GatewayProcess, startProcess } from "../tests/kit/process/gateway-process.ts";
@@ -46,6 +46,7 @@ function save(name: string, png: Buffer): void {
 }
 
 async function take(page: Page, name: string): Promise<void> {
+  await untilTypeface(page);
   save(name, await page.screenshot({ animations: "disabled", caret: "hide" }));
 }
 

@@ -1,16 +1,26 @@
 // Configures the build of the page: `npm run build:page`. The gateway serves dist/ui.
 // - Nothing is inlined, because the page's content security policy allows scripts and styles only from files.
-// - The licences of the bundled libraries are included.
+// - The licences of the bundled libraries and of the typeface are included.
 // - The first view needs one script. Views that are loaded later have one more each.
 
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { defineConfig } from "vite";
+import { defineConfig, type Plugin } from "vite";
+
+const typefaceLicense: Plugin = {
+  name: "typeface-license",
+  generateBundle() {
+    const file = fileURLToPath(import.meta.resolve("@fontsource-variable/inter/LICENSE"));
+    this.emitFile({ type: "asset", fileName: "inter-license.txt", source: readFileSync(file) });
+  },
+};
 
 export default defineConfig({
   root: fileURLToPath(new URL(".", import.meta.url)),
   base: "/",
   clearScreen: false,
   logLevel: "warn",
+  plugins: [typefaceLicense],
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {
     target: "es2022",

@@ -112,6 +112,17 @@ export async function visit(http: string, options: VisitOptions = {}): Promise<V
   return { page, context, complaints };
 }
 
+/** Waits until the page has its typeface, which it loads after the first view. */
+export function untilTypeface(page: Page): Promise<void> {
+  return page.evaluate(`new Promise((resolve) => {
+    const look = () =>
+      [...document.fonts].some(({ family, status }) => /Inter Variable/.test(family) && status === "loaded")
+        ? resolve()
+        : requestAnimationFrame(look);
+    look();
+  })`);
+}
+
 /** Returns how many pixels too wide the page is, or a part of it that should scroll only vertically. */
 export function sideways(page: Page): Promise<number> {
   const parts = "html, #view, .split-list, .split-main, .scroller, dialog";

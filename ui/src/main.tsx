@@ -11,6 +11,7 @@ import { Notices } from "./parts/notices.tsx";
 import { Shell } from "./shell.tsx";
 import { SignIn } from "./sign-in.tsx";
 import { takeTokenFromAddress } from "./token.ts";
+import { loadTypeface } from "./typeface.ts";
 
 function Page() {
   return (
@@ -27,6 +28,7 @@ const root = document.getElementById("page");
 // Removes the loading text of index.html.
 root?.replaceChildren();
 if (root !== null) render(<Page />, root);
+loadTypeface();
 // A person may paste a link with another token into a page that is already open.
 window.addEventListener("hashchange", () => {
   if (takeTokenFromAddress()) resume();

@@ -1,0 +1,16 @@
+// Loads the typeface (styles/font.css) after the first view has its content. Until then the page uses a font
+// of the system, so on a slow connection text and rows do not wait for it.
+
+import { after } from "./clock.ts";
+import { stage } from "./gateway.ts";
+
+/** Interval at which the page checks whether anything is still loading. */
+const CALM_EVERY_MS = 200;
+
+export function loadTypeface(): void {
+  after(CALM_EVERY_MS, () => {
+    if (stage.value.kind === "connecting" || document.querySelector(".loading") !== null) loadTypeface();
+    // Without the typeface the page keeps the font of the system.
+    else import("./styles/font.css").catch(() => undefined);
+  });
+}

@@ -121,7 +121,7 @@ describeInBrowser("session rows", () => {
         expect(await accessibilityProblems(page)).toEqual([]);
         expect(await sideways(page)).toBe(0);
         const height = (await page.locator(".session-row").first().boundingBox())?.height;
-        expect(height).toBe(viewport === PHONE ? 48 : 42);
+        expect(height).toBe(viewport === PHONE ? 44 : 32);
       }
     },
     90_000,

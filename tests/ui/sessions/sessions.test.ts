@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { insertRun } from "../../../src/store/queries/runs/runs.ts";
 import { insertWait } from "../../../src/store/queries/runs/waits.ts";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
-import { describeInBrowser, PHONE, visit } from "../../kit/browser.ts";
+import { DESKTOP, describeInBrowser, PHONE, visit } from "../../kit/browser.ts";
 import { sampleRun } from "../../store/samples.ts";
 import { FAMILY, MAINS, manySessions, NEWEST, names, row, seedSessions, tree } from "./seed.ts";
 
@@ -231,7 +231,7 @@ describeInBrowser("sessions", () => {
         });
       });
     await box.evaluate((element) => {
-      element.scrollTop = 4_200;
+      element.scrollTop = 3_200;
     });
     await expect.poll(async () => (await names(page)).includes("conversation 100")).toBe(true);
     const before = await inSight();
@@ -242,7 +242,7 @@ describeInBrowser("sessions", () => {
       await client.agent({ message: "go", sessionKey: key, idempotencyKey: `${n}` }).done;
     }
     // Rows do not move for a moment after a key press.
-    await expect.poll(() => box.evaluate((element) => element.scrollTop)).toBe(4_242);
+    await expect.poll(() => box.evaluate((element) => element.scrollTop)).toBe(3_232);
     expect(await inSight()).toEqual(before);
     expect(await rowInSight?.evaluate((element) => element.isConnected)).toBe(true);
     await box.evaluate((element) => {
@@ -251,6 +251,26 @@ describeInBrowser("sessions", () => {
     await expect
       .poll(async () => (await names(page)).slice(0, 2))
       .toEqual(["conversation 299", "conversation 5"]);
+  });
+
+  test("a desktop shows at least 19 whole rows, and the targets on a phone are at least 40 px high", async () => {
+    const house = await openHouse();
+    await seedSessions(house.store, manySessions(60, NEWEST));
+    const desktop = await visit(house.http, { token: TOKEN, viewport: DESKTOP });
+    await row(desktop.page, /conversation 1\b/).waitFor();
+    const whole = desktop.page.locator(".session-row").evaluateAll((rows) => {
+      const box = rows[0]?.closest(".session-list")?.getBoundingClientRect();
+      return rows.filter((one) => box && one.getBoundingClientRect().bottom <= box.bottom).length;
+    });
+    // 14 before the rows became denser.
+    expect(await whole).toBeGreaterThanOrEqual(19);
+    const { page } = await visit(house.http, { token: TOKEN, at: "sessions", viewport: PHONE });
+    await row(page, /conversation 1\b/).waitFor();
+    const heights = await page
+      .locator(".sessions :is(.session-row, .session-twist, button, select, [type=search])")
+      .evaluateAll((found) => found.map((one) => one.getBoundingClientRect().height));
+    expect(heights.length).toBeGreaterThan(20);
+    expect(Math.min(...heights)).toBeGreaterThanOrEqual(40);
   });
 
   test("a link to a session deep in the tree opens its ancestors and scrolls to it", async () => {
@@ -277,11 +297,11 @@ describeInBrowser("sessions", () => {
     await tree(page).evaluate((element) => {
       element.scrollTop = 2_000;
     });
-    await row(page, /conversation 42\b/).click();
-    await expect.poll(() => page.url()).toContain("c42");
+    await row(page, /conversation 50\b/).click();
+    await expect.poll(() => page.url()).toContain("c50");
     await expect.poll(() => tree(page).isVisible()).toBe(false);
     await page.goBack();
-    await row(page, /conversation 42\b/).waitFor();
+    await row(page, /conversation 50\b/).waitFor();
     expect(await tree(page).evaluate((element) => element.scrollTop)).toBe(2_000);
   });
 });

@@ -13,7 +13,7 @@ import { toggle } from "./model.ts";
 import { isFiltered } from "./wish.ts";
 
 /** Height of every line of the list in CSS pixels. It is larger on touch screens. */
-export const ROW_HEIGHT = window.matchMedia("(pointer: coarse)").matches ? 48 : 42;
+export const ROW_HEIGHT = window.matchMedia("(pointer: coarse)").matches ? 44 : 32;
 /** Maximum number of indented levels. Deeper levels have the same indent. */
 const INDENTED_LEVELS_MAX = 6;
 const WAITS_SHOWN_MAX = 2;

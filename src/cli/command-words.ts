@@ -24,6 +24,7 @@ const COMMANDS: Readonly<Record<string, string>> = {
   "sessions.reset": "parley sessions reset",
   sessions_send: "parley send",
   sessions_spawn: "parley tool sessions_spawn",
+  "tokens.list": "parley tokens",
 };
 const NAME = new RegExp(`\\b(?:${Object.keys(COMMANDS).join("|").replaceAll(".", "\\.")})\\b`, "g");
 

@@ -1,6 +1,7 @@
 // Declares the groups of commands (sessions, cron, node …) and their options.
 
 import { Argument, type Command, CommanderError, Option } from "commander";
+import { SCOPES } from "../core/rules/scopes.ts";
 import { type Cli, EXIT } from "./cli.ts";
 import { PROGRAMS } from "./join/programs.ts";
 import { SHELLS } from "./shells.ts";
@@ -260,13 +261,39 @@ export function addNodes(parent: Command, on: (command: Command, load: Load) => 
 
 /** Adds the group `devices`, which manages device tokens. */
 export function addDevices(parent: Command, on: (command: Command, load: Load) => void): void {
-  const commands = async () => await import("./commands/devices.ts");
+  const commands = async () => await import("./commands/rights/devices.ts");
   const group = parent.command("devices").description("Manage device tokens");
   const list = group.command("list", { isDefault: true }).description("List devices and their tokens");
   on(list, async () => (await commands()).listDevices);
   const revoke = group.command("revoke").argument("<id>", "Id of the device, or its beginning");
   revoke.description("Revoke the tokens of a device; it can then connect only with the gateway's token");
   on(revoke, async () => (await commands()).revokeDevice);
+}
+
+/** Adds the group `tokens`, which manages access tokens. */
+export function addTokens(parent: Command, on: (command: Command, load: Load) => void): void {
+  const commands = async () => await import("./commands/rights/tokens.ts");
+  const group = parent.command("tokens").description("Manage access tokens for other programs and people");
+  const list = group.command("list", { isDefault: true }).description("List access tokens and their rights");
+  on(list, async () => (await commands()).listTokens);
+  const create = group.command("create").argument("<name>", "Person or program that uses the token");
+  create.description("Create an access token and print it; it cannot be printed again");
+  create.addOption(
+    new Option("--scope <scope>", "Give this scope, which includes the smaller ones")
+      .choices(SCOPES)
+      .default("operator.read"),
+  );
+  create.option("--sessions <pattern...>", 'Cover only these sessions, like "agent:research:*"');
+  create.option("--days <n>", "Expire after this many days", amount("--days", 1), 90);
+  on(create, async () => (await commands()).createToken);
+  const narrow = group.command("narrow").argument("<token>", "Id, its beginning, or name of the token");
+  narrow.description("Take rights from an access token; they cannot be given back");
+  narrow.addOption(new Option("--scope <scope>", "Keep only this scope").choices(SCOPES));
+  narrow.option("--sessions <pattern...>", "Keep only these sessions");
+  on(narrow, async () => (await commands()).narrowToken);
+  const revoke = group.command("revoke").argument("<token>", "Id, its beginning, or name of the token");
+  revoke.description("Revoke an access token, and close the connections that it opened");
+  on(revoke, async () => (await commands()).revokeToken);
 }
 
 /** Adds `inbox` (the list for a person, and the hook of a joined program) and the group `runs`. */
@@ -294,7 +321,7 @@ export function addAttention(parent: Command, on: (command: Command, load: Load)
 
 /** Adds the group `permissions`. */
 export function addPermissions(parent: Command, on: (command: Command, load: Load) => void): void {
-  const commands = async () => await import("./commands/permissions.ts");
+  const commands = async () => await import("./commands/rights/permissions.ts");
   const group = parent.command("permissions").description("Answer permission requests of agents");
   const list = group.command("list", { isDefault: true }).description("List pending permission requests");
   on(list, async () => (await commands()).listPermissions);

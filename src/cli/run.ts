@@ -25,6 +25,7 @@ import {
   addService,
   addSessions,
   addStore,
+  addTokens,
   amount,
   type Load,
 } from "./groups.ts";
@@ -100,11 +101,12 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
   addChannels(parent, on);
   addNodes(parent, on);
   addDevices(parent, on);
+  addTokens(parent, on);
   const may = parent.command("may").argument("<viewer>", "Session that wants access");
   may.argument("<target>", "Session to access");
   may.description("Explain whether one session may access another, and name the rule that decides");
   may.addOption(new Option("--access <kind>", "Check only this kind of access").choices(EXPLAINED));
-  on(may, async () => (await import("./commands/may.ts")).explainAccess);
+  on(may, async () => (await import("./commands/rights/may.ts")).explainAccess);
   addMcp(parent, on);
   addJoin(parent, on);
   addAttention(parent, on);

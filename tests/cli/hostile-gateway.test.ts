@@ -143,6 +143,15 @@ const ANSWERS: Record<string, unknown> = {
     ts: 1,
     devices: [{ deviceId: "d", displayName: "n", platform: "p", role: "r", lastUsedAtMs: 1, expiresAtMs: 1 }],
   },
+  "tokens.list": {
+    ts: 1,
+    mayCreate: true,
+    tokens: [{ id: "t", name: "n", scopes: [], sessions: ["s"], expiresAtMs: 1, current: true }],
+    configured: [{ setting: "s", role: "operator", scopes: [], sessions: ["s"], current: true }],
+  },
+  "tokens.create": { token: "t", entry: { id: "t", name: "n", scopes: [], sessions: ["s"] } },
+  "tokens.narrow": { entry: { id: "t", name: "n", scopes: [], sessions: ["s"] } },
+  "tokens.revoke": { id: "t" },
   "node.list": { ts: 1, nodes: [node] },
   "node.describe": { ts: 1, ...node },
   "node.pair.list": { ts: 1, pending: [node] },
@@ -216,6 +225,12 @@ const COMMANDS: readonly (readonly string[])[] = [
     ["channels", "pair"],
     ["channels", "pair", "approve", "C"],
     ["channels", "bindings"],
+  ],
+  ...[
+    ["tokens"],
+    ["tokens", "create", "n"],
+    ["tokens", "narrow", "t", "--scope", "operator.read"],
+    ["tokens", "revoke", "t"],
   ],
   ...[
     ["devices"],

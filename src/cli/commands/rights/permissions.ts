@@ -1,8 +1,8 @@
 // Implements `parley permissions`: lists and answers the permission requests of agents.
 
-import { safeLine } from "../../core/text/safe-text.ts";
-import { type Cli, EXIT } from "../cli.ts";
-import { withLink } from "../gateway-link.ts";
+import { safeLine } from "../../../core/text/safe-text.ts";
+import { type Cli, EXIT } from "../../cli.ts";
+import { withLink } from "../../gateway-link.ts";
 
 export async function listPermissions(cli: Cli): Promise<number> {
   return withLink(cli, async (link) => {

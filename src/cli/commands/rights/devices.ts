@@ -1,10 +1,10 @@
 // Implements `parley devices`: lists the devices that have a device token, and revokes tokens.
 
-import { quoted } from "../../core/text/cut.ts";
-import { safeLine } from "../../core/text/safe-text.ts";
-import { type Cli, EXIT } from "../cli.ts";
-import { withLink } from "../gateway-link.ts";
-import { age, table } from "../layout.ts";
+import { quoted } from "../../../core/text/cut.ts";
+import { safeLine } from "../../../core/text/safe-text.ts";
+import { type Cli, EXIT } from "../../cli.ts";
+import { withLink } from "../../gateway-link.ts";
+import { age, table } from "../../layout.ts";
 
 const DAY_MS = 86_400_000;
 const ID_SHOWN_CHARS = 12;

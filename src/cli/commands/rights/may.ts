@@ -1,11 +1,11 @@
 // Implements `parley may`: explains whether one session may access another, and names the rule that decides.
 
-import type { PayloadOf } from "../../contract/methods.ts";
-import { optional } from "../../core/optional.ts";
-import type { Explained, Explanation } from "../../core/shapes/explanation.ts";
-import { safeLine } from "../../core/text/safe-text.ts";
-import { type Cli, EXIT } from "../cli.ts";
-import { withLink } from "../gateway-link.ts";
+import type { PayloadOf } from "../../../contract/methods.ts";
+import { optional } from "../../../core/optional.ts";
+import type { Explained, Explanation } from "../../../core/shapes/explanation.ts";
+import { safeLine } from "../../../core/text/safe-text.ts";
+import { type Cli, EXIT } from "../../cli.ts";
+import { withLink } from "../../gateway-link.ts";
 
 const ACCESS_WIDTH = 8;
 

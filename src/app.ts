@@ -10,6 +10,7 @@ import { openModelPort } from "./agent/model/port.ts";
 import { type ChannelParts, channelParts } from "./app/channels.ts";
 import { ClockWatch } from "./app/clock-watch.ts";
 import { deadlineHandlers } from "./app/deadlines.ts";
+import { doctorOf } from "./app/doctor.ts";
 import { logRuns } from "./app/run-log.ts";
 import { followTranscripts, jsonlCopiesOf } from "./app/transcripts.ts";
 import { openWatching, type Watching } from "./app/watching.ts";
@@ -146,19 +147,22 @@ interface AcpParts {
 
 /** The root folder of a checkout or a package. */
 const TOP = join(dirname(fileURLToPath(import.meta.url)), "..");
-/** The launcher of this program. */
-const LAUNCHER = join(TOP, "bin", "parley.js");
+/** The command that starts this program. */
+const LAUNCH = [process.execPath, join(TOP, "bin", "parley.js")];
 /** The folder to which `npm run build:page` writes the web page. */
 const PAGE_DIR = join(TOP, "dist", "ui");
+
+/** Returns the address of the gateway for programs on this machine. */
+const urlOf = ({ gateway }: Settings, { port }: Pick<AcpParts, "port">): string =>
+  `ws://${reachableHost(gateway.host)}:${port}`;
 
 function acpParts({ settings, world, environment, version }: AppOptions): AcpParts {
   const passes = new Passes(() => world.ids.uuid());
   let opened: Promise<AcpHost> | undefined;
   let host: AcpHost | undefined;
-  const gatewayUrl = (): string => `ws://${reachableHost(settings.gateway.host)}:${parts.port}`;
+  const gatewayUrl = (): string => urlOf(settings, parts);
   const open = async (): Promise<AcpHost> => {
     const { openAcpHost } = await import("./execute/acp.ts");
-    const launcher = [process.execPath, LAUNCHER];
     const dir = join(settings.store.dir, "acp");
     host = openAcpHost({
       world: asPart(world, "agent"),
@@ -166,7 +170,7 @@ function acpParts({ settings, world, environment, version }: AppOptions): AcpPar
       environment,
       version,
       dir,
-      mcp: { launcher, gatewayUrl },
+      mcp: { launcher: LAUNCH, gatewayUrl },
     });
     return host;
   };
@@ -329,6 +333,20 @@ function modelTester({ settings, world }: Pick<AppOptions, "settings" | "world">
   };
 }
 
+/** Returns the functions that test and maintain this installation. */
+function upkeepOf(options: AppOptions, acp: AcpParts): Pick<GatewayDeps, "tryModel" | "doctor"> {
+  const { settings, world, configPath, environment } = options;
+  const doctor = doctorOf({
+    world: asPart(world, "gateway"),
+    launcher: LAUNCH,
+    folder: TOP,
+    configPath,
+    environment,
+    gatewayUrl: () => urlOf(settings, acp),
+  });
+  return { tryModel: modelTester({ ...options, world: asPart(world, "agent") }), doctor };
+}
+
 /** Removes attachments that no session needs any longer. */
 async function removeLost({ db }: Store, settings: Settings, { clock, log }: World): Promise<void> {
   for (const { workspace, dir } of await lostAttachments(db, settings, clock.now())) {
@@ -417,7 +435,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     programs: acp.programs,
     metrics: watching.metrics,
     dropTranscript: (sessionId) => jsonlCopies.remove(sessionId),
-    tryModel: modelTester({ ...options, world: asPart(world, "agent") }),
+    ...upkeepOf({ ...options, world }, acp),
     ...optional({ configPath, openDemo, agentSources }),
     checkConfig: options.checkConfig,
     configFile: options.configFile,

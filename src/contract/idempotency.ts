@@ -67,6 +67,7 @@ export const IDEMPOTENCY = {
   "metrics.history": "none",
   usage: "none",
   "logs.tail": "none",
+  doctor: "none",
   "config.check": "none",
   "config.get": "none",
   "config.set": "optional",

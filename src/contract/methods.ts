@@ -21,6 +21,7 @@ import { SESSION_METHODS } from "./methods/sessions.ts";
 import { TALK_METHODS } from "./methods/talk.ts";
 import { TOKEN_METHODS } from "./methods/tokens.ts";
 import { TOOL_METHODS } from "./methods/tools.ts";
+import { UPKEEP_METHODS } from "./methods/upkeep.ts";
 import type { Of } from "./schema.ts";
 
 export const METHODS = {
@@ -37,6 +38,7 @@ export const METHODS = {
   ...DEMO_METHODS,
   ...OPERATION_METHODS,
   ...CONFIG_METHODS,
+  ...UPKEEP_METHODS,
   ...CRON_METHODS,
   ...DEVICE_METHODS,
   ...TOKEN_METHODS,

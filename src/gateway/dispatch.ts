@@ -57,6 +57,7 @@ import { type TokenDeps, tokenMethods } from "./methods/rights/tokens.ts";
 import { type SessionDeps, sessionMethods } from "./methods/sessions.ts";
 import { type SystemDeps, systemMethods } from "./methods/system.ts";
 import { type ToolDeps, toolMethods } from "./methods/tools.ts";
+import { type UpkeepDeps, upkeepMethods } from "./methods/upkeep.ts";
 import { sessionTokenMethods } from "./session-tokens.ts";
 import type { Answer } from "./socket/connection.ts";
 
@@ -74,7 +75,8 @@ export type MethodDeps = DescribeDeps &
   SessionDeps &
   SystemDeps &
   TokenDeps &
-  ToolDeps;
+  ToolDeps &
+  UpkeepDeps;
 
 const HANDLERS: { readonly [M in MethodName]: Method<M, MethodDeps> } = {
   ...systemMethods,
@@ -93,6 +95,7 @@ const HANDLERS: { readonly [M in MethodName]: Method<M, MethodDeps> } = {
   ...demoMethods,
   ...operationMethods,
   ...configMethods,
+  ...upkeepMethods,
   ...cronMethods,
   ...deviceMethods,
   ...tokenMethods,

@@ -116,6 +116,7 @@ const EXAMPLES: Examples = {
   "metrics.history": nothing,
   usage: () => ({ by: "session" }),
   "logs.tail": nothing,
+  doctor: () => ({ offline: true }),
   "config.check": nothing,
   "config.get": nothing,
   "config.set": () => ({ text: "{ session: { queueMax: 7 } }", revision: "none" }),
@@ -161,6 +162,7 @@ async function openScene() {
     choices: { channels: [telegramAccount("default")] },
     channels: [{ ...peopleChannel(["default"]), test: async () => ok("a bot") }],
     checkConfig: () => CHECKED,
+    doctor: async () => ok([{ name: "node", level: "ok", text: "Node 24", mend: "Nothing." }]),
     configFile: configFileWith(undefined).configFile,
     play: (handle) => {
       const { run } = handle;

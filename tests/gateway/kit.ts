@@ -80,6 +80,7 @@ export interface HouseOptions {
   /** The configured models. Default: the offline one. */
   readonly models?: ReturnType<GatewayDeps["models"]>;
   readonly tryModel?: GatewayDeps["tryModel"];
+  readonly doctor?: GatewayDeps["doctor"];
   readonly agentSources?: GatewayDeps["agentSources"];
   /** Channels in addition to webchat. */
   readonly channels?: readonly Channel[];
@@ -218,7 +219,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     timeZone: () => "UTC",
     ...modelsOf(options),
     tryModel: options.tryModel ?? (async () => ok({ usable: true, text: "built in", durationMs: 0 })),
-    ...optional({ agentSources: options.agentSources }),
+    ...optional({ agentSources: options.agentSources, doctor: options.doctor }),
     sandboxFor: async () => ok(undefined),
     ...{ outside, nodes },
     pageDir: PAGE_DIR,

@@ -81,6 +81,13 @@ export const PAGE_VIEWS: readonly PageView[] = [
   { name: "schedules", at: "operations/schedules", needs: "cron.list", shows: "li.job" },
   { name: "rights", at: `operations/rights/${MAIN}%0A${RESEARCH}`, shows: ".answers" },
   { name: "permissions", at: "operations/permissions", needs: "permissions.list" },
+  {
+    ...{ name: "doctor", at: "operations/doctor", needs: "doctor" },
+    async enter(page) {
+      await page.getByRole("button", { name: "Run checks" }).click();
+      await page.getByText("In order").waitFor();
+    },
+  },
   { name: "log", at: "operations/log", needs: "logs.tail", shows: ".log-line, .log .empty" },
   {
     ...{ name: "configuration", at: "operations/configuration", needs: "config.check" },

@@ -3,6 +3,7 @@
 
 import { expect, test } from "vitest";
 import { METHODS, type MethodName } from "../../../src/contract/methods.ts";
+import { ok } from "../../../src/core/shapes/errors.ts";
 import { addRefusal } from "../../../src/store/queries/chains/refusals.ts";
 import { putPeer } from "../../../src/store/queries/channels/channel-peers.ts";
 import { insertDelivery } from "../../../src/store/queries/channels/deliveries.ts";
@@ -143,6 +144,7 @@ const ABOUT_ATTENTION = {
 } as const;
 
 const ABOUT_CONFIGURATION = {
+  doctor: [{}, { offline: true }],
   "config.check": [{}, { text: "{}" }],
   "config.get": [{}],
   "config.set": [{ text: "{}", revision: "none" }],
@@ -233,6 +235,7 @@ test("I9, I14: no answer and no event gives a scoped token a secret, or a sessio
   const { checkConfig, configFile } = configFileWith(`// velvet\n{ commands: { owners: ["${KEY}"] } }`);
   const house = await openHouse({
     ...{ model: talkingModel(), checkConfig, configFile },
+    doctor: async () => ok([{ name: "privacy", level: "warning", text: `velvet ${KEY}` }]),
     gateway: { tokens: [scoped] },
     choices: { session: { agentToAgent: { maxPingPongTurns: 2, maxHops: 16, maxChainRuns: 200 } } },
   });

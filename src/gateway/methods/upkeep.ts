@@ -1,0 +1,41 @@
+// Owns the methods for the upkeep of an installation: the doctor.
+// UK1: they are about the whole installation, so they need a token that covers every session (I9). Secrets
+//      are redacted in every text (I14).
+
+import type { DoctorFinding, UPKEEP_METHODS } from "../../contract/methods/upkeep.ts";
+import { optional } from "../../core/optional.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { BasicDeps, Methods } from "../call.ts";
+import { needEverySession } from "./operations.ts";
+
+export interface UpkeepDeps extends BasicDeps {
+  /** Runs the doctor. Refuses if it is running. Absent if it is unavailable. */
+  readonly doctor?: (offline: boolean, signal: AbortSignal) => Promise<Result<readonly DoctorFinding[]>>;
+}
+
+const NO_DOCTOR = fail("unknown_method", "this gateway has no doctor");
+
+export const upkeepMethods: Methods<keyof typeof UPKEEP_METHODS, UpkeepDeps> = {
+  doctor: {
+    async handle({ deps, caller, signal }, { offline = false }) {
+      const allowed = needEverySession(caller, "doctor");
+      if (!allowed.ok) return allowed;
+      const { clock, redactor } = deps.world;
+      const begun = clock.monotonic();
+      const found = (await deps.doctor?.(offline, signal)) ?? NO_DOCTOR;
+      if (!found.ok) return { ...found, error: redactor.mask(found.error) };
+      const findings = found.value.map(({ mend, ...rest }) => ({
+        ...rest,
+        text: redactor.mask(rest.text),
+        ...optional({ mend: mend && redactor.mask(mend) }),
+      }));
+      const durationMs = Math.round(clock.monotonic() - begun);
+      return ok({
+        ok: findings.every(({ level }) => level !== "problem"),
+        ts: clock.now(),
+        durationMs,
+        findings,
+      });
+    },
+  },
+};

@@ -1,5 +1,5 @@
-// `parley acp` as an editor uses it: a real process with its standard streams, and the client of the ACP
-// library.
+// Runs `parley acp` in the same way as an editor: as a process with its standard streams, controlled by the
+// client of the ACP library.
 
 import type { ChildProcess } from "node:child_process";
 import { Readable, Transform, Writable } from "node:stream";
@@ -123,7 +123,7 @@ test("an editor opens a session, prompts, and receives text, thoughts and tool c
   expect(await editor.prompt(sessionId, "flood")).toBe("end_turn");
   expect(editor.texts().at(-1)).toBe("0123456789".repeat(4_000));
   for (const line of editor.lines) expect(JSON.parse(line)).toMatchObject({ jsonrpc: "2.0" });
-  // Reads the session as another client.
+  // The transcript of the session, as another client reads it.
   const other = await openEditor(home);
   await other.agent.request("initialize", { protocolVersion: 1 });
   await other.agent.request("session/load", { sessionId, cwd: "/tmp", mcpServers: [] });
@@ -167,7 +167,7 @@ test("a prompt can be cancelled; a failed prompt and an invalid request get a cl
   await gateway.stop();
 });
 
-test("--session opens a session, --agent one of another agent; if no gateway runs, the command starts one", async () => {
+test("--session opens that session, --agent opens one of that agent; if no gateway runs, the command starts one", async () => {
   const { home, gateway } = await makeStage();
   const main = await openEditor(home, ["--session", "main"]);
   expect(await main.open()).toBe("agent:main:main");
@@ -263,7 +263,7 @@ test("an editor sees and changes a session's model and thinking level, both as o
   await expect(agent.request("session/set_mode", { sessionId: "other", modeId: "off" })).rejects.toThrow(
     /is not open/,
   );
-  // A second editor finds the changed values.
+  // A second editor gets the changed values.
   const second = await openEditor(home);
   await second.agent.request("initialize", { protocolVersion: 1 });
   for (const method of ["session/load", "session/resume"] as const) {
@@ -272,7 +272,7 @@ test("an editor sees and changes a session's model and thinking level, both as o
   }
 });
 
-test("a session of an ACP agent lets an editor choose neither model nor thinking level", async () => {
+test("for a session of an ACP agent, an editor can choose neither model nor thinking level", async () => {
   const { home } = await makeStage();
   const editor = await openEditor(home);
   await editor.agent.request("initialize", { protocolVersion: 1 });

@@ -32,7 +32,7 @@ function says(server: TelegramServer, text: string): void {
   server.push(bot, { message });
 }
 
-test("channels add tests an account and writes it to the file; the account works after the next start of the gateway", async () => {
+test("channels add tests an account and writes it to the file; the account works after the gateway restarts", async () => {
   const server = await platform();
   const { home } = await makeHome();
   const before = readFileSync(fileOf(home), "utf8");
@@ -98,7 +98,7 @@ test.each([
   [["telegram", "--set", "botToken=abc"], /A token looks like/],
   [["telegram", "--set", "botToken"], /--set must be key=value/],
   [["signal", "--set", "number=0170"], /A number is \+/],
-])("channels add %j is wrong usage", async (args, words) => {
+])("channels add %j is a usage error", async (args, words) => {
   const { home } = await makeHome();
   const refused = await run(home, ["channels", "add", ...args]);
   expect(refused.code).toBe(2);
@@ -154,7 +154,7 @@ test("channels add refuses an iMessage account that would stay disabled", async 
   expect(checked.err + checked.out).toContain("channels.imessage.enabled: must be true");
 });
 
-test("a key that does not exist for the channel is refused with its path", async () => {
+test("channels add refuses a key that the channel does not have, and names its path", async () => {
   const { home } = await makeHome();
   const set = ["--set", `botToken=${BOT_TOKEN}`, "colour=red"];
   const refused = await run(home, ["channels", "add", "telegram", ...set, "--no-test"]);
@@ -162,7 +162,7 @@ test("a key that does not exist for the channel is refused with its path", async
   expect(refused.err).toContain("channels.telegram.colour");
 });
 
-test("a secret may be an environment variable, and a second account has a name", async () => {
+test("a secret can be read from an environment variable, and a second account has a name", async () => {
   const { home } = await makeHome();
   const variable = "botToken=$" + "{BOT_TOKEN}";
   const env = { BOT_TOKEN };

@@ -13,7 +13,7 @@ test.each([
   expect(inCommands(trouble)).toEqual({ ...trouble, error: `no key. ${told}`, hint: told });
 });
 
-test("a hint that lists tools is printed with the tools' names, not with commands", () => {
+test("a hint about tools keeps the names of the tools", () => {
   const trouble = { code: "tool_denied", error: "denied", hint: "You have: sessions_list." };
   expect(inCommands(trouble)).toEqual(trouble);
 });

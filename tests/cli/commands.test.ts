@@ -77,7 +77,7 @@ test("sessions history shows messages with their authors; a session can be shown
   expect((await run(home, ["sessions", "history", RESEARCH])).out).toContain("No messages yet");
 });
 
-test("history is read in pages, and names the previous page", async () => {
+test("history is shown in pages, and each page prints the command for the previous one", async () => {
   const { home } = await house();
   await run(home, ["send", "--session", "main", "--wait", "20", "say five"]);
   const { out, err } = await run(home, ["sessions", "history", "main", "--limit", "1"]);
@@ -107,7 +107,7 @@ test("parley call calls any method of the protocol, and prints its error unchang
   expect(wrong.err).toContain("message");
 });
 
-test("parley deliveries lists a sent announcement, which cannot be retried or dismissed", async () => {
+test("parley deliveries lists a sent announcement, and refuses to retry or dismiss it", async () => {
   const { home } = await house();
   expect((await run(home, ["deliveries"])).out).toBe("The outbox is empty.\n");
   const sent = { to: RESEARCH, message: "the build is green", idempotencyKey: "one" };
@@ -150,7 +150,7 @@ test("config check summarizes the configuration, or reports every problem", asyn
   expect(bad.err).toContain("sesion");
 });
 
-test("config schema prints the published schema, which allows $schema, and overwrites no other file", async () => {
+test("config schema prints the published schema, which allows $schema, and does not overwrite another file", async () => {
   const { home } = await makeHome();
   const published = readFileSync(join(import.meta.dirname, "../../docs/config.schema.json"), "utf8");
   expect(await run(home, ["config", "schema"])).toEqual({ code: 0, out: published, err: "" });

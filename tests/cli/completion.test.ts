@@ -24,14 +24,17 @@ afterAll(() => rmSync(home, { recursive: true }));
 
 const script = (shell: string): string => scripts.get(shell) ?? "";
 
-/** Returns bash's suggestions for the last of these words. Bash treats "=" as a separate word. */
+/**
+ * Returns bash's suggestions for the last of these words. Bash treats "=" as a separate word, so it gets its
+ * own.
+ */
 function offered(...words: string[]): string[] {
   const ask = `${script("bash")}
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
 _parley && printf '%s\\n' "\${COMPREPLY[@]}"`;
   const cwd = join(home, "files");
   const args = ["--norc", "-c", ask, "bash", "parley", ...words];
-  // PATH is empty, because completion must not need other programs.
+  // PATH is empty, because completion must work without other programs.
   const { stdout, stderr } = spawnSync("/bin/bash", args, { encoding: "utf8", cwd, env: { PATH: "" } });
   expect(stderr).toBe("");
   return stdout.split("\n").filter((line) => line !== "");
@@ -75,21 +78,21 @@ test("completion suggests files for a file argument, also if their names contain
   expect(offered("agents", "my")).toEqual([]);
 });
 
-test("completion on the line of another command suggests nothing and runs nothing", () => {
+test("completion does not execute shell code in the typed words, and suggests nothing for it", () => {
   expect(offered("$(touch touched)", "`touch touched`", "x")).toEqual([]);
   expect(offered("sessions", "*", "")).toEqual(offered("sessions", ""));
   const { stdout } = spawnSync("ls", [join(home, "files")], { encoding: "utf8" });
   expect(stdout).not.toContain("touched");
 });
 
-test("an unknown shell is wrong usage; --json prints the script inside a document", async () => {
+test("an unknown shell is a usage error; --json prints the script inside a document", async () => {
   expect(await run(home, ["completion", "tcsh"])).toMatchObject({ code: 2, out: "" });
   const { out } = await run(home, ["--json", "completion", "bash"]);
   expect(JSON.parse(out)).toEqual({ ok: true, shell: "bash", script: script("bash") });
 });
 
-// Skipped without zsh, which alone can read its own script.
-test.skipIf(!has("zsh"))("zsh reads its script, and finds the same words", () => {
+// Skipped without zsh, because only zsh can parse this script.
+test.skipIf(!has("zsh"))("zsh accepts its completion script, and suggests the same words as bash", () => {
   const ask = `autoload -U compinit; compinit -D 2>/dev/null; ${script("zsh")}
 _parley_look usage --by; print -r -- $offers; _parley_look service; print -r -- $offers`;
   const { stdout, stderr } = spawnSync("zsh", ["-f", "-c", ask], { encoding: "utf8" });
@@ -97,7 +100,7 @@ _parley_look usage --by; print -r -- $offers; _parley_look service; print -r -- 
   expect(stdout).toBe(`${USAGE_GROUPS.join(" ")}\ninstall uninstall status\n`);
 });
 
-// Skipped without fish, which alone can read its own script.
+// Skipped without fish, because only fish can parse this script.
 test.skipIf(!has("fish"))(
   "fish accepts its completion script, and offers the same words as bash and zsh",
   () => {
@@ -110,7 +113,7 @@ test.skipIf(!has("fish"))(
   },
 );
 
-test("the scripts of zsh and fish contain every command", () => {
+test("the completion scripts for zsh and fish contain every command", () => {
   for (const name of offered("")) {
     expect(script("zsh")).toContain(`':${name}') at='${name}';;`);
     expect(script("fish")).toContain(`complete -c parley -n '__parley_at \\'\\'' -a '${name}' -d `);

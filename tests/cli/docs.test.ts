@@ -31,7 +31,9 @@ test("every configuration in the documentation is valid", () => {
   }
 });
 
-/** Returns the folders in the tree of ARCHITECTURE.md, by their indentation. */
+/**
+ * Returns the paths of the folders in the tree of ARCHITECTURE.md. The indentation gives the parent folder.
+ */
 function foldersOfTree(): string[] {
   const tree = blocks("docs/ARCHITECTURE.md", "").find((block) => block.includes("\nsrc/")) ?? "";
   const above: string[] = [];
@@ -92,7 +94,7 @@ test("every invariant is explained once, with existing files and tests", () => {
     expect({ name, tests: tests.length >= 2 }).toEqual({ name, tests: true });
     const lost = tests.filter(([, path = "", title = ""]) => !read(path).includes(title));
     expect({ name, lost: lost.map(([line]) => line) }).toEqual({ name, lost: [] });
-    // A title that names only other invariants proves nothing about this one.
+    // A test whose title does not name this invariant is no proof of it.
     const strange = tests.filter(([, , title = ""]) => !namesOf(title).includes(name));
     expect({ name, strange: strange.map(([line]) => line) }).toEqual({ name, strange: [] });
     const files = [...section.matchAll(/`(src\/[^`]+)`/g)].map(([, path = ""]) => path);

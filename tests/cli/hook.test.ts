@@ -1,5 +1,5 @@
-// The hook of a joined program against a gateway that the test plays: how the hook asks for messages, and
-// when a message counts as delivered.
+// Tests the hook of a joined program with a fake gateway: how the hook asks for messages, and when a message
+// counts as delivered.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
@@ -18,12 +18,12 @@ const LONG = "x".repeat(1024 * 1024);
 
 interface Scene {
   readonly home: string;
-  /** Arguments of each call of the inbox. */
+  /** Arguments of each call of the inbox tool. */
   readonly asked: Record<string, unknown>[];
   file(name: string): string;
 }
 
-/** A joined program with one open window, whose program is this process. */
+/** Makes a joined program with one open window. This process stands for the program. */
 async function openScene(program: string, text: string): Promise<Scene> {
   const asked: Record<string, unknown>[] = [];
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
@@ -84,7 +84,7 @@ test.each([
   ["gemini", "AfterAgent", {}, {}],
   ["qwen", "SessionStart", {}, {}],
 ] as const)(
-  "the hook of %s for the event %s, with %j, reads the inbox with %j",
+  "for %s, the event %s and the input %j, the hook reads the inbox with %j",
   async (program, event, env, wanted) => {
     const scene = await openScene(program, "which port?");
     expect(await outputOf(startHook(scene, program, event, env))).toContain("which port?");
@@ -94,7 +94,7 @@ test.each([
   },
 );
 
-test("if a hook is killed while it writes a message, the next hook delivers that message", async () => {
+test("if a hook is killed while it prints a message, the next hook delivers that message", async () => {
   const scene = await openScene("gemini", LONG);
   const killed = startHook(scene, "gemini", "AfterAgent");
   await expect.poll(() => existsSync(scene.file("1.telling")), SLOW).toBe(true);
@@ -115,7 +115,7 @@ test("if a program reads only a part of a message, the next hook delivers that m
   expect(await outputOf(startHook(scene, "gemini", "AfterAgent"))).toContain(LONG);
 });
 
-test("a message is delivered once, even if a second hook asks while the first one writes it", async () => {
+test("a message is delivered once, even if a second hook asks while the first one prints it", async () => {
   const scene = await openScene("gemini", LONG);
   const first = startHook(scene, "gemini", "AfterAgent");
   await expect.poll(() => existsSync(scene.file("1.telling")), SLOW).toBe(true);

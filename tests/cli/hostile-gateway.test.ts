@@ -1,5 +1,5 @@
-// A gateway with hostile answers, and every command that prints one: no answer can move the cursor, change a
-// colour, hide text or forge a line.
+// Runs every command that prints an answer with a gateway that sends hostile answers. No answer can move the
+// cursor, change a colour, hide text or forge a line.
 
 import { expect, test } from "vitest";
 import { homeWith } from "../kit/process/gateway-process.ts";
@@ -7,8 +7,8 @@ import { scriptedGateway } from "../kit/scripted-gateway.ts";
 import { run } from "./kit.ts";
 
 /**
- * Characters that control a terminal or that reorder or hide text, followed by a forged line of the
- * program.
+ * Characters that control a terminal, reorder text or hide text, followed by a forged line of the program.
+ */
  */
 const EVIL =
   "\u001b]0;title\u0007\u001b[2J\u009b8m\u202e\u2066\u200b\u{e0041}\u001b]8;;x:\u001b\\\r\u2028\b\nFORGED \u0000\u007f";
@@ -100,7 +100,7 @@ const text = (words: string) => [{ type: "text", text: words }];
 const call = { type: "toolCall", id: "i", name: "exec", arguments: { command: "x" } };
 const message = { id: "m", timestamp: 1 };
 
-/** Answers by method. Their texts become hostile, except those that name a kind. */
+/** Answers by method. Their texts become hostile, except those that name a kind of object. */
 const ANSWERS: Record<string, unknown> = {
   "sessions.list": { sessions: [session], nextCursor: "n" },
   "sessions.resolve": { key: "agent:main:main" },
@@ -179,7 +179,7 @@ const ANSWERS: Record<string, unknown> = {
   send: { messageId: "m" },
 };
 
-/** Fields that name a kind stay unchanged. */
+/** The values of these fields are kinds of objects, and stay unchanged. */
 const HISTORY = {
   sessionKey: "k",
   sessionId: "s",
@@ -279,7 +279,7 @@ test.each([["answers"], ["refusals"]])(
       for (const json of [[], ["--json"]]) {
         const { out, err } = await run(home, ["--url", url, "--token", "t", ...json, ...command]);
         expect(out + err, command.join(" ")).not.toBe("");
-        // Only stdout is checked, because every line on stderr belongs to an error.
+        // Checks only stdout, because every line on stderr belongs to an error.
         expect(out, command.join(" ")).not.toMatch(/^FORGED/m);
         for (const line of (out + err).split("\n")) expect(line, command.join(" ")).not.toMatch(FORBIDDEN);
       }

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { makeHome, run, runJson, startGateway } from "./kit.ts";
 
-test("`inbox` lists each group with the command that settles its items, and `runs dismiss` removes a question", async () => {
+test("`inbox` lists each group with the command that resolves its items, and `runs dismiss` removes a question", async () => {
   const { home } = await makeHome();
   await startGateway(home);
   const empty = await run(home, ["inbox"]);

@@ -54,7 +54,7 @@ const OWN = `{
 }
 `;
 
-test("all other text in a file stays unchanged to the byte, also if it was edited before leave", async () => {
+test("all other text in a file stays byte for byte the same, even if it was edited before leave", async () => {
   const { home } = await makeHome();
   const folder = project();
   const file = join(folder, ".claude", "settings.local.json");
@@ -78,7 +78,7 @@ test("all other text in a file stays unchanged to the byte, also if it was edite
   expect(readFileSync(file, "utf8")).toBe(OWN);
 });
 
-test("an entry that was edited after join is kept and reported", async () => {
+test("if an entry was edited after join, leave keeps and reports it", async () => {
   const { home } = await makeHome();
   const folder = project();
   const file = join(folder, ".mcp.json");
@@ -110,7 +110,7 @@ function codexProject(text: string): { folder: string; file: string } {
   return { folder, file };
 }
 
-test("join appends one table to an existing configuration of Codex, and leave removes only that table", async () => {
+test("join appends one table to an existing Codex configuration, and leave removes only that table", async () => {
   const { home } = await makeHome();
   for (const own of [
     'model = "some-model" # ours\n[mcp_servers.other]\ncommand = "x"',
@@ -140,7 +140,7 @@ test.each([
   'mcp_servers.parley.command = "mine"\n',
   'mcp_servers = { other = { command = "x" } }\n',
   '[mcp_servers]\nparley = { command = "mine" }\n',
-])("a configuration of Codex that may already name this server is not changed: %s", async (own) => {
+])("a Codex configuration that may already name this server is not changed: %s", async (own) => {
   const { home } = await makeHome();
   const { folder, file } = codexProject(own);
   const joined = await run(home, ["join", "codex", "--yes"], { folder });
@@ -150,7 +150,7 @@ test.each([
   expect(existsSync(join(folder, ".codex", "hooks.json"))).toBe(false);
 });
 
-test("an edited table of Codex is kept, and leave reports it", async () => {
+test("leave keeps and reports an edited table of Codex", async () => {
   const { home } = await makeHome();
   const { folder, file } = codexProject('model = "some-model"\n');
   await run(home, ["join", "codex", "--yes"], { folder });
@@ -171,7 +171,7 @@ test("without a terminal and without --yes, join changes nothing", async () => {
   expect(existsSync(join(folder, ".qwen"))).toBe(false);
 });
 
-test("folders with the same name get different sessions, and a session name is used once", async () => {
+test("folders with the same name get different session names, and two folders cannot share a session name", async () => {
   const { home } = await makeHome();
   const [one, two] = [project(), project()].map((folder) => join(folder, "shop"));
   if (one === undefined || two === undefined) throw new Error("no folders");
@@ -183,7 +183,7 @@ test("folders with the same name get different sessions, and a session name is u
   await run(home, ["join", "gemini", "--yes", "--session", "reviewer"], { folder: one });
   const taken = await run(home, ["join", "gemini", "--yes", "--session", "reviewer"], { folder: two });
   expect(taken.err).toContain("already uses the name reviewer");
-  // The second window of the first one.
+  // Refused, because "reviewer.2" is the name of this session's second window.
   const another = await run(home, ["join", "gemini", "--yes", "--session", "reviewer.2"], { folder: two });
   expect(another.err).toContain("already uses the name reviewer.2");
 });
@@ -227,7 +227,7 @@ test("the token of a session is valid for MCP requests of that session only", as
   await again.stop();
 });
 
-/** Asks the inbox of a window with its token. */
+/** Reads the inbox of a window with this token, and returns the answer as text. */
 async function inboxWith(port: number, token: string): Promise<string> {
   const response = await fetch(`http://127.0.0.1:${port}/mcp`, {
     method: "POST",
@@ -244,7 +244,7 @@ async function inboxWith(port: number, token: string): Promise<string> {
   return response.text();
 }
 
-test("leaving revokes the tokens of all windows, also for the next start, and joining again makes new ones", async () => {
+test("leave revokes the tokens of all windows, even if the gateway restarts, and joining again makes new tokens", async () => {
   const { home, port } = await makeHome();
   const gateway = await startGateway(home);
   const folder = project();
@@ -262,7 +262,7 @@ test("leaving revokes the tokens of all windows, also for the next start, and jo
   expect(await inboxWith(port, recordOf(home, "writer").tokens[0] ?? "")).toContain("agent:main:mcp:writer");
 });
 
-test("leaving without a gateway prints the command that revokes the tokens later", async () => {
+test("if no gateway runs, leave prints the command that revokes the tokens later", async () => {
   const { home, port } = await makeHome();
   const folder = project();
   await run(home, ["join", "qwen", "--yes", "--session", "writer"], { folder });
@@ -276,7 +276,7 @@ test("leaving without a gateway prints the command that revokes the tokens later
   expect(await inboxWith(port, tokens[0] ?? "")).toContain("was revoked");
 });
 
-test("the token of a window expires, and the next window renews a token that expires soon", async () => {
+test("the gateway refuses an expired token of a window; a window that opens shortly before the expiry renews the token", async () => {
   const { home, port } = await makeHome();
   await startGateway(home);
   const folder = project();
@@ -296,7 +296,7 @@ test("the token of a window expires, and the next window renews a token that exp
   expect(claim?.grant.series).toBe(series);
   expect(claim?.grant.until).toBeGreaterThan(Date.now() + 80 * 86_400_000);
   expect(await inboxWith(port, renewed)).toContain(sessionKey);
-  // A window that stays open has hooks, which renew them, too.
+  // While a window stays open, its hooks also renew the tokens.
   writeFileSync(file, JSON.stringify({ ...recordOf(home, "writer"), tokens: [soon] }));
   await window.hook("qwen", "writer", "Stop");
   expect(recordOf(home, "writer").tokens).toHaveLength(8);
@@ -314,7 +314,7 @@ test.each([
     "SessionStart",
     /^\{"hookSpecificOutput":\{"hookEventName":"SessionStart"[\s\S]*which port\?[\s\S]*<code 0>$/,
   ],
-])("%s: its hook delivers each message once, to the right session", async (program, event, shown) => {
+])("the hook of %s delivers each message once, to the right session", async (program, event, shown) => {
   const { home } = await makeHome();
   const gateway = await startGateway(home);
   await run(home, ["join", program, "--yes", "--session", "writer"], { folder: project() });
@@ -325,7 +325,7 @@ test.each([
   await expect.poll(() => isOpen(1), { timeout: 30_000 }).toBe(true);
   two.startServer("writer");
   await expect.poll(() => isOpen(2), { timeout: 30_000 }).toBe(true);
-  // The session is created by its first request.
+  // The first request creates the session.
   expect(await one.hook(program, "writer", event)).toBe("<code 0>");
   expect(await two.hook(program, "writer", event)).toBe("<code 0>");
   const args = { sessionKey: "agent:main:mcp:writer.2", message: "which port?", timeoutSeconds: 0 };
@@ -338,7 +338,7 @@ test.each([
   expect(await two.hook(program, "unknown", event)).toBe("<code 0>");
 });
 
-test("the background hook of an idle agent waits at its gateway, and returns a message that another gateway accepts", async () => {
+test("the background hook of an idle agent waits at one gateway, and returns a message that another gateway accepted", async () => {
   const url = await emptyUrl();
   const { world, skipped } = worldWithoutTimers(INBOX_LOOK_MS);
   const choices = { tools: { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } } };
@@ -356,7 +356,7 @@ test("the background hook of an idle agent waits at its gateway, and returns a m
   expect(await told).toMatch(/from session agent:research:main:\nwhich port\?[\s\S]*<code 2>$/);
 });
 
-test("a value that was inserted is removed again, but not if it was changed", () => {
+test("removeAt removes an inserted value, but not if the value was changed", () => {
   const value = { command: "parley" };
   for (const text of ["{}", '{"a": 1}', '{\n  "servers": {"b": {}}\n}', OWN]) {
     const added = insertAt(text, ["servers", "parley"], value, "json", "the file");

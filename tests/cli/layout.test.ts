@@ -31,7 +31,7 @@ test.each([
   [7_200_000, "2 h"],
   [900_000_000, "10 d"],
   [-5, "0 s"],
-])("an age of %i ms is shown as %s", (pastMs, words) => {
+])("an age of %i ms is displayed as %s", (pastMs, words) => {
   expect(age(1_000_000_000_000 - pastMs, 1_000_000_000_000)).toBe(words);
 });
 
@@ -41,7 +41,7 @@ test("text is wrapped between words, and no word is lost", () => {
   expect(wrap("", 20)).toEqual([""]);
 });
 
-test("count uses the singular for one", () => {
+test("count uses the singular for 1", () => {
   expect([count(0, "agent"), count(1, "agent"), count(2, "agent")]).toEqual([
     "0 agents",
     "1 agent",
@@ -56,6 +56,6 @@ test.each([
   [176_451_584, "168 MB"],
   [5 * 2 ** 40, "5.0 TB"],
   [2 ** 60, "1048576 TB"],
-])("a size of %i bytes is %s", (bytes, words) => {
+])("a size of %i bytes is displayed as %s", (bytes, words) => {
   expect(size(bytes)).toBe(words);
 });

@@ -1,5 +1,5 @@
-// The command line in unusual situations: removed agents, missing programs, another server on the port, a
-// gateway that stops, a busy session.
+// Tests the command line in unusual situations: removed agents, missing programs, another server on the port,
+// a gateway that stops, a busy session.
 
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
@@ -48,7 +48,7 @@ test("a scheduled job of a removed agent is reported at the start and in cron li
   ]);
 });
 
-test("doctor finds a missing ACP program with the PATH that the agent's runs have", async () => {
+test("doctor looks for ACP programs in the PATH of the agent's runs, and reports a missing one", async () => {
   const { home } = await makeHome();
   const tool = join(home, "my-agent");
   const acp = (id: string, command: string, env = {}) => ({
@@ -89,7 +89,7 @@ test('an agent with runtime.type "subagent" runs on the built-in runtime', async
   expect(out).toBe("hello\n");
 });
 
-test("parley link reports another program on the port, which does not receive the token", async () => {
+test("parley link reports that another program uses the port, and sends it no token", async () => {
   const asked: string[] = [];
   const server = createServer((request, response) => {
     asked.push(JSON.stringify([request.url, request.headers]));
@@ -121,7 +121,7 @@ test("parley link fails if the gateway on the port uses another store, and print
   expect(alone.err).toContain("The gateway is not running");
 });
 
-test("parley send --wait that loses the connection prints the run id and the command that shows the run", async () => {
+test("if parley send --wait loses the connection, it prints the run id and the command that shows the run", async () => {
   const { home } = await makeHome();
   const gateway = await startProcess({ home });
   const waiting = run(home, ["send", "--session", "main", "--wait", "30", "wait 20 seconds"]);
@@ -131,7 +131,7 @@ test("parley send --wait that loses the connection prints the run id and the com
     return sessions.find(({ key }) => key === "agent:main:main")?.state;
   };
   await expect.poll(state).toBe("running");
-  // The run is stored before its sender gets an answer, so later requests find the run.
+  // The run is visible before its sender gets an answer. One more request lets that answer be sent first.
   await state();
   await gateway.end("SIGKILL");
   const { code, out, err } = await waiting;

@@ -101,7 +101,7 @@ test("a rejected device may request again; a code is valid once; a node reconnec
   await one.said(/Parley: hello \\u\{202e\} there/);
 });
 
-test("of two programs with the same key, the first one reports that it was replaced and exits", async () => {
+test("if two programs use the same key, the first one reports that it was replaced, and exits", async () => {
   const { home, url } = await gatewayHome();
   await startGateway(home);
   const one = node(url);
@@ -249,7 +249,7 @@ test("NX1: output is limited, the environment is minimal, and a cancelled progra
   );
   control.abort();
   expect(await going).toMatchObject({ ok: true, payload: { ended: "aborted", timedOut: false } });
-  // Makes nine calls at once; none ends before the ninth was refused.
+  // Makes nine calls at once. None of them ends before the ninth was refused.
   const waits = ["bash", "-c", "until [ -e go ]; do sleep 0.05; done"];
   const nine = Array.from({ length: 9 }, async () => exec?.(wanted({ command: waits })));
   expect(await Promise.race(nine)).toMatchObject({ ok: false, error: { code: "BUSY" } });
@@ -257,7 +257,7 @@ test("NX1: output is limited, the environment is minimal, and a cancelled progra
   expect((await Promise.all(nine)).filter((end) => end?.ok === true)).toHaveLength(8);
 });
 
-test("without --allow-exec a node runs no programs; without a desktop, a notice is printed in the terminal", async () => {
+test("without --allow-exec a node runs no programs; without a desktop it prints notices in the terminal", async () => {
   const one = machine(temporaryFolder(), { allowExec: [] });
   const commands = nodeCommands(one);
   expect(Object.keys(commands)).toEqual(["notify"]);
@@ -299,7 +299,7 @@ test("without --allow-exec a node runs no programs; without a desktop, a notice 
   expect(argvs[2]?.slice(-2)).toEqual([" --help", "-x"]);
 });
 
-test("the program that shows a notification is not searched in relative folders of PATH", async () => {
+test("the program that shows notifications is never taken from a relative folder in PATH", async () => {
   const paths: (string | undefined)[] = [];
   const show: Machine["parts"]["runProgram"] = async ({ env }) => {
     paths.push(env.PATH);

@@ -160,7 +160,7 @@ test.each(["no-bus", "no systemctl"])(
   },
 );
 
-test("SV2: the service is refused for root and for a copy in npx's cache", async () => {
+test("SV2: service install refuses root, and a copy in npx's cache", async () => {
   const { service, unit } = place();
   const root = await service(["service", "install"], { machine: { userId: 0 } });
   expect(root).toMatchObject({ code: 1, err: expect.stringMatching(/you are root/) });
@@ -188,7 +188,7 @@ test("SV1: a unit of another program and a masked unit are neither replaced nor 
   expect(asked() + masked.asked()).toBe("");
 });
 
-test("a failed command is reported with its output; if lingering is refused, a note says so", async () => {
+test("the output of a failed command is printed; if lingering is refused, a note says so", async () => {
   const { service, bin, unit } = place();
   writeFileSync(join(bin, "fails"), "enable-linger\n");
   const noted = await service(["service", "install"]);
@@ -229,10 +229,10 @@ const has = (program: string) => spawnSync("which", [program]).status === 0;
 
 // Skipped on machines without systemd, whose own parser checks the unit.
 test.skipIf(!has("systemd-analyze"))(
-  "SY1: systemd reads the paths as they are, and knows every setting",
+  "SY1: systemd reads the paths unchanged, and knows every setting in the unit",
   async () => {
     const { home } = place();
-    // The test's own path needs no quotes; the next test uses quotes.
+    // The folder that this test adds contains special characters.
     const folder = join(home, "a b%n$HOME$" + "{X};f&g<h>");
     mkdirSync(join(folder, "systemd/user"), { recursive: true });
     const node = join(folder, "node");
@@ -251,13 +251,13 @@ test.skipIf(!has("systemd-analyze"))(
     };
     const text = readFileSync(unit, "utf8");
     expect(verify(text)).toMatchObject({ status: 0, stderr: "" });
-    // systemd checks that the program exists. So it reports a path if it has parsed the path wrongly.
+    // systemd checks that the program exists. If it parsed the path wrongly, it would name another path.
     expect(verify(text.replace("%%n", "%n")).stderr).toContain("not executable");
     expect(verify(text.replace("OOMPolicy", "OomPolicy")).stderr).toContain("OomPolicy");
   },
 );
 
-test("SY1: every word of the command is quoted for systemd, also the last one", async () => {
+test("SY1: every word of the command, including the last one, is quoted for systemd", async () => {
   const { service, home } = place();
   const launcher = { node: `/opt/${HOSTILE}/node`, script: `/opt/${HOSTILE}/parley.js` };
   const { out } = await service(["service", "install", "--print"], { machine: { launcher } });

@@ -23,7 +23,7 @@ test.each([
   [["tool", "sessions_list", "[]"], "the arguments must be a JSON object"],
   [["call", "health", "7"], "the parameters must be a JSON object"],
   [["config"], "Usage: parley config"],
-])("the arguments %j are wrong usage: exit code 2 and a reason", async (argv, words) => {
+])("the arguments %j are a usage error: exit code 2 and a reason", async (argv, words) => {
   const { code, out, err } = await run(temporaryFolder(), argv);
   expect(code).toBe(2);
   expect(out).toBe("");
@@ -38,7 +38,7 @@ test("help exits with code 0", async () => {
   }
 });
 
-test("wrong usage with --json prints one JSON document, wherever the option is", async () => {
+test("a usage error with --json prints one JSON document, wherever the option is", async () => {
   for (const argv of [
     ["--json", "foo"],
     ["send", "x", "--json"],
@@ -91,7 +91,7 @@ test.each([
 });
 
 test.each(["", "ftp://host", "ws://", "::::"])(
-  "the invalid address --url %j is refused with an example",
+  "the invalid address --url %j is refused, and the error shows an example",
   (text) => {
     expect(socketUrl(text)).toMatchObject({
       ok: false,
@@ -100,7 +100,7 @@ test.each(["", "ftp://host", "ws://", "::::"])(
   },
 );
 
-test("the address of a gateway that listens on all interfaces is shown as loopback", () => {
+test("a gateway that listens on all interfaces is shown with a loopback address", () => {
   expect(["0.0.0.0", "::", "::1", "10.0.0.1"].map(reachableHost)).toEqual([
     "127.0.0.1",
     "[::1]",
@@ -109,7 +109,7 @@ test("the address of a gateway that listens on all interfaces is shown as loopba
   ]);
 });
 
-test("RN2: an invalid address is a usage error in any command", async () => {
+test("RN2: an invalid address is a usage error in each command", async () => {
   for (const command of [["agents"], ["mcp"], ["link"], ["doctor"]]) {
     const { code, out, err } = await run(temporaryFolder(), ["--url", "ftp://host", ...command]);
     expect({ command, code, out }).toEqual({ command, code: 2, out: "" });

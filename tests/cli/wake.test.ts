@@ -1,5 +1,5 @@
-// Windows of joined programs that are idle or closed when a message comes: real windows, hooks and gateway,
-// and programs that replace the coding agents. `npm run woken:each` tries the real ones.
+// Tests how joined programs are woken if their windows are idle or closed: real windows, hooks and gateway,
+// and fakes of the coding agents. `npm run woken:each` tests the real ones.
 
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -25,7 +25,7 @@ appendFileSync(${JSON.stringify(join(folder, "calls"))}, JSON.stringify(words) +
 await import(${JSON.stringify(join(folder, "behaviour.mjs"))});
 `;
 
-/** Runs the hook as a program does at the start of a turn, and keeps its output. */
+/** Code that runs the hook as a program does at the start of a turn, and stores its output. */
 const hooks = (folder: string, program: string, event: string): string => `
 import { spawnSync } from "node:child_process";
 import { appendFileSync } from "node:fs";
@@ -67,7 +67,7 @@ async function openScene(
   writeFileSync(join(bin, "package.json"), '{"type":"module"}');
   writeFileSync(join(folder, "behaviour.mjs"), behaviour);
   await run(home, ["join", program, "--yes", "--session", "writer", ...(options.join ?? [])], { folder });
-  // A process that waits for messages to a closed window ends when its program leaves.
+  // If a window is closed, a process waits for its messages. It ends when the program leaves.
   cleanup(async () => {
     await run(home, ["leave", program, "--yes"], { folder });
   });
@@ -119,7 +119,7 @@ test(
     const prompt = { session_id: CONVERSATION, prompt: NUDGE };
     const told = await window.hook("codex", "writer", "UserPromptSubmit", prompt);
     expect(told).toMatch(/"hookEventName":"UserPromptSubmit"[\s\S]*which port\?[\s\S]*which host\?/);
-    // A prompt that was queued before the hook at the end of a turn delivered the messages starts no turn.
+    // This prompt was queued before the hook delivered the messages, so it must start no turn.
     const again = await window.hook("codex", "writer", "UserPromptSubmit", prompt);
     expect(again).toContain('{"decision":"block","reason":"Parley: the messages were shown already."}');
     expect(scene.calls()).toEqual([queued]);
@@ -150,7 +150,7 @@ test(
 );
 
 test(
-  "an open window works on with the tokens of a later join, after the gateway got another token",
+  "after the gateway got another token and the program joined again, an open window uses the new tokens",
   async () => {
     const scene = await openScene("gemini");
     const window = await scene.open();
@@ -174,7 +174,7 @@ test.each([
   ["without a desktop, the first owner is notified in a chat", []],
   ["the chat that --notify names is notified", ["--notify", "telegram:1001"]],
 ] as const)(
-  "%s once when a message waits",
+  "%s once for a waiting message",
   async (_, join) => {
     const server = await startTelegram();
     cleanup(() => server.close());
@@ -195,7 +195,7 @@ test.each([
 );
 
 test(
-  "wake resume: a closed conversation is continued once for all waiting messages, as its own session",
+  "with --wake resume, a closed conversation is continued once for all waiting messages, and keeps its session",
   async () => {
     const scene = await openScene("gemini", { programs: ["gemini"], join: ["--wake", "resume"] });
     writeFileSync(join(scene.folder, "behaviour.mjs"), hooks(scene.folder, "gemini", "BeforeAgent"));
@@ -222,7 +222,7 @@ test.each([
   ],
   ["that reads nothing", ["gemini"], "", "it was continued without a window but did not read the message"],
 ] as const)(
-  "--wake resume: if the program is one %s, the owner is notified of the reason, and the next window gets the message",
+  "with --wake resume and a program %s, the owner is notified of the reason, and the next window gets the message",
   async (_, programs, behaviour, reason) => {
     const scene = await openScene("gemini", { programs, behaviour, join: ["--wake", "resume"] });
     await close(scene, await scene.open());
@@ -239,7 +239,9 @@ test.each([
   TEST_MS,
 );
 
-/** A program that answers each message of the inbox, like a model that got the messages from its hook. */
+/**
+ * Code of a program that answers each message of its inbox, like a model that got the messages from the hook.
+ */
 const answers = (home: string, folder: string, port: number): string => `
 import { appendFileSync, readFileSync } from "node:fs";
 const handle = process.cwd().endsWith("one") ? "one" : "two";
@@ -265,7 +267,7 @@ appendFileSync(${JSON.stringify(join(folder, "calls"))}, JSON.stringify([handle,
 `;
 
 test(
-  "two conversations that wake and answer each other end at the hop limit of their chain",
+  "two conversations that wake and answer each other stop at the hop limit of their chain",
   async () => {
     const { home, port } = await makeHome({ session: { agentToAgent: { maxHops: 4 } } });
     await startGateway(home);

@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import { cleanup } from "../kit/engine/engine.ts";
 import { LAUNCHER } from "../kit/process/fleet.ts";
 
-/** Stands in for a coding agent's window: starts the MCP server and the hooks as the agent does. */
+/** Replaces a coding agent's window: starts the MCP server and the hooks as the agent does. */
 export class Window {
   readonly #shell: ChildProcess;
   readonly #home: string;
@@ -14,7 +14,7 @@ export class Window {
 
   constructor(home: string, env: Record<string, string> = {}) {
     this.#home = home;
-    // Commands come as lines of the shell's input, so the shell is the parent of both.
+    // Each command is a line of the shell's input, so the shell is the parent of the server and of the hooks.
     this.#shell = spawn("/bin/sh", [], {
       env: { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "silent", ...env },
       stdio: ["pipe", "pipe", "ignore"],
@@ -34,13 +34,13 @@ export class Window {
     );
   }
 
-  /** Calls a tool by the window's MCP server, and does not wait for the answer. */
+  /** Calls a tool through the window's MCP server, without waiting for the answer. */
   call(name: string, args: object): void {
     const request = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } };
     this.#shell.stdin?.write(`printf '%s\\n' '${JSON.stringify(request)}' >&9\n`);
   }
 
-  /** Closes the window, by closing the standard input of its MCP server. */
+  /** Closes the window: ends the standard input of its MCP server. */
   close(): void {
     this.#shell.stdin?.end();
   }

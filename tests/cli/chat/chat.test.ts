@@ -13,7 +13,7 @@ function times(text: string, wanted: string): number {
   return text.split(wanted).length - 1;
 }
 
-test("lines from a pipe are sent in order, and answered before the program exits", async () => {
+test("lines from a pipe are sent in order, and all are answered before the program exits", async () => {
   const { home } = await house();
   const { code, out, err } = await run(home, ["chat"], { input: "say one\n\nsay two\n" });
   expect({ code, err }).toEqual({ code: 0, err: "" });
@@ -36,7 +36,7 @@ test("chat --session with an unused name creates a session with that name, and l
   expect(missing).toMatchObject({ code: 1, err: expect.stringContaining("no session") });
 });
 
-test("a line typed directly before /quit is sent", async () => {
+test("a line that is typed immediately before /quit is sent", async () => {
   const { home } = await house();
   const { code, out } = await run(home, ["chat"], { input: "say one\n/quit\n" });
   expect({ code, isLost: out.includes("not sent") }).toEqual({ code: 0, isLost: false });
@@ -138,12 +138,12 @@ test("after a restart of the gateway during an answer, nothing is missing and no
   await chat.shows("agent: before");
   chat.stdin.write("wait 1 seconds, then say after\n");
   await chat.shows("> wait 1 seconds");
-  // The run has been accepted and executes.
+  // Wait until the run executes.
   const status = () => run(home, ["--json", "call", "health"]);
   await until(async () => (await status()).out.includes('"running": 1'));
   await gateway.stop();
   await chat.shows("connection lost");
-  // This line is typed while the gateway is down, and sent once when it is back.
+  // This line is typed while the gateway is down. It must be sent once when the gateway runs again.
   chat.stdin.write("say meanwhile\n");
   await startGateway(home);
   await chat.shows("reconnected");

@@ -21,7 +21,7 @@ const turn = (id: string, text: string) => ({
   },
 });
 
-/** Starts a chat with a gateway whose answers and events the test determines. */
+/** Starts a chat with a gateway whose answers and events the test controls. */
 async function scriptedChat() {
   const gateway = await scriptedGateway();
   const { home } = await makeHome();
@@ -37,7 +37,7 @@ async function scriptedChat() {
     gateway.event("agent", { runId, sessionKey: KEY, seq: 1, stream, ts: 1, data });
   await answer("sessions.resolve", { key: KEY });
   await history();
-  // A run of the session ends, after which the chat reads the transcript.
+  // The end of a run makes the chat read the transcript.
   agent("first", "lifecycle", { phase: "start" });
   agent("first", "lifecycle", { phase: "end" });
   await history(turn("m1", "Two risks."));
@@ -69,7 +69,7 @@ test("a message keeps its reply turn when the transcript is read before the even
   expect(chat.out()).toContain(`« from ${OTHER} (reply turn 2 of 5): Two risks.`);
 });
 
-test("a message whose run was not reported is shown before the live text of that run", async () => {
+test("a message is shown before the live text of its run, even if no event reported the start of that run", async () => {
   const { gateway, chat, history, agent } = await scriptedChat();
   // The second read returns nothing new, so the message is still not shown when the live text begins.
   agent("first", "lifecycle", { phase: "end" });

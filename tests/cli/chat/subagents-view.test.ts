@@ -1,4 +1,4 @@
-// The chat shows the start and the result of each sub-agent once, from whichever source it learns of them.
+// The chat shows the start and the result of each sub-agent once, even if several sources report it.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";

@@ -68,7 +68,7 @@ test("chat: /subagents reports that the token does not allow tool calls", async 
   expect(out).toContain("missing scope");
 });
 
-test("sessions tree shows which session spawned which, also from a given session on, as text and as JSON", async () => {
+test("sessions tree shows which session spawned which, for all sessions or below one, as text and as JSON", async () => {
   const subagents = { maxSpawnDepth: 2 };
   const { home } = await house({
     agents: { defaults: { subagents }, list: [{ id: "main" }, { id: "ops" }] },

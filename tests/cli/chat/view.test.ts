@@ -109,7 +109,7 @@ test("the same text in two messages is shown twice", () => {
   expect(lines()).toEqual(["agent: OK, done with it.", "agent: OK, done with it."]);
 });
 
-test("tool calls and results that were shown live are not shown again; missed ones are shown from the transcript", () => {
+test("tool calls and results that were shown live are not shown again; those that were missed are shown from the transcript", () => {
   const { view, show, lines } = makeView();
   const message = assistant("m", "Looking.", ["read", "exec"]);
   show(view.chat(chat("r", "delta", "Looking.")));
@@ -152,7 +152,7 @@ test("after a lost connection, the rest of an interrupted text is appended to it
   expect(lines()).toEqual(["agent: The answer is 42."]);
 });
 
-test("a resumed run that produces another text is shown as restarted", () => {
+test("if a resumed run produces another text, the chat shows that the text was restarted", () => {
   const { view, show, lines } = makeView();
   show(view.chat(chat("r", "delta", "The answer is")));
   show(view.chat(chat("r", "delta", "The")));
@@ -162,7 +162,7 @@ test("a resumed run that produces another text is shown as restarted", () => {
   expect(lines()).toEqual(["agent: The answer is", "  (restarted)", "agent: There is none."]);
 });
 
-test("a text that was interrupted by a stop of the gateway does not hide an equal later text", () => {
+test("if a gateway stop interrupts a text, an equal text that comes later is still shown", () => {
   const { view, show, lines } = makeView();
   show(view.chat(chat("r", "delta", "Yes")));
   show(view.settle([assistant("1", "No.")]));
@@ -180,7 +180,7 @@ test("a message of another session is shown once, when the run that answers it s
   expect(lines()).toEqual([`  « from ${OTHER}: Two risks.`, "agent: Which one first?"]);
 });
 
-test("a message that is in the transcript before its run starts keeps its turn label, and is shown once", () => {
+test("a message that is in the transcript before its run starts keeps its reply turn, and is shown once", () => {
   const { view, show, lines } = makeView();
   show(view.flow("reply-run", flow({ text: "Two risks.", turn: 4, turnsMax: 5 })));
   show(view.settle([user("1", "Two risks.", OTHER)]));
@@ -194,14 +194,14 @@ test("a message that is in the transcript before its run starts keeps its turn l
   expect(lines()).toHaveLength(2);
 });
 
-test("a message of another session that was missed is shown from the transcript, with its source", () => {
+test("if the chat missed a message of another session, it shows the message from the transcript, with its source", () => {
   const { view, show, lines } = makeView();
   show(view.flow("reply-run", flow({ text: "Two risks." })));
   show(view.settle([user("1", "Two risks.", OTHER)]));
   expect(lines()).toEqual([`  « from ${OTHER}: Two risks.`]);
 });
 
-test("a message that is in the transcript before its run reports its start is shown once", () => {
+test("a message that is in the transcript before its run's start is reported is shown once", () => {
   const { view, show, lines } = makeView();
   show(view.flow("first", flow({ text: "Two risks." })));
   show(view.settle([user("1", "Two risks.", OTHER)]));
@@ -236,9 +236,8 @@ test("a stopped run and a failed run are reported", () => {
   expect(lines()).toEqual(["agent: Wait", "  (stopped)", "  ✗ the run failed: no\\x1b[31m key"]);
 });
 
-test("CV1: every text of a transcript is shown once and in order, whichever part of it was streamed", () => {
-  // Each message streams in several pieces, of which some are lost. After each piece the transcript may be
-  // read.
+test("CV1: every text of a transcript is shown once and in order, no matter which parts were streamed", () => {
+  // Each message streams in several pieces, and some are lost. After each piece the transcript may be read.
   const said = fc.record({
     pieces: fc.array(fc.nat({ max: 12 }), { maxLength: 4 }),
     final: fc.boolean(),

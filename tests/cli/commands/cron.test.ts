@@ -89,7 +89,7 @@ test("a job can be named by its id, or by a unique name", async () => {
   expect((await run(home, ["cron", "remove", "old"])).out).toMatch(/Its session cron:[0-9a-f-]{36} was kept/);
 });
 
-test("with cron.enabled false, cron list and cron add report that no job runs", async () => {
+test("with cron.enabled false, cron list and cron add report that no job will run", async () => {
   const { home } = await makeHome({ cron: { enabled: false } });
   await startGateway(home);
   expect((await run(home, ["cron", "add", "x", "--in", "2h"])).err).toContain("cron.enabled is false");

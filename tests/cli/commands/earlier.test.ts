@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { makeHome, run, startGateway } from "../kit.ts";
 
-test("after /new, sessions history --earlier lists and shows earlier messages, and export writes all of them", async () => {
+test("after /new, sessions history --earlier lists and shows the messages before the reset, and export includes them", async () => {
   const { home } = await makeHome();
   await startGateway(home);
   const send = (text: string) => run(home, ["send", "--session", "work", "--wait", "30", text]);

@@ -8,7 +8,7 @@ import { freePort } from "../../kit/loopback.ts";
 import { homeWith, startProcess } from "../../kit/process/gateway-process.ts";
 import { call, makeHome, run, runJson, startGateway, TOKEN } from "../kit.ts";
 
-test("the start prints four lines: agents, page, store, and a command to try next", async () => {
+test("the start prints four lines: agents, page, store, and the next command to try", async () => {
   const { home, port } = await makeHome();
   const gateway = call(home, []);
   await gateway.shows("Or, in");
@@ -53,7 +53,7 @@ test("parley link prints the link of the configured gateway, or of the one at --
   expect(fresh.err).toContain("no token yet");
 });
 
-test("the printed next command finds the gateway even if its address differs from the configuration", async () => {
+test("the printed next command reaches the gateway even if its address differs from the configuration", async () => {
   const { home } = await makeHome();
   const port = await freePort();
   const gateway = call(home, ["gateway", "--port", String(port), "--json"]);
@@ -106,7 +106,7 @@ test("an invalid configuration starts nothing and creates no store", async () =>
   expect(readdirSync(join(home, ".parley"))).toEqual(["parley.json5"]);
 });
 
-test("SIGTERM stops a real process with code 0, and unfinished work continues at the next start", async () => {
+test("SIGTERM stops a real process with exit code 0, and the next start continues unfinished work", async () => {
   const first = await startProcess();
   const client = await first.connect();
   await client.call("chat.send", {

@@ -55,7 +55,7 @@ test("imported sessions can be listed and read like other sessions, and have a J
   expect(hashOf(dir)).toBe(before);
 });
 
-test("settings that require trust are listed with the option that accepts them, as text and as JSON", async () => {
+test("import lists settings that require trust with the option that accepts them, as text and as JSON", async () => {
   const dir = sourceWith({ config: { agents: { list: [{ id: "main", workspace: "/etc" }] } } });
   const { home } = await makeHome();
   const listed = await run(home, ["import", dir, "--dry-run"]);

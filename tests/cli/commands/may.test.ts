@@ -20,7 +20,7 @@ test("`parley may` shows, for each kind of access, the rule that decides and the
   expect(own.out).toBe("agent:main:main -> agent:main:main\nread    yes  it is its own session\n");
 });
 
-test("`parley may` explains the access to a missing session, and --json prints the whole answer", async () => {
+test("`parley may` explains why access to a missing session is denied or allowed, and --json prints the whole answer", async () => {
   const { home } = await makeHome();
   await startGateway(home);
   const { out } = await run(home, ["may", "main", "agent::nobody"]);

@@ -57,14 +57,14 @@ const MISUSED: readonly (readonly [readonly string[], RegExp])[] = [
   ],
 ];
 
-test.each(MISUSED)("the arguments %j are wrong usage", async (argv, words) => {
+test.each(MISUSED)("the arguments %j are a usage error", async (argv, words) => {
   const { home } = await makeHome();
   const { code, err } = await run(home, argv);
   expect(code).toBe(2);
   expect(err).toMatch(words);
 });
 
-test("the gateway itself answers a chat command in parley send and in parley chat", async () => {
+test("the gateway answers a chat command without the agent, in parley send and in parley chat", async () => {
   const home = await house();
   const told = await run(home, ["send", "--session", "main", "--wait", "20", "/think high"]);
   expect(told).toEqual({

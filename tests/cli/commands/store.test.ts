@@ -119,7 +119,7 @@ test("with --json a migration prints one document, also if it fails", async () =
   });
 });
 
-test("parley store migrate does not suggest an address that is already configured", async () => {
+test("parley store migrate does not suggest setting an address that is already configured", async () => {
   const url = await freshUrl();
   const dir = join(await usedHome(), ".parley", "state");
   const { out } = await store(homeWith({ store: { dir, postgresUrl: url } }), "migrate", "--to", url);
@@ -150,7 +150,7 @@ test.each([
   [["backup"], "file"],
   [["restore"], "file"],
   [["restore", "a", "b"], "too many arguments"],
-])("wrong usage has exit code 2 and repeats no password: %j", async (argv, said) => {
+])("a usage error has exit code 2 and prints no password: %j", async (argv, said) => {
   const home = await usedHome();
   const { code, err } = await store(home, ...argv);
   expect(code).toBe(2);

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { makeHome, run, runJson, startGateway } from "../kit.ts";
 
 test("parley usage shows tokens and cost of each agent, and the daily budgets", async () => {
-  // The budget is enough for some runs, because each call first reserves its maximum.
+  // The budget suffices for a few runs only, because each model call first reserves its maximum.
   const budget = { dailyTokens: 6_000 };
   const list = [
     { id: "main", default: true },
@@ -37,7 +37,7 @@ test("parley usage shows tokens and cost of each agent, and the daily budgets", 
   });
 });
 
-test("wrong usage is reported with exit code 2", async () => {
+test("a usage error has exit code 2", async () => {
   const { home } = await makeHome();
   expect(await run(home, ["usage", "--by", "colour"])).toMatchObject({ code: 2 });
   expect(await run(home, ["usage", "--days", "0"])).toMatchObject({ code: 2 });

@@ -179,7 +179,7 @@ test("an unreachable database is reported without its password", async () => {
   expect(out).not.toContain("geheim");
 });
 
-test("doctor, config check and the start of a gateway warn about a cluster without a configured token", async () => {
+test("doctor, config check and the start of a gateway warn about a cluster that has no configured token", async () => {
   const url = await freshUrl();
   const home = homeWith({ store: { postgresUrl: url }, gateway: { port: await freePort() } });
   const warning = "gateway.auth.token is not: each gateway of the cluster would generate a different token";

@@ -83,7 +83,7 @@ test("MC2: a refused key is a problem with the provider's message, without the k
   expect(out).not.toContain(KEY);
 });
 
-test("an unreachable provider is reported with its address", async () => {
+test("doctor reports the address of an unreachable provider", async () => {
   const { server, provider } = await served(() => [text("o", 1)]);
   const { home } = await makeHome({
     models: { providers: { first: provider("openai-completions") } },
@@ -95,7 +95,7 @@ test("an unreachable provider is reported with its address", async () => {
   expect(found[1]?.text).toContain(`no answer from ${server.url}`);
 });
 
-test("no model is checked for an agent that is an outside program", async () => {
+test("doctor tests no model for an agent that is an outside program", async () => {
   const { server, provider } = await served(() => "ok");
   const { home } = await makeHome({
     models: { providers: { first: provider("openai-completions") } },
@@ -103,7 +103,7 @@ test("no model is checked for an agent that is an outside program", async () => 
   });
   const { found } = await findings(home, "models");
   expect(found[0]?.text).toContain("agents are external programs");
-  // The doctor also checks a provider that no agent uses.
+  // The doctor also checks a provider that no agent uses, with one request.
   expect(server.requests.length).toBe(1);
 });
 
@@ -153,7 +153,7 @@ test("a clock that was set back is detected by comparison with the store's last 
   ]);
 });
 
-test("a truncated store is reported as a problem, and so is a store without its log", async () => {
+test("doctor reports a truncated store as a problem, and also a store without its log", async () => {
   const { home } = await makeHome();
   const dir = join(home, ".parley", "state");
   const store = await openSqlite({ dir, durability: "full", log: silentLog });

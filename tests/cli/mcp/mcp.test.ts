@@ -1,5 +1,5 @@
-// `parley mcp`: two official client libraries start the real command and use its standard streams, with and
-// without a gateway.
+// Tests `parley mcp`: two official client libraries start the real command and use its standard streams, with
+// and without a gateway.
 
 import { StdioClientTransport as NewStdio } from "@modelcontextprotocol/client/stdio";
 import { StdioClientTransport as OldStdio } from "@modelcontextprotocol/sdk/client/stdio.js";
@@ -65,14 +65,14 @@ test.each(SPEAKERS.filter((speaker) => speaker !== "version 2, older revision"))
 
     const back = await start(home, speaker, ["--handle", "desk-1", "--agent", "ops"]);
     expect(JSON.stringify(await back.call("sessions_inbox"))).toContain("hello desk");
-    // The gateway runs in another process and outlives its clients.
+    // The gateway runs in another process, so it still runs after its clients have exited.
     expect(await runJson(home, ["sessions", "show", key])).toMatchObject({ key, label: "Desk" });
     await back.close();
     await gateway.stop();
   },
 );
 
-/** Notifications start some time after the first messages, so this sends messages until one arrives. */
+/** Sends messages until one is announced, because notifications start some time after the connection. */
 async function listening(home: string, key: string, heard: Promise<void>): Promise<void> {
   let done = false;
   void heard.then(() => {
@@ -83,7 +83,7 @@ async function listening(home: string, key: string, heard: Promise<void>): Promi
 }
 
 test.each(["version 1"] as const)(
-  "%s: if no gateway runs, the command also becomes the gateway, and the next command uses it",
+  "%s: if no gateway runs, the command starts one in its own process, and the next command uses that gateway",
   async (speaker) => {
     const { home } = await makeHome();
     const peer = await start(home, speaker);
@@ -101,7 +101,7 @@ test.each(["version 1"] as const)(
     expect(await peer.call("agents_list")).toMatchObject({ agents: expect.any(Array) });
     await peer.close();
 
-    // When a client exits, its resources are released and no message is lost.
+    // When a client exits, its resources are released, and later messages still arrive.
     const third = await start(home, speaker);
     expect(
       JSON.stringify(await third.call("sessions_history", { sessionKey: "agent:main:mcp:desk" })),

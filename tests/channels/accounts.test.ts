@@ -1,4 +1,4 @@
-// One bot account and two gateways: only one of them receives its messages at a time.
+// One bot account and two gateways. Only one gateway receives the account's messages at a time.
 
 import { expect, test } from "vitest";
 import { Accounts } from "../../src/channels/accounts.ts";
@@ -8,7 +8,7 @@ import { until } from "../kit/until.ts";
 
 const NAME = "telegram:1";
 
-/** Records the processes that listen to the account now, and those that have listened. */
+/** Records the processes that listen to the account now, and those that listened earlier. */
 interface Ears {
   readonly listening: Set<string>;
   readonly began: string[];
@@ -45,7 +45,7 @@ function listenIn(process: ClusterProcess, name: string, ears: Ears, more: { fai
     kill() {
       dead = true;
       process.die();
-      // The listener of a dead process disappears.
+      // A dead process no longer listens.
       ears.listening.delete(name);
     },
   };
@@ -57,7 +57,7 @@ async function twoGateways() {
   return { ears, a: await cluster.join({ plays: {} }), b: await cluster.join({ plays: {} }) };
 }
 
-test("one process listens to an account, and another takes over after its death", async () => {
+test("only one process listens to an account, and another takes over when it dies", async () => {
   const { ears, a, b } = await twoGateways();
   const first = listenIn(a, "a", ears);
   await until(() => ears.listening.has("a"));
@@ -68,7 +68,7 @@ test("one process listens to an account, and another takes over after its death"
   expect(ears.most).toBe(1);
 });
 
-test("a planned stop releases the account without waiting for the lease", async () => {
+test("a planned stop releases the account at once, without waiting until the lease expires", async () => {
   const { ears, a, b } = await twoGateways();
   const first = listenIn(a, "a", ears);
   await until(() => ears.listening.has("a"));
@@ -78,7 +78,7 @@ test("a planned stop releases the account without waiting for the lease", async 
   expect(ears.most).toBe(1);
 });
 
-test("a process that was suspended stops listening if another one has taken over the account", async () => {
+test("if a process was suspended and another one took over the account, the first one stops listening", async () => {
   const { ears, a, b } = await twoGateways();
   listenIn(a, "a", ears);
   await until(() => ears.listening.has("a"));

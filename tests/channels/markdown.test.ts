@@ -1,4 +1,5 @@
-// Markdown as text with marks: unchanged text, valid marks, and limits for hostile text.
+// Parses Markdown into text with marks. Text without markup stays unchanged, marks are valid, and hostile
+// text has limits.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -41,7 +42,7 @@ const word = fc.string({
 const line = fc
   .array(word, { minLength: 1, maxLength: 6 })
   .map((words) => `x${words.join(" ")}`)
-  // Addresses get marks, so texts with addresses are left out.
+  // Skips texts with addresses, because addresses get marks.
   .filter((text) => !/:\/\/|www\./i.test(text));
 const unmarked = fc
   .array(fc.tuple(line, fc.constantFrom("\n", "\n\n")), { minLength: 1, maxLength: 6 })
@@ -53,7 +54,7 @@ const unmarked = fc
   );
 
 describe("MK1: text without markup stays unchanged", () => {
-  test("text without markup is kept unchanged", () => {
+  test("any text without markup is returned unchanged", () => {
     fc.assert(
       fc.property(unmarked, (text) => {
         expect(readMarkdown(text)).toEqual({ text, marks: [] });
@@ -216,7 +217,7 @@ describe("MK2, MK3: any text", () => {
     );
   });
 
-  test("no word is lost in a text without fenced code blocks and tables", () => {
+  test("without fenced code blocks and tables, a text loses no word", () => {
     const letters = (text: string): number => text.replace(/[^bcé\u{1F600}]/gu, "").length;
     const tame = wild.filter((text) => !/`{3}|~{3}|\|/.test(text));
     fc.assert(
@@ -236,7 +237,7 @@ describe("MK2, MK3: any text", () => {
     ["stars without end", "**a*".repeat(5_000)],
     ["a megabyte", "word ".repeat(200_000)],
     ["pairs", `${"*_".repeat(4_000)}a${"_*".repeat(4_000)}`],
-  ])("hostile text is either parsed or returned as plain text, and always complete: %s", (_name, text) => {
+  ])("hostile text is either parsed or returned as plain text, and is never cut: %s", (_name, text) => {
     const read = readMarkdown(text);
     expect(shapeProblems(read)).toEqual([]);
     expect(read.text.length).toBeGreaterThan(text.length / 10);

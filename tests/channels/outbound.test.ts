@@ -21,12 +21,12 @@ interface Bench {
   queue(id: string, to?: string, channel?: string, text?: string): Promise<void>;
   states(): Promise<Record<string, string>>;
   worker: OutboxWorker;
-  /** Completes all work that is due now. */
+  /** Completes all work that is due. */
   settle(): Promise<void>;
   retry(id: string): Promise<void>;
 }
 
-/** Opens an outbox with one fake channel; `says` returns the channel's outcomes. */
+/** Opens an outbox with one fake channel. `says` returns the outcome of each attempt. */
 async function open(
   says: (id: string, attempt: number, text: string) => DeliveryOutcome | Promise<DeliveryOutcome>,
   textMaxChars?: number,
@@ -101,7 +101,7 @@ test("I5: a delivery counts as sent only after the channel's acknowledgement", a
   expect(await bench.states()).toEqual({ one: "sent" });
 });
 
-test("a delivery that certainly failed is retried after growing pauses of at most five minutes, for a day", async () => {
+test("a delivery that certainly failed is retried for a day, after growing pauses of at most five minutes", async () => {
   const bench = await open(() => ({ kind: "retry", error: "the loft is closed" }));
   await bench.queue("one");
   await bench.settle();
@@ -122,7 +122,7 @@ test("a delivery that certainly failed is retried after growing pauses of at mos
   expect(whole).toBeLessThan(25 * HOUR_MS);
 });
 
-test("deliveries of one route are sent in order: a retry delays later ones of that route only", async () => {
+test("deliveries of one route are sent in order: a retry delays only later deliveries of the same route", async () => {
   const bench = await open((id, attempt) =>
     id === "first" && attempt === 1 ? { kind: "retry", error: "rain" } : { kind: "sent" },
   );
@@ -136,7 +136,7 @@ test("deliveries of one route are sent in order: a retry delays later ones of th
   expect(bench.attempts).toEqual(["first", "elsewhere", "first", "second"]);
 });
 
-test("a permanent refusal fails without a retry, does not block the route, and an operator can requeue it", async () => {
+test("a permanent refusal is not retried and does not block the route, and an operator can requeue the delivery", async () => {
   let open_ = false;
   const bench = await open((id) =>
     id === "bad" && !open_ ? { kind: "refused", error: "no such roof" } : { kind: "sent" },
@@ -151,7 +151,7 @@ test("a permanent refusal fails without a retry, does not block the route, and a
   expect(await bench.states()).toEqual({ bad: "sent", good: "sent" });
 });
 
-test("a text for a channel that is not connected fails with the reason", async () => {
+test("a text for a channel that is not connected fails, and the error says why", async () => {
   const bench = await open(() => ({ kind: "sent" }));
   await bench.queue("lost", "nowhere", "smoke");
   await bench.settle();
@@ -190,7 +190,7 @@ test("I5: parts of a long text are acknowledged separately, and an acknowledged 
   expect(arrived.join(" ").split(/\s+/)).toEqual(words.split(" "));
 });
 
-test("I5: a channel that throws may have sent the text, so the delivery is not retried", async () => {
+test("I5: if a channel throws an exception, the text may have been sent, so the delivery is not retried", async () => {
   const bench = await open(() => {
     throw new Error("the pigeon is gone");
   });
@@ -200,7 +200,7 @@ test("I5: a channel that throws may have sent the text, so the delivery is not r
   expect(bench.attempts).toEqual(["one"]);
 });
 
-test("a stop waits for the current attempt and starts no other", async () => {
+test("a stop waits for the current attempt, and starts no further one", async () => {
   for (let steps = 0; steps < 100; steps += 2) {
     const bench = await open(() => ({ kind: "sent" }));
     const queued = bench.queue("one");

@@ -1,4 +1,4 @@
-// A whole gateway, with sub-agents in threads, on fake platforms that speak the real wire formats.
+// Sub-agents in threads, with a whole gateway and fake platforms that use the real wire formats.
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ const WORK: Json = { id: FORUM, type: "supergroup", title: "Work", is_forum: tru
 const PRIVATE: Json = { id: DIRECT, type: "private", first_name: "Ada" };
 
 /**
- * Starts a gateway with one bot, which is in a forum and in a person's chat. Its model is the offline
+ * Starts a gateway with one bot, which is in a forum and in a person's chat. The gateway uses the offline
  * model.
  */
 async function open(more: Partial<TelegramAccount> = {}) {
@@ -51,7 +51,7 @@ async function open(more: Partial<TelegramAccount> = {}) {
 
 const places = (app: App) => listBindings(app.store.db, { limit: 10 });
 
-test("in a forum a sub-agent gets its own topic: its result appears there, and people write there without a mention", async () => {
+test("in a forum a sub-agent gets its own topic: its result appears there, and people need not mention the bot there", async () => {
   const { app, says, shown } = await open();
   says(`spawn in a thread: say the beans are counted @${USERNAME}`, WORK);
   await expect.poll(() => places(app)).toHaveLength(1);
@@ -59,7 +59,7 @@ test("in a forum a sub-agent gets its own topic: its result appears there, and p
   const topic = bound?.route.threadId ?? "";
   expect(bound).toMatchObject({ kind: "created", route: { channel: "telegram", to: String(FORUM) } });
   await expect.poll(shown).toContain(`${topic}: the beans are counted @${USERNAME}`);
-  // In the topic nobody has to mention the bot, but elsewhere in the forum a mention is required.
+  // In the topic nobody has to mention the bot. Elsewhere in the forum the bot answers only mentions.
   says("say the peas, too", WORK, topic);
   await expect.poll(shown).toContain(`${topic}: the peas, too`);
   says("/session unbind", WORK, topic);
@@ -73,7 +73,7 @@ test("in a forum a sub-agent gets its own topic: its result appears there, and p
   expect(shown().filter((text) => text.includes("beans are counted"))).toHaveLength(1);
 });
 
-test("in a chat without topics the chat itself is bound, until somebody removes the binding", async () => {
+test("in a chat without topics the chat itself is bound until somebody removes the binding", async () => {
   const { app, says, shown } = await open();
   says("spawn in a thread: say the beans are counted", PRIVATE);
   await expect.poll(shown).toContain(": the beans are counted");
@@ -93,7 +93,7 @@ test("in a chat without topics the chat itself is bound, until somebody removes 
   expect(runs).toEqual([{ session_key: "agent:main:main" }]);
 });
 
-test("if bindings are disabled, the agent's error names the setting that would enable them", async () => {
+test("if bindings are disabled, the error that the agent gets names the setting that enables them", async () => {
   const { app, says, shown } = await open({
     threadBindings: { enabled: false, idleHours: 24, maxAgeHours: 0 },
   });

@@ -23,7 +23,7 @@ async function open(play: Play, chat: FakeChannel = fakeChannel()) {
   return { app, chat, world };
 }
 
-/** Returns a turn that ends when the test says so. */
+/** Returns a turn that ends when the test releases it. */
 function held() {
   const gate = Promise.withResolvers<string>();
   return { play: () => gate.promise, end: () => gate.resolve("done") };
@@ -61,7 +61,7 @@ test("TY1: a failure of the typing indicator has no other effect", async () => {
   expect(chat.textsAt("7")).toEqual(["done"]);
 });
 
-test("TY2: a call that hangs prevents further calls, and ends after a quarter of an hour", async () => {
+test("TY2: while a call hangs, no other call is made; after a quarter of an hour the typing indicator ends", async () => {
   const chat = fakeChannel();
   let tries = 0;
   chat.typing = () => {
@@ -85,7 +85,7 @@ test("TY2: a call that hangs prevents further calls, and ends after a quarter of
   for (const one of [{ app, world }, patient]) while (!(await one.app.isQuiet())) await one.world.advance(1);
 });
 
-test("a turn between sessions, or one without a person, shows no typing indicator", async () => {
+test("a turn without a person shows no typing indicator", async () => {
   const { app, chat, world } = await open(() => "words");
   await app.tell(MAIN, "from a client");
   while (!(await app.isQuiet())) await world.advance(1);

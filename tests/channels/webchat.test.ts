@@ -1,5 +1,5 @@
-// Webchat passes the contract tests of outgoing channels, with clients on our own socket as the platform.
-// Messages of people arrive through the gateway, each once.
+// Webchat passes the contract tests of outgoing channels: its platform is the gateway's own clients. Messages
+// of people arrive through the gateway, each once.
 
 import { expect, test } from "vitest";
 import { createWebchat } from "../../src/channels/webchat.ts";
@@ -15,7 +15,7 @@ const nothing = (): never => {
   throw new Error("our own socket has no such trouble");
 };
 
-/** Starts a gateway and a client of it, through which a person reads and writes. */
+/** Starts a gateway and a client that stands for a person. */
 async function openWebchat() {
   const house = await openHouse();
   const client = await house.client();
@@ -34,7 +34,7 @@ async function openWebchat() {
     typed: nothing,
   };
   const webchat = createWebchat(house.engine.bus, { now: () => house.engine.now() } as never);
-  // The test checks a delivery after it has crossed the socket.
+  // Lets each delivery cross the socket before the test checks it.
   const channel: typeof webchat = {
     ...webchat,
     async deliver(message) {
@@ -53,7 +53,7 @@ outgoingContract("webchat", async () => {
   return { channel, platform, routes: { direct: route(MAIN), group: route(RESEARCH) } };
 });
 
-test("I2: a message that is sent again with the same key gives one run, and its answer goes to the sender", async () => {
+test("I2: if a message is sent twice with the same key, it gives one run, and the answer goes to the sender", async () => {
   const { house, client } = await openWebchat();
   const finals: string[] = [];
   client.on("chat", ({ state, runId }: ChatEvent) => void (state === "final" && finals.push(runId)));

@@ -58,7 +58,7 @@ async function open(hooks: readonly OutgoingHook[], more: Parameters<typeof crea
     commit,
     rows,
     start: () => worker.start(),
-    /** Simulates a new process after a crash. */
+    /** Simulates a new process that starts after a crash. */
     async restart() {
       worker = make();
       await worker.start();
@@ -73,7 +73,7 @@ async function open(hooks: readonly OutgoingHook[], more: Parameters<typeof crea
       commit(async (unit) => {
         for (const event of events) unit.publish(event);
       }),
-    /** Resolves when the rows match. It polls, because real sockets take real time. */
+    /** Resolves when the rows match. Polls, because real sockets need real time. */
     async until(fits: (states: string[]) => boolean): Promise<string[]> {
       await new Promise((resolve) => setImmediate(resolve));
       return until(async () => {
@@ -89,7 +89,7 @@ async function open(hooks: readonly OutgoingHook[], more: Parameters<typeof crea
 const all = (state: string) => (states: string[]) =>
   states.length > 0 && states.every((one) => one === state);
 
-test("a request is signed over id, time and body, in the format that common receiver libraries check", async () => {
+test("a request is signed over id, time and body, in the format that common receiver libraries verify", async () => {
   const key = Buffer.from("0123456789abcdef0123456789abcdef");
   const receiver = await startReceiver(undefined, { secret: key });
   const bench = await open([hookTo(receiver.url, { secret: `whsec_${key.toString("base64")}` })]);
@@ -113,7 +113,7 @@ test("a request is signed over id, time and body, in the format that common rece
   });
 });
 
-test("I14: a body contains no credential, even in a long text; a text that was cut says so", async () => {
+test("I14: a body contains no credential, even in a long text, and marks a text that was cut", async () => {
   const receiver = await startReceiver();
   const bench = await open([hookTo(receiver.url)]);
   await bench.start();
@@ -127,7 +127,7 @@ test("I14: a body contains no credential, even in a long text; a text that was c
   expect(receiver.told[0]?.text.length).toBeLessThan(20_000);
 });
 
-test("each hook gets only its events and sessions, and an event without a hook writes no row", async () => {
+test("each hook gets only its own events and sessions, and an event without a hook writes no row", async () => {
   const receiver = await startReceiver();
   const bench = await open([
     hookTo(receiver.url, { name: "resets", events: ["session.reset"] }),
@@ -140,7 +140,7 @@ test("each hook gets only its events and sessions, and an event without a hook w
   await bench.until(all("sent"));
   const to = (await bench.rows()).map(({ route, kind }) => `${kind} ${route.channel} ${route.to}`);
   expect(to).toEqual(["hook webhook research", "hook webhook resets"]);
-  // An appended note is not a run.
+  // An appended note is not a run, so it writes no row.
   await bench.tell(ended({ sessionKey: "agent:research:main", startedAt: undefined as never, text: "" }));
   expect(await bench.rows()).toHaveLength(2);
 });
@@ -158,7 +158,7 @@ test("I4: an event of a transaction that is rolled back is not sent", async () =
   expect(await bench.rows()).toEqual([]);
 });
 
-test("after 500 and 429 a request is repeated with the same id and body after Retry-After, but not after 400, 410 and 302", async () => {
+test("after 500 and 429 a request is repeated with the same id and body after Retry-After; after 400, 410 and 302 it is not", async () => {
   const answers: [number, Record<string, string>][] = [
     [500, {}],
     [429, { "retry-after": "120" }],
@@ -211,12 +211,12 @@ test("a refused event does not delay later ones, and an operator can requeue or 
   expect(ids).toEqual([first?.id, second?.id, first?.id]);
 });
 
-test("I5: an attempt that a crash interrupted is repeated with the same id; one that arrived is not", async () => {
+test("I5: an attempt that a crash interrupted is repeated with the same id, but one that succeeded is not", async () => {
   const receiver = await startReceiver();
   const bench = await open([hookTo(receiver.url)]);
   await bench.tell(created(), ended());
   const [late, first] = await bench.rows();
-  // Simulates that the process died during the request.
+  // Simulates a crash during the request.
   await bench.commit((unit) => beginAttempt(unit.tx, { id: first?.id ?? "", partsSent: 0 }, "dead"));
   await bench.restart();
   await bench.until(all("sent"));
@@ -226,7 +226,7 @@ test("I5: an attempt that a crash interrupted is repeated with the same id; one 
   expect(receiver.told).toHaveLength(2);
 });
 
-test("a receiver that never answers is given up after a deadline, delays no other receiver, and is retried later", async () => {
+test("if a receiver never answers, the attempt ends at a deadline and is retried later, and other receivers are not delayed", async () => {
   const held: ServerResponse[] = [];
   const silent = await startReceiver((_, response) => void held.push(response));
   const good = await startReceiver();
@@ -248,7 +248,7 @@ test("a receiver that never answers is given up after a deadline, delays no othe
   });
 });
 
-test("an endless response is not read further: its status counts, and the rest is not buffered", async () => {
+test("only the start of an endless response is read, and its status counts", async () => {
   let sent = 0;
   const receiver = await startReceiver((_, response) => {
     response.writeHead(200);
@@ -270,7 +270,7 @@ test("an endless response is not read further: its status counts, and the rest i
   expect(sent).toBeLessThan(50_000_000);
 });
 
-test("an unreachable receiver is retried; the row contains neither its address nor the secret", async () => {
+test("an unreachable receiver is retried, and the row contains neither its address nor the secret", async () => {
   const receiver = await startReceiver();
   await receiver.close();
   const bench = await open([hookTo(`${receiver.url}?key=hush-hush`)]);
@@ -339,7 +339,7 @@ test("hooks report a delivered announcement and a failed text, but not deliverie
   ]);
 });
 
-test("a dead receiver's queue is limited: one failed row counts the dropped events and can be sent", async () => {
+test("the queue of an unreachable receiver is limited: one failed row counts the dropped events and can be sent", async () => {
   const receiver = await startReceiver();
   const bench = await open([hookTo(receiver.url)], { pendingMax: 20 });
   await bench.tell(...Array.from({ length: 20 }, () => created()));
@@ -357,7 +357,7 @@ test("a dead receiver's queue is limited: one failed row counts the dropped even
 });
 
 test.deep(
-  "the queue is long enough for a burst: it drops none of 1,500 events",
+  "the queue is large enough for a burst: it drops none of 1,500 events",
   async () => {
     const receiver = await startReceiver();
     const bench = await open([hookTo(receiver.url)]);
@@ -376,7 +376,7 @@ test.deep(
   180_000,
 );
 
-test("every dropped event is counted, by hook and in the store", async () => {
+test("every dropped event is counted, for each hook and in the store", async () => {
   const receiver = await startReceiver();
   const dropped: string[] = [];
   const bench = await open([hookTo(receiver.url)], { pendingMax: 3, dropped: (hook) => dropped.push(hook) });
@@ -392,7 +392,7 @@ test("every dropped event is counted, by hook and in the store", async () => {
   expect(dropped).toHaveLength(12);
 });
 
-test("one hook receives events of different sessions concurrently, and events of one session in order", async () => {
+test("a hook gets events of different sessions concurrently, and events of one session in order", async () => {
   const held: ServerResponse[] = [];
   const keyOf = (told: Told): string => String(told.body.data.sessionKey);
   const receiver = await startReceiver((told, response) => {
@@ -415,13 +415,13 @@ test("one hook receives events of different sessions concurrently, and events of
   await bench.until(all("sent"));
 });
 
-test("a session with failing events delays no other session of the same hook", async () => {
+test("events that fail in one session delay no other session of the same hook", async () => {
   const receiver = await startReceiver((told, response) => {
     const isBad = String(told.body.data.sessionKey).endsWith("bad");
     response.writeHead(isBad ? 500 : 204).end();
   });
   const bench = await open([hookTo(receiver.url)]);
-  // More rows than one read returns; they must not hide the rows behind them.
+  // More rows than one read returns. They must not hide the rows after them.
   await bench.tell(...Array.from({ length: 300 }, () => created("agent:main:chat:bad")));
   await bench.start();
   await receiver.next(() => true);
@@ -445,7 +445,7 @@ test("a failing receiver gets one request at a time, after growing pauses", asyn
     pace.failed("a", 10);
     pace.ended("a");
   }
-  // Simultaneous failures count as one.
+  // Failures of simultaneous requests count as one.
   expect(pace.pausedUntil("a")).toBe(1_010);
   expect([pace.room("a", 1_009, 1), pace.room("a", 1_010, 1)]).toEqual([0, 1]);
   pace.failed("a", 1_010);
@@ -456,7 +456,7 @@ test("a failing receiver gets one request at a time, after growing pauses", asyn
   expect(pace.room("a", 3_020, 1)).toBe(32);
 });
 
-test("a hook reports the end of a message that another run has read, with that run's id", async () => {
+test("if another run has read a message, the hook reports that the message's own run ended, with the other run's id", async () => {
   const receiver = await startReceiver();
   const bench = await open([hookTo(receiver.url)]);
   await bench.start();
@@ -472,7 +472,7 @@ test("a hook reports the end of a message that another run has read, with that r
   expect(receiver.told).toHaveLength(1);
 });
 
-test("delivered events are deleted after a week, failed ones are kept", async () => {
+test("delivered events are deleted after a week, but failed events are kept", async () => {
   let status = 204;
   const receiver = await startReceiver((_, response) => void response.writeHead(status).end());
   const bench = await open([hookTo(receiver.url)]);

@@ -1,5 +1,5 @@
-// A whole gateway with a channel: started, used, stopped and started again, with the platform's real wire
-// format.
+// A whole gateway with a channel: it is started, used, stopped and started again. The platform uses the real
+// wire format.
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import type { FakeBot, Json } from "../kit/platforms/telegram/state.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
 import { ADA, account, DIRECT, TOKEN, USERNAME } from "./telegram/ground.ts";
 
-/** Starts a gateway with one bot in a folder. */
+/** Starts a gateway with one bot, whose files are in a folder. */
 async function open(dir: string, server: TelegramServer, more: Partial<TelegramAccount> = {}): Promise<App> {
   const workspace = join(dir, "workspace");
   mkdirSync(workspace, { recursive: true });
@@ -46,7 +46,7 @@ async function telegram() {
 
 const shown = (server: TelegramServer): string[] => server.sent.map(({ text }) => text);
 
-test("a message is answered once, and not again after a restart", async () => {
+test("a message is answered once, even after a restart", async () => {
   const dir = temporaryFolder();
   const { server, bot, says } = await telegram();
   const first = await open(dir, server);
@@ -70,7 +70,7 @@ test("messages that arrived while no gateway ran are answered", async () => {
   await expect.poll(() => shown(server)).toHaveLength(1);
 });
 
-test("an unknown person gets a pairing code, and a misconfigured account affects nothing else", async () => {
+test("an unknown person gets a pairing code, and an account with invalid settings affects nothing else", async () => {
   const { server, bot, says } = await telegram();
   const app = await open(temporaryFolder(), server, { dmPolicy: "pairing" });
   says("hello");

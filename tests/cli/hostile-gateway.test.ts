@@ -9,7 +9,6 @@ import { run } from "./kit.ts";
 /**
  * Characters that control a terminal, reorder text or hide text, followed by a forged line of the program.
  */
- */
 const EVIL =
   "\u001b]0;title\u0007\u001b[2J\u009b8m\u202e\u2066\u200b\u{e0041}\u001b]8;;x:\u001b\\\r\u2028\b\nFORGED \u0000\u007f";
 const FORBIDDEN = /[^\P{Cc}\n]|(?![\u200c\u200d])[\p{Cf}\p{Zl}\p{Zp}]/u;

@@ -34,7 +34,7 @@ test("only an original message can be a command: captions, edits and forwarded m
   expect(readCommand({ ...MESSAGE, text: "/frobnicate", nativeCommand: true })?.command).toBe("help");
 });
 
-test("a command for another bot is ignored, whether or not our own name is known", () => {
+test("a command for another bot is ignored, even if the own bot's name is unknown", () => {
   const named = { ...MESSAGE, accountName: "Parley_Bot" };
   expect(readCommand({ ...named, text: "/stop@parley_bot" })?.command).toBe("stop");
   expect(readCommand({ ...named, text: "/stop@other_bot", mentioned: true })).toBeUndefined();
@@ -42,7 +42,7 @@ test("a command for another bot is ignored, whether or not our own name is known
   expect(readCommand({ ...MESSAGE, text: "/stop@somebody", mentioned: true })?.command).toBe("stop");
 });
 
-test("CO2: an owner's command is refused from anybody else, and changes nothing", async () => {
+test("CO2: an owner's command from another person is refused and changes nothing", async () => {
   const stage = await open({ play: held });
   const runId = await stage.says("telegram:9", "work", GROUP);
   await running(stage, runId);
@@ -55,7 +55,7 @@ test("CO2: an owner's command is refused from anybody else, and changes nothing"
   expect(await stage.give("/new", { ...inGroup, chatType: "channel" })).toContain("owners only");
   expect(await stage.session(GROUP)).toEqual(before);
   expect(await stateOf(stage, runId)).toBe("running");
-  // An owner may use the command in the same group.
+  // In the same group the command is allowed for an owner.
   expect(await stage.give("/model offline/rehearsal", { ...inGroup, isOwner: true })).toContain(
     "offline/rehearsal",
   );
@@ -89,7 +89,7 @@ test("CW1: the same sender id on another channel is another person", async () =>
   expect(await stateOf(stage, runId)).toBe("running");
 });
 
-test("CW1: in a direct chat /stop stops all runs except those of another person", async () => {
+test("CW1: in a direct chat /stop stops all runs except those that another person started", async () => {
   const stage = await open({ play: held });
   const theirs = await stage.says("telegram:9", "theirs");
   await running(stage, theirs);
@@ -232,7 +232,7 @@ test("I9: /sessions and /subagents list only sessions that are visible to the ch
   expect(seen).toContain(mine?.key);
   expect(seen).not.toContain(theirs?.key);
   expect(seen).not.toContain(GROUP);
-  // An owner sees no additional sessions here, because the chat's session is the viewer.
+  // For this command the chat's session is the viewer, so an owner sees no more sessions than other people.
   expect(await stage.give("/sessions", { isOwner: true })).not.toContain(GROUP);
 
   const list = await stage.give("/subagents");
@@ -247,7 +247,7 @@ test("I9: /sessions and /subagents list only sessions that are visible to the ch
   expect(await stateOf(stage, job?.runId ?? "")).toBe("running");
 });
 
-test("/subagents cancels by id, label or all, and shows the last messages of one sub-agent", async () => {
+test("/subagents cancels a sub-agent by id or label, or all of them, and shows a sub-agent's last messages", async () => {
   const play: SpawnPlay = (turn) => {
     if (turn.input === "go")
       return turn.tool("sessions_spawn", { task: "dig", label: "digger" }).then(() => "ok");
@@ -295,13 +295,13 @@ test("CW1: in a shared direct chat nobody can cancel another person's sub-agent"
     "Only an owner, or the person who started",
   );
   expect(await stage.give("/subagents cancel all", { id: "9" })).toBe("Cancelled: 1 sub-agent.");
-  // Everybody who may write in this chat may stop a run of an operator.
+  // An operator's run may be stopped by everybody who may write in this chat.
   const { runId: operators } = await stage.tell(MAIN, "go");
   await expect.poll(() => stateOf(stage, operators)).toBe("ok");
   expect(await stage.give("/subagents cancel all", { id: "7" })).toBe("Cancelled: 1 sub-agent.");
 });
 
-test("MO1: labels, names and texts of other people cannot act as markup in an answer, and secrets are redacted", async () => {
+test("MO1: in an answer, labels, names and texts of other people are shown without markup, and secrets are redacted", async () => {
   const stage = await open({ settings: { tools: { visibility: "agent" } } });
   const label = "**x** [click](http://evil.example) `@everyone`\u202Efdp.exe";
   const secret = "key sk-ant-api03-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
@@ -348,7 +348,7 @@ test("/whoami shows the person's name in the settings, and /help lists only the 
   expect(await stage.give("/frobnicate")).toMatch(/^There is no command `\/frobnicate`\. Send each command/);
 });
 
-test("CO1: a rolled-back transaction leaves no effect of its command", async () => {
+test("CO1: if its transaction is rolled back, a command has no effect", async () => {
   const stage = await open({ play: held });
   const runId = await stage.says("telegram:7", "work");
   await running(stage, runId);
@@ -366,7 +366,7 @@ test("CO1: a rolled-back transaction leaves no effect of its command", async () 
   expect(await stateOf(stage, runId)).toBe("running");
 });
 
-test("before the first message, commands report that there is no session yet; /whoami works", async () => {
+test("before the first message, commands report that there is no session yet, but /whoami works", async () => {
   const stage = await open();
   const nowhere = { sessionKey: "agent:main:telegram:group:-5", chatType: "group" } as const;
   for (const line of ["/status", "/stop", "/think high", "/sessions"]) {

@@ -1,4 +1,4 @@
-// Helpers for tests of chat commands: a real engine with sub-agents, and a person who gives a command in a
+// Helpers for tests of chat commands: a real engine with sub-agents, and a person whose command runs in a
 // transaction.
 
 import { expect } from "vitest";
@@ -74,7 +74,7 @@ export async function open(
   };
 }
 
-/** A turn that works until its run is stopped. */
+/** A turn that runs until it is stopped. */
 export const held: SpawnPlay = ({ handle: { signal } }) =>
   new Promise((_, reject) => {
     const end = (): void => reject(new Error("stopped"));

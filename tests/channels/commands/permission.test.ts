@@ -1,4 +1,5 @@
-// Owners answer permission requests of agents in their chats: the note with the request, and the commands.
+// Owners answer agents' permission requests in their chats: the note that describes the request, and the
+// commands.
 
 import { expect, test } from "vitest";
 import { telegramText } from "../../../src/channels/telegram/send.ts";
@@ -12,7 +13,10 @@ import { GROUP, MAIN, open, type Stage } from "./kit.ts";
 const OWNER = { isOwner: true } as const;
 const BY_CHAT = { channel: "telegram", to: "7", accountId: "default" } as const;
 
-/** A stage whose main session spawns a sub-agent, which asks for permission and reports the decision. */
+/**
+ * Opens a stage whose main session spawns a sub-agent, which asks for permission and replies with the
+ * decision.
+ */
 async function openAsking(): Promise<Stage> {
   const play: SpawnPlay = async ({ handle, input, session, tool }) => {
     const isJob = session.key.includes("subagent") && input.includes("clean up");
@@ -38,10 +42,10 @@ const notes = async ({ store }: Stage): Promise<{ text: string; to: string }[]> 
 
 const idIn = (note: string | undefined): string | undefined => /\/allow ([0-9a-f]{8})/.exec(note ?? "")?.[1];
 
-/** The short id in the note that reached the chat. */
+/** Returns the short id from the note that reached the chat. */
 const askedId = (stage: Stage): Promise<string> => until(async () => idIn((await notes(stage))[0]?.text));
 
-/** The reply of the sub-agent's run, which is the decision. */
+/** Returns the reply of the sub-agent's run. It is the decision. */
 const childReply = (stage: Stage): Promise<string> =>
   until(async () => {
     const [child] = await stage.children(MAIN);
@@ -63,7 +67,7 @@ test("a sub-agent's request reaches the chat of its requester, and an owner allo
   expect(await stage.give("/approvals", OWNER)).toBe("No permission request is open.");
 });
 
-test("a note shows title and arguments as they are, not as Markdown", async () => {
+test("a note shows title and arguments as plain text, not as Markdown", async () => {
   const stage = await openAsking();
   await stage.says("telegram:7", "work");
   await askedId(stage);
@@ -73,7 +77,7 @@ test("a note shows title and arguments as they are, not as Markdown", async () =
   expect(entities).toEqual([]);
 });
 
-test("a note goes to the chat that the work came from, although another person has written since", async () => {
+test("a note goes to the chat that requested the work, even if another person has written since", async () => {
   const stage = await openAsking();
   for (const [text, count] of [
     ["clean up here", 1],
@@ -92,7 +96,7 @@ test("a note goes to the chat that the work came from, although another person h
   }
 });
 
-test("only an owner answers a request, and a group gets no list of them", async () => {
+test("only an owner can answer a request, and a group cannot list requests", async () => {
   const stage = await openAsking();
   await stage.says("telegram:7", "work");
   const id = await askedId(stage);
@@ -102,7 +106,7 @@ test("only an owner answers a request, and a group gets no list of them", async 
   const inGroup = { ...OWNER, chatType: "group", sessionKey: GROUP } as const;
   expect(await stage.give("/approvals", inGroup)).toBe("/approvals lists requests only in a direct chat.");
   expect(await stage.give("/deny", OWNER)).toContain("takes the id of one request");
-  // The group may not see the session that asks.
+  // In the answer the session is `main`, because the group may not see the session that asks.
   expect(await stage.give(`/deny ${id}`, inGroup)).toBe("Denied for `main`.");
   expect(await childReply(stage)).toBe("deny");
 });

@@ -51,7 +51,7 @@ async function codeOf(app: SpawnApp): Promise<string> {
   return asked?.code ?? "";
 }
 
-test("/pair approve admits the person who has the code; only an owner may use it, and a wrong code reveals nothing", async () => {
+test("/pair approve admits the person with the code; only an owner may use it, and a wrong code reveals nothing", async () => {
   const app = await open();
   const who = { channel: "telegram", accountId: "default", peerId: "42", name: "Eve [x](y)" };
   const route = { channel: "telegram", to: "42", accountId: "default" };

@@ -19,10 +19,10 @@ import { discordAccount, listeningDiscord } from "./ground.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** Returns the id of a message that is this old. */
+/** Returns a message id whose timestamp is this long ago. */
 const idAgo = (ms: number): string => String(BigInt(Date.now() - ms - 1_420_070_400_000) << 22n);
 
-/** Runs the listener without `accounts.ts`, so that the test sees its result. */
+/** Runs the listener directly, without `accounts.ts`, so that the test gets its result. */
 async function listening(server: DiscordServer, host: HostParts) {
   const channel = await openDiscord([discordAccount(server.restUrl)], host);
   const stopper = new AbortController();
@@ -57,13 +57,13 @@ test("DN3, DN1: when Discord asks for a new connection, the bot resumes its sess
   expect(accounts.statuses()[0]).toMatchObject({ state: "ready", since });
 });
 
-test("DC3: a closed connection stays closed, although the library tries to reopen it", async () => {
+test("DC3: after Discord asks for a new connection, the old one stays closed, although the library would reopen it", async () => {
   const server = await startDiscord();
   server.rules.heartbeatMs = 100;
   const { texts } = await listeningDiscord({ server });
   server.gateway.reconnect();
   await expect.poll(() => server.gateway.resumed.length, { timeout: 5_000 }).toBe(1);
-  // The library would reconnect after half a second, and these heartbeats take longer than that.
+  // The library would reconnect after half a second. Twelve heartbeats take longer.
   const count = server.gateway.beats.length;
   await expect.poll(() => server.gateway.beats.length, { timeout: 10_000 }).toBeGreaterThan(count + 12);
   expect(server.gateway.resumed).toHaveLength(1);
@@ -72,7 +72,7 @@ test("DC3: a closed connection stays closed, although the library tries to reope
   await expect.poll(texts).toEqual(["once"]);
 }, 20_000);
 
-test("DN1: an event that is being stored when the connection ends is not requested a second time", async () => {
+test("DN1: if an event is being stored when the connection breaks, the bot does not request it again", async () => {
   const host = recordingHost();
   const held = Promise.withResolvers<void>();
   const receive = host.receive.bind(host);
@@ -92,7 +92,7 @@ test("DN1: an event that is being stored when the connection ends is not request
   expect(texts()).toEqual(["slow", "behind"]);
 });
 
-test("DK1: the first message of a channel is recorded as read at once, because a crash may follow", async () => {
+test("DK1: the first message of a channel stores that channel's read position at once, because a crash may follow", async () => {
   const { server, host, heard } = await listeningDiscord();
   const message = server.say({ channel_id: DIRECT, content: "hello" });
   await heard(1);
@@ -100,7 +100,7 @@ test("DK1: the first message of a channel is recorded as read at once, because a
   expect(host.cursors.get("default channels")).toBe(JSON.stringify([DIRECT]));
 });
 
-test("DN1: a new session replaces a lost one, and missed messages arrive before new ones", async () => {
+test("DN1: if the session is lost, a new one starts, and missed messages arrive before new ones", async () => {
   const { server, texts, heard } = await listeningDiscord();
   server.say({ channel_id: DIRECT, content: "before" });
   server.say({ channel_id: ROOM, content: "room" });
@@ -116,7 +116,7 @@ test("DN1: a new session replaces a lost one, and missed messages arrive before 
   expect(texts().indexOf("missed")).toBeLessThan(texts().indexOf("new"));
 });
 
-test("if Discord invalidates the running session (op 9), the bot identifies again", async () => {
+test("if Discord invalidates the running session (op 9), the bot starts a new session", async () => {
   const { server, texts, heard } = await listeningDiscord();
   server.gateway.invalidate();
   await expect.poll(() => server.gateway.identified.length, { timeout: 5_000 }).toBe(2);
@@ -125,7 +125,7 @@ test("if Discord invalidates the running session (op 9), the bot identifies agai
   expect(texts()).toEqual(["still here"]);
 });
 
-test("DN1, I2: after a short absence Discord sends missed events again, also for channels without earlier messages", async () => {
+test("DN1, I2: after a short absence Discord sends missed events again, even for channels without earlier messages", async () => {
   const host = recordingHost();
   const server = await startDiscord();
   const first = await listening(server, host);
@@ -140,7 +140,7 @@ test("DN1, I2: after a short absence Discord sends missed events again, also for
   expect(server.gateway.identified).toHaveLength(1);
 });
 
-test("DU1: after a long disconnection a channel's missed messages of the last day are read in pages, in order", async () => {
+test("DU1: after a long disconnection, the missed messages of the last day are read in pages, in order", async () => {
   const host = recordingHost();
   const { server, heard, accounts } = await listeningDiscord({ host });
   server.say({ channel_id: DIRECT, content: "seen" });
@@ -190,7 +190,7 @@ test("DC2, DK1: an event that is not stored is not acknowledged, and arrives aga
   await expect.poll(texts).toEqual(["quick"]);
   server.say({ channel_id: DIRECT, content: "slow" });
   server.say({ channel_id: DIRECT, content: "behind" });
-  // READY, GUILD_CREATE and the first message are processed, the fourth event is not.
+  // READY, GUILD_CREATE and the first message are processed, but not the fourth event.
   const count = server.gateway.beats.length;
   await expect.poll(() => server.gateway.beats.length).toBeGreaterThan(count + 3);
   expect(server.gateway.beats.at(-1)).toBe(3);
@@ -199,7 +199,7 @@ test("DC2, DK1: an event that is not stored is not acknowledged, and arrives aga
   expect(texts()).toEqual(["quick", "slow", "behind"]);
 });
 
-test("the bot leaves a gateway that does not answer heartbeats, and resumes its session", async () => {
+test("if the connection does not answer heartbeats, the bot reconnects and resumes its session", async () => {
   const server = await startDiscord();
   server.rules.heartbeatMs = 60;
   const { texts } = await listeningDiscord({ server });
@@ -209,7 +209,7 @@ test("the bot leaves a gateway that does not answer heartbeats, and resumes its 
   await expect.poll(texts, { timeout: 5_000 }).toContain("hello");
 });
 
-test("DQ2: too many waiting events close the connection, and none is lost", async () => {
+test("DQ2: too many waiting events close the connection, and no event is lost", async () => {
   const host = recordingHost();
   const gate = Promise.withResolvers<void>();
   const receive = host.receive.bind(host);
@@ -267,12 +267,12 @@ test("DC1: hostile frames are skipped; account and process continue", async () =
   await expect.poll(() => texts().at(-1)).toBe("hello");
   expect(texts()).toHaveLength(2);
   expect(state()).toBe("ready");
-  // The first heartbeat comes after a random part of the interval; an interval of zero would cause hundreds.
+  // Heartbeats begin after a random part of the interval. An interval of zero would cause hundreds of them.
   expect(server.gateway.beats.length).toBeLessThan(3);
   expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
 });
 
-test("an intent that is disabled in Discord's portal is reported by name, and the bot retries rarely", async () => {
+test("a disabled intent in Discord's portal is reported by name, and the bot retries rarely", async () => {
   const server = await startDiscord();
   server.rules.intents = 1 | (1 << 9) | (1 << 12);
   const { ended } = await listening(server, recordingHost());
@@ -283,7 +283,7 @@ test("an intent that is disabled in Discord's portal is reported by name, and th
   });
 });
 
-test("too many connections per day, and an address that is not Discord's, are reported", async () => {
+test("the bot reports too many connections per day, and an address that is not Discord's", async () => {
   const server = await startDiscord();
   server.rules.startsLeft = 0;
   const tooMany = await listening(server, recordingHost());
@@ -300,7 +300,7 @@ test("too many connections per day, and an address that is not Discord's, are re
   });
 });
 
-test("the bot leaves a gateway that accepts the connection and stays silent", async () => {
+test("the bot disconnects from a gateway that accepts the connection but sends nothing", async () => {
   const server = await startDiscord();
   server.gateway.fallSilent(true);
   const world = fakeWorld();
@@ -325,7 +325,7 @@ test("DC3: a stop at any time closes every connection", async () => {
   }
 });
 
-test("DC3: a stop during the opening of a connection does not wait and leaves no socket open", async () => {
+test("DC3: a stop while a connection is being opened does not wait, and leaves no socket open", async () => {
   const mute = createServer();
   const sockets = new Set<Socket>();
   mute.on("connection", (socket) => {
@@ -348,7 +348,7 @@ test("DC3: a stop during the opening of a connection does not wait and leaves no
   await expect.poll(() => sockets.size).toBe(0);
 }, 15_000);
 
-test("the bot does not resume a session of another bot, or at an address that must not receive the token", async () => {
+test("the bot does not resume the session of another bot, or at an address that must not receive the token", async () => {
   for (const more of [
     { botId: "1" },
     { url: "ftp://elsewhere.example" },
@@ -365,7 +365,7 @@ test("the bot does not resume a session of another bot, or at an address that mu
   }
 });
 
-test("the bot does not try a second time to resume a lost session", async () => {
+test("if resuming fails, the bot starts a new session and does not try to resume again", async () => {
   const host = recordingHost();
   const server = await startDiscord();
   const session = { id: "s", sequence: 5, botId: BOT.id, restUrl: server.restUrl, url: "ws://127.0.0.1:1" };
@@ -374,7 +374,7 @@ test("the bot does not try a second time to resume a lost session", async () => 
   expect(server.gateway.identified).toHaveLength(1);
 });
 
-test("a request for an unknown channel is retried, and a channel that stays hidden is skipped", async () => {
+test("a failed request for an unknown channel is retried, and a channel that stays hidden is skipped", async () => {
   const { server, texts } = await listeningDiscord();
   const body = { message: "500", code: 0 };
   server.fault(new RegExp(`^GET /channels/${HIDDEN}$`), { kind: "status", status: 500, body }, 2);

@@ -1,5 +1,5 @@
-// Discord, with a server that imitates its REST interface and its gateway on real sockets: the contract of
-// all channels, and the requests to Discord.
+// Discord, with a fake of its REST interface and its gateway on real sockets: the contract of all channels,
+// and the requests to Discord.
 
 import { describe, expect, test } from "vitest";
 import type { OutgoingMessage } from "../../../src/channels/channel.ts";
@@ -52,7 +52,7 @@ describe("Discord: outgoing text", () => {
     expect(body).toMatchObject({ content: said, allowed_mentions: { parse: [] }, flags: 4 });
   });
 
-  test("DO2: an attempt with an unknown result is repeated once, and people see the text once", async () => {
+  test("DO2: if the result of an attempt is unknown, it is repeated once, and people see the text once", async () => {
     const { server, channel, asked } = await opened();
     server.fault(SEND, { kind: "cut" });
     expect(await channel.deliver(text(ROOM, "once"))).toEqual({ kind: "sent" });
@@ -60,7 +60,7 @@ describe("Discord: outgoing text", () => {
     expect(asked(SEND)).toHaveLength(2);
   });
 
-  test("DO2: the parts of one text, and two equal texts, have different nonces", async () => {
+  test("DO2: the parts of a text have different nonces, and so have two equal texts", async () => {
     const { server, channel } = await opened();
     const first = text(ROOM, "same", { deliveryId: "d", part: 1, parts: 2 });
     await channel.deliver(first);
@@ -72,7 +72,7 @@ describe("Discord: outgoing text", () => {
     expect(nonces.every((nonce) => nonce.length <= 25)).toBe(true);
   });
 
-  test("DO2, I5: the outcome stays unknown if the repetition fails, because the first attempt may have succeeded", async () => {
+  test("DO2, I5: if the repetition fails, the outcome stays unknown, because the first attempt may have succeeded", async () => {
     const { server, channel } = await opened();
     server.fault(SEND, { kind: "cut" });
     server.fault(SEND, { kind: "status", status: 403, body: { message: "Missing Access", code: 50001 } });
@@ -96,7 +96,7 @@ describe("Discord: outgoing text", () => {
     },
   );
 
-  test("I5: without an answer in time the outcome is unknown", async () => {
+  test("I5: if no answer arrives in time, the outcome is unknown", async () => {
     const server = await startDiscord();
     const world = fakeWorld();
     const channel = await openDiscord([discordAccount(server.restUrl)], { ...recordingHost(), world });
@@ -111,7 +111,7 @@ describe("Discord: outgoing text", () => {
     expect(world.pendingDelays()).toEqual([]);
   });
 
-  test("a rate limit that Discord has announced is respected without further requests", async () => {
+  test("after a rate limit, no request is sent until it is over", async () => {
     const { server, channel, asked } = await opened();
     const headers = {
       "x-ratelimit-limit": "5",
@@ -125,7 +125,7 @@ describe("Discord: outgoing text", () => {
     expect(asked(SEND)).toHaveLength(1);
   });
 
-  test("a refused token is tried again later, because the portal may be corrected", async () => {
+  test("if the token is refused, the text is tried again later, because the operator may correct it in the portal", async () => {
     const { server, channel } = await opened();
     server.rules.token = "another";
     const refused = await channel.deliver(text(ROOM, "hello"));
@@ -138,7 +138,7 @@ describe("Discord: outgoing text", () => {
     expect(await channel.deliver(text(ROOM, "hello"))).toEqual({ kind: "sent" });
   });
 
-  test("a text to a person goes to their direct chat, which is looked up once", async () => {
+  test("a text to a person goes to their direct chat, which is looked up only once", async () => {
     const { server, channel, asked } = await opened();
     expect(await channel.deliver(text(ADA.id, "hello"))).toEqual({ kind: "sent" });
     expect(await channel.deliver(text(BOB.id, "you too"))).toEqual({ kind: "sent" });
@@ -202,7 +202,7 @@ describe("Discord: threads", () => {
     expect(server.sent[0]?.channelId).toBe(threadId);
   });
 
-  test("a thread can be opened beside a thread, in a forum with a message, and in an announcement channel", async () => {
+  test("a thread can be opened next to a thread, in a forum with a message, and in an announcement channel", async () => {
     const { server, channel } = await opened();
     for (const at of [route(ROOM, THREAD), route(FORUM), route(NEWS)]) {
       const thread = await channel.openThread?.(at, "t".repeat(300));
@@ -212,7 +212,7 @@ describe("Discord: threads", () => {
     }
   });
 
-  test("direct messages have no threads, and the refusal says so", async () => {
+  test("direct messages have no threads, and the error says so", async () => {
     const { server, channel } = await opened();
     expect(await channel.openThread?.(route(DIRECT), "x")).toMatchObject({
       ok: false,

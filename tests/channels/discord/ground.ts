@@ -1,4 +1,4 @@
-// Runs the Discord channel with one account against a fake Discord, and acts as its users.
+// Runs the Discord channel with one account against a fake Discord, and sends messages as its users.
 
 import { expect } from "vitest";
 import { openDiscord } from "../../../src/channels/discord/channel.ts";
@@ -120,7 +120,9 @@ export async function openDiscordGround(
   };
 }
 
-/** Starts an account that records the messages it receives. `server`: that of an earlier connection. */
+/**
+ * Starts an account that records the messages it receives. `server`: the server of an earlier connection.
+ */
 export async function listeningDiscord(
   options: { readonly host?: HostParts; readonly server?: DiscordServer } = {},
 ) {
@@ -130,7 +132,7 @@ export async function listeningDiscord(
   const state = () => accounts.statuses()[0]?.state;
   await expect.poll(state, { timeout: 5_000 }).toBe("ready");
   const texts = () => host.received.map(({ text }) => text);
-  /** Waits until this many messages have arrived. */
+  /** Waits until at least this many messages have arrived. */
   const heard = async (count: number) => {
     await expect.poll(() => host.received.length, { timeout: 10_000 }).toBeGreaterThanOrEqual(count);
     return host.received;

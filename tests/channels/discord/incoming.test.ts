@@ -24,7 +24,8 @@ import { listeningDiscord } from "./ground.ts";
 const never = new AbortController().signal;
 
 /**
- * Sends a message and waits for it. Events are processed in order, so earlier ones are then finished, too.
+ * Sends a message and waits until it arrives. Events are processed in order, so earlier events are then
+ * finished, too.
  */
 async function said(ground: Awaited<ReturnType<typeof listeningDiscord>>): Promise<readonly Json[]> {
   ground.server.say({ channel_id: DIRECT, content: "the end" });
@@ -43,7 +44,7 @@ test("DI3: a direct chat has the person's id; a group setting can name a channel
   expect(room?.sender).toEqual({ id: ADA.id, name: "Countess" });
 });
 
-test("DI2: a thread is identified by its parent and its own id, also if it is unknown or a forum post", async () => {
+test("DI2: a thread is identified by its parent and its own id, even if it is unknown or a forum post", async () => {
   const ground = await listeningDiscord();
   const { server } = ground;
   const post = "450000000000000001";
@@ -63,7 +64,7 @@ test("DI2: a thread is identified by its parent and its own id, also if it is un
   expect(server.asked.filter(({ path }) => path === `/channels/${post}`)).toHaveLength(1);
 });
 
-test("a message of a deleted channel is skipped, and the others are read", async () => {
+test("a message of a deleted channel is skipped, and the other messages are read", async () => {
   const ground = await listeningDiscord();
   const message = { ...ground.server.say({ channel_id: DIRECT, content: "x" }, true), guild_id: GUILD };
   ground.server.gateway.dispatch("MESSAGE_CREATE", { ...message, channel_id: "499999999999999999" });
@@ -198,7 +199,7 @@ test("DM1: files are read from Discord only, without the token and without redir
   expect(files.map(({ authorization }) => authorization)).toEqual([undefined]);
 });
 
-test("DS1: the command menu is written only if it has changed", async () => {
+test("DS1: the command menu is written only if it differs from the one on Discord", async () => {
   const server = await startDiscord();
   const writes = () => server.asked.filter(({ method }) => method === "PUT").length;
   const reads = () =>

@@ -27,7 +27,7 @@ describe("a file that Messages keeps", () => {
     expect(same.ok).toBe(true);
   });
 
-  test("IF1: a file outside the allowed folders is not read, whatever its path looks like", async () => {
+  test("IF1: a file outside the allowed folders is not read, even through a link or a relative path", async () => {
     const { inside, outside, read } = ground();
     symlinkSync(join(outside, "secret.txt"), join(inside, "link.txt"));
     symlinkSync(outside, join(inside, "folder"));
@@ -59,7 +59,7 @@ describe("a file that Messages keeps", () => {
     ).toBe(true);
   });
 
-  test("IF2: a file that is too large, a folder, a pipe and a device are reported without blocking", async () => {
+  test("IF2: a file that is too large, a folder, a pipe and a device are rejected without blocking", async () => {
     const { inside, read } = ground();
     expect(await read(join(inside, "ab", "note.txt"), 4)).toMatchObject({ ok: false, code: "too_large" });
     expect(await read(join(inside, "ab"))).toMatchObject({ ok: false, code: "file_problem" });

@@ -134,7 +134,7 @@ const sending = (to: string, text = "x") => ({
 });
 
 describe("iMessage: its program", () => {
-  test("IC1: the program is restarted after its exit, and reading resumes after the last stored message", async () => {
+  test("IC1: if the program exits, it is restarted, and reading resumes after the last stored message", async () => {
     const { desk, heard, host } = await listening();
     desk.add(row({ text: "one" }));
     await heard(1);
@@ -146,7 +146,7 @@ describe("iMessage: its program", () => {
     expect(desk.programs()).toBe(1);
   });
 
-  test("IC1: if the very first message could not be stored before imsg exited, it is read again", async () => {
+  test("IC1: a first message that could not be stored before imsg exited is read again", async () => {
     const { desk, heard, host, accounts } = await listening();
     host.failing = 6;
     desk.add(row({ text: "the first" }));
@@ -168,7 +168,7 @@ describe("iMessage: its program", () => {
     expect(desk.resumed.length).toBeGreaterThan(1);
   });
 
-  test("a missing program is a lasting problem with a clear error; outgoing texts wait", async () => {
+  test("a missing program is a lasting problem with a clear error, and outgoing texts wait", async () => {
     const host = recordingHost();
     const channel = openIMessage([account(["/nowhere/imsg", "rpc"])], host);
     const accounts = await listenAt(channel, host);
@@ -203,7 +203,7 @@ describe("iMessage: its program", () => {
     expect(desk.programs()).toBe(0);
   });
 
-  test("simultaneous callers share one program", async () => {
+  test("simultaneous callers use the same program", async () => {
     const { desk, channel } = await ground(recordingHost());
     const outcomes = await Promise.all(
       [1, 2, 3, 4].map((part) => channel.deliver(sending(ADA, `part ${part}`))),
@@ -279,7 +279,7 @@ describe("iMessage: incoming messages", () => {
     expect(answer?.quoted).toEqual({ text: "I think so" });
   });
 
-  test("a quoted message that is not among the newest is quoted as the program reports it, or omitted", async () => {
+  test("a quotation of an older message is shown as the program reports it, or omitted", async () => {
     const { desk, heard } = await listening();
     desk.add(
       row({ text: "yes", reply_to_guid: "long-gone", reply_to_text: "an old one", reply_to_sender: ADA }),

@@ -9,7 +9,10 @@ import { fakeWorld } from "../../kit/world.ts";
 
 const script = (text: string): string[] => [process.execPath, "-e", text];
 
-/** Returns a program that answers each request with the value of `body` for `call`. */
+/**
+ * Returns the source of a program that answers each request with the value of `body`, an expression of
+ * `call`.
+ */
 const answering = (body: string): string =>
   `require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
     const call = JSON.parse(line); const say = (said) => process.stdout.write(JSON.stringify(said) + "\\n"); ${body} });`;
@@ -56,7 +59,7 @@ test("IP4: a program that ignores the end of its input and SIGTERM is killed, wi
 function isThere(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    // A zombie process has ended.
+    // A zombie has exited already.
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
   } catch {
     return false;
@@ -74,7 +77,7 @@ test("IP2: a request after the exit counts as not received; a request during the
 
 test("IP3: the amount of input that the program has not read is limited", async () => {
   const world = fakeWorld({ clock: "real" });
-  // A program that reads only its first line.
+  // Source of a program that reads only its first line.
   const once = `process.stdin.once("data", (line) => { process.stdin.pause();
     process.stdout.write(JSON.stringify({ id: JSON.parse(line).id, result: {} }) + "\\n"); setInterval(() => {}, 1_000); });`;
   const program = await startProgram(script(once), world);
@@ -86,7 +89,7 @@ test("IP3: the amount of input that the program has not read is limited", async 
   for (const answer of await Promise.all(answers)) expect(answer.kind).toBe("failed");
 });
 
-test("lines arrive in pieces, or several at once, and invalid lines are skipped", async () => {
+test("lines may arrive in pieces, or several at once, and invalid lines are skipped", async () => {
   const world = fakeWorld({ clock: "real" });
   const body = `const text = JSON.stringify({ id: call.id, result: { text: "é\u{1F600}" } });
     if (call.method === "a") { globalThis.held = text.slice(30); process.stdout.write("a banner\\n\\n{\\n" + text.slice(0, 30)); }

@@ -1,4 +1,5 @@
-// Messages of one person within a short time become one run; of an edited message the last version counts.
+// Messages that one person sends within a short time become one run. If a message is edited, the last version
+// counts.
 
 import { describe, expect, test } from "vitest";
 import { pruneInbound } from "../../../src/store/queries/channels/inbound.ts";
@@ -27,7 +28,7 @@ describe("bursts", () => {
     );
   });
 
-  test("a burst ends after five debounce times, even if more messages arrive", async () => {
+  test("a burst ends after five debounce times, even while messages still arrive", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world }, slow());
     for (let at = 0; at < 8; at += 1) {
@@ -105,7 +106,7 @@ describe("edits", () => {
     expect((await app.texts(MAIN))[0]).toBe("user: meet at 6\n\nand bring cake");
   });
 
-  test("an edit of a message that became a run is a new message that says so; an edit without a change is ignored", async () => {
+  test("an edit of a message that became a run is a new message marked as an edit; an edit without a change is ignored", async () => {
     const { app, receive } = await open();
     const message = said("meet at 5");
     await receive(message);
@@ -120,7 +121,7 @@ describe("edits", () => {
     ]);
   });
 
-  test("an edit of an unknown message is read as a message; the original that arrives later is ignored", async () => {
+  test("an edit of an unknown message is treated as a message; if the original arrives later, it is ignored", async () => {
     const { app, receive } = await open();
     const message = saidInGroup("@bot look", { mentioned: true, edit: "1" });
     await receive(message);
@@ -131,7 +132,7 @@ describe("edits", () => {
   });
 });
 
-test("old stored messages are deleted, except those that wait in a burst", async () => {
+test("old stored messages are deleted, except those that still wait in a burst", async () => {
   const world = fakeWorld();
   const { app, receive } = await open({ world }, slow());
   await receive(said("a"));

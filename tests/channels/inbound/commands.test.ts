@@ -1,4 +1,4 @@
-// Commands in inbound messages run immediately, in order and only once, whatever the send policy says.
+// Commands in inbound messages run immediately, in order and only once, with every send policy.
 
 import { describe, expect, test } from "vitest";
 import { openInbound } from "../../../src/channels/inbound.ts";
@@ -19,7 +19,7 @@ describe("commands", () => {
     expect(await app.runs(MAIN)).toEqual([]);
   });
 
-  test("O2: commands run even if the chat's outbox is full; the log says that the answer was dropped", async () => {
+  test("O2: commands run even if the chat's outbox is full, and the log says that the answer was dropped", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world });
     const route = said("/whoami").replyTo;
@@ -36,7 +36,7 @@ describe("commands", () => {
     ]);
   });
 
-  test("KE3: a command runs after earlier messages have become a run", async () => {
+  test("KE3: earlier messages become a run before a command runs", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world }, slow());
     await receive(said("remember this"));
@@ -66,7 +66,7 @@ describe("commands", () => {
     expect(world.logged.filter(({ level }) => level === "error")).toHaveLength(1);
   });
 
-  test("the send policy applies to the agent's texts, not to answers of commands", async () => {
+  test("the send policy applies to texts of the agent, but not to answers of commands", async () => {
     const policy = { rules: [], default: "deny" } as const;
     const base = await open();
     const { app, chat, receive } = await open({
@@ -80,7 +80,7 @@ describe("commands", () => {
     expect(skipped.find(({ state }) => state === "skipped")?.text).toBe("echo hello");
   });
 
-  test("in a group an owner's command needs no mention of the bot; commands of other people do", async () => {
+  test("in a group an owner's command needs no mention of the bot, but commands of other people do", async () => {
     const { app, chat, receive } = await open({ choices: { owners: ["telegram:7"] } });
     await receive(saidInGroup("/whoami", { mentioned: false }));
     await receive(saidInGroup("/whoami", { mentioned: false, from: "8" }));

@@ -1,5 +1,6 @@
-// Crashes before and after every commit from a message to its answer. The platform sends unacknowledged
-// messages again, and some acknowledged ones. Each message is processed once, and each answer is shown once.
+// The gateway crashes before and after every commit between a message and its answer. The platform sends
+// unacknowledged messages again, and some acknowledged ones. Each message is processed once, and each answer
+// is shown once.
 
 import { describe, expect, test } from "vitest";
 import type { InboundMessage } from "../../../src/channels/channel.ts";
@@ -55,7 +56,7 @@ async function workOff(app: FlowApp, world: FakeWorld): Promise<void> {
 async function check(app: FlowApp, chats: readonly FakeChannel[]): Promise<void> {
   const users = (await app.texts(MAIN)).filter((text) => text.startsWith("user: "));
   const told = users.map((text) => text.slice("user: ".length)).join("\n\n");
-  // A crash may split one run into two; then an edit becomes a message of its own.
+  // A crash may split one run into two. An edit of the first run's message is then a separate message.
   const words = told.split("\n").filter((line) => line !== "" && !line.startsWith("["));
   expect([
     ["one, changed", "two", "three"],
@@ -101,7 +102,7 @@ async function crashAt(point: CrashPoint, debounceMs: number): Promise<"crashed"
   }
   const later = fakeWorld({ startMs: world.clock.now(), seed: 2 });
   const second = await openFlowApp({ ...options, world: later, chat: chats[1] });
-  // Platforms may also send an acknowledged message again: this sends the first one.
+  // Platforms may repeat an acknowledged message, so this sends the first one again.
   const [known] = acknowledged;
   if (known !== undefined) acknowledged.delete(known);
   await bring(second);

@@ -39,7 +39,7 @@ describe("a message", () => {
     ]);
   });
 
-  test("I2: a repeated message is processed once, also after a restart and with simultaneous deliveries", async () => {
+  test("I2: a repeated message is processed once, even after a restart or with simultaneous deliveries", async () => {
     const dir = temporaryFolder();
     const message = said("once");
     const first = await open({ dir });
@@ -71,7 +71,7 @@ describe("a message", () => {
     expect((await app.runs(MAIN)).map(({ input }) => input.text)).toEqual(["a", "b", "c"]);
   });
 
-  test("the same message id in another chat, or on another account, is another message", async () => {
+  test("I2: two processes with one store process each message once", async () => {
     const { app, receive } = await open({
       choices: { channels: [openAccount(), openAccount({ accountId: "second" })] },
     });
@@ -83,7 +83,7 @@ describe("a message", () => {
     expect(await app.runs(MAIN)).toHaveLength(3);
   });
 
-  test("a person never gets the answer to another person if both write to the main session", async () => {
+  test("if two people write to the main session, neither gets the answer to the other", async () => {
     const { app, chat, receive } = await open();
     await Promise.all([receive(said("from seven")), receive(said("from eight", { from: "8" }))]);
     await app.quiet();
@@ -91,7 +91,7 @@ describe("a message", () => {
     expect(chat.textsAt("8")).toEqual(["echo from eight"]);
   });
 
-  test("with dmScope per-peer each person has a session named after them", async () => {
+  test("with dmScope per-peer, each person has a session with their own id", async () => {
     const settings = await open();
     const { app, receive } = await open({
       choices: { session: { ...settings.app.settings.session, dmScope: "per-peer" } },
@@ -115,7 +115,7 @@ describe("a message", () => {
     expect(chat.textsAt("-100")).toEqual(["echo in the group"]);
   });
 
-  test("I10: only accepted messages update the route, and only their own chat's", async () => {
+  test("I10: only accepted messages update the route, and only the route of their own chat", async () => {
     const { app, receive } = await open();
     await receive(said("one"));
     await receive(said("two", { from: "8" }));
@@ -183,14 +183,14 @@ describe("in groups", () => {
     expect(session.displayName).toBe("old news");
   });
 
-  test("group messages that are not for an agent write nothing to the store", async () => {
+  test("group messages that are not addressed to an agent write nothing to the store", async () => {
     const { app, receive } = await open();
     const before = app.commits();
     for (let at = 0; at < 50; at += 1) await receive(saidInGroup(`chatter ${at}`, { mentioned: false }));
     expect(app.commits()).toBe(before);
   });
 
-  test("a group message goes to the agent of the group, else of the account; the default replaces a removed agent", async () => {
+  test("a group message goes to the agent of the group, else of the account; if that agent was removed, to the default agent", async () => {
     const groups = { "-1": { enabled: true, requireMention: true, agentId: "writer" } };
     const account = openAccount({ agentId: "research", groups });
     const { app, receive } = await open({}, account);
@@ -207,7 +207,7 @@ describe("in groups", () => {
     expect(await gone.app.runs(MAIN)).toHaveLength(1);
   });
 
-  test("a mention of the agent without further text is a message; an empty direct message is not", async () => {
+  test("a mention of the agent without text is a message; an empty direct message is not", async () => {
     const { app, receive } = await open();
     await receive(saidInGroup(""));
     await receive(said("\u200b \n"));
@@ -269,7 +269,7 @@ describe("a chat that is bound to a session", () => {
   const CHILD = "agent:main:subagent:1";
   const message = (text: string) => saidInGroup(text, { chat: { thread: { kind: "topic", id: "9" } } });
 
-  test("messages and commands of a bound chat go to the bound session until the binding is removed", async () => {
+  test("a bound chat's messages and commands go to the bound session until the binding is removed", async () => {
     const { app, chat, receive } = await open({ choices: { owners: ["telegram:7"] } });
     await makeSessions(app.store, CHILD);
     const { replyTo: route } = message("");
@@ -282,7 +282,7 @@ describe("a chat that is bound to a session", () => {
     await receive(message("/status"));
     await app.quiet();
     const [run] = await app.runs(CHILD);
-    // The first run of the session contains its introduction as a sub-agent.
+    // The sub-agent's first run also contains its introduction.
     expect(run?.input).toMatchObject({ text: "go on", senderName: "Ada" });
     expect(run?.input.context).toBeUndefined();
     expect(chat.textsAt("-100")).toEqual(["echo go on", expect.stringContaining(CHILD)]);
@@ -325,7 +325,7 @@ test("with queue mode interrupt a message stops the run of its own chat, which t
 });
 
 describe("a full queue", () => {
-  test("the sender gets a notice, and the message does not stay in the burst", async () => {
+  test("if the queue is full, the sender gets a notice, and the message is removed from its burst", async () => {
     const base = await open();
     const { app, chat, receive } = await open({
       plays: {

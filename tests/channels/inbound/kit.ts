@@ -1,4 +1,4 @@
-// A flow app with a channel in which people write, and functions that wait for the results.
+// An app for flow tests with a channel on which people write, and functions that wait for the results.
 
 import { type FlowApp, type FlowAppOptions, openFlowApp } from "../../kit/engine/flow-app.ts";
 import { fakeChannel, openAccount } from "../../kit/platforms/fake-channel.ts";
@@ -21,7 +21,7 @@ export async function open(options: Partial<FlowAppOptions> = {}, account = open
   return { app, chat, receive: app.inbound.receive };
 }
 
-/** Returns an account that merges messages that arrive shortly after each other. */
+/** Returns an account that merges messages of the same person within a short time. */
 export const slow = (more: Partial<ReturnType<typeof openAccount>["inbound"]> = {}) =>
   openAccount({
     inbound: { debounceMs: DEBOUNCE_MS, queue: "followup", mediaMaxBytes: 1024 * 1024, ...more },

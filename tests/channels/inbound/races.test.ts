@@ -1,4 +1,5 @@
-// Two processes over one PostgreSQL receive messages of one person at the same time; no message is lost.
+// Two processes with one PostgreSQL database receive messages of one person at the same time. No message is
+// lost.
 
 import { expect, test } from "vitest";
 import { sharedWorld } from "../../../src/engine/cluster/shared-world.ts";
@@ -12,7 +13,7 @@ import { MAIN, open, slow } from "./kit.ts";
 
 const LONG_MS = 600_000;
 
-test("BU1: a command includes a message that another process is storing, or leaves the deadline of its burst unchanged", async () => {
+test("BU1: a command waits for a message that another process is storing, and both messages of the burst become one run", async () => {
   const { store, url, dispose } = await openPostgresStore();
   cleanup(dispose);
   const world = sharedWorld(store, quietWorld());
@@ -22,7 +23,7 @@ test("BU1: a command includes a message that another process is storing, or leav
   const { burst_key: burstKey, body_json: body } = first;
   const kept = Promise.withResolvers<void>();
   const end = Promise.withResolvers<void>();
-  // A transaction of the other process, which waits before its commit.
+  // A transaction of the other process. It waits before its commit.
   const other = store.transaction(async (tx) => {
     const id = { channel: "telegram", accountId: "default", chatId: "7", messageId: "second", edit: "" };
     const second = body.replace('"one"', '"two"');

@@ -10,7 +10,7 @@ import { ADA, OWN } from "../../kit/platforms/signal-people.ts";
 import { startSignalServer } from "../../kit/platforms/signal-server.ts";
 import { fakeWorld } from "../../kit/world.ts";
 
-/** Starts a server that writes `said` to each connection at once. */
+/** Starts a server that writes `said` to each connection immediately. */
 async function listener(said: string, onHeard: () => void = () => undefined): Promise<string> {
   const server: Server = createServer((socket) => {
     socket.on("error", () => undefined);
@@ -23,7 +23,7 @@ async function listener(said: string, onHeard: () => void = () => undefined): Pr
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test("SD1: without an answer of the daemon the outcome is unknown; if the daemon is not running, nothing was sent", async () => {
+test("SD1: if the daemon does not answer, the outcome is unknown; if the daemon is not running, nothing was sent", async () => {
   const world = fakeWorld();
   let heard = 0;
   const url = await listener("", () => {
@@ -55,7 +55,7 @@ test("SD1: without an answer of the daemon the outcome is unknown; if the daemon
   });
 });
 
-test("an answer that is too long, incomplete or not JSON is reported, and the outcome of the request is unknown", async () => {
+test("an answer that is too long, incomplete or not JSON is reported, and the outcome is unknown", async () => {
   const { clock } = fakeWorld();
   const call = async (said: string) =>
     daemonAt(await listener(said), clock).call("send", {}, { timeoutMs: 30_000, bytesMax: 1_000 });
@@ -76,7 +76,7 @@ test("an answer that is too long, incomplete or not JSON is reported, and the ou
   });
 });
 
-test("SE3: a stream without any data is closed; a stream with heartbeats stays open", async () => {
+test("SE3: a stream that receives no data is closed; a stream with heartbeats stays open", async () => {
   const world = fakeWorld();
   const server = await startSignalServer({ accounts: [OWN] });
   const { signal } = new AbortController();

@@ -1,5 +1,5 @@
-// Signal, with a fake of the signal-cli daemon that speaks its HTTP interface: the contract of all channels,
-// and rules for Signal only.
+// Signal, with a fake signal-cli daemon and its HTTP interface: the contract of all channels, and rules for
+// Signal only.
 
 import { describe, expect, test } from "vitest";
 import { openSignal } from "../../../src/channels/signal/channel.ts";
@@ -139,7 +139,7 @@ describe("Signal: incoming events", () => {
     expect((await heard(3)).map(({ text }) => text)).toEqual(["one", "two", "three"]);
   });
 
-  test("SG1: an account reports that the store is unavailable, and stores the pending message when the store is back", async () => {
+  test("SG1: if the store fails, the account reports it, and stores the pending message when the store works again", async () => {
     const { host, accounts, says, heard } = await listening({ keepsEvents: false });
     host.failing = 6;
     await says({ chat: "direct", text: "patience" });
@@ -199,7 +199,7 @@ describe("Signal: incoming events", () => {
     expect(message).toMatchObject({ text: "é\u{1F600}", sender: { name: "Zoë" }, sentAt: 7 });
   });
 
-  test("SG3: a number that the daemon does not have is a lasting problem with a clear error", async () => {
+  test("SG3: if the daemon does not have the account's number, the account reports a lasting problem with a clear error", async () => {
     const host = recordingHost();
     const server = await startSignalServer({ accounts: [ADA] });
     const channel = openSignal([signalAccount(server.url)], host);
@@ -209,7 +209,7 @@ describe("Signal: incoming events", () => {
     expect(await channel.test?.("default")).toMatchObject({ ok: false });
   });
 
-  test("a daemon for a single account works, and a daemon for another account is reported", async () => {
+  test("a daemon for a single account works, and a daemon for another account is an error", async () => {
     const { says, heard, server, accounts, channel } = await listening({ isSingle: true });
     await says({ chat: "direct", text: "hello" });
     await heard(1);
@@ -244,7 +244,7 @@ describe("Signal: incoming events", () => {
     expect(await load(50_000)).toMatchObject({ ok: true });
   });
 
-  test("an attachment that the daemon no longer has is reported, and the message is kept", async () => {
+  test("if the daemon no longer has an attachment, its download fails with a clear error", async () => {
     const { says, server, heard } = await listening();
     const media = { name: "a.pdf", mimeType: "application/pdf", bytes: new Uint8Array(10) };
     await says({ chat: "direct", text: "see", media });
@@ -300,7 +300,7 @@ describe("Signal: outgoing text", () => {
     expect(server.typed).toMatchObject([{ account: ADA.number, recipient: [OWN.number] }]);
   });
 
-  test("a captcha is reported with Signal's pause and without its token", async () => {
+  test("if Signal requires a captcha, the retry waits as long as Signal says, and the outcome has no captcha token", async () => {
     const { channel, server } = await listening();
     const token = "2fc05128-a86a-4b99-9b33-ce615fee9258";
     const results = [{ type: "NETWORK_FAILURE", token, retryAfterSeconds: 86_400 }];

@@ -1,4 +1,4 @@
-// Reads messages of Signal and formats texts for it, without a daemon.
+// Parses messages of Signal and formats texts for it, without a daemon.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -62,7 +62,7 @@ describe("Signal: an envelope", () => {
     expect(file?.quoted?.text).toBe("[a file]");
   });
 
-  test("a person who hides the phone number is identified by id; both are reported if both are known", () => {
+  test("a person who hides the phone number is identified by id; if number and id are known, both are reported", () => {
     expect(read({ message: "x" })?.sender).toMatchObject({ id: ADA.number, alsoKnownAs: [ADA.aci] });
     const hidden = read({ message: "x" }, from({ number: null, aci: ADA.aci }));
     expect(hidden).toMatchObject({
@@ -90,7 +90,7 @@ describe("Signal: an envelope", () => {
     ).toEqual([]);
   });
 
-  test("EN1: no JSON value causes an exception", () => {
+  test("EN1: no JSON value makes the parser throw", () => {
     const keys = fc.constantFrom(
       ...[
         "envelope",
@@ -139,7 +139,7 @@ describe("Signal: an envelope", () => {
 });
 
 describe("Signal: outgoing text", () => {
-  test("SS2: a text is sent unchanged if its URLs would make it too long", () => {
+  test("SS2: if its URLs would make a text too long, the text is sent unchanged", () => {
     const long = `|a|b|\n|-|-|\n${"|x|y|\n".repeat(320)}`;
     expect(styled(long.slice(0, 2_000)).message.length).toBeLessThanOrEqual(2_000);
   });

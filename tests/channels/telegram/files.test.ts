@@ -1,4 +1,4 @@
-// Files that people send over Telegram: they are loaded unchanged, within limits, and each failure has a
+// Files that people send over Telegram: they are downloaded unchanged, within limits, and each failure has a
 // reason.
 
 import { createHash } from "node:crypto";
@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { failed, type Json } from "../../kit/platforms/telegram/state.ts";
 import { listeningGround, TOKEN } from "./ground.ts";
 
-/** Sends a document, and returns the file that was loaded. */
+/** Sends a document, and returns the downloaded file. */
 async function withFile(path: string, bytes: Uint8Array, more: Json = {}) {
   const opened = await listeningGround();
   opened.server.files.set("f1", { path, bytes });
@@ -19,7 +19,7 @@ async function withFile(path: string, bytes: Uint8Array, more: Json = {}) {
   return { ...opened, media, load };
 }
 
-test("a file is loaded unchanged, with spaces and percent signs in its path", async () => {
+test("a file is downloaded unchanged, even with spaces and percent signs in its path", async () => {
   const bytes = new Uint8Array(256).map((_, at) => at);
   const { load } = await withFile("docu ments/100% ?.bin", bytes);
   const loaded = await load();
@@ -29,7 +29,7 @@ test("a file is loaded unchanged, with spaces and percent signs in its path", as
 });
 
 test.each(["../../bot/getMe", "documents//x", "documents/./x", "\ud800/x"])(
-  "TM1: a file path that leads outside is rejected: %j",
+  "TM1: an unsafe file path is rejected: %j",
   async (path) => {
     const { load, server } = await withFile(path, new Uint8Array(3));
     server.answerNext("getFile", { status: 200, body: { ok: true, result: { file_path: path } } });
@@ -37,7 +37,7 @@ test.each(["../../bot/getMe", "documents//x", "documents/./x", "\ud800/x"])(
   },
 );
 
-test("a missing file has a reason: too large, gone, or on another machine's disk", async () => {
+test("each missing file has a reason: too large, deleted, or on another machine's disk", async () => {
   const { load, server, media } = await withFile("documents/x", new Uint8Array(500), { file_size: 10 });
   expect(media.bytes).toBe(10);
   expect(await load(9)).toMatchObject({ ok: false, code: "too_large" });
@@ -61,7 +61,7 @@ test("a missing file has a reason: too large, gone, or on another machine's disk
   expect(JSON.stringify(gone)).not.toContain(TOKEN);
 });
 
-test("a cancelled download stops", async () => {
+test("cancelling a download stops it", async () => {
   const { load, server } = await withFile("documents/x", new Uint8Array(5));
   expect(await load(100, AbortSignal.abort())).toMatchObject({ ok: false });
   expect(server.calls.filter(({ method }) => method === "getFile")).toEqual([]);

@@ -1,4 +1,4 @@
-// Runs a fake Telegram with one bot of ours, a person who writes to it, a group and a forum.
+// Runs a fake Telegram with one bot, a person who writes to the bot, a group and a forum.
 
 import { expect } from "vitest";
 import type { Channel, ChannelHost } from "../../../src/channels/channel.ts";
@@ -44,7 +44,7 @@ export function account(apiRoot: string, more: Partial<TelegramAccount> = {}): T
 export interface TelegramGround extends ChannelGround {
   readonly server: TelegramServer;
   readonly bot: FakeBot;
-  /** Returns a message with these fields. Default: from Ada, in her own chat. */
+  /** Returns a message with these fields. Missing fields describe a message from Ada in her own chat. */
   message(fields: Json): Json;
   /** Delivers the message. */
   brings(fields: Json): Json;

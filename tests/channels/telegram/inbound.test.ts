@@ -78,7 +78,7 @@ test("the bot's name at the beginning of a text is removed; elsewhere it is kept
   for (const text of [`@${USERNAME}`, `ask @${USERNAME} it`]) expect(call(text)).toBe(text);
 });
 
-test("a mention of somebody else does not mention the bot", () => {
+test("a mention of another user does not mention the bot", () => {
   const chat = GROUP_CHAT;
   expect(said({ chat, ...entity("@other_bot hi", "@other_bot", { type: "mention" }) }).mentioned).toBe(false);
   expect(said({ chat, text: `@${USERNAME} without what Telegram marks` }).mentioned).toBe(false);
@@ -102,14 +102,14 @@ test("a reply to the bot is a mention; a message in a topic that it created is n
   expect(message.replyTo.threadId).toBe("77");
 });
 
-test("the general topic, and a thread of replies in a group without topics, belong to the group itself", () => {
+test("in the general topic, and in replies of a group without topics, a message belongs to the group itself", () => {
   expect(said({ chat: FORUM_CHAT, text: "hi" }).chat.thread).toBeUndefined();
   const thread = said({ chat: { ...GROUP_CHAT, type: "supergroup" }, text: "hi", message_thread_id: 12 });
   expect(thread.chat).toEqual({ type: "group", id: "-5001", name: "Lunch" });
   expect(thread.replyTo).toEqual({ channel: "telegram", to: "-5001", accountId: "default" });
 });
 
-test("a menu command counts only at the beginning of a message, by its own name, with its arguments", () => {
+test("a menu command counts only at the beginning of a message, with its own name and its arguments", () => {
   const command = (text: string, more: Json = {}) =>
     said({ ...entity(text, text.split(" ")[0] ?? "", { type: "bot_command" }), ...more });
   expect(command("/help")).toMatchObject({ text: "/help", nativeCommand: true });
@@ -129,7 +129,7 @@ test("a menu command counts only at the beginning of a message, by its own name,
   expect(later.nativeCommand).toBeUndefined();
 });
 
-test("in a group a command that ends with the bot's name counts as chosen from the menu", () => {
+test("in a group, a command with the bot's name appended counts as chosen from the menu", () => {
   const command = (text: string) => {
     const name = text.split(" ")[0] ?? "";
     return said({ chat: GROUP_CHAT, ...entity(text, name, { type: "bot_command" }) });
@@ -154,7 +154,7 @@ test("TU3: forwarded text is marked, and is neither a mention nor a command", ()
   expect(said({ text: "x", forward_origin: channel }).text).toBe("[forwarded from News]\nx");
 });
 
-test("a reply quotes the selected part if there is one, else the message, else the kind of message", () => {
+test("a reply quotes the selected part; without a selection, the whole message; without text, the kind of message", () => {
   const answered = { message_id: 5, from: { id: 9, first_name: "Bob" }, text: "one. two. three." };
   const chosen = { text: "two.", position: 5 };
   expect(said({ text: "why", reply_to_message: answered, quote: chosen }).quoted).toEqual({
@@ -193,7 +193,7 @@ test("a message sent in the name of a private chat is skipped, because its id co
   }
 });
 
-test("TU4: messages of bots get no answer, including this bot's own", () => {
+test("TU4: messages of bots, including this one, get no answer", () => {
   const other = { id: 5, is_bot: true, first_name: "Other" };
   expect(reading({ from: other, text: "hi" })).toMatchObject({ kind: "skipped", odd: false });
   expect(reading({ from: US, text: "hi" })).toMatchObject({ kind: "skipped", odd: false });
@@ -238,7 +238,7 @@ test.each([
   });
 });
 
-test("the largest size of a photo is loaded, and an animation is loaded once, not again as a document", () => {
+test("the largest size of a photo is downloaded, and an animation is downloaded only once, not again as a document", () => {
   const sizes = [
     { file_id: "small", width: 90, height: 90 },
     { file_id: "large", width: 1280, height: 960, file_size: 5 },
@@ -250,7 +250,7 @@ test("the largest size of a photo is loaded, and an animation is loaded once, no
   expect(read.kind === "message" && read.files).toEqual([{ kind: "video", fileId: "gif" }]);
 });
 
-test("each edit has the message's id and a different edit mark; updates of live locations are not edits", () => {
+test("each edit has the id of its message and a different edit mark; position updates of live locations are not edits", () => {
   const first = said({ text: "a", edit_date: 1_790_000_060 }, "edited_message");
   const again = said({ text: "a", edit_date: 1_790_000_060 }, "edited_message");
   const second = said({ text: "b", edit_date: 1_790_000_060 }, "edited_message");
@@ -262,7 +262,7 @@ test("each edit has the message's id and a different edit mark; updates of live 
   expect(reading({ text: "never changed" }, "edited_message")).toMatchObject({ kind: "skipped", odd: true });
 });
 
-test("members who join, pinned messages and unknown kinds are not messages", () => {
+test("new members, pinned messages and unknown kinds are not messages", () => {
   expect(reading({ new_chat_members: [ADA] })).toMatchObject({ kind: "skipped", odd: false });
   expect(reading({ pinned_message: { message_id: 1, text: "x" } })).toMatchObject({ kind: "skipped" });
   const unknown = { update_id: 1, telepathy: { text: "hi" } };
@@ -341,7 +341,7 @@ const { any } = fc.letrec((tie) => ({
   object: fc.dictionary(fc.constantFrom(...fieldNames), tie("any"), { maxKeys: 8 }),
 }));
 
-test("TU1: no input causes an exception, and an accepted message is complete", () => {
+test("TU1: no input makes the parser throw, and each accepted message is complete", () => {
   fc.assert(
     fc.property(any, fc.dictionary(fc.constantFrom(...fieldNames), any), (update, more) => {
       for (const one of [update, { message: base(more as Json) }, { edited_message: base(more as Json) }]) {
@@ -381,7 +381,7 @@ test("TA1: an album becomes one message with the id of its first picture and all
   });
 });
 
-test("the source of a forwarded album is named once", () => {
+test("for a forwarded album, the source is named once", () => {
   const forward_origin = { type: "hidden_user", sender_user_name: "Bob", date: 1 };
   const parts = [
     part(1, { forward_origin, caption: "look" }),

@@ -1,4 +1,4 @@
-// Fetches messages from Telegram: when they are confirmed, and how failures are handled.
+// Receives messages from Telegram: when messages are confirmed, and how failures are handled.
 
 import { expect, test } from "vitest";
 import type { InboundMessage } from "../../../src/channels/channel.ts";
@@ -9,7 +9,7 @@ import { ADA, account, GROUP, listeningGround as ground, notingHost, TOKEN } fro
 
 const GROUP_CHAT: Json = { id: GROUP, type: "group", title: "Lunch" };
 
-test("TL1: messages that arrived while no gateway listened are read, and confirmed after they are stored", async () => {
+test("TL1: messages that arrived while no gateway listened are read, and are confirmed after they are stored", async () => {
   const { brings, bot, listening, heard } = await ground();
   brings({ text: "one" });
   brings({ text: "two" });
@@ -21,7 +21,7 @@ test("TL1: messages that arrived while no gateway listened are read, and confirm
   expect(bot.allowed).not.toContain("message_reaction");
 });
 
-test("TL1: an update is confirmed only after it is stored: after a stop before that it arrives again, in order", async () => {
+test("TL1: an update is confirmed only after it is stored; if the gateway stops before, the update arrives again, in order", async () => {
   const { channel, brings, bot, host, listening, heard, texts } = await ground();
   const stored = Promise.withResolvers<void>();
   const began = Promise.withResolvers<void>();
@@ -48,7 +48,7 @@ test("TL1: an update is confirmed only after it is stored: after a stop before t
   await heard("one", "two");
 });
 
-test("TL1: a message that can't be stored delays only its own chat and is not confirmed", async () => {
+test("TL1: a message that can't be stored is not confirmed, and delays only its own chat", async () => {
   const { brings, host, listening, heard, texts, bot } = await ground();
   const kept = host.receive.bind(host);
   let isStored = false;
@@ -87,13 +87,13 @@ test("TU1: invalid frames between messages are skipped with a log line", async (
   await expect.poll(() => bot.updates).toEqual([]);
 });
 
-test("TL2: no message is lost when update ids restart after a week without messages", async () => {
+test("TL2: if update ids restart after a week without messages, no message is lost", async () => {
   const { brings, bot, listening, heard } = await ground();
   await listening();
   brings({ text: "old" });
   await heard("old");
   await expect.poll(() => bot.offsets.at(-1)).toBe(870_000_002);
-  // The open poll returns without messages, as after 25 s; the next poll confirms nothing.
+  // The open poll returns nothing, as after 25 s, and the next poll confirms nothing.
   bot.waiting?.({ status: 200, body: { ok: true, result: [] } });
   await expect.poll(() => bot.offsets.at(-1)).toBe(undefined);
   bot.nextUpdateId = 17;
@@ -122,7 +122,7 @@ async function withNewsOf(answer: Answer) {
   return { status, asked };
 }
 
-test("TL3: after a few polls a permanent failure stops the listener, with the reason", async () => {
+test("TL3: a permanent failure stops the listener after a few polls, and the status has the reason", async () => {
   const again = {
     update_id: 4,
     message: { message_id: 1, date: 1, chat: { id: 1, type: "private" }, from: ADA },
@@ -144,14 +144,14 @@ test("TL3: after a few polls a permanent failure stops the listener, with the re
   for (const { asked } of grounds) expect(asked()).toBeLessThan(15);
 });
 
-test("a server that answers polls immediately is not polled without pauses", async () => {
+test("if a server answers polls immediately, the listener pauses between polls", async () => {
   const { asked, status } = await withNewsOf({ status: 200, body: { ok: true, result: [] } });
   await expect.poll(() => status()?.state).toBe("ready");
   await expect.poll(asked).toBeGreaterThan(2);
   expect(asked()).toBeLessThan(15);
 });
 
-test("another program that fetches the same bot's messages is reported", async () => {
+test("the account reports another program that fetches the same bot's messages", async () => {
   const { bot, server, brings, listening } = await ground();
   const { state, status } = await listening();
   await state("ready");
@@ -161,7 +161,7 @@ test("another program that fetches the same bot's messages is reported", async (
   const other = fetch(`${server.url}/bot${TOKEN}/getUpdates`, { method: "POST", headers, body });
   await state("retrying");
   expect(status()?.error).toContain("another program fetches this bot's messages");
-  // The other program keeps its connection while we try again.
+  // The other program keeps its connection while the bot retries.
   brings({ text: "for the other" });
   expect(await (await other).json()).toMatchObject({
     ok: true,
@@ -190,7 +190,7 @@ test("if the bot has no web hook, none is removed", async () => {
   expect(server.calls.map(({ method }) => method)).not.toContain("deleteWebhook");
 });
 
-test("TI1: a revoked token is a lasting problem, and the token appears in no log line and no status", async () => {
+test("TI1: a revoked token is a lasting problem, and no log line or status contains the token", async () => {
   const { server, bot, listening, host } = await ground();
   server.revoke(bot);
   const { state, status, accounts } = await listening();
@@ -216,7 +216,7 @@ test("TB2: the token is redacted if a server repeats it", async () => {
   expect(all).not.toContain("\\u001b");
 });
 
-test("a server that is not a Bot API server is reported", async () => {
+test("the account reports a server that is not a Bot API server", async () => {
   const { server, listening } = await ground();
   server.answerNext("getMe", { status: 200, body: "<html>Welcome</html>" });
   const { state, status } = await listening();
@@ -224,7 +224,7 @@ test("a server that is not a Bot API server is reported", async () => {
   expect(status()?.error).toContain("the server is not a Bot API server");
 });
 
-test("a server that can't be reached is reported", async () => {
+test("the account reports a server that can't be reached", async () => {
   const { server, listening } = await ground();
   await server.close();
   const { state, status } = await listening();
@@ -277,7 +277,7 @@ test("TA1: an album whose parts arrive separately is one message, and later mess
   ]);
 });
 
-test("TA2: an album that could not be stored arrives again as the same message", async () => {
+test("TA2: an album that could not be stored arrives again as one message with the same id", async () => {
   const { brings, listening, host } = await ground();
   host.failing = 1;
   const first = brings(photo("a", "g1"));
@@ -288,7 +288,7 @@ test("TA2: an album that could not be stored arrives again as the same message",
   expect(host.received[0]?.media).toHaveLength(2);
 });
 
-test("a group that moved, or that removed the bot, is logged with both ids", async () => {
+test("the log reports a group that became a supergroup, with both ids, and a group that removed the bot", async () => {
   const { brings, server, bot, listening, logged, heard } = await ground();
   brings({ chat: GROUP_CHAT, migrate_to_chat_id: -1_009 });
   server.push(bot, { my_chat_member: { chat: GROUP_CHAT, new_chat_member: { status: "kicked" }, date: 1 } });
@@ -308,7 +308,7 @@ test("a stop cancels the open poll at once and logs no failure", async () => {
   expect(host.world.logged.filter(({ level }) => level === "error" || level === "warn")).toEqual([]);
 });
 
-test("two accounts are two bots: each receives its own messages and answers with its own name", async () => {
+test("two accounts are two bots: each receives its own messages and answers under its own name", async () => {
   const { server, bot, host, message } = await ground();
   const token = TOKEN.replace("123456789", "987654321");
   const other = server.addBot(token, "ops_bot");

@@ -1,4 +1,4 @@
-// Sending to Telegram: formatting, recipients, and the meaning of each failure.
+// Sends texts to Telegram: formatting, recipients, and the meaning of each failure.
 
 import { createServer } from "node:net";
 import { expect, test } from "vitest";
@@ -56,14 +56,14 @@ test("TX1: markup becomes entities of every kind, at the positions that Telegram
   expect(entities[5]).toMatchObject({ url: "https://example.org/?a=1" });
 });
 
-test("a URL that Telegram can't link is written as text, and later marks stay in place", () => {
+test("a URL that Telegram can't link is sent as text, and later marks keep their positions", () => {
   expect(shownAs("write [to us](mailto:a@example.org) **now**")).toEqual({
     text: "write to us (mailto:a@example.org) now",
     marks: [["bold", "now"]],
   });
 });
 
-test("TX2: a text is sent with its markup characters if it would be too long or empty without them", () => {
+test("TX2: if a text would be too long or empty without its markup characters, they are sent, too", () => {
   const list = "- a\n".repeat(999);
   expect(telegramText(list).text.length).toBeLessThanOrEqual(4_096);
   const table = `| a |\n|---|\n${"|x|\n".repeat(900)}`;
@@ -74,7 +74,7 @@ test("TX2: a text is sent with its markup characters if it would be too long or 
   expect(telegramText("[](#)").text.trim()).not.toBe("");
 });
 
-test("entities beyond Telegram's limit are dropped at the end, not in the middle", () => {
+test("entities beyond Telegram's limit are dropped from the end of the text", () => {
   const { entities } = telegramText("**b** ".repeat(150));
   expect(entities).toHaveLength(100);
   expect(entities.map(({ offset }) => offset)).toEqual(entities.map((_, index) => index * 2));
@@ -134,7 +134,7 @@ test("a topic that is not a number is refused; a route without an account uses t
   });
 });
 
-test("if a group became a supergroup, the same attempt sends the text to its new id", async () => {
+test("if a group became a supergroup, the same attempt sends the text to the supergroup's id", async () => {
   const { deliver, server } = await ground();
   const group = server.chats.get(GROUP);
   server.addChat({ id: -1_006, type: "supergroup" });
@@ -167,7 +167,7 @@ test.each([
   [{ status: 200, body: { result: true } }, "unknown", "may have arrived"],
   [{ status: 200, body: { ok: false, error_code: "all" } }, "refused", "HTTP status 200"],
 ] satisfies [Answer, string, string][])(
-  "I5: Telegram's answer decides the outcome of a text: %#",
+  "I5: the outcome of a text follows from Telegram's answer: %#",
   async (answer, kind, part) => {
     const { deliver, server } = await ground();
     server.upsets.push({ answer });
@@ -189,7 +189,7 @@ test.each([
   expect(outcome.kind === "retry" && outcome.afterMs).toBe(afterMs);
 });
 
-test("TB2: no outcome contains the token, even if the server repeats it", async () => {
+test("TB2: no outcome contains the token, even if the server's answer does", async () => {
   const { deliver, server } = await ground();
   server.upsets.push({
     answer: failed(400, `Bad Request: /bot${TOKEN}/sendMessage\n\u001b]0;x\u0007${"y".repeat(9_999)}`),
@@ -200,7 +200,7 @@ test("TB2: no outcome contains the token, even if the server repeats it", async 
   expect(error.length).toBeLessThan(300);
 });
 
-test("HX1: a request without an answer times out, and its outcome is unknown", async () => {
+test("HX1: if a request gets no answer, it times out, and its outcome is unknown", async () => {
   const world = fakeWorld();
   const asked = Promise.withResolvers<void>();
   const silent = createServer((socket) => {
@@ -222,7 +222,7 @@ test("HX1: a request without an answer times out, and its outcome is unknown", a
   expect(world.pendingDelays()).toEqual([]);
 });
 
-test("HX1: nothing is sent to a server with an invalid certificate, and the delivery is retried", async () => {
+test("HX1: nothing is sent to a server with an invalid certificate, and the delivery is retried later", async () => {
   const { server } = await ground();
   const channel = await openTelegram([account(server.url.replace("http:", "https:"))], recordingHost());
   cleanup(() => channel.close?.());
@@ -233,7 +233,7 @@ test("HX1: nothing is sent to a server with an invalid certificate, and the deli
   expect(server.calls).toEqual([]);
 });
 
-test("HX4: an invalid address is reported without showing it", async () => {
+test("HX4: the error about an invalid address does not show the address", async () => {
   const channel = await openTelegram([account("http://[bad")], recordingHost());
   cleanup(() => channel.close?.());
   const outcome = await channel.deliver(outgoing(to(DIRECT), "hello"));
@@ -276,7 +276,7 @@ test("typing is shown in the topic, also in the general one, and failures are ig
   await channel.typing?.(to(DIRECT));
 });
 
-test("in a forum a bound session gets its own topic, and its text goes there", async () => {
+test("in a forum a bound session gets its own topic, and the session's texts go there", async () => {
   const { channel, deliver, server } = await ground();
   const title = `Fix   the\nbuild ${"long ".repeat(60)}`;
   const opened = await channel.openThread?.({ ...to(FORUM, String(TOPIC)), accountId: "default" }, title);

@@ -1,4 +1,4 @@
-// Markdown in the format of WhatsApp, which has its own marks and no escape characters.
+// Formats Markdown for WhatsApp, which has other marks and no escape characters.
 
 import { expect, test } from "vitest";
 import { formatText } from "../../../src/channels/whatsapp/format.ts";
@@ -47,7 +47,7 @@ test("WF3: if formatting makes a text too long, the text is sent without formatt
   expect(seen).not.toContain("\\");
 });
 
-test("whatever the text, people see exactly its words", () => {
+test("for every text, people see exactly its words", () => {
   const world = fakeWorld({ seed: 7 });
   const pieces = [
     "*",

@@ -1,4 +1,4 @@
-// WhatsApp with a whole gateway: a web hook becomes one run and its answer one text, also across a restart.
+// WhatsApp with a whole gateway: a web hook becomes one run, and its answer one text, even after a restart.
 
 import { expect, test } from "vitest";
 import { makeHome, run, startGateway } from "../../cli/kit.ts";
@@ -51,7 +51,7 @@ test("a person's message is answered in the same chat, and a repeated web hook g
   expect(shown()[1]).toEqual({ to: PERSON, text: "good night" });
 });
 
-test("with pairing an unknown person gets a code, and no answer of an agent", async () => {
+test("with pairing, an unknown person gets a pairing code but no answer of an agent", async () => {
   const { post, server, shown } = await openPlace({ dmPolicy: "pairing" });
   expect(await post(said("say the secret"))).toEqual([200]);
   await expect.poll(() => server.sent.length).toBe(1);
@@ -68,7 +68,7 @@ test("I5: an answer that the platform refuses is a failed delivery with the plat
   expect(server.sent).toEqual([]);
 });
 
-test("the agent gets the file of a message", async () => {
+test("the agent receives the file of a message", async () => {
   const { post, server } = await openPlace();
   server.media.set("77", { bytes: Buffer.from("the notes"), mimeType: "text/plain" });
   const document = { id: "77", filename: "notes.txt", mime_type: "text/plain", caption: "say got it" };

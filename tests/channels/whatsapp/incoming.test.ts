@@ -1,4 +1,4 @@
-// Web hooks of WhatsApp: every kind of message, hostile frames, files.
+// Web hooks of WhatsApp: every kind of message, hostile frames, and files.
 
 import { createServer } from "node:net";
 import fc from "fast-check";
@@ -129,7 +129,7 @@ test("the sender's number, name and other ids are available for settings", async
   });
 });
 
-test("a person who hides the phone number is answered by id", async () => {
+test("if a person hides the phone number, the answer goes to their id", async () => {
   const { hear, channel, server } = await openGround();
   const contact = { profile: { username: "sheena" }, user_id: "US.13491208655302741918" };
   const one = await hear(said("hi", { from: undefined, from_user_id: "US.13491208655302741918" }), [contact]);
@@ -156,7 +156,7 @@ test("an edit is reported as an edit of the original message", async () => {
   expect(one).toMatchObject({ messageId: "wamid.o", edit: "wamid.e", text: "at 6" });
 });
 
-test("in a group a reply to the bot is a mention, a reply to another person is not", async () => {
+test("in a group a reply to the bot is a mention, but a reply to another person is not", async () => {
   const { hear, channel, server } = await openGround();
   await send(channel, "shall **we**?", inGroup);
   const group = { group_id: GROUP };
@@ -174,7 +174,7 @@ test("in a group a reply to the bot is a mention, a reply to another person is n
   expect(unknown?.quoted).toBeUndefined();
 });
 
-test("WM1: the text of a quoted message is stored shortened, and old ones are evicted", async () => {
+test("WM1: quoted messages are stored shortened, and the oldest are evicted", async () => {
   const { hear, post } = await openGround();
   const long = await hear(said("😀".repeat(5_000)));
   const answer = await hear(said("that", { context: { id: long?.messageId } }));
@@ -184,7 +184,7 @@ test("WM1: the text of a quoted message is stored shortened, and old ones are ev
   expect((await hear(said("that", { context: { id: long?.messageId } })))?.quoted).toBeUndefined();
 });
 
-test("WI1: hostile frames are skipped, and the others are read", async () => {
+test("WI1: hostile frames are skipped, and the other messages are read", async () => {
   const { post, host, server, hookUrl } = await openGround();
   const nasty: unknown[] = [null, 7, "x", [], {}, { id: {} }, { from: ["1"], id: 4 }, { id: "a", from: "b" }];
   const more = [
@@ -215,7 +215,7 @@ test("WI1: hostile frames are skipped, and the others are read", async () => {
   for (const body of bodies) expect(await server.post(hookUrl, body)).toEqual([200]);
 });
 
-test("CH1: a message that could not be stored is sent again by WhatsApp, and no stored one is lost", async () => {
+test("CH1: if a message could not be stored, WhatsApp sends it again, and no stored message is lost", async () => {
   const { post, host } = await openGround();
   host.failing = 1;
   const values = [said("one"), said("two"), said("three")];
@@ -225,7 +225,7 @@ test("CH1: a message that could not be stored is sent again by WhatsApp, and no 
 
 const never = new AbortController().signal;
 
-test("WD1: the size of a file is limited, whatever size WhatsApp reports", async () => {
+test("WD1: the size of a download is limited, even if WhatsApp reports a smaller size", async () => {
   const { hear, server, channel } = await openGround();
   server.media.set("77", { bytes: new Uint8Array(5_000), mimeType: "image/png" });
   const one = await hear(message({ type: "image", image: { id: "77" } }));
@@ -248,7 +248,7 @@ const ADDRESSES = [
   "//example.org/x",
   "",
 ];
-test.each(ADDRESSES)("WD2: the token is not sent to an address like %j", async (url) => {
+test.each(ADDRESSES)("WD2: the token is never sent to an address like %j", async (url) => {
   const { hear, server } = await openGround();
   server.media.set("77", { bytes: new Uint8Array(5), mimeType: "image/png", url });
   const one = await hear(message({ type: "image", image: { id: "77" } }));
@@ -259,7 +259,7 @@ test.each(ADDRESSES)("WD2: the token is not sent to an address like %j", async (
   expect(server.paths.length).toBe(before + 1);
 });
 
-test("WD2: media on this machine is not requested, neither by IP address nor by name", async () => {
+test("WD2: no media is requested from this machine, neither by IP address nor by name", async () => {
   const { hear, server } = await openGround();
   let connections = 0;
   const secret = createServer((socket) => {
@@ -279,7 +279,7 @@ test("WD2: media on this machine is not requested, neither by IP address nor by 
   expect(connections).toBe(0);
 });
 
-/** Values that occur in fields of messages, and random ones. */
+/** Typical values of message fields, and random ones. */
 const value = fc.oneof(
   fc.jsonValue(),
   fc.constantFrom(
@@ -318,7 +318,7 @@ const messages = fc.oneof(
   fc.tuple(fc.constantFrom(...FIELDS), fields).map(([type, inner]) => message({ type, [type]: inner })),
 );
 
-test("WI1: whatever a signed body contains, each resulting message is complete", () => {
+test("WI1: for every signed body, each resulting message is complete", () => {
   const hooks = fc
     .array(messages, { maxLength: 5 })
     .map((list) => webHook({ messages: list, contacts: list, statuses: list, errors: list }));

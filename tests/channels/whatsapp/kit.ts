@@ -1,4 +1,4 @@
-// A WhatsApp number on a real gateway: the fake platform posts its web hooks to the gateway.
+// A WhatsApp number on a real gateway. The fake platform posts web hooks to the gateway.
 
 import type { Channel, ChannelHost, InboundMessage } from "../../../src/channels/channel.ts";
 import { openWhatsApp } from "../../../src/channels/whatsapp/channel.ts";
@@ -48,7 +48,7 @@ export interface Ground {
   readonly house: House;
   /** The URL of the web hook. */
   readonly hookUrl: string;
-  /** Posts messages of a person, or another `value` of a web hook. */
+  /** Posts a person's messages, or another `value` of a web hook. */
   post(value: object): Promise<number[]>;
   /** Posts one message, and returns the message that the host received. */
   hear(message: object, contacts?: readonly object[]): Promise<InboundMessage | undefined>;
@@ -56,7 +56,7 @@ export interface Ground {
 
 let messages = 0;
 
-/** Returns a message with the common fields and these. */
+/** Returns a message with these fields in addition to the common ones. */
 export function message(fields: object): object {
   messages += 1;
   return { from: PERSON, id: `wamid.in${messages}`, timestamp: "1749416383", ...fields };
@@ -93,7 +93,7 @@ export const inGroup: Route = { channel: "whatsapp", accountId: "default", to: G
 
 let deliveries = 0;
 
-/** Sends a text as the outbox does. */
+/** Sends a text in the same way as the outbox. */
 export function send(channel: Channel, text: string, route: Route = direct) {
   deliveries += 1;
   const ids = { deliveryId: `delivery-${deliveries}`, sessionKey: "agent:main:main" };

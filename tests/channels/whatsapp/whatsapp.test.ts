@@ -1,5 +1,4 @@
-// WhatsApp over the Cloud API: the contract of all channels, incoming web hooks, and the meaning of its
-// errors.
+// WhatsApp with the Cloud API: the contract of all channels, incoming web hooks, and the meaning of errors.
 
 import { expect, test } from "vitest";
 import {
@@ -18,7 +17,7 @@ async function contractGround(host: HostParts): Promise<ChannelGround> {
   const { server, channel, hookUrl, post } = await openGround(host);
   let newest: object | undefined;
   const routeOf = (chat: Said["chat"]) => (chat === "direct" ? direct : inGroup);
-  // WhatsApp accepts texts only to a person who has written before.
+  // WhatsApp accepts texts only to people who have written before.
   await post({ contacts: [CONTACT], messages: [said("hello")] });
   host.received.length = 0;
   return {
@@ -180,7 +179,7 @@ test("the typing indicator marks the newest message of the chat as read", async 
   expect(server.typed).toEqual([newest?.messageId]);
 });
 
-test("WA1: if a token becomes invalid, the account reports it while sending, and is checked again later", async () => {
+test("WA1: if a token becomes invalid, the account reports the refused send, and checks the token again later", async () => {
   const world = fakeWorld();
   const host = Object.assign(recordingHost(), { world });
   const { channel, server } = await openGround(host);
@@ -191,12 +190,12 @@ test("WA1: if a token becomes invalid, the account reports it while sending, and
   await send(channel, "hello");
   await expect.poll(() => state()?.state).toBe("retrying");
   expect(state()?.error).toMatch(/make a new one/);
-  // Advances the clock in steps, because the platform must answer in between.
+  // Advances the clock in steps, because the platform must answer between them.
   while (state()?.state === "retrying") await world.advance(1_000);
   await expect.poll(() => state()?.state).toBe("ready");
 });
 
-test("WS1: a text that was not delivered is reported once in the log, and in the test of the account", async () => {
+test("WS1: a text that was not delivered is reported once in the log, and also by the test of the account", async () => {
   const world = fakeWorld();
   const { channel, post } = await openGround(Object.assign(recordingHost(), { world }));
   expect(await channel.test?.("default")).toMatchObject({
@@ -220,7 +219,7 @@ test("WS1: a text that was not delivered is reported once in the log, and in the
   expect(await channel.test?.("nobody")).toMatchObject({ ok: false, code: "channel_unknown" });
 });
 
-test("WA2: several numbers of one app share its web hook; a number of another app gets nothing from it", async () => {
+test("WA2: several numbers of one app share a web hook; messages for another app's number are ignored", async () => {
   const host = recordingHost();
   const other = { accountId: "sales", phoneNumberId: "222", accessToken: "EAAGother" };
   const foreign = { accountId: "foreign", phoneNumberId: "333", appSecret: "another-app-0123456789" };

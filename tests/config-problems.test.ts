@@ -142,7 +142,7 @@ test("missing, malformed and wrong variables are reported with their path, never
   expect(found.join()).not.toContain("geheim");
 });
 
-test("an error about an unknown name that a variable inserted shows the variable, not its value", () => {
+test("if an environment variable contains an unknown name, the error shows the variable, not its value", () => {
   const text = `{ agents: { defaults: { model: "\${SECRET}" }, list: [{ id: "\${NAME}" }, { id: "\${NAME}",
     subagents: { allowAgents: ["x\${SECRET}"] } }] } }`;
   const found = config().problems(text, { env: { SECRET: "geheim.1", NAME: "Verdeckt" } });

@@ -1,6 +1,7 @@
 // Converts the source's session keys to canonical keys. The same source key always gives the same key. A key
-// of an unknown form becomes the name of a conversation, or the label if the name would be invalid. A session
-// that an earlier version of Parley imported under another key keeps that key.
+// of an unknown form becomes the name of a conversation. If it is not a valid name, it becomes the
+// conversation's label. A session that an earlier version of Parley imported under another key keeps that
+// key.
 
 import { optional } from "../core/optional.ts";
 import {

@@ -2,8 +2,8 @@
 // D1: the image is never downloaded during a run: waiting for minutes would look like a hang.
 // D2: a program is stopped by killing its container; the client, which waits for it, then exits (S5 of
 // sandbox.ts).
-// Differences to bubblewrap: processes and memory are hard limits of the kernel's control groups; the visible
-// system is the image's, not the host's; `network` is docker's bridge, from which the host's loopback is
+// Differences from bubblewrap: the kernel's control groups limit processes and memory; programs see the
+// image's system, not the host's; `network` is docker's bridge, from which the host's loopback is
 // unreachable. System calls are restricted by docker's own list, not by seccomp.ts: a program may leave a
 // file with a setuid bit in the workspace, owned by the gateway's user.
 // If the gateway is killed, a container keeps running until its time limit.

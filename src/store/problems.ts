@@ -126,8 +126,8 @@ const WORDS: Record<StoreProblemKind, Words> = {
   older: {
     what: "was written by an older version of this program",
     wayOut:
-      "Use that version, or first start a gateway of this version on it, which upgrades it. Nothing was " +
-      "changed.",
+      "Use that version. To upgrade the store, start a gateway of this version once with this store. " +
+      "Nothing was changed.",
   },
   bad_address: {
     what: "has an address that cannot be used",

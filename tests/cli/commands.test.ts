@@ -86,7 +86,7 @@ test("history is shown in pages, and each page prints the command for the previo
   expect((await run(home, ["sessions", "history", "main", "--before", before])).out).toBe("you: say five\n");
 });
 
-test("parley tool calls a tool with a session's rights; if the tool refuses, the exit code is 1", async () => {
+test("`parley tool` calls a tool with a session's rights; if the tool refuses, the exit code is 1", async () => {
   const { home } = await house({ tools: {} });
   const listed = await run(home, ["tool", "sessions_list", '{"limit":5}', "--as", RESEARCH]);
   expect(JSON.parse(listed.out)).toMatchObject({
@@ -99,7 +99,7 @@ test("parley tool calls a tool with a session's rights; if the tool refuses, the
   expect(JSON.parse(refused.out)).toMatchObject({ status: "forbidden", code: "not_visible" });
 });
 
-test("parley call calls any method of the protocol, and prints its error unchanged", async () => {
+test("`parley call` calls any method of the protocol, and prints the method's error unchanged", async () => {
   const { home } = await house();
   expect(await runJson(home, ["call", "health"])).toMatchObject({ ok: true, store: { ok: true } });
   const wrong = await run(home, ["call", "chat.send", '{"sessionKey":"main"}']);

@@ -1,4 +1,4 @@
-// Programs and configurations of other programs in the documents. Each is run, or checked as far as possible.
+// Runs or checks the documents' examples: programs, and configuration files of other programs.
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";

@@ -42,7 +42,7 @@ const THREE_AGENTS: Json = {
   tools: { sessions: { visibility: "all" }, agentToAgent: { enabled: true } },
 };
 
-/** Returns a configuration of the document. `number`: the number of its block. */
+/** Parses the document's configuration (a JSON5 block) at index `number`. */
 export function ownConfig(page: Page, number = 0): Json {
   const block = page.blocks.filter(({ language }) => language === "json5")[number];
   if (block === undefined) throw new Error("there is no such configuration");

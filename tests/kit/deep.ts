@@ -27,11 +27,11 @@ export const test = Object.assign(quick(vitestTest.extend({})), { deep: deep(vit
 /** Vitest's `test`, for the cases of `share`. */
 export const both = vitestTest;
 
-/** Returns the number of repetitions that run here. */
+/** Returns the number of repetitions in `npm test` or in `npm run test:deep`. */
 export const rounds = (quickRounds: number, deepRounds: number): number =>
   isDeep ? deepRounds : quickRounds;
 
-/** Returns the cases that run here. */
+/** Returns the quick cases in `npm test`, and the deep cases in `npm run test:deep`. */
 export function share<const T>(quickCases: readonly T[], deepCases: readonly T[]): readonly T[] {
   return isDeep ? deepCases : quickCases;
 }

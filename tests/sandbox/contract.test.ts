@@ -8,9 +8,9 @@ import { Box, running, whyNot } from "./kit.ts";
 
 const missing = { bubblewrap: await whyNot("bubblewrap"), docker: await whyNot("docker") };
 
-// Skipped if the backend does not work here; `whyNot` reports the reason. CI must have bubblewrap.
+// Skipped if bubblewrap does not work on this machine; `whyNot` reports the reason. In CI it must work.
 describe.skipIf(missing.bubblewrap !== undefined)("bubblewrap", () => contract("bubblewrap"));
-// Skipped if docker does not work here, even in CI.
+// Skipped if docker does not work on this machine, also in CI.
 describe.skipIf(missing.docker !== undefined)("docker", () => contract("docker"));
 
 function contract(backend: "bubblewrap" | "docker"): void {
@@ -23,7 +23,7 @@ function contract(backend: "bubblewrap" | "docker"): void {
   });
   afterEach(() => box.remove());
 
-  test("a program starts in the workspace, and its result has the exit code, and output and errors in the order of writing", async () => {
+  test("a program starts in the workspace, and its result contains the exit code and all output in order", async () => {
     const end = await box.run("pwd; echo one; echo two >&2; exit 3");
     expect(end).toMatchObject({ ending: "ended", exitCode: 3, text: `${box.workspace}\none\ntwo\n` });
     expect((await box.sandbox()).kind).toBe(backend);
@@ -59,7 +59,7 @@ function contract(backend: "bubblewrap" | "docker"): void {
     expect(status).toMatch(/^NoNewPrivs:\s+1$/m);
   });
 
-  test("S5: background processes end with the program, and a time limit or an abort ends everything", async () => {
+  test("S5: background processes end with the program; a time limit or an abort also ends every process", async () => {
     const marker = `86401.${process.pid}`;
     await box.says(`setsid sleep ${marker} >/dev/null 2>&1 & echo started`);
     expect(running(marker)).toEqual([]);
@@ -104,7 +104,7 @@ function contract(backend: "bubblewrap" | "docker"): void {
     });
   });
 
-  test("compiled code of our scripts is cached for each workspace separately, so that none can change another's", async () => {
+  test("each workspace has its own cache of compiled code, so no program can change another one's cache", async () => {
     const other = join(box.folder, "other");
     const before = box.codeCaches().length;
     await box.tool("write", { path: "a", content: "" });
@@ -112,7 +112,7 @@ function contract(backend: "bubblewrap" | "docker"): void {
     expect(box.codeCaches()).toHaveLength(before + 2);
   });
 
-  test("a large text and a picture pass unchanged", async () => {
+  test("a large text and a picture are passed unchanged", async () => {
     const content = `${"\u0001 ✓".repeat(1_000)}\n`.repeat(200);
     expect(await box.tool("write", { path: "large", content })).toMatchObject({
       bytes: Buffer.byteLength(content),

@@ -1,6 +1,5 @@
-// Attempts of hostile commands to escape from a sandbox. Commands that would use up all processes or memory
-// have a limit, and tests write to a kernel setting only its current value, so that a successful escape does
-// no harm.
+// Hostile commands try to escape from a sandbox. If one succeeds, it must do no harm: commands that use up
+// processes or memory have a limit, and a kernel setting is only overwritten with its current value.
 
 import { spawn } from "node:child_process";
 import {
@@ -53,7 +52,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
     });
 
   describe("S1, S2: files", () => {
-    test("a symbolic link leads to no file outside, for exec, read, write and edit", async () => {
+    test("exec, read, write and edit never follow a symbolic link to a file outside", async () => {
       symlinkSync(secret, join(box.workspace, "link"));
       symlinkSync(box.outside, join(box.workspace, "folder"));
       const tried = await box.run(
@@ -75,7 +74,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(await box.tool("read", { path: "own" })).toMatchObject({ status: "ok", text: "mine" });
     });
 
-    test("a link to a folder of the host is resolved inside the sandbox only", async () => {
+    test("a link to a folder of the host is resolved inside the sandbox, not on the host", async () => {
       await box.says(`ln -s ${box.outside} out; ln -s /etc/shadow shadow; ln -s /proc/1/root root`);
       for (const path of ["out/token", "shadow", `root${secret}`]) {
         expect((await box.tool("read", { path })).status).not.toBe("ok");
@@ -84,7 +83,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(existsSync(join(box.outside, "new"))).toBe(false);
     });
 
-    test("a folder that is replaced by a link while the file tools work leads to no file outside", async () => {
+    test("if a folder is replaced by a link while the file tools work, they reach no file outside", async () => {
       mkdirSync(join(box.workspace, "real"));
       writeFileSync(join(box.workspace, "real/token"), "harmless");
       symlinkSync(box.outside, join(box.workspace, "evil"));
@@ -110,7 +109,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(existsSync(join(box.workspace, "here"))).toBe(false);
     });
 
-    test("a hard link that the host put into the workspace is a file of the workspace", async () => {
+    test("a hard link that the host created in the workspace is a normal file of the workspace", async () => {
       linkSync(secret, join(box.workspace, "given"));
       expect(await box.says("cat given")).toBe("s3cret");
     });
@@ -188,7 +187,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       ).toBe("none");
     });
 
-    test("a process outside cannot be seen, signalled or traced", async () => {
+    test("a process outside the sandbox cannot be seen, signalled or traced", async () => {
       const outside = spawn("sleep", [marker]);
       closers.push(() => outside.kill("SIGKILL"));
       await until(() => running(marker).length > 0);
@@ -200,7 +199,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(running(marker)).toEqual([outside.pid]);
     });
 
-    test("kernel settings cannot be written, whichever user runs the gateway", async () => {
+    test("kernel settings cannot be written, even if root runs the gateway", async () => {
       const same =
         'v=$(cat /proc/sys/kernel/core_pattern); (echo "$v" > /proc/sys/kernel/core_pattern) 2>/dev/null || echo no';
       expect(await box.says(same)).toBe("no");
@@ -218,7 +217,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(await box.says("cat /proc/cmdline /proc/kallsyms /proc/keys 2>/dev/null | wc -c")).toBe("0");
     });
 
-    test("the sandbox has no capabilities, no new privileges, a system call filter, and one ordinary user", async () => {
+    test("programs run as an ordinary user without capabilities, cannot gain privileges, and have a system call filter", async () => {
       const status = await box.says("cat /proc/self/status; id -u");
       expect(status.match(/^Cap\w+:\s+0+$/gm)).toHaveLength(5);
       expect(status).toMatch(/^NoNewPrivs:\s+1$/m);
@@ -235,7 +234,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
 
     // The system call filter knows only the numbers of these processor architectures.
     test.runIf(["x64", "arm64"].includes(process.arch))(
-      "no file with a setuid or setgid bit can be left behind",
+      "a sandboxed program cannot create a file with a setuid or setgid bit",
       async () => {
         const tries = [
           "chmod u+s f",
@@ -246,7 +245,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
           "cp -p $PWD/set h && test ! -u h",
           "python3 unnamed.py",
         ];
-        // Creates a file without a name, which gets a name later.
+        // Creates a file without a name and sets its mode before the file gets a name.
         const unnamed = [
           "import ctypes, os",
           "fd = os.open('.', os.O_TMPFILE | os.O_RDWR, 0o4755)",
@@ -284,15 +283,15 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(tried).toBe("done");
     });
 
-    test("no terminal is available for injecting key presses, not even the gateway's", async () => {
+    test("no terminal accepts injected key presses, not even the gateway's", async () => {
       expect(await box.says("(exec 3<>/dev/tty) 2>/dev/null || echo none; readlink /proc/self/fd/0")).toBe(
         "none\n/dev/null",
       );
     });
 
-    // Needs Python for raw system calls.
+    // Needs Python to make raw system calls.
     test.runIf(process.arch === "x64" && existsSync("/usr/bin/python3"))(
-      "key rings and memory that no process owns are refused as by an older kernel",
+      "system calls for key rings and for memory without an owner fail as if the kernel did not have them",
       async () => {
         const numbers = [29, 64, 68, 103, 248, 249, 250, 298, 319, 321, 323, 425, 437, 447];
         const library = "import ctypes; c = ctypes.CDLL(None, use_errno=True)";
@@ -304,9 +303,9 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
   });
 
   describe("S3: network", () => {
-    // Needs Python for sockets of any family.
+    // Needs Python to open sockets of any family.
     test.runIf(existsSync("/usr/bin/python3"))(
-      "SC4: a socket outside of network namespaces, such as a virtual machine's to its host, is refused",
+      "SC4: sockets that ignore network namespaces are refused, for example those of a virtual machine to its host",
       async () => {
         const tries = [1, 2, 10, 16, 30, 31, 38, 40, 42];
         const program = `

@@ -1,4 +1,5 @@
-// The choice of a backend, and the error if none works. The backends' programs are fakes on a search path.
+// Tests which backend is chosen, and the error if none works. Fake programs on the search path replace the
+// backends.
 
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,7 +18,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Writes a script as a program on the search path. */
+/** Adds a program with this script to the search path. */
 function plant(name: string, script: string): void {
   writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`);
   chmodSync(join(folder, name), 0o755);
@@ -53,18 +54,15 @@ test("a configured backend is the only one that is tried", async () => {
 });
 
 // Only Linux has bubblewrap; on other systems the check stops earlier.
-test.runIf(process.platform === "linux")(
-  "a bubblewrap that is too old is refused by its version",
-  async () => {
-    plant("bwrap", "echo bubblewrap 0.6.1");
-    const probe = await finder().probe("bubblewrap");
-    expect(probe).toMatchObject({ usable: false, why: "is too old (bubblewrap 0.6.1; 0.8 is needed)" });
-  },
-);
+test.runIf(process.platform === "linux")("a version of bubblewrap that is too old is refused", async () => {
+  plant("bwrap", "echo bubblewrap 0.6.1");
+  const probe = await finder().probe("bubblewrap");
+  expect(probe).toMatchObject({ usable: false, why: "is too old (bubblewrap 0.6.1; 0.8 is needed)" });
+});
 
 // Only Linux has bubblewrap; on other systems the check stops earlier.
 test.runIf(process.platform === "linux")(
-  "FB1: a bubblewrap that is installed but forbidden is not used",
+  "FB1: bubblewrap is not used if it is installed but the system forbids it",
   async () => {
     const refusal = "bwrap: Creating new namespace failed: Operation not permitted";
     plant("bwrap", `[ "$1" = --version ] && echo bubblewrap 0.11.0 && exit; echo ${refusal} >&2; exit 1`);
@@ -74,7 +72,7 @@ test.runIf(process.platform === "linux")(
   },
 );
 
-test("if docker has no daemon, or lacks the image, the error says which is missing", async () => {
+test("if docker has no daemon or lacks the image, the error says which one is missing", async () => {
   plant("docker", "echo 'Cannot connect to the Docker daemon' >&2; exit 1");
   expect(await finder().probe("docker")).toMatchObject({
     why: "has no running daemon (Cannot connect to the Docker daemon)",
@@ -85,7 +83,7 @@ test("if docker has no daemon, or lacks the image, the error says which is missi
   });
 });
 
-test("FB2: a backend that works is tried once; one that failed is tried again after a while", async () => {
+test("FB2: a backend that works is tested only once; one that failed is tested again after a while", async () => {
   const one = finder();
   expect((await one.probe("docker")).usable).toBe(false);
   plant("docker", "echo fine");
@@ -97,7 +95,7 @@ test("FB2: a backend that works is tried once; one that failed is tried again af
   expect((await one.probe("docker")).usable).toBe(true);
 });
 
-test("docker gets every limit explicitly, and no name can inject an option into a mount", () => {
+test("docker gets every limit as an option, and no folder name can inject an option into a mount", () => {
   const place = `/a b,c"d:e`;
   const ground = { needs: NEEDS, workspace: place, namedWorkspace: place, node: "/node", code: "/code" };
   const limits = { timeoutMs: 1_500 };
@@ -123,7 +121,7 @@ test("docker gets every limit explicitly, and no name can inject an option into 
   expect(args.join(" ")).not.toContain("privileged");
 });
 
-test("SV3: a workspace that contains another agent's workspace is refused, even a missing one; a sibling is accepted", async () => {
+test("SV3: a workspace that contains another agent's workspace, even a missing one, is refused; a sibling is accepted", async () => {
   const outer = join(folder, "ws");
   const inner = join(outer, "deep/inner");
   const parts = { world: realWorld({ level: "silent" }), keepOut: [], environment: { PATH: folder } };
@@ -142,7 +140,7 @@ test("SV3: a workspace that contains another agent's workspace is refused, even 
   for (const fine of [inner, `${outer}-2`]) expect(await errorOf(fine)).toMatch(/docker is not installed/);
 });
 
-test("S7: there is no sandbox while a store or configuration is in a folder that every sandbox can see", async () => {
+test("S7: no sandbox starts if a store or configuration is in a folder that every sandbox can see", async () => {
   const world = realWorld({ level: "silent" });
   const one = createSandboxFinder({
     world,

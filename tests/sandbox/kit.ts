@@ -33,7 +33,9 @@ export function finderWith(keepOut: readonly string[] = [], cacheDir?: string): 
   });
 }
 
-/** Returns the reason why a backend's tests cannot run here. In CI a missing sandbox is a failure. */
+/**
+ * Returns the reason why tests of a backend cannot run on this machine. In CI a missing sandbox is a failure.
+ */
 export async function whyNot(backend: "bubblewrap" | "docker"): Promise<string | undefined> {
   const probe = await finderWith().probe(backend);
   if (probe.usable) return undefined;
@@ -56,19 +58,22 @@ export interface Shown {
   readonly text: string;
 }
 
-/** The folder of compiled code, and the folders that no sandbox may use, of all boxes of this test process. */
+/**
+ * The folder for compiled code, and the list of folders that no sandbox may contain, for all boxes of this
+ * process.
+ */
 const cacheDir = mkdtempSync(join(tmpdir(), "parley-sandbox-cache-"));
 process.once("exit", () => rmSync(cacheDir, { recursive: true, force: true }));
 const keptOut: string[] = [];
 let shared: SandboxFinder | undefined;
 
-/** All boxes share one finder, because a new one first tries out the backend. */
+/** All boxes share one finder, because a new finder first tests the backend. */
 function sharedFinder(): SandboxFinder {
   shared ??= finderWith(keptOut, cacheDir);
   return shared;
 }
 
-/** The environment of one test, in its own folder. */
+/** A temporary folder with a workspace and tools, for one test. */
 export class Box {
   readonly folder: string;
   readonly workspace: string;
@@ -97,7 +102,7 @@ export class Box {
     return shown(await sandbox.run({ kind: "shell", command }, limitsOf(shell.limits)));
   }
 
-  /** Runs a command that must succeed, and returns its output. */
+  /** Runs a command, expects it to succeed, and returns its output. */
   async says(command: string, shell: Shell = {}): Promise<string> {
     const { ending, exitCode, text } = await this.run(command, shell);
     expect({ ending, exitCode, text }).toMatchObject({ ending: "ended", exitCode: 0 });
@@ -139,7 +144,7 @@ export function shown(end: Result<ContainedEnd>): Shown {
   return { ending, exitCode, full, text: output.read().text };
 }
 
-/** Returns the ids of processes on this machine whose command line contains a text, without zombies. */
+/** Returns the ids of processes on this machine whose command line contains a text. Zombies are left out. */
 export function running(text: string): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
@@ -154,7 +159,7 @@ export function running(text: string): number[] {
     });
 }
 
-/** Returns a program that creates the sandbox of this test in a separate process. */
+/** Returns the source of a program that runs this test's sandbox in a separate process. */
 export function gatewayProgram(box: Box, body: string): string {
   const kit = fileURLToPath(new URL("../../src/sandbox/find.ts", import.meta.url));
   const world = fileURLToPath(new URL("../../src/world.ts", import.meta.url));

@@ -1,5 +1,5 @@
-// The limits of a sandbox and its clean-up: every process ends, and every bomb reaches its limit, whatever
-// the name of the workspace. Every bomb also has a time limit.
+// The limits of a sandbox and its clean-up: every process ends, and programs that use up a resource reach a
+// limit, whatever the name of the workspace. Each of these programs also has a time limit.
 
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
@@ -33,7 +33,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
   });
 
   describe("S5: end of processes", () => {
-    test("a background process in its own session has exited when the tool answers", async () => {
+    test("when the tool answers, even a background process in its own session has exited", async () => {
       const text = await box.says(
         `setsid nohup sleep ${marker} >/dev/null 2>&1 & (sleep ${marker} &) ; echo started`,
       );
@@ -41,7 +41,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(running(marker)).toEqual([]);
     });
 
-    test("every process has exited before an abort is answered", async () => {
+    test("when an abort is answered, every process has exited", async () => {
       const stop = new AbortController();
       const going = box.run(`trap '' TERM HUP INT; setsid sleep ${marker} & sleep ${marker}`, {
         limits: { signal: stop.signal },
@@ -71,7 +71,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       await until(() => running(marker).length === 0);
     });
 
-    test("a time limit ends the program and everything that it started", async () => {
+    test("a time limit ends the program and every process that it started", async () => {
       const end = await box.run(`sleep ${marker} & echo before; sleep ${marker}`, {
         limits: { timeoutMs: 400 },
       });
@@ -81,8 +81,9 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
   });
 
   describe("S6: limits", () => {
-    test("a fork bomb reaches its limit and is killed", async () => {
-      // A shell that cannot fork retries for 15 s, so this one forks nothing while the bomb runs.
+    test("a fork bomb is stopped at the limit of processes", async () => {
+      // A shell that cannot fork retries for 15 s. To avoid that, this shell starts no program while the bomb
+      // runs.
       const wait = "while ((SECONDS < 2)); do :; done";
       const bomb = `bomb() { bomb | bomb & }; bomb 2>errors; : ${marker}; ${wait}`;
       const end = await box.run(bomb, { needs: { processesMax: 32 } });
@@ -92,7 +93,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(running(marker)).toEqual([]);
     });
 
-    test("neither one process nor many together can exceed the memory limit", async () => {
+    test("neither one process nor several together can exceed the memory limit", async () => {
       const needs = { memoryMb: 96 };
       const one = await box.run("head -c 200M /dev/zero | tail -c 200M | sleep 20", { needs });
       expect(one.ending).toBe("memory");
@@ -115,7 +116,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
 
     // Needs Python to end one thread of a process.
     test.runIf(process.arch === "x64" && existsSync("/usr/bin/python3"))(
-      "PT2: memory of a process whose first thread has exited counts, too",
+      "PT2: the memory of a process counts, even if its first thread has exited",
       async () => {
         const program = `
 import ctypes, os, threading, time
@@ -150,11 +151,11 @@ print("done")`;
     });
 
     test("a program with endless output is stopped", async () => {
-      // A busy machine needs long for the 256 MB.
+      // On a busy machine the 256 MB of output take a long time.
       expect((await box.run("yes", { limits: { timeoutMs: 60_000 } })).ending).toBe("output");
     });
 
-    test("a command that fills the disk is stopped, and then the workspace can only shrink", async () => {
+    test("a command that fills the disk is stopped, and afterwards the workspace can only shrink", async () => {
       const needs = { diskMb: 24 };
       const fill = "i=0; while :; do i=$((i+1)); head -c 4M /dev/zero > f$i; sleep 0.01; done";
       expect((await box.run(fill, { needs })).ending).toBe("disk");
@@ -190,7 +191,7 @@ print("done")`;
       expect(await box.run("true", { needs: { diskMb: 16 } })).toMatchObject({ full: false });
     });
 
-    test("Q4: removing a workspace during a command affects only that command", async () => {
+    test("Q4: a command continues without errors if its workspace is moved away", async () => {
       const going = box.run("touch started; while test ! -e stop; do sleep 0.01; done; sleep 0.3; echo end");
       await until(() => existsSync(join(box.workspace, "started")));
       renameSync(box.workspace, join(box.folder, "elsewhere"));
@@ -198,7 +199,7 @@ print("done")`;
       expect((await going).text).toBe("end\n");
     });
 
-    test("a disk that is filled by open files that were deleted is noticed", async () => {
+    test("a program is stopped if it fills the disk with deleted files that it keeps open", async () => {
       const needs = { diskMb: 16 };
       const hide =
         'for n in 3 4 5 6 7 8 9; do eval "exec $n>f"; rm f; head -c 16M /dev/zero >&$n; done; sleep 20';
@@ -216,7 +217,7 @@ print("done")`;
       "comma,colon:$HOME `id`",
       "new\nline",
     ];
-    test.each(names)("a workspace with the name %j works like any other", async (name) => {
+    test.each(names)("a workspace with the name %j works like any other workspace", async (name) => {
       const workspace = join(box.folder, name);
       expect(await box.says('touch made; printf %s "$PWD"; test "$PWD" = "$HOME"', { workspace })).toBe(
         workspace,
@@ -229,7 +230,7 @@ print("done")`;
       expect(read).toMatchObject({ status: "ok", path: "deep/er/file", text: "text" });
     });
 
-    test("a workspace that is a symbolic link can be used by both names inside", async () => {
+    test("if the workspace is a symbolic link, programs inside can use both paths", async () => {
       const named = join(box.folder, "named");
       symlinkSync(box.workspace, named);
       expect(await box.says(`pwd; echo x > ${named}/x; cat ${box.workspace}/x`, { workspace: named })).toBe(
@@ -239,7 +240,7 @@ print("done")`;
       expect(read).toMatchObject({ status: "ok", path: "x", text: "x\n" });
     });
 
-    test("S7: a workspace that would expose the host is refused", async () => {
+    test("S7: a workspace is refused if it would expose files of the host", async () => {
       symlinkSync("/", join(box.folder, "root"));
       symlinkSync("/usr", join(box.folder, "usr"));
       const needs = {
@@ -269,7 +270,7 @@ print("done")`;
       }
     });
 
-    test("a huge environment of the gateway neither enters the sandbox nor breaks it", async () => {
+    test("a huge environment of the gateway neither gets into the sandbox nor breaks it", async () => {
       for (let n = 0; n < 8; n++) process.env[`HUGE_${n}`] = "x".repeat(100_000);
       closers.push(() => {
         for (let n = 0; n < 8; n++) delete process.env[`HUGE_${n}`];

@@ -1,4 +1,5 @@
-// The sandbox of a gateway that an ordinary user runs; these tests run as root.
+// The sandbox of a gateway that an ordinary user runs. Tests run as root, so these start a process of that
+// user.
 
 import { spawnSync } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync } from "node:fs";
@@ -36,7 +37,8 @@ function contained(
     import { createSandboxFinder } from ${JSON.stringify(source("sandbox/find.ts"))};
     import { realWorld } from ${JSON.stringify(source("world.ts"))};
     const finder = createSandboxFinder({ world: realWorld({ level: "silent" }), keepOut: [] });
-    // The sandbox's limit of written bytes. Other programs write to this disk too; they write far less.
+    // The sandbox also counts bytes that other programs write to this disk, so the limit is much higher than
+    // those.
     const needs = { backend: "bubblewrap", network: ${network}, memoryMb: 96, processesMax: 24, diskMb: 96 };
     const found = await finder.find(needs, ${JSON.stringify(join(folder, "workspace"))});
     if (!found.ok) throw new Error(found.error);
@@ -54,7 +56,7 @@ function contained(
   return JSON.parse(stdout);
 }
 
-// Skipped for an ordinary user, for whom the escape suite is this test.
+// Skipped if an ordinary user runs the tests, because then the escape suite proves the same.
 test.skipIf(!canPlay)(
   "the sandbox of an ordinary user gives the same guarantees: files, privileges, processes, memory, disk",
   () => {
@@ -78,10 +80,7 @@ test.skipIf(!canPlay)(
 );
 
 const READ_AND_WRITTEN_BY_ALL = 0o666;
-/**
- * Whether ordinary users may use a network carrier: on most systems everybody may open its device, on some
- * only root.
- */
+/** Whether ordinary users can use a network carrier: some systems let only root open its device. */
 const canCarry =
   ((statSync("/dev/net/tun", { throwIfNoEntry: false })?.mode ?? 0) & 0o777) === READ_AND_WRITTEN_BY_ALL &&
   spawnSync("pasta", ["--version"]).status === 0;

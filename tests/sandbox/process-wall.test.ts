@@ -1,4 +1,4 @@
-// Control groups of sandboxes: which process removes them, and when.
+// Control groups of sandboxes: when a process removes them.
 
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -23,7 +23,7 @@ function elsewhere(body: string): string {
 
 // Only root can create control groups, and only if the system allows it.
 test.skipIf(tried === undefined)(
-  "PW3: no process removes an empty control group that another process is about to use (S2, S4)",
+  "PW3: an empty control group that a process has prepared but not entered is not removed, not even by another process (S2, S4)",
   () => {
     const wall = buildProcessWall("about-to-be-entered", 8);
     walls.push(wall);
@@ -36,7 +36,7 @@ test.skipIf(tried === undefined)(
 );
 
 // Only root can create control groups.
-test.skipIf(tried === undefined)("PW3: the control group of a process that has exited is removed", () => {
+test.skipIf(tried === undefined)("PW3: if a process has exited, its control group is removed", () => {
   const entrance = elsewhere('console.log(wall.buildProcessWall("left", 8).entrance);');
   expect(existsSync(entrance)).toBe(true);
   removeLeftWalls();

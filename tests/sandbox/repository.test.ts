@@ -10,7 +10,7 @@ import { Box, limitsOf, running, whyNot } from "./kit.ts";
 
 const config = useConfigHome();
 
-test("by default a sandboxed agent may write to the repository of its own workspace, to others only if configured", () => {
+test("by default a sandboxed agent may write to its own workspace's repository, and to others only if configured", () => {
   const gits = (agents: string): string[] =>
     config()
       .good(`{ agents: ${agents} }`)
@@ -87,9 +87,9 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
   interface Layout {
     readonly name: string;
     make(): void;
-    /** Commands by which a sandboxed program tries to make a later git outside run `evil`. */
+    /** Sandboxed commands that try to make git run `evil` when git is used outside later. */
     readonly tries: readonly string[];
-    /** The folder in which git runs outside. */
+    /** The folder outside in which git runs later. */
     readonly where: string;
   }
   const layouts: readonly Layout[] = [
@@ -176,7 +176,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
   ];
 
   test.each(layouts)(
-    "RE1: git outside the sandbox runs nothing that a sandboxed program has left: $name",
+    "RE1: git outside the sandbox executes nothing that a sandboxed program left behind: $name",
     async (layout) => {
       layout.make();
       const mark = join(box.folder, "mark");
@@ -185,7 +185,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       git(join(box.workspace, layout.where), "status");
       git(join(box.workspace, layout.where), "commit", "-q", "--allow-empty", "-m", "last");
       expect(existsSync(mark)).toBe(false);
-      // With write access to the repository, the first attempt succeeds.
+      // If the sandbox may write to the repository, the first command succeeds.
       await box.run(layout.tries[0] ?? "", { needs: { git: "write" } });
       git(join(box.workspace, layout.where), "status");
       git(join(box.workspace, layout.where), "commit", "-q", "--allow-empty", "-m", "last");
@@ -193,7 +193,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
     },
   );
 
-  test("RE3: missing hooks, and hooks behind a link, cannot be protected, so the program is refused with advice", async () => {
+  test("RE3: missing or linked hooks cannot be protected, so the program is refused, and the error says what to do", async () => {
     makeRepository(box.workspace);
     const sandbox = await box.sandbox();
     const tried = () => sandbox.run({ kind: "shell", command: "true" }, limitsOf());
@@ -213,7 +213,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
     expect(await tried()).toMatchObject({ ok: true });
   });
 
-  test("RE2: the mount over .git never covers the target of a link, even if the link is created during the start", async () => {
+  test("RE2: nothing is mounted over the target of a linked .git, even if the link is created during the start", async () => {
     symlinkSync(box.outside, join(box.workspace, ".git"));
     const sandbox = await box.sandbox();
     const program = { kind: "shell", command: "cat .git/token" } as const;
@@ -222,7 +222,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       code: "sandbox_unavailable",
     });
     rmSync(join(box.workspace, ".git"));
-    // A program that started before the repository was created can still replace it.
+    // A program that started before the repository was created can still replace it, so this one is stopped.
     const stop = new AbortController();
     const marker = `86402.${process.pid}`;
     const moves = "mv -T .git d; mv -T evil .git; mv -T .git evil; mv -T d .git";

@@ -1,4 +1,5 @@
-// The network of sandboxed programs: reachable addresses with each network carrier, and the clean-up.
+// The network of sandboxed programs: the addresses that each network carrier makes reachable, and the
+// clean-up.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from "node:fs";
@@ -81,7 +82,7 @@ const outer = Object.values(networkInterfaces())
   .flat()
   .find((one) => one?.family === "IPv4" && !one.internal)?.address;
 
-/** Returns the processes below a process that carry its network. */
+/** Returns the child processes that carry the network of a process. */
 const carriersOf = (pid: number): number[] =>
   treeBelow(pid, 1_000)
     .processes.map(([first]) => Number(first))
@@ -122,15 +123,15 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(met.flatMap(({ sockets }) => sockets)).toEqual([]);
     });
 
-    test("UL3: the network carrier exits with the program", async () => {
+    test("UL3: the network carrier exits when the program exits", async () => {
       await run(finderWith([...TOOLS, carrier]), "true");
       await until(() => carriersOf(process.pid).length === 0);
     });
   });
 
-  // Skipped on a machine without a network, which has no address to connect to.
+  // Skipped on a machine that has no network address to connect to.
   test.runIf(outer !== undefined && canCarry("slirp4netns"))(
-    "traffic leaves through the carrier, and the gateway's port closes its connections",
+    "connections leave through the carrier, and the gateway closes those to its own port",
     async () => {
       const finder = finderWith([...TOOLS, "slirp4netns"]);
       const judged: unknown[] = [];

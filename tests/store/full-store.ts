@@ -1,5 +1,5 @@
-// Fills a store with values that are hard to copy, in every column of every table, and reads the contents of
-// a store for comparison.
+// Fills every column of every table of a store with values that are hard to copy, and reads the contents of a
+// store for comparison.
 
 import { sql } from "kysely";
 import { optional } from "../../src/core/optional.ts";
@@ -12,7 +12,7 @@ import type { Dice } from "../kit/dice.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { assistantMessage, sampleSession, toolResult, userMessage } from "./samples.ts";
 
-/** The tables of a store, without those about running processes. */
+/** The tables of a store, except those about running processes. */
 const TABLES = [
   ...["sessions", "session_ids", "messages", "runs", "waits", "flows", "chains"],
   ...["inbound", "channel_peers", "channel_cursors", "thread_bindings"],
@@ -28,7 +28,7 @@ const TABLES = [
   ],
   ...["deadlines", "deliveries", "ledger", "idempotency"],
 ];
-/** Columns that the database numbers in the order of the rows. */
+/** Columns whose numbers the database generates in the order of the rows. */
 const MADE = ["row_id", "seq"];
 
 const TEXTS = [
@@ -37,7 +37,7 @@ const TEXTS = [
   ...["\n\r\t", "NULL", "null", "1e400", "<b>", "%s", "\u2028", "\u007f", "ß", "İ"],
 ];
 const LONG = "long text of a row, ".repeat(5_000);
-/** Columns that may contain long texts. Indexed columns must not. */
+/** Columns that may contain long texts. Indexed columns may not. */
 const LONG_COLUMNS = [
   "input_json",
   "reply",
@@ -128,19 +128,19 @@ const SPOKEN = [
   ],
   ...["it's 'quoted' \\ and (so) on", "key sk-ant-api03-Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8", "😀 fox", ""],
 ];
-/** Search texts that find some of the messages. */
+/** Search texts that find some messages. */
 export const QUESTIONS = ["fox", "quick bro", "東京", "zurich", "quoted", "here", "half", "key", "w39999"];
 /** A text that is too long for one tsvector and for one page of rows. */
 const HUGE = Array.from({ length: 40_000 }, (_, n) => `w${n}`).join(" ");
 
-/** Entries of transcripts that are unreadable or not in our format. */
+/** Transcript entries that are unreadable or in an unknown format. */
 const DAMAGED = [
   ...["", "{", "null", "[]", '"fox"', "{}", '{"id":"x","role":"user"}', '{"role":"user","content":[{}]}'],
   ...['{"role":"user","content":[{"type":"text","text":7}]}', '{"role":"user","content":"fox"}', "fox\0fox"],
   ' { "id" : "\\uD800" , "n":1.0e2, "n":2, "__proto__":{"a":1}, "content":[{"type":"text","text":"odd way"}]}',
 ];
 
-/** Adds transcripts of live, archived, reset and deleted sessions, in turns. */
+/** Adds entries to transcripts of live, archived, reset and deleted sessions, in turns. */
 async function addTranscripts(tx: Tx, chance: Dice): Promise<void> {
   const session = (name: string, more: Parameters<typeof sampleSession>[0] = {}) =>
     sampleSession({ key: `agent:main:chat:${name}`, sessionId: `id-of-${name}`, kind: "other", ...more });
@@ -189,8 +189,8 @@ export async function fillStore(store: Store, chance: Dice): Promise<void> {
 type Rows = Record<string, readonly string[]>;
 
 /**
- * Returns all rows of a store as JSON, without generated numbers: in the order of these numbers, or sorted if
- * a table has none. `onServer`: with NUL replaced, as PostgreSQL stores it.
+ * Returns all rows of a store as JSON, without generated numbers. They are in the order of these numbers, or
+ * sorted if a table has none. `onServer`: replaces NUL in the same way as a store on PostgreSQL.
  */
 export async function rowsOf(db: Db, how: { onServer: boolean }): Promise<Rows> {
   const all: Record<string, string[]> = {};

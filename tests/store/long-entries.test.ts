@@ -45,7 +45,7 @@ async function found(store: Store, query: string): Promise<number> {
   return (await searchTranscripts(store.db, asked)).hits.length;
 }
 
-test("I2: a kill during the write of a long entry leaves none of it, and a kill after the commit leaves all of it", async () => {
+test("I2: if the process is killed during the write of a long entry, none of it is stored; after the commit, all of it is", async () => {
   const dir = join(parent, "store");
   const copies: string[] = [];
   let writing = false;

@@ -1,4 +1,5 @@
-// Checks the plan of every query: no query reads a whole table, and none is planned again at each execution.
+// Checks the plan of every query: no query reads a whole table, and no query is planned again at each
+// execution.
 
 import { join } from "node:path";
 import { constants, DatabaseSync } from "node:sqlite";
@@ -88,16 +89,16 @@ function fullScans(): string[] {
       const [, scanned = "", rest = ""] = /^SCAN (\S+)(.*)$/.exec(step) ?? [];
       if (step === "SCAN CONSTANT ROW" || own.has(scanned) || SMALL.some((index) => rest.endsWith(index)))
         return false;
-      // Tables also appear under aliases of one letter.
+      // In a plan, tables also appear under aliases of one letter.
       return TABLES.includes(scanned) || scanned.length === 1;
     });
   });
 }
 
 /**
- * Queries that may be planned at each execution: those with a full-text index, which prepares its own
- * statements (a change of a session writes to one), and those with a parameter of LIKE, because an index
- * helps with some patterns only.
+ * Queries that SQLite may plan at each execution. Queries with a full-text index prepare statements of their
+ * own (a change of a session writes to that index). For a parameter of LIKE, the pattern decides whether an
+ * index helps.
  */
 const ALWAYS_PLANNED =
   /message_texts|session_names|(update|delete from) "(sessions|messages)"|(like|glob) \?/;
@@ -349,7 +350,7 @@ for (const [name, work] of [...Object.entries(reads), ...Object.entries(writes)]
   test(`the query ${name} reads no whole table`, () => planned(work));
 }
 
-test("unfinished runs of a lane are found by their state, however many runs have ended", async () => {
+test("unfinished runs of a lane are found by state, so runs that have ended cost nothing", async () => {
   await planned((tx) => claims.nextInLane(tx, KEY));
   await planned((tx) => runs.activeRuns(tx, KEY));
   const [query] = queries;
@@ -357,7 +358,7 @@ test("unfinished runs of a lane are found by their state, however many runs have
   expect(stepsOf(query).join()).toContain("runs_in_lane_by_state (session_key=? AND state=?)");
 });
 
-test("the attention list uses indexes of sessions, an inbox that of its marks, and the running count that of unfinished runs", async () => {
+test("the attention list uses an index of sessions, an inbox that of its marks, the running count that of unfinished runs", async () => {
   const planOf = async (work: (tx: Tx) => Promise<unknown>): Promise<string> => {
     await planned(work);
     return queries.flatMap(stepsOf).join("\n");
@@ -381,7 +382,7 @@ test("the attention list uses indexes of sessions, an inbox that of its marks, a
   );
 });
 
-test("if keys are given, the index of keys is used, whatever the other filters are", async () => {
+test("if keys are given, the index of keys is used, whatever other filters are set", async () => {
   await planned((tx) =>
     listSessions(tx, {
       scope: ALL,
@@ -394,7 +395,7 @@ test("if keys are given, the index of keys is used, whatever the other filters a
   expect(queries.flatMap(stepsOf).join()).toContain("USING INDEX sqlite_autoindex_sessions_1 (key=?)");
 });
 
-test("root sessions are read in the order of their index, however many sub-agents there are", async () => {
+test("root sessions are read in the order of their index, so sub-agents cost nothing", async () => {
   await planned((tx) => listSessions(tx, { scope: ALL, limit: 5, roots: true }));
   const plans = queries.map((query) => stepsOf(query).join());
   expect(plans).toEqual([expect.stringContaining("USING INDEX sessions_roots (archived=?)")]);

@@ -1,4 +1,4 @@
-// Sample rows for store tests: complete and minimal ones, with the differences that a test names.
+// Sample rows for store tests: complete and minimal ones. A test overrides the fields that it needs.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
-// Compares the schemas of the two databases and checks their histories, on which moved stores and mixed
-// versions rely.
+// Compares the schemas of the two databases and checks their migrations. Moved stores and mixed versions rely
+// on both.
 
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -70,7 +70,7 @@ test.each([
   ["alter table runs add column mood text; create index runs_by_mood on runs (mood)", 0],
   ["create table moods (name text not null primary key)", 0],
   ["-- nothing to drop table for", 0],
-])("in %j the rule finds %i incompatible changes", (migration, found) => {
+])("in the migration %j the rule finds %i incompatible changes", (migration, found) => {
   expect(takesAway(migration)).toHaveLength(found);
 });
 
@@ -110,7 +110,7 @@ const SPENT_ROWS = [
 const spentRows = (db: Db) =>
   db.selectFrom("sessions").select(["key", "cost", "orphaned"]).orderBy("key").execute();
 
-test("after migration, a session's cost is that of the runs in its current transcript: embedded", async () => {
+test("after migration, a session's cost is the cost of the runs in its current transcript: embedded", async () => {
   const dir = temporaryFolder();
   await inEmbedded(dir, async () => {});
   const file = new DatabaseSync(join(dir, STORE_FILE));
@@ -119,7 +119,7 @@ test("after migration, a session's cost is that of the runs in its current trans
   await inEmbedded(dir, async ({ db }) => expect(await spentRows(db)).toEqual(SPENT_ROWS));
 });
 
-test("after migration, a session's cost is that of the runs in its current transcript: PostgreSQL", async () => {
+test("after migration, a session's cost is the cost of the runs in its current transcript: PostgreSQL", async () => {
   const url = await freshUrl();
   const open = (more: { migrations?: readonly string[] } = {}) =>
     openPostgres({ url, world: quietWorld(), ...more });
@@ -131,7 +131,7 @@ test("after migration, a session's cost is that of the runs in its current trans
   await after.close();
 });
 
-/** The turns of some sessions, oldest first. */
+/** The turns of some sessions with their states, oldest first. */
 const TURNS: Record<string, readonly [transcript: string, state: string, kind?: string][]> = {
   failed: [
     ["now", "ok"],
@@ -153,7 +153,10 @@ const TURNS: Record<string, readonly [transcript: string, state: string, kind?: 
   reset: [["before", "error"]],
   refused: [["now", "error", "append"]],
 };
-/** The store of an earlier version: sessions, their turns, and the answer to a message of another session. */
+/**
+ * Rows of a store of an earlier version: sessions, their turns, and the answer to a message of another
+ * session.
+ */
 const EARLIER = [
   ...Object.entries(TURNS).flatMap(([key, turns]) => [
     `insert into sessions (key, session_id, agent_id, kind, created_at, updated_at, spawn_depth, external, system_sent,
@@ -188,7 +191,7 @@ async function expectFilled({ db }: { readonly db: Db }): Promise<void> {
   expect(await heard.execute()).toEqual([{ run_id: "mended 1", heard_at: 7 }]);
 }
 
-test("after migration, sessions name their failed last turn, and messages the time of the first answer: embedded", async () => {
+test("after migration, sessions name a failed last turn, and messages have the time of the first answer: embedded", async () => {
   const dir = temporaryFolder();
   await inEmbedded(dir, async () => {});
   const file = new DatabaseSync(join(dir, STORE_FILE));
@@ -197,7 +200,7 @@ test("after migration, sessions name their failed last turn, and messages the ti
   await inEmbedded(dir, expectFilled);
 });
 
-test("after migration, sessions name their failed last turn, and messages the time of the first answer: PostgreSQL", async () => {
+test("after migration, sessions name a failed last turn, and messages have the time of the first answer: PostgreSQL", async () => {
   const url = await freshUrl();
   const migrations = POSTGRES_MIGRATIONS.slice(0, -SINCE);
   const before = await openPostgres({ url, world: quietWorld(), migrations });

@@ -1,4 +1,4 @@
-// Runs the same searches on the same texts in both databases, which must find the same messages.
+// Runs the same searches on the same texts in both databases. Both must find the same messages.
 
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect } from "vitest";
@@ -78,7 +78,7 @@ test("X2: both databases find the same messages for any search text", async () =
   );
 });
 
-test("SL1: no text is interpreted as syntax of the index, and no word as one of its position markers", () => {
+test("SL1: no text is interpreted as syntax of the index, and no word as a position marker", () => {
   for (const hostile of ["it's", "a\\b", "'x':1", "/s0123", "a:1,2 b", "<-> & | !"]) {
     const words = lexemesOf(hostile);
     expect(words.join("")).toMatch(/^[a-z0-9]*$/);
@@ -87,7 +87,7 @@ test("SL1: no text is interpreted as syntax of the index, and no word as one of 
   }
 });
 
-test("SL2: a part stays below the limits of a tsvector, and parts overlap", () => {
+test("SL2: each part of a text is below the limits of a tsvector, and neighbouring parts overlap", () => {
   const long = vectorsOf(Array.from({ length: 40_000 }, (_, n) => `w${n}`).join(" "), ["s1"]);
   expect(long.length).toBe(3);
   for (const vector of long) expect(vector.endsWith(" '/s1' '/p'")).toBe(true);

@@ -1,4 +1,4 @@
-// Reads entries from rows: undamaged ones as written, damaged ones as far as possible.
+// Reads entries from rows: an undamaged entry as it was written, a damaged one as far as possible.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -90,7 +90,7 @@ test.each<[string, string, unknown]>([
   ["null", "toolResult", "null"],
   ["another role than its row", "toolResult", userMessage("row", "hello")],
   ["content that is not a list", "user", { ...userMessage("row", ""), content: "hello" }],
-])("RE1: a row with %s is read as a message that says it is damaged", (_, role, json) => {
+])("RE1: a row with %s is read as a message that says that it is damaged", (_, role, json) => {
   const message = readMessage(row(role, json));
   expect(message).toMatchObject({ id: "row", role, content: [DAMAGED] });
   if (role === "user") expect(message).toMatchObject({ provenance: { kind: "notice" } });
@@ -105,7 +105,7 @@ test("RE1: a placeholder replaces an unreadable part, and the other parts are ke
   expect(message).toMatchObject({ content: [good, DAMAGED, DAMAGED, DAMAGED], stopReason: "injected" });
 });
 
-test("RE1: an entry has the id of its row and, if its own time is invalid, the time of its row", () => {
+test("RE1: an entry gets the id of its row and, if its own time is invalid, the time of its row", () => {
   const entry = { ...userMessage("other", "hello"), timestamp: "late" };
   expect(readMessage(row("user", entry))).toMatchObject({
     id: "row",
@@ -124,7 +124,7 @@ test("RE3: invalid provenance counts as a notice, and tool calls of an unknown r
   expect(readMessage(row("oracle", odd))).toMatchObject({ role: "assistant", content: [DAMAGED] });
 });
 
-test("RE1: values that are nested too deeply for any stack are omitted", () => {
+test("RE1: values that are nested too deeply are omitted", () => {
   const deep = "[".repeat(50_000) + "]".repeat(50_000);
   const json = JSON.stringify({ ...toolResult("row", "x"), details: "@" }).replace('"@"', deep);
   const read = readMessage(row("toolResult", json));

@@ -317,7 +317,7 @@ const WITHOUT_LIBRARIES = `data:text/javascript,${encodeURIComponent(`
   });
 `)}`;
 
-test("TE1: without the libraries a gateway starts and names the command that installs them, and so does doctor", async () => {
+test("TE1: if the OpenTelemetry libraries are missing, the gateway starts; it and `parley doctor` print the install command", async () => {
   const root = new URL("../../package.json", import.meta.url);
   const { peerDependencies, devDependencies, peerDependenciesMeta } = JSON.parse(readFileSync(root, "utf8"));
   expect(peerDependencies).toEqual(TRACE_LIBRARIES);

@@ -16,7 +16,7 @@ import { add, turnsOf } from "./kit.ts";
 
 const DAY_MS = 86_400_000;
 
-/** Returns a held world whose wall clock can be set without affecting its timers and monotonic clock. */
+/** Returns a fake world whose wall clock can be set without affecting its timers and its monotonic clock. */
 function settable(): { world: World; held: FakeWorld; set(byMs: number): void } {
   const held = fakeWorld();
   let offset = 0;

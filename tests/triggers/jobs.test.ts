@@ -180,7 +180,7 @@ describe("after a long stop", () => {
     return { app, job, turns, now: later.clock.now(), world: later };
   }
 
-  test("TU3: with once, all missed due times give one run, and the next one is on time", async () => {
+  test("TU3: with `once`, missed due times give one run in all, and the next run is on time", async () => {
     const { app, job, turns, world } = await stopped("once", { kind: "every", everyMs: HOUR }, 10.5 * HOUR);
     expect(turns).toEqual(["late ok"]);
     expect((await getJob(app.store.db, job.id))?.nextAt).toBe(world.clock.now() + 0.5 * HOUR);

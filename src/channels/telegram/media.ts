@@ -31,7 +31,7 @@ async function load(
   });
   if (told.kind !== "done") {
     const isTooBig = told.kind === "refused" && /file is too big/i.test(told.why);
-    if (isTooBig) return fail("too_large", `Telegram sends bots files of at most ${PLATFORM_MB_MAX} MB`);
+    if (isTooBig) return fail("too_large", `Telegram lets bots download at most ${PLATFORM_MB_MAX} MB`);
     return fail("channel_failed", failureWords(told));
   }
   const path = textOf(fieldsOf(told.value).file_path);

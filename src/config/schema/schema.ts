@@ -290,7 +290,7 @@ const tools = z
         allow: texts
           .default([])
           .describe(
-            "Agent ids, `*` as a wildcard. The asking and the asked agent must match. Empty: all agents.",
+            "Agent ids, with `*` as a wildcard. Both the asking and the asked agent must match. Empty: all.",
           ),
       })
       .prefault({}),

@@ -113,7 +113,8 @@ async function bringUp(client: Client, connecting: Connecting, migrations: reado
     version = await schemaVersion(client, schema);
   }
   if (version > migrations.length + 1) {
-    const detail = `version ${version}, known up to ${migrations.length + 1}`;
+    const newest = migrations.length + 1;
+    const detail = `it has schema version ${version}; this program supports versions up to ${newest}`;
     throw postgresProblem("newer", address, detail);
   }
   if (from > 0 && version > from) {

@@ -165,7 +165,7 @@ function checked(database: DatabaseSync, file: string, { whole }: Reading): Resu
     return fail("store_unavailable", `${file} is not a store of this program`, { hint: NAME_A_BACKUP });
   }
   if (version > SCHEMA_VERSION) {
-    const known = `schema version ${version}, known up to ${SCHEMA_VERSION}`;
+    const known = `schema version ${version}; this program supports versions up to ${SCHEMA_VERSION}`;
     return fail("store_unavailable", `${file} was written by a newer version of this program (${known})`, {
       hint: "Use the newer version. Nothing was changed.",
     });

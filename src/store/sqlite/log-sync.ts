@@ -1,5 +1,5 @@
 // Syncs the log of an open embedded store outside SQLite, so that the event loop does not wait for a slow
-// disk. SQLite itself only syncs for a checkpoint and when it begins a new round of the log (log.ts).
+// disk. SQLite itself syncs only when it makes a checkpoint and when it restarts the log (log.ts).
 // A row is visible only after it is on disk: the callers of a commit group (groups.ts), readers and the
 // high-water mark wait for the sync of every earlier commit. Nothing is committed during a sync.
 // LS2: after a failed sync the store stays closed, because the system may have discarded the pages: every

@@ -212,8 +212,8 @@ function keeperOf(
 ): StoreKeeper {
   const { mark, version } = look;
   const known = mark === "damaged" ? undefined : mark;
-  // If a power loss damages the new mark, the next start uses this old one. So it is kept only if the log
-  // that it names exists.
+  // Keep the old mark only if the log that it names exists: if a power loss damages the new mark, the next
+  // start uses the old one.
   const isCurrent =
     known?.durability === durability &&
     version === SCHEMA_VERSION &&
@@ -243,7 +243,9 @@ function checkedVersion(database: DatabaseSync, file: string): number {
     throw new StoreProblem("corrupt", file, { detail: "it is a database of another program" });
   }
   if (version > SCHEMA_VERSION) {
-    throw new StoreProblem("newer", file, { detail: `version ${version}, known up to ${SCHEMA_VERSION}` });
+    throw new StoreProblem("newer", file, {
+      detail: `it has schema version ${version}; this program supports versions up to ${SCHEMA_VERSION}`,
+    });
   }
   return version;
 }

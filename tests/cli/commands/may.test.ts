@@ -40,7 +40,7 @@ const POLICY = "../../../docs/POLICY.md";
 /** A configuration on the page, followed by commands and their output. */
 const EXAMPLE = /^```json5\n([\s\S]*?)^```\n\n```console\n([\s\S]*?)^```/gm;
 
-test("docs/POLICY.md shows the real output of parley may (--update writes it)", async () => {
+test("docs/POLICY.md shows the real output of `parley may` (--update rewrites it)", async () => {
   let page = readFileSync(fileURLToPath(new URL(POLICY, import.meta.url)), "utf8");
   const examples = [...page.matchAll(EXAMPLE)];
   expect(examples.length).toBeGreaterThan(4);

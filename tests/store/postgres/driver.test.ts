@@ -1,4 +1,4 @@
-// Transactions and statements on a real server: their results, and the classification of failures.
+// Transactions and statements on a real server: their results, and the kinds of failures.
 
 import { type Kysely, sql } from "kysely";
 import pg from "pg";
@@ -38,7 +38,7 @@ const failureOf = (work: Promise<unknown>) =>
 const ask = async <T>(db: Kysely<never> | Db, text: string): Promise<T[]> =>
   (await sql.raw<T>(text).execute(db as Db)).rows;
 
-/** Opens a store through a proxy, and another one directly. */
+/** Opens a store through a proxy, and the same store without it. */
 async function tapped(options: Partial<PostgresOptions> = {}) {
   const { port } = new URL(await serverUrl());
   const tap = await openTcpProxy(Number(port));
@@ -50,7 +50,7 @@ async function tapped(options: Partial<PostgresOptions> = {}) {
   return { tap, store, direct };
 }
 
-/** Runs two transactions, each of which holds a row that the other one needs. */
+/** Runs two transactions that each hold a row which the other one needs. */
 async function crossing(store: Store): Promise<unknown[]> {
   await store.transaction((tx) => Promise.all([put(tx, "a"), put(tx, "b")]));
   const both = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
@@ -66,7 +66,7 @@ async function crossing(store: Store): Promise<unknown[]> {
   return await Promise.all([failureOf(cross(0, "a", "b")), failureOf(cross(1, "b", "a"))]);
 }
 
-test("integers and fractions are returned as numbers, without a change to the driver's global type parsers", async () => {
+test("integers and fractions are returned as numbers, and the driver's global type parsers stay unchanged", async () => {
   const { db } = await open();
   const [row] = await ask(
     db,
@@ -92,7 +92,7 @@ test("U+0000, which PostgreSQL rejects, is stored as U+FFFD, also in a list of t
   expect(rows).toEqual([{ t: "x\ufffd" }, { t: "y" }]);
 });
 
-test("a connection keeps only queries that are marked with `prepared`", async () => {
+test("a connection keeps only prepared statements of queries marked with `prepare`", async () => {
   const { db } = await open({ readersMax: 1 });
   const sum = prepared(
     (_, { a, b }: { a: number; b: number }) => sql<{ n: number }>`select ${a}::int + ${b}::int as n`,
@@ -122,7 +122,7 @@ test("a duplicate row is a conflict that names its index but no text of the row"
   expect(JSON.stringify([failure, broken, Object.entries(broken as object)])).not.toContain("private");
 });
 
-test("a lock timeout and a deadlock are conflicts, and the other transaction commits", async () => {
+test("after a lock timeout or a deadlock, one transaction fails with a conflict, and the other one commits", async () => {
   const impatient = await crossing(await open(timeouts({ lockMs: 100 })));
   expect(impatient).toContainEqual(expect.objectContaining({ name: "StoreConflict", code: "55P03" }));
   const patient = await crossing(await open(timeouts({ lockMs: 20_000 })));
@@ -149,14 +149,14 @@ test("a statement that exceeds its time limit is reported as a problem, and its 
   expect(await ids(db)).toEqual(["next"]);
 });
 
-test("a transaction that is idle for too long is certainly rolled back, so it can be retried", async () => {
+test("a transaction that is idle for too long is certainly rolled back, so its failure can be retried", async () => {
   const log = keptLog();
   const world = { ...realWorld({ level: "silent" }), log };
-  // Enough time for the last transaction on a busy machine.
+  // The timeout still leaves enough time for the last transaction on a busy machine.
   const { db, transaction } = await open({ ...timeouts({ idleInTransactionMs: 400 }), writersMax: 1, world });
   const work = transaction(async (tx) => {
     await put(tx, "half");
-    // The lock on the row ends with the transaction, so wait for that.
+    // The server releases the row's lock when it ends the transaction, so this waits for the lock.
     const held = () =>
       ask(
         db,
@@ -256,7 +256,7 @@ test("a commit whose answer is lost fails as `unreachable`, because the server m
   expect(await ids(store.db)).toEqual(["committed", "next"]);
 });
 
-test("the store gives up a server that does not answer, and closes without waiting for it", async () => {
+test("if the server does not answer, a request fails, and the store closes without waiting for the server", async () => {
   const { tap, store } = await tapped(timeouts({ statementMs: 50 }));
   expect(await ids(store.db)).toEqual([]);
   tap.fromServer = () => Buffer.alloc(0);
@@ -266,7 +266,7 @@ test("the store gives up a server that does not answer, and closes without waiti
   expect(await waiting).toBeInstanceOf(Error);
 });
 
-test("PC1: statements of one step are sent before any is answered, and `begin` is sent together with a read", async () => {
+test("PC1: statements of one step are sent without waiting for answers, and `begin` is sent together with the first read", async () => {
   const { tap, store } = await tapped();
   await store.transaction((tx) => together(ids(tx), put(tx, "warm")));
   let sent = "";
@@ -294,7 +294,7 @@ test("PC1: a write is sent only after the server has confirmed that its transact
   let sent = "";
   tap.fromClient = (piece) => {
     sent += piece.toString("latin1");
-    // The server never receives the begin.
+    // The proxy closes the connection before the server receives `begin`.
     return sent.includes("begin\0") && !sent.includes("insert") ? "hang up" : piece;
   };
   const work = store.transaction((tx) => together(ids(tx), put(tx, "a"), put(tx, "b")));

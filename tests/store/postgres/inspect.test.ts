@@ -1,4 +1,4 @@
-// Inspects a PostgreSQL store from outside, also with few rights.
+// Inspects a PostgreSQL store without opening it, also as a user with few rights.
 
 import { expect, test } from "vitest";
 import { inspectPostgres } from "../../../src/store/postgres/inspect.ts";
@@ -11,7 +11,7 @@ import { freshUrl, inPostgres, saySomething, schemaOf } from "../transfer/moves.
 const known = POSTGRES_MIGRATIONS.length;
 
 /**
- * Returns an address with a new user, who has only the right to log in and those that these statements grant.
+ * Returns an address with a new user. The user may log in, and has the rights that these statements grant.
  */
 async function asUser(url: string, gifts: (user: string) => string): Promise<string> {
   const user = `u_${schemaOf(url)}`;
@@ -43,7 +43,7 @@ test("inspecting a database without a store creates no schema", async () => {
   expect(await runSql(url, `select 1 from pg_namespace where nspname = '${schemaOf(url)}'`)).toEqual([]);
 });
 
-test("the report contains a store's version, its contents and the processes that are alive", async () => {
+test("the report contains a store's version, its contents and the live processes", async () => {
   const url = await freshUrl();
   await inPostgres(url, async (store) => {
     await saySomething(store);
@@ -52,7 +52,7 @@ test("the report contains a store's version, its contents and the processes that
       await store.transaction((tx) => joinProcesses(tx, facts, 0));
     }
     await store.transaction((tx) => leave(tx, "gone"));
-    // One process is alive during the whole test, the other died long ago.
+    // One process is alive during the whole test. The other one stopped long ago.
     for (const [processId, beat_at] of [["a", 4e12] as const, ["b", 1] as const]) {
       await store.transaction((tx) =>
         tx.updateTable("processes").set({ beat_at }).where("process_id", "=", processId).execute(),
@@ -70,7 +70,7 @@ test("the report contains a store's version, its contents and the processes that
   ]);
 });
 
-test("a schema of the next version can be read, and of a later version only the number is reported", async () => {
+test("a schema of the next version can be read; of later versions only the number is reported", async () => {
   const url = await freshUrl();
   await inPostgres(url, saySomething);
   const set = (version: number) =>
@@ -86,7 +86,7 @@ test("a schema of the next version can be read, and of a later version only the 
   expect(later.holds).toBeUndefined();
 });
 
-test("rights that a gateway needs and the user lacks are reported as the statements that grant them", async () => {
+test("if the user lacks rights that a gateway needs, the report lists the statements that grant them", async () => {
   const url = await freshUrl();
   const bare = await asUser(url, () => "");
   const before = await look(bare);
@@ -116,7 +116,7 @@ test("if a user's transactions are read-only, the report says how to allow write
   expect(missingRights).toEqual([expect.stringContaining("set default_transaction_read_only = off")]);
 });
 
-test("the connection limit is the smallest of those of server, database and user", async () => {
+test("the reported connection limit is the smallest of the limits of server, database and user", async () => {
   const url = await freshUrl();
   const [row] = await runSql(url, "select current_setting('max_connections')::int - 3 as max");
   expect((await look(url)).connections).toMatchObject({ max: row?.max, ofProcess: 17 });
@@ -129,7 +129,7 @@ test("settings that may lose a commit are reported, with their values for this u
   expect((await look(url)).unsafe).toEqual(["fsync = off", "synchronous_commit = off"]);
 });
 
-test("the difference between the local clock and the database's is measured", async () => {
+test("the report contains the difference between the local clock and the database's clock", async () => {
   const url = await freshUrl();
   const world = quietWorld();
   for (const aheadMs of [-90_000, 3_600_000]) {
@@ -139,7 +139,7 @@ test("the difference between the local clock and the database's is measured", as
   }
 });
 
-test("an unfit or unreachable database is a problem with a clear message", async () => {
+test("an unsuitable or unreachable database is reported as a problem with a clear message", async () => {
   const url = await freshUrl();
   await runSql(url, `create schema "${schemaOf(url)}"; create table "${schemaOf(url)}".notes (text text)`);
   await expect(look(url)).rejects.toThrow("contains tables of another program");

@@ -83,7 +83,7 @@ function load(name: string): Load {
 const reached = (list: readonly unknown[], count: number): Promise<true> => until(() => list.length >= count);
 
 test.each(["stopped", "killed"] as const)(
-  "if a server is %s under load, each transaction is stored or fails as unreachable, and afterwards the store works again",
+  "if the server is %s under load, each transaction is stored or fails as unreachable, and the store works when the server is back",
   async (how) => {
     world.logged.length = 0;
     const gap = Promise.withResolvers<void>();
@@ -101,7 +101,8 @@ test.each(["stopped", "killed"] as const)(
     const rows = await store.db.selectFrom("messages").select("id").where("session_id", "=", how).execute();
     const there = new Set(rows.map((row) => row.id));
     expect(work.stored.filter((id) => !there.has(id))).toEqual([]);
-    // A row may be stored without confirmation if the answer to its commit was lost: at most one per writer.
+    // If the answer to a commit was lost, its row may be stored without confirmation. Each writer has at most
+    // one of these.
     expect(there.size - work.stored.length).toBeLessThanOrEqual(10);
     await gap.promise;
     const other = await openPostgres({ url: server.url, world: fakeWorld({ seed: 2, clock: "real" }) });
@@ -117,7 +118,7 @@ test.each(["stopped", "killed"] as const)(
 
 test("a server that becomes read-only counts as unreachable, and the store opens a new connection", async () => {
   const single = await openPostgres({ url: server.url, world, writersMax: 1 });
-  /** Returns the session that wrote, or the reason why it could not. */
+  /** Returns the id of the connection that wrote, or the error. */
   const put = (id: string) =>
     single
       .transaction(async (tx) => {

@@ -1,5 +1,5 @@
-// Runs every frequent query on tables of tens of thousands of rows. The server's plan shows how many rows it
-// read, which must not grow with the number of sessions, runs and messages.
+// Runs every frequent query on tables with tens of thousands of rows. The server's plan shows how many rows a
+// query has read. That number must not grow with the number of sessions, runs and messages.
 
 import { CompiledQuery, type KyselyPlugin, sql } from "kysely";
 import pg from "pg";
@@ -31,14 +31,14 @@ import { sampleRun } from "../samples.ts";
 
 const ROWS = 50_000;
 const FEWER = ROWS / 2;
-/** A lane that is always busy, in which nearly all runs have ended. */
+/** The key of a busy lane. Nearly all of its runs have ended. */
 const BUSY = "agent:main:main";
-/** The inbox of an external session, whose runs are all messages. */
+/** The inbox of an external session. All of its runs are messages. */
 const INBOX = "agent:main:mcp:busy";
 const FENCE = { runId: "r1", owner: "o", attempt: 1 };
 /**
- * Maximum number of rows that a query may read from one table: a page in order reads at most 10,000, and a
- * search for a common name reads until it has found 4,000.
+ * Maximum number of rows that a query may read from one table. A page in order reads at most 10,000. A search
+ * for a common name stops after 4,000 matches.
  */
 const LOOKED_AT_MAX = 14_000;
 
@@ -153,8 +153,8 @@ async function expectFewRows(tx: Tx, query: CompiledQuery, text: string): Promis
 }
 
 /**
- * Runs `work`, and explains each of its statements, prepared ones also with the generic plan. Rolls
- * everything back.
+ * Runs `work` and explains each of its statements. For prepared statements it also explains the generic plan.
+ * Rolls everything back.
  */
 async function expectFew(work: (tx: Tx) => Promise<unknown>): Promise<void> {
   const undo = new Error("undo");

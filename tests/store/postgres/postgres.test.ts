@@ -1,4 +1,4 @@
-// A store on a real PostgreSQL server: how it is created, when it is refused, and the error messages.
+// A store on a real PostgreSQL server: how it is created, when it is refused, and its error messages.
 
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
@@ -50,7 +50,7 @@ const chains = async (store: Store) =>
   );
 
 describe("opening", () => {
-  test("all data is in the store's schema, and is still there after closing and opening again", async () => {
+  test("all data is in the store's schema, and is still there after the store is closed and opened again", async () => {
     const { url, schema } = await freshUrl();
     await put(await open(url), "kept");
     const rows = await runSql(
@@ -78,7 +78,7 @@ describe("opening", () => {
     expect(await chains(await open(url))).toEqual(["kept"]);
   });
 
-  test("neither a first start nor an opening without a migration is logged", async () => {
+  test("neither the first start nor an opening without a migration writes a log line", async () => {
     const log = keptLog();
     const { url } = await freshUrl();
     for (let opening = 0; opening < 2; opening += 1) {
@@ -179,7 +179,7 @@ describe("an unfit database is refused, with its address and without the passwor
     await expectProblem(nowhere, "refused", /127\.0\.0\.1:\d+\/no%0Awhere .*does not exist/s);
   });
 
-  test("a missing server, one that never answers, one that is not PostgreSQL, and one without TLS are reported", async () => {
+  test("a missing server, one that never answers, one that is not PostgreSQL, and one without TLS each give their own error", async () => {
     const tap = await openTcpProxy(1);
     undo.push(() => tap.close());
     tap.deaf = true;
@@ -239,7 +239,7 @@ describe("the schema's history", () => {
   const version = async (url: string, schema: string) =>
     (await runSql(url, `select version::int from ${schema}.schema_version`))[0]?.version;
 
-  test("processes that start at the same time on an empty database create the schema once, and all work", async () => {
+  test("if several processes start at the same time on an empty database, the schema is created once, and all of them work", async () => {
     const { url, schema } = await freshUrl();
     const stores = await Promise.all(Array.from({ length: 6 }, () => open(url)));
     for (const [index, store] of stores.entries()) await put(store, `c${index}`);
@@ -247,7 +247,7 @@ describe("the schema's history", () => {
     expect(await version(url, schema)).toBe(POSTGRES_MIGRATIONS.length);
   });
 
-  test("a process of the previous version keeps running, and can start, while the next version migrates its schema", async () => {
+  test("while the next version migrates the schema, a process of the previous version runs, and another can start", async () => {
     const { url, schema } = await freshUrl();
     const log = keptLog();
     const before = await open(url, { readersMax: 1, writersMax: 1 });
@@ -276,12 +276,14 @@ describe("the schema's history", () => {
     expect(await version(url, schema)).toBe(NEXT.length);
   });
 
-  test("a schema two versions ahead is refused and stays unchanged", async () => {
+  test("a schema that is two versions newer is refused and not changed", async () => {
     const { url, schema } = await freshUrl();
     await open(url, { migrations: [...NEXT, "create table later (a text)"] });
     const problem = await problemOf(url);
     expect(problem).toMatchObject({ problem: "newer" });
-    expect(problem.message).toContain(`version ${NEXT.length + 1}, known up to ${NEXT.length}`);
+    expect(problem.message).toContain(
+      `has schema version ${NEXT.length + 1}; this program supports versions up to ${NEXT.length}`,
+    );
     expect(problem.message).toContain("Start the newer version");
     expect(await version(url, schema)).toBe(NEXT.length + 1);
   });
@@ -297,7 +299,7 @@ describe("the schema's history", () => {
   });
 });
 
-test("two stores on one schema share their rows: each reads the other's commits", async () => {
+test("two stores on one schema share their rows: each one reads what the other one committed", async () => {
   const one = await openPostgresStore({ own: true });
   undo.push(() => one.dispose());
   const other = await open(one.url);

@@ -1,5 +1,5 @@
-// Counts the round trips of one run on PostgreSQL. Each takes the delay of the network. A transaction holds
-// its locks during its round trips.
+// Counts the round trips of one run on PostgreSQL. Each round trip costs one network delay, and a transaction
+// holds its locks meanwhile.
 
 import { expect, test } from "vitest";
 import { benchSettings, chatKey, instantEngine, oneRun, sessionRow } from "../../../bench/instant.ts";
@@ -38,8 +38,9 @@ test("a plain run on PostgreSQL costs two transactions with at most eight round 
     });
   }
   // The run with the fewest round trips counts, because others may include a heartbeat or the first use of a
-  // connection. The first writes of a transaction follow the answer to `begin`. If that answer arrives alone,
-  // these writes share a round trip with the read that was sent with `begin`, and seven remain.
+  // connection. The first writes of a transaction follow the answer to `begin`. If that answer arrives before
+  // the one to the read that was sent together with `begin`, these writes and that read share a round trip,
+  // and seven remain.
   const [quietest] = runs.toSorted((a, b) => a.trips - b.trips);
   expect(quietest).toMatchObject({ commits: 2, hints: 0 });
   expect(quietest?.trips).toBeLessThanOrEqual(8);

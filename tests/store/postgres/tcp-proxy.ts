@@ -1,21 +1,21 @@
-// A TCP proxy in front of a server: it forwards both directions, unless a test changes the data or closes the
-// connection.
+// A TCP proxy for tests. It forwards both directions, unless a test changes the data or closes the
+// connections.
 
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { listenHere } from "../../kit/loopback.ts";
 
-/** A filter returns the data to forward, changed or not, or closes both sides. */
+/** A filter returns the data to forward, which it may change, or closes both sides. */
 type Heard = (piece: Buffer) => Buffer | "hang up";
 
 export interface TcpProxy {
   readonly port: number;
-  /** The filters, one per direction. A test may replace them at any time. Default: forward everything. */
+  /** The filter of each direction. A test may replace it at any time. By default everything is forwarded. */
   fromClient: Heard;
   fromServer: Heard;
   /** Closes all connections. */
   hangUp(): void;
-  /** If true, accepts connections and never answers. */
+  /** If true, the proxy accepts connections and never answers. */
   deaf: boolean;
   close(): Promise<void>;
 }

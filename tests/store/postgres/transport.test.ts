@@ -1,4 +1,4 @@
-// Hints between processes, and the database's time that they share.
+// Hints that processes send to each other through the database, and the database's clock, which they share.
 
 import { afterEach, describe, expect, test } from "vitest";
 import { DatabaseClock } from "../../../src/store/postgres/clock.ts";
@@ -21,7 +21,7 @@ async function open(options: Parameters<typeof openPostgresStore>[0] = {}) {
   return { ...opened, shared };
 }
 
-/** Listens to hints, and resolves after this number of hints and gaps. */
+/** Listens to hints, and resolves after a given number of hints and gaps. */
 async function ear(shared: SharedStore) {
   const heard: string[] = [];
   let gaps = 0;
@@ -93,14 +93,14 @@ describe("the transport", () => {
     expect(atStranger.heard).toEqual([]);
   });
 
-  test("a hint that is too long for the transport is rejected", async () => {
+  test("a hint is rejected if it is too long for the transport", async () => {
     const { shared } = await open();
     await expect(shared.notify(["é".repeat(TRANSPORT_MESSAGE_MAX_BYTES / 2 + 1)])).rejects.toThrow(
       "too long",
     );
   });
 
-  test("a listener that lost its connection reconnects and reports the gap; a stopped listener does not", async () => {
+  test("if a listener loses its connection, it reconnects and reports the gap; a stopped listener does not", async () => {
     const a = await open();
     const b = await open({ url: a.url });
     const [kept, stopped] = [await ear(b.shared), await ear(b.shared)];
@@ -114,7 +114,7 @@ describe("the transport", () => {
     expect({ heard: stopped.heard, gaps: stopped.gaps() }).toEqual({ heard: [], gaps: 0 });
   });
 
-  test("an exception of a listener is logged, and the next hint is delivered", async () => {
+  test("if a listener throws an exception, it is logged, and the next hint is delivered", async () => {
     const world = fakeWorld({ clock: "real" });
     const a = await open({ world });
     const b = await open({ url: a.url });
@@ -132,7 +132,7 @@ describe("the transport", () => {
     expect(world.logged.map(({ level }) => level)).toEqual(["error"]);
   });
 
-  test("a hint that cannot be sent is logged and rejected, so that the sender can announce a gap", async () => {
+  test("if a hint cannot be sent, this is logged, and the sender gets an error, so that it can announce a gap", async () => {
     const world = fakeWorld({ clock: "real" });
     const { shared, store } = await open({ world });
     await store.close();
@@ -142,7 +142,7 @@ describe("the transport", () => {
 });
 
 describe("the shared time", () => {
-  test("the database's time is returned in whole ms without a query", async () => {
+  test("the database's time is known in whole milliseconds without a query", async () => {
     const { shared, url, store } = await open();
     const [before] = await runSql(url, "select extract(epoch from clock_timestamp()) * 1000 as now");
     const now = shared.now();
@@ -156,7 +156,7 @@ describe("the shared time", () => {
     await expect(shared.syncClock()).rejects.toThrow();
   });
 
-  /** Returns a clock with a database whose answers and their times the test controls. */
+  /** Returns a clock of a fake database. The test sets each answer and the time that it takes. */
   function clockWith() {
     const world = fakeWorld();
     const next = { tookMs: 0, databaseMs: 0 };
@@ -172,12 +172,12 @@ describe("the shared time", () => {
     return { world, clock, sync };
   }
 
-  test("the fastest answer of the last minute determines the time", async () => {
+  test("the time is computed from the fastest answer of the last minute", async () => {
     const { world, clock, sync } = clockWith();
     await sync(10, 1_000_005);
     expect(clock.now()).toBe(1_000_010);
     await world.advance(90);
-    // The request took 100 ms, most of it after the database had read its clock.
+    // The request took 100 ms. The database read its clock near the beginning of that time.
     await sync(100, 1_000_101);
     expect(clock.now()).toBe(1_000_200);
     await world.advance(61_000);
@@ -185,7 +185,7 @@ describe("the shared time", () => {
     expect(clock.now()).toBe(1_061_370);
   });
 
-  test("the time never goes backwards: it stands still until the database's time has caught up", async () => {
+  test("the time never goes backwards: the clock stops until the database's time has caught up", async () => {
     const { world, clock, sync } = clockWith();
     await sync(10, 1_000_005);
     expect(clock.now()).toBe(1_000_010);
@@ -196,14 +196,14 @@ describe("the shared time", () => {
     expect(clock.now()).toBe(1_000_017);
   });
 
-  test("an answer that contradicts the fastest one replaces it, because a clock was set or the server changed", async () => {
+  test("an answer that contradicts the fastest one replaces it, because a clock was set or another server answers", async () => {
     const { clock, sync } = clockWith();
     await sync(2, 1_000_000);
     await sync(30, 1_900_000);
     expect(clock.now()).toBe(1_900_015);
   });
 
-  test("a failed sync changes nothing", async () => {
+  test("a failed clock request changes nothing", async () => {
     const world = fakeWorld();
     let answers = 0;
     const clock = new DatabaseClock(world.clock, () => {

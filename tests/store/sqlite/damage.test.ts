@@ -1,4 +1,4 @@
-// A store that has lost data is refused and not changed; a store of a killed process opens.
+// A store that has lost data is refused and not changed. The store of a killed process opens normally.
 
 import {
   copyFileSync,
@@ -39,7 +39,7 @@ async function say(store: Store, id: string, text = LONG): Promise<void> {
   );
 }
 
-/** Writes a chain without messages, whose loss neither the JSONL copies nor a sequence number would show. */
+/** Writes a chain without messages. Neither the JSONL copies nor a sequence number would show its loss. */
 async function note(store: Store, name: string): Promise<void> {
   await store.transaction((tx) => tx.insertInto("chains").values({ chain_id: name, runs: 1 }).execute());
 }
@@ -59,7 +59,7 @@ async function spoken(dir: string): Promise<Store> {
   return store;
 }
 
-/** Copies the files as a kill at this moment would leave them. */
+/** Copies the files in the state in which a kill at this moment would leave them. */
 function killed(dir: string): string {
   const to = temporaryFolder();
   const names = readdirSync(dir).filter((name) => !/^gateway\.|-shm$/.test(name));
@@ -67,7 +67,7 @@ function killed(dir: string): string {
   return to;
 }
 
-/** Returns the files that a killed gateway leaves. */
+/** Returns the folder with the files that a killed gateway leaves. */
 async function killedStore(more: (store: Store) => Promise<void> = async () => {}): Promise<string> {
   const dir = join(temporaryFolder(), "state");
   const store = await spoken(dir);
@@ -88,8 +88,7 @@ async function problemIn(dir: string): Promise<StoreProblem> {
 }
 
 /**
- * Returns the files with their contents, without the lock and the shared index, which each opening
- * recreates.
+ * Returns the files with their contents, except the lock and the shared index, which each opening recreates.
  */
 function contents(dir: string): Map<string, string> {
   const names = readdirSync(dir).filter(
@@ -116,7 +115,7 @@ async function expectWhole(dir: string, count: number): Promise<void> {
 const log = (dir: string): string => join(dir, `${STORE_FILE}-wal`);
 const mark = (dir: string): string => join(dir, `${STORE_FILE}-mark`);
 
-test("damage: the store of a killed process opens with all data, and again after a planned stop", async () => {
+test("damage: the store of a killed process opens with all its data, and opens again after a planned stop", async () => {
   const dir = await killedStore();
   await expectWhole(dir, 5);
   expect(existsSync(log(dir))).toBe(false);
@@ -124,7 +123,7 @@ test("damage: the store of a killed process opens with all data, and again after
 });
 
 test.each(["removed", "emptied", "garbage"])(
-  "damage: a store whose log was %s is refused, and no file is cut",
+  "damage: a store whose log was %s is refused, and no file is truncated",
   async (how) => {
     const dir = await killedStore();
     if (how === "removed") rmSync(log(dir));
@@ -146,7 +145,7 @@ test("damage: a store whose log was removed is refused, even without messages si
   expect((await problemIn(dir)).message).toContain(`its log ${join(dir, STORE_FILE)}-wal is missing`);
 });
 
-test("damage: a log that was cut or overwritten anywhere before its last commit is refused", async () => {
+test("damage: a store is refused if its log was cut or overwritten anywhere before the last commit", async () => {
   const whole = await killedStore((store) => note(store, "last"));
   const { size } = statSync(log(whole));
   for (let part = 0; part < 24; part += 1) {
@@ -162,7 +161,7 @@ test("damage: a log that was cut or overwritten anywhere before its last commit 
   }
 });
 
-test("damage: an older file in place of the database is refused, with or without a log", async () => {
+test("damage: a store is refused if its database was replaced by an older file, with or without a log", async () => {
   const dir = join(temporaryFolder(), "state");
   const store = await spoken(dir);
   await store.close();
@@ -179,7 +178,7 @@ test("damage: an older file in place of the database is refused, with or without
   expect((await problemIn(crashed)).problem).toBe("behind");
 });
 
-test("damage: without a high-water mark, a store behind one of its JSONL copies is refused, and the copy is not cut", async () => {
+test("damage: without a high-water mark, a store that lacks entries of a JSONL copy is refused, and the copy stays whole", async () => {
   const dir = await killedStore(async (store) => {
     const other = new DatabaseSync(join(store.transcriptPath("x") ?? "", "..", STORE_FILE));
     other.exec("pragma wal_checkpoint(restart)");
@@ -194,7 +193,7 @@ test("damage: without a high-water mark, a store behind one of its JSONL copies 
   );
 });
 
-test("damage: a file with nothing but its header is refused if there are JSONL copies or a high-water mark", async () => {
+test("damage: a database file that contains only its header is refused if there are JSONL copies or a high-water mark", async () => {
   const dir = await killedStore();
   rmSync(log(dir));
   expect((await problemIn(dir)).message).toContain("nothing is left in it");
@@ -202,7 +201,7 @@ test("damage: a file with nothing but its header is refused if there are JSONL c
   expect((await problemIn(dir)).message).toContain("nothing is left in it");
 });
 
-test("damage: a store whose log another program has checkpointed and removed can be opened", async () => {
+test("damage: a store opens if another program has checkpointed and removed its log", async () => {
   const dir = await killedStore((store) => note(store, "last"));
   const other = new DatabaseSync(join(dir, STORE_FILE));
   expect(other.prepare("select count(*) as n from messages").get()).toEqual({ n: 5 });
@@ -211,7 +210,7 @@ test("damage: a store whose log another program has checkpointed and removed can
   await expectWhole(dir, 5);
 });
 
-test("damage: a stored high-water mark that is older than the last WAL reset is accepted", async () => {
+test("damage: a high-water mark that was stored before the last reset of the log is accepted", async () => {
   const dir = join(temporaryFolder(), "state");
   const store = await spoken(dir);
   cleanup(() => store.close());
@@ -227,7 +226,7 @@ test("damage: a stored high-water mark that is older than the last WAL reset is 
   await expectWhole(left, 5);
 });
 
-test("damage: if one of the mark's two slots is damaged, the other is used; an unreadable mark is logged", async () => {
+test("damage: if one of the two slots of the high-water mark is damaged, the other one is used; an unreadable mark is logged", async () => {
   const dir = await killedStore();
   const bytes = readFileSync(mark(dir));
   for (const slot of [0, 512]) {
@@ -247,7 +246,7 @@ test("damage: if one of the mark's two slots is damaged, the other is used; an u
   );
 });
 
-test("damage: with durability `normal`, a store that lost its last commits opens and keeps JSONL copies that are ahead", async () => {
+test("damage: with durability `normal`, a store that lost its last commits opens, and keeps JSONL copies with newer messages", async () => {
   const dir = join(temporaryFolder(), "state");
   mkdirSync(dir);
   const first = await spoken(dir);
@@ -259,7 +258,7 @@ test("damage: with durability `normal`, a store that lost its last commits opens
   await store.close();
   rmSync(log(left));
   const lines = keptLog();
-  // The durability is not given here: it is stored in the high-water mark.
+  // No durability is given here. The store reads it from the high-water mark.
   const again = await open(left, { log: lines });
   cleanup(() => again.close());
   const jsonlCopies = openJsonlCopies({ dir: left, log: lines, db: again.db });
@@ -284,13 +283,13 @@ function writtenBack(dir: string): number {
   }
 }
 
-test("damage: a commit is in the database file after half a minute, and after a planned stop", async () => {
+test("damage: each commit is in the database file after at most half a minute, or after a planned stop", async () => {
   const dir = join(temporaryFolder(), "state");
   const world = fakeWorld();
   const store = await open(dir, { clock: world.clock });
   await say(store, "m1");
   expect(writtenBack(dir)).toBe(0);
-  // An open transaction must not delay writing back.
+  // This transaction stays open. It must not delay the write to the database file.
   const { promise, resolve } = Promise.withResolvers<void>();
   const long = store.transaction(async (tx) => {
     await tx.insertInto("chains").values({ chain_id: "long", runs: 1 }).execute();
@@ -308,7 +307,7 @@ test("damage: a commit is in the database file after half a minute, and after a 
   expect(world.pendingDelays()).toEqual([]);
 });
 
-test("damage: the high-water mark is updated within 100 ms of a commit, once for all commits of that time", async () => {
+test("damage: the high-water mark is written 100 ms after a commit, once for all commits in that time", async () => {
   const dir = join(temporaryFolder(), "state");
   const world = fakeWorld();
   const store = await open(dir, { clock: world.clock });
@@ -323,7 +322,10 @@ test("damage: the high-water mark is updated within 100 ms of a commit, once for
   expect((await problemIn(left)).problem).toBe("behind");
 });
 
-/** The thread of the check runs in real time, but its pauses between two tables use the fake clock. */
+/**
+ * Waits for a condition. The check's thread runs in real time, but its pauses between tables use the fake
+ * clock.
+ */
 async function soon(world: FakeWorld, isSo: () => boolean): Promise<void> {
   const look = async (): Promise<void> => {
     await world.advance(0);
@@ -332,7 +334,7 @@ async function soon(world: FakeWorld, isSo: () => boolean): Promise<void> {
   await vi.waitFor(look, { timeout: 30_000, interval: 1 });
 }
 
-/** Makes a store that is so large that a damaged page in the middle contains messages, and closes it. */
+/** Makes a closed store. It is so large that a damaged page in the middle contains messages. */
 async function manyPages(): Promise<string> {
   const dir = join(temporaryFolder(), "state");
   const store = await spoken(dir);
@@ -358,7 +360,7 @@ function damagePages(dir: string): void {
   writeFileSync(file, bytes);
 }
 
-test("damage: start and doctor refuse a file that was cut in half, even with its log", async () => {
+test("damage: the gateway's start and the doctor refuse a file that was cut in half, even with its log", async () => {
   const dir = await manyPages();
   const store = await open(dir);
   await note(store, "in the log");
@@ -380,7 +382,7 @@ test("damage: random page damage is found in the background, without delaying a 
   await world.advance(10 * 60_000);
   const found = (): boolean =>
     world.logged.some(({ level, text }) => level === "error" && text.includes("damaged pages"));
-  // A write during the check.
+  // Writes to the store during the check.
   await note(store, "meanwhile");
   await soon(world, found);
   expect(world.logged.filter(({ level }) => level === "error")).toEqual([
@@ -396,7 +398,7 @@ test("damage: random page damage is found in the background, without delaying a 
   });
 });
 
-test("damage: the check of an undamaged store logs nothing, and runs again after a day", async () => {
+test("damage: the check of an undamaged store logs nothing, and is repeated after a day", async () => {
   const dir = await manyPages();
   const world = fakeWorld();
   const store = await open(dir, { clock: world.clock, log: world.log });

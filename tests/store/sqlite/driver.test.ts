@@ -36,7 +36,7 @@ test("D1: transactions that are requested together run one after the other, in o
   expect(steps).toEqual(["a", "b", "c"].flatMap((name) => [`${name} begins`, `${name} ends`]));
 });
 
-test("D2: after a rollback by the database, no further statement of that transaction is written", async () => {
+test("D2: if the database rolls a transaction back, no further statement of it is executed", async () => {
   const work = transaction(async (tx) => {
     await put(tx, 1, "before");
     database.exec("rollback");
@@ -94,7 +94,7 @@ test("TX2: a finished transaction refuses further statements", async () => {
   expect(count()).toBe(1);
 });
 
-test("parallel work in a transaction is rolled back together, and no part continues after the transaction", async () => {
+test("if parallel work in a transaction fails, everything is rolled back, and no part runs after the transaction", async () => {
   const parts: string[] = [];
   const work = transaction((tx) =>
     together(
@@ -113,14 +113,14 @@ test("parallel work in a transaction is rolled back together, and no part contin
   expect(count()).toBe(0);
 });
 
-test("errors that say nothing about the file are thrown unchanged", async () => {
+test("errors that say nothing about the state of the file are thrown unchanged", async () => {
   await transaction((tx) => put(tx, 1, "a"));
   const again = transaction((tx) => put(tx, 1, "a"));
   await expect(again).rejects.toThrow("UNIQUE constraint failed");
   await expect(sql`select nonsense`.execute(db)).rejects.not.toBeInstanceOf(StoreProblem);
 });
 
-test("statements return their own results, even if there are more of them than the cache can hold", async () => {
+test("statements return their own results, even if there are more statements than the cache holds", async () => {
   for (let round = 0; round < 2; round++) {
     for (let n = 0; n < 600; n++) {
       const { rows } = await sql<{ n: number }>`select ${sql.lit(n)} as n`.execute(db);
@@ -130,10 +130,10 @@ test("statements return their own results, even if there are more of them than t
 });
 
 const refused = new Error("refused");
-/** Returns whether a transaction is open in the file. */
+/** Returns true if a transaction is open in the file. */
 const isOpen = () => database.isTransaction;
 
-test("SG1, SG2: transactions that are ready at the same time share a commit; one that fails undoes only its own changes", async () => {
+test("SG1, SG2: transactions that are ready at the same time share a commit; if one fails, only its own changes are undone", async () => {
   const commits: number[] = [];
   const ends = await Promise.allSettled(
     [1, 2, 3, 4].map(async (id) => {
@@ -144,7 +144,7 @@ test("SG1, SG2: transactions that are ready at the same time share a commit; one
     }),
   );
   expect(ends.map((end) => end.status)).toEqual(["fulfilled", "rejected", "fulfilled", "rejected"]);
-  // Each promise settled when both rows were in the file and no transaction was open.
+  // When each promise settled, both rows were in the file and no transaction was open.
   expect(commits).toEqual([2, 2, 2, 2]);
 });
 
@@ -174,7 +174,7 @@ test("SG3: if the database rolls back a group, every transaction in it fails", a
   expect(database.prepare("select id from t").all()).toEqual([{ id: 3 }]);
 });
 
-test("SG4: if `gather` fails, no transaction is blocked", async () => {
+test("SG4: if the function `gather` fails, no transaction is blocked", async () => {
   const gather = (): Promise<void> => Promise.reject(new Error("the event loop is gone"));
   const grouped = sqliteTransactions(database, "the file", { gather });
   await grouped((tx) => put(tx, 1, "first"));
@@ -182,7 +182,7 @@ test("SG4: if `gather` fails, no transaction is blocked", async () => {
   expect(count()).toBe(2);
 });
 
-test("SG4: transactions requested within one turn of the event loop share a group, and none waits longer", async () => {
+test("SG4: transactions that are requested within one turn of the event loop share a group", async () => {
   let rounds = 0;
   const gather = async (): Promise<void> => {
     rounds += 1;

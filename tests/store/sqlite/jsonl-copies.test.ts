@@ -54,7 +54,10 @@ async function append(...entries: Entry[]): Promise<void> {
   });
 }
 
-/** Simulates a crash before the copy was written: entries are committed, but not announced to the copies. */
+/**
+ * Simulates a crash before the copy was written: entries are committed, but the copies' writer does not know
+ * it.
+ */
 async function restart(): Promise<void> {
   await jsonlCopies.flush();
   jsonlCopies = openJsonlCopies({ dir, log, db: store.db });
@@ -86,7 +89,7 @@ test("entries are written to the copy shortly after the commit, and at once if a
   expect(lines()).toHaveLength(3);
 });
 
-test("a JSONL copy that was saved under another name is removed together with its transcript", async () => {
+test("when a transcript is removed, so are its JSONL copies that were saved under another name", async () => {
   await append(userMessage("m1", "stored"));
   jsonlCopies.note(ID);
   await jsonlCopies.flush();
@@ -96,7 +99,7 @@ test("a JSONL copy that was saved under another name is removed together with it
   for (const file of [path(), ...ahead]) expect(existsSync(file)).toBe(false);
 });
 
-test("a planned stop writes committed entries to the copies even if they were not announced", async () => {
+test("a planned stop writes committed entries to the copies even if nobody announced them", async () => {
   await append(userMessage("m1", "told"));
   jsonlCopies.note(ID);
   await jsonlCopies.flush();
@@ -106,13 +109,13 @@ test("a planned stop writes committed entries to the copies even if they were no
   expect(lines()).toHaveLength(3);
 });
 
-test("a session without entries has a copy with only a header, which only its owner can read", async () => {
+test("the copy of a session without entries contains only a header, and only its owner can read it", async () => {
   await jsonlCopies.flush();
   expect(lines()).toEqual([HEADER]);
   expect(statSync(path()).mode & 0o777).toBe(0o600);
 });
 
-test("each entry is written as one line, in order and unchanged, whatever it contains", async () => {
+test("each entry is written as one line, in order and unchanged, whatever the entry contains", async () => {
   const entries: Entry[] = [
     userMessage("m1", "two\nlines\r\nand \u2028 more \u0000 \ud800"),
     assistantMessage("m2", "x".repeat(2_000_000)),
@@ -137,7 +140,7 @@ test("entries that are announced several times at once are written once", async 
   expect(lines()).toEqual([HEADER, ...entries]);
 });
 
-test("a start completes a copy, wherever a crash has cut it", async () => {
+test("a start completes a copy that a crash cut at any position", async () => {
   const entries = [
     userMessage("m1", "a"),
     assistantMessage("m2", "y".repeat(50_000)),
@@ -176,7 +179,7 @@ test("a start repairs a copy that is missing, invalid or behind", async () => {
   }
 });
 
-test("a last line that names another message is not trusted", async () => {
+test("a copy is not trusted if its last line names another message", async () => {
   await append(userMessage("m1", "a"), userMessage("m2", "b"));
   await restart();
   const whole = readFileSync(path(), "utf8");
@@ -189,7 +192,8 @@ test("a last line that names another message is not trusted", async () => {
 test.each(["99999999999\n", "2", "2e9\n", "\u0000\n"])(
   "a false note of progress (%j) is ignored",
   async (note) => {
-    // The note of progress calls this copy up to date, so only a start that distrusts the note repairs it.
+    // The note of progress says that this copy is up to date. Only a start that ignores the note repairs the
+    // copy.
     await store.transaction((tx) =>
       insertSession(tx, sampleSession({ key: "agent:main:old", sessionId: "old", archivedAt: 1 })),
     );
@@ -210,7 +214,7 @@ test.each(["99999999999\n", "2", "2e9\n", "\u0000\n"])(
   },
 );
 
-test("the copy of a deleted transcript is removed, and a late announcement does not create it again", async () => {
+test("the copy of a deleted transcript is removed, and a late announcement does not recreate it", async () => {
   await append(userMessage("m1", "a"));
   jsonlCopies.note(ID);
   const gone = await store.transaction((tx) => deleteSessionRows(tx, KEY, { transcripts: true }));
@@ -226,7 +230,7 @@ test("a start removes the copy of a deleted transcript, and keeps copies of sess
   await append(userMessage("m1", "a secret"));
   jsonlCopies.note(ID);
   await jsonlCopies.flush();
-  // A copy of another database, which may be the only remaining data of that database.
+  // A copy of another database. It may be the only remaining data of that database.
   const foreign = join(dir, "foreign.jsonl");
   writeFileSync(foreign, `${JSON.stringify({ ...HEADER, id: "foreign" })}\n`);
   writeFileSync(`${path()}.new`, "half a head");
@@ -237,7 +241,7 @@ test("a start removes the copy of a deleted transcript, and keeps copies of sess
   expect(existsSync(foreign)).toBe(true);
 });
 
-test("the file name of a copy that cannot be written is logged, and the copy is written later", async () => {
+test("a copy that cannot be written is logged with its file name, and is written later", async () => {
   await jsonlCopies.flush();
   rmSync(path());
   mkdirSync(path());
@@ -255,7 +259,7 @@ test("the file name of a copy that cannot be written is logged, and the copy is 
   expect(lines()).toEqual([HEADER, userMessage("m1", "a")]);
 });
 
-test("an id that is not a plain file name never becomes a path", async () => {
+test("an id is never used as a path if it is not a plain file name", async () => {
   const sessionId = "../outside";
   await store.transaction((tx) => insertSession(tx, sampleSession({ key: "k", sessionId })));
   jsonlCopies.note(sessionId);
@@ -264,7 +268,7 @@ test("an id that is not a plain file name never becomes a path", async () => {
   expect(existsSync(join(dir, "..", "outside.jsonl"))).toBe(false);
 });
 
-test("an announcement at the moment when the work ends is not lost", async () => {
+test("an announcement is not lost if the writer finishes at the same moment", async () => {
   await store.transaction((tx) =>
     insertSession(tx, sampleSession({ key: "agent:main:other", sessionId: "other" })),
   );
@@ -272,7 +276,7 @@ test("an announcement at the moment when the work ends is not lost", async () =>
   await jsonlCopies.flush();
   for (let steps = 0; steps < 60; steps += 1) {
     await append(userMessage(`m-${steps}`, "x"));
-    // This copy is up to date, so the work takes only a few steps.
+    // The other copy is up to date, so its work takes only a few steps.
     jsonlCopies.note("other");
     for (let at = 0; at < steps; at += 1) await null;
     jsonlCopies.note(ID);

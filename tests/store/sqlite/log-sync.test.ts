@@ -1,4 +1,4 @@
-// A commit is synced outside the event loop, and its rows are invisible until they are on disk.
+// A commit is synced outside the event loop. Its rows stay invisible until they are on disk.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -68,7 +68,7 @@ function noting(told: string[], promise: Promise<unknown>, name: string): Promis
   );
 }
 
-test("I2: grouped transactions, and readers of their rows, get results only after the sync", async () => {
+test("I2: transactions in a group, and readers of their rows, get their results only after the sync", async () => {
   const store = await open();
   // Starts the thread of the read worker.
   expect(await chainsIn(store.readWorker as Db)).toEqual([]);
@@ -88,7 +88,7 @@ test("I2: grouped transactions, and readers of their rows, get results only afte
   expect(await reads[0]).toEqual(["a"]);
   await until(() => begun() === 2);
   go();
-  // A slow read worker answers during the second sync, and then also waits for that one.
+  // A slow read worker may answer during the second sync. Its reader then waits for that sync, too.
   await Promise.all([next, ...readers]);
   expect(told.toSorted()).toEqual(["member", "next member", "reader", "reader"]);
   expect(await chainsIn(store.db)).toEqual(["a", "b"]);
@@ -122,13 +122,13 @@ test("LS2: after a failed sync the store refuses all work with the reason, and k
   expect(await store.refusal?.()).toContain("its disk failed");
   expect(log.lines.filter(({ level }) => level === "error")).toHaveLength(1);
   await store.close();
-  // The log was not copied into the database, because the system may have dropped its pages.
+  // The log must not be copied into the database, because the system may have dropped its pages.
   expect(existsSync(`${file}-wal`)).toBe(true);
   expect(readMark(file)).toMatchObject({ state: "open" });
   expect(await chainsIn((await open()).db)).toContain("before");
 });
 
-test("LS2: a reader that waits for a failed sync gets no row", async () => {
+test("LS2: if a reader waits for a sync and the sync fails, the reader gets no rows", async () => {
   const store = await open();
   let fail = (): void => {};
   undo.push(
@@ -146,7 +146,7 @@ test("LS2: a reader that waits for a failed sync gets no row", async () => {
   expect(await member).toMatchObject({ problem: "unsynced" });
 });
 
-test("KP1: the high-water mark contains a commit only after its sync", async () => {
+test("KP1: the high-water mark includes a commit only after the commit is synced", async () => {
   const world = fakeWorld();
   const store = await open({ clock: world.clock });
   await put(store, "a");
@@ -163,7 +163,7 @@ test("KP1: the high-water mark contains a commit only after its sync", async () 
   expect(readMark(file)).not.toEqual(before);
 });
 
-test("a store that is closed during a sync waits for it, and is closed with its log in the database", async () => {
+test("closing a store during a sync waits for the sync, and copies the log into the database", async () => {
   const store = await open();
   const { begun, go } = holdSyncs();
   const told: string[] = [];
@@ -180,7 +180,7 @@ test("a store that is closed during a sync waits for it, and is closed with its 
   expect(await chainsIn((await open()).db)).toEqual(["a"]);
 });
 
-/** Opens a store on a clock that stands still, and commits until its disk counts as fast. */
+/** Opens a store with a stopped clock, and commits until its disk counts as fast. */
 async function openFast(): Promise<{ store: Store; slow: (ms: number) => void }> {
   let now = 0;
   const store = await open({ clock: { ...fakeWorld().clock, monotonic: () => now } });
@@ -193,7 +193,7 @@ async function openFast(): Promise<{ store: Store; slow: (ms: number) => void }>
   };
 }
 
-test("LS4: a disk that was fast 64 times is synced on the event loop, until one sync is slow", async () => {
+test("LS4: if the disk was fast 64 times, syncs run on the event loop until one of them is slow", async () => {
   const { store, slow } = await openFast();
   let threads = 0;
   let here = 0;
@@ -220,7 +220,7 @@ test("LS4: a disk that was fast 64 times is synced on the event loop, until one 
   expect(await chainsIn(store.db)).toHaveLength(64 + 64 + 3);
 });
 
-test("LS2: a failed sync on the event loop is also permanent", async () => {
+test("LS2: if a sync on the event loop fails, the failure is permanent, too", async () => {
   const { store } = await openFast();
   // Starts the thread of the read worker.
   await chainsIn(store.readWorker as Db);

@@ -52,7 +52,7 @@ try {
   );
   say({ opened: process.pid });
   if (action === "fill") await fill(store, join(dir, "ballast"));
-  // Keeps a reference until the end, because garbage collection closes an unreferenced store.
+  // Keeps a reference to the store, because garbage collection closes an unreferenced store.
   else process.stdin.resume().once("end", () => void store.close());
 } catch (error) {
   say(problemOf(error));

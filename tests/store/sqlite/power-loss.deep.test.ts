@@ -1,6 +1,6 @@
 // After a power loss at any moment, a store opens without errors and contains everything that was confirmed.
-// The files are a snapshot of a real writer; unconfirmed data is partly lost, torn, or in its previous state.
-// `tests/kit/power-loss/cut.ts` describes the simulation.
+// The files are a snapshot of a real writer. In it, unconfirmed data is partly lost, torn, or as it was
+// before. `tests/kit/power-loss/cut.ts` describes the simulation.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -35,13 +35,15 @@ const MOMENTS = Number(process.env.PARLEY_MOMENTS ?? 20);
 const STARTS = 12;
 const START_MAX_MS = 40;
 const LOSSES_OF_A_MOMENT = 4;
-/** Size of the files above which the writer is replaced by a new one, because copying would take too long. */
+/**
+ * If the files are larger than this, a new writer replaces the current one, because copying takes too long.
+ */
 const STORE_MAX_BYTES = 6 * 2 ** 20;
 const CHANCE_MAX_MS = 40;
 const CHECKPOINT_MAX_MS = 2_000;
 const FIRST_STEP_MAX_MS = 20_000;
 
-/** Only Linux has /proc for the snapshot and a signal that stops the process. */
+/** Only Linux has /proc, which the snapshot needs, and a signal that pauses the writer. */
 const isLinux = process.platform === "linux";
 
 type Durability = "full" | "normal";
@@ -128,13 +130,13 @@ async function expectCopies(dir: string, db: Db, lost: ReadonlySet<string>): Pro
 }
 
 interface Opened {
-  /** The number of complete transactions in the store, from the first on. */
+  /** The number of complete transactions in the store, counted from the first one. */
   readonly count: number;
   /** The number of synced bytes of each JSONL copy before the files were opened. */
   readonly copies: Map<string, number>;
 }
 
-/** Opens the remaining files as a start of the gateway does, and checks every page and row. */
+/** Opens the remaining files in the same way as the gateway's start, and checks every page and row. */
 async function open(files: FileSet, seed: string, durability: Durability, whole?: Opened): Promise<Opened> {
   const dir = join(temporaryFolder(), "state");
   mkdirSync(dir);
@@ -161,7 +163,7 @@ async function open(files: FileSet, seed: string, durability: Durability, whole?
   }
 }
 
-/** Returns the transcripts that lost transactions had begun. Only their JSONL copies may remain. */
+/** Returns the transcripts of lost transactions. Only their JSONL copies may remain. */
 function lostBetween(seed: string, count: number, whole: number): Set<string> {
   const lost = new Set<string>();
   for (let number = count + 1; number <= whole; number += 1) {
@@ -177,7 +179,7 @@ interface Moment {
   readonly synced: ReadonlyMap<string, number>;
 }
 
-/** Continues the writer for a random time, or until it is in a checkpoint. */
+/** Lets the writer run for a random time, or until it is in a checkpoint. */
 async function goOn(writer: Writer, luck: Dice): Promise<void> {
   await reach(writer, 1);
   if (luck.chance(0.7)) return sleep(luck.below(CHANCE_MAX_MS));

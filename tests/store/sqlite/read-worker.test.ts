@@ -1,4 +1,4 @@
-// The read worker of the embedded store: its answers, cancelled requests, and its end.
+// The read worker of the embedded store: answers, cancelled requests, and how it ends.
 
 import { sql } from "kysely";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -23,7 +23,7 @@ afterEach(async () => {
   remove();
 });
 
-/** Computes this many rows, which takes about 0.1 s for a million. */
+/** Counts this many rows. A million of them take about 0.1 s. */
 const count = (rows: number) => sql<{ n: number }>`
   with recursive steps (n) as (select 1 union all select n + 1 from steps where n < ${rows})
   select max(n) as n from steps`;
@@ -38,7 +38,7 @@ test("AW1: a request sees earlier commits, and cannot write", async () => {
   expect(await keys()).toEqual([sampleSession().key]);
 });
 
-test("the event loop continues during a request", async () => {
+test("the event loop is not blocked during a request", async () => {
   const order: string[] = [];
   const answered = count(3_000_000)
     .execute(readWorker)
@@ -68,7 +68,7 @@ test("SA2: a waiting request that is cancelled is dropped, and the next one is a
   expect((await third).rows).toEqual([{ n: 3 }]);
 });
 
-test("SA3: a request beyond the limit is refused with a message, and the others are answered", async () => {
+test("SA3: a request beyond the limit is refused with a message, and the other requests are answered", async () => {
   const long = count(1_000_000).execute(readWorker);
   await new Promise((resolve) => setImmediate(resolve));
   const asked = [long, ...Array.from({ length: 257 }, () => count(1).execute(readWorker))];
@@ -90,7 +90,7 @@ test("closing ends the thread, answers the current request and rejects waiting r
   await expect(count(1).execute(readWorker)).rejects.toThrow("the store is closed");
 });
 
-test("the read worker also starts in a gateway that was started with V8 flags", async () => {
+test("the read worker starts even if the gateway was started with V8 flags", async () => {
   const flags = ["--max-old-space-size=4096", "--max_semi_space_size=16", "--expose-gc"];
   process.execArgv.push(...flags);
   try {

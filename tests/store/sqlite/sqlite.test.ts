@@ -25,7 +25,7 @@ import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { keptLog, silentLog, temporaryDir } from "../samples.ts";
 
 const FIXTURE = fileURLToPath(new URL("./open-store.ts", import.meta.url));
-/** Creates nested folders, at the same time as the other process. */
+/** Source of a process that creates nested folders at the same time as another process. */
 const MAKER = `
   const { parentPort, workerData: { dir, gate } } = require("node:worker_threads");
   import(${JSON.stringify(new URL("../../../src/world/folders.ts", import.meta.url))}).then(async ({ ensureFolder }) => {
@@ -100,7 +100,7 @@ describe("opening", () => {
     expect(new Set(modes)).toEqual(new Set([0o600]));
   });
 
-  test("stored data is still there after closing and opening again", async () => {
+  test("stored data is still there after the store is closed and opened again", async () => {
     await openAndClose();
     const store = await open();
     expect(await store.db.selectFrom("chains").selectAll().execute()).toEqual([
@@ -109,7 +109,7 @@ describe("opening", () => {
     expect(store.transcriptPath("abc")).toBe(join(dir, "abc.jsonl"));
   });
 
-  test("neither a first start nor an opening without a migration is logged", async () => {
+  test("neither the first start nor an opening without a migration writes a log line", async () => {
     const log = keptLog();
     for (let opening = 0; opening < 2; opening += 1) {
       await (await openSqlite({ dir, durability: "normal", log })).close();
@@ -171,13 +171,13 @@ describe("leaves unusable files unchanged", () => {
     await expectRefused("corrupt");
   });
 
-  test("a file that was cut is refused", async () => {
+  test("a file that was truncated is refused", async () => {
     await openAndClose();
     truncateSync(file, statSync(file).size / 2);
     await expectRefused("corrupt");
   });
 
-  test("a file that was emptied is refused if its log still contains data, and the log is kept", async () => {
+  test("an emptied file is refused if its log still contains data, and the log is kept", async () => {
     await openAndClose();
     writeFileSync(file, "");
     writeFileSync(`${file}-wal`, "data that SQLite would throw away");
@@ -191,13 +191,13 @@ describe("leaves unusable files unchanged", () => {
     await expectRefused("corrupt");
   });
 
-  test("a file that was cut so short that it looks empty is refused", async () => {
+  test("a file is refused if it was cut so short that it looks empty", async () => {
     await openAndClose();
     writeFileSync(file, "0");
     await expectRefused("corrupt");
   });
 
-  test("an empty or missing file is refused if there are copies of its transcripts", async () => {
+  test("an empty or missing file is refused if JSONL copies of its transcripts exist", async () => {
     await openAndClose();
     writeFileSync(join(dir, "0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b11.jsonl"), "{}\n");
     writeFileSync(file, "");
@@ -235,7 +235,7 @@ describe("leaves unusable files unchanged", () => {
     expect(await (await open()).db.selectFrom("chains").select("runs").execute()).toEqual([{ runs: 8 }]);
   });
 
-  test("a path that is a file, or is inside a file, is refused", async () => {
+  test("a path that is a file, or leads through a file, is refused", async () => {
     const parent = dir;
     writeFileSync(parent, "a file");
     expect((await problem()).problem).toBe("not_a_directory");
@@ -275,7 +275,7 @@ describe("other processes", () => {
     return child;
   }
 
-  test("a second gateway on the folder reports which process uses it; a killed process does not block it", async () => {
+  test("a second gateway on the folder reports which process uses it; a killed process does not block the folder", async () => {
     const child = start(process.execPath, [FIXTURE, dir]);
     expect(await heard(child)).toEqual({ opened: child.pid });
     const found = await problem();
@@ -287,14 +287,14 @@ describe("other processes", () => {
     expect(chains).toEqual([{ chain_id: `pid-${child.pid}` }]);
   });
 
-  test("a folder has one store, also within one process", async () => {
+  test("a folder can be opened as a store only once, even within one process", async () => {
     await open();
     expect((await problem()).problem).toBe("in_use");
   });
 
-  test("a folder that cannot be written is refused, and so is a file in place of it", async () => {
+  test("a folder that cannot be written is refused, and so is a file at its path", async () => {
     await openAndClose();
-    // Root may write everywhere, so the child process runs as another user.
+    // Root may write everywhere, so the test process for this case runs as another user.
     const root = process.getuid?.() === 0;
     const ids = root ? { uid: 65_534, gid: 65_534 } : {};
     chmodSync(join(dir, ".."), 0o755);
@@ -315,8 +315,8 @@ describe("other processes", () => {
 
   const mounts = spawnSync("unshare", ["-m", "true"]).status === 0;
 
-  // Skipped if no small disk can be mounted, which only root may do; driver.test.ts checks the same with a
-  // page limit.
+  // Skipped if this process cannot mount a small disk, which only root may do. driver.test.ts checks the same
+  // with a page limit.
   test.skipIf(!mounts)(
     "a full disk is reported, stored data is kept, and writing works again once there is space",
     () => {
@@ -337,7 +337,7 @@ describe("other processes", () => {
     },
   );
 
-  // Skipped if no small disk can be mounted, which only root may do.
+  // Skipped if this process cannot mount a small disk, which only root may do.
   test.skipIf(!mounts)("a disk that is full at the start is reported", () => {
     mkdirSync(dir);
     const script = `mount -t tmpfs -o size=64k tmpfs "$0" && exec "$1" "$2" "$0"`;

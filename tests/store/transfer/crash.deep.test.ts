@@ -1,4 +1,4 @@
-// Interrupts store migrations halfway: the target stays empty, the source unchanged, and a second attempt
+// Interrupts store migrations: the target stays empty, the source stays unchanged, and a second attempt
 // works.
 
 import { once } from "node:events";
@@ -20,7 +20,7 @@ import { fillStore, rowsOf } from "../full-store.ts";
 import { sampleSession } from "../samples.ts";
 import { freshUrl, good, inEmbedded, inPostgres, jobOn, schemaOf, words } from "./moves.ts";
 
-/** Maximum number of polls of the server before the test fails. */
+/** Maximum number of checks of the server before the test fails. */
 const ASKED_MAX = 20_000;
 
 /** Resolves when the server has ended a connection. */
@@ -48,7 +48,7 @@ async function expectSame(dir: string, url: string): Promise<void> {
   expect(await inPostgres(url, ({ db }) => rowsOf(db, { onServer: true }))).toEqual(wanted);
 }
 
-test("if the process is killed halfway, the target is empty and the source unchanged", async () => {
+test("if the process is killed during a migration, the target is empty and the source unchanged", async () => {
   const dir = await fullStore();
   const before = readFileSync(join(dir, STORE_FILE));
   const url = await freshUrl();
@@ -66,7 +66,7 @@ test("if the process is killed halfway, the target is empty and the source uncha
   await expectSame(dir, url);
 }, 60_000);
 
-test("if the connection is lost halfway, the target is empty", async () => {
+test("if the connection is lost during a migration, the target is empty", async () => {
   const dir = await fullStore();
   const url = await freshUrl();
   const gate = await gateIn(url);
@@ -79,7 +79,7 @@ test("if the connection is lost halfway, the target is empty", async () => {
   await expectEmpty(url);
 }, 60_000);
 
-test("a migration blocks other writers and moves everything", async () => {
+test("during a migration other writers wait, and the migration moves everything", async () => {
   const dir = await fullStore();
   const url = await freshUrl();
   const gate = await gateIn(url);
@@ -145,7 +145,7 @@ test("a cancelled migration leaves no row, file or folder behind", async () => {
   expect(readdirSync(folder)).toEqual(["whole"]);
 }, 60_000);
 
-test("cancelling the copy of a file stops it at once instead of reading to the end", async () => {
+test("cancelling a backup stops the copy at once, before the file is read to the end", async () => {
   const copy = join(temporaryFolder(), "copy");
   const stopped = copyFile(join(await fullStore(), STORE_FILE), copy, AbortSignal.abort());
   await expect(stopped).rejects.toThrow("aborted");

@@ -1,4 +1,4 @@
-// Restores backups that contain code, or other objects in place of a table or of the file.
+// Restores backups that contain code, or in which another kind of object replaces a table or the file.
 
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
@@ -64,13 +64,13 @@ test("a backup of an older version is migrated without objects that were added t
 test.each([
   ["a view", "drop table channel_peers; create view channel_peers as select 1 as channel;"],
   ["a table with other columns", "drop table waits; create table waits (call_id text, payload text);"],
-])("a backup with %s in the place of a table is refused", async (_, statements) => {
+])("a backup is refused if %s replaces a table", async (_, statements) => {
   const file = await changedBackup(statements);
   const said = words(await restoreStore(jobOn(temporaryFolder()), file));
   expect(said).toMatch(/was altered: .* is not a table of this program/);
 });
 
-test("a pipe in place of a backup or of its log is refused without opening it", async () => {
+test("a pipe that replaces a backup or its log is refused without opening it", async () => {
   const pipe = join(temporaryFolder(), "pipe");
   execFileSync("mkfifo", [pipe]);
   expect(words(await restoreStore(jobOn(temporaryFolder()), pipe))).toContain("is not a regular file");
@@ -79,7 +79,7 @@ test("a pipe in place of a backup or of its log is refused without opening it", 
   expect(words(await restoreStore(jobOn(temporaryFolder()), file))).toContain("-wal is not a regular file");
 });
 
-test("a pipe in place of the store is refused without opening it", async () => {
+test("a pipe that replaces the store is refused without opening it", async () => {
   const dir = temporaryFolder();
   execFileSync("mkfifo", [join(dir, STORE_FILE)]);
   await expect(inEmbedded(dir, async () => {})).rejects.toThrow("is not a regular file");

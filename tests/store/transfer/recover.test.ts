@@ -59,7 +59,7 @@ async function writeCopies(dir: string, store: Store): Promise<void> {
   await jsonlCopies.close();
 }
 
-/** Makes a store whose later changes were in a log that was lost: `before` is stored, `after` is not. */
+/** Makes a store that has lost its log: the message `before` is stored, `after` was only in the log. */
 async function lost(
   before: (store: Store) => Promise<void>,
   after: (store: Store) => Promise<void>,
@@ -142,7 +142,7 @@ test("damage: data that only the JSONL copies contain is restored, including ses
   await store.close();
 });
 
-test("damage: a lost reset is repeated, and a deleted transcript stays deleted", async () => {
+test("damage: if a reset was lost, it is repeated; a deleted transcript stays deleted", async () => {
   const dir = await lost(
     async (store) => {
       await session(store, "agent:main:main", ONE);
@@ -169,7 +169,7 @@ test("damage: a lost reset is repeated, and a deleted transcript stays deleted",
   expect(rows).toEqual([{ key: "agent:main:main", session_id: THREE }]);
 });
 
-test("damage: a file that was cut in half is restored from its pages, and the messages from the JSONL copies", async () => {
+test("damage: for a file that was cut in half, its remaining pages are restored, and the messages come from the JSONL copies", async () => {
   const { dir, ids } = await longTranscript();
   truncateSync(join(dir, STORE_FILE), readFileSync(join(dir, STORE_FILE)).length / 2);
   const copy = copyOf(dir, ONE);
@@ -178,7 +178,7 @@ test("damage: a file that was cut in half is restored from its pages, and the me
   expect(copyOf(dir, ONE)).toBe(copy);
 });
 
-test("damage: damaged pages lose at most their rows, and the messages are restored in order", async () => {
+test("damage: a damaged page loses at most its own rows, and the messages are restored in order", async () => {
   const { dir, ids } = await longTranscript();
   const whole = readFileSync(join(dir, STORE_FILE));
   for (const page of [40, 60, 80, 100]) {
@@ -192,7 +192,7 @@ test("damage: damaged pages lose at most their rows, and the messages are restor
   }
 });
 
-test("damage: a missing store is rebuilt from its JSONL copies, but not one that never existed", async () => {
+test("damage: a missing store is rebuilt from its JSONL copies, but a store that never existed is not created", async () => {
   const dir = join(temporaryFolder(), "state");
   const store = await open(dir);
   await session(store, "agent:main:main", ONE);
@@ -212,7 +212,7 @@ test("damage: a missing store is rebuilt from its JSONL copies, but not one that
   expect(readdirSync(none).filter((name) => !name.startsWith("gateway."))).toEqual([]);
 });
 
-test("damage: a cancelled recovery changes nothing; a store in use is not recovered", async () => {
+test("damage: a cancelled recovery changes nothing, and a store in use is not recovered", async () => {
   const dir = join(temporaryFolder(), "state");
   const store = await open(dir);
   await session(store, "agent:main:main", ONE);

@@ -1,4 +1,4 @@
-// Migrations that are refused: each error says what to do, and nothing is changed.
+// Moves that are refused: each error says what to do, and nothing is changed.
 
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -115,7 +115,7 @@ test.each(SOMETHING)("a target that contains %s is refused and not changed", asy
   }
 });
 
-test("a database with a running gateway is refused, and named without its password", async () => {
+test("a database with a running gateway is refused, and the error shows its address without the password", async () => {
   const url = await freshUrl();
   const facts = { processId: "p", host: "here", version: "1" };
   await inPostgres(url, async (store) => {
@@ -129,7 +129,7 @@ test("a database with a running gateway is refused, and named without its passwo
   expect(said).not.toContain("word");
 });
 
-test("an embedded store of a running gateway is neither moved nor replaced, but can be backed up", async () => {
+test("the embedded store of a running gateway is neither moved nor replaced, but it can be backed up", async () => {
   const dir = await smallStore();
   const url = await freshUrl();
   const file = await backup();
@@ -172,7 +172,7 @@ test("a missing server and a wrong password are reported", async () => {
   }
 });
 
-test("a schema of another version is neither filled nor read, and stays unchanged", async () => {
+test("a schema of another version is neither filled nor read, and is not changed", async () => {
   const url = await freshUrl();
   const file = await backup();
   await inPostgres(url, startOnce);
@@ -188,7 +188,7 @@ test("a schema of another version is neither filled nor read, and stays unchange
   expect(readdirSync(join(target, ".."))).toEqual([]);
 });
 
-test("a store with a row that is too long for the database's indexes is refused with the reason", async () => {
+test("if a row is too long for PostgreSQL's indexes, the store is refused with the reason", async () => {
   const dir = await smallStore();
   await inEmbedded(dir, (store) =>
     store.transaction((tx) =>
@@ -219,7 +219,7 @@ test("a backup of a missing store creates nothing", async () => {
   expect(await runSql(url, `select 1 from pg_namespace where nspname = '${schemaOf(url)}'`)).toEqual([]);
 });
 
-test("a backup overwrites no file, and the error names the existing one", async () => {
+test("a backup never overwrites a file; the error names the existing file", async () => {
   const dir = await smallStore();
   const folder = temporaryFolder();
   const file = join(folder, "mine");
@@ -253,7 +253,7 @@ const UNSOUND: readonly (readonly [string, (file: string) => void, RegExp])[] = 
       newer.exec(`pragma application_id = ${0x5061726c}; pragma user_version = ${SCHEMA_VERSION + 1}`);
       newer.close();
     },
-    /newer version .*schema version \d+, known up to \d+/,
+    /newer version .*schema version \d+; this program supports versions up to \d+/,
   ],
 ];
 

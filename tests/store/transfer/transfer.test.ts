@@ -77,7 +77,7 @@ test(`every row is moved unchanged and in order, there and back, and searches fi
   }
 }, 120_000);
 
-test("at most one page is in memory, limited by rows and by bytes", async () => {
+test("at most one page is in memory at a time, limited by rows and by bytes", async () => {
   const dir = temporaryFolder();
   const pages: number[] = [];
   await inEmbedded(dir, async (store) => {
@@ -107,11 +107,12 @@ test("at most one page is in memory, limited by rows and by bytes", async () => 
       );
     });
   });
-  // Messages of 1.5 MB, the fifth of 9 MB, in pages of 4 MiB. Then 700 chains in pages of 256 rows.
+  // The first pages contain messages of 1.5 MB, the fifth of 9 MB, in pages of at most 4 MiB. The others
+  // contain 700 chains, in pages of at most 256 rows.
   expect(pages).toEqual([2, 2, 1, 2, 2, 256, 256, 188]);
 });
 
-/** Commits a message and its number in one transaction, repeatedly until it is stopped. */
+/** Commits a message together with its number, repeatedly until it is stopped. */
 function writer(store: Store): { written(): number; stop(): Promise<number> } {
   let [number, stopped] = [0, false];
   const work = (async () => {
@@ -140,7 +141,7 @@ function writer(store: Store): { written(): number; stop(): Promise<number> } {
 }
 
 both.each(share(["embedded"], ["postgres"]))(
-  "a backup of a store during writes contains its state at one moment: %s",
+  "a backup of a store during writes contains the state at one moment: %s",
   async (kind) => {
     const dir = temporaryFolder();
     const url = await freshUrl();
@@ -171,7 +172,7 @@ both.each(share(["embedded"], ["postgres"]))(
   },
 );
 
-test("a file of an older version is moved in the current format, and stays unchanged itself", async () => {
+test("a file of an older version is moved in the current format, and the file itself is not changed", async () => {
   const dir = await smallStore();
   const file = join(dir, STORE_FILE);
   const old = new DatabaseSync(file);
@@ -196,7 +197,7 @@ test("a file of an older version is moved in the current format, and stays uncha
   });
 });
 
-test("the write-ahead log that a killed process left is moved, too", async () => {
+test("the write-ahead log of a killed process is moved, too", async () => {
   const [dir, killed] = [temporaryFolder(), temporaryFolder()];
   await inEmbedded(dir, async (store) => {
     await saySomething(store);
@@ -209,7 +210,7 @@ test("the write-ahead log that a killed process left is moved, too", async () =>
   expect(good(await restoreStore(jobOn(to), join(killed, STORE_FILE))).tally.messages).toBe(1);
 });
 
-test("a backup is one file; only its owner can read it and the store restored from it", async () => {
+test("a backup is one file, and only its owner can read it and the store that is restored from it", async () => {
   const dir = await smallStore();
   const folder = temporaryFolder();
   const file = join(folder, "new", "folder", "backup.sqlite");
@@ -233,7 +234,7 @@ test("after a restore, the next start checks every JSONL copy", async () => {
   expect(existsSync(join(dir, PROGRESS_FILE))).toBe(false);
 });
 
-test("damage: a restore keeps the JSONL copies of the previous store, which may be newer than the backup", async () => {
+test("damage: a restore keeps the previous store's JSONL copies, because they may be newer than the backup", async () => {
   const dir = temporaryFolder();
   const name = "0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b11.jsonl";
   const file = join(temporaryFolder(), "backup.sqlite");
@@ -246,7 +247,7 @@ test("damage: a restore keeps the JSONL copies of the previous store, which may 
   await inEmbedded(dir, async () => {});
 });
 
-test("neither the server's timeouts nor ours end a long transaction", async () => {
+test("no timeout ends a long transaction, neither the server's nor the gateway's", async () => {
   const url = await freshUrl();
   await inPostgres(url, async () => {});
   const role = schemaOf(url);

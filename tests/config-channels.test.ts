@@ -1,11 +1,11 @@
-// Accounts of channels: their own keys, and the keys that they inherit from the channel.
+// Accounts of channels: the keys that they set, and the keys that they inherit from the channel.
 
 import { expect, test } from "vitest";
 import { useConfigHome } from "./kit/process/config-home.ts";
 
 const config = useConfigHome();
 
-test("an account inherits missing keys of inbound and threadBindings from its channel", () => {
+test("an account inherits missing keys in inbound and threadBindings from its channel", () => {
   const { settings } = config().good(`{ inbound: { mediaMaxMb: 3 }, channels: { telegram: {
     botToken: "x", inbound: { debounceMs: 0 }, threadBindings: { idleHours: 2 },
     accounts: { work: { botToken: "y", inbound: { queue: "steer" }, threadBindings: { maxAgeHours: 5 } } } } } }`);

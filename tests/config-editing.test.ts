@@ -1,4 +1,5 @@
-// The text of the configuration file as an editor elsewhere gets it: secrets hidden, and put back.
+// The configuration file's text as a remote editor gets it: secrets are hidden there, and restored when it is
+// saved.
 
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -35,7 +36,7 @@ const anyText = fc
   .array(fc.oneof(fc.constantFrom(...FRAGMENTS), fc.string({ maxLength: 4 })), { maxLength: 40 })
   .map((parts) => parts.join(""));
 
-test("HS1: for any text, the hidden text revealed is the text again", () => {
+test("HS1: if the secrets of any text are hidden and then revealed, the result is the same text", () => {
   fc.assert(
     fc.property(anyText, (text) => {
       const found = hideSecrets(text, SEALING);
@@ -45,7 +46,7 @@ test("HS1: for any text, the hidden text revealed is the text again", () => {
   );
 });
 
-test("HS3: a key that looks like one is never shown, wherever it stands in any text", () => {
+test("HS3: a value in the format of a secret key is never shown, wherever it is in any text", () => {
   fc.assert(
     fc.property(anyText, anyText, (before, after) => {
       expect(hidden(`${before} ${KEY} ${after}`)).not.toContain(KEY);
@@ -84,11 +85,11 @@ test.each([
   ["{ session: {} } // password: correcthorse", "{ session: {} } //[hidden ]"],
   ['{ passwrd: "x", apiKey "y" }', '{ passwrd: "x", apiKey "[hidden ]" }'],
   ['{ a: "open\n apiKey: "short", b: 1 }', '{ a: "open\n apiKey: "[hidden ]", b: 1 }'],
-])("%s is shown as %s", (text, shown) => {
+])("the editor shows %s as %s", (text, shown) => {
   expect(hidden(text).replaceAll(/\[hidden \w+\]/g, "[hidden ]")).toBe(shown);
 });
 
-test("the configurations in the documents are shown", () => {
+test("the editor can show every configuration in the documents", () => {
   const docs = new URL("../docs/", import.meta.url);
   const texts = readdirSync(docs)
     .filter((name) => name.endsWith(".md"))
@@ -111,7 +112,7 @@ test.each([
   expect(pathAt(text, json5Places(text), marked.indexOf("|")).join(".")).toBe(path);
 });
 
-test("JP1: a text of only brackets, or of only quotes, is read as fast as another one", () => {
+test("JP1: a text that contains only brackets or only quotes is parsed in linear time", () => {
   const shapes = ["[", "{a:", '"', "'\\", "/*", "/", "{a:[{b:1}]},\n"];
   for (const shape of shapes) expect(json5Places(shape.repeat(20_000)).length).toBeLessThanOrEqual(120_000);
 });

@@ -21,14 +21,14 @@ const withTelegram = (more: object) =>
     hooks: { enabled: true, token: TOKEN, mappings: [{ id: "a", message: "x", deliver: true, ...more }] },
   });
 
-test("a mapping may deliver to a chat of a configured channel, or to the last chat of people", () => {
+test("a mapping may deliver to a chat of a configured channel, or to the last chat in which people wrote", () => {
   const place = { channel: "telegram", to: "-100", threadId: "5" };
   const mappings = (more: object) => config().good(withTelegram(more)).settings.hooks.mappings;
   expect(mappings(place)).toMatchObject([{ deliver: place }]);
   expect(mappings({ channel: "last" })).toMatchObject([{ deliver: { channel: "last", to: "main" } }]);
 });
 
-test("a mapping has defaults, and its secrets are never shown", () => {
+test("a mapping has default values, and its secrets are never shown", () => {
   const { settings, warnings } = config().good(
     hooks({
       mappings: [
@@ -99,14 +99,14 @@ test.each(WRONG)("%s is reported with its path", (_, text, words) => {
   expect(problems.join()).not.toContain(SECRET);
 });
 
-test("the same token for the gateway and for hooks is reported, unless hooks are disabled", () => {
+test("using the same token for the gateway and for hooks is reported, unless hooks are disabled", () => {
   const both = (enabled: boolean) =>
     `{ gateway: { auth: { token: "${TOKEN}" } }, hooks: { enabled: ${enabled}, token: "${TOKEN}" } }`;
   expect(config().problems(both(true))).toEqual([expect.stringContaining("hooks.token: is the same")]);
   expect(config().good(both(false)).warnings).toEqual([]);
 });
 
-test("the doctor reports a missing hook token, and one that equals the gateway's token", async () => {
+test("the doctor reports a missing hook token, and a hook token that equals the gateway's token", async () => {
   const found = async (home: string) => {
     const { out } = await run(home, ["--json", "doctor"]);
     const { findings } = JSON.parse(out) as { findings: { name: string; level: string; text: string }[] };

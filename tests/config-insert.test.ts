@@ -1,4 +1,4 @@
-// Inserting keys into a configuration file keeps the rest of its text.
+// Inserting keys into a configuration file does not change the rest of its text.
 
 import JSON5 from "json5";
 import { expect, test } from "vitest";
@@ -26,7 +26,7 @@ test.each([
   ['{"channels": {discord: {token: "}{,"}}}', { channels: { discord: { token: "}{," } } }],
   ["{a: ['x', {b: \"channels: {\"}], channels: { /* } */ discord: { token: 'it\\'s' } } }", undefined],
   ["\uFEFF{ 'gateway': {port: +1.5e3,}, }", undefined],
-])("IN1: %j gets the new key, and the rest is kept", (text, before) => {
+])("IN1: %j gets the new key, and the rest of the text is kept", (text, before) => {
   const changed = added(text);
   const old = (before ?? JSON5.parse(text.replace("\uFEFF", ""))) as { channels?: object };
   expect(JSON5.parse(changed.replace("\uFEFF", ""))).toEqual({

@@ -12,13 +12,13 @@ const home = useConfigHome();
 
 const withEnv = (env: Record<string, string>, text = "{}") => home().good(text, { env }).settings.logging;
 
-test("the file sets log levels for all parts and for single parts; the defaults are info and auto", () => {
+test("the file sets log levels for all parts and for single parts; the default level is info, the default format auto", () => {
   expect(withEnv({})).toEqual({ level: "info", parts: {}, format: "auto" });
   const text = '{ logging: { level: "warn", parts: { store: "debug" }, format: "json" } }';
   expect(withEnv({}, text)).toEqual({ level: "warn", parts: { store: "debug" }, format: "json" });
 });
 
-test("PARLEY_LOG replaces all levels in the file, and PARLEY_LOG_FORMAT its format", () => {
+test("PARLEY_LOG replaces all levels of the file, and PARLEY_LOG_FORMAT replaces the format", () => {
   const text = '{ logging: { level: "warn", parts: { store: "debug" }, format: "json" } }';
   expect(withEnv({ PARLEY_LOG: "error" }, text)).toEqual({ level: "error", parts: {}, format: "json" });
   const env = { PARLEY_LOG: "info, store=debug,channels=warn", PARLEY_LOG_FORMAT: "pretty" };
@@ -31,7 +31,7 @@ test.each([
   [{ PARLEY_LOG: "stor=debug" }, `the log has no part "stor": its parts are ${LOG_PARTS.join(", ")}`],
   [{ PARLEY_LOG: "store=debug=x" }, 'like "info,store=debug"'],
   [{ PARLEY_LOG_FORMAT: "xml" }, '"xml" is not one of auto, json, pretty'],
-])("%j is refused with a message that shows valid values", (env, words) => {
+])("the log level %j is refused with a message that shows valid values", (env, words) => {
   expect(home().problems("{}", { env }).join("\n")).toContain(words);
 });
 
@@ -67,17 +67,17 @@ const EVERYTHING = `{
   telemetry: { traces: { enabled: true, endpoint: "http://c/v1/traces", headers: { authorization: "Basic planted-22" } } },
 }`;
 
-test("DC1: secrets are hidden, and so are settings that no rule allows to be shown", () => {
+test("DC1: secrets are hidden, and so is every setting that no rule allows to be shown", () => {
   const { settings } = home().good(EVERYTHING);
   const strange = withStrangers(settings) as Settings;
   const shown = JSON.stringify(describeSettings(strange));
-  // Names chosen by the user (groups, environments) are shown.
+  // Only names that the user chose (groups, environments) may be shown.
   expect(shown.match(/stranger-value/g) ?? []).toEqual([]);
   expect(shown).not.toMatch(/planted/i);
   expect(Object.keys(DISCLOSURE).sort()).toEqual(Object.keys(describeSettings(settings)).sort());
 });
 
-test("DC2: every secret in the settings is redacted in plain text, JSON and addresses", () => {
+test("DC2: every secret in the settings is redacted in plain text, in JSON and in addresses", () => {
   const redactor = new Redactor(secretsOf(home().good(EVERYTHING).settings));
   for (let number = 1; number <= 22; number += 1) {
     const known = EVERYTHING.match(
@@ -90,7 +90,7 @@ test("DC2: every secret in the settings is redacted in plain text, JSON and addr
   expect(redactor.mask(`/?q=${encodeURIComponent('a "quoted" word/with=signs')}`)).toBe("/?q=[redacted]");
 });
 
-test("secrets of the environment are recognized by their names; ordinary words, paths and short values are not secrets", () => {
+test("an environment variable with a secret is recognized by its name; ordinary words, paths and short values are no secrets", () => {
   const env = {
     ...{ PGPASSWORD: "velvet-curtain", MY_TOKEN: "abcdefgh", OTEL_EXPORTER_OTLP_HEADERS: "x-key=velvet-key" },
     ...{

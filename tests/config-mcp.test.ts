@@ -7,7 +7,7 @@ import { useConfigHome } from "./kit/process/config-home.ts";
 const home = useConfigHome();
 const mcp = (servers: unknown) => JSON.stringify({ tools: { mcp: { servers } } });
 
-test("servers get defaults: paths become absolute, disabled servers are left out, variables are inserted", () => {
+test("servers get defaults: paths become absolute, disabled servers are omitted, and variables are inserted", () => {
   const servers = {
     files: { command: "~/bin/files", args: ["--root", "~/x"], env: { KEY: "${KEY}" }, cwd: "place" },
     web: {
@@ -77,7 +77,7 @@ test.each([
   expect(home().problems(mcp(servers)).join("\n")).toContain(problem);
 });
 
-test("an error never shows a secret of a server's environment, and the file must be private", () => {
+test("no error shows a secret of a server's environment, and the file must be readable by its owner only", () => {
   const problems = home().problems(mcp({ a: { command: "x", env: { KEY: 7788 } } }));
   expect(problems.join("\n")).not.toContain("7788");
   home().write(mcp({ a: { command: "x", env: { KEY: "sesame" } } }), undefined, 0o644);
@@ -88,7 +88,7 @@ test("an error never shows a secret of a server's environment, and the file must
   ).toContain("other users can read it");
 });
 
-test("described settings show the names of secrets, never their values", () => {
+test("the described settings contain the names of secrets but never their values", () => {
   const servers = {
     files: { command: "x", args: ["--key", "sesame-1234"], env: { TOKEN: "sesame-1234" } },
     web: { url: "https://example.com/mcp?key=sesame-1234", headers: { Authorization: "Bearer sesame-1234" } },

@@ -14,7 +14,7 @@ test.each([
   ["[]", "HOME/.parley/parley.json5 must contain one object, { … }"],
   ["7", "HOME/.parley/parley.json5 must contain one object, { … }"],
   ["/* open", "HOME/.parley/parley.json5 is not valid JSON5: invalid end of input at 1:8"],
-])("the file content %j is refused as a whole", (text, error) => {
+])("a file with the content %j is refused as a whole", (text, error) => {
   expect(config().problems(text)).toEqual([error]);
 });
 
@@ -48,7 +48,7 @@ test("all problems are reported together, each with its path and a valid value",
   ]);
 });
 
-test("problems that the schema cannot express are reported together with those of the schema", () => {
+test("problems that the schema cannot express are reported together with those that it finds", () => {
   const text = `{ ${LOCAL}, agents: { defaults: { model: "local/qwen4", subagents: { allowAgents: ["reserch"] } },
       list: [{ id: "A", default: true }, { id: "a", default: true, model: "gone/x" },
       { id: "research", sandbox: { mode: "all" }, subagents: { model: "gone/y" } }] },
@@ -126,7 +126,7 @@ test("a file that is nested 100,000 levels deep is refused with a reason", () =>
   expect(found).toContain("is nested more than 64 levels deep");
 });
 
-test("missing, malformed and wrong variables are reported with their path, never their value", () => {
+test("missing, malformed and wrong variables are reported with their path but never with their value", () => {
   const text = `{ gateway: { host: "\${NO_HOST}", port: "\${PORT}", auth: { token: "\${open" } },
     agents: { defaults: { thinking: "\${SECRET}" } }, commands: { owners: ["\${a-b}"] } }`;
   const found = config().problems(text, { env: { PORT: "geheim", SECRET: "geheim" } });
@@ -153,7 +153,7 @@ test("if an environment variable contains an unknown name, the error shows the v
   ]);
 });
 
-test("an old spelling next to the current one is reported, and so is an unknown key below an old spelling", () => {
+test("an old spelling next to the current one is reported, and so is an unknown key inside an old spelling", () => {
   const text = `{ agent: { thinking: "low", foo: 1 }, agents: { defaults: { thinking: "high" } },
     routing: { agentToAgent: {}, rules: [] } }`;
   expect(config().problems(text)).toEqual([

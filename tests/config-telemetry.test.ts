@@ -1,4 +1,4 @@
-// The configuration of traces: off by default, the destination, and valid headers.
+// The configuration of traces: disabled by default, the destination, and valid headers.
 
 import { expect, test } from "vitest";
 import { describeSettings } from "../src/config/describe.ts";
@@ -24,7 +24,7 @@ function bad(traces: Record<string, unknown>, env: Record<string, string> = {}):
   return loaded.error;
 }
 
-test("TL1: traces are off by default, and a collector in the environment does not enable them", () => {
+test("TL1: traces are disabled by default, and the variable of a collector does not enable them", () => {
   const env = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" };
   expect(good({}, env)).not.toHaveProperty("traces");
   expect(good({ enabled: true })).toMatchObject({
@@ -38,7 +38,7 @@ test("TL1: traces are off by default, and a collector in the environment does no
   });
 });
 
-test("the collector is that of the file, else that of the environment: the variable for traces is used before the general one", () => {
+test("the collector comes from the file, else from the environment variable for traces, else from the general variable", () => {
   const OTEL_EXPORTER_OTLP_ENDPOINT = "http://all:4318/";
   const OTEL_EXPORTER_OTLP_TRACES_ENDPOINT = "https://traces/own";
   const at = (more: object, env: Record<string, string>) =>
@@ -51,7 +51,7 @@ test("the collector is that of the file, else that of the environment: the varia
   expect(at({ endpoint }, { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT })).toBe(endpoint);
 });
 
-test("G5: an invalid address or header is refused with its path, without showing a secret", () => {
+test("G5: an invalid address or header is refused with its path, and no secret is shown", () => {
   const secret = "hunter2-hunter2";
   expect(bad({ endpoint: `http://me:${secret}@c/v1/traces` })).toContain(
     "telemetry.traces.endpoint: must not contain user",

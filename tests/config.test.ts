@@ -33,14 +33,14 @@ const SANDBOX = {
 
 const LOGGING = { level: "info", parts: {}, format: "auto" };
 
-test("a file parley.json, which is not read, is named with the way out", () => {
+test("a file named parley.json is not read, and the error says how to rename it", () => {
   const wrong = join(config().home, ".parley/parley.json");
   config().write("{}", wrong);
   expect(config().good().warnings).toEqual([`${wrong} is not read. Rename it to parley.json5.`]);
   expect(config().good("{}").warnings).toEqual([]);
 });
 
-test("without a file every setting has its default, and the model is the offline model", () => {
+test("without a file every setting has its default, and the default model is the offline model", () => {
   const { settings, ...rest } = config().good();
   expect(rest).toMatchObject({ warnings: [], path: config().defaultPath, exists: false });
   expect(settings).toEqual({
@@ -112,7 +112,7 @@ test("without a file every setting has its default, and the model is the offline
 });
 
 test.each(["", "  \n", "// nothing yet\n", "/* a */ // b", "{}", "\uFEFF{}"])(
-  "an empty file %j is a valid configuration",
+  "an empty file (%j) is a valid configuration",
   (text) => {
     const { settings, exists } = config().good(text);
     expect(exists).toBe(true);
@@ -216,7 +216,7 @@ test("settings in the file and on the command line take effect", () => {
   expect(settings.owners).toEqual(["telegram:1"]);
 });
 
-test("an agent's own maxModelCalls replaces the default", () => {
+test("an agent's own maxModelCalls replaces the default value", () => {
   const text = `{ agents: { defaults: { maxModelCalls: 7 }, list: [{ id: "a", maxModelCalls: 3 }, { id: "b" }] } }`;
   expect(
     config()
@@ -225,7 +225,7 @@ test("an agent's own maxModelCalls replaces the default", () => {
   ).toEqual([3, 7]);
 });
 
-test("sub-agents, sandbox and budgets: each key of an agent replaces its default", () => {
+test("sub-agents, sandbox and budgets: each key that an agent sets replaces the default of that key", () => {
   const text = `{ agents: { defaults: {
       subagents: { model: "offline/rehearsal", maxConcurrent: 2, maxChildren: 50, maxSpawnDepth: 5,
         runTimeoutSeconds: 9, archiveAfterMinutes: 0, announce: "wake", allowAgents: ["B"] },
@@ -280,7 +280,7 @@ test("settings are deeply frozen", () => {
   expect(frozen(config().good(SPEC_EXAMPLE, { env: { LOCAL_KEY: "k" } }).settings)).toBe(true);
 });
 
-test("the given file is read, else that of PARLEY_CONFIG, else the default one; a given file must exist", () => {
+test("the file given on the command line is read, else that of PARLEY_CONFIG, else the default one; a given file must exist", () => {
   config().write("{ gateway: { port: 1 } }");
   config().write("{ gateway: { port: 2 } }", join(config().home, "env.json5"));
   config().write("{ gateway: { port: 3 } }", join(config().home, "named.json5"));
@@ -297,7 +297,7 @@ test("the given file is read, else that of PARLEY_CONFIG, else the default one; 
   expect(config().load(undefined, { env: { PARLEY_CONFIG: config().home } })).toMatchObject({ ok: false });
 });
 
-test("variables are inserted, with default values and an escape, and converted to the expected type", () => {
+test("variables are inserted and converted to the expected type; they can have default values and can be escaped", () => {
   const text = `{ gateway: { port: "\${PORT}", host: "\${HOST:-0.0.0.0}", auth: { token: "a-long-token-\${T}b\${T:-c}" } },
     tools: { agentToAgent: { enabled: "\${ON}" } }, agents: { list: [{ id: "x", name: "$\${T} $ \${EMPTY:-e\${}" }] } }`;
   const { settings } = config().good(text, { env: { PORT: "81", T: "${PORT}", ON: "true", EMPTY: "" } });
@@ -310,7 +310,7 @@ test("variables are inserted, with default values and an escape, and converted t
   expect(settings.agents[0]?.name).toBe("${T} $ e${");
 });
 
-test("old spellings are accepted with a warning that names the current one", () => {
+test("old spellings are accepted with a warning that names the current spelling", () => {
   const text = `{ agent: { maxConcurrent: "\${N}", subagents: { tools: { deny: ["exec"] } }, sandbox: { mode: "all" } },
     routing: { agentToAgent: { enabled: true } }, session: { sendPolicy: { rules: [
       { match: { provider: "telegram", chatType: "channel" }, action: "deny" },
@@ -345,7 +345,7 @@ test.each([
   expect(defaultAgent(config().good("{}", { env }).settings).model).toBe(model);
 });
 
-test("a provider in the file replaces keys in the environment; a known provider needs only its name", () => {
+test("a provider in the file replaces keys in the environment; for a known provider its name suffices", () => {
   const env = { ANTHROPIC_API_KEY: "k", OPENAI_API_KEY: "o" };
   const local = config().good(`{ ${LOCAL} }`, { env }).settings;
   expect(local.providers.map(({ id }) => id)).toEqual(["local"]);
@@ -376,7 +376,7 @@ test("connectTimeoutSeconds is 10 by default, for all providers, and has limits"
   }
 });
 
-test("a file with secrets that others can read gives a warning; names of variables are not secrets", () => {
+test("a file with secrets that other users can read gives a warning; names of variables are no secrets", () => {
   const warned = (text: string, mode: number) => {
     config().write(text, config().defaultPath, mode);
     return config().good(undefined, { env: { T: "t".repeat(24) } }).warnings;
@@ -395,7 +395,7 @@ test("a file with secrets that others can read gives a warning; names of variabl
 });
 
 test.each(["~/.parley", "/"])(
-  "a workspace that contains the store or the configuration gives a warning: %s",
+  "a warning is given if a workspace contains the store or the configuration: %s",
   (workspace) => {
     const { warnings } = config().good(`{ agents: { defaults: { workspace: "${workspace}" } } }`);
     expect(warnings).toHaveLength(2);
@@ -430,7 +430,7 @@ test("I14: the described settings contain everything except secrets", () => {
   });
 });
 
-test("the configuration is loaded with the environment of the process", () => {
+test("the environment of the process is used to load the configuration", () => {
   const { env, home: own } = processEnvironment();
   expect(env.PATH).toBe(process.env.PATH);
   expect(own.length).toBeGreaterThan(0);
@@ -441,7 +441,7 @@ test("docs/config.schema.json is the published schema (vitest -u writes it)", as
   await expect(text).toMatchFileSnapshot("../docs/config.schema.json");
 });
 
-test("values from a fixed list are accepted in upper and lower case, and thinking levels in other spellings", () => {
+test("values from a fixed list are accepted in upper and lower case, and thinking levels with other names, too", () => {
   const text = `{ tools: { sessions: { visibility: "ALL" } }, store: { durability: " Normal " },
     agents: { defaults: { thinking: "on" }, list: [{ id: "main", thinking: "MID" }] } }`;
   const { settings } = config().good(text);
@@ -451,7 +451,7 @@ test("values from a fixed list are accepted in upper and lower case, and thinkin
   expect(config().problems('{ tools: { sessions: { visibility: "some" } } }').join()).toContain("visibility");
 });
 
-test("a pattern of agentToAgent ignores upper and lower case, and a pattern without a match gives a warning", () => {
+test("a pattern in agentToAgent ignores upper and lower case; a pattern that matches no agent gives a warning", () => {
   const text = `{ tools: { agentToAgent: { enabled: true, allow: ["Main", "re*", "reserch"] } },
     agents: { list: [{ id: "main" }, { id: "Research" }] } }`;
   const { settings, warnings } = config().good(text);
@@ -474,7 +474,7 @@ test("an id without a provider names a model if only one provider has it", () =>
   ).toContain('"qwen3" is a model of several providers: write local/qwen3 or other/qwen3');
 });
 
-test("a token that could be guessed is refused, with a command that generates one", () => {
+test("a token that could be guessed is refused, and the error shows a command that generates a good one", () => {
   const text = (token: string) =>
     `{ gateway: { auth: { token: "${token}", tokens: [{ token: "${token}2", scopes: ["operator.read"] }] } } }`;
   const make = "has fewer than 24 characters and could be guessed; make one with: openssl rand -hex 24";

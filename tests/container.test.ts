@@ -1,6 +1,6 @@
-// Checks the container files without a container daemon: each copied path exists, nothing runs as root or
-// secret, and the health check works against a real gateway. e2e/package.deep.test.ts runs the package from a
-// read-only folder as another user.
+// Checks the container files without a container daemon: each copied path exists, no process runs as root, no
+// secret is in the image, and the health check works with a real gateway. e2e/package.deep.test.ts runs the
+// package from a read-only folder as another user.
 
 import { execFile, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -24,7 +24,7 @@ const INSTRUCTIONS = read("Dockerfile")
 const restOf = (name: string): string[] =>
   INSTRUCTIONS.filter((one) => one.name === name).map(({ rest }) => rest);
 
-/** Returns whether a path is sent to the builder: the last matching rule of .dockerignore decides. */
+/** Returns true if a path is sent to the builder. The last matching rule of .dockerignore decides. */
 function isSent(path: string): boolean {
   let sent = true;
   for (const line of read(".dockerignore").split("\n")) {
@@ -39,7 +39,7 @@ function isSent(path: string): boolean {
   return sent;
 }
 
-test("the .dockerignore parser of this test excludes single files, not only folders", () => {
+test("this test's parser of .dockerignore excludes single files, not only folders", () => {
   for (const path of [
     "gateway.env",
     "docs/screenshots/a.png",
@@ -57,7 +57,7 @@ test("every file that the image copies exists, and is sent to the builder", () =
     .flatMap((rest) => rest.split(" ").slice(0, -1));
   expect(sources.length).toBeGreaterThan(8);
   expect(sources.filter((path) => !existsSync(ROOT + path) || !isSent(path))).toEqual([]);
-  // The image needs the files of the package, and the files that build it.
+  // The image needs the files that the package contains, and the files that build the package.
   const { files } = JSON.parse(read("package.json")) as { files: string[] };
   const made = files.filter((name) => !name.startsWith("!") && name !== "dist");
   expect(made.filter((name) => !sources.includes(name))).toEqual([]);
@@ -69,7 +69,7 @@ test("a build stage copies only from an existing stage, and its Node is new enou
     expect(stages).toContain(/^--from=(\w+)/.exec(rest)?.[1]);
   const launcher = /NODE_MAJOR_MIN = (\d+)/.exec(read("bin/parley.js"))?.[1];
   for (const rest of restOf("FROM")) expect(rest).toMatch(new RegExp(`^node:${launcher}-slim( |$)`));
-  // The package name, from which npm derives the name of the packed file.
+  // The package name. npm derives the name of the packed file from it.
   const { name } = JSON.parse(read("package.json")) as { name: string };
   expect(read("Dockerfile")).toContain(`/tmp/${name}-*.tgz`);
 });
@@ -84,7 +84,7 @@ test("the last stage runs as a user other than root, and starts the program that
   expect(read("bin/parley.js").split("\n")[0]).toBe("#!/usr/bin/env node");
 });
 
-test("the container files contain no secret, and files with secrets are neither in the repository nor in the image", () => {
+test("the container files contain no secret, and files with secrets are excluded from the repository and from the image", () => {
   for (const name of ["Dockerfile", "compose.yaml"]) {
     const settings = read(name)
       .split("\n")
@@ -99,7 +99,7 @@ test("the container files contain no secret, and files with secrets are neither 
   expect(ignored.stdout.trim().split("\n")).toEqual(named);
 });
 
-test("the compose file confines the gateway: it writes only data and /tmp, has no privileges, and listens only on this machine", () => {
+test("the compose file restricts the gateway: it writes only to data and /tmp, has no privileges, and listens only on this machine", () => {
   const gateway =
     read("compose.yaml")
       .split(/^ {2}gateway:\n/m)[1]
@@ -117,7 +117,8 @@ test("the compose file confines the gateway: it writes only data and /tmp, has n
   expect([...gateway.matchAll(/^ {6}- "(.*:\d+:\d+)"$/gm)].map(([, port]) => port)).toEqual([
     "127.0.0.1:7275:7275",
   ]);
-  // The container's grace period must be longer than the gateway's.
+  // The container's grace period must be longer than the gateway's, or the gateway is killed before it has
+  // stopped.
   expect(Number(/stop_grace_period: (\d+)s/.exec(gateway)?.[1])).toBeGreaterThan(10);
   expect(read("compose.yaml")).not.toContain("\t");
 });

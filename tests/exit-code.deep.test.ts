@@ -1,4 +1,4 @@
-// The exit codes of the test commands for a suite that fails, and the count of failures in .ci/run.
+// The exit codes of the test commands if a test fails, and the number of failures that .ci/run prints.
 
 import { execFile } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { temporaryFolder } from "./kit/engine/engine.ts";
 const CONFIG = new URL("./kit/failing-suite/suite.config.ts", import.meta.url);
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
-/** Returns this environment without the variables that vitest and the database of the caller set. */
+/** Returns this environment without the variables of vitest and of the caller's database. */
 function plainEnvironment(): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !/^(VITEST|NODE_ENV|TEST$|PARLEY_TEST_POSTGRES)/.test(name),
@@ -32,7 +32,7 @@ function run(program: string, args: readonly string[]): Promise<Ended> {
   );
 }
 
-/** Runs a script of package.json on one suite, which starts PostgreSQL. */
+/** Runs a script of package.json on one test file, which starts PostgreSQL. */
 function runSuite(script: string, title: string): Promise<Ended> {
   const config = ["--root", ROOT, "--config", fileURLToPath(CONFIG)];
   return run("npm", ["run", script, "--", ...config, "--testNamePattern", title]);
@@ -59,7 +59,7 @@ describe("the last line of .ci/run adds up the reports of both commands", () => 
   const failed = { ...passed, numFailedTests: 2, success: false };
   const unloaded = { ...passed, success: false, testResults: [{ status: "failed", assertionResults: [] }] };
   const broken = { ...passed, success: false };
-  // Vitest's report of an error outside tests (a rejection that nobody handles) says `success: true`.
+  // In vitest's report, an error outside tests (an unhandled rejection) has `success: true`.
   test.each([
     ["all pass", [passed, passed], "6 passed, 0 failed", 0],
     ["the first fails", [failed, passed], "6 passed, 2 failed", 1],

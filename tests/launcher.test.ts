@@ -1,4 +1,4 @@
-// The launcher in a test package, with this Node and with an older Node if one is installed.
+// The launcher in a test package, with this Node, and with an older Node if one is installed.
 
 import { spawn, spawnSync } from "node:child_process";
 import {
@@ -44,8 +44,8 @@ beforeEach(() => {
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
 /**
- * Returns a program that prints its arguments and Node version and exits with 7, or runs until SIGTERM and
- * exits with 8.
+ * Returns a program that prints its arguments and the Node version, then exits with 7, or waits for SIGTERM
+ * and exits with 8.
  */
 const program = (from: string) => `
   const major = Number(process.versions.node.split(".")[0]);
@@ -86,7 +86,7 @@ test("a checkout runs src, a package runs dist, and both pass on arguments and e
   expect(start(process.execPath, [])).toMatchObject({ status: 7, told: { from: "src", argv: [] } });
 });
 
-test("L3: a gateway runs with a small heap, unless its user sets that flag; other commands run with the default heap", () => {
+test("L3: a gateway runs with a small heap unless the user sets that flag, and other commands run with the default heap", () => {
   writeFileSync(join(home, "dist/main.js"), program("dist"));
   const flagsOf = (args: string[], own: string[] = []): unknown => {
     const { stdout } = spawnSync(process.execPath, [...own, launcher, ...args], { encoding: "utf8" });
@@ -101,7 +101,7 @@ test("L3: a gateway runs with a small heap, unless its user sets that flag; othe
   expect(start(process.execPath, ["gateway"])).toMatchObject({ status: 7, told: { argv: ["gateway"] } });
 });
 
-test("L2: a checkout runs the build if it was made from exactly its files, and src after one of them has changed", () => {
+test("L2: a checkout runs the build if it was made from exactly its files; if one of them has changed, it runs src", () => {
   copyFileSync(join(dirname(LAUNCHER), "freshness.js"), join(home, "bin/freshness.js"));
   for (const name of ["package-lock.json", "tsdown.config.ts", "node_modules/.package-lock.json"])
     writeFileSync(join(home, name), "{}");
@@ -120,7 +120,7 @@ test("L2: a checkout runs the build if it was made from exactly its files, and s
     noteMadeOf(home, madeOf(home));
     expect(isFresh(home)).toBe(true);
   }
-  // Other installers do not write this file, and neither does npm if the libraries are in a parent folder.
+  // This file is missing if another installer was used, or if npm put the libraries into a parent folder.
   rmSync(join(home, "node_modules/.package-lock.json"));
   expect(isFresh(home)).toBe(false);
   noteMadeOf(home, madeOf(home));
@@ -131,7 +131,7 @@ test("L2: a checkout runs the build if it was made from exactly its files, and s
   expect(from()).toBe("src");
 });
 
-test("of two parallel builds the later one remains, complete; a failed build changes nothing", async () => {
+test("if two builds run in parallel, the later one remains, complete; a failed build changes nothing", async () => {
   const dist = join(home, "dist");
   const meanwhile = Promise.withResolvers<void>();
   const build = (word: string, between?: Promise<void>) =>
@@ -159,7 +159,7 @@ test("of two parallel builds the later one remains, complete; a failed build cha
   expect([there(), readdirSync(dist).sort()]).toEqual([whole, ["main.js", "parts"]]);
 });
 
-test("a reader that closes its pipe early causes no error", () => {
+test("if a reader closes its pipe early, the command reports no error", () => {
   writeFileSync(
     join(home, "dist/main.js"),
     'export const main = async () => { for (let i = 0; i < 1e5; i += 1) console.log("line", i); return 0; };',
@@ -170,21 +170,24 @@ test("a reader that closes its pipe early causes no error", () => {
   expect({ stdout, stderr }).toEqual({ stdout: "line 0\n", stderr: "" });
 });
 
-// Skipped without an older Node.
-test.skipIf(older === undefined)("with an older Node, the installed newer Node runs the command", () => {
-  writeFileSync(join(home, "dist/main.js"), program("dist"));
-  expect(start(older ?? "", ["x y"])).toMatchObject({ status: 7, told: { argv: ["x y"], isNew: true } });
-  rmSync(join(home, "node_modules/node/bin/node"));
-  const refused = start(older ?? "", []);
-  expect(refused).toMatchObject({ status: 1, told: undefined });
-  expect(refused.stderr).toMatch(
-    /^Parley needs Node 24 or newer; this is Node \d+\..*\n.*npm install node@24 \(in a checkout: npm ci\)\n$/,
-  );
-});
-
-// Skipped without an older Node.
+// Skipped if no older Node is installed.
 test.skipIf(older === undefined)(
-  "the launcher finds a Node that npm installed next to the package, and refuses one that is too old",
+  "with an older Node, the launcher runs the command with the newer Node that is installed",
+  () => {
+    writeFileSync(join(home, "dist/main.js"), program("dist"));
+    expect(start(older ?? "", ["x y"])).toMatchObject({ status: 7, told: { argv: ["x y"], isNew: true } });
+    rmSync(join(home, "node_modules/node/bin/node"));
+    const refused = start(older ?? "", []);
+    expect(refused).toMatchObject({ status: 1, told: undefined });
+    expect(refused.stderr).toMatch(
+      /^Parley needs Node 24 or newer; this is Node \d+\..*\n.*npm install node@24 \(in a checkout: npm ci\)\n$/,
+    );
+  },
+);
+
+// Skipped if no older Node is installed.
+test.skipIf(older === undefined)(
+  "the launcher finds a Node that npm installed next to the package, and does not use one that is too old",
   () => {
     writeFileSync(join(home, "dist/main.js"), program("dist"));
     const folder = join(home, "app/node_modules/parley-gateway");
@@ -203,7 +206,7 @@ test.skipIf(older === undefined)(
   },
 );
 
-// Skipped without an older Node.
+// Skipped if no older Node is installed.
 test.skipIf(older === undefined).each([
   ["SIGTERM", 8, null],
   ["SIGKILL", null, "SIGKILL"],
@@ -215,7 +218,7 @@ test.skipIf(older === undefined).each([
     const told = await new Promise<string>((done) =>
       child.stdout.once("data", (chunk) => done(String(chunk))),
     );
-    // The pipe closes when the last process that holds it has exited.
+    // The pipe closes when the last process that has it open exits.
     const closed = new Promise<void>((done) => child.stdout.once("close", () => done()));
     const exited = new Promise((done) => child.once("exit", (...ending) => done(ending)));
     expect(JSON.parse(told).pid).not.toBe(child.pid);

@@ -1,4 +1,4 @@
-// The format of log lines, for people and for programs, and their allowed content.
+// The format of log lines, for people and for programs, and the fields that they may contain.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { fakeWorld } from "./kit/world.ts";
 const ROOT = join(import.meta.dirname, "..");
 const json = (fields: object): string => `${JSON.stringify({ level: 40, time: 0, ...fields })}\n`;
 
-test("a line for people has time, level, part, message and fields, in colours if the terminal supports them", () => {
+test("a log line for people has time, level, part, message and fields, in colours if the terminal supports them", () => {
   const line = json({ part: "engine", runId: "r-1", ms: 12, why: "it is late", msg: "a run failed" });
   expect(logLine(line, false)).toMatch(
     /^\d\d:\d\d:\d\d\.000 WARN {2}engine {4}a run failed runId=r-1 ms=12 why="it is late"\n$/,
@@ -19,7 +19,7 @@ test("a line for people has time, level, part, message and fields, in colours if
   expect(logLine(line, true)).toContain("\u001b[33mWARN \u001b[39m");
 });
 
-test("an error's details are indented below its line, so that no line of a stack trace looks like a log line", () => {
+test("details of an error are indented below its line, so that no line of a stack trace looks like a log line", () => {
   const err = { type: "Error", message: "no", stack: "Error: no\n12:00:00.000 INFO  all is well", code: "X" };
   const [first, ...below] = logLine(json({ msg: "oh", err }), false)
     .trimEnd()
@@ -39,7 +39,7 @@ test("LL1: no text in a line can move the cursor, change colours or begin anothe
 });
 
 test.each(["no json at all \u001b[31m\n", '{"half": \n', "[1]\n", "null\n"])(
-  "LL2: a field with %j is shown",
+  "LL2: a log line shows a field with %j",
   (line) => {
     const shown = logLine(line, false);
     expect(shown.endsWith("\n")).toBe(true);
@@ -48,14 +48,14 @@ test.each(["no json at all \u001b[31m\n", '{"half": \n', "[1]\n", "null\n"])(
   },
 );
 
-test("fields of a line replace those of its logger, and fields of a child logger replace its parent's", () => {
+test("fields of a line replace fields of its logger, and fields of a child logger replace those of its parent", () => {
   const world = fakeWorld();
   const inner = withFields(logging(world, { part: "app", a: 1 }).log, { part: "engine", b: 1 });
   inner.info({ b: 2 }, "x");
   expect(world.logged).toEqual([{ level: "info", fields: { part: "engine", a: 1, b: 2 }, text: "x" }]);
 });
 
-/** Yields the first argument of each call that writes a log line. */
+/** Yields the first argument of each log call in a source text. */
 function* fieldsIn(text: string): Generator<string> {
   for (const { index, 0: call } of text.matchAll(/\blog\b\)?(?:\.(?:debug|info|warn|error)|\[[^\]]*\])\(/g)) {
     const from = index + call.length;

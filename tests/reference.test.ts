@@ -24,7 +24,7 @@ const PAGES = {
 };
 
 test.each(Object.entries(PAGES))(
-  "docs/reference/%s.md is what the schemas say (--update writes it)",
+  "docs/reference/%s.md is generated from the schemas (--update rewrites it)",
   async (name, make) => {
     const text = make();
     const long = text.split("\n").filter((line) => line.length > LINE_MAX_CHARS);
@@ -33,7 +33,7 @@ test.each(Object.entries(PAGES))(
   },
 );
 
-test("every argument of a tool and every param of a method or field of a body has a description", () => {
+test("every argument of a tool, every param of a method and every field of a body has a description", () => {
   const silent = [...toolArguments(), ...givenFields()].filter(({ field }) => !field.schema.description);
   expect(silent.map((one) => `${"tool" in one ? one.tool : one.method} ${one.field.path}`)).toEqual([]);
 });
@@ -54,7 +54,7 @@ test("every method has a description and an answer", () => {
   }
 });
 
-test("every field of the protocol has a description, at its declaration or for its name", () => {
+test("every field of the protocol has a description, at its declaration or by its name", () => {
   const wire = new Wire();
   expect(wire.unspoken()).toEqual([]);
   const used = wire.namesUsed();

@@ -1,5 +1,5 @@
-// Checks SECURITY.md, docs/THREATS.md and CHANGELOG.md: each test that they name exists, and each attacker
-// and each entry point has a defence.
+// Checks SECURITY.md, docs/THREATS.md and CHANGELOG.md: the tests that they name exist, and each attacker and
+// each entry point has a defence.
 
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -24,8 +24,8 @@ const DEFENCE = /^- \*\*([^*]+)\*\*(?: \(([^)]*)\))?: /;
 const PROOF = /^ {2}- (?:`(tests\/[\w./-]+\.test\.ts)`: )?(.+)$/;
 
 /**
- * Parses the defences in docs/THREATS.md, each with its attacker and the tests that prove it. A proof
- * without a file has only a title.
+ * Parses the defences in docs/THREATS.md, each with its attacker and the tests that prove it. If a proof
+ * names no file, it has only a title.
  */
 function linesOf(page: string): Line[] {
   const lines: Line[] = [];
@@ -41,10 +41,13 @@ function linesOf(page: string): Line[] {
   return lines;
 }
 
-/** Matches `test.each(…)` and its variants, and `test.skipIf(…)`, which gives its reason; not `test.skip`. */
+/**
+ * Matches `test.each(…)`, its variants, and `test.skipIf(…)`, which states a condition. Does not match
+ * `test.skip`.
+ */
 const TABLE = "\\.(?:each|skipIf|runIf)(?:<[^(]*>)?\\((?:[^()]|\\([^()]*\\))*\\)";
 
-/** Returns whether the file contains a test with this title that is not skipped. */
+/** Returns true if the file contains a test with this title, and the test is not skipped. */
 function exists({ file, title }: Proof): boolean {
   if (file === "" || !existsSync(ROOT + file)) return false;
   const escaped = title.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
@@ -61,7 +64,7 @@ test("each defence in docs/THREATS.md is proved by an existing test", () => {
   expect(proofs.filter((proof) => !exists(proof))).toEqual([]);
 });
 
-test("a proof that is removed, misspelt or missing is found", () => {
+test("a defence whose proof is removed, misspelt or missing is found", () => {
   const pages = [
     "- **a**: b\n  - `tests/gateway/gone.test.ts`: an unknown host name gets no page",
     "- **a**: b\n  - `tests/gateway/http/page.test.ts`: an unknown host name gets a page",
@@ -85,8 +88,7 @@ test("every attacker in the threat model has a section", () => {
 });
 
 /**
- * Returns the entry points in SECURITY.md: the first cell of each row of its table, which may name
- * several.
+ * Returns the entry points in SECURITY.md: the first cell of each row of its table. A cell may name several.
  */
 function doorsOf(page: string): string[] {
   const table = page.split("| door | trusts |")[1]?.split("\n\n")[0] ?? "";

@@ -1,5 +1,5 @@
-// Runs in vitest's own process before the deep tests. All their random choices depend on one printed seed, so
-// that a run can be repeated.
+// Runs in vitest's own process before the deep tests. All their random choices depend on one seed, which is
+// printed, so that a run can be repeated.
 
 export default function setup(): void {
   // Test processes inherit this variable.

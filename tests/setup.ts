@@ -1,6 +1,6 @@
-// Runs in vitest's own process, around all test files. Builds the web page if its sources are newer. One
-// PostgreSQL server is shared by the whole run, and started when a test first asks for its address at a local
-// port. PARLEY_TEST_POSTGRES replaces it with the address of a superuser on another server.
+// Runs in vitest's own process, before and after all test files. Builds the web page if its sources are
+// newer. Starts one PostgreSQL server for the whole run when a test first asks for its address at a local
+// port. If PARLEY_TEST_POSTGRES is set, tests use that server instead; it is the address of a superuser.
 
 import { createServer } from "node:net";
 import type { TestProject } from "vitest/node";

@@ -1,5 +1,5 @@
-// The rules for source files, checked on the real files; each rule also on a bad example, to prove that it
-// can fail.
+// The rules for source files. Each rule is checked on the real files, and on a bad example that it must
+// reject.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -10,9 +10,9 @@ import { readTree, type SourceFact } from "./kit/tidy/source-tree.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const TEXT = /(\.(tsx?|js|json|md|svg|json5|yml|html|css|sh)|\/run|\/LICENSE|\/\.\w+)$/;
-/** In a second working tree, `.git` is a file. */
+/** In a linked git worktree, `.git` is a file. */
 const SKIPPED = ["node_modules", "dist", "coverage", ".git"];
-/** npm generates package-lock.json, so most rules ignore it. `packageProblems` checks this file. */
+/** npm generates package-lock.json, so most rules ignore it. `packageProblems` checks it. */
 const LOCK_FILE = "package-lock.json";
 
 function textsBelow(folder: string): Map<string, string> {
@@ -39,7 +39,7 @@ beforeAll(() => {
   tree = readTree(new Map([...texts].filter(([path]) => isSource(path))));
 });
 
-test("all source files of the repository are read", () => {
+test("every source file of the repository is checked", () => {
   expect(tree.length).toBeGreaterThan(20);
   expect(tree.filter(inTypeScript).every(({ text }) => text.length > 0)).toBe(true);
 });
@@ -57,7 +57,7 @@ test("the build has an entry for each worker that a module starts by its URL", (
   expect(withoutEntries).toEqual(["src/store/sqlite/read-worker.ts", "src/tools/files/file-worker.ts"]);
 });
 
-test("each journey in ARCHITECTURE.md names at most twelve files, which exist", () => {
+test("each journey in ARCHITECTURE.md names at most twelve files, and all of them exist", () => {
   const page = texts.get("docs/ARCHITECTURE.md") ?? "";
   const [, ...journeys] = (page.split("## Journeys")[1]?.split("\n## ")[0] ?? "").split(/\n\*\*(?=An? )/);
   expect(journeys).toHaveLength(7);
@@ -92,7 +92,7 @@ test("every file is used", () => {
   expect(rules.unusedFiles(tree)).toEqual([]);
 });
 
-test("every export is used", () => {
+test("every export is used by another file", () => {
   expect(rules.unusedExports(tree)).toEqual([]);
 });
 
@@ -100,19 +100,19 @@ test("files, functions and lines are short", () => {
   expect(rules.sizes(tree)).toEqual([]);
 });
 
-test("comments name files and folders that exist", () => {
+test("comments name only files and folders that exist", () => {
   expect(rules.lostMentions(tree, [...texts.keys()])).toEqual([]);
 });
 
-test("a folder holds few files, and files that share a prefix are in a folder", () => {
+test("a folder contains few files, and files with the same prefix are in a folder", () => {
   expect(rules.folders(tree.map(({ path }) => path))).toEqual([]);
 });
 
-test("every source file begins with its purpose, and no folder is a collection of unrelated files", () => {
+test("every source file begins with its purpose, and no folder collects unrelated files", () => {
   expect(rules.headsAndFolders(tree)).toEqual([]);
 });
 
-test("a citation of another file's rule names that file, and tests name existing rules", () => {
+test("a citation of another file's rule names that file, and tests name only existing rules", () => {
   expect(rules.namedRules(tree)).toEqual([]);
 });
 
@@ -129,7 +129,7 @@ test("no file contains a path of a developer's machine", () => {
   expect(rules.machinePaths(texts)).toEqual([]);
 });
 
-test("packages are pinned exactly and the lock file names no registry", () => {
+test("packages are pinned exactly, and the lock file names no registry", () => {
   const read = (path: string) => readFileSync(root + path, "utf8");
   expect(rules.packageProblems(read("package.json"), read(LOCK_FILE))).toEqual([]);
 });
@@ -138,7 +138,7 @@ type Rule = (tree: readonly SourceFact[]) => string[];
 const plant = (rule: Rule, files: Record<string, string>): string[] =>
   rule(readTree(new Map(Object.entries(files))));
 
-test("bad example: a forbidden import is found, also of a type, of a package, a dynamic one and a missing file", () => {
+test("bad example: forbidden imports are found: of a type, of a package, a dynamic one, and of a missing file", () => {
   const files = {
     "src/main.ts": "import './gateway/a.ts';",
     "src/gateway/a.ts": "export const a = 1;\nimport '../store/s.ts';\nimport type { C } from '../cli/c.ts';",
@@ -174,7 +174,7 @@ test("bad example: an import cycle is found, also if it contains type imports", 
   ]);
 });
 
-test("bad example: every use of clock, timers, randomness and environment outside its file is found, and nothing else", () => {
+test("bad example: every use of clock, timers, randomness and environment in the wrong file is found, and nothing else", () => {
   const bad = [
     "Date.now();",
     "new Date();",
@@ -206,7 +206,7 @@ test("bad example: every use of clock, timers, randomness and environment outsid
   ).toEqual([]);
 });
 
-test("bad example: an outgoing HTTP request outside world/outgoing.ts is found, however it is written", () => {
+test("bad example: an outgoing HTTP request outside world/outgoing.ts is found, in whatever way it is written", () => {
   const bad = [
     "await fetch('http://a.example');",
     "globalThis.fetch('http://a.example');",
@@ -271,7 +271,7 @@ test("bad example: a file that only a test imports is found", () => {
   ]);
 });
 
-test("bad example: an export without an importer is found; a type that its own file needs is not", () => {
+test("bad example: an export that no other file imports is found, but not a type that its own file needs", () => {
   const files = {
     "src/core/a.ts": [
       "export const used = 1, unused = 2;",
@@ -327,7 +327,7 @@ test("bad example: a comment that names a missing file or folder is found", () =
   ]);
 });
 
-test("bad example: a folder with too many files, and files that should be a folder, are found", () => {
+test("bad example: a folder with too many files is found, and so are files that should be a folder", () => {
   const many = Array.from({ length: 21 }, (_, n) => `src/core/f${n}.ts`);
   const same = ["", "-read", "-write"].map((end) => `ui/src/flow/list${end}.tsx`);
   const tests = Array.from({ length: 21 }, (_, n) => `tests/core/rules/f${n}.test.ts`);
@@ -353,7 +353,7 @@ test("bad example: a file without a head comment, and a folder of unrelated file
   ]);
 });
 
-test("bad example: a citation of another file's rule without that file, and a tested rule that does not exist, are found", () => {
+test("bad example: a citation without the cited file is found, and so is a test of a rule that does not exist", () => {
   const files = {
     "src/core/a.ts": "// Owns a.\n// A1: one. A2: two, as I2 wants it.",
     "src/core/d.ts": "// Owns d.\n// D1: one.\n// D1: another.",
@@ -440,7 +440,7 @@ test("bad example: raw colours, sizes and spaces, and undefined values are found
   expect(found).toEqual(bad.map((_, at) => `ui/src/b.css:${at + 1}`));
 });
 
-test("a title is found behind any table, with its describe blocks, and a message wherever it is", () => {
+test("a title is found after any table, with its describe blocks, and a message is found anywhere", () => {
   const source = [
     'describe.each(["before", "after"] as const)("a crash %s it", () => {',
     '  test.each<[string, () => number]>([["(", () => one(two(3))], [/[)"]/, x]])("a run is kept", f);',

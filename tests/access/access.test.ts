@@ -41,7 +41,8 @@ function ask(
 }
 
 /**
- * Returns a refusal without the requested text, because that text determines the order of the suggestions.
+ * Returns a refusal without the requested text, because the requested text determines the order of the
+ * suggestions.
  */
 function refusalOf(result: Result<Session>, wanted: string): string {
   if (result.ok) return "allowed";
@@ -145,14 +146,14 @@ describe("with every agent visible", () => {
     });
   });
 
-  test("a missing session is reported as missing to a viewer with access to all sessions, with the closest keys", async () => {
+  test("a viewer with access to all sessions gets an error for a missing session, with the closest keys", async () => {
     const result = await ask(app, viewer, { sessionKey: "agent:reserch:main" });
     expect(shown(result)).toBe("session_not_found");
     expect(result.ok ? {} : result.details?.closest).toContain("agent:research:main");
   });
 
   test.each(["agent:main:discord:channel:nope", "hook:nope", "node-nope", "agent:main:chat:nope"])(
-    "a request for the missing session %s does not create it",
+    "a request for the missing session %s does not create the session",
     async (sessionKey) => {
       expect(shown(await ask(app, viewer, { sessionKey }, "send"))).toBe("session_not_found");
     },
@@ -193,7 +194,7 @@ describe("with every agent visible", () => {
     expect(shown(await ask(app, operatorViewer(ALL), { label: "notes" }))).toMatch(/^agent:research:chat/);
   });
 
-  test("a label that several sessions have is ambiguous, and the error lists their keys", async () => {
+  test("if several sessions have the same label, the label is ambiguous, and the error lists their keys", async () => {
     const keys = ["agent:writer:chat:1", "agent:writer:chat:2"];
     for (const key of keys) await app.add(key, { label: "draft" });
     const result = await ask(app, viewer, { label: "draft", agentId: "writer" });
@@ -236,7 +237,7 @@ describe("a viewer that sees only its tree", () => {
     [GROUP, "agent:main:telegram:group:nope"],
     ["cron:nightly", "cron:nope"],
     [COUSIN, "agent:main:subagent:00000000-0000-4000-8000-0000000000aa"],
-  ])("the hidden session %s gives the same error as a missing one", async (hidden, absent) => {
+  ])("for the hidden session %s the error is the same as for a missing session", async (hidden, absent) => {
     const one = refusalOf(await ask(app, viewer, { sessionKey: hidden }), hidden);
     const two = refusalOf(await ask(app, viewer, { sessionKey: absent }), absent);
     expect(one).toBe(two);
@@ -277,7 +278,7 @@ describe("operators", () => {
   });
   afterAll(() => app.close());
 
-  test("a token without patterns sees all sessions in its scope, also archived ones", async () => {
+  test("a token without patterns sees all sessions in its scope, including archived ones", async () => {
     const reader = operatorViewer(["operator.read"]);
     expect(shown(await ask(app, reader, { sessionKey: ARCHIVED }))).toBe(ARCHIVED);
     expect(shown(await ask(app, reader, { sessionKey: "cron:nightly" }, "send"))).toBe("missing_scope");
@@ -299,7 +300,7 @@ describe("operators", () => {
     expect(shown(await ask(app, viewer, { sessionKey: "hook:absent" }))).toBe("not_visible");
   });
 
-  test("an operator on behalf of a session sees only the sessions that both the session and the token may see", async () => {
+  test("an operator who acts for a session sees only sessions that both the session and the token may see", async () => {
     const as = identityOf([await app.session(MAIN)], app.settings);
     const viewer = { ...operatorViewer(ALL), as };
     expect(shown(await ask(app, viewer, { sessionKey: "main" }))).toBe(MAIN);
@@ -309,7 +310,7 @@ describe("operators", () => {
   });
 });
 
-test("with scope global, `main` of every agent is the global session, whose own key is not accepted", async () => {
+test("with scope global, `main` of every agent is the global session; a session cannot use the global session's own key", async () => {
   const app = await openApp({ session: { scope: "global" }, tools: { visibility: "agent" } });
   const chat = await app.add("agent:research:chat:1");
   const viewer = sessionViewer([chat], app.settings);

@@ -1,5 +1,5 @@
-// Starts a whole gateway in this process: its agent `main` is a program that speaks ACP, its agent `other` is
-// the offline model.
+// Starts a whole gateway in this process. Its agent `main` is a program that speaks ACP, and its agent
+// `other` uses the offline model.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -61,7 +61,7 @@ export function acpConfig(home: string, options: StageOptions = {}): Record<stri
   };
 }
 
-/** Repeats a request until its answer matches. */
+/** Repeats a request until its answer matches the condition. */
 export async function until<T>(ask: () => T | Promise<T>, wanted: (value: T) => boolean): Promise<T> {
   for (let tries = 0; tries < 800; tries += 1) {
     const value = await ask();
@@ -76,18 +76,18 @@ export function logOf(home: string): string[] {
   return existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : [];
 }
 
-/** Returns whether a process runs. */
+/** Returns true if a process runs. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    // A zombie process (ended, not yet waited for) counts as ended.
+    // A zombie (a process that has exited but was not waited for) does not run.
     return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
   } catch {
     return false;
   }
 }
 
-/** Returns the process ids of all programs started so far. */
+/** Returns the process ids of all programs that were started so far. */
 export function pidsOf(home: string): number[] {
   return logOf(home).flatMap((line) => (line.startsWith("start ") ? [Number(line.slice(6))] : []));
 }

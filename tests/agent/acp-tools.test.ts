@@ -1,4 +1,4 @@
-// The session tools of an ACP agent: they are connected before its first prompt, they need no permission, and
+// The session tools of an ACP agent: they are connected before the first prompt and need no permission, and
 // no other tool is mistaken for one.
 
 import { writeFileSync } from "node:fs";
@@ -26,7 +26,7 @@ const GEMINI_OPTIONS = [
 ];
 const CLAUDE = "@agentclientprotocol/claude-agent-acp";
 
-/** Returns a permission request as Claude's ACP adapter sends it. */
+/** Returns a permission request in the format of Claude's ACP adapter. */
 function claude(toolName: string, mcpServer?: Json, more: Json = {}): Json {
   const _meta = { claudeCode: { toolName, ...(mcpServer && { mcpServer }) } };
   return {
@@ -98,7 +98,7 @@ const DENIED: readonly (readonly [string, string, Json])[] = [
   ["another program's form", "gemini-cli", claude("mcp__parley__sessions_list", OWN)],
 ];
 
-/** Starts a gateway for each of these ACP programs. */
+/** Starts one gateway for each of these ACP programs. */
 async function stagesOf(names: readonly string[], more: Json = {}): Promise<Map<string, Stage>> {
   const stages = new Map<string, Stage>();
   for (const name of new Set(names)) {
@@ -107,7 +107,7 @@ async function stagesOf(names: readonly string[], more: Json = {}): Promise<Map<
   return stages;
 }
 
-test("OT1: session tools are allowed without a question, in every program's request format and on every request", async () => {
+test("OT1: session tools are allowed without asking, in every program's request format and for every request", async () => {
   const stages = await stagesOf(GRANTED.map(([name]) => name));
   for (const [name, request] of [...GRANTED, ...GRANTED]) {
     const said = await stages.get(name)?.say(`permit ${JSON.stringify(request)}`);
@@ -135,7 +135,7 @@ test("OT1: with permissions `ask`, session tools run without asking an operator"
   expect(await stage.say(`permit ${JSON.stringify(request)}`)).toBe("I was told: yes");
 });
 
-test("a run that ends without text after a denied permission reports the denial", async () => {
+test("if a run ends without text after a permission was denied, its answer reports the denial", async () => {
   const stage = await openStage();
   expect(await stage.say("silent")).toBe(
     'error: agent "main": it ended without an answer; it was denied permission for "Remove everything": ' +
@@ -148,7 +148,7 @@ test("a run that ends without text after a denied permission reports the denial"
 const indexOf = (lines: readonly string[], beginning: string): number =>
   lines.findIndex((line) => line.startsWith(beginning));
 
-test("the first prompt waits until the program has connected to its session tools, separately for each session", async () => {
+test("in each session, the first prompt waits until the program has connected to its session tools", async () => {
   const stage = await openStage({ env: { ACP_TOOLS: "late" } });
   const { key } = await stage.client.request("sessions.create", { agentId: "main", idempotencyKey: "two" });
   const first = await stage.begin("say one");
@@ -165,7 +165,7 @@ test("the first prompt waits until the program has connected to its session tool
   expect(await stage.messages()).toHaveLength(2);
 });
 
-test("AC2: an abort ends a run that waits for its session tools, and the next run still waits for them", async () => {
+test("AC2: an abort ends a run that is waiting for its session tools, and the next run waits for them again", async () => {
   const stage = await openStage({ env: { ACP_TOOLS: "late" } });
   const runId = await stage.begin("say one");
   await expect.poll(() => indexOf(stage.log(), "new")).not.toBe(-1);
@@ -179,12 +179,12 @@ test("AC2: an abort ends a run that waits for its session tools, and the next ru
   expect(lines).not.toContain("prompt say one");
 });
 
-test("AC3: a program that exits while it connects to its tools ends the run with an error", async () => {
+test("AC3: if a program exits while it connects to its tools, the run ends with an error", async () => {
   const stage = await openStage({ env: { ACP_TOOLS: "die" } });
   expect(await stage.say("say one")).toMatch(/^error: agent "main": .*it ended with exit code 4/);
 });
 
-test("a program that never connects to its tools works without them, and one run reports that", async () => {
+test("a program that never connects to its tools works without them, and one of its runs reports that", async () => {
   const world = fakeWorld();
   const home = temporaryFolder();
   const agents = new AcpAgents({ world, memories: new AcpMemories(home, world.clock), version: "0" });

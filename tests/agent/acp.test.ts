@@ -1,4 +1,4 @@
-// An agent that is a separate program, driven over the Agent Client Protocol (ACP): a real program and a real
+// An agent that is a separate program and speaks the Agent Client Protocol (ACP): a real program and a real
 // gateway.
 
 import { expect, test } from "vitest";
@@ -24,7 +24,7 @@ test("the answer to a prompt is streamed, stored in the transcript, and returned
   expect(last).toMatchObject({ api: "acp", provider: "acp", model: "main", stopReason: "stop" });
 });
 
-test("AT1: a tool call and its result are stored between the texts around them, and published immediately", async () => {
+test("AT1: a tool call and its result are stored between the texts before and after them, and published immediately", async () => {
   const stage = await openStage();
   expect(await stage.say("tool")).toBe("It says forty-two.");
   expect(await lines(stage)).toEqual([
@@ -43,7 +43,7 @@ test("AT1: a tool call and its result are stored between the texts around them, 
   expect((await stage.messages()).at(-1)).toMatchObject({ usage: { input: 10, output: 5, totalTokens: 15 } });
 });
 
-test("AT1: tool calls that are reported out of order get exactly one result each, after their message", async () => {
+test("AT1: if tool calls are reported out of order, each one gets exactly one result, stored after its message", async () => {
   const stage = await openStage();
   expect(await stage.say("late")).toBe("at last");
   expect(await lines(stage)).toEqual([
@@ -56,7 +56,7 @@ test("AT1: tool calls that are reported out of order get exactly one result each
   ]);
 });
 
-test("AT1: a tool call without a result gets one when the turn ends", async () => {
+test("AT1: if a tool call has no result when the turn ends, it gets one", async () => {
   const stage = await openStage();
   expect(await stage.say("open")).toBe("ok");
   const [, , result] = await lines(stage);
@@ -73,7 +73,7 @@ test("thoughts are stored as thinking, and are not part of the reply", async () 
   ]);
 });
 
-test("AT5: thinking that is written as text is stored as thinking, and is in neither live text nor reply", async () => {
+test("AT5: thinking that is written as text is stored as thinking, and appears in neither live text nor reply", async () => {
   const stage = await openStage();
   expect(await stage.say("say <think>a secret</think>Hello")).toBe("Hello");
   expect(JSON.stringify(stage.chats)).not.toContain("secret");
@@ -88,7 +88,7 @@ test("an answer in thousands of pieces arrives complete", async () => {
   expect(await stage.say("flood")).toBe("0123456789".repeat(4_000));
 });
 
-test("an error that Codex writes as an answer fails the run, unless Codex recovers", async () => {
+test("if Codex writes an error as its answer, the run fails, unless Codex continues afterwards", async () => {
   const stage = await openStage();
   const ended = await stage.end(await stage.begin("broken no credit"));
   expect(ended).toMatchObject({ runStatus: "error", error: 'agent "main": it reports an error: no credit' });
@@ -103,7 +103,7 @@ test("a warning of the program is not part of its answer", async () => {
   expect(await lines(stage)).toEqual(["user: warn", "assistant: REPLY_SKIP"]);
 });
 
-test("the agent keeps its context: it gets the introduction once, and later only new messages", async () => {
+test("the agent keeps its context: the first prompt contains the introduction, and later prompts only new messages", async () => {
   const stage = await openStage({ main: { instructions: "Be a good program." } });
   const first = JSON.parse(await stage.say("prompt")) as string[];
   expect(first).toEqual([
@@ -162,7 +162,7 @@ test("AC2: an abort ends the run at once and cancels the prompt; the program acc
   expect(pidsOf(stage.home)).toHaveLength(1);
 });
 
-test("AC2: a program that ignores the cancellation of a prompt is killed; the next turn starts a new program", async () => {
+test("AC2: if a program ignores the cancellation of a prompt, it is killed, and the next turn starts a new one", async () => {
   const stage = await openStage();
   const runId = await stage.begin("stuck");
   await stage.logged("waiting");
@@ -173,7 +173,7 @@ test("AC2: a program that ignores the cancellation of a prompt is killed; the ne
   expect([isAlive(first), isAlive(second)]).toEqual([false, true]);
 });
 
-test("a run that exceeds its time limit ends as timeout, and its prompt is cancelled", async () => {
+test("a run that exceeds its time limit ends with the state timeout, and its prompt is cancelled", async () => {
   const stage = await openStage();
   const idempotencyKey = crypto.randomUUID();
   await stage.client.call("chat.send", {
@@ -186,7 +186,7 @@ test("a run that exceeds its time limit ends as timeout, and its prompt is cance
   expect(await stage.say("say on")).toBe("on");
 });
 
-test("AC3: a program that exits during a prompt ends the run with an error; the next prompt says which work was interrupted", async () => {
+test("AC3: if a program exits during a prompt, the run ends with an error, and the next prompt contains the interrupted work", async () => {
   const stage = await openStage();
   expect(await stage.say("die")).toMatch(
     /^error: agent "main": in the middle .*exit code 3.*the engine fell out/,
@@ -204,7 +204,7 @@ test("AC3: a program that exits during a prompt ends the run with an error; the 
   expect(stage.log().filter((line) => line === "prompt die")).toHaveLength(1);
 });
 
-test("if the program cannot start, the error names the setting", async () => {
+test("if the program cannot start, the error names the setting to check", async () => {
   const missing = await openStage({ runtime: { command: ["no-such-program-here"] } });
   expect(await missing.say("say x")).toMatch(/exit code 127; .*runtime\.command/);
   const strange = await openStage({ runtime: { command: [process.execPath, "-e", "console.log('hi')"] } });
@@ -241,7 +241,7 @@ test("AP2: an agent's process gets only harmless variables of the gateway's envi
   );
 });
 
-test("AP1, AC4: a planned stop ends every program; an idle program is stopped after a time", async () => {
+test("AP1, AC4: a planned stop ends every program, and a program that is idle for some time is stopped", async () => {
   const stage = await openStage({ runtime: { idleMinutes: 0 } });
   await stage.say("say a");
   const [first = 0] = pidsOf(stage.home);
@@ -294,7 +294,7 @@ test("PD1: with permissions `ask` an operator decides each request once; an abor
   expect(await stage.client.call("permissions.list", {})).toEqual({ permissions: [] });
 });
 
-test("PD1: a permission request without an answer in time is denied", async () => {
+test("PD1: a permission request that nobody answers in time is denied", async () => {
   const stage = await openStage({ runtime: { permissions: "ask", askSeconds: 1 } });
   expect(await stage.say("ask")).toBe("I was told: no");
 });

@@ -1,5 +1,5 @@
 // Our model clients send the same requests as the library pi-ai. A table of cases and a seeded random test
-// compare them.
+// compare the two.
 
 import { builtinProviders } from "@earendil-works/pi-ai/providers/all";
 import { ANTHROPIC_MODELS } from "@earendil-works/pi-ai/providers/anthropic.models";
@@ -199,7 +199,7 @@ both(
   120_000,
 );
 
-test("for each provider in pi-ai's catalogue, requests go through pi-ai, or our client sends the same body as pi-ai", async () => {
+test("for each provider in pi-ai's catalogue, requests go through pi-ai, or our client sends the same body", async () => {
   const kinds = new Map<string, string>();
   for (const provider of builtinProviders()) {
     for (const { api: spoken, baseUrl, id } of provider.getModels()) {
@@ -219,7 +219,7 @@ test("for each provider in pi-ai's catalogue, requests go through pi-ai, or our 
   expect([...kinds.values()]).toContain("anthropic");
 }, 120_000);
 
-test("pi-ai's catalogue has no OpenAI model with chat completions; our client relies on that", () => {
+test("pi-ai's catalogue has no OpenAI model with chat completions, and our client relies on that", () => {
   const apis = Object.values(OPENAI_MODELS).map((model): string => model.api);
   expect(apis).not.toContain("openai-completions");
 });

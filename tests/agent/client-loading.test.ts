@@ -1,4 +1,4 @@
-// The modules that a process has loaded after a request with one of our own model clients.
+// Modules that a process has loaded after one request through one of our own model clients.
 
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -54,18 +54,18 @@ function cutUp(text: string, seed: string): Uint8Array[] {
 }
 
 describe.each(WIRE_APIS)("%s", (api) => {
-  test("the text of one read is reported once", async () => {
+  test("the texts of one read are reported together, once", async () => {
     const { ours, pi } = await both(api, streaming(STREAMS[api].text ?? ""));
     expect(ours).toMatchObject({ text: pi.text, reports: 1 });
     expect(pi.reports).toBeGreaterThan(1);
   });
 
-  test("after the first words, the texts of many packets are reported together", async () => {
+  test("after the first words, the texts of several packets are reported together", async () => {
     const packets = (STREAMS[api].text ?? "").split(/(?<=\n\n)/);
     const { ours, pi } = await both(api, streaming(...packets));
     expect(ours.text).toBe(pi.text);
     expect(pi.reports).toBeGreaterThan(2);
-    // The clock stands still, so the second report comes at the end of the answer.
+    // The clock stands still, so only the end of the answer causes a second report.
     expect(ours.reports).toBeLessThanOrEqual(2);
   });
 
@@ -75,7 +75,7 @@ describe.each(WIRE_APIS)("%s", (api) => {
   });
 
   test.each(Object.entries(STREAMS[api]))(
-    "%s: returns the same answer wherever the stream is split",
+    "%s: our client returns the same answer, wherever the stream is split",
     async (name, text) => {
       const whole = await both(api, streaming(text));
       for (const seed of ["cut-1", "cut-2", "cut-3"]) {
@@ -86,13 +86,13 @@ describe.each(WIRE_APIS)("%s", (api) => {
     },
   );
 
-  test("both clients return the same error for a connection that breaks before its headers", async () => {
+  test("if a connection breaks before the headers, both clients return the same error", async () => {
     const { ours, pi } = await both(api, (response) => response.destroy());
     expect(seenOf(ours)).toEqual(seenOf(pi));
   });
 
   const begun = STREAMS[api].text?.slice(0, -200) ?? "";
-  test("both clients keep the text before a connection that breaks inside an event", async () => {
+  test("if a connection breaks inside an event, both clients keep the text before it", async () => {
     const { ours, pi } = await both(api, async (response) => {
       response.writeHead(200, { "content-type": "text/event-stream" });
       await new Promise<void>((resolve) => response.write(begun, () => setImmediate(resolve)));
@@ -104,7 +104,7 @@ describe.each(WIRE_APIS)("%s", (api) => {
     ]);
   });
 
-  test("a last event without the empty line after it is still read", async () => {
+  test("the last event is read even if no empty line follows it", async () => {
     server.answer(streaming((STREAMS[api].text ?? "").trimEnd()));
     expect((await made(CLIENTS[api].ours, requestTo(api))).outcome.kind).toBe("message");
   });
@@ -115,7 +115,7 @@ describe.each(WIRE_APIS)("%s", (api) => {
       const request = requestFor(modelOf(providerAt(`${own.url}/v1`, api)));
       for (let round = 0; round < 20; round += 1)
         expect((await made(CLIENTS[api].ours, request)).outcome.kind).toBe("message");
-      // The connection may become free shortly after the next request.
+      // A connection may become free shortly after the next request began, so more than one is used.
       expect(own.connections.size).toBeLessThan(10);
     } finally {
       await own.close();
@@ -124,8 +124,8 @@ describe.each(WIRE_APIS)("%s", (api) => {
 });
 
 /**
- * Writes the same piece repeatedly until the client disconnects. `most`: the limit for a client that never
- * does.
+ * Writes the same piece repeatedly until the client disconnects. `most`: maximum number of bytes, for a
+ * client that never disconnects.
  */
 function endless(first: string, piece: string, most = 64 * 1024 * 1024): Answers {
   return async (response) => {
@@ -169,7 +169,7 @@ describe.each(WIRE_APIS)("%s: a hostile stream", (api) => {
     },
   );
 
-  test("tool arguments in many small pieces are parsed once, and stay text if they are not an object", async () => {
+  test("tool arguments in many small pieces are parsed once; if they are not an object, they stay text", async () => {
     const pieces = Array.from({ length: 5_000 }, (_, at) => `"k${at}":1,`);
     const limits = { maxAnswerBytes: 1_000_000, maxAnswerToolCalls: 4 };
     server.answer(streaming(callOf(api, ["{", ...pieces, '"last":1}'])));

@@ -1,4 +1,5 @@
-// Helpers for the tests of model clients: they run both clients against one server, and return the results.
+// Helpers for the tests of model clients: they run our client and pi-ai against one server, and return both
+// results.
 
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { anthropicFormat } from "../../src/agent/model/anthropic.ts";
@@ -45,7 +46,7 @@ export interface RawServer {
 
 export type Answers = (response: ServerResponse, api: WireApi) => unknown;
 
-/** Starts a server that answers as given, for example byte by byte. */
+/** Starts a server that sends these answers, for example byte by byte. */
 export async function rawServer(first: Answers): Promise<RawServer> {
   let how = first;
   const sent: Sent[] = [];
@@ -132,7 +133,7 @@ export async function made(client: Client, request: ModelRequest, signal?: Abort
 }
 
 /**
- * Returns the outcome that callers of the client get: the message, or the error and whether the call may be
+ * Returns the outcome that callers of a client get: the message, or the error and whether the call may be
  * retried.
  */
 export function seenOf({ outcome, text }: Made): unknown {

@@ -1,5 +1,5 @@
-// Models that write their thinking into their answer text: tests with the four provider APIs and with the
-// agent loop.
+// Models that write their thinking into the text of their answer, with the four provider APIs and the agent
+// loop.
 
 import { afterEach, expect, test } from "vitest";
 import { resolveModel } from "../../src/agent/model/model.ts";
@@ -50,7 +50,7 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(PROVIDER_APIS)(
-  "%s: thinking that was found in a text is not sent to the model again",
+  "%s: thinking that was found in an answer's text is not sent to the model again",
   async (api) => {
     const { server, turn } = await serve(api, (request) =>
       request.toolResults.length === 0
@@ -69,7 +69,7 @@ test.each(PROVIDER_APIS)(
   },
 );
 
-test("if the model's template opens the thinking tag, shown thinking is withdrawn once, and held back in later answers", async () => {
+test("if the model's template opens the thinking tag, thinking is shown and withdrawn once, and held back in later answers", async () => {
   const { turn } = await serve("openai-completions", () => [text("secret words first</think>Hi", 9)]);
   const first = turn();
   expect(await first.end).toMatchObject({ kind: "ok", text: "Hi" });
@@ -80,7 +80,7 @@ test("if the model's template opens the thinking tag, shown thinking is withdraw
   expect(second.texts.at(-1)).toBe("Hi");
 });
 
-test("a tool call written as text is removed, and an answer with nothing else is empty", async () => {
+test("a tool call written as text is removed, and an answer that contains nothing else is empty", async () => {
   const { turn } = await serve("openai-completions", () => [
     text('<tool_call>\n{"name": "exec", "arguments": {}}\n</tool_call>', 5),
   ]);

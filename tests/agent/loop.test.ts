@@ -1,4 +1,4 @@
-// One agent turn with a scripted model: tool calls, limits, aborts, compaction.
+// One agent turn with a scripted model: tool calls, limits, aborts and compaction.
 
 import { expect, test } from "vitest";
 import { UNREADABLE_ARGUMENTS } from "../../src/agent/model/model.ts";
@@ -17,7 +17,7 @@ function resultTexts(entries: readonly Entry[]): string[] {
   return messages.filter((message) => message.role === "toolResult").map(textOf);
 }
 
-/** Returns a model that makes these tool calls once, then answers "done". */
+/** Returns a model that makes these tool calls once and then answers "done". */
 function once(
   toolCalls: { name: string; id?: string; arguments?: Record<string, unknown> }[],
   stopReason?: string,
@@ -60,7 +60,7 @@ test("L1: calls, results and the final text are appended in order, with stable c
   ]);
 });
 
-test("K2: parallel tools run at the same time; any other tool runs alone", async () => {
+test("K2: tools marked as parallel run at the same time, and any other tool runs alone", async () => {
   const log: string[] = [];
   const gates = new Map<string, () => void>();
   const turn = startTurn({
@@ -104,7 +104,7 @@ test.each([
     { error: expect.stringContaining("output limit") },
   ],
   ["a nameless call", once([{ name: "" }]), { code: "unknown_tool" }],
-])("K4: %s gets an error as its result, and no tool is run", async (_, port, expected) => {
+])("K4: %s gets an error as its result, and no tool runs", async (_, port, expected) => {
   let ran = 0;
   const callTool = async () => {
     ran += 1;
@@ -116,7 +116,7 @@ test.each([
   expect(ran).toBe(0);
 });
 
-test("tool calls that share an id, or have none, get unique ids", async () => {
+test("if tool calls share an id or have none, they get unique ids", async () => {
   const calls = [
     { name: "t", id: "same" },
     { name: "t", id: "same" },
@@ -128,7 +128,7 @@ test("tool calls that share an id, or have none, get unique ids", async () => {
   expect(ids).toEqual(["same", "same_1", "call_2"]);
 });
 
-test("an empty answer ends a turn as `ok`; an answer that the output limit cuts off is an error", async () => {
+test("an empty answer ends a turn as `ok`, but an answer that the output limit cuts off is an error", async () => {
   expect(await startTurn({ port: scriptedModel(() => ({})) }).end).toMatchObject({ kind: "ok", text: "" });
   const cutOff = await startTurn({ port: scriptedModel(() => ({ stopReason: "length" })) }).end;
   expect(cutOff).toMatchObject({ kind: "error", code: "run_failed" });
@@ -154,7 +154,7 @@ test("a tool result that exceeds its limit is cut, with a note to the model", as
   });
 });
 
-test("maxModelCalls ends an endless turn, and the error names the setting", async () => {
+test("maxModelCalls ends a turn that would not end, and the error names the setting", async () => {
   const port = scriptedModel(() => ({ text: "more", toolCalls: [{ name: "t" }] }));
   const end = await startTurn({ port, tools: [toolSpec("t")], more: { maxModelCalls: 3 } }).end;
   expect(end).toMatchObject({
@@ -179,7 +179,7 @@ test("after a failure that is not retried, fallbackModels are tried in order; th
   expect(await failing.end).toMatchObject({ kind: "error", error: "no first; then no second" });
 });
 
-test("a failed model call without text is not stored", async () => {
+test("a failed model call that returned no text is not stored", async () => {
   const turn = startTurn({ port: scriptedModel(() => ({ error: "no luck" })) });
   expect(await turn.end).toMatchObject({ kind: "error", error: "no luck" });
   expect(turn.entries).toHaveLength(1);
@@ -209,7 +209,7 @@ test("L4: an abort during the model call or a tool ends the turn, and nothing mo
   expect(rolesOf(working.entries)).toEqual(["user", "assistant"]);
 });
 
-test("L4: nothing is appended after an abort, whenever it comes between call and result", async () => {
+test("L4: after an abort nothing is appended, whenever the abort comes between call and result", async () => {
   for (let ticks = 0; ticks < 20; ticks += 1) {
     const abort = new AbortController();
     const late: Entry[] = [];
@@ -254,7 +254,7 @@ test("if append throws, the turn throws and stops the other running tools", asyn
 
 const PAIR = [toolSpec("fails", { parallel: true }), toolSpec("works", { parallel: true })];
 
-test("K1: if a tool throws, the turn throws only after the result of a parallel tool is stored", async () => {
+test("K1: if one of two parallel tools throws, the turn throws only after the other tool's result is stored", async () => {
   const storing = Promise.withResolvers<void>();
   const store = Promise.withResolvers<void>();
   const order: string[] = [];
@@ -284,7 +284,7 @@ test("K1: if a tool throws, the turn throws only after the result of a parallel 
   expect(order).toEqual(["stored", "left"]);
 });
 
-test("K1: the id of a result is derived from its call; if an earlier result is already stored, that one is used", async () => {
+test("K1: the id of a result is derived from its call; if an earlier attempt has stored a result, that one is used", async () => {
   const ids: string[] = [];
   const port = once([{ name: "works", id: "call_1" }]);
   const turn = startTurn({
@@ -306,7 +306,7 @@ test("K1: the id of a result is derived from its call; if an earlier result is a
   expect(turn.events.at(-1)).toMatchObject({ phase: "end", result: "of an earlier attempt" });
 });
 
-/** Returns ten exchanges and an input. */
+/** Returns ten exchanges and one further message. */
 function longTalk(): Entry[] {
   const old = Array.from({ length: 10 }, (_, at) =>
     userSays(`old question ${at} ${"x".repeat(400)}`, `old${at}`),
@@ -314,7 +314,7 @@ function longTalk(): Entry[] {
   return [...old, userSays("the new question")];
 }
 
-test("after a context overflow the model compacts the transcript once, and the call is repeated", async () => {
+test("after a context overflow the transcript is compacted once, and the model call is repeated", async () => {
   const port = scriptedModel(
     (_, call) => [{ overflow: "too long" }, "the summary", "the answer"][call] ?? "",
   );
@@ -334,14 +334,14 @@ test("an overflow after a compaction is an error that names the model and its co
   expect(port.requests).toHaveLength(3);
 });
 
-test("an overflow without older messages to summarize is an immediate error", async () => {
+test("an overflow without older messages to summarize is an error at once", async () => {
   const port = scriptedModel(() => ({ overflow: "too long" }));
   const end = await startTurn({ port }).end;
   expect(end).toHaveProperty("error", expect.stringContaining("nothing older"));
   expect(port.requests).toHaveLength(1);
 });
 
-test("if the summary request itself is too long, it is halved, a limited number of times", async () => {
+test("if the summary request itself is too long, it is halved, up to a limited number of times", async () => {
   const port = scriptedModel(() => ({ overflow: "too long" }));
   const end = await startTurn({ port, entries: longTalk() }).end;
   expect(end).toHaveProperty("error", expect.stringContaining("summarising older messages failed"));
@@ -356,7 +356,7 @@ test("the transcript is compacted before the context window is full", async () =
   expect(rolesOf(turn.entries).slice(-2)).toEqual(["compaction", "assistant"]);
 });
 
-test("the provider's token count triggers an early compaction, and the same count does not trigger another one", async () => {
+test("a high token count from the provider triggers an early compaction, but only one", async () => {
   const totals = [9_000, 5, 100];
   const port = scriptedModel((request, call) => ({
     text: "x",
@@ -370,7 +370,7 @@ test("the provider's token count triggers an early compaction, and the same coun
   expect(roles).toEqual(["assistant", "toolResult", "compaction", "assistant"]);
 });
 
-test("after the model has answered, a new overflow may cause a new compaction", async () => {
+test("after an answer of the model, a new overflow may cause a new compaction", async () => {
   const answers = [
     { overflow: "too long" },
     "summary one",

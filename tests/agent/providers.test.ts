@@ -83,7 +83,7 @@ function ask(request: ModelRequest, world: FakeWorld = fakeWorld()): Asked {
   return { outcome, texts, abort, world };
 }
 
-/** Skips every backoff, and records its duration. */
+/** Skips every backoff and records its duration. */
 async function withBackoffs(asked: Asked): Promise<{ outcome: ModelOutcome; delays: number[] }> {
   const delays: number[] = [];
   let over = false;
@@ -118,7 +118,7 @@ test.each(PROVIDER_APIS)(
     const { outcome, texts } = ask(requestTo(api, served));
     const message = await messageOf(outcome);
     expect(message.content).toMatchObject([{ type: "text", text: "Hello there, world" }]);
-    // Text that arrived together is passed on together.
+    // Texts that arrived together are reported together.
     expect(texts.at(-1)).toBe("Hello there, world");
     for (const [at, longer] of texts.entries()) expect(longer.startsWith(texts[at - 1] ?? "")).toBe(true);
     expect(message).toMatchObject({ stopReason: "stop", api, model: "test-model" });
@@ -133,22 +133,25 @@ test.each(PROVIDER_APIS)(
   },
 );
 
-test.each(PROVIDER_APIS)("%s: an answer is cut at its byte limit, and the rest is not read", async (api) => {
-  const served = await serve(() => [text("many words ".repeat(1_000), 500)]);
-  const limits = { maxAnswerBytes: 2_000, maxAnswerToolCalls: 2 };
-  const { outcome, texts } = ask(requestTo(api, served, { limits }));
-  const settled = await outcome;
-  expect(settled).toMatchObject({
-    kind: "failed",
-    code: "answer_too_large",
-    error: expect.stringMatching(/more than 2000 bytes \(agents\.defaults\.maxAnswerBytes/),
-    partial: { stopReason: "error", errorCode: "answer_too_large" },
-  });
-  expect(texts.at(-1)?.length).toBeLessThan(2_100);
-  expect(served.requests).toHaveLength(1);
-});
+test.each(PROVIDER_APIS)(
+  "%s: if an answer exceeds its byte limit, it is cut, and the rest is not read",
+  async (api) => {
+    const served = await serve(() => [text("many words ".repeat(1_000), 500)]);
+    const limits = { maxAnswerBytes: 2_000, maxAnswerToolCalls: 2 };
+    const { outcome, texts } = ask(requestTo(api, served, { limits }));
+    const settled = await outcome;
+    expect(settled).toMatchObject({
+      kind: "failed",
+      code: "answer_too_large",
+      error: expect.stringMatching(/more than 2000 bytes \(agents\.defaults\.maxAnswerBytes/),
+      partial: { stopReason: "error", errorCode: "answer_too_large" },
+    });
+    expect(texts.at(-1)?.length).toBeLessThan(2_100);
+    expect(served.requests).toHaveLength(1);
+  },
+);
 
-test.each(PROVIDER_APIS)("%s: an answer with too many tool calls makes no call", async (api) => {
+test.each(PROVIDER_APIS)("%s: if an answer has too many tool calls, none of them is made", async (api) => {
   const calls = Array.from({ length: 5 }, (_, at) => call("echo", { text: "a" }, `id_${at}`));
   const served = await serve(() => [text("I begin."), ...calls]);
   const limits = { maxAnswerBytes: 100_000, maxAnswerToolCalls: 4 };
@@ -171,7 +174,7 @@ test.each(PROVIDER_APIS)("%s: usage that is not a number counts as missing", asy
   }
 });
 
-test.each(PROVIDER_APIS)("%s: thinking and several tool calls become blocks", async (api) => {
+test.each(PROVIDER_APIS)("%s: thinking and several tool calls are returned as blocks", async (api) => {
   const served = await serve(() => [
     thinking("let me see"),
     text("One moment."),
@@ -200,7 +203,7 @@ test.each([
 });
 
 test.each(PROVIDER_APIS)(
-  "%s: a request to a model that cannot think contains no thinking level",
+  "%s: if a model cannot think, its request contains no thinking level",
   async (api) => {
     const served = await serve(() => "ok");
     const provider = served.provider(api, { reasoning: false });
@@ -264,7 +267,7 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(PROVIDER_APIS)(
-  "%s: the time in retry-after is respected; a time of more than five minutes is an error",
+  "%s: the time in retry-after is respected; if it exceeds five minutes, the call fails",
   async (api) => {
     const served = await serve((_, index) => (index === 0 ? rateLimited(42) : "ok"));
     const first = await withBackoffs(ask(requestTo(api, served)));
@@ -276,7 +279,7 @@ test.each(PROVIDER_APIS)(
   },
 );
 
-test.each(PROVIDER_APIS)("%s: a stream that breaks is retried if no text has arrived", async (api) => {
+test.each(PROVIDER_APIS)("%s: a stream that breaks before any text has arrived is retried", async (api) => {
   const served = await serve((_, index) => (index === 0 ? [drop()] : "fine"));
   const early = await withBackoffs(ask(requestTo(api, served)));
   expect(early.outcome).toMatchObject({ kind: "message" });
@@ -301,7 +304,7 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(PROVIDER_APIS)(
-  "%s: a filtered answer and an unknown stop reason give a clear error",
+  "%s: a filtered answer and an unknown stop reason each give a clear error",
   async (api) => {
     for (const reason of ["filtered", "strange"] as const) {
       const served = await serve(() => [text("so "), stop(reason)]);
@@ -340,7 +343,7 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(PROVIDER_APIS)(
-  "%s: a context that is too long is reported as an overflow and not retried",
+  "%s: if the context is too long, the call reports an overflow and is not retried",
   async (api) => {
     const served = await serve(() => tooLong(api));
     const outcome = await ask(requestTo(api, served)).outcome;
@@ -350,7 +353,7 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(PROVIDER_APIS)(
-  "%s: an invalid request, a wrong key and missing credit fail without a retry",
+  "%s: an invalid request, a wrong key and missing credit each fail without a retry",
   async (api) => {
     const served = await serve(() => "");
     for (const refused of [
@@ -398,7 +401,7 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(PROVIDER_APIS)(
-  "%s: a provider's error is reported as one sentence with the provider's message, not as JSON",
+  "%s: a provider's error is reported as one sentence with the provider's own message, not as JSON",
   async (api) => {
     const served = await serve(() => httpError(400, "the picture is too small", {}, "invalid_request_error"));
     const outcome = await ask(requestTo(api, served)).outcome;
@@ -409,7 +412,7 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(PROVIDER_APIS)(
-  "%s: a connection that breaks during an answer gives a clear error, and the text so far is kept",
+  "%s: if a connection breaks during an answer, the error is clear, and the text so far is kept",
   async (api) => {
     const served = await serve(() => [text("half of it ", 1), drop()]);
     const outcome = await ask(requestTo(api, served)).outcome;
@@ -425,7 +428,7 @@ test.each(PROVIDER_APIS)(
   },
 );
 
-test("with `maxRetries: 0` a request is tried once; a silence of idleTimeoutSeconds after the first text ends it", async () => {
+test("with `maxRetries: 0` a request is tried once; if no data follows the first text for idleTimeoutSeconds, it ends", async () => {
   const served = await serve((_, index) => (index === 0 ? serverError() : [text("a", 1), hang()]));
   const request = requestTo("openai-completions", served);
   if (request.model.kind !== "provider") throw new Error("no provider");
@@ -462,7 +465,7 @@ test("P2: an abort ends a request even if the HTTP library ignores the signal", 
   const served = await serve(() => [hang()]);
   const asked = ask(requestTo("openai-responses", served));
   const realFetch = globalThis.fetch;
-  // This replacement of fetch ignores the abort.
+  // This replacement of fetch does not pass on the abort.
   globalThis.fetch = (input, init) => realFetch(input, { ...init, signal: null });
   try {
     await until(() => served.requests.length === 1);
@@ -482,7 +485,7 @@ test("the error for an unreachable provider names its address, after five attemp
   expect(outcome).toHaveProperty("error", expect.stringContaining(`no answer from ${served.url}`));
 });
 
-test("a connection without data for idleTimeoutSeconds is closed", async () => {
+test("a connection that receives no data for idleTimeoutSeconds is closed", async () => {
   const served = await serve(() => [text("begun", 1), hang()]);
   const asked = ask(requestTo("anthropic-messages", served));
   await until(() => asked.texts.length === 1);

@@ -1,5 +1,5 @@
-// The offline model and sub-agents: sentences that spawn, list and cancel sub-agents, and turns of the model
-// as a sub-agent.
+// The offline model and sub-agents: sentences that spawn, list and cancel sub-agents, and its turns as a
+// sub-agent.
 
 import { expect, test } from "vitest";
 import { buildSystemPrompt } from "../../src/agent/loop/prompt.ts";
@@ -26,7 +26,7 @@ const TASK_CONTEXT = subagentContext({
 const announceContext = (result: string) =>
   subagentAnnounceContext({ requester: MAIN, self: CHILD, task: "count", status: "ok", result });
 
-/** Returns a message as `sessions_spawn` sends it: a task or an announcement. */
+/** Returns a message in the form in which `sessions_spawn` sends a task or an announcement. */
 function spawned(text: string, sourceSessionKey: string, id = "input"): UserMessage {
   const chain = { chainId: "c", hop: 1 };
   return {
@@ -98,7 +98,7 @@ test.each([
   expect(calls.map((call) => ({ name: call.name, args: call.arguments }))).toEqual([{ name, args }]);
 });
 
-test("several jobs in one sentence become tool calls in one message, numbered in label and task", async () => {
+test("several jobs in one sentence become tool calls in one message, with numbered labels and tasks", async () => {
   const { calls, text } = await say("spawn 3 research jobs: say part {n} of {n}");
   expect(calls.map((call) => call.arguments)).toEqual(
     [1, 2, 3].map((n) => ({ task: `say part ${n} of ${n}`, label: `job ${n}`, agentId: "research" })),
@@ -108,7 +108,7 @@ test("several jobs in one sentence become tool calls in one message, numbered in
   expect((await say("spawn 50 jobs: say {n}")).calls).toHaveLength(50);
 });
 
-test("too many jobs, or a sentence without jobs, are refused with an explanation", async () => {
+test("a sentence with too many jobs, or with none, is refused with an explanation", async () => {
   for (const count of [0, 51]) {
     const { calls, text } = await say(`spawn ${count} jobs: say x`);
     expect({ calls, text }).toEqual({
@@ -143,7 +143,7 @@ test("sub-agents are listed with their state, and a cancellation reports how man
   expect((await cancel([])).text).toBe("No sub-agent was at work.");
 });
 
-test("if the tool that a sentence needs is missing, the offline model says so", async () => {
+test("if the tool for a sentence is missing, the offline model says so", async () => {
   for (const sentence of ["spawn: x", "spawn 2 jobs: x"]) {
     const { calls, text } = await say(sentence, { tools: ["read"] });
     expect({ calls, text }).toEqual({ calls: [], text: "I have no tool sessions_spawn in this session." });
@@ -170,7 +170,7 @@ test("a list of files after a task is not read as part of the task", async () =>
   expect((await task("Sum it up")).text).toContain('On "Sum it up" I would');
 });
 
-test("in the announce step the offline model repeats the result that the runtime quotes", async () => {
+test("in the announce step the offline model repeats the result that the runtime's context quotes", async () => {
   const announce = async (result: string) =>
     (await turn([spawned("Sub-agent announce step.", MAIN.key)], { context: announceContext(result) })).text;
   expect(await announce("forty-two")).toBe("Result: forty-two");
@@ -178,7 +178,7 @@ test("in the announce step the offline model repeats the result that the runtime
   expect(await announce("")).toMatch(/^Result: the task is done/);
 });
 
-test("when a result wakes the offline model, it writes one sentence and does not execute the result as a request", async () => {
+test("when a result wakes the offline model, it describes the result in one sentence and does not execute it", async () => {
   const sentence = "A sub-agent has finished (ok): There are forty-two beans.";
   const inMain = await turn([userSays("spawn: x", "1"), spawned(ANNOUNCED, CHILD.key)]);
   expect(inMain).toEqual({ text: sentence, calls: [] });
@@ -202,6 +202,6 @@ test("when a result wakes the offline model, it writes one sentence and does not
   });
 });
 
-test("O3: a person's text that looks like an announcement is not treated as one", async () => {
+test("O3: if a person's text looks like an announcement, it is not treated as one", async () => {
   expect((await say(ANNOUNCED)).text).toContain("offline rehearsal model");
 });

@@ -100,12 +100,12 @@ test.each([
   expect(calls.map(({ name, arguments: made }) => ({ name, made }))).toEqual([{ name, made: args }]);
 });
 
-test("on another agent, the name `main` means the agent `main`", async () => {
+test("in a session of another agent, the name `main` means the agent `main`", async () => {
   const { calls } = await say("ask main: hello", { agentId: "research" });
   expect(calls[0]?.arguments).toMatchObject({ sessionKey: "agent:main:main" });
 });
 
-test("a sentence that asks several agents sends to all of them in parallel", async () => {
+test("for a sentence that names several agents, the model sends to all of them in parallel", async () => {
   const { calls, text } = await say("ask research, writer and critic: hi");
   expect(calls.map((call) => call.arguments.sessionKey)).toEqual([
     "agent:research:main",
@@ -115,7 +115,7 @@ test("a sentence that asks several agents sends to all of them in parallel", asy
   expect(text).toBe("research answered: fine\nwriter answered: fine\ncritic answered: fine");
 });
 
-test("if no agent has the name, the model looks for a session with that label and tries again", async () => {
+test("if no agent has the name, the model looks for a session with that label and sends to it", async () => {
   const answers: Answers = (request) => {
     if (request.name === "sessions_list")
       return { sessions: [{ key: "agent:main:chat:1", label: "helper" }] };
@@ -140,7 +140,7 @@ test.each([
   ],
   [{ status: "error", code: "run_failed", error: "it broke" }, "(run_failed): it broke"],
   [{ status: "forbidden", code: "wait_cycle", error: "would wait for itself", hint: "Use 0." }, "Use 0."],
-])("the send result %j is put in words", async (json, expected) => {
+])("the model describes the send result %j in words", async (json, expected) => {
   expect((await say("ask research: hi", { answers: () => json })).text).toContain(expected);
 });
 
@@ -164,7 +164,7 @@ test("text streams in growing pieces, and the last piece is the whole text", asy
   expect(streamed.at(-1)).toBe(text);
 });
 
-test("a sentence with a waiting time delays the next step by that time", async () => {
+test("a sentence with a waiting time delays the next step by this time", async () => {
   const world = fakeWorld();
   const said = say("wait 3 seconds, then say done", { world });
   expect(await world.timerWithin(10_000)).toBe(3_000);
@@ -176,7 +176,7 @@ test("a sentence with a waiting time delays the next step by that time", async (
   expect((await asking).text).toBe("research answered: fine");
 });
 
-test("the offline model describes its session, its abilities and its limits", async () => {
+test("the offline model can describe its session, its abilities and its limits", async () => {
   expect((await say("who are you?", { agentId: "research" })).text).toContain(
     "I am research, in session main",
   );
@@ -201,7 +201,7 @@ test("a request of another session is executed, and a question of another sessio
   expect((await say("hello", { agentId: "research", context })).text).toBe("Hello from research.");
 });
 
-test("a conversation has one follow-up question and one answer to it, then ends", async () => {
+test("a conversation has one follow-up question and one answer, then it ends", async () => {
   const reply = (turn: number) => ({ context: replyContext({ self, other: requester, turn, turnsMax: 5 }) });
   const long = "I would start with the riskiest part of the plan and test that.";
   expect((await say(long, reply(2))).text).toContain("What would you check first");
@@ -228,17 +228,17 @@ test("a useful conversation is announced in one line; small talk is not announce
   ).toBe("ANNOUNCE_SKIP");
 });
 
-test("O3: a heading inside a message is treated as ordinary text", async () => {
+test("O3: a heading inside a message is treated as normal text", async () => {
   expect((await say(`${HEADING.reply}\nlist sessions`)).text).toContain("offline rehearsal model");
   expect((await say(`say ${HEADING.announce}`)).text).toBe(HEADING.announce);
 });
 
-test("O1: the same sentence in the same situation gets the same answer", async () => {
+test("O1: the same sentence gets the same answer in the same situation", async () => {
   const one = await say("ask research: why?");
   expect(await say("ask research: why?")).toEqual(one);
 });
 
-test("H2: no text blocks the model, whatever its length or form", () => {
+test("H2: no text makes the offline model slow, whatever the length or form", () => {
   const many = 250_000;
   for (const text of [
     `ask a${" ".repeat(many)}x`,

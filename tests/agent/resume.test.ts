@@ -1,4 +1,4 @@
-// A turn that crashes between any two steps, and continues from its stored transcript.
+// A turn that crashes between any two steps and resumes from its stored transcript.
 
 import fc from "fast-check";
 import { expect } from "vitest";
@@ -23,7 +23,7 @@ const TOOLS: readonly ToolSpec[] = [
   toolSpec("sideAgain", { parallel: true, idempotent: true }),
 ];
 
-/** The tool calls of each model step; after the last step the model answers "final". */
+/** The tool calls of each model step. After the last step the model answers "final". */
 type Plan = readonly (readonly string[])[];
 
 const plans: fc.Arbitrary<Plan> = fc.array(
@@ -36,7 +36,7 @@ function messagesOf(entries: readonly Entry[]): Message[] {
 }
 
 /**
- * Returns a model that reads only the transcript, so that a new process continues where the old one
+ * Returns a model that decides by the transcript only, so that a new process continues where the old one
  * stopped.
  */
 function planned(plan: Plan): ModelPort {
@@ -137,7 +137,7 @@ test("the final text of an earlier run does not end this run", async () => {
   expect(end).toMatchObject({ kind: "ok", text: "two", usage: { totalTokens: 15 } });
 });
 
-test("L3: a stored failure is returned again after a crash", async () => {
+test("L3: if a failure is stored, the turn returns it again after a crash", async () => {
   const entries: Entry[] = [userSays("go")];
   const partial = {
     id: "a1",
@@ -163,7 +163,7 @@ function zero() {
   return { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
 }
 
-test("K3: after a tool is removed, a call that had begun has an unknown outcome, and a new call is refused", async () => {
+test("K3: if a tool was removed, a call that had begun keeps an unknown outcome, and a new call is refused", async () => {
   const plan = [["again", "once", "again"]];
   const entries: Entry[] = [userSays("go")];
   const first = counting(plan, entries);
@@ -190,7 +190,7 @@ test("K3: a tool call that may have begun is not repeated; a call that cannot ha
   expect([...counts.values()]).toEqual([1, 1]);
 });
 
-test("a tool call keeps its id in each attempt, and gets the number of the attempt", async () => {
+test("a tool call keeps its id in each attempt, and the tool gets the number of the attempt", async () => {
   const entries: Entry[] = [userSays("go")];
   const seen: [string, number][] = [];
   const again = (attempt: number, appendsMax: number): TurnSetup => ({
@@ -219,7 +219,7 @@ test("a tool call keeps its id in each attempt, and gets the number of the attem
 
 test("L5, L2: messages that arrive during a turn are read between two steps, wherever the process crashes", async () => {
   const plan: Plan = [["again"], ["again"]];
-  /** Appends the message once, after the first result, before the turn reads its transcript. */
+  /** Appends the message once, after the first result and before the turn reads its transcript. */
   const setupOf = (entries: Entry[], appendsMax: number): TurnSetup => ({
     ...counting(plan, entries).setup,
     appendsMax,
@@ -241,7 +241,7 @@ test("L5, L2: messages that arrive during a turn are read between two steps, whe
   for (let crashAt = 0; crashAt < 5; crashAt += 1) {
     const entries: Entry[] = [userSays("go")];
     await expect(startTurn(setupOf(entries, crashAt)).end).rejects.toBeInstanceOf(Crash);
-    // All steps and tokens of the run count, also those before the message.
+    // The result counts all steps and tokens of the run, including those before the message.
     expect(await startTurn(setupOf(entries, 99)).end).toEqual(end);
     expect(messagesOf(entries).map(({ role }) => role)).toEqual(roles);
   }

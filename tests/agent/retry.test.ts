@@ -27,7 +27,7 @@ test.each([
   [{ "retry-after": LATER }, 10_000],
   [{ "retry-after-ms": "40", "retry-after": "7" }, 40],
   [{ "retry-after": "300" }, 300_000],
-])("R2: the pause that %j asks for is respected", (headers, afterMs) => {
+])("R2: the retry waits as long as %j asks for", (headers, afterMs) => {
   expect(judge(failure(headers), FIRST, 0, NOW)).toEqual({ kind: "retry", afterMs });
 });
 
@@ -41,7 +41,7 @@ test.each([
   { "retry-after": "1e9" },
   { "retry-after": "2001-01-01" },
   { "retry-after-ms": "-1" },
-])("R2: %j asks for no valid pause, so the default backoff applies", (headers) => {
+])("R2: %j asks for no valid pause, so the retry waits for the default backoff", (headers) => {
   expect(judge(failure(headers), FIRST, 0, NOW)).toEqual({ kind: "retry", afterMs: BACKOFF_MS });
 });
 
@@ -49,7 +49,7 @@ test.each([
   { "retry-after": "301" },
   { "retry-after": "Fri, 02 Jan 2026 00:00:00 GMT" },
   { "retry-after-ms": "Infinity" },
-])("R2: %j asks for too long a pause, so the request is not retried", (headers) => {
+])("R2: %j asks for a pause that is too long, so the request is not retried", (headers) => {
   expect(judge(failure(headers), FIRST, 0, NOW)).toMatchObject({ kind: "final" });
 });
 
@@ -58,7 +58,7 @@ test("R1: a request is never retried after its answer has begun, whatever the pr
   expect(judge(begun, FIRST, 0, NOW)).toEqual({ kind: "final", error: "busy" });
 });
 
-test("the backoff doubles from half a second to half a minute, and the fifth failure is final", () => {
+test("the backoff doubles, beginning with half a second, and the fifth failure is final", () => {
   const delays = [1, 2, 3, 4].map((tries) => judge(failure({}), { ...FIRST, tries }, 0.999, NOW));
   expect(delays.map((one) => (one.kind === "retry" ? one.afterMs : 0))).toEqual([500, 1_000, 1_999, 3_998]);
   expect(judge(failure({ "retry-after": "1" }), { ...FIRST, tries: 5 }, 0, NOW)).toMatchObject({

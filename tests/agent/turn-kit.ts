@@ -9,7 +9,7 @@ import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../../src/core/shap
 import { collectTexts } from "../kit/live-text.ts";
 import { fakeWorld } from "../kit/world.ts";
 
-/** Thrown by the store of a process that has crashed in the test. */
+/** Thrown by the transcript when the test simulates a crash of the process. */
 export class Crash extends Error {}
 
 export const OFFLINE = listModels([])[0] as ResolvedModel;
@@ -33,7 +33,7 @@ export interface TurnSetup {
   readonly tools?: readonly ToolSpec[];
   readonly callTool?: (request: ToolCallRequest, signal: AbortSignal) => Promise<ToolOutcome>;
   readonly more?: Partial<TurnArgs>;
-  /** Number of successful appends; later ones throw and store nothing. */
+  /** Number of appends that succeed. Later ones throw and store nothing. */
   readonly appendsMax?: number;
 }
 

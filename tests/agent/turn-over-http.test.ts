@@ -1,5 +1,5 @@
-// Whole turns over the four provider APIs: tools, overflow, retries and aborts, through agent loop, model
-// client and HTTP.
+// Whole turns over the four provider APIs, through agent loop, model client and HTTP: tools, overflow,
+// retries and aborts.
 
 import { afterEach, expect, test } from "vitest";
 import { buildSystemPrompt } from "../../src/agent/loop/prompt.ts";
@@ -31,7 +31,7 @@ async function turnOver(api: ProviderApi, script: Script, setup: Partial<TurnSet
 }
 
 test.each(PROVIDER_APIS)(
-  "%s: a turn consists of thinking, parallel calls, results and an answer",
+  "%s: a turn consists of thinking, parallel calls, their results and an answer",
   async (api) => {
     const { server, turn } = await turnOver(
       api,
@@ -72,7 +72,7 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(PROVIDER_APIS)(
-  "%s: a token budget shortens the requested answer, and is charged with the actual usage",
+  "%s: a token budget limits the length of the requested answer, and is charged with the actual usage",
   async (api) => {
     const settled: number[] = [];
     const budget: ModelBudget = {
@@ -94,7 +94,7 @@ test("a turn that exceeds its budget ends with the budget's code and text", asyn
   expect(server.requests).toEqual([]);
 });
 
-test("a scripted model can distinguish agents, sessions and steps", async () => {
+test("a scripted model can distinguish agents, sessions and steps by the request", async () => {
   const party = { key: "agent:main:main", channel: "webchat" };
   const system = buildSystemPrompt({
     agentId: "research",
@@ -111,7 +111,7 @@ test("a scripted model can distinguish agents, sessions and steps", async () => 
   expect(await turn.end).toMatchObject({ text: "research main message go" });
 });
 
-test("the prompt contains date and time zone after all constant parts and before the run's context", () => {
+test("the prompt contains date and time zone after all constant parts, and before the context of the run", () => {
   const at = (text: string) => Date.parse(text);
   const parts = {
     agentId: "a",
@@ -126,7 +126,8 @@ test("the prompt contains date and time zone after all constant parts and before
   expect(morning).toContain(
     "Be kind.\n\nDate at the start of this run: Saturday, 2026-11-21 (time zone Europe/Berlin).\n\nHeading",
   );
-  // The date changes only at midnight of the configured zone, so that a prompt cache is valid all day.
+  // The date changes only at midnight of the configured zone, so that a provider's prompt cache stays valid
+  // all day.
   expect(prompt("2026-11-21T22:59:00Z")).toBe(morning);
   expect(prompt("2026-11-21T23:01:00Z")).toContain("Sunday, 2026-11-22 (time zone Europe/Berlin)");
   expect(prompt("2026-11-21T23:01:00Z", "America/New_York")).toContain(

@@ -1,4 +1,4 @@
-// The parts of a benchmark that judge, compare, draw and print measured figures.
+// Tests of the parts of a benchmark that judge, compare, draw and print figures.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -24,11 +24,11 @@ test.each([
   ["max < 100", false],
   ["max < 101", true],
   ["p95 > 99", true],
-])("for samples 1, 2, 3, 4, 100 the target %s is checked: %s", (target, met) => {
+])("for the samples 1, 2, 3, 4 and 100, the target %s is checked: %s", (target, met) => {
   expect(meets(row({ target }))).toBe(met);
 });
 
-test("a target that cannot be parsed is not met", () => {
+test("a target that cannot be parsed counts as missed", () => {
   expect(meets(row())).toBeUndefined();
   expect(() => meets(row({ target: "under 3 ms" }))).toThrow('write "< 5", "> 5" or "p99 < 5"');
 });
@@ -47,7 +47,7 @@ const around = (value: number, seed: number, count = 60): number[] => {
   return Array.from({ length: count }, () => value * (0.8 + 0.4 * random()));
 };
 
-test("CM1: a difference that exceeds noise counts, and the unit decides whether it is better or worse", () => {
+test("CM1: a difference larger than noise counts, and the unit decides whether it is better or worse", () => {
   const rows = (value: number, seed: number, count = 60): Row[] => [
     row({ samples: around(value, seed, count) }),
     row({ name: "a rate", unit: "/s", samples: around(value, seed + 1, count) }),
@@ -60,7 +60,7 @@ test("CM1: a difference that exceeds noise counts, and the unit decides whether 
   expect(changes(rows(10, 1, 5), rows(99, 7, 5))).toEqual(["too few samples", "too few samples", "larger"]);
 });
 
-test("CM2: a comparison lists worse, missing and new figures, and the same figures again whenever it is repeated", () => {
+test("CM2: a comparison lists worse, missing and new figures, and gives the same result each time", () => {
   const before = [row({ samples: around(10, 1) }), row({ name: "old" })];
   const after = [row({ samples: around(20, 2) }), row({ name: "new" })];
   const text = comparison(compare(before, after));
@@ -108,13 +108,13 @@ test("PL1: a plot has a line for each measured name, sorted by size, with the na
   expect(Math.abs((heights[0] ?? 0) - (heights[1] ?? 0))).toBeGreaterThanOrEqual(20);
 });
 
-test("a plot with several units is refused", () => {
+test("a plot of figures with several units is refused", () => {
   expect(() => plotsOf([...GROWN, { ...growing("self", 5, 5, "lists"), unit: "MB" }])).toThrow(
     "several units: ms, MB",
   );
 });
 
-test("RP1: the tables are inserted into the document, and the rest stays unchanged", () => {
+test("RP1: the tables are inserted into the document, and the rest of the document stays unchanged", () => {
   const document =
     "# Figures\n<!-- figures a, b -->\nold\n<!-- /figures -->\nwords\n<!-- machine -->\n<!-- /machine -->\n";
   const rows = [
@@ -153,7 +153,7 @@ test.each([
   expect(() => readOptions(args, ["lists", "start"])).toThrow(words);
 });
 
-test("programs for developers refuse unknown options and invalid numbers, with a message", () => {
+test("programs for developers refuse unknown options and invalid numbers with a message", () => {
   const known = { rounds: { type: "string", default: "3" } } as const;
   expect(readTyped([], known).values).toEqual({ rounds: "3", help: false });
   expect(() => readTyped(["--sedes", "1"], known)).toThrow("Unknown option '--sedes'; there are: --rounds");
@@ -171,11 +171,11 @@ test("--sizes are sorted, and --compare accepts one file or two", () => {
   expect(readOptions(["--help"], [])).toBeUndefined();
 });
 
-test("percentiles without samples are undefined", () => {
+test("without samples, percentiles are undefined", () => {
   expect(percentile([], 0.5)).toBeNaN();
 });
 
-test("figures that grow with size have a separate table with a column for each size; one missed size is a missed target", () => {
+test("figures that grow with size have a separate table with a column for each size; if one size is missed, the target is missed", () => {
   const at = (size: number, value: number): Row => ({
     ...growing("self", size, value, "lists"),
     target: "< 3",

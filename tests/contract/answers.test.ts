@@ -60,7 +60,9 @@ type Examples = { readonly [M in MethodName]: (scene: Scene) => ParamsOf<M> };
 
 const nothing = () => ({});
 
-/** Params for each method, in this order: the last methods delete the rows that the others read. */
+/**
+ * Params for each method. The order matters, because the last methods delete the rows that the others read.
+ */
 const EXAMPLES: Examples = {
   "sessions.create": () => ({ key: NOTES, label: "notes", idempotencyKey: "create" }),
   "agents.describe": nothing,
@@ -230,7 +232,7 @@ async function plantRows({ store, engine }: House): Promise<void> {
   });
 }
 
-test("each answer and event fits its entry in the contract, and every event of the contract is sent", async () => {
+test("each answer and event matches its entry in the contract, and every event of the contract is sent", async () => {
   const { house, seen, admin, node, scene } = await openScene();
   const late = { nodeId: scene.nodeId, command: "exec", timeoutMs: 1 };
   await expect(admin.request("node.invoke", late)).rejects.toMatchObject({ code: "AGENT_TIMEOUT" });

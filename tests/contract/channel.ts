@@ -1,5 +1,5 @@
-// The contract of every channel. It runs with a fake of the platform that speaks the real protocol over a
-// real socket or pipe.
+// The contract of every channel. It runs with a fake platform that uses the real protocol over a real socket
+// or pipe.
 
 import { describe, expect, test } from "vitest";
 import { Accounts } from "../../src/channels/accounts.ts";
@@ -19,14 +19,14 @@ export interface Said {
   readonly text: string;
   /** Whether the message mentions the agent's account, in the platform's format. */
   readonly mention?: boolean;
-  /** The text of the message to which this one replies. */
+  /** Text of an earlier message. This message is a reply to it. */
   readonly quote?: string;
   readonly media?: { readonly name: string; readonly mimeType: string; readonly bytes: Uint8Array };
 }
 
 /** A failure of the next delivery attempt. */
 export type Trouble =
-  /** The platform's rate limit is reached. `seconds`: the pause that it asks for. */
+  /** The platform's rate limit is reached. `seconds`: the pause that the platform asks for. */
   | { readonly kind: "limit"; readonly seconds: number }
   /** The platform will never accept the text, because the chat was deleted or the account removed. */
   | { readonly kind: "refuse" }
@@ -36,7 +36,7 @@ export type Trouble =
 
 /** A fake platform with one account of the gateway, one group, and a thread if it supports threads. */
 export interface Platform {
-  /** Delivers the message to the account as the platform does. */
+  /** Delivers the message to the account in the same way as the platform. */
   says(said: Said): Promise<void>;
   /**
    * Delivers the newest message again, as platforms do after an unclear outcome. Absent: the platform
@@ -45,21 +45,21 @@ export interface Platform {
   repeats?(): Promise<void>;
   /** Edits the newest message. Absent: the platform has no edits. */
   edits?(text: string): Promise<void>;
-  /** Messages that people see, in order, without markup. */
+  /** The messages that people see, in order and without markup. */
   shown(): readonly { readonly to: string; readonly threadId?: string; readonly text: string }[];
   next(trouble: Trouble): void;
   /** Makes the account's secret invalid. */
   revoke(): void;
   /** Closes the platform's address. */
   goAway(): Promise<void>;
-  /** Returns how often a typing indicator was shown. */
+  /** Returns how often the typing indicator was shown. */
   typed(): number;
 }
 
 export interface ChannelGround {
   readonly channel: Channel;
   readonly platform: Platform;
-  /** Routes for outgoing texts. `thread`: absent if the platform has no threads. */
+  /** Routes for outgoing texts. `thread` is absent if the platform has no threads. */
   readonly routes: { readonly direct: Route; readonly group?: Route; readonly thread?: Route };
   /**
    * Whether the channel keeps a connection. False: the platform learns of a failure only from the answer
@@ -70,7 +70,7 @@ export interface ChannelGround {
 
 export interface HostParts extends ChannelHost {
   readonly received: InboundMessage[];
-  /** Number of next messages that cannot be stored. */
+  /** Number of further messages that cannot be stored. */
   failing: number;
   readonly cursors: Map<string, string>;
 }
@@ -102,7 +102,7 @@ export function recordingHost(): HostParts {
   return host;
 }
 
-/** Listens to the accounts of a channel as the gateway does. */
+/** Listens to the accounts of a channel in the same way as the gateway. */
 export async function listenAt(channel: Channel, host: HostParts): Promise<Accounts> {
   const store = await openStore(temporaryFolder());
   const commit: Commit = createCommit(store, host.world, createBus(host.world.log));
@@ -145,14 +145,14 @@ async function opened(open: OpenGround) {
   return { host, ...ground, accounts, ready, heard };
 }
 
-/** Runs the contract tests of a channel. The file that calls it also contains the platform's own tests. */
+/** Runs the contract tests of a channel. The calling file also contains the tests of its platform. */
 export function channelContract(name: string, open: OpenGround): void {
   describe(`${name}: what comes in`, () => incoming(open));
   outgoingContract(name, open);
   describe(`${name}: when it fails`, () => failing(open));
 }
 
-/** Runs the part for outgoing texts, for a channel that receives messages in another way. */
+/** Runs only the tests of outgoing texts, for a channel that receives messages in another way. */
 export function outgoingContract(name: string, open: OpenGround): void {
   describe(`${name}: what goes out`, () => leaving(open));
 }
@@ -314,7 +314,7 @@ function leaving(open: OpenGround): void {
 }
 
 function failing(open: OpenGround): void {
-  test("a rate limit ends the attempt with the platform's pause", async () => {
+  test("if the platform's rate limit is reached, the attempt ends with the pause that the platform asks for", async () => {
     const { channel, platform, routes, ready } = await opened(open);
     await ready();
     platform.next({ kind: "limit", seconds: 7 });
@@ -325,7 +325,7 @@ function failing(open: OpenGround): void {
     expect(await channel.deliver(outgoing(routes.direct, "one"))).toEqual({ kind: "sent" });
   });
 
-  test("I5: a permanent refusal is a failure, and an error of the platform is retried", async () => {
+  test("I5: a permanent refusal fails, and an error of the platform is retried", async () => {
     const { channel, platform, routes, ready } = await opened(open);
     await ready();
     platform.next({ kind: "refuse" });
@@ -335,7 +335,7 @@ function failing(open: OpenGround): void {
     expect(await channel.deliver(outgoing(routes.direct, "three"))).toEqual({ kind: "sent" });
   });
 
-  test("I5: if the connection breaks after the text was sent, the outcome is not a certain failure", async () => {
+  test("I5: if the connection breaks after the text was sent, the outcome is unknown, or a retry if texts are deduplicated", async () => {
     const { channel, platform, routes, ready } = await opened(open);
     await ready();
     platform.next({ kind: "cut" });
@@ -343,7 +343,7 @@ function failing(open: OpenGround): void {
     expect(outcome.kind).toBe(channel.deduplicates ? "retry" : "unknown");
   });
 
-  test("an unknown chat and a chat of another account are refused with a clear message", async () => {
+  test("an unknown chat and a chat of another account are each refused with a clear message", async () => {
     const { channel, routes, ready } = await opened(open);
     await ready();
     const route = { ...routes.direct, accountId: "somebody-elses" };
@@ -352,7 +352,7 @@ function failing(open: OpenGround): void {
     expect(outcome.kind === "refused" && outcome.error).toContain("somebody-elses");
   });
 
-  test("CH2: a wrong secret is reported in the account's state, without the secret", async () => {
+  test("CH2: a wrong secret is reported in the state of the account, and the report does not contain the secret", async () => {
     const { platform, accounts, listens = true, channel } = await opened(open);
     platform.revoke();
     if (!listens) {
@@ -365,7 +365,7 @@ function failing(open: OpenGround): void {
     expect(error).not.toMatch(/secret|stack|undefined|\[object/i);
   });
 
-  test("CH2: without a network texts wait, and nothing throws", async () => {
+  test("CH2: without a network, texts wait, and no exception is thrown", async () => {
     const { channel, platform, routes, ready } = await opened(open);
     await ready();
     await platform.goAway();

@@ -1,4 +1,4 @@
-// Several gateways with a due job in their shared store: one of them starts the job, once.
+// Several gateways with a due job in their shared store. One of them starts the job, once.
 
 import { expect, test } from "vitest";
 import { listTurns, moveJob } from "../../src/store/queries/cron-jobs.ts";
@@ -29,7 +29,7 @@ function lookAround(...processes: ClusterProcess[]): void {
 }
 
 export function cronContract(openGround: OpenGround): void {
-  test("TU1: a due time that two processes notice at the same moment starts one run", async () => {
+  test("TU1: if two processes notice a due time at the same moment, it starts one run", async () => {
     const { a, b } = await two(openGround, {});
     const ids: string[] = [];
     for (let made = 0; made < 8; made += 1)

@@ -1,4 +1,4 @@
-// Tests of waits for jobs of sub-agents when several processes share a store.
+// Tests of waits for sub-agents' jobs when several processes share a store.
 
 import { expect, test } from "vitest";
 import { publishFlowEnd } from "../../src/flows/flow-events.ts";
@@ -17,7 +17,7 @@ const OUTCOME = { status: "ok", result: "done" } as const;
 const jobOf = (key: string): string => `job of ${key}`;
 const callOf = ({ handle }: Actor): string => `${handle.run.runId}:wait`;
 
-/** Starts two jobs as `sessions_spawn` does. */
+/** Starts two jobs in the same way as `sessions_spawn`. */
 async function giveJobs({ handle }: Actor, { app }: ClusterProcess): Promise<void> {
   const { runId, chainId, sessionId } = handle.run;
   await app.engine.commit(async (unit) => {
@@ -36,7 +36,7 @@ async function giveJobs({ handle }: Actor, { app }: ClusterProcess): Promise<voi
   });
 }
 
-/** Waits for jobs like the tool, and returns those that have ended and those that have not. */
+/** Waits for jobs in the same way as the tool. Returns those that have ended, and those that have not. */
 async function waitFor(actor: Actor, { app }: ClusterProcess, wanted: "all" | "any"): Promise<string> {
   const { wait } = actor.handle;
   const callId = callOf(actor);
@@ -68,10 +68,7 @@ const isWaiting = async ({ app }: ClusterProcess): Promise<boolean> =>
   (await app.runs(MAIN)).some(({ state }) => state === "waiting");
 
 export function jobsContract(openGround: OpenGround): void {
-  /**
-   * Returns a turn of `main` that starts two jobs and waits. `attempt`: the index of the process in which
-   * each attempt runs.
-   */
+  /** Returns a turn of `main` that starts two jobs and waits. The nth attempt runs in the nth process. */
   function stage(wanted: "all" | "any", more: Record<string, Play> = {}) {
     const processes: ClusterProcess[] = [];
     const main: Play = async (actor) => {
@@ -83,8 +80,8 @@ export function jobsContract(openGround: OpenGround): void {
     return { processes, plays: { [MAIN]: main, ...more } };
   }
 
-  test.each([["told"], ["not told"]])(
-    "a run waits for jobs that end in another process, and is %s",
+  test.each([["sends"], ["cannot send"]])(
+    "a run waits for jobs that end in another process, which %s a hint",
     async (how) => {
       const { processes, plays } = stage("all");
       const cluster = await openCluster(openGround);
@@ -93,7 +90,7 @@ export function jobsContract(openGround: OpenGround): void {
       const run = await a.app.tell(MAIN, "go");
       await until(() => isWaiting(a));
       const b = await join(cluster, plays);
-      if (how === "not told") cluster.ground.cutWire(true);
+      if (how === "cannot send") cluster.ground.cutWire(true);
       await finish(b, CHILD);
       await finish(b, OTHER);
       expect(await endOf(a.app.engine, run.runId, 20_000)).toMatchObject({ reply: BOTH, attempt: 1 });
@@ -111,7 +108,7 @@ export function jobsContract(openGround: OpenGround): void {
     expect(await endOf(a.app.engine, run.runId, 20_000)).toMatchObject({ reply: `${OTHER} | ${CHILD}` });
   });
 
-  test("I4: if a process dies, another one continues its wait for the same jobs, and knows outcomes that came meanwhile", async () => {
+  test("I4: if a process dies, another one continues its wait for the same jobs and gets outcomes that arrived in between", async () => {
     const { processes, plays } = stage("all");
     const cluster = await openCluster(openGround);
     const a = await join(cluster, plays);
@@ -127,7 +124,7 @@ export function jobsContract(openGround: OpenGround): void {
     expect(await endOf(b.app.engine, run.runId, 20_000)).toMatchObject({ reply: BOTH, attempt: 2 });
   });
 
-  test("I7: if a session waits for a job whose sub-agent sends back at the same moment, exactly one of the two is refused", async () => {
+  test("I7: if a session waits for a job while its sub-agent sends to the session, exactly one of the two is refused", async () => {
     const codes: unknown[] = [];
     const { processes, plays } = stage("all", {
       [CHILD]: async ({ send }) => {

@@ -34,7 +34,7 @@ function join(story: Talk, cluster: Cluster): Promise<ClusterProcess> {
 
 async function settle(story: Talk, app: FlowApp): Promise<void> {
   const until = Date.now() + SETTLING_MS;
-  // A resumed process may still send late messages, so the store must be unchanged for a while.
+  // A process that continues may still send late messages, so the store must be unchanged for a while.
   for (let quiet = 0; quiet < QUIET_LOOKS; quiet = (await app.isQuiet()) ? quiet + 1 : 0) {
     if (Date.now() > until) {
       const left = await app.store.db
@@ -98,8 +98,8 @@ async function storyOf(seed: number): Promise<void> {
   await checkTalk(db, story.accepted, LIMITS);
   expect((await last.engine.load()).slots.taken, "all slots are free").toBe(0);
   for (const [key, begun] of story.begun) {
-    // Only the first start of runs that were not ended from elsewhere counts: such a run may start late, and
-    // a paused process may start a lost run again.
+    // Only the first start counts, and only of runs that no other process ended: an ended run may start late,
+    // and a paused process may start a lost run again.
     const rows = await db
       .selectFrom("runs")
       .select("lane_seq")

@@ -69,7 +69,7 @@ export function sharingContract(openGround: OpenGround): void {
     await checkRuns(b.app.store.db, accepted);
   });
 
-  test("I6: all processes share the slots: two together execute no more runs than one", async () => {
+  test("I6: all processes share the slots: two processes together execute no more runs than one", async () => {
     let [inside, most, ran] = [0, 0, 0];
     const play: Play = async () => {
       ran += 1;
@@ -90,7 +90,7 @@ export function sharingContract(openGround: OpenGround): void {
     expect(most).toBeLessThanOrEqual(3);
   });
 
-  test("I6: a session that waits for a slot gets one soon, even if many wait in another process", async () => {
+  test("I6: a session that waits for a slot soon gets one, even if many sessions wait in another process", async () => {
     const begun: string[] = [];
     const play: Play = async ({ handle }) => {
       begun.push(handle.run.sessionKey);
@@ -146,13 +146,13 @@ export function sharingContract(openGround: OpenGround): void {
     expect((await a.app.runs(waiters[0] ?? ""))[0]).toMatchObject({ state: "ok", reply: "timeout" });
   });
 
-  test("I6: with one slot in the deployment, a message to many sessions in two processes is answered by all", async () => {
+  test("I6: if the deployment has one slot, all messages to many sessions in two processes are answered", async () => {
     const ask = async (actor: Actor): Promise<string> => {
       const answers = await Promise.all(CHATS.map((key) => actor.send(key, "a question", 60)));
       return answers.map((answer) => String(answer.status)).join();
     };
     const { a, b } = await two(openGround, { [MAIN]: ask }, { maxConcurrent: 1 });
-    // Messages in the other process, which need the same slot.
+    // Messages for the other process. They need the same slot.
     const others = CHATS.map((key) => b.app.tell(key, "more"));
     const run = await a.app.tell(MAIN, "go");
     expect(await endOf(b.app.engine, run.runId, 20_000)).toMatchObject({ reply: "ok,ok,ok" });
@@ -161,7 +161,7 @@ export function sharingContract(openGround: OpenGround): void {
     await checkFlows(b.app.store.db);
   });
 
-  test("I7: of two opposite sends at the same moment in two processes, exactly one is refused", async () => {
+  test("I7: if two processes send in opposite directions at the same moment, exactly one send is refused", async () => {
     const [one = "", other = ""] = CHATS;
     const both = [gate(), gate()];
     const results: Record<string, unknown>[] = [];

@@ -1,4 +1,4 @@
-// One gateway process observes and controls the work of another.
+// One gateway process observes and controls the work of another process.
 
 import { expect, test } from "vitest";
 import type { LiveEvent } from "../../src/core/shapes/event.ts";
@@ -46,7 +46,7 @@ export function sightContract(openGround: OpenGround): void {
     expect(heard()).toEqual([{ kind: "outbox", deliveryId: "delivery", sessionKey: MAIN, state: "failed" }]);
   });
 
-  test("an event that is too large for one hint (a message between processes) arrives in order", async () => {
+  test("an event that does not fit into one hint (a message between processes) arrives complete and in order", async () => {
     const long = "long ".repeat(10_000);
     const { a, b } = await two(openGround, { [MAIN]: () => long });
     const run = await a.app.tell(MAIN, "work");
@@ -58,7 +58,7 @@ export function sightContract(openGround: OpenGround): void {
     expect(texts).toEqual(["started", long]);
   });
 
-  test("a process can stop a run of another process, and the text so far is kept", async () => {
+  test("a process can stop a run of another process, and the text so far is stored", async () => {
     const stopped = Promise.withResolvers<void>();
     const plays: Record<string, Play> = {
       [MAIN]: async ({ handle }) => {
@@ -105,7 +105,7 @@ export function sightContract(openGround: OpenGround): void {
     expect((await b.app.texts(MAIN)).filter((text) => text.includes("I look."))).toHaveLength(1);
   });
 
-  test("if every hint is lost, the rows are enough to find ends, stop runs and continue lanes", async () => {
+  test("if every hint is lost, processes find ends, stop runs and continue lanes by reading the rows", async () => {
     const held = gate();
     const plays: Record<string, Play> = {
       [MAIN]: async ({ handle, input }) => {
@@ -132,7 +132,7 @@ export function sightContract(openGround: OpenGround): void {
     cluster.ground.cutWire(false);
   });
 
-  test("B3: if the hint about a run's end is lost, other processes report the end from its row", async () => {
+  test("B3: if the hint about a run's end is lost, other processes read the end from its row and report it", async () => {
     const { a, b } = await two(openGround, { [MAIN]: () => "done" });
     a.refuseHints(true);
     const run = await a.app.tell(MAIN, "work");
@@ -143,7 +143,7 @@ export function sightContract(openGround: OpenGround): void {
     expect(ends()).toMatchObject([{ runId: run.runId, text: "done" }]);
   });
 
-  test("B3: an end that was reported from its row is not reported again when its hint arrives late", async () => {
+  test("B3: if a process has read a run's end from its row, it does not report the end again when the hint arrives", async () => {
     const { cluster, a, b } = await two(openGround, {
       [MAIN]: ({ handle }) => {
         handle.text(whole("so far"));

@@ -1,4 +1,4 @@
-// A gateway process takes over work of another one that died, paused, stopped or lost an answer.
+// A gateway process takes over the work of a process that died, paused, stopped or lost an answer.
 
 import { expect, test } from "vitest";
 import { type ClusterProcess, type OpenGround, openCluster } from "../kit/engine/cluster.ts";
@@ -8,7 +8,7 @@ import { until } from "../kit/until.ts";
 import { CHATS, gate, join, MAIN, two } from "./cluster-stage.ts";
 
 export function takeoverContract(openGround: OpenGround): void {
-  test("I1, I2: another process takes over a dead process's run, once, and continues at the end of its transcript", async () => {
+  test("I1, I2: if a process dies, another one takes over its run, once, and continues at the end of the transcript", async () => {
     const held = gate();
     const began: string[] = [];
     const playOf = (name: string): Record<string, Play> => ({
@@ -30,7 +30,7 @@ export function takeoverContract(openGround: OpenGround): void {
     expect(await b.app.texts(MAIN)).toEqual(["user: work", "assistant: by b"]);
   });
 
-  test("I1: a paused process writes nothing more for a run that another process took over", async () => {
+  test("I1: a process that was paused writes nothing to a run that another process took over", async () => {
     const held = gate();
     const lost = Promise.withResolvers<unknown>();
     const cluster = await openCluster(openGround);
@@ -56,12 +56,12 @@ export function takeoverContract(openGround: OpenGround): void {
     expect(await lost.promise).toBeInstanceOf(Error);
     await until(async () => (await a.app.engine.load()).running === 0);
     expect(await b.app.texts(MAIN)).toEqual(["user: work", "assistant: by b"]);
-    // The process has resumed and works normally.
+    // The paused process has resumed and works normally.
     const next = await a.app.tell(CHATS[0] ?? "", "again");
     expect((await endOf(b.app.engine, next.runId)).state).toBe("ok");
   });
 
-  test("I2: if the answer to a claim was lost, the process named in the run's row resumes the run", async () => {
+  test("I2: if the answer to a claim was lost, the process that the run's row names resumes the run", async () => {
     const { a, b } = await two(openGround, {});
     a.loseNextAnswer();
     const id = "a-run-of-its-own";
@@ -93,7 +93,7 @@ export function takeoverContract(openGround: OpenGround): void {
     expect(await a.app.texts(MAIN)).toEqual(["user: work"]);
   });
 
-  test("a planned stop returns unfinished runs to their lanes, and another process continues them at once", async () => {
+  test("a planned stop returns unfinished runs to their lanes, and another process continues them immediately", async () => {
     const held = gate();
     const cluster = await openCluster(openGround);
     const a = await join(cluster, {
@@ -140,7 +140,7 @@ export function takeoverContract(openGround: OpenGround): void {
   });
 
   test.each([true, false])(
-    "I5: a delivery attempt of a dead process gets an outcome (channel recognizes repetitions: %s)",
+    "I5: if a process dies, its delivery attempt gets an outcome (channel recognizes repetitions: %s)",
     async (deduplicates) => {
       const attempts: string[] = [];
       const begun = Promise.withResolvers<void>();

@@ -1,5 +1,5 @@
-// A database that restarts under load, locks of other programs, processes with wrong clocks: nothing accepted
-// is lost, and nothing happens twice.
+// The database restarts under load, other programs hold locks, and processes have wrong clocks: no accepted
+// message is lost, and nothing happens twice.
 
 import { sql } from "kysely";
 import pg from "pg";
@@ -33,7 +33,7 @@ const asks: Play = async (actor) => {
 };
 
 /**
- * Sends repeatedly until the database accepts the message. The id is the same each time, so there is only
+ * Sends repeatedly until the database accepts the message. Every attempt has the same id, so there is only
  * one run.
  */
 async function tellForSure(process: ClusterProcess, key: string, runId: string): Promise<void> {
@@ -81,12 +81,12 @@ test("I2, I4: if the database is killed and restarted under load, no accepted me
   await checkFlows(db);
   await checkTold(db);
   await checkTranscripts(db);
-  // A short outage of the database is not a crash, so each run succeeded, at the first or a later attempt.
+  // A short outage of the database is no crash, so each run must succeed, at the first or a later attempt.
   for (const runId of accepted) expect(await getRun(db, runId), runId).toMatchObject({ state: "ok" });
   for (const process of processes) await process.stop();
 }, 120_000);
 
-test("a lock that another program holds too long delays a message, but loses nothing", async () => {
+test("if another program holds a lock for too long, a message is delayed but not lost", async () => {
   const ground = await postgresGround();
   const cluster = await openCluster(async () => ground);
   const a = await cluster.join({ plays: {} });
@@ -98,7 +98,7 @@ test("a lock that another program holds too long delays a message, but loses not
   cleanup(() => stranger.end());
   await stranger.query(`begin; select * from ${address.schema}.sessions where key = '${MAIN}' for update`);
   const telling = a.app.tell(MAIN, "work", { runId: "held-up" });
-  // Longer than the lock timeout of our statements, so that a statement fails and is retried.
+  // This lock lasts longer than the lock timeout of a statement, so a statement fails and is retried.
   await stranger.query("select pg_sleep(2.5)");
   await stranger.query("rollback");
   await telling;
@@ -143,7 +143,7 @@ test("processes whose clocks differ by hours use the database's clock for deadli
   const before = Date.now();
   const asked = await late.app.tell(MAIN, "go");
   expect(Math.abs(asked.acceptedAt - before)).toBeLessThan(60_000);
-  // Neither process declared the other dead, and the wait ended by the database's clock: neither at once nor
+  // Neither process declared the other one dead. The wait ended by the database's clock, and not at once or
   // after hours.
   expect(await endOf(early.app.engine, asked.runId)).toMatchObject({
     state: "ok",
@@ -159,7 +159,7 @@ test("processes whose clocks differ by hours use the database's clock for deadli
   expect(runs.filter((run) => !isEnded(run.state) || run.crashes > 0)).toEqual([]);
 });
 
-test("a process whose connections are all busy renews its lease and keeps its runs", async () => {
+test("a process whose connections are all busy still renews its lease and keeps its runs", async () => {
   const cluster = await openCluster(postgresGround);
   const held = gate();
   const plays: Record<string, Play> = {

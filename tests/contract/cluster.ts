@@ -1,5 +1,5 @@
-// The contract of several gateway processes on one store, whatever the database: any process can wait for,
-// observe, stop and take over the work of another.
+// The contract of several gateway processes on one store, for any database: each process can wait for,
+// observe, stop and take over the work of another one.
 
 import { describe } from "vitest";
 import type { OpenGround } from "../kit/engine/cluster.ts";

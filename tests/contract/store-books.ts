@@ -42,10 +42,10 @@ export function outboxContract(store: () => Store): void {
   const end = (id: string, outcome: deliveries.AttemptOutcome) =>
     store().transaction((tx) => deliveries.endAttempt(tx, { id, owner: "p" }, outcome, 500));
 
-  test("I5: a delivery attempt is open until its outcome is known, and only one process can begin it", async () => {
+  test("I5: a delivery attempt stays open until its outcome is known, and only one process can begin it", async () => {
     await add("a");
     expect(await begin("a")).toBe(true);
-    // The answer to the first call was lost, so this is the same attempt.
+    // The answer to the first call was lost, so the second call begins the same attempt.
     expect(await begin("a")).toBe(true);
     expect(await begin("a", "another process")).toBe(false);
     expect(await deliveries.getDelivery(store().db, "a")).toMatchObject({
@@ -63,7 +63,7 @@ export function outboxContract(store: () => Store): void {
     expect(await due()).toEqual([]);
   });
 
-  test("the outbox counts pending and undismissed failed deliveries by route prefix, and gives the time of the last success", async () => {
+  test("the outbox counts pending and undismissed failed deliveries by route prefix, and has the time of the last success", async () => {
     const hook = { channel: "webhook", to: "news_%" };
     const prefixes = [deliveries.channelPrefix("webchat"), deliveries.routeKeyOf(hook)];
     const figures = () => deliveryFigures(store().db, prefixes);
@@ -146,7 +146,7 @@ export function outboxContract(store: () => Store): void {
     });
   });
 
-  test("I5: a process settles its own open attempts, except those that are running", async () => {
+  test("I5: a process settles its own open attempts, except those that it is still executing", async () => {
     await add("a");
     await add("b", { route: { channel: "webchat", to: "b" } });
     await begin("a");
@@ -160,7 +160,7 @@ export function outboxContract(store: () => Store): void {
     expect(await deliveries.getDelivery(store().db, "b")).toMatchObject({ attemptOpen: true });
   });
 
-  test("I5: an open attempt without an owner, written by an older version, counts as interrupted", async () => {
+  test("I5: an open attempt without an owner, as an older version writes it, counts as interrupted", async () => {
     await add("a");
     await add("b", { route: { channel: "telegram", to: "b" } });
     await begin("a");
@@ -184,7 +184,7 @@ export function outboxContract(store: () => Store): void {
     });
   });
 
-  test("an open wait without an owner, written by an older version, counts as ended", async () => {
+  test("an open wait without an owner, as an older version writes it, counts as ended", async () => {
     const wait = { waiterRunId: "", waiterSessionKey: "", targetRunId: "r", targetSessionKey: "s" };
     await store().transaction(async (tx) => {
       await joinProcesses(tx, { processId: "alive", host: "", version: "" }, Date.now());
@@ -197,7 +197,7 @@ export function outboxContract(store: () => Store): void {
     expect(await getWait(store().db, "old")).toMatchObject({ state: "ended" });
   });
 
-  test("an outcome that a dead process had not sent to its client is returned once", async () => {
+  test("an outcome that a dead process had not sent to its client is taken over once", async () => {
     const wait = {
       waiterRunId: "",
       waiterSessionKey: "client",
@@ -239,7 +239,7 @@ export function outboxContract(store: () => Store): void {
     expect(await lose("written")).toBeUndefined();
   });
 
-  test("a failed delivery can be requeued at its old position, or dismissed, once", async () => {
+  test("a failed delivery can be requeued at its old position, or dismissed, but only once", async () => {
     await add("a");
     await add("b");
     await begin("a");
@@ -276,7 +276,7 @@ export function outboxContract(store: () => Store): void {
 }
 
 export function bookContract(store: () => Store): void {
-  test("usage is summed by session and kept after the session is deleted", async () => {
+  test("usage is summed by session, and kept after the session is deleted", async () => {
     const usage = { ...ZERO_USAGE, input: 2, output: 3, cacheRead: 1, cacheWrite: 4, totalTokens: 10 };
     const row = { runId: "r", agentId: "main", provider: "p", model: "m", at: 1 };
     const cost = { ...ZERO_USAGE.cost, total: 0.25 };
@@ -291,7 +291,7 @@ export function bookContract(store: () => Store): void {
     expect(await usageOf(store().db, { sessionKey: "none" })).toMatchObject({ totalTokens: 0, cost: 0 });
   });
 
-  test("a cost is returned with exactly the stored value", async () => {
+  test("a cost is returned as exactly the stored value", async () => {
     const costs = [0.1, 1e-7, 123_456.789_012_3, 0.1 + 0.2];
     for (const [n, total] of costs.entries()) {
       const usage = { ...ZERO_USAGE, input: 4_000_000_000, cost: { ...ZERO_USAGE.cost, total } };
@@ -312,7 +312,7 @@ export function bookContract(store: () => Store): void {
     }
   });
 
-  test("an idempotency key returns its first answer again, and is a conflict for any other call", async () => {
+  test("an idempotency key returns its first answer again; for a different call it is a conflict", async () => {
     const call = { key: "k", owner: "c", method: "send", paramsHash: "h" };
     expect(await recallAnswer(store().db, call)).toBe("none");
     await store().transaction((tx) => rememberAnswer(tx, call, { runId: "r" }, 100));
@@ -326,7 +326,7 @@ export function bookContract(store: () => Store): void {
     expect(await recallAnswer(store().db, call)).toBe("none");
   });
 
-  test("ID4: a key that is reserved by a running call returns the answer of its process, or a failure after a crash", async () => {
+  test("ID4: if a running call holds a key, the key returns the answer of that call, or a failure after a crash", async () => {
     const call = { key: "k", owner: "c", method: "tools.invoke", paramsHash: "h" };
     const other = { ...call, paramsHash: "i" };
     const reserve = (one: typeof call, processId: string) =>
@@ -364,7 +364,7 @@ export function bookContract(store: () => Store): void {
     expect(await recallAnswer(store().db, call)).toEqual({ answer: { of: "token" } });
   });
 
-  test("ID3: an answer stored by an older version belongs to its token only", async () => {
+  test("ID3: an answer that an older version stored belongs to its token only", async () => {
     const [row] = [{ key: "k", caller: "token", method: "send", params_hash: "h", answer_json: '"old"' }];
     await store().transaction((tx) =>
       tx

@@ -1,4 +1,4 @@
-// After a crash, the store knows how many attempts each run has lost, and each lane (a session's queue of
+// After a crash the store knows how many attempts each run has lost, and each lane (a session's queue of
 // runs) keeps its order.
 
 import { expect, test } from "vitest";
@@ -63,7 +63,7 @@ export function crashContract(store: () => Store): void {
     return [run?.crashes, run?.crashesInRow];
   };
 
-  test("poison runs: an attempt that answered no tool call is counted, whatever else it wrote", async () => {
+  test("poison runs: an attempt counts as lost if it answered no tool call, whatever else it wrote", async () => {
     await accept();
     await lose(userMessage("m1", "go"));
     expect(await counts()).toEqual([1, 1]);
@@ -73,7 +73,7 @@ export function crashContract(store: () => Store): void {
     expect(await counts()).toEqual([3, 3]);
   });
 
-  test("poison runs: an answered tool call resets the count of consecutive lost attempts", async () => {
+  test("poison runs: if a tool call is answered, the count of consecutive lost attempts starts again", async () => {
     await accept();
     await lose();
     await lose();

@@ -28,7 +28,7 @@ export function cronContract(store: () => Store): void {
   const turn = (jobId: string, more: Partial<jobs.NewTurn> = {}) =>
     store().transaction((tx) => jobs.insertTurn(tx, { jobId, cause: "schedule", firedAt: 10, ...more }));
 
-  test("a scheduled job is returned as it was stored, with all fields and with few, and replaced as a whole", async () => {
+  test("a scheduled job is returned exactly as it was stored, with all or few fields, and is always replaced as a whole", async () => {
     const whole = job("a", {
       name: "‮ 'name' \\ 😀",
       deliver: { channel: "webchat", to: "agent:main:main", threadId: "7" },
@@ -47,7 +47,7 @@ export function cronContract(store: () => Store): void {
     expect(await jobs.getJob(store().db, "A")).toBeUndefined();
   });
 
-  test("a job moves to its next due time, and ends if there is none", async () => {
+  test("a job moves to its next due time; if there is none, the job ends", async () => {
     await put(job("a"));
     await store().transaction((tx) => jobs.moveJob(tx, "a", 9_000));
     expect(await store().transaction((tx) => jobs.holdJob(tx, "a"))).toMatchObject({
@@ -108,7 +108,7 @@ export function cronContract(store: () => Store): void {
     expect(last.size).toBe(2);
   });
 
-  test("CJ2: the store keeps a limited number of runs per job, and does not delete those of other jobs", async () => {
+  test("CJ2: the store keeps a limited number of runs for each job, and does not delete runs of other jobs", async () => {
     await put(job("a"));
     await put(job("b"));
     await turn("b", { firedAt: 1 });

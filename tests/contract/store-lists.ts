@@ -28,15 +28,17 @@ const KINDS = ["main", "group", "cron", "hook", "node", "other"] as const;
 const KEYS = Array.from({ length: 24 }, (_, index) => `agent:${AGENTS[index % 3]}:chat:${index}`);
 const LABELS = ["alpha", "Alpine", "50%_off", "bet\\a"];
 
-/** Positions of matches that are far apart, some at the end of a page of 10,000 rows. */
+/**
+ * Positions of matches in a long list. They are far apart, and some are at the end of a page of 10,000 rows.
+ */
 const RARE = [3, 1_999, 2_000, 2_001];
 
 /** Number of rows per statement. */
 const TOGETHER = 500;
 
 /**
- * Inserts copies of a sample with these differences. It uses few statements, because one per row would
- * take ten seconds.
+ * Inserts copies of a sample with these differences. It inserts many rows with each statement, because one
+ * statement for each row would take ten seconds.
  */
 async function insertCopies(
   tx: Tx,
@@ -61,7 +63,7 @@ async function insertCopies(
   }
 }
 
-/** Lanes with an unfinished run, and lanes with a finished run of the token `t`. No other lane has a run. */
+/** Lanes with an unfinished run, and lanes with a finished run of the token `t`. Other lanes have no run. */
 interface Work {
   readonly busy: readonly string[];
   readonly asked: readonly string[];
@@ -164,8 +166,8 @@ function inScope(session: Session, wanted: Scope, rows: readonly Session[]): boo
 }
 
 /**
- * Returns whether a session is a root: it has no spawner, or none that exists and matches the patterns of
- * the scope.
+ * Returns true if a session is a root: it has no spawner, or its spawner does not exist or does not match the
+ * patterns of the scope.
  */
 function isRoot({ spawnedBy }: Session, wanted: Scope, rows: readonly Session[]): boolean {
   if (spawnedBy === undefined || !rows.some((row) => row.key === spawnedBy)) return true;
@@ -209,7 +211,7 @@ async function allPages(store: Store, wanted: SessionFilter): Promise<string[]> 
 }
 
 export function listContract(store: () => Store): void {
-  test("all pages together contain exactly the filtered sessions, newest first, each once", async () => {
+  test("all pages together contain exactly the filtered sessions, each once, newest first", async () => {
     await fc.assert(
       fc.asyncProperty(
         someSessions,
@@ -230,7 +232,7 @@ export function listContract(store: () => Store): void {
     );
   });
 
-  test("the number of children equals the length of a list filtered by spawner, after any inserts and deletes", async () => {
+  test("after any inserts and deletes, the number of children equals the length of a list filtered by spawner", async () => {
     const scopes = fc.constantFrom<Scope>(
       { all: true },
       ...[["agent:main:*"], ["*:1*", "agent:other:chat:2?"], ["AGENT:*"]].map((patterns) => ({
@@ -282,7 +284,7 @@ export function listContract(store: () => Store): void {
     );
   });
 
-  test("the children that run and those that failed are at most as many as are counted", async () => {
+  test("at most 1,000 children are counted, and running and failed children are counted among these", async () => {
     await store().transaction(async (tx) => {
       await insertSession(tx, sampleSession({ key: "top", sessionId: "top" }));
       for (let n = 0; n < 1_004; n += 1) {
@@ -296,7 +298,7 @@ export function listContract(store: () => Store): void {
     expect(counts.get("top")).toEqual({ children: 1_000, running: 3, failed: 997 });
   });
 
-  test("a session whose spawner was deleted is a root until the spawner exists again", async () => {
+  test("a session whose spawner was deleted is a root, until a session with the spawner's key exists again", async () => {
     const roots = () => allPages(store(), { scope: { all: true }, limit: 5, roots: true });
     const above = sampleSession({ key: "above", sessionId: "s1", updatedAt: 5 });
     await store().transaction(async (tx) => {
@@ -365,7 +367,7 @@ export function listContract(store: () => Store): void {
     expect(await found({ search: "jürgen ökonom", scope: few })).toEqual(["k3"]);
   });
 
-  test("a renamed session is found by its new name only, and a deleted one not at all", async () => {
+  test("a renamed session is found by its new name only, and a deleted session is not found at all", async () => {
     const found = (search: string) => allPages(store(), { scope: { all: true }, limit: 5, search });
     await store().transaction((tx) => insertSession(tx, sampleSession({ label: "before" })));
     await store().transaction((tx) => updateSession(tx, "agent:main:main", { label: "after" }));
@@ -381,7 +383,7 @@ export function listContract(store: () => Store): void {
     expect([await since(999.5), await since(1_000.5)]).toEqual([["agent:main:main"], []]);
   });
 
-  test("a forged cursor finds nothing", async () => {
+  test("a forged cursor returns no rows", async () => {
     await store().transaction((tx) => insertSession(tx, sampleSession()));
     for (const cursor of [
       "",
@@ -395,7 +397,7 @@ export function listContract(store: () => Store): void {
     }
   });
 
-  test("a rare match among many sessions is found by reading all pages", async () => {
+  test("a rare match among many sessions is found, because all pages are read", async () => {
     await store().transaction(async (tx) => {
       await insertCopies(
         tx,

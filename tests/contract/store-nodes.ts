@@ -33,7 +33,7 @@ export function nodeContract(store: () => Store): void {
   const put = (one: NodeRow) => store().transaction((tx) => nodes.putNode(tx, one));
   const get = (id: string) => nodes.getNode(store().db, id);
 
-  test("a node is returned as it was stored, with all fields and with few, and replaced as a whole", async () => {
+  test("a node is returned exactly as it was stored, with all or few of its fields, and is always replaced as a whole", async () => {
     const place = { owner: "p", connId: "c", since: 9 };
     const whole = node("a", { agentId: "research", createdBy: "token", lastSeenAt: 9, place });
     for (const one of [whole, node("a", { name: "b", caps: [], commands: [] }), whole]) {
@@ -69,7 +69,7 @@ export function nodeContract(store: () => Store): void {
     expect(await store().transaction((tx) => nodes.renameNode(tx, "b", "x"))).toBe(false);
   });
 
-  test("nodes are listed in the order of pairing, with the processes to which they are connected", async () => {
+  test("nodes are listed in the order of pairing, each with the process to which it is connected", async () => {
     const now = Date.now();
     await store().transaction((tx) => joinProcesses(tx, { processId: "alive", host: "", version: "" }, now));
     const at = (owner: string) => ({ place: { owner, connId: "c", since: 1 } });
@@ -84,7 +84,7 @@ export function nodeContract(store: () => Store): void {
     ]);
   });
 
-  test("NS1: a device has one pairing request, which is decided once or expires", async () => {
+  test("NS1: a device has at most one pairing request, which is decided once or expires", async () => {
     const ask = (one: PairRequest) => store().transaction((tx) => nodes.insertRequest(tx, one));
     await ask(request("a"));
     await ask(request("a", { requestId: "other", code: "other", createdAt: 300 }));

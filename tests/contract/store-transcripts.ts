@@ -85,7 +85,7 @@ export function transcriptContract(store: () => Store): void {
     expect(await search('"" * ( ) ^ -')).toEqual([]);
   });
 
-  test("words match without regard to accents on a-z, variants of a letter, and missing spaces", async () => {
+  test("accents on a-z, variants of a letter and missing spaces do not matter for a match", async () => {
     await makeSession();
     await append([
       userMessage("m1", "Crème brûlée, naïve café; Ångström"),
@@ -117,7 +117,7 @@ export function transcriptContract(store: () => Store): void {
     expect(found).toEqual(asked);
   });
 
-  test("a long text is indexed to its end, with its phrases, even if parts of it repeat", async () => {
+  test("a long text is indexed to its end, with its phrases, even if parts of the text are equal", async () => {
     await makeSession();
     const words = Array.from({ length: 40_000 }, (_, n) => `w${n}`).join(" ");
     await append([
@@ -164,7 +164,7 @@ export function transcriptContract(store: () => Store): void {
     expect(rows.rows).toEqual([{ n: 1 }]);
   });
 
-  test("a search text is data: no part of it is interpreted as query syntax", async () => {
+  test("a search text is only data: no part of it is interpreted as query syntax", async () => {
     await makeSession();
     await append([userMessage("m1", "alpha NEAR beta AND text place")]);
     for (const hostile of [
@@ -189,7 +189,7 @@ export function transcriptContract(store: () => Store): void {
     );
   });
 
-  test("a search omits archived and out-of-scope sessions, and includes messages from before a reset", async () => {
+  test("a search omits archived sessions and those outside the scope, and includes messages from before a reset", async () => {
     await makeSession();
     await makeSession({ key: "agent:research:main", sessionId: "s2", agentId: "research" });
     await makeSession({ key: "child", sessionId: "s3", agentId: "research", spawnedBy: "agent:main:main" });
@@ -259,7 +259,7 @@ interface Searching extends Pick<Reading, "store"> {
   search(query: string, more?: { limit: number }): Promise<string[]>;
 }
 
-/** Searches in long texts, whose parts are indexed separately. */
+/** Searches in long texts. The parts of a long text are indexed separately. */
 function longTextContract({ store, append, search }: Searching): void {
   const words = Array.from({ length: 60_000 }, (_, at) => `w${at}`);
   const texts = () => [
@@ -268,7 +268,7 @@ function longTextContract({ store, append, search }: Searching): void {
     userMessage("short", "w7 and the end"),
   ];
 
-  test("X3: a word is found anywhere in a long text, and a phrase also across parts", async () => {
+  test("X3: a word is found anywhere in a long text, and a phrase is found even across parts", async () => {
     await append(texts());
     expect(await search("w0")).toEqual(["words"]);
     expect(await search("w59999 w12 w31415")).toEqual(["words"]);
@@ -299,7 +299,7 @@ interface Reading {
 function readingContract({ store, append, ids, history }: Reading): void {
   const db = () => store().db;
 
-  test("T1: a second result of the same tool call is not stored, and the first one is returned", async () => {
+  test("T1: a second result of the same tool call is not stored; the store returns the first one", async () => {
     const results = ["first", "second"].map((text) => ({ ...toolResult("message:0", text) }));
     const stored = await store().transaction((tx) =>
       Promise.all(
@@ -321,7 +321,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     expect((await history()).messages).toEqual([userMessage("m1", "first")]);
   });
 
-  test("a message is returned as it was stored, whatever it contains", async () => {
+  test("a message is returned exactly as it was stored, whatever it contains", async () => {
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: "binary" }), fc.uuid(), async (text, id) => {
         const message = { ...userMessage(id, text), senderName: text };
@@ -331,7 +331,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     );
   });
 
-  test("all history pages, from the newest back, contain every message once, in order", async () => {
+  test("all pages of a history, from the newest back, contain every message once and in order", async () => {
     const messages: Message[] = Array.from({ length: 11 }, (_, n) =>
       n % 3 === 2 ? toolResult(`m${n}`, "out") : userMessage(`m${n}`, `text ${n}`),
     );
@@ -350,7 +350,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     }
   });
 
-  test("pages after a given message lead to the newest, and a page may begin with a given message", async () => {
+  test("pages after a message lead to the newest message, and a page may begin with a given message", async () => {
     const messages: Message[] = Array.from({ length: 11 }, (_, n) =>
       n % 3 === 2 ? toolResult(`m${n}`, "out") : userMessage(`m${n}`, `text ${n}`),
     );
@@ -379,7 +379,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     expect((await history({ after: "m10" })).messages).toEqual([]);
   });
 
-  test("history has facts about runs: outcome, step of a flow, and the queue of the lane", async () => {
+  test("history contains facts about runs: the outcome, the step of a flow, and the queue of the lane", async () => {
     const ended = { state: "error", endedAt: 9, code: "run_failed", error: "no luck" } as const;
     await store().transaction(async (tx) => {
       await insertFlow(tx, {
@@ -408,7 +408,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     ]);
   });
 
-  test("`before`, `after` and `from` must name a message in that transcript", async () => {
+  test("`before`, `after` and `from` must each name a message of that transcript", async () => {
     await append([userMessage("m1", "here")]);
     await append([userMessage("m2", "elsewhere")], { sessionId: "session-2" });
     for (const id of ["m2", "nothing", "' or 1=1 --"]) {
@@ -420,7 +420,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     }
   });
 
-  test("a page of huge messages ends early and reports that there are more", async () => {
+  test("a page of huge messages ends early and says that more messages follow", async () => {
     const huge = "x".repeat(6 * 1024 * 1024);
     await append([1, 2, 3, 4].map((n) => userMessage(`m${n}`, huge)));
     const page = await history({ limit: 4 });
@@ -430,7 +430,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     expect([ids(on.messages), on.nextAfter]).toEqual([["m1", "m2"], "m2"]);
   });
 
-  test("the model's context begins at the last compaction; history contains everything", async () => {
+  test("the model's context begins at the last compaction, but history contains everything", async () => {
     const compaction = (id: string, firstKeptId: string): Entry => {
       return { id, type: "compaction", summary: `summary ${id}`, firstKeptId, timestamp: 1 };
     };
@@ -447,7 +447,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     expect(ids((await history()).messages)).toEqual(["m1", "m2", "m3", "m4", "m5", "m6"]);
   });
 
-  test("a cached context follows new entries, a compaction, and a transcript that was deleted", async () => {
+  test("a cached context follows new entries, a compaction and the deletion of its transcript", async () => {
     const contexts = new Contexts(db());
     const context = async () => {
       const cached = await contexts.read("session-1");
@@ -480,7 +480,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     expect((await contexts.read("session-1"))[0]).toBe(small);
   });
 
-  test("the messages of one run are read in order; a transcript is titled by a person's first text", async () => {
+  test("the messages of one run are read in order, and the first text that a person wrote is the title of a transcript", async () => {
     await append([assistantMessage("m0", "greeting")]);
     await append([userMessage("m1", "do it"), assistantMessage("m2", "done")], { runId: "r1" });
     await append([userMessage("m3", "more")], { runId: "r2" });

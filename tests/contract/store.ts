@@ -1,5 +1,5 @@
 // The store contract, for any database: transactions, lanes, sessions. A lane is the queue of a session's
-// runs. Other files of this folder test lists, transcripts, outbox and ledger.
+// runs. Other files in this folder test lists, transcripts, the outbox and the ledger.
 
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -76,7 +76,7 @@ function transactionContract(store: () => Store): void {
   const chain = async (id: string) =>
     await store().db.selectFrom("chains").select("runs").where("chain_id", "=", id).executeTakeFirst();
 
-  test("the rows of a transaction can be read when it has resolved", async () => {
+  test("after a transaction has resolved, its rows can be read", async () => {
     const answer = await store().transaction(async (tx) => {
       await tx.insertInto("chains").values({ chain_id: "a", runs: 1 }).execute();
       return "done";
@@ -85,7 +85,7 @@ function transactionContract(store: () => Store): void {
     expect((await chain("a"))?.runs).toBe(1);
   });
 
-  test("a transaction that throws leaves no changes, and the next one succeeds", async () => {
+  test("if a transaction throws, its changes are undone, and the next one succeeds", async () => {
     const failing = store().transaction(async (tx) => {
       await tx.insertInto("chains").values({ chain_id: "a", runs: 1 }).execute();
       throw new Error("no");
@@ -128,7 +128,7 @@ function laneContract(store: () => Store): void {
   const add = (over: Parameters<typeof sampleRun>[0]) =>
     store().transaction((tx) => insertRun(tx, sampleRun(over)));
 
-  test("I1: a lane accepts one running or waiting run, and any number of queued runs", async () => {
+  test("I1: a lane can have one running or waiting run, and any number of queued runs", async () => {
     await add({ runId: "r1", state: "running" });
     await expect(add({ runId: "r2", state: "running" })).rejects.toThrow();
     await expect(add({ runId: "r3", state: "waiting" })).rejects.toThrow();
@@ -138,7 +138,7 @@ function laneContract(store: () => Store): void {
     await add({ runId: "r7", state: "ok" });
   });
 
-  test("I3: a run that returns to its lane while the lane is read is not overtaken", async () => {
+  test("I3: if a run returns to its lane while the lane is read, no later run overtakes it", async () => {
     const held = { runId: "held", state: "running", owner: "dead", attempt: 1, laneSeq: 1 } as const;
     await store().transaction(async (tx) => {
       await sessions.insertSession(tx, sampleSession());
@@ -151,7 +151,7 @@ function laneContract(store: () => Store): void {
     expect(await nextInLane(store().db, "agent:main:main")).toMatchObject({ runId: "held", crashes: 1 });
   });
 
-  test("I6: idle lanes of different agents alternate; agents that hold slots come later", async () => {
+  test("I6: idle lanes of different agents take turns; lanes of agents that hold slots come later", async () => {
     const lane = (agentId: string, name: string, acceptedAt: number, state: Run["state"] = "queued") =>
       add({ runId: name, sessionKey: `agent:${agentId}:chat:${name}`, agentId, acceptedAt, state });
     await lane("busy", "r0", 1, "running");
@@ -168,7 +168,7 @@ function laneContract(store: () => Store): void {
     await expect(add({ runId: "r2", callId: "c" })).rejects.toThrow();
   });
 
-  test("I3: lane numbers taken at the same time are different and leave no gap", async () => {
+  test("I3: numbers that are taken in a lane at the same time are different and have no gap", async () => {
     await store().transaction((tx) => sessions.insertSession(tx, sampleSession()));
     const take = () =>
       store().transaction(async (tx) => {
@@ -246,7 +246,7 @@ function sessionContract(store: () => Store): void {
   const add = (over: Partial<Session>) =>
     store().transaction((tx) => sessions.insertSession(tx, sampleSession(over)));
 
-  test("a session is returned as it was stored", async () => {
+  test("a session is returned exactly as it was stored", async () => {
     await fc.assert(
       fc.asyncProperty(anySession, async (session) => {
         await store().transaction((tx) => sessions.insertSession(tx, session));
@@ -258,7 +258,7 @@ function sessionContract(store: () => Store): void {
     );
   });
 
-  test("a patch changes the named fields, null removes a field, and the rest stays", async () => {
+  test("a patch changes only the named fields; null removes a field", async () => {
     const route = { channel: "webchat", to: "a", threadId: "t" };
     await add({ label: "old", model: "m", lastRoute: route, contextUsed: 7 });
     const patch = { label: "new", model: null, systemSent: true, inputTokens: 3, updatedAt: 2_000 };
@@ -273,7 +273,7 @@ function sessionContract(store: () => Store): void {
     expect((await sessions.getSession(store().db, "agent:main:main"))?.lastRoute).toBeUndefined();
   });
 
-  test("a reset gives a new transcript id and keeps settings and route; the old id leads to the new one", async () => {
+  test("a reset gives the session a new transcript id, and keeps settings and route; the old id leads to the new one", async () => {
     const lastRoute = { channel: "webchat", to: "a" };
     await add({ label: "mine", failedRun: "r", inputTokens: 9, contextUsed: 9, systemSent: true, lastRoute });
     await store().transaction((tx) => sessions.replaceSessionId(tx, "agent:main:main", "session-2", 5_000));
@@ -305,7 +305,7 @@ function sessionContract(store: () => Store): void {
     }
   });
 
-  test("ancestors are returned nearest first, descendants by generation, and a cycle of spawners ends the search", async () => {
+  test("ancestors are returned nearest first and descendants by generation; a cycle of spawners ends the search", async () => {
     await add({ key: "a", sessionId: "1" });
     await add({ key: "b", sessionId: "2", spawnedBy: "a" });
     await add({ key: "c", sessionId: "3", spawnedBy: "b" });
@@ -321,7 +321,7 @@ function sessionContract(store: () => Store): void {
     expect(new Set(await sessions.descendantsOf(store().db, "r1", 10))).toEqual(new Set(["r1", "r2"]));
   });
 
-  test("state and queue of each session are returned", async () => {
+  test("the state and the queue of each session are returned", async () => {
     const run = (runId: string, sessionKey: string, state: "queued" | "running" | "waiting" | "ok") =>
       store().transaction((tx) => insertRun(tx, sampleRun({ runId, sessionKey, state })));
     await run("1", "busy", "running");

@@ -10,7 +10,7 @@ const SEED = process.env.PARLEY_SEED ?? String(Date.now());
 const ROUNDS = 8;
 
 test.each([EMBEDDED, clusterGround(serverUrl)])(
-  "I1, I2, I4: $name, killed again and again under load: no accepted message is lost, and no step is repeated",
+  "I1, I2, I4: $name: after many kills under load no accepted message is lost, and no step is repeated",
   async (ground) => {
     const counts = await crashStory({ seed: SEED, rounds: ROUNDS, ground });
     console.log(`SEED=${SEED} ${ground.name}: ${JSON.stringify(counts)}`);

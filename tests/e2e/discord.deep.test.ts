@@ -1,11 +1,11 @@
-// A real gateway process with a bot on Discord: messages are answered in their channel, also after the
+// A real gateway process with a bot on Discord: messages are answered in their channel, even after the
 // process was killed.
 
 import { expect, test } from "vitest";
 import { BOT, DIRECT, GUILD, ROOM, startDiscord, THREAD, TOKEN } from "../kit/platforms/discord-server.ts";
 import { homeWith, startProcess } from "../kit/process/gateway-process.ts";
 
-test("I2: messages in direct chats, in a thread, and sent while the process is down are answered in their chat", async () => {
+test("I2: messages in direct chats and in a thread, and those sent while the process is down, are answered in their chat", async () => {
   const server = await startDiscord();
   const discord = { token: TOKEN, restUrl: server.restUrl, dmPolicy: "open", groups: { [GUILD]: {} } };
   const home = homeWith({ inbound: { debounceMs: 0 }, channels: { discord } });

@@ -21,8 +21,8 @@ async function modelServer(script: Script): Promise<ModelServer> {
 }
 
 /**
- * Returns a configuration in which main uses OpenAI's format and research Anthropic's, and each sees the
- * other.
+ * Returns a configuration in which main uses OpenAI's format and research uses Anthropic's, and each agent
+ * sees the other.
  */
 function twoAgents(server: ModelServer, more: Record<string, unknown> = {}): Record<string, unknown> {
   const openai = server.provider("openai-completions");
@@ -59,7 +59,7 @@ async function history(client: GatewayClient, sessionKey: string): Promise<strin
   return messages.map((message) => `${message.role}: ${textOf(message)}`);
 }
 
-test("two agents with different providers' formats ask, answer, exchange reply turns and announce, with every event", async () => {
+test("two agents with different providers' formats ask, answer, exchange reply turns and announce, and every event is sent", async () => {
   const server = await modelServer((request) => {
     if (request.step === "announce") return "The research is done.";
     if (request.step === "reply") return request.agentId === "main" ? "Are you sure?" : "REPLY_SKIP";
@@ -99,7 +99,7 @@ test("two agents with different providers' formats ask, answer, exchange reply t
   expect(deliveries).toMatchObject([{ state: "sent", text: "The research is done." }]);
 }, 60_000);
 
-test("with fallbackModels in the configuration file the next model answers, and the stored message names it", async () => {
+test("with fallbackModels in the configuration file the next model answers, and the stored message names that model", async () => {
   const broken = await modelServer(() => httpError(400, "this model was retired"));
   const other = await modelServer(() => "The second one answers.");
   const first = { ...withoutId(broken.provider("openai-completions")), maxRetries: 0 };
@@ -115,7 +115,7 @@ test("with fallbackModels in the configuration file the next model answers, and 
   expect([broken.requests.length, other.requests.length]).toEqual([1, 1]);
 });
 
-test("with connectTimeoutSeconds in the configuration file each attempt ends in time and is reported; the next model answers", async () => {
+test("with connectTimeoutSeconds in the configuration, each attempt ends in time and is reported; the next model answers", async () => {
   const deaf = await deafServer();
   cleanup(() => deaf.close());
   const other = await modelServer(() => "The second one answers.");
@@ -167,17 +167,17 @@ async function killedInTheMiddle(when: (server: ModelServer) => Promise<void>): 
   expect(asked).toHaveLength(1);
 }
 
-test("I2, I4: after a kill while one session waits for another, both runs end after the restart, each step once", async () => {
+test("I2, I4: if the gateway is killed while one session waits for another, both runs end after the restart, each step once", async () => {
   await killedInTheMiddle(async (server) => {
     await expect.poll(() => server.requests.map(({ agentId }) => agentId)).toContain("research");
   });
 }, 60_000);
 
-test("I2: a message gets its answer, even if the gateway is killed directly after it accepts the message", async () => {
+test("I2: a message is answered even if the gateway is killed immediately after it accepted the message", async () => {
   await killedInTheMiddle(async () => {});
 }, 60_000);
 
-test("SIGTERM lets running work finish and exits with 0, and nothing is lost", async () => {
+test("SIGTERM lets running work finish, the exit code is 0, and nothing is lost", async () => {
   const release = Promise.withResolvers<void>();
   const server = await modelServer(() => [text("one ", 1), pause(release.promise), text("two", 1)]);
   const gateway = await startProcess({ config: twoAgents(server) });
@@ -199,7 +199,7 @@ test("SIGTERM lets running work finish and exits with 0, and nothing is lost", a
   expect((await history(again, "main")).slice(0, 2)).toEqual(["user: count", "assistant: one two"]);
 }, 60_000);
 
-test("SIGINT twice exits at once, and accepted work runs after the next start", async () => {
+test("a second SIGINT exits at once, and accepted work runs after the next start", async () => {
   let stuck = true;
   const server = await modelServer(() => (stuck ? [pause(new Promise(() => {}))] : "back again"));
   const gateway = await startProcess({ config: twoAgents(server) });
@@ -240,7 +240,7 @@ test("a second gateway on the same store folder refuses to start and names the p
   expect(response.status).toBe(200);
 }, 60_000);
 
-test("without a key and a configuration the offline model answers, through the same agent loop and tools", async () => {
+test("without a key and without a configuration the offline model answers, with the same agent loop and tools", async () => {
   const gateway = await startProcess({ config: {} });
   const client = await gateway.connect();
   const runId = await chat(client, "list sessions");

@@ -1,5 +1,5 @@
-// Kills a real gateway while an MCP client reads, acknowledges or answers a message in its inbox: no state is
-// lost or repeated, and the answer arrives once.
+// Kills a real gateway while an MCP client reads, acknowledges or answers a message in its inbox. No state
+// may be lost or repeated, and the answer must arrive once.
 
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
@@ -40,7 +40,7 @@ const asOperator = <T>(client: GatewayClient, name: string, args: Record<string,
 const receiptOf = (client: GatewayClient, messageId: string): Promise<Receipt> =>
   asOperator<Receipt>(client, "session_status", { messageId });
 
-/** Returns the steps that the client takes with a message, and the state after each. */
+/** Returns the steps of a client with one message, and the message's state after each step. */
 function stepsFor(messageId: string, text: string, after: unknown) {
   const answer = { sessionKey: ASKER, message: text, timeoutSeconds: 0 };
   return [
@@ -50,7 +50,7 @@ function stepsFor(messageId: string, text: string, after: unknown) {
   ] as const;
 }
 
-test("I2, I4: after kill -9 at each step of an inbox no state is lost or repeated, and the answer arrives once", async () => {
+test("I2, I4: if the gateway is killed at any step of an inbox, no state is lost or repeated, and the answer arrives once", async () => {
   const home = homeWith({ tools: { sessions: { visibility: "all" } } });
   let gateway = await startProcess({ home });
   let client = await gateway.connect();

@@ -1,8 +1,8 @@
 // A thousand clients and two hundred busy sessions, for a minute. `npm run load` runs longer and prints the
 // figures. By default Node lets its heap grow to four times the used size before it collects garbage, so the
-// size of a process says little. Therefore the heap is limited to HEAP_MB. After the warm-up, the minimum in
-// the last third of the samples may exceed that in the first third by GROWTH_MAX_MB, which covers the two
-// page caches of the store (16 MB each) and the phase of the garbage collector.
+// heap is limited to HEAP_MB: otherwise the size of a process would say little. After the warm-up, the
+// minimum in the last third of the samples may exceed that in the first third by GROWTH_MAX_MB, which covers
+// the two page caches of the store (16 MB each) and the phase of the garbage collector.
 
 import { expect, test } from "vitest";
 import { runLoad } from "../kit/load/run.ts";
@@ -15,7 +15,7 @@ const PIECE_MS = 1_000;
 const HEAP_MB = 192;
 const GROWTH_MAX_MB = 80;
 
-test("under load no reader misses an event, a slow reader is closed, and memory stays constant", async () => {
+test("under load, readers miss no event, a slow reader is disconnected, and memory stays constant", async () => {
   const seed = process.env.PARLEY_SEED ?? String(Date.now());
   const figures = await runLoad({
     ...{ ground: EMBEDDED, seed, seconds: SECONDS, clients: CLIENTS, sessions: SESSIONS },
@@ -26,7 +26,8 @@ test("under load no reader misses an event, a slow reader is closed, and memory 
   expect(figures.staying).toMatchObject({ gaps: 0, twice: 0, missed: 0, closed: 0 });
   expect(figures.staying.readers).toBeGreaterThan(CLIENTS * 0.9);
   expect(figures.roaming).toMatchObject({ gaps: 0, notInHistory: 0 });
-  // A client that does not read during the grace time of five seconds is cut off without a close code.
+  // If a client does not read during the grace time of five seconds, its connection is cut without a close
+  // code.
   const { 1013: closed = 0, 1006: _cutOff, ...others } = figures.slowCloses;
   expect(closed).toBeGreaterThan(0);
   expect(others).toEqual({});

@@ -1,5 +1,5 @@
 // A real gateway process and a real `parley node` process over a real socket: pairing, allowed and refused
-// programs, the node's death during a command, its return, and the removal of the pairing.
+// programs, a node that dies during a command and returns, and unpairing.
 
 import type { ChildProcess } from "node:child_process";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -36,7 +36,7 @@ function startNode(url: string, args: readonly string[], home = temporaryFolder(
   return { home, child, exited, said: () => said };
 }
 
-/** Programs start slowly on a busy machine and reconnect after ten seconds. */
+/** On a busy machine programs start slowly. A node reconnects after ten seconds. */
 const patient = { timeout: 60_000 };
 
 async function letIn(client: GatewayClient, node: NodeProcess): Promise<string> {
@@ -73,7 +73,7 @@ test("a paired node runs the programs in its list, and runs nothing after it is 
     client.request("node.invoke", { nodeId, command: "exec", params: { command, ...more } });
 
   expect((await exec(["cat", "here.txt"])).payload).toMatchObject({ exitCode: 0, stdout: "it is here\n" });
-  // The environment has only the variables that a program needs.
+  // A command's environment contains only the variables that a program needs.
   const environment = (await exec(["env"])).payload as { stdout: string };
   expect(environment.stdout).not.toContain(NODE_TOKEN);
   expect(environment.stdout.split("\n").map((line) => line.split("=")[0])).not.toContain("PARLEY_LAUNCHED");
@@ -87,7 +87,7 @@ test("a paired node runs the programs in its list, and runs nothing after it is 
   expect(shown.payload).toEqual({ shown: "terminal" });
   await expect.poll(() => node.said(), patient).toContain("hello: out of\\x1b[2J the blue");
 
-  // A cancelled command ends with all processes that it has started.
+  // When a command is cancelled, all processes that it has started end.
   const script = "sleep 600 & echo $$ $! > pids; wait";
   let pids: number[] = [];
   // If a busy machine has not started the command within the timeout, the command gets more time.
@@ -103,13 +103,13 @@ test("a paired node runs the programs in its list, and runs nothing after it is 
     await expect.poll(() => existsSync(`/proc/${pid}`) && aliveIn(pid), patient).toBe(false);
   }
 
-  // The node dies during the command, returns with its key, and needs no new pairing.
+  // The node dies during a command, then returns with the same key and needs no new pairing.
   const lost = refusal(exec(["bash", "-c", "echo $$ > orphan; exec sleep 600"]));
   const orphan = join(folder, "orphan");
   await expect.poll(() => existsSync(orphan) && readFileSync(orphan, "utf8") !== "", patient).toBe(true);
   node.child.kill("SIGKILL");
   await node.exited;
-  // A killed node cannot end its commands.
+  // A killed node cannot end its commands, so the test does.
   process.kill(Number(readFileSync(orphan, "utf8")), "SIGKILL");
   expect(await lost).toMatch(/outcome_unknown.*attic/);
   expect(await refusal(exec(["env"]))).toMatch(/node_unavailable.*not connected/);
@@ -126,7 +126,7 @@ test("a paired node runs the programs in its list, and runs nothing after it is 
   expect(await again.exited).toBe(0);
 }, 240_000);
 
-/** Returns whether a process runs. A zombie process does not. */
+/** Returns true if a process runs. A zombie does not run. */
 function aliveIn(pid: number): boolean {
   try {
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
@@ -135,7 +135,7 @@ function aliveIn(pid: number): boolean {
   }
 }
 
-test("a node reconnects to a killed gateway, and its command runs once", async () => {
+test("if the gateway is killed, a node reconnects to the next one, and its command runs once", async () => {
   const tokens = [{ token: NODE_TOKEN, role: "node" }];
   const port = await freePort();
   const config = { gateway: { port, auth: { token: "a-token-that-is-for-tests", tokens } } };

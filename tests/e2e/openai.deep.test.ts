@@ -1,4 +1,4 @@
-// The OpenAI routes of a real process, with the official client and a fake model server.
+// The OpenAI routes of a real process, called by the official client, with a fake model server.
 
 import OpenAI from "openai";
 import { expect, test } from "vitest";
@@ -55,7 +55,7 @@ test("the official client gets plain and streamed answers, also after a tool cal
   expect(gateway.stderr()).not.toMatch(/error/i);
 });
 
-test("if a gateway is killed during a request, it answers the same Idempotency-Key after its restart", async () => {
+test("if a gateway is killed during a request, the same Idempotency-Key gets the answer after the restart", async () => {
   const asked = Promise.withResolvers<void>();
   const never = new Promise(() => {});
   const { config } = await world((_, index) => {

@@ -1,5 +1,5 @@
-// The package as a user installs it: built, packed, installed into an empty folder, and used. Checks its
-// size, command, client in Node and browsers, types, and the programs of docs/CLIENT.md.
+// The package as a user gets it: built, packed, installed into an empty folder, and used. Checks its size,
+// the command, the client in Node and in browsers, the types, and the programs in docs/CLIENT.md.
 
 import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -36,7 +36,7 @@ const PACKED_MAX_BYTES = 5 * 1024 * 1024;
 const TOKEN = "a-token-that-is-for-tests";
 
 const run = promisify(execFile);
-/** Returns an environment without this machine's own Parley and model keys. */
+/** Returns an environment without the developer's own Parley and model keys. */
 const environment = (home: string) => ({
   PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
   HOME: home,
@@ -47,7 +47,7 @@ let app: string;
 let gateway: ChildProcess;
 let url: string;
 
-/** Copies the checkout, because packing rebuilds `dist`, which contains the web page that other tests use. */
+/** Copies the checkout, because packing rebuilds `dist`, whose web page is also used by other tests. */
 function copyOfCheckout(folder: string): string {
   const checkout = join(folder, "checkout");
   mkdirSync(checkout);
@@ -68,7 +68,7 @@ async function pack(folder: string): Promise<string> {
 }
 
 /**
- * In CI, packages come from the registry. Elsewhere those of the checkout are linked, which is faster and
+ * In CI, packages come from the registry. Elsewhere the checkout's packages are linked, which is faster and
  * needs no network.
  */
 async function install(tarball: string): Promise<void> {
@@ -197,7 +197,7 @@ function sizeOf(folder: string): number {
   return files.reduce((sum, file) => sum + (statSync(file).isFile() ? statSync(file).size : 0), 0);
 }
 
-test("the package is small, and contains no development files", () => {
+test("the package is small and contains no development files", () => {
   const folder = join(app, "node_modules/parley-gateway");
   expect(sizeOf(folder)).toBeLessThan(PACKED_MAX_BYTES);
   expect(
@@ -205,7 +205,7 @@ test("the package is small, and contains no development files", () => {
       .filter((name) => name !== "node_modules")
       .sort(),
   ).toEqual(["LICENSE", "README.md", "bin", "dist", "docs", "package.json"].sort());
-  // A package that contains libraries contains their licences.
+  // A package that contains other libraries must contain their licences.
   const licenses = (file: string): string => readFileSync(join(folder, file), "utf8");
   for (const name of ["kysely", "zod", "sonic-boom"])
     expect(licenses("dist/licenses.md")).toContain(`## ${name} `);
@@ -214,7 +214,7 @@ test("the package is small, and contains no development files", () => {
   expect(existsSync(join(app, "node_modules/vitest")) && process.env.CI !== undefined).toBe(false);
 });
 
-test("the package's command works as the README describes: a gateway, messages, lists, the demo", async () => {
+test("the package's command works as the README says: a gateway, messages, lists, the demo", async () => {
   const at = ["--url", url, "--token", TOKEN];
   expect(await parley(...at, "send", "--session", "main", "--wait", "20", "say hello")).toContain("hello");
   expect(await parley(...at, "sessions")).toContain("agent:main:main");
@@ -230,7 +230,7 @@ test("the package contains the web page and serves it", async () => {
   expect((await fetch(`${url}${script}`)).headers.get("content-type")).toContain("javascript");
 });
 
-test("the package has the files that the program expects next to it: its version, the sandbox's worker", async () => {
+test("the package has the files that the program expects in it: its version, the sandbox's worker", async () => {
   const at = ["--url", url, "--token", TOKEN];
   const send = (text: string) => parley(...at, "send", "--session", "main", "--wait", "20", text);
   expect(await send("write file notes.txt: kept")).toContain('"status": "ok"');
@@ -239,7 +239,7 @@ test("the package has the files that the program expects next to it: its version
   expect(JSON.parse(await parley(...at, "--json", "call", "health"))).toMatchObject({ version, ok: true });
 });
 
-test("the types cover methods, params, answers and events; wrong programs do not compile, the documented ones do", async () => {
+test("the types cover methods, params, answers and events: wrong programs do not compile, and documented ones do", async () => {
   writeFileSync(join(app, "wrong.ts"), WRONG);
   const names = writePrograms();
   expect(names).toEqual(["send.ts", "follow.ts", "bot.ts"]);
@@ -258,7 +258,7 @@ test("the programs of docs/CLIENT.md work as documented", async () => {
   await stop(bot.child, "SIGTERM");
 });
 
-test("in a browser the client is one script that works without Node modules", async () => {
+test("in a browser the client is one script that needs no Node modules", async () => {
   const entry = 'import { connect } from "parley-gateway/client";\nglobalThis.done(connect);\n';
   writeFileSync(join(app, "page.js"), entry);
   const outDir = join(app, "page");
@@ -272,7 +272,7 @@ test("in a browser the client is one script that works without Node modules", as
     readFileSync(join(app, "node_modules/parley-gateway/dist/client/web.js"), "utf8"),
   ])
     expect(text.match(/\brequire\(|\bimport\s*[("']|^import |node:|\bprocess\.|\bBuffer\b/gm)).toBeNull();
-  // The script gets only the globals that a web page has.
+  // The script gets only globals that a web page has.
   const { WebSocket, URL, AbortController, console, setTimeout, clearTimeout, performance, crypto } =
     globalThis;
   const page = { WebSocket, URL, AbortController, console, setTimeout, clearTimeout, performance, crypto };
@@ -295,7 +295,7 @@ function olderNode(): string | undefined {
 
 const older = olderNode();
 
-// Skipped without a Node 20.
+// Skipped if Node 20 is not installed.
 test.skipIf(older === undefined)(
   "on Node 20 the client works, and the command names the required Node",
   async () => {
@@ -309,7 +309,7 @@ test.skipIf(older === undefined)(
     const env = environment(home);
     const { stdout } = await run(older ?? "", ["old.mjs"], { cwd: app, env });
     expect(stdout).toBe("I am old\n");
-    // Outside the checkout there is no newer Node next to the package.
+    // Outside the checkout, npm has installed no newer Node next to the package.
     const alone = join(home, "alone/parley-gateway");
     cpSync(join(app, "node_modules/parley-gateway"), alone, { recursive: true });
     const refused = run(older ?? "", [join(alone, "bin/parley.js"), "demo"], { env });
@@ -320,7 +320,7 @@ test.skipIf(older === undefined)(
   },
 );
 
-/** Arguments that start a program as a user without any files. Empty if this user is not root. */
+/** Arguments that start a program as a user who owns no files. Empty if the test does not run as root. */
 const NOBODY = 65_534;
 const asNobody =
   process.getuid?.() === 0
@@ -329,9 +329,9 @@ const asNobody =
 const [becoming = "", ...becomingArgs] = asNobody;
 const canBecome = spawnSync(becoming, [...becomingArgs, "--version"]).status === 0;
 
-// Skipped if root cannot change its user: there is no setpriv, or only root may run this Node.
+// Skipped if root cannot start Node as another user: setpriv is missing, or only root may run this Node.
 test.skipIf(!canBecome)(
-  "as in the container, the gateway starts as a user who can write only to its home",
+  "the gateway starts as a user who can write only to its home, as in the container",
   async () => {
     const dockerfile = readFileSync(join(ROOT, "Dockerfile"), "utf8");
     const words = (name: string): string[] =>
@@ -377,6 +377,6 @@ test.skipIf(!canBecome)(
   },
 );
 
-test("a gateway of the package stops on a signal", async () => {
+test("the gateway of an installed package stops on a signal", async () => {
   expect(await stop(gateway, "SIGTERM")).toBe(0);
 });

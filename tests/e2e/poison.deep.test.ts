@@ -1,4 +1,4 @@
-// A run that kills the gateway process at each model call, and other runs beside it.
+// One run kills the gateway process at each of its model calls, while other runs execute.
 
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
@@ -28,7 +28,7 @@ const STORES: [string, () => Promise<Record<string, unknown>>][] = [
 ];
 
 /**
- * Returns a model that calls `kill` for the message `poison`, and leaves the first requests of other
+ * Returns a model that calls `kill` for the message `poison`. It leaves the first requests of other
  * sub-agents unanswered.
  */
 function scriptOf(kill: () => Promise<void>) {

@@ -48,7 +48,7 @@ async function commandIn(config: Record<string, unknown>, command: (home: string
   return { gateway, client, end, server, said: messages.map(textOf).join("\n") };
 }
 
-test("a sandboxed command works in its workspace, and reaches neither token, store, home nor port", async (context) => {
+test("a sandboxed command works in its workspace, and cannot reach token, store, home or the gateway's port", async (context) => {
   if (reason !== undefined) context.skip(reason);
   const { gateway, end, said } = await commandIn({ agents: { defaults: MODES } }, (home, port) =>
     [
@@ -65,7 +65,7 @@ test("a sandboxed command works in its workspace, and reaches neither token, sto
   expect(readFileSync(join(gateway.home, ".parley", "workspace", "here.txt"), "utf8")).toBe("made\n");
 }, 60_000);
 
-test("a tool call of an operator on behalf of a sandboxed session is sandboxed, too", async (context) => {
+test("if an operator calls a tool for a sandboxed session, the call is sandboxed, too", async (context) => {
   if (reason !== undefined) context.skip(reason);
   const { gateway, client } = await commandIn({ agents: { defaults: MODES } }, () => "true");
   const result = await client.request("tools.invoke", {
@@ -85,7 +85,7 @@ test("without a usable backend the run is refused with a clear error and never r
   expect(server.requests).toEqual([]);
 }, 60_000);
 
-/** Returns a command that requests /healthz over a raw connection and prints the answer. */
+/** Returns a command that requests /healthz over a raw TCP connection and prints the answer. */
 const dial = (port: number, host = "127.0.0.1"): string =>
   [
     `exec 3<>/dev/tcp/${host}/${port} 2>/dev/null || { echo "no connection"; exit 0; }`,
@@ -94,7 +94,7 @@ const dial = (port: number, host = "127.0.0.1"): string =>
     "echo \"answer: <${answer%%$'\\r'*}>\"",
   ].join("\n");
 
-test("network: true gives no access to this machine's loopback address or to the gateway's port, also at 127.0.0.2", async (context) => {
+test("network: true gives no access to this machine's loopback addresses or to the gateway's port", async (context) => {
   if (reason !== undefined) context.skip(reason);
   const other = createServer((_, response) => response.end("from another server")).listen(0, "127.0.0.1");
   await once(other, "listening");
@@ -107,7 +107,7 @@ test("network: true gives no access to this machine's loopback address or to the
   expect(end).toMatchObject({ status: "ok" });
   expect(said).toContain("no connection");
   expect(said).not.toContain("answer:");
-  // Other clients are served during the command.
+  // Other clients are served while a command runs.
   const slow = client.call("tools.invoke", {
     name: "exec",
     arguments: { command: "touch begun; until [ -e go ]; do sleep 0.02; done" },

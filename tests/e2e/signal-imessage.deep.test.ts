@@ -1,4 +1,4 @@
-// People on Signal and iMessage get answers from a real gateway process in their chat, also after it was
+// People on Signal and iMessage get answers from a real gateway process in their chat, even after it was
 // killed.
 
 import { expect, test } from "vitest";
@@ -7,7 +7,7 @@ import { ADA, dataOf, from, OWN } from "../kit/platforms/signal-people.ts";
 import { startSignalServer } from "../kit/platforms/signal-server.ts";
 import { startProcess } from "../kit/process/gateway-process.ts";
 
-test("a message on Signal is answered there, even one that arrived while the gateway was down", async () => {
+test("a message on Signal is answered there, even if it arrived while the gateway was down", async () => {
   const server = await startSignalServer({ accounts: [OWN] });
   const config = { channels: { signal: { number: OWN.number, url: server.url, dmPolicy: "open" } } };
   const gateway = await startProcess({ config });
@@ -24,8 +24,7 @@ test("a message on Signal is answered there, even one that arrived while the gat
   says("are you still there?");
   const again = await startProcess({ home: gateway.home });
   await expect.poll(() => server.sent.length).toBe(2);
-  // An answered message is not processed again, although the daemon sends it again to a client without a
-  // position.
+  // The daemon sends an answered message again to a client without a position. It is not processed again.
   server.again();
   says("/whoami");
   await expect.poll(() => server.sent.length).toBe(3);
@@ -33,7 +32,7 @@ test("a message on Signal is answered there, even one that arrived while the gat
   expect(await again.end("SIGTERM")).toBe(0);
 });
 
-test("a message on iMessage is answered there, and the program ends with the gateway, also after a kill", async () => {
+test("a message on iMessage is answered there, and the program imsg ends with the gateway, even if the gateway is killed", async () => {
   const desk = await startImsgDesk();
   const person = "+15550100";
   const config = { channels: { imessage: { command: [...desk.command], dmPolicy: "open" } } };

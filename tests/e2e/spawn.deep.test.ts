@@ -1,5 +1,5 @@
-// Fifty sub-agents of one message in a real gateway process, which runs undisturbed or is killed at random
-// moments.
+// One message starts fifty sub-agents in a real gateway process, which runs undisturbed or is killed at
+// random moments.
 
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
@@ -10,12 +10,12 @@ import { type GatewayProcess, homeWith, startProcess } from "../kit/process/gate
 const CHILDREN = 50;
 const TASK = `spawn ${CHILDREN} jobs: say result {n} is there`;
 const CONFIG = { agents: { defaults: { subagents: { maxChildren: CHILDREN } } } };
-/** Time limit of a round, far longer than needed; the benchmarks measure the actual time. */
+/** Time limit of a round. It is much longer than needed, because the benchmarks measure the actual time. */
 const ROUND_MAX_MS = 60_000;
 const ASKED_EVERY_MS = 20;
 /**
- * Number of rounds with a kill. A round's usual time is divided into as many parts, and each kill falls into
- * a different one.
+ * Number of rounds with a kill. The usual duration of a round is divided into this number of parts, and the
+ * gateway is killed once in each part.
  */
 const KILLS = 20;
 
@@ -38,7 +38,7 @@ async function announced(client: GatewayClient): Promise<Announced[]> {
   });
 }
 
-/** Sends the message; repetitions with the same key are accepted once. */
+/** Sends the message. If it is sent again with the same key, it is accepted only once. */
 async function order(client: GatewayClient, idempotencyKey: string): Promise<void> {
   await client.call("chat.send", { sessionKey: "main", message: TASK, idempotencyKey });
 }
@@ -54,7 +54,7 @@ async function deliveries(client: GatewayClient): Promise<Delivery[]> {
   return page.deliveries.filter(({ kind }) => kind === "announce");
 }
 
-/** Polls until every job is announced and delivered, or the time limit is reached. */
+/** Waits until every job is announced and delivered, or the time limit is reached. */
 async function settled(client: GatewayClient): Promise<Announced[]> {
   const from = performance.now();
   for (;;) {
@@ -67,7 +67,7 @@ async function settled(client: GatewayClient): Promise<Announced[]> {
   }
 }
 
-/** I4: checks that each child is announced once, each result returned once, and each text delivered once. */
+/** I4: checks that each child is announced once, and that each result and each text is delivered once. */
 async function expectFiftyResults(client: GatewayClient): Promise<void> {
   const found = await settled(client);
   const children = new Set(found.map(({ from }) => from));
@@ -102,13 +102,13 @@ async function roundMs(): Promise<number> {
 
 async function killed(gateway: GatewayProcess, afterMs: number): Promise<void> {
   const client = await gateway.connect();
-  // The answer may be lost when the process dies.
+  // This request may fail when the process dies.
   void order(client, "one").catch(() => {});
   await pause(afterMs);
   await gateway.end("SIGKILL");
 }
 
-test("I2, I4: fifty sub-agents give fifty announcements, each once, even if the process is killed at a random moment", async () => {
+test("I2, I4: fifty sub-agents give fifty announcements, each once, even if the process is killed at any moment", async () => {
   const seed = process.env.PARLEY_SEED ?? String(Date.now());
   const luck = dice(`${seed} kills`);
   const withinMs = await roundMs();

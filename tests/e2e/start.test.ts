@@ -1,4 +1,4 @@
-// Modules that a gateway loads before its first request; they determine its start time and its memory.
+// The modules that a gateway loads before its first request. They determine its start time and its memory.
 
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -12,7 +12,7 @@ import { homeWith } from "../kit/process/gateway-process.ts";
 const MAIN = new URL("../../src/main.ts", import.meta.url).href;
 const SRC = fileURLToPath(new URL("../../src/", import.meta.url));
 
-/** A program that runs src and prints the loaded modules when asked. */
+/** A program that runs src, and prints the loaded modules when it is asked. */
 const PROGRAM = `
   import { enableCompileCache, registerHooks } from "node:module";
   enableCompileCache();
@@ -89,7 +89,7 @@ test("HT3, LI1, NH1: a gateway that has only answered /readyz has loaded no modu
   });
   expect(own).toContain("gateway/http/listener.ts");
   expect(own.filter((path) => LATER.some((rule) => rule.test(path)))).toEqual([]);
-  // Node's own fetch, HTTP/2 and TLS each take megabytes; a single import of node:http loads the first.
+  // Node's own fetch, HTTP/2 and TLS each take megabytes. A single import of node:http loads fetch.
   const heavy = /NativeModule (internal\/deps\/undici|internal\/http2|http2|https|tls|_tls)/;
   expect(loaded.builtins.filter((name) => heavy.test(name))).toEqual([]);
 });

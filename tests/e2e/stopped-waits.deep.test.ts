@@ -1,5 +1,5 @@
-// A real gateway is stopped while MCP clients wait for an answer, over HTTP and standard streams: the run
-// ends within the grace time, and the client gets its answer.
+// A real gateway is stopped while MCP clients wait for an answer, over HTTP and over standard streams. The
+// run ends within the grace time, and the client gets its answer.
 
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { expect, test } from "vitest";
@@ -34,7 +34,7 @@ const WAYS: [string, (gateway: GatewayProcess) => Promise<Peer>][] = [
 ];
 
 test.each(WAYS)(
-  "%s: after SIGTERM during a wait the client gets either the answer or a notice in its inbox, never both or neither",
+  "%s: if SIGTERM arrives during a wait, the client gets either the answer or a notice in its inbox, never both or neither",
   async (_, open) => {
     const release = Promise.withResolvers<void>();
     const server = await startModelServer(() => [text("forty ", 1), pause(release.promise), text("two", 1)]);
@@ -65,7 +65,7 @@ test.each(WAYS)(
     const back = await open(again);
     const { messages } = (await back.call("sessions_inbox")) as { messages: Answer[] };
     const notices = messages.filter(({ kind }) => kind === "notice").map(({ text }) => text);
-    // On a busy machine the connection may be closed before the answer is written.
+    // On a busy machine the connection may close before the answer is written.
     if (told.status === "ok") {
       expect(told).toMatchObject({ reply: "forty two" });
       expect(notices).toEqual([]);

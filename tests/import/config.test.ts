@@ -1,4 +1,4 @@
-// An imported configuration: the result, its file, and a gateway that starts with it.
+// An imported configuration: the settings, the file, and a gateway that starts with the file.
 
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -90,7 +90,7 @@ test("agents, tools, session, models and channels become a configuration with wh
     ["main-agent", "Molly", "local/qwen3", true],
     ["research", undefined, "anthropic/claude-opus-4-5", false],
   ]);
-  // CT1: a tool profile becomes an allow list.
+  // CT1: a tool profile becomes a list of allowed tools.
   expect(settings.agents[1]?.tools).toEqual({ allow: ["session_status"], deny: ["exec"] });
   expect(settings.agents[0]?.sandbox).toMatchObject({ mode: "non-main", network: true });
   expect(settings.session).toMatchObject({
@@ -111,7 +111,7 @@ test("agents, tools, session, models and channels become a configuration with wh
   expect(settings.subagents).toMatchObject({ maxConcurrent: 3, archiveAfterMinutes: 30 });
   expect(readFileSync(path, "utf8")).toContain(KEY);
 
-  // Settings without an equivalent are reported; values never are.
+  // Settings without an equivalent are reported by name, never with their values.
   const told = JSON.stringify(report);
   for (const secret of [KEY, BOT]) expect(told).not.toContain(secret);
   const notes = report.config.notes.join("\n");
@@ -129,7 +129,7 @@ test("agents, tools, session, models and channels become a configuration with wh
   ]);
 });
 
-test("an existing configuration is never changed: a proposal is written beside it, once", async () => {
+test("an existing configuration is never changed: a proposal is written next to it, once", async () => {
   const dir = sourceWith({ config: FULL });
   const mine = { agents: { list: [{ id: "mine" }] } };
   const { home, imported } = await stage("embedded", mine);
@@ -146,7 +146,7 @@ test("an existing configuration is never changed: a proposal is written beside i
   expect(readFileSync(proposal, "utf8")).toContain("by hand");
 });
 
-test("settings that prevent a start are removed and reported, and a file that cannot be parsed is ignored", async () => {
+test("settings that would prevent a start are omitted and reported, and a file that cannot be parsed is ignored", async () => {
   const config = {
     agents: {
       defaults: { model: "nowhere/none", maxConcurrent: -5, thinkingDefault: "telepathy" },
@@ -161,7 +161,7 @@ test("settings that prevent a start are removed and reported, and a file that ca
   expect(report.config.kind).toBe("written");
   const { settings } = good(loadSettings({ env: {}, home }));
   expect(settings.agents.map(({ id }) => id)).toEqual(["a", "b", "c"]);
-  // A filter that cannot be read becomes a denial.
+  // If a filter cannot be parsed, everything is denied.
   expect(settings.tools.filter.deny).toEqual(["*"]);
   expect(report.config.notes.join("\n")).toContain("left out: agents.defaults.model");
 
@@ -172,7 +172,7 @@ test("settings that prevent a start are removed and reported, and a file that ca
   expect(existsSync(join(other.home, ".parley", "parley.json5"))).toBe(false);
 });
 
-test("included files are read in the source folder only, and cycles end", async () => {
+test("included files are read only inside the source folder, and cycles of includes end", async () => {
   const dir = sourceWith({ config: { $include: "parts/a.json5", session: { mainKey: "own" } } });
   put(dir, "parts/a.json5", "{ $include: './b.json5', agents: { list: [{ id: 'one' }] } }");
   put(
@@ -187,7 +187,7 @@ test("included files are read in the source folder only, and cycles end", async 
   expect(settings.agents.map(({ id }) => id).sort()).toEqual(["one", "two"]);
 });
 
-test("an older layout can be read, too, and the same source gives the same file", () => {
+test("an older layout can be imported, too, and the same source always gives the same file", () => {
   const early = {
     agent: { model: "anthropic/claude-sonnet-5", workspace: "~/w" },
     routing: { agentToAgent: { enabled: true } },

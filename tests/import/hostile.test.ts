@@ -1,4 +1,4 @@
-// Hostile or broken content of a source folder, such as links out of it, names that are paths, huge lines,
+// Source folders with hostile or broken content: links that lead outside, names that are paths, huge lines,
 // invalid UTF-8, pipes, a million items, keys of every version, and ids that another session has.
 
 import { execFileSync } from "node:child_process";
@@ -23,7 +23,7 @@ function hello(text = "hello"): Talk {
   return talk;
 }
 
-test("no symbolic link is followed, except the source folder itself", async () => {
+test("no symbolic link is followed, except if the source folder itself is one", async () => {
   const outside = temporaryFolder();
   put(
     outside,
@@ -61,7 +61,7 @@ test("no symbolic link is followed, except the source folder itself", async () =
   expect(hashOf(dir)).toBe(before);
 });
 
-test("ids and file names that are paths are not followed", async () => {
+test("ids and file names that are paths are not used as paths", async () => {
   const dir = sourceWith({
     agents: {
       main: {
@@ -78,7 +78,7 @@ test("ids and file names that are paths are not followed", async () => {
   await imported(dir);
   for (const number of [1, 2, 3, 4]) {
     const found = await session(`agent:main:discord:channel:${number}`);
-    // The id names the file of the JSONL copy, so it must not be a path.
+    // The id becomes the file name of the JSONL copy, so it must not be a path.
     expect(found?.sessionId).toMatch(/^[0-9a-f-]{36}$/);
     expect(await said(found?.key ?? "")).toEqual([]);
   }
@@ -86,7 +86,7 @@ test("ids and file names that are paths are not followed", async () => {
 
 for (const kind of share<Kind>(["embedded"], ["postgres"])) {
   const test = both;
-  test(`${kind}: decompression bombs, huge lines, invalid UTF-8 and unstorable characters affect only themselves`, async () => {
+  test(`${kind}: decompression bombs, huge lines, invalid UTF-8 and unstorable characters damage no other entries`, async () => {
     const talk = hello();
     talk.raw("[".repeat(100_000));
     talk.raw(`{"type":"message","id":"deep","message":${'{"a":'.repeat(300)}1${"}".repeat(300)}}`);
@@ -159,7 +159,7 @@ test("invalid stores, transcripts that are folders or pipes, and sessions withou
   expect(remark(report, "without a sessionId")?.count).toBe(1);
 });
 
-test("two sessions with one transcript id stay separate, and one session under two keys is imported once", async () => {
+test("two sessions with the same transcript id stay separate, and one session under two keys is imported once", async () => {
   const dir = sourceWith({
     agents: {
       main: {
@@ -180,7 +180,7 @@ test("two sessions with one transcript id stay separate, and one session under t
   expect(await imported(dir)).toMatchObject({ entries: 0, sessions: { added: 0, unchanged: 2 } });
 });
 
-test("spawners in a cycle are handled, and a source without data is refused", async () => {
+test("spawners that form a cycle are imported, and a source without data is refused", async () => {
   const dir = sourceWith({
     agents: {
       main: {
@@ -260,7 +260,7 @@ test("keys of every version are converted to our form", () => {
   });
 });
 
-test("any key becomes a canonical or reserved key, always the same one", () => {
+test("any key becomes a canonical or reserved key, and always the same one", () => {
   const word = fc.oneof(
     fc.string(),
     fc.constantFrom("agent", "main", "group", "dm", "thread", "cron", "global", "node-", "%", ""),

@@ -1,4 +1,5 @@
-// Import of sessions and transcripts on both stores: the result, how it can be read, and repeated imports.
+// Imports sessions and transcripts into both stores: the stored rows, how they can be read, and repeated
+// imports.
 
 import { appendFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
@@ -84,7 +85,7 @@ function small(): string {
 
 for (const kind of KINDS) {
   const test = both;
-  test(`${kind}: named sessions keep their names, and one that was imported under another key keeps that key`, async () => {
+  test(`${kind}: named sessions keep their names; a session that was already imported under another key keeps that key`, async () => {
     const wanted = { "agent:main:work": { sessionId: GROUP_ID, updatedAt: START, label: "Work" } };
     const dir = sourceWith({ agents: { main: wanted }, transcripts: { [`main/${GROUP_ID}`]: [] } });
     const fresh = await stage(kind);
@@ -163,7 +164,7 @@ for (const kind of KINDS) {
       "toolResult: ten",
       "assistant: It is ten.",
     ]);
-    // I11: text that no person wrote does not look like a person's text.
+    // I11: text that no person wrote must not look like a person's text.
     expect((await said("agent:main:subagent:aaaa"))[0]).toBe("inter_session: find the bug");
     expect((await said("cron:job-7"))[0]).toBe("cron: good morning?");
 
@@ -172,7 +173,7 @@ for (const kind of KINDS) {
     expect(remark(report, "without a session (from")).toMatchObject({ count: 1 });
   });
 
-  test(`${kind}: a second import adds nothing; a third one adds messages that are new in the source`, async () => {
+  test(`${kind}: a second import adds nothing; after the source has changed, a third import adds only the new messages`, async () => {
     const dir = small();
     const { imported, said } = await stage(kind);
     await imported(dir);
@@ -190,7 +191,7 @@ for (const kind of KINDS) {
     expect((await said("agent:main:main")).slice(-2)).toEqual(["assistant: It is ten.", "person: and now?"]);
   });
 
-  test(`${kind}: an interrupted import continues and adds nothing twice`, async () => {
+  test(`${kind}: an interrupted import can be continued and adds nothing twice`, async () => {
     const talk = new Talk();
     for (let turn = 0; turn < 450; turn += 1) {
       talk.user(`question ${turn}`);
@@ -202,7 +203,7 @@ for (const kind of KINDS) {
     await imported(dir);
     const whole = await said("agent:main:main");
     expect(whole).toHaveLength(900);
-    // Simulates a crash between two transactions: the last entries are missing.
+    // Simulates a crash between two transactions, so that the last entries are missing.
     await inStore(async (store) => {
       const rows = await store.db.selectFrom("messages").select("seq").orderBy("seq").execute();
       const last = rows[399]?.seq ?? 0;
@@ -235,7 +236,7 @@ for (const kind of KINDS) {
     expect(await inStore(async (store) => (await getSession(store.db, "cron:job-7"))?.label)).toBe("mine");
   });
 
-  test(`${kind}: a dry run reports the same and writes nothing`, async () => {
+  test(`${kind}: a dry run gives the same report and writes nothing`, async () => {
     const dir = small();
     const { home, imported, said } = await stage(kind);
     const before = hashOf(home);
@@ -249,7 +250,7 @@ for (const kind of KINDS) {
   });
 }
 
-test("an imported transcript is valid: each call has one result, and broken lines and other branches are skipped", async () => {
+test("an imported transcript is valid: each call has one result; broken lines and other branches are skipped", async () => {
   const talk = new Talk();
   const first = talk.user("one");
   talk.assistant("a branch that was left");
@@ -326,7 +327,7 @@ test("a call keeps its first result, even if a second one follows", async () => 
   ]);
 });
 
-test("after a compaction the model sees the summary and the kept messages; history contains everything", async () => {
+test("after an imported compaction the model sees the summary and the kept messages, and history contains everything", async () => {
   const talk = new Talk();
   talk.user("old");
   talk.assistant("old answer");
@@ -343,7 +344,7 @@ test("after a compaction the model sees the summary and the kept messages; histo
   await imported(dir);
   expect(await said("agent:main:main")).toHaveLength(6);
   const seen = await inStore((store) => readContext(store.db, MAIN_ID));
-  // A result is never separated from its call, so the kept part begins with the next message.
+  // A result is never separated from its call, so the kept part begins at the next message.
   expect(seen.map((entry) => ("role" in entry ? entry.role : entry.summary))).toEqual([
     "they talked",
     "user",
@@ -351,7 +352,7 @@ test("after a compaction the model sees the summary and the kept messages; histo
   ]);
 });
 
-test("an unused session that a gateway's start created is replaced, but not a used one", async () => {
+test("an unused session that a gateway's start created is replaced, but a used one is not", async () => {
   const dir = small();
   const { imported, inStore, said, session } = await stage("embedded", {
     agents: { list: [{ id: "main" }] },

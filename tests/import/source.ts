@@ -1,6 +1,6 @@
-// A state folder as OpenClaw and Clawdbot leave it. Each agent has a folder with `sessions.json` (a map from
-// session key to entry) and one JSONL file for each transcript: a header line, then entries that form a tree
-// by `id` and `parentId`.
+// Builds a state folder in the format of OpenClaw and Clawdbot. Each agent has a folder with `sessions.json`
+// (a map from session key to entry) and one JSONL file for each transcript: a header line, then entries that
+// form a tree by `id` and `parentId`.
 
 import { createHash } from "node:crypto";
 import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
@@ -20,7 +20,9 @@ export function put(dir: string, path: string, text: string | Buffer): void {
 export interface SourceWanted {
   /** The entries of each agent's `sessions.json`. */
   readonly agents?: Record<string, Record<string, unknown>>;
-  /** By path below `agents/`, without `.jsonl`: the lines after the header. */
+  /**
+   * The lines after the header of each transcript, by the transcript's path below `agents/` without `.jsonl`.
+   */
   readonly transcripts?: Record<string, readonly Line[]>;
   readonly config?: Record<string, unknown>;
 }

@@ -1,4 +1,4 @@
-// Helpers for import tests: a home with either store, and access to the result.
+// Helpers for import tests: a home with one of the two stores, and functions that read the imported data.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,13 +20,13 @@ export interface Stage {
   imported(dir: string, more?: Partial<ImportOptions>): Promise<ImportReport>;
   inStore<T>(work: (store: Store) => Promise<T>): Promise<T>;
   session(key: string): Promise<Session | undefined>;
-  /** Returns the messages of a session as `sessions_history` does, including tool results. */
+  /** Returns the messages of a session in the form of `sessions_history`, including tool results. */
   history(key: string): Promise<readonly Message[]>;
   /** Returns the history as short lines with role and text. */
   said(key: string): Promise<string[]>;
 }
 
-/** Makes the home. `config`: Parley's own configuration. Absent: none. */
+/** Makes the home. `config`: Parley's own configuration; if absent, the home has none. */
 export async function stage(kind: Kind, config?: Record<string, unknown>): Promise<Stage> {
   const home = temporaryFolder();
   const url = kind === "postgres" ? await freshUrl() : undefined;
@@ -69,7 +69,7 @@ function line(message: Message): string {
   return `${from}: ${words.join(" ")}`;
 }
 
-/** Returns the remark about this part of the configuration in a report. */
+/** Returns what a report says about this part of the configuration. */
 export function remark(report: ImportReport, part: string): ImportReport["remarks"][number] | undefined {
   return report.remarks.find(({ what }) => what.includes(part));
 }

@@ -1,4 +1,4 @@
-// Settings of a source that would grant trust are left out until an operator accepts them.
+// Settings of a source that would trust somebody are omitted until an operator accepts them.
 
 import { existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -63,7 +63,7 @@ async function hostile() {
   };
 }
 
-test("an import leaves out model addresses with secrets of the environment, owners and foreign workspaces, and lists each", async () => {
+test("an import omits model addresses that use secrets of the environment, owners and foreign workspaces, and lists each", async () => {
   const { dir, imported, settings, text } = await hostile();
   const { config } = await imported(dir);
   expect(config.trusted.map(({ name }) => name)).toEqual(NAMES);
@@ -79,7 +79,7 @@ test("an import leaves out model addresses with secrets of the environment, owne
   expect(agents.map(({ id }) => id)).toEqual(["main", "up", "all", "named", "linked"]);
 });
 
-test("settings that are accepted by name are written, also by a second import that replaces the first file", async () => {
+test("settings that are accepted by name are written; a second import does so, too, and replaces the first file", async () => {
   const { dir, imported, settings, path, text, home } = await hostile();
   await imported(dir);
   const accept = ["models.providers.far", "commands.owners.telegram:667"];
@@ -97,7 +97,7 @@ test("settings that are accepted by name are written, also by a second import th
   expect(existsSync(join(home, ".parley", "parley.imported.json5"))).toBe(true);
 });
 
-test("all settings can be accepted at once, and the next import does not ask again", async () => {
+test("all settings can be accepted together, and then the next import does not ask again", async () => {
   const { dir, imported, settings } = await hostile();
   expect((await imported(dir, { accept: ["all"] })).config.trusted.every(({ accepted }) => accepted)).toBe(
     true,
@@ -108,7 +108,7 @@ test("all settings can be accepted at once, and the next import does not ask aga
   expect(again.config.trusted.every(({ accepted }) => accepted)).toBe(true);
 });
 
-test("a person is asked about each setting; aborting writes nothing", async () => {
+test("a person is asked about each setting; if the person aborts, nothing is written", async () => {
   const { dir, imported, import: run, path, settings } = await hostile();
   const broken = await run(dir, { ask: async () => fail("cancelled", "broken off") });
   expect(broken).toMatchObject({ ok: false, code: "cancelled" });

@@ -1,4 +1,4 @@
-// A whole gateway with traces, a scripted model server and a trace collector, all over real sockets.
+// A whole gateway with traces, a scripted model server and a fake trace collector, all over real sockets.
 
 import { openApp } from "../../src/app.ts";
 import { loadSettings } from "../../src/config.ts";
@@ -15,7 +15,7 @@ type Json = Record<string, unknown>;
 export interface StageOptions {
   readonly script: Script;
   readonly traces?: Json;
-  /** Settings that are added to the default configuration. */
+  /** Settings to add to the default configuration. */
   readonly config?: Json;
   readonly home?: string;
   readonly collector?: Collector;
@@ -91,7 +91,7 @@ export async function openStage(options: StageOptions) {
       await client.call("chat.send", { sessionKey, message, idempotencyKey });
       return idempotencyKey;
     },
-    /** Resolves when all runs and flows have ended. */
+    /** Resolves when no run and no flow is unfinished. */
     async quiet(): Promise<void> {
       const deadline = Date.now() + 20_000;
       await until(async () => {

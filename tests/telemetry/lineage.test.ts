@@ -1,4 +1,4 @@
-// Parent spans of runs, on a real store: tool calls, steps of flows, ends, and equal times.
+// Parent spans of runs, on a real store: tool calls, steps of flows, ends of runs, and equal times.
 
 import { expect, test } from "vitest";
 import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
@@ -52,7 +52,7 @@ const from = (sourceSessionKey: string): Pick<Run, "input"> => {
   return { input: { text: "x", provenance } };
 };
 
-test("LN1: the parent span of a run is the tool call that started it, or the run of the outside program that made the call", async () => {
+test("LN1: the parent span of a run is the tool call that started it, or the outside program's run that made the call", async () => {
   const store = await openStore(temporaryFolder());
   const call = runOf("r2", 2, { parentRunId: "r1", callId: "r1:m1:0" });
   expect(await parentSpanOf(store.db, call)).toBe(callSpanId("r1", "r1:m1:0"));
@@ -61,7 +61,7 @@ test("LN1: the parent span of a run is the tool call that started it, or the run
   expect(await parentSpanOf(store.db, runOf("r4", 4))).toBeUndefined();
 });
 
-test("LN1: the parent span of a flow step is the step whose end caused it, whatever else happened in the chain", async () => {
+test("LN1: the parent span of a flow step is the step that ended before it, whatever else happened in the chain", async () => {
   const store = await openStore(temporaryFolder());
   await write(store, runOf("one", 1, { sessionKey: B, ...flow("round1", 1) }), 10);
   await write(store, runOf("noise", 5, { sessionKey: B }), 9);
@@ -82,7 +82,7 @@ test("LN1: the parent span of a flow step is the step whose end caused it, whate
   expect(await parentSpanOf(store.db, said)).toBe(runSpanId("three"));
 });
 
-test("LN1: the parent span of a woken run is the last run of the session that woke it, if any", async () => {
+test("LN1: if another session woke a run, the run's parent span is the last run of that session", async () => {
   const store = await openStore(temporaryFolder());
   await write(store, runOf("work", 1, { sessionKey: B, ...flow("task", 1) }), 10);
   await write(store, runOf("words", 10, { sessionKey: B, ...flow("announce", 1) }), 20);
@@ -90,7 +90,7 @@ test("LN1: the parent span of a woken run is the last run of the session that wo
   expect(await parentSpanOf(store.db, runOf("alone", 20, from("agent:ghost:main")))).toBeUndefined();
 });
 
-test("LN2: each of several steps with equal times follows the one before it, so that they never form a cycle", async () => {
+test("LN2: if several steps have equal times, each one follows the step before it, so that they never form a cycle", async () => {
   const store = await openStore(temporaryFolder());
   const turns = [1, 2, 3, 4].map((turn) =>
     runOf(`turn-${turn}`, 7, {
@@ -104,7 +104,7 @@ test("LN2: each of several steps with equal times follows the one before it, so 
   expect(parents).toEqual([undefined, ...["turn-1", "turn-2", "turn-3"].map(runSpanId)]);
 });
 
-test("SP1: ids are equal in every process, have the length that OpenTelemetry requires, and differ by kind", () => {
+test("SP1: ids are equal in every process, have the length that OpenTelemetry requires, and are different for each kind", () => {
   expect(traceIdOf("chain-1")).toMatch(/^[0-9a-f]{32}$/);
   expect(runSpanId("chain-1")).toMatch(/^[0-9a-f]{16}$/);
   expect(traceIdOf("chain-1")).toBe("2dcbcd898b0f49be732ddd9b1318799f");

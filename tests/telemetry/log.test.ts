@@ -1,4 +1,4 @@
-// The log of a whole gateway about runs that fail in different ways: each line names its part, the run, the
+// The log of a whole gateway about runs that fail in different ways. Each line names its part, the run, the
 // session and the chain.
 
 import { expect, test } from "vitest";
@@ -17,7 +17,7 @@ const STAGE = { traces: { enabled: false }, config: { agents: AGENTS } };
 const asking = (sessionKey: string) =>
   call("sessions_send", { sessionKey, message: "well?", timeoutSeconds: 30 });
 
-/** Answers so that each word of a person causes a different failure. */
+/** Answers each word of a person with a different failure. */
 function trouble(request: ServedRequest, index: number): Answer {
   const { agentId, step, toolResults, lastUserText = "" } = request;
   if (step === "announce" || request.system.includes("announce step")) return "ANNOUNCE_SKIP";
@@ -36,7 +36,7 @@ function trouble(request: ServedRequest, index: number): Answer {
 const linesOf = (logged: readonly LogLine[], text: string) =>
   logged.filter((line) => line.text.includes(text));
 
-/** Returns the line with this text, which must exist. */
+/** Returns the log line with this text, which must exist. */
 function lineOf(logged: readonly LogLine[], text: string): LogLine {
   const [found] = linesOf(logged, text);
   if (found === undefined)
@@ -58,7 +58,7 @@ function expectIds(logged: readonly LogLine[]): void {
   }
 }
 
-test("a run that fails in a model, a tool, a wait, a delivery or its process is logged with all its ids", async () => {
+test("a run that fails in a model call, a tool, a wait, a delivery or its process is logged with all its ids", async () => {
   const world = fakeWorld({ clock: "real" });
   const stage = await openStage({ script: trouble, ...STAGE, world });
   const { logged } = world;
@@ -82,7 +82,7 @@ test("a run that fails in a model, a tool, a wait, a delivery or its process is 
     /subagent/.test(String(fields.sessionKey)),
   );
   expect(ofChild.length).toBeGreaterThan(0);
-  // Simulates a crash: a run that a dead process holds, and a text that cannot be delivered.
+  // Simulates a crash with two rows: a run that a dead process holds, and a text that cannot be delivered.
   await stage.app.store.transaction(async (tx) => {
     await insertDelivery(tx, {
       ...{ id: "d", sessionKey: "agent:main:main", kind: "send", text: "hello", runId: failedRun },

@@ -1,4 +1,4 @@
-// The export of traces to a collector: spans arrive unchanged, and error texts of the collector are never
+// The export of traces to a collector: spans arrive unchanged, and the collector's error texts are never
 // repeated.
 
 import { expect, test } from "vitest";
@@ -44,14 +44,14 @@ test("ids, times in microseconds and attributes of every type arrive unchanged",
   expect(below).toMatchObject({ parentSpanId, status: { code: 2, message: "no" } });
 });
 
-test("a span that ends before it starts, for example after a clock change, is exported", async () => {
+test("a span that ends before it starts, for example because a clock was set back, is exported", async () => {
   const collector = await startCollector();
   await open(collector.url).export([{ ...SPAN, endMs: SPAN.startMs - 60_000 }]);
   expect(collector.spans[0]?.endMs).toBe(SPAN.startMs);
 });
 
 for (const status of [302, 400, 401, 429, 500, 503]) {
-  test(`OT2: a collector that answers ${status} has accepted nothing, and its text is not repeated`, async () => {
+  test(`OT2: a collector that answers ${status} has accepted nothing, and its error text is not repeated`, async () => {
     const collector = await startCollector();
     collector.behave(status);
     const problem = await open(collector.url).export([SPAN]);
@@ -61,7 +61,7 @@ for (const status of [302, 400, 401, 429, 500, 503]) {
   });
 }
 
-test("OT3: a redirect does not send spans and headers to another address", async () => {
+test("OT3: after a redirect, spans and headers are not sent to the other address", async () => {
   const other = await startCollector();
   const moved = await serveHttp((request, response) => {
     request.resume();

@@ -1,4 +1,4 @@
-// The queue of spans: it is limited, runs one export at a time, reports losses once a minute, and does not
+// The queue of spans is limited, exports one batch at a time, reports losses once a minute, and does not
 // block a stop.
 
 import { expect, test } from "vitest";
@@ -39,7 +39,7 @@ function open() {
   return { world, queue, dropped, ...out };
 }
 
-test("SQ1: the first span waits a second for others; a full batch is sent at once", async () => {
+test("SQ1: the first span waits a second for other spans, and a full batch is sent at once", async () => {
   const { world, queue, batches } = open();
   queue.add(span(1));
   queue.add(span(2));
@@ -52,7 +52,7 @@ test("SQ1: the first span waits a second for others; a full batch is sent at onc
   expect(full.batches.map(({ length }) => length)).toEqual([256]);
 });
 
-test("SQ1: if the queue is full, by number or length, the newest span is dropped", async () => {
+test("SQ1: if the queue is full, by number or by length, the newest span is dropped", async () => {
   const { queue, batches, dropped } = open();
   for (let at = 0; at < 256 + 4_096; at += 1) queue.add(span(at));
   expect(dropped()).toBe(0);
@@ -64,7 +64,7 @@ test("SQ1: if the queue is full, by number or length, the newest span is dropped
   expect(long.dropped()).toBe(1);
 });
 
-test("SQ2: one export runs at a time, in order, and a failed export is not retried", async () => {
+test("SQ2: one export runs at a time, in order; if it fails, it is not retried", async () => {
   const { world, queue, batches, answers } = open();
   for (let at = 0; at < 600; at += 1) queue.add(span(at));
   expect(batches).toHaveLength(1);
@@ -76,7 +76,7 @@ test("SQ2: one export runs at a time, in order, and a failed export is not retri
   expect(batches.flat().map(({ startMs }) => startMs)).toEqual(Array.from({ length: 600 }, (_, at) => at));
 });
 
-test("SQ3: losses give one log line at first, then one per minute, and none without losses", async () => {
+test("SQ3: the first loss gives a log line, later losses one line a minute; without losses there is none", async () => {
   const { world, queue, dropped } = open();
   const lines = () => world.logged.length;
   queue.drop(2, "a");
@@ -105,7 +105,7 @@ test("SQ4: a stop exports all waiting spans", async () => {
   expect(world.pendingDelays()).toEqual([]);
 });
 
-test("SQ4: a collector that never answers delays a stop by two seconds, and all its spans are counted as dropped", async () => {
+test("SQ4: if a collector never answers, a stop takes two seconds longer, and all spans count as dropped", async () => {
   const { world, queue, answers, dropped, closed } = open();
   for (let at = 0; at < 300; at += 1) queue.add(span(at));
   let over = false;

@@ -1,4 +1,5 @@
-// The trace of a chain whose process is killed during its work, which another real process continues.
+// The trace of a chain. The chain's process is killed during its work, and another real process continues the
+// work.
 
 import { expect, test } from "vitest";
 import { cleanup, temporaryFolder } from "../kit/engine/engine.ts";
@@ -11,7 +12,7 @@ import { configOf, openStage } from "./kit.ts";
 
 const WAIT_MS = 20_000;
 
-test("TR1: spans of a killed process and of the next one form one trace, with each run once", async () => {
+test("TR1: spans of a killed process and of the next process form one trace, with each run once", async () => {
   const collector = await startCollector();
   const asked = Promise.withResolvers<void>();
   let silent = true;
@@ -31,7 +32,7 @@ test("TR1: spans of a killed process and of the next one form one trace, with ea
   const client = await first.connect();
   await client.call("chat.send", { sessionKey: "main", message: "ask them", idempotencyKey: "the-run" });
   await asked.promise;
-  // The first model call of main is over, and its span was sent or is being sent.
+  // The first model call of main has ended, and its span has been sent or is being sent.
   await expect.poll(() => collector.spans.length, { timeout: WAIT_MS }).toBe(1);
   await first.end("SIGKILL");
   silent = false;
@@ -55,7 +56,7 @@ test("TR1: spans of a killed process and of the next one form one trace, with ea
   expect(new Set(collector.spans.map(({ resource }) => resource["service.instance.id"])).size).toBe(2);
 }, 60_000);
 
-test("a run that a planned stop returned to its lane is traced once, by the process that ends it", async () => {
+test("if a planned stop returned a run to its lane, the run is traced once, by the process in which it ends", async () => {
   const asked = Promise.withResolvers<void>();
   const first = await openStage({
     script: () => {

@@ -1,5 +1,5 @@
-// The traces of whole conversations: one trace each, with OpenTelemetry's names, without text of the
-// conversation.
+// The traces of whole conversations: each conversation has one trace, with OpenTelemetry's names and without
+// the text of messages.
 
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -15,7 +15,7 @@ import { startProcess } from "../kit/process/gateway-process.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { openStage } from "./kit.ts";
 
-/** Plays the model: main sends to research and repeats the answer; research makes an announcement. */
+/** A scripted model: main sends to research and repeats the answer, and research makes an announcement. */
 function conversation(request: ServedRequest): Answer {
   const { agentId, step, toolResults } = request;
   if (step === "announce") return "research has an answer";
@@ -28,7 +28,7 @@ function conversation(request: ServedRequest): Answer {
   return "it says forty-two";
 }
 
-/** Plays the model: main spawns a sub-agent, which lists sessions and finishes. */
+/** A scripted model: main spawns a sub-agent, and the sub-agent lists sessions and finishes. */
 function job(request: ServedRequest): Answer {
   const { step, toolResults, sessionKey = "" } = request;
   if (step === "announce" || request.system.includes("announce step")) return "the job is done";
@@ -42,7 +42,7 @@ function job(request: ServedRequest): Answer {
 
 test("TR1: a send, its reply turns and its announcement are one trace, each step below the previous one", async () => {
   const stage = await openStage({ script: conversation });
-  // A person has written to research, so there is a chat for the announcement.
+  // This message from a person gives research a chat for its announcement.
   await stage.says("hello", "agent:research:main");
   await stage.quiet();
   await stage.says("ask them");
@@ -88,7 +88,7 @@ test("TR1: a spawn, the tool calls of the sub-agent and its announcement are one
   ]);
 });
 
-test("the span of a requester that was woken is below the sub-agent's last run", async () => {
+test("if a sub-agent's result wakes its requester, the requester's span is below the sub-agent's last run", async () => {
   const config = {
     agents: { defaults: { subagents: { announce: "wake" } }, list: [{ id: "main", default: true }] },
   };
@@ -166,7 +166,7 @@ test("spans have OpenTelemetry's names and attributes, and the resource names th
   }
 });
 
-test("if a run fails, or is aborted in a tool call, its spans end with the reason but no text", async () => {
+test("if a run fails, or is aborted during a tool call, its spans end with the reason but without text", async () => {
   const reached = Promise.withResolvers<void>();
   const stage = await openStage({
     script: (request) => {
@@ -203,7 +203,7 @@ test("if a run fails, or is aborted in a tool call, its spans end with the reaso
 const KEY = "sk-proj-abcdefghij0123456789ABCDEF";
 const SAID = "the-plan-is-blue";
 
-/** Plays the model. Question, call, answer and announcement each contain a secret. */
+/** A scripted model. Question, call, answer and announcement each contain a secret. */
 function careless({ toolResults, lastUserText, step }: ServedRequest): Answer {
   if (lastUserText.includes("break"))
     return { status: 400, headers: {}, body: { error: { message: `${SAID} ${KEY}` } } };
@@ -217,7 +217,7 @@ function careless({ toolResults, lastUserText, step }: ServedRequest): Answer {
 }
 
 for (const content of [false, true]) {
-  test(`I14: planted secrets are in no span, with content ${content ? "on" : "off, which also omits every text"}`, async () => {
+  test(`I14: no span contains planted secrets, with content ${content ? "on" : "off, which also omits every text"}`, async () => {
     const stage = await openStage({
       script: careless,
       traces: { content, headers: { authorization: `Bearer ${KEY}` } },
@@ -250,7 +250,7 @@ for (const content of [false, true]) {
 }
 
 test("TR1: if only a share of the chains is sampled, each chain is traced completely or not at all", async () => {
-  // Fixed ids, because with random ones all chains or none might be sampled.
+  // The ids are fixed, because with random ids it could happen that all chains or none are sampled.
   const world = fakeWorld({ clock: "real" });
   const stage = await openStage({ script: conversation, traces: { sampleRatio: 0.5 }, world });
   for (let at = 0; at < 12; at += 1) {
@@ -264,7 +264,7 @@ test("TR1: if only a share of the chains is sampled, each chain is traced comple
   for (const tree of trees) expect(tree).toHaveLength(10);
 });
 
-test("TR4: without a collector every run ends, and the losses give one log line", async () => {
+test("TR4: without a collector every run still ends, and the losses give one log line", async () => {
   const world = fakeWorld({ clock: "real" });
   const stage = await openStage({ script: () => "yes", traces: { headers: { "x-key": KEY } }, world });
   await stage.collector.close();
@@ -274,13 +274,13 @@ test("TR4: without a collector every run ends, and the losses give one log line"
   expect(ended.map(({ state }) => state)).toEqual(Array.from({ length: 20 }, () => "ok"));
   await stage.stop();
   const lines = world.logged.filter(({ text }) => text.startsWith("spans were dropped"));
-  // One line at the first loss, one at the stop.
+  // At most two log lines: one at the first loss, one at the stop.
   expect(lines.length).toBeLessThanOrEqual(2);
   expect(lines.reduce((sum, { fields }) => sum + Number(fields.count), 0)).toBe(40);
   expect(JSON.stringify(world.logged)).not.toContain(KEY);
 });
 
-/** Prints the modules of the libraries, and of ours around them, that a process loads. */
+/** A module that prints which telemetry modules, libraries and our own, a process loads. */
 const WATCH_LOADS = `data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from "node:module";
   registerHooks({
@@ -299,14 +299,14 @@ for (const enabled of [false, true]) {
     const client = await gateway.connect();
     await client.agent({ message: "list sessions", idempotencyKey: "run" }).done;
     await gateway.end("SIGTERM");
-    // The path of the module in src or in the built program.
+    // The path is that of the module in src or in the built program.
     expect(/telemetry\/traces\.ts|parts\/traces\.js/.test(gateway.stderr())).toBe(enabled);
     expect(gateway.stderr().includes("@opentelemetry")).toBe(enabled);
     expect(collector.spans.length > 0).toBe(enabled);
   });
 }
 
-/** Makes the libraries look missing to a process. */
+/** A module that makes the OpenTelemetry libraries look missing. */
 const WITHOUT_LIBRARIES = `data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from "node:module";
   registerHooks({
@@ -343,7 +343,7 @@ test("TE1: if the OpenTelemetry libraries are missing, the gateway starts; it an
   await gateway.end("SIGTERM");
 });
 
-test("the run and tool calls of an outside program are traced, and work of its session token is below its run", async () => {
+test("an outside program's run and tool calls are traced; work with its session's token is below its run", async () => {
   const collector = await startCollector();
   const traces = { enabled: true, endpoint: collector.url };
   const stage = await openAcpStage({ config: { telemetry: { traces } } });

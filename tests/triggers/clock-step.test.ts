@@ -1,4 +1,4 @@
-// A clock that was days ahead is corrected, and planned work does not wait for the old time.
+// Corrects a clock that was days ahead. Planned work must not wait until the time of the wrong clock.
 
 import { expect, test, vi } from "vitest";
 import { ClockWatch } from "../../src/app/clock-watch.ts";
@@ -35,7 +35,7 @@ function settable(): { world: World; held: FakeWorld; set(byMs: number): void } 
   return { world, held, set };
 }
 
-/** Opens an app with an outbox over one channel; `says` returns the channel's outcomes. */
+/** Opens an app with an outbox on one channel. `says` returns the outcome of each attempt. */
 async function open(says: () => DeliveryOutcome) {
   const { world, held, set } = settable();
   const fired: string[] = [];
@@ -76,13 +76,13 @@ async function open(says: () => DeliveryOutcome) {
     await held.advance(ms);
     for (let turn = 0; turn < 50; turn += 1) await held.advance(0);
   };
-  /** Waits in real time, because a database needs it although the clock is held. */
+  /** Waits in real time, because the database needs real time although the clock is fake. */
   const soon = (look: () => Promise<void>): Promise<void> =>
     vi.waitFor(() => held.advance(0).then(look), { timeout: 10_000, interval: 1 });
   return { app, held, set, outbox, watch, queue, states, settle, soon, fired };
 }
 
-test("damage: setting the clock back delays no delivery and no burst of messages", async () => {
+test("damage: if the clock is set back, deliveries and bursts of messages are not delayed", async () => {
   let answer: DeliveryOutcome = { kind: "retry", error: "away" };
   const { app, set, outbox, watch, queue, states, settle, soon, fired } = await open(() => answer);
   const { engine } = app;
@@ -104,7 +104,7 @@ test("damage: setting the clock back delays no delivery and no burst of messages
   await soon(async () => expect(fired).toEqual(["burst"]));
 });
 
-test("damage: a clock that was set back while no gateway ran delays no delivery", async () => {
+test("damage: if the clock is set back while no gateway runs, deliveries are not delayed", async () => {
   let answer: DeliveryOutcome = { kind: "retry", error: "away" };
   const { set, outbox, watch, queue, states, settle, soon } = await open(() => answer);
   set(3 * DAY_MS);
@@ -121,14 +121,14 @@ test("damage: a clock that was set back while no gateway ran delays no delivery"
   await soon(async () => expect(await states()).toEqual(["sent"]));
 });
 
-test("damage: jobs that ran too early because of a wrong clock are not repeated, and other due times are recomputed", async () => {
+test("damage: jobs that ran too early because of a wrong clock do not run again, and other due times are recomputed", async () => {
   const { app, set, watch, settle, soon } = await open(() => ({ kind: "sent" }));
   await watch.start();
   const { engine, store } = app;
   const job = await add(app, { schedule: { kind: "cron", expr: "0 9 * * *", tz: "UTC" } });
   const first = (await getJob(store.db, job.id))?.nextAt ?? 0;
-  // Stores the state after a clock that was four days ahead: the first due time was handled late, and the
-  // fifth is planned.
+  // Stores the state that a clock four days ahead leaves: the first due time was handled late, and the fifth
+  // is planned.
   await engine.commit(async (unit) => {
     await insertTurn(unit.tx, { jobId: job.id, dueAt: first, firedAt: unit.now, cause: "late" });
     await moveJob(unit.tx, job.id, first + 4 * DAY_MS);

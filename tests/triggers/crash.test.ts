@@ -1,5 +1,5 @@
-// Crashes before and after every commit from a job's creation to the delivery of its answer. The stored rows
-// must be enough to finish it once.
+// Crashes before and after every commit between a job's creation and the delivery of its answer. The stored
+// rows must suffice to finish the job once.
 
 import { describe, expect, test } from "vitest";
 import { listJobs } from "../../src/store/queries/cron-jobs.ts";
@@ -12,7 +12,7 @@ const MAIN = "agent:main:main";
 const HOUR = 3_600_000;
 const COMMITS_MAX = 60;
 
-/** The run of every job gives the same answer. */
+/** Every job's run gives the same answer. */
 const plays = new Proxy<FlowAppOptions["plays"]>(
   {},
   { get: (_, key) => (String(key).startsWith("cron:") ? () => "The report." : undefined) },
@@ -27,7 +27,7 @@ async function begin(app: FlowApp): Promise<"told" | "not_told"> {
   }
 }
 
-/** Returns whether all work of the first due time is done. */
+/** Returns true if all work of the first due time is done. */
 async function isDone(app: FlowApp): Promise<boolean> {
   const [job] = await listJobs(app.store.db, { limit: 1 });
   return job !== undefined && (await turnsOf(app, job)).length > 0 && (await app.isQuiet());
@@ -68,7 +68,7 @@ async function crashAt(point: CrashPoint): Promise<"crashed" | "too_late"> {
   const later = fakeWorld({ startMs: world.clock.now(), seed: 2 });
   const second = await openFlowApp({ plays, dir, world: later });
   const known = (await listJobs(second.store.db, { limit: 1 })).length === 1;
-  // A job may be lost if its creation was not confirmed, but not otherwise.
+  // A job may be lost only if its creation was not confirmed.
   if (told === "told") expect(known).toBe(true);
   if (known) {
     const [job] = await listJobs(second.store.db, { limit: 1 });

@@ -1,4 +1,5 @@
-// Due times of schedules: each kind, time zones, both daylight saving changes, and the messages of refusals.
+// Due times of schedules: each kind, time zones, both changes of daylight saving time, and the error
+// messages.
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -23,7 +24,7 @@ async function datesOf(asked: RequestedSchedule, from: string, most: number): Pr
 const cron = (expr: string, tz = "UTC"): RequestedSchedule => ({ kind: "cron", expr, tz });
 
 describe("the clocks change", () => {
-  test("DT2: 02:30 on a day without that time is due once, when the clocks are set forward", async () => {
+  test("DT2: on the day when the clocks are set forward and 02:30 does not exist, it is due once, at the change", async () => {
     expect(await datesOf(cron("30 2 * * *", "Europe/Berlin"), "2026-03-27T12:00:00Z", 3)).toEqual([
       "2026-03-28T01:30Z",
       "2026-03-29T01:00Z",
@@ -31,7 +32,7 @@ describe("the clocks change", () => {
     ]);
   });
 
-  test("DT2: 02:30 on a day with that time twice is due once, at the first", async () => {
+  test("DT2: on the day when 02:30 occurs twice, it is due once, at the first occurrence", async () => {
     expect(await datesOf(cron("30 2 * * *", "Europe/Berlin"), "2026-10-24T12:00:00Z", 3)).toEqual([
       "2026-10-25T00:30Z",
       "2026-10-26T01:30Z",
@@ -39,7 +40,7 @@ describe("the clocks change", () => {
     ]);
   });
 
-  test("DT2: a list of times of day is treated like separate times", async () => {
+  test("DT2: several times of day in one schedule are treated like separate schedules", async () => {
     expect(await datesOf(cron("30 2,14 * * *", "Europe/Berlin"), "2026-10-24T20:00:00Z", 3)).toEqual([
       "2026-10-25T00:30Z",
       "2026-10-25T13:30Z",
@@ -47,7 +48,7 @@ describe("the clocks change", () => {
     ]);
   });
 
-  test("DT2: every half hour follows real time through both clock changes", async () => {
+  test("DT2: a schedule of every half hour follows real time through both clock changes", async () => {
     for (const from of ["2026-10-24T23:15:00Z", "2026-03-29T00:15:00Z"]) {
       const dates = await nextDates(await read(cron("*/30 * * * *", "Europe/Berlin")), at(from), 8);
       const pauses = dates.slice(1).map((date, index) => date - (dates[index] ?? 0));
@@ -55,7 +56,7 @@ describe("the clocks change", () => {
     }
   });
 
-  test("DT2: 07:00 means 07:00 in its zone before and after a clock change, even one of half an hour", async () => {
+  test("DT2: 07:00 means 07:00 in its zone before and after a clock change, even if the change is half an hour", async () => {
     expect(await datesOf(cron("0 7 * * *", "Australia/Lord_Howe"), "2026-10-02T14:00:00Z", 3)).toEqual([
       "2026-10-02T20:30Z",
       "2026-10-03T20:00Z",
@@ -65,7 +66,7 @@ describe("the clocks change", () => {
 });
 
 describe("`every` and `at`", () => {
-  test("an `every` schedule is due at its anchor and after each interval, whenever it is computed", async () => {
+  test("an `every` schedule is due at its anchor and after each interval, whenever the due time is computed", async () => {
     const schedule = await read({ kind: "every", everyMs: 900_000, anchorMs: NOW + 60_000 });
     expect(await nextDate(schedule, NOW)).toBe(NOW + 60_000);
     expect(await nextDate(schedule, NOW + 60_000)).toBe(NOW + 960_000);
@@ -86,7 +87,7 @@ describe("`every` and `at`", () => {
     expect(await nextDate(schedule, NOW + 1)).toBeUndefined();
   });
 
-  test("DT1: the next due time is always in the future, and never decreases with time", async () => {
+  test("DT1: the next due time is always in the future, and never moves back as time passes", async () => {
     const any = fc.oneof(
       fc.record({
         kind: fc.constant("every" as const),
@@ -157,7 +158,7 @@ test.each(REFUSED)("%j is refused with the reason", async (asked, words) => {
   });
 });
 
-test("for an unknown time zone similar ones are suggested", async () => {
+test("for an unknown time zone the error suggests similar names", async () => {
   const schedule = await readSchedule(cron("0 7 * * *", "Europe/Berln"), calendar);
   expect(schedule).toMatchObject({ hint: expect.stringContaining("Europe/Berlin") });
 });

@@ -1,5 +1,5 @@
-// Jobs and their runs on the real engine and store, with a held clock: each due time gives one run, whatever
-// happens meanwhile.
+// Jobs and their runs with the real engine and store, and a fake clock. Each due time gives one run, whatever
+// else happens.
 
 import { describe, expect, test } from "vitest";
 import { operatorViewer } from "../../src/access/access.ts";
@@ -39,12 +39,12 @@ async function pass(app: FlowApp, world: FakeWorld, ms: number, stepMs = ms): Pr
   }
 }
 
-/** Returns whether a due time has not been handled. */
+/** Returns true if a due time has not been handled. */
 async function overdue(app: FlowApp, world: FakeWorld): Promise<boolean> {
   return ((await nextDeadlineAt(app.store.db, ["cron"])) ?? Number.POSITIVE_INFINITY) <= world.clock.now();
 }
 
-test("a job of each kind runs at its due times, in cron:<id>, with the job's message and provenance cron", async () => {
+test("a job of each kind runs at its due times, in the session cron:<id>, with the job's message and provenance cron", async () => {
   const world = fakeWorld();
   const app = await open({ world });
   const now = world.clock.now();
@@ -102,7 +102,7 @@ describe("I13: a job has the rights of the token that created it, checked at eac
   };
   const schedule = { kind: "every", everyMs: HOUR } as const;
 
-  test("I13, CT1: a job runs while its token exists, and reports if the token was removed or covers less", async () => {
+  test("I13, CT1: a job runs as long as its token exists; if the token was removed or covers less, the job reports that", async () => {
     const app = await open({ world: fakeWorld() });
     const made = await addJob(withToken(app, all), by, { schedule, message: "tick" });
     if (!made.ok) throw new Error(made.error);
@@ -123,7 +123,7 @@ describe("I13: a job has the rights of the token that created it, checked at eac
     expect(await run(all)).toMatchObject({ ok: true });
   });
 
-  test("CT1: a due time of a job whose token was removed is skipped, and the job's history says so", async () => {
+  test("CT1: if the token of a job was removed, the job's due time is skipped, and its history says so", async () => {
     const world = fakeWorld();
     const app = await open({ world });
     const made = await addJob(withToken(app, all), by, { schedule, message: "tick" });
@@ -132,14 +132,15 @@ describe("I13: a job has the rights of the token that created it, checked at eac
     expect(await turnsOf(app, made.value)).toEqual(["schedule not_visible"]);
   });
 
-  test("CT2: a job of the gateway token keeps all rights; a job that a scoped token changes gets the rights of that token", async () => {
+  test("CT2: a job of the gateway token keeps all rights; if a scoped token changes a job, the job gets that token's rights", async () => {
     const world = fakeWorld();
     const app = await open({ world });
     const job = await add(app, { schedule });
     expect(job.createdBy).toBeUndefined();
     const changed = await updateJob(withToken(app, all), by, job.id, { message: "other" });
     expect(changed).toMatchObject({ ok: true, value: { createdBy: tokenId(token) } });
-    // A change with the gateway's own token gives the job no more rights, unless the other token was removed.
+    // A change with the gateway's own token does not extend the rights of the job, unless the job's token was
+    // removed.
     const kept = await updateJob(withToken(app, all), ADMIN, job.id, { name: "n" });
     expect(kept).toMatchObject({ ok: true, value: { createdBy: tokenId(token) } });
     const taken = await updateJob(withToken(app), ADMIN, job.id, { name: "m" });
@@ -188,7 +189,7 @@ describe("after a long stop", () => {
     expect(await turnsOf(app, job)).toEqual(["late ok", "schedule ok"]);
   });
 
-  test("TU3: with skip, missed due times are skipped and recorded, and the next one is on time", async () => {
+  test("TU3: with `skip`, missed due times are skipped and recorded, and the next run is on time", async () => {
     const { app, job, turns, world } = await stopped(
       "skip",
       { kind: "cron", expr: "0 * * * *" },
@@ -199,7 +200,7 @@ describe("after a long stop", () => {
     expect(await turnsOf(app, job)).toEqual(["late missed", "schedule ok"]);
   });
 
-  test("TU3: a single due time that was missed is caught up or skipped", async () => {
+  test("TU3: a single missed due time is caught up with `once` and skipped with `skip`", async () => {
     const schedule = { kind: "at", atMs: fakeWorld().clock.now() + HOUR } as const;
     expect((await stopped("once", schedule, DAY)).turns).toEqual(["late ok"]);
     const skipped = await stopped("skip", schedule, DAY);
@@ -214,7 +215,7 @@ describe("after a long stop", () => {
   });
 });
 
-test("TU2: a due time is skipped if the previous run is unfinished", async () => {
+test("TU2: if the previous run is unfinished, a due time is skipped", async () => {
   const world = fakeWorld();
   const held = Promise.withResolvers<void>();
   const plays: FlowAppOptions["plays"] = {};
@@ -237,7 +238,7 @@ test("TU2: a due time is skipped if the previous run is unfinished", async () =>
   expect(await turnsOf(app, job)).toEqual(["schedule ok", "schedule still_running", "schedule ok"]);
 });
 
-test("JO3: removing a job while it runs ends its due times and nothing else", async () => {
+test("JO3: if a job is removed while it runs, only its later due times end", async () => {
   const world = fakeWorld();
   const held = Promise.withResolvers<void>();
   const plays: FlowAppOptions["plays"] = {};
@@ -256,13 +257,13 @@ test("JO3: removing a job while it runs ends its due times and nothing else", as
   await pass(app, world, HOUR, MINUTE);
   expect((await app.texts(cronKey(job.id))).slice(-2)).toEqual(["user: tick", "assistant: done"]);
   expect(await app.runs(cronKey(job.id))).toMatchObject([{ state: "ok" }]);
-  // The destination of the answer no longer exists.
+  // The destination of the answer was deleted.
   expect(app.sent).toEqual([]);
   expect(await nextDeadlineAt(app.store.db, ["cron"])).toBeUndefined();
   expect(await app.store.db.selectFrom("cron_runs").selectAll().execute()).toEqual([]);
 });
 
-test("a paused job has no due time; after it is resumed it has its next one, and none counts as missed", async () => {
+test("a paused job has no due time; after it is resumed it gets the next one, and no due time counts as missed", async () => {
   const world = fakeWorld();
   const app = await open({ world });
   const job = await add(app, { schedule: { kind: "every", everyMs: HOUR } });
@@ -290,7 +291,7 @@ test("a new schedule changes the next due time, and other changes do not", async
   await updateJob(jobs, ADMIN, job.id, { schedule: { kind: "at", atMs } });
   await pass(app, world, 2 * HOUR, MINUTE);
   expect(await turnsOf(app, job)).toEqual(["schedule ok"]);
-  // The job has ended: enabling it requires a future due time, and a new schedule enables it.
+  // An ended job can be enabled only if it has a future due time. A new schedule enables it.
   expect(await updateJob(jobs, ADMIN, job.id, { enabled: true })).toMatchObject({
     ok: false,
     code: "invalid_argument",
@@ -300,7 +301,7 @@ test("a new schedule changes the next due time, and other changes do not", async
   expect(await turnsOf(app, job)).toEqual(["schedule ok", "schedule ok"]);
 });
 
-test("a manual run does not change the due times, and works for a paused job", async () => {
+test("a manual run does not change the due times, and is possible for a paused job", async () => {
   const world = fakeWorld();
   const app = await open({ world });
   const job = await add(app, { schedule: { kind: "every", everyMs: HOUR }, enabled: false });
@@ -310,7 +311,7 @@ test("a manual run does not change the due times, and works for a paused job", a
   expect((await getJob(app.store.db, job.id))?.nextAt).toBeUndefined();
 });
 
-test("the next run creates a deleted session again", async () => {
+test("if the job's session was deleted, the next run creates it again", async () => {
   const world = fakeWorld();
   const app = await open({ world });
   const job = await add(app, { schedule: { kind: "every", everyMs: HOUR } });
@@ -320,7 +321,7 @@ test("the next run creates a deleted session again", async () => {
   expect(await turnsOf(app, job)).toEqual(["schedule ok", "schedule ok"]);
 });
 
-test("a refused run is in the history, and the next due time is set nevertheless", async () => {
+test("a refused run is in the history, and the next due time is set", async () => {
   const world = fakeWorld();
   const app = await open({ world });
   const job = await add(app, { schedule: { kind: "every", everyMs: HOUR } });
@@ -346,7 +347,7 @@ test("a job with an unknown time zone runs once, and is then paused with the rea
   const change = (patch: JobPatch) => updateJob(jobsOf(app), ADMIN, job.id, patch);
   expect(await change({ message: "other" })).toMatchObject({ ok: true, value: { enabled: false } });
   expect(await change({ enabled: true })).toMatchObject({ ok: false, code: "invalid_argument" });
-  // The job has ended, as one without a future due time: another schedule enables it.
+  // A job without a future due time has ended. A new schedule enables it.
   expect(await change({ schedule: { kind: "every", everyMs: HOUR } })).toMatchObject({
     value: { enabled: true, nextAt: world.clock.now() + HOUR },
   });

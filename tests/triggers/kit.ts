@@ -1,4 +1,4 @@
-// Helpers for tests of jobs on the flow app: a held clock, and functions that create jobs and wait for their
+// Helpers for tests of jobs in the flow app: a fake clock, and functions that create jobs and wait for their
 // runs.
 
 import { operatorViewer } from "../../src/access/access.ts";
@@ -27,7 +27,7 @@ export async function add(
   return job.value;
 }
 
-/** Returns the runs of a job as text, oldest first: `schedule ok`, `late missed`. */
+/** Returns the runs of a job as texts, oldest first, for example `schedule ok` and `late missed`. */
 export async function turnsOf(app: Pick<FlowApp, "store">, job: Pick<CronJob, "id">): Promise<string[]> {
   const turns = await listTurns(app.store.db, job.id, 100);
   return turns.reverse().map(({ cause, runId, state, code }) => {
@@ -35,7 +35,7 @@ export async function turnsOf(app: Pick<FlowApp, "store">, job: Pick<CronJob, "i
   });
 }
 
-/** Resolves when the job has this many runs, of which none is unfinished. */
+/** Resolves when the job has this many runs and all of them have ended. */
 export async function untilTurns(app: FlowApp, job: Pick<CronJob, "id">, count: number): Promise<string[]> {
   return until(async () => {
     const turns = await turnsOf(app, job);

@@ -1,4 +1,4 @@
-// Delivery of answers of jobs: through the outbox, once, if the send policy allows it.
+// Delivery of jobs' answers: through the outbox, once, and only if the send policy allows it.
 
 import { expect, test } from "vitest";
 import { updateSession } from "../../src/store/queries/sessions/sessions.ts";
@@ -93,12 +93,12 @@ test("RP2: if the send policy of the job's own session is `deny`, the job's repl
   expect(app.sent).toEqual([]);
 });
 
-test("I5: a destination that does not exist gives a failed delivery that operators see", async () => {
+test("I5: if the destination does not exist, the delivery fails, and operators see it", async () => {
   const { outbox } = await fired(() => "The report.", {}, { gone: true });
   expect(outbox).toMatchObject([{ state: "failed", code: "session_not_found", text: "The report." }]);
 });
 
-test("I14: text to another session is redacted, text in the job's own session is not", async () => {
+test("I14: text for another session is redacted, but text in the job's own session is not", async () => {
   const secret = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789";
   const { app, job, main } = await fired(() => `The key is ${secret}`);
   expect(main.join()).not.toContain(secret);
@@ -107,7 +107,7 @@ test("I14: text to another session is redacted, text in the job's own session is
 
 const asks: Play = async (actor) => `heard ${(await actor.send(MAIN, "how is it?", 30)).reply}`;
 
-test("the session of a job has no reply turns: it asks, and the other side announces", async () => {
+test("a job's session has no reply turns: the job asks, and the other session announces", async () => {
   const plays: FlowAppOptions["plays"] = {};
   const choices = { session: { agentToAgent: { maxPingPongTurns: 5, maxHops: 16, maxChainRuns: 200 } } };
   const app = await openFlowApp({ plays, choices });

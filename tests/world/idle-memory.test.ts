@@ -16,7 +16,7 @@ function open() {
     },
   };
   const stop = releaseIdleMemory(world.clock, machine);
-  /** Uses this much processor time within the next ten seconds. */
+  /** Uses this amount of processor time within the next ten seconds. */
   const spend = async (ms: number): Promise<void> => {
     state.cpuMs += ms;
     await world.advance(10_000);
@@ -24,7 +24,7 @@ function open() {
   return { state, spend, stop };
 }
 
-test("IM1: garbage is collected when the process becomes idle, and not while it works", async () => {
+test("IM1: garbage is collected when the process becomes idle, but not while it works", async () => {
   const { state, spend } = open();
   state.rssMb = 400;
   await spend(5_000);
@@ -35,7 +35,7 @@ test("IM1: garbage is collected when the process becomes idle, and not while it 
   expect(state.collected).toBe(1);
 });
 
-test("IM2: a collection runs once after each busy time, and only if memory has grown enough", async () => {
+test("IM2: after each busy time garbage is collected once, and only if memory has grown enough", async () => {
   const { state, spend } = open();
   await spend(5_000);
   await spend(0);
@@ -49,7 +49,7 @@ test("IM2: a collection runs once after each busy time, and only if memory has g
   expect(state.collected).toBe(1);
 });
 
-test("no collection runs after the idle check was stopped", async () => {
+test("after the idle check was stopped, no garbage is collected", async () => {
   const { state, spend, stop } = open();
   stop();
   state.rssMb = 400;
@@ -58,7 +58,7 @@ test("no collection runs after the idle check was stopped", async () => {
   expect(state.collected).toBe(0);
 });
 
-test("the collection of a real process frees unused memory", () => {
+test("in a real process, the collection frees unused memory", () => {
   const machine = thisMachine();
   machine.collect();
   const before = process.memoryUsage().heapUsed;

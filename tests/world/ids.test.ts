@@ -1,4 +1,4 @@
-// Row ids in the form that the store's indexes need.
+// Ids of rows in the form that the store's indexes need.
 
 import { afterEach, expect, test, vi } from "vitest";
 import { plainIds } from "../../src/world/plain.ts";
@@ -7,7 +7,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("an ordered UUID has version 7: it begins with its time, so that later ids sort after it", () => {
+test("an ordered UUID has version 7: it begins with the time of its creation, so that later ids sort after it", () => {
   const made = [1_700_000_000_000, 1_700_000_000_001, 1_800_000_000_000].map((now) => {
     vi.useFakeTimers({ now });
     return plainIds.orderedUuid();
@@ -18,7 +18,7 @@ test("an ordered UUID has version 7: it begins with its time, so that later ids 
   expect(Number.parseInt((made[0] ?? "").slice(0, 13).replace("-", ""), 16)).toBe(1_700_000_000_000);
 });
 
-test("UUIDs of the same millisecond differ, and the abbreviations that people see differ, too", () => {
+test("UUIDs of the same millisecond differ, and so do the abbreviations that people see", () => {
   vi.useFakeTimers({ now: 1_700_000_000_000 });
   const many = (make: () => string): Set<string> => new Set(Array.from({ length: 1_000 }, make));
   expect(many(plainIds.orderedUuid).size).toBe(1_000);

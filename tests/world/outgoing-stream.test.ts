@@ -42,7 +42,7 @@ test("a redirect is not followed", async () => {
   expect(paths).toEqual(["/v1?a=b"]);
 });
 
-test("a server that sends faster than its reader reads is slowed down", async () => {
+test("if a server sends faster than the answer is read, it is slowed down", async () => {
   let written = 0;
   const stalled = Promise.withResolvers<void>();
   const total = 64 * 1024 * 1024;
@@ -53,7 +53,7 @@ test("a server that sends faster than its reader reads is slowed down", async ()
         written += block.length;
         if (response.write(block)) continue;
         response.once("drain", more);
-        // Without flow control, the gateway would read all of this at once.
+        // Without flow control, the gateway would read all of this immediately.
         if (written > 1024 * 1024) stalled.resolve();
         return;
       }
@@ -90,12 +90,12 @@ test("an abort ends a pending read and closes the connection", async () => {
   await gone.promise;
 });
 
-/** Lets bytes that were written arrive. */
+/** Waits until bytes that were written have arrived. */
 async function arrival(): Promise<void> {
   for (let round = 0; round < 200; round += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Returns an answer of which `begun` was read, and the server's side of it. */
+/** Returns an answer that was read up to `begun`, and the server's side of it. */
 async function begun(world = fakeWorld()) {
   const responding = Promise.withResolvers<ServerResponse>();
   const post = await serve((response) => {
@@ -121,7 +121,7 @@ test("a read with a time limit collects small pieces until the limit", async () 
   expect(world.pendingDelays()).toEqual([]);
 });
 
-test("the end of an answer returns its last pieces at once", async () => {
+test("at the end of an answer, its last pieces are returned at once", async () => {
   const { answer, world, response } = await begun();
   const reading = answer.read(50);
   response.write("one ");
@@ -131,7 +131,7 @@ test("the end of an answer returns its last pieces at once", async () => {
   expect(world.pendingDelays()).toEqual([]);
 });
 
-test("a read returns before its time is over once 16 KiB have arrived", async () => {
+test("a read with a time limit returns early if 16 KiB have arrived", async () => {
   const { answer, response } = await begun();
   const reading = answer.read(50);
   response.write("x".repeat(32 * 1024));

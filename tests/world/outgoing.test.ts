@@ -1,4 +1,4 @@
-// Outgoing HTTP over real sockets: allowed addresses, and the connect timeout.
+// Outgoing HTTP requests over real sockets: allowed addresses, and the connect timeout.
 
 import { once } from "node:events";
 import { expect, test } from "vitest";
@@ -45,7 +45,7 @@ async function silentServer(): Promise<DeafServer> {
 const media = (url: string) => ({ purpose: "media", url, configured: "https://graph.example" }) as const;
 
 test.each(["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0x7f000001"])(
-  "OC1: an address from an untrusted source cannot reach this machine as %s",
+  "OC1: a URL from an untrusted source is refused if its host is this machine: %s",
   async (host) => {
     const { url } = await silentServer();
     const { port } = new URL(url);
@@ -53,7 +53,7 @@ test.each(["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0x7f000001
   },
 );
 
-test("OC1: no connection is made to a name that resolves to this machine", async () => {
+test("OC1: no connection is made to a name that resolves to an address of this machine", async () => {
   const silent = await silentServer();
   const request = outgoingRequest(media(`${silent.url.replace("127.0.0.1", "localhost")}/x`), {});
   const [error] = await once(request.end(), "error");
@@ -83,7 +83,7 @@ test("OC1: a connection uses only the public addresses of a name", () => {
   }
 });
 
-test("OC1: each connection resolves the name again, so a name that changes its address is refused", () => {
+test("OC1: each connection resolves the name again, so it is refused if the name's address has become forbidden", () => {
   const answers = ["8.8.8.8", "10.0.0.1"].map((address) => [{ address, family: 4 }]);
   const look = publicLookup((_, __, looked) => looked(null, answers.shift() ?? []));
   const seen: unknown[] = [];
@@ -92,7 +92,7 @@ test("OC1: each connection resolves the name again, so a name that changes its a
   expect(seen).toEqual(["8.8.8.8", expect.any(AddressRefused)]);
 });
 
-test("OG1: the configured address may be on this machine, but no other address", async () => {
+test("OG1: the configured address may be on this machine, but no other address may", async () => {
   const asked: string[] = [];
   const here = await serveHttp((request, response) => {
     asked.push(request.url ?? "");

@@ -1,5 +1,5 @@
 // Helpers for tests of tools and flows: a real store and engine in a temporary folder. Only the model is
-// fake: it echoes every message at once.
+// fake: it answers every message immediately with the same text.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -44,7 +44,7 @@ function problemsIn(name: ToolName, result: ToolResult): readonly unknown[] {
   return checker.Check(result) ? [] : checker.Errors(result)[1];
 }
 
-/** The chain of a main session without a spawner, for rules that depend only on settings. */
+/** The spawn chain of a main session, which nobody spawned, for rules that depend only on settings. */
 export const MAIN_CHAIN: SpawnChain = [
   { key: "agent:main:main", agentId: "main", kind: "main", spawnDepth: 0 },
 ];
@@ -76,8 +76,8 @@ export function agentSettings(id: string, more: Partial<AgentSettings> = {}): Ag
 }
 
 /**
- * Returns three agents: main may spawn itself and research; research may spawn any agent; boxed is
- * sandboxed and may spawn main.
+ * Returns three agents: main may spawn itself and research; research may spawn any agent; boxed is sandboxed
+ * and may spawn main.
  */
 export const spawningAgents = (workspace: string): readonly AgentSettings[] => [
   agentSettings("main", { workspace, subagents: { allowAgents: ["research"] } }),
@@ -192,8 +192,8 @@ function assistant(id: string, text: string, timestamp: number): AssistantMessag
 }
 
 /**
- * Returns an executor that echoes each message. If `isHeld` returns true, a run executes until it is
- * aborted.
+ * Returns an executor that answers each message with its text. If `isHeld` returns true, a run executes until
+ * it is aborted.
  */
 function echoExecutor(isHeld: () => boolean): Executor {
   return {
@@ -216,7 +216,7 @@ function echoExecutor(isHeld: () => boolean): Executor {
 export interface App {
   readonly engine: Engine;
   readonly settings: Settings;
-  /** Makes later runs execute until they are aborted. */
+  /** From now on, runs execute until they are aborted. */
   hold(): void;
   /** Starts a run that executes until it is aborted. */
   held(key: string): Promise<Run>;
@@ -232,14 +232,14 @@ export interface App {
 
 let count = 0;
 
-/** Returns a user message, or with `by: "assistant"` a message of the model. */
+/** Returns a message of a user or, with `by: "assistant"`, of the model. */
 export function message(text: string, by: "user" | "assistant" = "user", id = `message-${count++}`): Message {
   const timestamp = 1_700_000_000_000;
   if (by === "assistant") return assistant(id, text, timestamp);
   return { id, role: "user", content: [{ type: "text", text }], timestamp };
 }
 
-/** Returns the row of a session, with defaults and the fields of `more`. */
+/** Returns the row of a session: default values, replaced by the fields of `more`. */
 function rowOf(settings: Settings, world: World, key: string, more: Partial<Session>): Session {
   const at = world.clock.now();
   return {

@@ -3,7 +3,7 @@
 import { afterAll } from "vitest";
 import { type App, type Choices, openApp } from "./app.ts";
 
-/** Returns a function that opens an app. Call it at the top of the file. */
+/** Returns a function that opens an app. Call this at the top of a test file. */
 export function appsOfFile(): (choices?: Choices) => Promise<App> {
   const open: App[] = [];
   afterAll(async () => {

@@ -1,5 +1,5 @@
-// Invalid input: every argument of every session tool, wrong in every way, gets a clear error and never an
-// exception.
+// Invalid arguments: each argument of each session tool is made invalid in many ways, and always gives a
+// clear error and no exception.
 
 import fc from "fast-check";
 import { afterAll, beforeAll, expect } from "vitest";
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** A valid call of each tool, in which a test makes one argument invalid. */
+/** A valid call of each tool. A test makes one of its arguments invalid. */
 const GOOD: Record<string, Record<string, unknown>> = {
   sessions_list: {},
   sessions_history: { sessionKey: "main" },
@@ -46,7 +46,7 @@ const WRONG_CASES = SPECS.flatMap(({ name, parameters }) =>
 );
 
 test.each(WRONG_CASES)(
-  "tool $name refuses $argument = $value with an error that names the argument",
+  "tool $name refuses $argument = $value, and the error names the argument",
   async ({ name, argument, value }) => {
     const result = await app.call(MAIN, name, { ...GOOD[name], [argument]: value });
     expect(result).toMatchObject({ status: "error", code: "invalid_argument" });
@@ -72,7 +72,7 @@ test.each(OPTIONAL)("A2: tool $name treats an empty $argument as absent", async 
   await own.close();
 });
 
-test("A3: numbers, booleans and enum values are read in any spelling that models use", async () => {
+test("A3: numbers, booleans and enum values are accepted in every spelling that models use", async () => {
   const schema = {
     type: "object",
     properties: {
@@ -102,7 +102,7 @@ test("A3: numbers, booleans and enum values are read in any spelling that models
   expect(await read({ text: null })).toBe("text is required");
 });
 
-test("A4: one error names every wrong argument, also those beyond a limit", async () => {
+test("A4: one error names every wrong argument, including a limit that is too small", async () => {
   const result = await app.call(MAIN, "sessions_list", {
     kinds: ["direct"],
     limit: 0,
@@ -118,7 +118,7 @@ test("A4: one error names every wrong argument, also those beyond a limit", asyn
 });
 
 test.each(SPECS)(
-  "tool $name names every unknown argument and the valid ones",
+  "for an unknown argument, tool $name reports the argument and lists the valid ones",
   async ({ name, parameters }) => {
     const result = await app.call(MAIN, name, { ...GOOD[name], bogusOne: 1, zz: null });
     expect(result).toMatchObject({ status: "error", code: "unknown_argument" });
@@ -135,7 +135,7 @@ const REQUIRED = SPECS.flatMap(({ name, parameters }) =>
 );
 
 test.each(REQUIRED)(
-  "tool $name without $argument reports that it is required",
+  "tool $name without $argument reports that the argument is required",
   async ({ name, argument }) => {
     const { [argument]: _, ...rest } = GOOD[name] ?? {};
     const result = await app.call(MAIN, name, rest);
@@ -144,7 +144,7 @@ test.each(REQUIRED)(
   },
 );
 
-test.each([null, [], "text", 5])("arguments that are not an object are refused (%j)", async (args) => {
+test.each([null, [], "text", 5])("arguments that are not an object (%j) are refused", async (args) => {
   const result = await app.call(MAIN, "sessions_list", args);
   expect(result).toMatchObject({ status: "error", code: "invalid_argument" });
   expect(result.error).toContain("must be one JSON object");
@@ -201,7 +201,7 @@ test.each(OUT_OF_BOUNDS)("%s %j: %s", async (name, args, text) => {
   expect(result.error).toContain(text);
 });
 
-test("a refusal lists valid values once, and does not repeat a value that its text names", async () => {
+test("an error lists valid values only if its hint does not name them already", async () => {
   const result = await app.call(MAIN, "sessions_history", { sessionKey: "agent:reserch:main" });
   expect(result).toMatchObject({ status: "error", code: "session_not_found" });
   expect(result.hint).toContain("agent:research:main");
@@ -210,7 +210,7 @@ test("a refusal lists valid values once, and does not repeat a value that its te
   expect(unnamed).toMatchObject({ closest: ["main"] });
 });
 
-test("a message over 256 KB, counted in bytes, is too large", async () => {
+test("a message is too large if it has more than 256 KB, counted in bytes", async () => {
   const message = "é".repeat(131_073);
   const result = await app.call(MAIN, "sessions_send", { sessionKey: "main", message });
   expect(result).toMatchObject({ status: "error", code: "too_large" });
@@ -221,7 +221,7 @@ test.each([
   ["sessions_list", { limit: 1e9, messageLimit: 1e9, activeMinutes: 1e300 }],
   ["sessions_history", { sessionKey: "main", limit: Number.MAX_VALUE }],
   ["sessions_search", { query: "x", limit: 1e9 }],
-])("tool %s reduces huge numbers to its limits", async (name, args) => {
+])("tool %s accepts huge numbers and lowers them to its limits", async (name, args) => {
   expect((await app.call(MAIN, name, args)).status).toBeUndefined();
 });
 
@@ -246,7 +246,7 @@ const HOSTILE = [
   "-1",
 ];
 
-test.each(HOSTILE)("hostile text %j is only data for every tool", async (text) => {
+test.each(HOSTILE)("every tool treats the hostile text %j only as data", async (text) => {
   for (const args of [{ search: text }, { agentId: text }, { cursor: text }, { kinds: [text] }]) {
     expect(await app.call(MAIN, "sessions_list", args)).toBeTypeOf("object");
   }
@@ -261,7 +261,7 @@ test.each(HOSTILE)("hostile text %j is only data for every tool", async (text) =
   expect(await app.call(MAIN, "sessions_search", { query: text })).toMatchObject({ count: 0, hits: [] });
 });
 
-test("names of the object prototype are unknown arguments", async () => {
+test("the names `__proto__` and `constructor` are unknown arguments", async () => {
   const schema = { type: "object", properties: { a: { type: "string" } }, required: ["a"] };
   const args = JSON.parse('{"__proto__": 1, "constructor": 2}') as unknown;
   const result = await readArguments(schema, args);
@@ -270,7 +270,7 @@ test("names of the object prototype are unknown arguments", async () => {
   expect(result.ok ? "" : result.error).toContain("a is required");
 });
 
-test("hundreds of unknown arguments are counted, and suggestions are computed only for those in the error", async () => {
+test("many unknown arguments are counted, and suggestions are computed only for those that the error names", async () => {
   const args = Object.fromEntries(Array.from({ length: 300_000 }, (_, at) => [`unknown${at}`, at]));
   const names = Array.from({ length: 20 }, (_, at) => [`aRatherLongArgumentName${at}`, { type: "string" }]);
   const result = await readArguments({ type: "object", properties: Object.fromEntries(names) }, args);
@@ -278,7 +278,7 @@ test("hundreds of unknown arguments are counted, and suggestions are computed on
   expect(result.ok ? "" : result.error).toContain("and 299992 more");
 });
 
-test("errors in nested arguments name the path", async () => {
+test("an error in a nested argument names its path", async () => {
   const item = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
   const schema = { type: "object", properties: { files: { type: "array", items: item } } };
   const result = await readArguments(schema, { files: [{ name: "a" }, { nam: 1 }] });
@@ -287,7 +287,7 @@ test("errors in nested arguments name the path", async () => {
   );
 });
 
-test("any JSON as arguments gets an answer, and no exception is thrown", async () => {
+test("any JSON as arguments gets a result, and no exception is thrown", async () => {
   const names = Object.keys(GOOD);
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...names), fc.jsonValue(), async (name, args) => {

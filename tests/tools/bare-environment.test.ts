@@ -1,5 +1,5 @@
-// Start-up files that somebody put into a workspace: each is executed by an ordinary shell whose home is the
-// workspace, but not by a bare exec.
+// Start-up files in a workspace. An ordinary shell whose home is the workspace executes them, but a bare exec
+// does not.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import {
@@ -191,9 +191,9 @@ function put(plant: Plant): void {
   }
 }
 
-// Programs that are not installed are skipped.
+// Programs that are not installed on this machine are skipped.
 const present = plants.filter(({ program }) => isThere(program));
-test.each(present)("BE1, BE2: exec ignores start-up files in a workspace: $name", async (plant) => {
+test.each(present)("BE1, BE2: exec ignores the start-up files in a workspace: $name", async (plant) => {
   put(plant);
   const command = plant.command.replaceAll("WORKSPACE", workspace);
   const mark = join(workspace, "mark");
@@ -208,7 +208,7 @@ test.each(present)("BE1, BE2: exec ignores start-up files in a workspace: $name"
   expect(existsSync(mark), String(result.output)).toBe(false);
 });
 
-test("BE1: each agent's bare commands have their own home in the state folder, accessible to its owner only", async () => {
+test("BE1: the bare commands of each agent have their own home in the state folder, accessible to its owner only", async () => {
   const seen = await exec('printf "%s\\n" "$HOME" "$TMPDIR"; touch ~/kept "$TMPDIR/x"');
   const home = join(state, "homes", "main");
   expect(seen).toMatchObject({ exitCode: 0, output: `${home}\n${home}/tmp\n` });

@@ -1,4 +1,4 @@
-// The tools of a session, and the errors for calls of other tools.
+// The tools that a session has, and the errors for calls of other tools.
 
 import { expect, test } from "vitest";
 import { describeTools, toolsFor } from "../../src/tools/catalog.ts";
@@ -30,7 +30,7 @@ test("by default a session has every tool", () => {
   expect(namesWith({})).toEqual(NAMES);
 });
 
-test("the filters of the gateway and of the agent apply, and a deny always wins", () => {
+test("the filters of the gateway and of the agent both apply, and a deny always wins", () => {
   expect(namesWith({ filter: { allow: ["sessions_*"], deny: ["sessions_send"] } })).toEqual([
     "sessions_list",
     "sessions_history",
@@ -42,7 +42,7 @@ test("the filters of the gateway and of the agent apply, and a deny always wins"
   expect(namesWith({ filter: { allow: ["exec"], deny: [] } }, own)).toEqual([]);
 });
 
-test("a denied tool names the setting that denies it, in the catalogue and when it is called", async () => {
+test("for a denied tool, the catalogue and the error of a call name the setting that denies it", async () => {
   const agents = [agentSettings("main", { tools: { allow: [], deny: ["exec"] } })];
   const app = await openApp({ agents, tools: { filter: { allow: [], deny: ["sessions_s*"] } } });
   const described = describeTools({ settings: app.settings, chain: MAIN_CHAIN });
@@ -61,7 +61,7 @@ test("a denied tool names the setting that denies it, in the catalogue and when 
   await app.close();
 });
 
-test("a call of an unknown tool is answered with the nearest name and the session's tools", async () => {
+test("the error for an unknown tool names the most similar tool and lists the session's tools", async () => {
   const app = await openApp({ tools: { filter: { allow: [], deny: ["exec"] } } });
   const result = await app.call(MAIN, "session_send", {});
   expect(result).toMatchObject({ status: "error", code: "unknown_tool" });

@@ -1,4 +1,4 @@
-// Tools of a sandboxed session never run outside a sandbox, even if the caller provides none.
+// Tools of a sandboxed session never run outside a sandbox, even if the caller provides no sandbox.
 
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,5 +1,5 @@
-// The process dies during a tool call: the call may have had its effect, but its result is not stored. Tested
-// for each tool.
+// The process dies during a tool call, which may have had its effect, although its result is not stored. Each
+// tool is tested.
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -33,8 +33,8 @@ interface Call {
 }
 
 /**
- * Plays the model: it makes the call after `call:`, then reports the result. `hang` gets no answer; other
- * messages get pong.
+ * A scripted model. It makes the call after `call:`, then reports the result. It never answers `hang`, and
+ * answers pong to other messages.
  */
 function answerTo(texts: {
   input: string;
@@ -142,7 +142,7 @@ async function crashIn(dir: string, call: Call, later?: Choices, before?: Choice
   return { ...second, run, result: JSON.parse(run.reply ?? "") as Record<string, unknown> };
 }
 
-/** Returns the sub-agents and messages that the call of the run created. */
+/** Returns the sub-agents and messages that the run's call created. */
 async function madeBy(store: Store, key: (run: Run) => boolean): Promise<Run[]> {
   const all = await store.db.selectFrom("sessions").select("key").execute();
   const runs = await Promise.all(
@@ -160,14 +160,14 @@ const READING: [string, Record<string, unknown>, Record<string, unknown>][] = [
   ["read", { path: "notes.txt" }, { status: "ok", text: "one\n" }],
 ];
 
-test.each(READING)("tool %s only reads, so it runs again", async (name, args, expected) => {
+test.each(READING)("tool %s only reads, so after a crash it runs again", async (name, args, expected) => {
   const dir = temporaryFolder();
   mkdirSync(join(dir, "workspace"));
   writeFileSync(join(dir, "workspace", "notes.txt"), "one\n");
   expect((await crashIn(dir, { name, arguments: args })).result).toMatchObject(expected);
 });
 
-test("RU2: a refused send is refused again, and recorded once", async () => {
+test("RU2: a refused send is refused again after a crash, and the refusal is recorded once", async () => {
   const session = { agentToAgent: { maxPingPongTurns: 0, maxHops: 0, maxChainRuns: 200 } };
   const call = { name: "sessions_send", arguments: { sessionKey: RESEARCH, message: "ping" } };
   const { result, store, run } = await crashIn(temporaryFolder(), call, { session }, { session });
@@ -178,14 +178,14 @@ test("RU2: a refused send is refused again, and recorded once", async () => {
   ]);
 });
 
-test("write runs again: it writes the same text into the same file", async () => {
+test("write runs again after a crash: it writes the same text into the same file", async () => {
   const dir = temporaryFolder();
   const { result } = await crashIn(dir, { name: "write", arguments: { path: "new.txt", content: "text" } });
   expect(result).toMatchObject({ status: "ok", created: false });
   expect(readFileSync(join(dir, "workspace", "new.txt"), "utf8")).toBe("text");
 });
 
-test("edit does not run again: the result says that the outcome is unknown, and the text was replaced once", async () => {
+test("edit does not run again after a crash: its result says that the outcome is unknown, and the text was replaced once", async () => {
   const dir = temporaryFolder();
   mkdirSync(join(dir, "workspace"));
   writeFileSync(join(dir, "workspace", "a.txt"), "a");
@@ -195,7 +195,7 @@ test("edit does not run again: the result says that the outcome is unknown, and 
   expect(readFileSync(join(dir, "workspace", "a.txt"), "utf8")).toBe("aa ");
 });
 
-test("exec does not run again: the result says that the outcome is unknown, and the command ran once", async () => {
+test("exec does not run again after a crash: its result says that the outcome is unknown, and the command ran once", async () => {
   const dir = temporaryFolder();
   const { result } = await crashIn(dir, { name: "exec", arguments: { command: "echo ran >> log.txt" } });
   expect(result).toMatchObject({ status: "error", code: "outcome_unknown" });
@@ -233,13 +233,13 @@ test.each(OUTSIDE)(
   },
 );
 
-/** Returns the documented id, which is derived from the transcript. */
+/** Returns the call's id as documented: derived from the transcript. */
 async function callIdIn(store: Store): Promise<string> {
   const message = (await readRun(store.db, RUN)).find((one) => toolCallsOf(one).length > 0);
   return `${RUN}:${message?.id}:0`;
 }
 
-test("sessions_send runs again with its id: the message was sent once, and the result contains its answer", async () => {
+test("sessions_send runs again with its id: the message was sent only once, and the result contains the answer", async () => {
   const args = { sessionKey: RESEARCH, message: "ping", timeoutSeconds: 30 };
   const { result, store } = await crashIn(temporaryFolder(), { name: "sessions_send", arguments: args });
   expect(result).toMatchObject({ status: "ok", reply: "pong", sessionKey: RESEARCH });
@@ -247,7 +247,7 @@ test("sessions_send runs again with its id: the message was sent once, and the r
   expect(sent).toMatchObject([{ callId: await callIdIn(store), runId: result.runId }]);
 });
 
-test("an accepted sessions_send is not checked again, even if the settings now forbid it", async () => {
+test("an accepted sessions_send is not checked again after a crash, even if the settings now forbid it", async () => {
   const args = { sessionKey: RESEARCH, message: "ping", timeoutSeconds: 30 };
   const { tools } = settingsWith();
   const closed: Choices = { tools: { ...tools, visibility: "self" } };
@@ -255,7 +255,7 @@ test("an accepted sessions_send is not checked again, even if the settings now f
   expect(result).toMatchObject({ status: "ok", reply: "pong" });
 });
 
-test("sessions_spawn runs again with its id: there is one sub-agent, and the result names its run", async () => {
+test("sessions_spawn runs again with its id: there is only one sub-agent, and the result names its run", async () => {
   const call = { name: "sessions_spawn", arguments: { task: "hang", label: "child" } };
   const { result, store } = await crashIn(temporaryFolder(), call);
   const children = await madeBy(store, (run) => isSubagentKey(run.sessionKey));
@@ -263,7 +263,7 @@ test("sessions_spawn runs again with its id: there is one sub-agent, and the res
   expect(result).toMatchObject({ status: "accepted", childSessionKey: children[0]?.sessionKey });
 });
 
-test("subagents runs again: a cancelled job stays cancelled, and is not reported twice", async () => {
+test("subagents runs again after a crash: a cancelled job stays cancelled, and is not reported twice", async () => {
   const dir = temporaryFolder();
   const before = await live(dir, { dies: false });
   const spawn = { name: "sessions_spawn", arguments: { task: "hang" } };
@@ -282,7 +282,7 @@ test("subagents runs again: a cancelled job stays cancelled, and is not reported
   expect(child).toMatchObject({ state: "aborted" });
 });
 
-test("the documentation of every tool matches its declaration", () => {
+test("for every tool, the documentation about crashes matches the declaration", () => {
   const text = readFileSync(new URL("../../docs/CRASHES.md", import.meta.url), "utf8");
   const rows = [...text.matchAll(/^\| ((?:`\w+`(?:, )?)+) \| (yes|no) \|/gm)];
   const documented = rows.flatMap(([, names = "", again]) =>

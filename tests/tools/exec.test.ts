@@ -48,7 +48,7 @@ async function run(args: Record<string, unknown>, options: Options = {}): Promis
   return toolResult(await execTool.execute(ctx, args, call));
 }
 
-/** Returns whether a process runs. A zombie has a process id but does not run. */
+/** Returns true if a process runs. A zombie has a process id but does not run. */
 function isAlive(pid: number): boolean {
   try {
     return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
@@ -63,7 +63,7 @@ function pidIn(file: string): number {
   return pid;
 }
 
-test("output and errors are returned in the order of writing, with the exit code", async () => {
+test("the result contains the output and the errors in the order of writing, and the exit code", async () => {
   const result = await run({ command: "echo one; echo two >&2; printf 'drei ✓'; exit 3" });
   expect(result).toMatchObject({ status: "ok", exitCode: 3, output: "one\ntwo\ndrei ✓", truncated: false });
   expect(result).not.toHaveProperty("signal");
@@ -98,7 +98,7 @@ test("I14: a command cannot see the gateway's environment, starts in the workspa
   }
 });
 
-test("long output keeps its beginning and its end, and says how much is missing between them", async () => {
+test("long output keeps its beginning and its end, and the result says how much is missing between them", async () => {
   const result = await run({ command: "echo BEGIN; seq 1 200000; echo END" });
   expect(result.truncated).toBe(true);
   expect(result.output).toMatch(/^BEGIN\n1\n2\n[\s\S]*\n\[… \d+ bytes left out …\]\n[\s\S]*\n200000\nEND\n$/);
@@ -113,7 +113,7 @@ test("output exactly at the limit is not cut", async () => {
   expect(await run({ command })).toMatchObject({ truncated: false, output: "x".repeat(2_000) });
 });
 
-test("a command that exceeds its time limit is killed, with everything that it started", async () => {
+test("if a command exceeds its time limit, it is killed with all processes that it started", async () => {
   const command = "sleep 300 & echo $! > child; (sleep 300; true) & echo before; wait";
   const result = await run({ command, timeoutSeconds: 0.5 });
   expect(result).toMatchObject({ status: "error", code: "exec_timeout", output: "before\n" });
@@ -122,19 +122,19 @@ test("a command that exceeds its time limit is killed, with everything that it s
   await until(() => !isAlive(pid));
 });
 
-test("the gateway's time limit replaces that of the call", async () => {
+test("the gateway's time limit replaces that of the call if it is shorter", async () => {
   const result = await run({ command: "sleep 300", timeoutSeconds: 9_999 }, { timeoutSeconds: 0.2 });
   expect(result).toMatchObject({ code: "exec_timeout" });
 });
 
-test("a background process ends with its command and does not delay the answer", async () => {
+test("a background process ends with its command, and does not delay the answer", async () => {
   const result = await run({ command: "sleep 300 & echo $! > child; echo done" });
   expect(result).toMatchObject({ status: "ok", exitCode: 0, output: "done\n" });
   const pid = pidIn("child");
   await until(() => !isAlive(pid));
 });
 
-test("a process that leaves the process group with the output open does not delay the answer", async () => {
+test("a process that leaves the process group and keeps the output open does not delay the answer", async () => {
   const command =
     "setsid sleep 300 & echo $! > child; head -c 300000 /dev/zero | tr '\\0' y; echo; echo done";
   const result = await run({ command });

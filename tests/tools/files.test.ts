@@ -1,4 +1,4 @@
-// Results of the file tools, and the paths that they refuse.
+// The results of the file tools, and the paths that they refuse.
 
 import { execFileSync } from "node:child_process";
 import {
@@ -52,7 +52,7 @@ async function call(name: string, args: Record<string, unknown>, signal?: AbortS
 const put = (path: string, text: string | Buffer) => writeFileSync(join(workspace, path), text);
 const get = (path: string) => readFileSync(join(workspace, path), "utf8");
 
-test("written text can be read, and missing folders are created", async () => {
+test("a written text can be read, and missing folders are created", async () => {
   const text = "erste Zeile\nzweite Zeile ✓\n";
   const written = await call("write", { path: "a/b/c.txt", content: text });
   expect(written).toEqual({ status: "ok", path: "a/b/c.txt", bytes: Buffer.byteLength(text), created: true });
@@ -68,7 +68,7 @@ test("written text can be read, and missing folders are created", async () => {
   expect(await call("read", { path: "a/b/c.txt" })).toMatchObject({ text: "", lines: 0, totalLines: 0 });
 });
 
-test("a page of lines says whether more follow, and the offset of the next page", async () => {
+test("a page of lines says whether more lines follow, and names the offset of the next page", async () => {
   put("n.txt", Array.from({ length: 10 }, (_, index) => `line ${index + 1}`).join("\n"));
   expect(await call("read", { path: "n.txt", offset: 4, limit: 3 })).toEqual({
     status: "ok",
@@ -88,7 +88,7 @@ test("a page of lines says whether more follow, and the offset of the next page"
   });
 });
 
-test("all pages together are the file, for any lines and page size", async () => {
+test("for any lines and page size, all pages together are the file", async () => {
   const lines = fc.array(fc.string({ unit: "grapheme", maxLength: 12 }), { maxLength: 40 });
   await fc.assert(
     fc.asyncProperty(lines, fc.integer({ min: 1, max: 7 }), async (parts, limit) => {
@@ -107,7 +107,7 @@ test("all pages together are the file, for any lines and page size", async () =>
   );
 });
 
-test("a long file and a long line are cut at a limit that the result names", async () => {
+test("long files and long lines are cut, and the result names the limit", async () => {
   put("lines.txt", "x\n".repeat(5_000));
   const lines = await call("read", { path: "lines.txt", limit: 4_000 });
   expect(lines).toMatchObject({ lines: 2_000, totalLines: 5_000, truncated: true });
@@ -122,14 +122,14 @@ test("a long file and a long line are cut at a limit that the result names", asy
   expect(one.note).toContain("Line 1 is longer than 65536 bytes");
 });
 
-test("in a file that is too large to count, an offset after the end is reported without the number of lines", async () => {
+test("if a file is too large to count its lines, the error for an offset after its end names no number of lines", async () => {
   put("large.txt", Buffer.alloc(64 * 1024 * 1024 + 2, "x"));
   const result = await call("read", { path: "large.txt", offset: 5 });
   expect(result).toMatchObject({ status: "error", code: "invalid_argument" });
   expect(result.error).toBe("offset 5 is past the end: large.txt has fewer lines");
 });
 
-test("binary files and files that are not UTF-8 are refused with a hint, and small pictures are shown", async () => {
+test("binary files and files that are not UTF-8 are refused with a hint, and small pictures are returned as pictures", async () => {
   put("b.bin", Buffer.from([1, 2, 0, 3]));
   put("l.txt", Buffer.from("caf\xe9", "latin1"));
   for (const path of ["b.bin", "l.txt"]) {
@@ -178,13 +178,13 @@ test.each([
   ["fifo", "file_problem"],
   ["fifo/x", "file_problem"],
   ["file.txt/x", "file_problem"],
-])("I9: no tool goes to %j: %s", async (path, code) => {
+])("I9: no tool uses the path %j: %s", async (path, code) => {
   symlinkSync(join(base, "secret.txt"), join(workspace, "link.txt"));
   symlinkSync(base, join(workspace, "folder-link"));
   symlinkSync("link.txt", join(workspace, "link-to-link"));
   symlinkSync(join(base, "not-there"), join(workspace, "dangling"));
   symlinkSync("circle", join(workspace, "circle"));
-  // A folder next to the workspace whose name begins like the workspace's.
+  // A folder next to the workspace. Its name begins with the name of the workspace.
   mkdirSync(`${workspace}-not`);
   writeFileSync(`${workspace}-not/secret.txt`, "outside");
   symlinkSync(`${workspace}-not`, join(workspace, "sibling"));
@@ -205,7 +205,7 @@ test.each([
   expect(readdirSync(base).join()).toBe(before);
 });
 
-test("a link out of the workspace does not reveal whether its target exists", async () => {
+test("for a link that leads out of the workspace, the error does not reveal whether the target exists", async () => {
   symlinkSync(join(base, "secret.txt"), join(workspace, "there"));
   symlinkSync(join(base, "absent.txt"), join(workspace, "gone"));
   symlinkSync(join(base, "secret.txt/x"), join(workspace, "odd"));
@@ -223,7 +223,7 @@ test("a link out of the workspace does not reveal whether its target exists", as
   }
 });
 
-test("F3: the folder that a .git file names, and core.hooksPath, are not written; files next to them are", async () => {
+test("F3: files in the folder that a .git file names, and in core.hooksPath, cannot be written, but files next to them can", async () => {
   put(".git", "gitdir: ./.bare\n");
   mkdirSync(join(workspace, ".bare"));
   put(".bare/config", "[core]\n\thooksPath = tools/hooks # ours\n");
@@ -244,7 +244,7 @@ test("F3: the folder that a .git file names, and core.hooksPath, are not written
   expect(await call("write", { path: "tools/other", content: "x" })).toMatchObject({ status: "ok" });
 });
 
-test("F3: git's own files are not written, by any name or link; a project's other files are", async () => {
+test("F3: git's own files cannot be written by any name or link, but other files of a project can", async () => {
   mkdirSync(join(workspace, ".git"));
   put(".git/config", "[core]\n");
   symlinkSync(".git", join(workspace, "link"));
@@ -284,7 +284,7 @@ test("links and absolute paths that stay inside the workspace are followed", asy
   expect(await call("read", { path: join(workspace, "a-link") })).toMatchObject({ text: "two" });
 });
 
-test("writing keeps the mode of a file, breaks a hard link instead of writing through it, and leaves nothing behind", async () => {
+test("writing keeps the mode of a file, replaces a hard link instead of changing its target, and leaves no temporary file", async () => {
   put("run.sh", "old");
   chmodSync(join(workspace, "run.sh"), 0o750);
   linkSync(join(base, "secret.txt"), join(workspace, "hard.txt"));
@@ -316,14 +316,14 @@ test.each([
   [{ oldText: "", newText: "x" }, "oldText must not be empty"],
   [{ oldText: "b", newText: "b" }, "oldText and newText are the same: nothing to do"],
   [{ oldText: "b", newText: "\udc00" }, "newText holds half a character (a lone surrogate)"],
-])("a wrong edit %j changes nothing and says why", async (args, error) => {
+])("a wrong edit %j changes nothing, and the error says why", async (args, error) => {
   put("e.txt", "b\nbb\naaa\n");
   expect(await call("edit", { path: "e.txt", ...args })).toMatchObject({ code: "invalid_argument", error });
   expect(get("e.txt")).toBe("b\nbb\naaa\n");
 });
 
 test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
-  "read refuses %d as offset and limit",
+  "read refuses %d as offset and as limit",
   async (bad) => {
     put("e.txt", "x");
     for (const name of ["offset", "limit"]) {
@@ -335,7 +335,7 @@ test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
   },
 );
 
-test("missing files, too much text and an aborted run give a result, not an exception", async () => {
+test("missing files, too much text and an aborted run give a result and throw nothing", async () => {
   expect(await call("read", { path: "no.txt" })).toMatchObject({ status: "error", code: "file_not_found" });
   expect(await call("edit", { path: "no/x", oldText: "a", newText: "b" })).toMatchObject({
     code: "file_not_found",
@@ -351,13 +351,13 @@ test("missing files, too much text and an aborted run give a result, not an exce
   expect(existsSync(join(workspace, "w.txt"))).toBe(false);
 });
 
-test("a workspace that does not exist yet is created, for its owner only", async () => {
+test("a missing workspace is created, accessible to its owner only", async () => {
   workspace = join(base, "new/one");
   expect(await call("write", { path: "a.txt", content: "a" })).toMatchObject({ status: "ok" });
   expect(statSync(workspace).mode & 0o777).toBe(0o700);
 });
 
-test("a path that is too long together with the workspace is refused before a folder is created", async () => {
+test("if a path and its workspace together are too long, the path is refused before a folder is created", async () => {
   const path = `${"a/".repeat(2_040)}b`;
   expect(await call("write", { path, content: "x" })).toMatchObject({
     status: "error",

@@ -1,5 +1,5 @@
-// Programs that violate MCP: the results that a session gets, and a gateway that survives all of them. The
-// processes are real; the clock stands still if time matters.
+// Servers that violate MCP: the results that a session gets. The gateway survives all of them. The servers
+// are real processes, and the clock is fake if time matters.
 
 import { expect, test } from "vitest";
 import { cleanup, quietWorld } from "../kit/engine/engine.ts";
@@ -11,7 +11,7 @@ const schema = { type: "object", properties: {} };
 const tool = (name: string, more: Record<string, unknown> = {}) => ({ name, inputSchema: schema, ...more });
 const readOnly = { annotations: { readOnlyHint: true } };
 
-test("a call has an unknown outcome if its server dies during it, and is not repeated", async () => {
+test("if a server dies during a call, the call's outcome is unknown, and it is not repeated", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const bad = badServer("bad", { witness: witness.port, tools: [tool("die"), tool("hello")] });
@@ -21,7 +21,7 @@ test("a call has an unknown outcome if its server dies during it, and is not rep
   expect(result.hint).toContain("check before you repeat it");
   await witness.life(0);
   expect(witness.lives.length).toBe(1);
-  // The next call waits for the pause and finds the program running.
+  // The next call waits until the pause is over, and finds the program running.
   const next = outside.call("mcp__bad__hello");
   await world.timerWithin(2_000);
   await world.advance(2_000);
@@ -34,7 +34,7 @@ test.each([
   ["readOnlyHint", { readOnlyHint: true }],
   ["idempotentHint", { idempotentHint: true }],
 ])(
-  "a call that may be repeated (%s) is repeated if its server dies during it",
+  "if a server dies during a call that may be repeated (%s), the call is repeated",
   async (_hint, annotations) => {
     const witness = await openWitness();
     const bad = badServer("bad", { witness: witness.port, tools: [tool("die-once", { annotations })] });
@@ -48,7 +48,7 @@ test.each([
   },
 );
 
-test("a call whose server dies each time is repeated once", async () => {
+test("a call is repeated only once, even if the server dies each time", async () => {
   const witness = await openWitness();
   const bad = badServer("bad", { witness: witness.port, tools: [tool("read-and-die", readOnly)] });
   const result = await openOutside(mcpWith([bad]), quietWorld()).call("mcp__bad__read-and-die");
@@ -57,7 +57,7 @@ test("a call whose server dies each time is repeated once", async () => {
   expect(witness.lives.length).toBe(2);
 });
 
-test("a call without an answer in time is an error; the call is cancelled, and the server continues", async () => {
+test("a call without an answer in time fails; the call is cancelled, and the server keeps running", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const tools = [tool("silent", readOnly), tool("hello")];
@@ -75,7 +75,7 @@ test("a call without an answer in time is an error; the call is cancelled, and t
   expect(witness.lives.length).toBe(1);
 });
 
-test("an aborted call is also cancelled at the server", async () => {
+test("if a run is aborted, its call is also cancelled at the server", async () => {
   const witness = await openWitness();
   const bad = badServer("bad", { witness: witness.port, tools: [tool("silent")] });
   const outside = openOutside(mcpWith([bad]), quietWorld());
@@ -103,7 +103,7 @@ test("invalid lines on stdout and a flood on stderr are ignored", async () => {
   expect(told.length).toBe(1);
 });
 
-test("a changed list of tools applies to the next run; the server itself refuses a removed tool", async () => {
+test("a changed list of tools applies to the next run", async () => {
   const witness = await openWitness();
   const deeds = { witness: witness.port, tools: [tool("change")], toolsLater: [tool("newcomer")] };
   const outside = openOutside(mcpWith([badServer("bad", deeds)]), quietWorld());
@@ -114,7 +114,7 @@ test("a changed list of tools applies to the next run; the server itself refuses
 });
 
 test.each([true, false])(
-  "an answer that is too large is dropped, and its server continues (id first: %s)",
+  "an answer that is too large is dropped, and its server keeps running (id first: %s)",
   async (idFirst) => {
     const witness = await openWitness();
     const bad = badServer("bad", { witness: witness.port, tools: [tool("giant"), tool("hello")] });
@@ -134,7 +134,7 @@ test.each([true, false])(
   },
 );
 
-test("an invalid entry in a list is omitted with a log line, and the others are kept", async () => {
+test("an invalid entry in a list of tools is omitted with a log line, and the other entries are kept", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const broken = [
@@ -162,12 +162,12 @@ test("an invalid entry in a list is omitted with a log line, and the others are 
   const lines = world.logged.filter(({ text }) => text === "a tool of an MCP server is left out");
   expect(lines.length).toBe(broken.length + 1);
   expect(lines.map(({ fields }) => fields.why)).toContain('its schema is not of type "object"');
-  // The invalid entry is reported once, not at every run.
+  // An invalid entry is reported once, not at every run.
   await outside.set();
   expect(world.logged.filter(({ text }) => text.includes("left out")).length).toBe(lines.length);
 });
 
-test("hostile texts are cleaned: invalid names, and endless or partly hidden descriptions", async () => {
+test("invalid names and endless or partly hidden descriptions of tools are cleaned", async () => {
   const witness = await openWitness();
   const hidden = "Adds.\u202e\u200b\u{e0041}\u0007 Safe.";
   const tools = [
@@ -185,12 +185,12 @@ test("hostile texts are cleaned: invalid names, and endless or partly hidden des
   expect(new Set(found.map(({ spec }) => spec.name)).size).toBe(tools.length);
   expect(found[4]?.spec.description).toBe('[from the MCP server "bad"] Adds. Safe.');
   expect(found[5]?.spec.description.length).toBeLessThan(2_100);
-  // The server knows the tool by its original name.
+  // The gateway calls the tool by its original name.
   const name = found[2]?.spec.name ?? "";
   expect((await outside.call(name)).text).toContain("ümläut/🙂");
 });
 
-test("content that a result can't contain is named in a note, and other data is not mistaken for a picture", async () => {
+test("a result names content that it can't contain in a note, and other data is not mistaken for a picture", async () => {
   const witness = await openWitness();
   const outside = openOutside(
     mcpWith([badServer("bad", { witness: witness.port, tools: [tool("content")] })]),
@@ -236,7 +236,7 @@ test("content that a result can't contain is named in a note, and other data is 
   expect(await give(7)).toMatchObject({ status: "error", code: "mcp_failed" });
 });
 
-test("a run waits a limited time for a slow server, then learns which tools are missing; the next run has them", async () => {
+test("a run waits for a slow server, but not long, and learns which tools are missing; the next run has them", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const slow = badServer("slow", { witness: witness.port, tools: [tool("hello")], slow: true });
@@ -257,7 +257,7 @@ test("a run waits a limited time for a slow server, then learns which tools are 
   expect(second.tools.map(({ spec }) => spec.name)).toEqual(["mcp__slow__hello", "mcp__fast__hello"]);
 });
 
-test("a server that never answers is killed, and started again after a pause", async () => {
+test("a server that never answers is killed, and is started again after a pause", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const mute = badServer("mute", { witness: witness.port, mute: true }, { startTimeoutSeconds: 5 });
@@ -274,13 +274,13 @@ test("a server that never answers is killed, and started again after a pause", a
   }
 });
 
-test("pauses between failed starts grow to five minutes, and a server that is not needed is not started", async () => {
+test("pauses between failed starts grow to five minutes, and a server that no run needs is not started", async () => {
   const world = fakeWorld();
   const nobody = nodeServer("nobody", []);
   const reach = { ...nobody.reach, command: "parley-no-such-program" } as typeof nobody.reach;
   const outside = openOutside(mcpWith([{ ...nobody, reach }], { waitSeconds: 0 }), world);
   const starts = () => world.logged.filter(({ text }) => text === "an MCP server did not start").length;
-  /** Waits until the next start has failed; returns the seconds that it took. */
+  /** Waits until the next start has failed, and returns the number of seconds that it took. */
   const nextStart = async (stepMs: number): Promise<number> => {
     const before = starts();
     const fromMs = world.clock.now();
@@ -302,7 +302,7 @@ test("pauses between failed starts grow to five minutes, and a server that is no
   expect(starts()).toBe(13);
 });
 
-test("the reason of a failed start contains no secrets", async () => {
+test("the reason for a failed start contains no secrets", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const lastWords = "fatal: token sesame-open-7788 was refused";
@@ -322,7 +322,7 @@ test("the reason of a failed start contains no secrets", async () => {
   expect(JSON.stringify([reports, world.logged])).not.toContain("sesame");
 });
 
-test("a program gets only its configured environment and a few paths, and its secrets are redacted", async () => {
+test("a server gets only its configured environment and a few paths, and its secrets are redacted in results", async () => {
   const witness = await openWitness();
   process.env.PARLEY_TEST_SECRET = "ours-alone-1234";
   cleanup(() => {
@@ -340,7 +340,7 @@ test("a program gets only its configured environment and a few paths, and its se
   expect(got.PATH).toBe(process.env.PATH);
 });
 
-test("a server of an older protocol version that exits during the new handshake is started again with the older one", async () => {
+test("a server with an older protocol version that exits during the new handshake is started again with the older one", async () => {
   const witness = await openWitness();
   const old = badServer("old", { witness: witness.port, tools: [tool("hello")], old: true });
   const outside = openOutside(mcpWith([old]), quietWorld());
@@ -349,7 +349,7 @@ test("a server of an older protocol version that exits during the new handshake 
   expect(witness.lives.length).toBe(2);
 });
 
-test("a stop ends a server that ignores the request to stop, and the processes that the server left behind", async () => {
+test("a stop ends a server that ignores the request to stop, and also the processes that the server started", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const deeds = { witness: witness.port, tools: [tool("hello")], stubborn: true, helper: true };
@@ -363,7 +363,7 @@ test("a stop ends a server that ignores the request to stop, and the processes t
   await world.advance(2_000);
   await closed;
   for (const { dead } of witness.lives) await dead;
-  // Afterwards no program runs.
+  // After the stop no program is started.
   expect((await outside.set()).missing).toMatchObject([{ why: "the gateway is stopping" }]);
   await witness.life(1);
   expect(witness.lives.length).toBe(2);

@@ -1,4 +1,4 @@
-// Servers that violate MCP over Streamable HTTP, on real sockets.
+// HTTP servers (Streamable HTTP) that violate MCP, on real sockets.
 
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -86,7 +86,7 @@ async function openWeb(take: (asked: Asked) => boolean): Promise<Web> {
 const isCall = ({ method }: Asked): boolean => method === "tools/call";
 const callsOf = (web: Web): number => web.asked.filter(isCall).length;
 
-/** Starts a server whose calls end as `end` decides. */
+/** Starts a server. `end` decides how each call ends. */
 const callEnds = (end: (asked: Asked, time: number) => void): Promise<Web> => {
   let times = 0;
   return openWeb((asked) => {
@@ -97,7 +97,7 @@ const callEnds = (end: (asked: Asked, time: number) => void): Promise<Web> => {
   });
 };
 
-test("if a stream breaks during a call, the outcome is unknown at once, without waiting for a timeout", async () => {
+test("if a stream breaks during a call, the outcome is unknown immediately, without waiting for a timeout", async () => {
   const web = await callEnds(({ response }) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.write(": hello\n\n");
@@ -110,7 +110,7 @@ test("if a stream breaks during a call, the outcome is unknown at once, without 
   expect(callsOf(web)).toBe(3);
 });
 
-test("if a stream ends without an answer, the outcome is unknown; a read-only call is repeated", async () => {
+test("if a stream ends without an answer, the outcome is unknown; if the call only reads, it is repeated", async () => {
   const web = await callEnds((asked, time) => {
     const result = { content: [{ type: "text", text: "second" }] };
     if (time > 1) return json(asked, { result });
@@ -123,7 +123,7 @@ test("if a stream ends without an answer, the outcome is unknown; a read-only ca
 test.each([
   ["application/json", (text: string) => text],
   ["text/event-stream", (text: string) => `event: message\ndata: ${text}\n\n`],
-])("an endless or oversized answer (%s) is not read to its end", async (type, framed) => {
+])("only the start of an endless or oversized answer (%s) is read", async (type, framed) => {
   const web = await callEnds(({ id, response }) => {
     const result = { content: [{ type: "text", text: "x".repeat(26 * 1024 * 1024) }] };
     response
@@ -136,7 +136,7 @@ test.each([
   expect(["mcp_failed", "outcome_unknown"]).toContain(code);
 });
 
-test("a call that is too slow is cancelled, and its connection is released", async () => {
+test("if a call is too slow, it is cancelled, and its connection is released", async () => {
   const web = await callEnds(({ response }) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.write(": wait\n\n");
@@ -154,7 +154,7 @@ test("a call that is too slow is cancelled, and its connection is released", asy
   await closed;
 });
 
-test("if the server has forgotten the session, the call is made in a new one", async () => {
+test("if the server has forgotten the session, the call is repeated in a new session", async () => {
   let sessions = 0;
   const web = await openWeb((asked) => {
     if (asked.method === "initialize") {
@@ -178,7 +178,7 @@ test("if the server has forgotten the session, the call is made in a new one", a
   expect(sessions).toBe(2);
 });
 
-test("an authentication error says what to check, and contains no token", async () => {
+test("the error after a failed authentication says what to check, and contains no token", async () => {
   const web = await openWeb(({ request, response }) => {
     const { authorization } = request.headers;
     response.writeHead(401, { "content-type": "text/plain" }).end(`no: ${authorization}`);
@@ -195,7 +195,7 @@ test("an authentication error says what to check, and contains no token", async 
   expect(JSON.stringify([missing, world.logged])).not.toContain("sesame");
 });
 
-test("a redirect does not send the headers to another address", async () => {
+test("after a redirect to another address, the headers are not sent there", async () => {
   const other = await openWeb(() => false);
   const web = await openWeb(({ response }) => {
     response.writeHead(307, { location: other.url }).end();
@@ -207,7 +207,7 @@ test("a redirect does not send the headers to another address", async () => {
   expect(other.asked).toEqual([]);
 });
 
-test("a redirect within the server's own origin is followed, with the method and the headers", async () => {
+test("a redirect within the server's own origin is followed, with the same method and headers", async () => {
   const moved: [string, string, unknown][] = [];
   const web = await openWeb(({ request, response }) => {
     const { method = "", url = "", headers } = request;
@@ -235,7 +235,7 @@ test("an address without an MCP server is reported", async () => {
   expect(missing[0]?.why).not.toContain("Hello");
 });
 
-test("the size limit of a stream applies to each event, that of any other body to the whole body", async () => {
+test("the size limit of a stream applies to each event; for any other answer it applies to the whole body", async () => {
   const read = async (chunks: readonly string[], eventsOnly: boolean) => {
     const source = ReadableStream.from(chunks.map((chunk) => new TextEncoder().encode(chunk)));
     return new Response(boundedBody(source as ReadableStream<Uint8Array>, eventsOnly, 20)).text();

@@ -1,5 +1,5 @@
-// Helpers for tests of outside MCP servers: their settings, a witness (a socket to which the programs
-// report), and the reference server.
+// Helpers for tests of outside MCP servers: their settings, a socket to which the programs report (the
+// witness), and the reference server.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -56,18 +56,18 @@ export function mcpWith(servers: readonly McpServerSettings[], more: Partial<Mcp
   return { waitSeconds: 20, maxResultBytes: 64 * 1024, ...more, servers };
 }
 
-/** A process of a program, as the witness socket reports it. */
+/** A process of a program that reports to the witness. */
 export interface Life {
   readonly socket: Socket;
   readonly events: string[];
-  /** Resolves when the program has died. */
+  /** Resolves when the process has died. */
   readonly dead: Promise<void>;
 }
 
 export interface Witness {
   readonly port: number;
   readonly lives: readonly Life[];
-  /** Waits for the process with this number, from 0. */
+  /** Waits for the process with this number. The first one has number 0. */
   life(place: number): Promise<Life>;
   /** Resolves when an event that begins with this text was reported `times` times. */
   saw(event: string, times?: number): Promise<void>;
@@ -118,15 +118,15 @@ export async function openWitness(): Promise<Witness> {
 }
 
 export interface Outside extends OutsideServers {
-  /** Returns the outside tools of a session. Default: a main session. */
+  /** Returns the outside tools of a session, by default of a main session. */
   set(chain?: SpawnChain): Promise<OutsideSet>;
-  /** Calls a tool of that session. */
+  /** Calls a tool of the main session. */
   call(name: string, args?: Record<string, unknown>, signal?: AbortSignal): Promise<ToolResult>;
 }
 
 const isHeld = (world: World): world is FakeWorld => "advance" in world;
 
-/** Starts outside servers without a gateway. With a fake world, its clock must be held. */
+/** Starts outside servers without a gateway. If `world` is fake, the test must advance its clock. */
 export function openOutside(mcp: McpSettings, world: World): Outside {
   const settings = settingsWith({ tools: { mcp } });
   const outside = openOutsideServers({ settings, world, version: "0.0.0-test", environment: process.env });
@@ -135,7 +135,7 @@ export function openOutside(mcp: McpSettings, world: World): Outside {
     const closed = outside.close().then(() => {
       over = true;
     });
-    // The held clock must move until a stubborn program is killed.
+    // The fake clock must advance until a stubborn program is killed.
     while (isHeld(world) && !over) await world.advance(2_000);
     await closed;
   });
@@ -157,7 +157,7 @@ export function openOutside(mcp: McpSettings, world: World): Outside {
   };
 }
 
-/** Starts the reference server over Streamable HTTP; returns its address. */
+/** Starts the reference server over Streamable HTTP, and returns its address. */
 export async function startReference(port: number): Promise<string> {
   const child = spawn(process.execPath, [REFERENCE, "streamableHttp"], {
     env: { ...process.env, PORT: String(port) },

@@ -1,6 +1,5 @@
-// An MCP server that misbehaves on request and reports events to a witness. It is a separate program; its
-// argument is a JSON object that says how to misbehave. The witness is a socket, which closes when the
-// program dies.
+// An MCP server in a separate process. Its argument is a JSON object that says how it misbehaves. It reports
+// events to a socket of the test (the witness), which closes when the program dies.
 
 import { spawn } from "node:child_process";
 import { connect, type Socket } from "node:net";
@@ -12,25 +11,25 @@ export const PROGRAM = fileURLToPath(import.meta.url);
 export interface Deeds {
   /** The port of the witness. */
   readonly witness: number;
-  /** Entries of the program's tool list, sent unchanged. */
+  /** The entries of the program's list of tools, sent unchanged. */
   readonly tools?: readonly unknown[];
-  /** Its tool list after a call of the tool `change`. */
+  /** The list of tools after a call of the tool `change`. */
   readonly toolsLater?: readonly unknown[];
-  /** Never answers. */
+  /** The program never answers. */
   readonly mute?: boolean;
-  /** Answers only after the test has sent a byte over the socket named in `witness`. */
+  /** The program answers only after the test has sent a byte over the witness socket. */
   readonly slow?: boolean;
-  /** Exits at an unknown request, as some old servers do. */
+  /** The program exits at an unknown request, as some old servers do. */
   readonly old?: boolean;
-  /** Lines that the program writes to standard output, and that are not messages. */
+  /** Lines that the program writes to standard output although they are not messages. */
   readonly noise?: readonly string[];
   /** Number of bytes that the program writes to standard error. */
   readonly flood?: number;
-  /** Writes this text to its standard error and exits. */
+  /** The program writes this text to standard error and exits. */
   readonly lastWords?: string;
-  /** Ignores requests to exit. */
+  /** The program ignores requests to exit. */
   readonly stubborn?: boolean;
-  /** Leaves a child process behind. */
+  /** The program starts a child process and leaves it behind. */
   readonly helper?: boolean;
 }
 
@@ -103,7 +102,7 @@ class BadServer {
         process.exit(1);
         break;
       case "die-once":
-        // Waits until the test, which counts the calls, sends a byte over the witness socket.
+        // Waits for a byte from the test, because the test counts the calls before the program dies.
         this.#witness.once("data", (word) => {
           if (word.toString().trim() === "die") process.exit(1);
           this.#text(id, "answered at last");
@@ -145,8 +144,7 @@ async function main(deeds: Deeds): Promise<void> {
     process.exit(2);
   }
   if (deeds.helper === true) {
-    // The child process is in the same process group, but has its own connection to the test's witness
-    // socket.
+    // The child process is in the same process group, but has its own connection to the witness.
     const script = `require("node:net").connect(${deeds.witness}, "127.0.0.1").write("helper\\n")`;
     spawn(process.execPath, ["-e", script], { stdio: "ignore" });
   }

@@ -1,5 +1,5 @@
-// Outside MCP servers in real runs: a scripted model, and the real agent loop, engine, store and gateway. The
-// server is the protocol's reference server over both transports, or our misbehaving program.
+// Outside MCP servers in real runs: a scripted model with the real agent loop, engine, store and gateway. The
+// server is the protocol's reference server, over both transports, or our misbehaving program.
 
 import { expect, test } from "vitest";
 import type { ToolResultMessage } from "../../src/core/shapes/message.ts";
@@ -22,7 +22,7 @@ import {
 
 const MAIN = "agent:main:main";
 
-/** Returns a model that makes these calls, one in each message, and then ends. */
+/** Returns a model that makes these calls, each in its own message, and then ends. */
 const calling = (...calls: readonly ScriptedCall[]): ScriptedModel =>
   scriptedModel((_request, at) => {
     const call = calls[at];
@@ -39,7 +39,7 @@ async function houseWith(mcp: McpSettings, model: ScriptedModel, tools = {}): Pr
   return openHouse({ model, choices: { agents, tools: { mcp, ...tools } } });
 }
 
-/** Executes a run; returns the results of its calls. */
+/** Executes a run, and returns the results of its calls. */
 async function runOnce(house: House, sessionKey = MAIN): Promise<ToolResultMessage[]> {
   const accepted = await house.engine.accept({ sessionKey, input: { text: "go" } });
   if (!accepted.ok) throw new Error(accepted.error);
@@ -63,7 +63,7 @@ async function asReference(way: "stdio" | "http") {
 }
 
 test.each(["stdio", "http"] as const)(
-  "the reference server over %s works: text, structured results, pictures, errors, sums",
+  "the reference server works over %s: text, structured results, pictures, errors, sums",
   async (way) => {
     const model = calling(
       { name: "mcp__every__echo", arguments: { message: "hello" } },
@@ -90,7 +90,7 @@ test.each(["stdio", "http"] as const)(
   },
 );
 
-test("the tools catalogue and tools.invoke include outside tools, with the rights of the session", async () => {
+test("the tools catalogue and tools.invoke include outside tools, limited by the rights of the session", async () => {
   const house = await houseWith(mcpWith([await asReference("stdio")]), calling());
   const client = await house.client();
   const { tools } = await client.request("tools.catalog");
@@ -105,7 +105,7 @@ test("the tools catalogue and tools.invoke include outside tools, with the right
   expect(denied.error).toContain("tools.mcp.servers.every.allowSandboxed");
 });
 
-test("the catalogue says why MCP tools are denied or missing, and channels.status shows the state of the servers", async () => {
+test("the catalogue gives the reason why MCP tools are denied or missing, and channels.status shows the state of each server", async () => {
   const gone = httpServer("gone", `http://127.0.0.1:${await freePort()}/mcp`);
   const servers = [await asReference("stdio"), gone, nodeServer("closed", ["x.js"], { agents: ["ops"] })];
   const house = await houseWith(mcpWith(servers), calling());
@@ -133,7 +133,7 @@ test("the catalogue says why MCP tools are denied or missing, and channels.statu
 
 const hello = [{ name: "hello", inputSchema: { type: "object" } }];
 
-test("a server is started by the first run that may use it, and by no other; all runs share it", async () => {
+test("a server is started by the first run that may use it, and by no other run; all runs share the server", async () => {
   const witness = await openWitness();
   const bad = (name: string, more: object) => badServer(name, { witness: witness.port, tools: hello }, more);
   const servers = [bad("theirs", { agents: ["research"] }), bad("ours", {})];

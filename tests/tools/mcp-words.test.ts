@@ -1,5 +1,4 @@
-// Names and schemas of outside servers are adapted for models; a session starts only the servers that it can
-// use.
+// Adapts names and schemas of outside servers for models. A session starts only the servers that it can use.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -19,7 +18,7 @@ import { httpServer, mcpWith, nodeServer } from "./mcp-kit.ts";
 
 const serverNames = fc.stringMatching(/^[a-z0-9]([-_]?[a-z0-9]){0,11}$/);
 
-test("every MCP tool has a valid, unique and stable name", () => {
+test("every MCP tool gets a valid, unique and stable name", () => {
   fc.assert(
     fc.property(serverNames, fc.array(fc.string({ unit: "grapheme", minLength: 1 })), (server, tools) => {
       const names = [...new Set(tools)].map((tool) => outsideName(server, tool));
@@ -32,7 +31,7 @@ test("every MCP tool has a valid, unique and stable name", () => {
   expect(outsideName("files", "read.file")).toMatch(/^mcp__files__read_file_[0-9a-f]{8}$/);
 });
 
-test("two servers never share a name prefix", () => {
+test("two servers never get the same name prefix", () => {
   fc.assert(
     fc.property(serverNames, serverNames, fc.string(), (one, other, tool) => {
       fc.pre(one !== other);
@@ -49,7 +48,7 @@ const withProperty = (inner: unknown, more = {}) => ({ type: "object", propertie
 const property = (inner: unknown, more = {}) =>
   (made(withProperty(inner, more)) as { properties?: { a?: unknown } }).properties?.a;
 
-test("schemas are simplified: no references, no null, no alternatives at the top, no unknown keywords", () => {
+test("schemas are simplified: they have no references, no null, no alternatives at the top and no unknown keywords", () => {
   const shared = { $defs: { word: { type: "string", pattern: "^(a+)+$", description: "A word." } } };
   expect(property({ $ref: "#/$defs/word" }, shared)).toEqual({ type: "string", description: "A word." });
   expect(property({ type: ["string", "null"] })).toEqual({ type: "string" });
@@ -74,7 +73,7 @@ test("schemas are simplified: no references, no null, no alternatives at the top
   });
 });
 
-test("recursive and growing schemas have a limited size", () => {
+test("the size of recursive and growing schemas is limited", () => {
   const tree = { $defs: { node: { type: "object", properties: { next: { $ref: "#/$defs/node" } } } } };
   expect(property({ $ref: "#/$defs/node" }, tree)).toEqual({ type: "object", properties: { next: {} } });
   const itself = { type: "object", properties: { a: { $ref: "#" } } };
@@ -97,7 +96,7 @@ test("recursive and growing schemas have a limited size", () => {
   expect(made({ type: "object", properties: wide })).toMatch(/^its schema has \d+ bytes/);
 });
 
-test("every schema of a server is simplified, or rejected with a reason", () => {
+test("every schema of a server is simplified, or refused with a reason", () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 5 }), (inner) => {
       for (const schema of [
@@ -128,7 +127,7 @@ const PATTERNS = [
 ];
 const filters = fc.record({ allow: fc.subarray(PATTERNS), deny: fc.subarray(PATTERNS) });
 
-test("a session starts a server unless all of its tools are denied", () => {
+test("a session starts a server unless all tools of the server are denied", () => {
   fc.assert(
     fc.property(fc.array(filters), fc.constantFrom("read", "write", "r", "a"), (chosen, tool) => {
       const placed = chosen.map((filter) => ({ where: "tools", filter }));
@@ -153,7 +152,7 @@ function chainOf(...agents: string[]): SpawnChain {
   return own === undefined ? MAIN_CHAIN : [own, ...above];
 }
 
-test("a sub-agent has no server that its requester lacks; a sandboxed session has none unless a setting allows it", () => {
+test("a sub-agent has no server that its requester lacks, and a sandboxed session has a server only if a setting allows it", () => {
   const box = { ...agentSettings("ops").sandbox, mode: "all" as const };
   const agents = [agentSettings("main"), agentSettings("research"), agentSettings("ops", { sandbox: box })];
   const servers = [
@@ -179,7 +178,7 @@ test("a sub-agent has no server that its requester lacks; a sandboxed session ha
   expect(has("research", "ops")).toEqual(["bold"]);
 });
 
-test("a text is never cut inside a character, and the server's secrets are redacted in everything that the gateway writes", () => {
+test("a text is never cut inside a character, and a server's secrets are redacted in everything that the gateway writes", () => {
   expect(plainWords("🙂".repeat(50), 11)).toBe(`${"🙂".repeat(5)}…`);
   const mask = maskOf(
     httpServer("x", "https://x/y?key=sesame-9", { headers: { authorization: "Bearer sesame-1" } }),

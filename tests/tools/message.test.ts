@@ -1,4 +1,5 @@
-// The tool `message`: allowed destinations, the text in the transcript, and the sessions that have the tool.
+// The tool `message`: allowed destinations, the transcript in which the text is stored, and the sessions that
+// have the tool.
 
 import { afterEach, expect, test } from "vitest";
 import { sessionViewer } from "../../src/access/access.ts";
@@ -46,7 +47,7 @@ const say = (app: App, to: string, more: object = {}, caller = MAIN) =>
 
 const rows = ({ engine }: App) => engine.store.db.selectFrom("deliveries").selectAll().execute();
 
-test("the tool can write to the agent's own people, those of a session to which it may send, and those in the settings", async () => {
+test("the tool can write to people of its own agent, of a session to which it may send, and in the settings", async () => {
   const app = await open();
   for (const to of ["7", "-100", "42", "telegram:43", "-300"]) {
     expect(await say(app, to)).toMatchObject({
@@ -64,14 +65,14 @@ test("the tool can write to the agent's own people, those of a session to which 
   ).toBe(true);
 });
 
-test("KP3: every unknown destination is refused in the same way, with the settings that would make it known", async () => {
+test("KP3: every unknown destination gets the same error, which names the settings that would allow it", async () => {
   const app = await open();
   const strange = await say(app, "-200");
   expect(strange).toMatchObject({ status: "forbidden", code: "not_visible" });
   expect(strange.hint).toContain('channels.telegram.groups with "-200"');
   const nowhere = await say(app, "-999");
   expect(JSON.stringify(strange).replaceAll("-200", "-999")).toBe(JSON.stringify(nowhere));
-  // A wildcard admits nobody, and a disabled entry counts as unknown.
+  // A wildcard allows no destination, and a disabled entry counts as unknown.
   for (const to of ["99", "-400", "*"]) expect(await say(app, to)).toMatchObject({ code: "not_visible" });
   expect(await say(app, "-100", { accountId: "work" })).toMatchObject({ code: "channel_unknown" });
   expect(await say(app, "-100", { channel: "pigeon" })).toMatchObject({ code: "channel_unknown" });
@@ -79,7 +80,7 @@ test("KP3: every unknown destination is refused in the same way, with the settin
   expect(await rows(app)).toEqual([]);
 });
 
-test("the tool can write to an approved person where that person reads, but not to one who only asked for approval", async () => {
+test("the tool can write to an approved person's chat, but not to a person who waits for approval or is blocked", async () => {
   const app = await open();
   const who = { channel: "telegram", accountId: "default", askedAt: 0, toldAt: 0 };
   await app.engine.commit(async ({ tx }) => {
@@ -92,14 +93,14 @@ test("the tool can write to an approved person where that person reads, but not 
   for (const to of ["52", "53"]) expect(await say(app, to)).toMatchObject({ code: "not_visible" });
 });
 
-test("I9: another agent's people can be reached only if agent-to-agent is enabled", async () => {
+test("I9: people of another agent can be reached only if agent-to-agent is enabled", async () => {
   const closed = await open({ tools: { visibility: "all", agentToAgent: { enabled: false, allow: [] } } });
   expect(await say(closed, "-200")).toMatchObject({ code: "not_visible" });
   const app = await open({ tools: { visibility: "all", agentToAgent: { enabled: true, allow: [] } } });
   expect(await say(app, "-200")).toMatchObject({ status: "accepted" });
 });
 
-test("ME1: the same call makes one delivery, even if the rules have changed", async () => {
+test("ME1: if a call is repeated, it makes one delivery, even if the rules have changed", async () => {
   const app = await open();
   const context = app.context(await app.session(MAIN));
   const call = {
@@ -115,7 +116,7 @@ test("ME1: the same call makes one delivery, even if the rules have changed", as
   expect(await rows(app)).toHaveLength(1);
 });
 
-test("O2: an agent in a loop can't fill the outbox, because pending texts are limited for each destination", async () => {
+test("O2: an agent in a loop can't fill the outbox, because the pending texts for each destination are limited", async () => {
   const app = await open();
   const sent = await Promise.all(Array.from({ length: 210 }, () => say(app, "7")));
   expect(sent.filter(({ status }) => status === "accepted")).toHaveLength(200);
@@ -124,7 +125,7 @@ test("O2: an agent in a loop can't fill the outbox, because pending texts are li
   expect(await say(app, "-100")).toMatchObject({ status: "accepted" });
 });
 
-test("ME2: the send policy is checked for the sender and for the destination", async () => {
+test("ME2: the send policy is checked for the sender and also for the destination", async () => {
   const rules = [{ match: { chatType: "group" as const }, action: "deny" as const }];
   const app = await open({ session: { sendPolicy: { rules, default: "allow" } } });
   expect(await say(app, "-100")).toMatchObject({ status: "forbidden", code: "send_denied" });
@@ -133,7 +134,7 @@ test("ME2: the send policy is checked for the sender and for the destination", a
   expect(await say(app, "42")).toMatchObject({ status: "forbidden", code: "send_denied" });
 });
 
-test("ME3: a text to the people of another session is stored in that session's transcript, and routes do not change (I10)", async () => {
+test("ME3: a text to the people of another session is stored in the transcript of that session, and no route changes (I10)", async () => {
   const app = await open();
   const before = await app.session(GROUP);
   await say(app, "-100", { message: "the build is broken" });
@@ -152,7 +153,7 @@ test("ME3: a text to the people of another session is stored in that session's t
   expect(own).toEqual([]);
 });
 
-test("invalid arguments are answered with an error", async () => {
+test("each invalid argument gives an error", async () => {
   const app = await open();
   expect(await say(app, "7", { message: "  " })).toMatchObject({ code: "invalid_argument" });
   expect(await say(app, "")).toMatchObject({ code: "invalid_argument" });
@@ -166,7 +167,7 @@ test("invalid arguments are answered with an error", async () => {
 const namesFor = (settings: Settings, chain = MAIN_CHAIN): string[] =>
   toolsFor({ settings, chain }).map(({ spec }) => spec.name);
 
-test("the tool is offered only if a channel is configured, and by default to no sub-agent", () => {
+test("the tool is offered only if a channel is configured, and by default not to sub-agents", () => {
   expect(namesFor(settingsWith())).not.toContain("message");
   const settings = settingsWith({ channels: [SET_UP] });
   expect(namesFor(settings)).toContain("message");
@@ -180,7 +181,7 @@ test("the tool is offered only if a channel is configured, and by default to no 
   expect(namesFor(settings, [child, MAIN_CHAIN[0]])).not.toContain("message");
 });
 
-test("KP2: a sandboxed session can write only to destinations of sessions", async () => {
+test("KP2: a sandboxed session can write only to destinations of sessions that it can see", async () => {
   const contained = agentSettings("main");
   const agents = [
     { ...contained, sandbox: { ...contained.sandbox, mode: "all" as const } },

@@ -1,4 +1,4 @@
-// The tool `nodes`, called by a real run through a real gateway, with devices that answer over real sockets.
+// The tool `nodes` in a real run on a real gateway, with devices that answer over real sockets.
 
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
@@ -13,7 +13,7 @@ const house = (choices: Choices = {}, more: HouseOptions = {}) =>
 const call = (client: GatewayClient, args: object) =>
   client.request("tools.invoke", { name: "nodes", arguments: { ...args } });
 
-test("TN1: without a device the tool is not offered, and a call says why", async () => {
+test("TN1: without a paired device the tool is not offered, and the error of a call says why", async () => {
   const one = await house();
   const client = await one.client();
   const names = async () => (await client.request("tools.catalog", {})).tools.map(({ name }) => name);
@@ -27,7 +27,7 @@ test("TN1: without a device the tool is not offered, and a call says why", async
   expect(await names()).toContain("nodes");
 });
 
-test("TN1: nodes.enabled and a sandbox deny the tool, and the error names the setting", async () => {
+test("TN1: nodes.enabled and a sandbox can deny the tool, and the error names the setting", async () => {
   const off = await house({ nodes: { enabled: false } });
   const client = await off.client();
   expect(await call(client, { action: "list" })).toMatchObject({
@@ -50,7 +50,7 @@ test("TN1: nodes.enabled and a sandbox deny the tool, and the error names the se
   }
 });
 
-test("a run lists nodes, describes one by name and invokes it, and the answer is in the transcript", async () => {
+test("a run lists nodes, describes one by its name and invokes it, and the transcript contains the answer", async () => {
   const one = await house({}, { model: talkingModel() });
   const key = await pairedDevice(one, undefined, { name: "attic" });
   const raw = await joinedNode(one, key, { commands: ["exec", "camera.snap"] });
@@ -119,7 +119,7 @@ test("the error of a wrong call names the valid values", async () => {
   });
 });
 
-test("an aborted run cancels its call on the node", async () => {
+test("if a run is aborted, its call on the node is cancelled", async () => {
   const one = await house({}, { model: talkingModel() });
   const raw = await joinedNode(one, await pairedDevice(one));
   const client = await one.client();

@@ -57,7 +57,7 @@ async function rowOf(key: string): Promise<ToolResult> {
   return row;
 }
 
-test("a row has exactly its session's fields, redacted", async () => {
+test("a row has exactly the fields of its session, and secrets are redacted", async () => {
   const { sessionId } = await app.session(GROUP);
   expect(await rowOf(GROUP)).toEqual({
     key: GROUP,
@@ -86,7 +86,7 @@ test("a row has exactly its session's fields, redacted", async () => {
   });
 });
 
-test("optional fields of a new session are absent, and the model is that of its agent", async () => {
+test("a new session's row omits optional fields, and its model is the model of its agent", async () => {
   const { sessionId, updatedAt } = await app.session(RESEARCH);
   expect(await rowOf(RESEARCH)).toEqual({
     key: RESEARCH,
@@ -106,7 +106,7 @@ test("optional fields of a new session are absent, and the model is that of its 
   });
 });
 
-test("the caller's main session is shown as `main`, also as a spawner; another's is shown in full", async () => {
+test("the caller's main session is shown as `main`, even as a spawner; other main sessions are shown with their full key", async () => {
   expect(await rowOf("main")).toMatchObject({ kind: "main", agentId: "main" });
   expect(await rowOf(CHILD)).toMatchObject({ spawnedBy: "main", channel: "unknown", kind: "other" });
   const seen = keysOf(await app.call(RESEARCH, LIST, {}));
@@ -114,7 +114,7 @@ test("the caller's main session is shown as `main`, also as a spawner; another's
   expect(seen).not.toContain(RESEARCH);
 });
 
-test("the newest sessions come first, and archived sessions and reserved names are omitted", async () => {
+test("the newest sessions come first; archived sessions and reserved names are omitted", async () => {
   const result = await app.call(MAIN, LIST, {});
   const times = rowsOf(result).map((row) => row.updatedAt as number);
   expect(times).toEqual([...times].sort((a, b) => b - a));
@@ -123,7 +123,7 @@ test("the newest sessions come first, and archived sessions and reserved names a
   expect(result).toMatchObject({ count: times.length, visibility: "all" });
 });
 
-test("transcriptPath is returned if the file exists", async () => {
+test("transcriptPath is returned if its file exists", async () => {
   const { sessionId } = await app.session(RESEARCH);
   const path = app.engine.store.transcriptPath(sessionId) ?? "";
   expect((await rowOf(RESEARCH)).transcriptPath).toBeUndefined();
@@ -146,7 +146,7 @@ test("filters: kinds, agentId, search, activeMinutes", async () => {
   expect(await list({ activeMinutes: 5 })).not.toContain(GROUP);
 });
 
-test("a cursor continues where the page ended, and each session is listed once", async () => {
+test("a cursor continues after the previous page, and each session is listed once", async () => {
   const all = keysOf(await app.call(MAIN, LIST, {}));
   const seen: unknown[] = [];
   let cursor: unknown;
@@ -159,14 +159,14 @@ test("a cursor continues where the page ended, and each session is listed once",
   expect(seen).toEqual(all);
 });
 
-test("a page has at most 200 rows, 50 by default", async () => {
+test("a page has 50 rows by default, and at most 200", async () => {
   const many = await other({});
   for (let index = 0; index < 210; index++) await many.add(`agent:main:chat:c${index}`);
   expect(await many.call(MAIN, LIST, {})).toMatchObject({ count: 50, nextCursor: expect.any(String) });
   expect(await many.call(MAIN, LIST, { limit: 5_000 })).toMatchObject({ count: 200 });
 });
 
-test("a row has the state of its session", async () => {
+test("a row contains the state of its session", async () => {
   const busy = await other({});
   await busy.held(RESEARCH);
   for (const text of ["two", "three"]) await busy.engine.accept({ sessionKey: RESEARCH, input: { text } });
@@ -177,7 +177,7 @@ test("a row has the state of its session", async () => {
   expect(status.runs).toHaveLength(3);
 });
 
-test("I9: a caller with visibility tree gets only sessions of its tree, at any depth", async () => {
+test("I9: with visibility tree, a caller gets only sessions of its own tree, at any depth", async () => {
   const tree = await other({ tools: { visibility: "tree" } });
   let parent = MAIN;
   const keys = ["main"];
@@ -193,13 +193,13 @@ test("I9: a caller with visibility tree gets only sessions of its tree, at any d
   expect(result.visibility).toBe("tree");
 });
 
-test("a token's patterns limit the list of an operator who acts as a session", async () => {
+test("if an operator acts as a session, the list is also limited by the patterns of the operator's token", async () => {
   const as = { key: MAIN, agentId: "main", sandboxed: false, sandboxClamp: "spawned" } as const;
   const viewer: Viewer = { kind: "operator", scopes: ["operator.admin"], patterns: ["agent:research:*"], as };
   expect(keysOf(await app.call(MAIN, LIST, {}, viewer))).toEqual([RESEARCH]);
 });
 
-test("with scope global the only session is listed as `main`, never by its name", async () => {
+test("with scope global the only session is listed as `main`, never with its key", async () => {
   const global = await other({ session: { scope: "global" } });
   await global.add("agent:research:chat:1");
   const result = await global.call("agent:research:chat:1", LIST, {});
@@ -207,7 +207,7 @@ test("with scope global the only session is listed as `main`, never by its name"
   expect(JSON.stringify(result)).not.toContain('"global"');
 });
 
-test("messageLimit adds the last messages without tool results, redacted, newest sessions first, up to a limit", async () => {
+test("messageLimit adds the last messages, redacted and without tool results, newest sessions first, up to a limit", async () => {
   const small = await other({ tools: { history: { maxTextChars: 100, maxBytes: 1_000 } } });
   const older = await small.add("agent:main:chat:older", { updatedAt: 1 });
   const newer = await small.add("agent:main:chat:newer", { updatedAt: 2 });
@@ -237,7 +237,7 @@ test("messageLimit adds the last messages without tool results, redacted, newest
   expect(await small.call(MAIN, LIST, {})).not.toHaveProperty("messagesTruncated");
 });
 
-test("I9: a row names the parent of its session only if the caller can see it", async () => {
+test("I9: a row names its session's parent only if the caller can see the parent", async () => {
   const mine = await other({ tools: { visibility: "agent" } });
   const child = "agent:main:subagent:00000000-0000-4000-8000-0000000000c1";
   await mine.add(child, { spawnedBy: RESEARCH, spawnDepth: 1 });

@@ -1,4 +1,4 @@
-// The tool `sessions_spawn` as an agent calls it: every argument and every refusal, with its text.
+// The tool `sessions_spawn` in calls of an agent: every argument, and the text of every refusal.
 
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -295,7 +295,7 @@ describe.each<[string, Refusal[]]>([
   );
 });
 
-test("one error names every wrong value of a spawn", async () => {
+test("one error names every wrong argument of a spawn", async () => {
   const wrong = {
     agentId: "nobody",
     model: "local/none",
@@ -311,7 +311,7 @@ test("one error names every wrong value of a spawn", async () => {
   expect(hint).toContain("Allowed: main, research.");
 });
 
-test("spellings of other programs are accepted: timeoutSeconds, runtime, thinking levels, a model id without a provider", async () => {
+test("spellings of other programs are accepted: timeoutSeconds, runtime, thinking levels, and model ids without a provider", async () => {
   const spelled = {
     timeoutSeconds: "5",
     runtime: "Subagent",
@@ -329,7 +329,7 @@ test("spellings of other programs are accepted: timeoutSeconds, runtime, thinkin
   expect(Object.keys(properties)).not.toEqual(expect.arrayContaining(["timeoutSeconds"]));
 });
 
-test("no two of these refusals have the same text", async () => {
+test("no two refusals of a spawn have the same text", async () => {
   const calls: Record<string, unknown>[] = [
     { task: "x", thread: true },
     { task: "x", mode: "session" },

@@ -1,4 +1,4 @@
-// The answers of the other session tools: every field, every default, every limit.
+// The answers of the session tools without their own test file: every field, every default, every limit.
 
 import { beforeAll, expect, test } from "vitest";
 import { sessionViewer } from "../../src/access/access.ts";
@@ -41,7 +41,7 @@ async function conversation(on: App, size: number): Promise<Session> {
   return session;
 }
 
-test("history returns the last 50 messages, oldest first, and its pages lead back to the beginning", async () => {
+test("history returns the last 50 messages, oldest first, and earlier pages lead back to the beginning", async () => {
   const session = await conversation(app, 120);
   const first = await app.call(MAIN, HISTORY, { sessionKey: session.key });
   expect(Object.keys(first).sort()).toEqual(
@@ -65,13 +65,13 @@ test("history returns the last 50 messages, oldest first, and its pages lead bac
   expect(last.nextBefore).toBeUndefined();
 });
 
-test("`before` with a message of another transcript is an error that says what to do", async () => {
+test("if `before` names a message of another transcript, the error says what to do", async () => {
   await conversation(app, 3);
   const result = await app.call(MAIN, HISTORY, { sessionKey: RESEARCH, before: "m3-1" });
   expect(result).toMatchObject({ status: "error", code: "message_not_found", hint: expect.any(String) });
 });
 
-test("history says what it has cut, and nextBefore is the oldest message returned", async () => {
+test("history says what it has cut, and nextBefore is the id of the oldest returned message", async () => {
   const small = await other({ tools: { history: { maxTextChars: 50, maxBytes: 2_000 } } });
   const session = await small.add("agent:main:chat:big");
   const texts = Array.from({ length: 30 }, (_, index) =>
@@ -87,7 +87,7 @@ test("history says what it has cut, and nextBefore is the oldest message returne
   expect(messagesOf(before).at(-1)?.id).toBe(`big-${30 - messagesOf(result).length - 1}`);
 });
 
-test("I14: history omits tool results by default, and always secrets, images and signatures", async () => {
+test("I14: by default history omits tool results; secrets, images and signatures are always omitted", async () => {
   const session = await app.add("agent:main:chat:secrets");
   const [asked, said] = [message(`my key is ${SECRET}`), message("x", "assistant", "thinks")];
   const image = { type: "image" as const, data: "QUJDRA==", mimeType: "image/png" };
@@ -112,7 +112,7 @@ test("I14: history omits tool results by default, and always secrets, images and
   expect(textsOf(full).at(-1)).toBe("TOOL OUTPUT");
 });
 
-test("a search finds words in visible transcripts only, redacted, with ids that history accepts", async () => {
+test("a search finds words only in visible transcripts, redacts them, and returns ids that history accepts", async () => {
   const tree = await other({ tools: { visibility: "tree" } });
   const mine = await tree.session(MAIN);
   const hidden = await tree.session(RESEARCH);
@@ -138,7 +138,7 @@ test("a search finds words in visible transcripts only, redacted, with ids that 
   expect(next.count).toBe(1);
 });
 
-test("I14: an excerpt that cuts a secret shows no part of it", async () => {
+test("I14: if an excerpt cuts a secret, it shows no part of the secret", async () => {
   const session = await app.add("agent:main:chat:excerpt");
   const far = `walnut ${"w ".repeat(95)} ${SECRET.slice(0, 3)}${"a1".repeat(60)}`;
   await app.say(session, message(far), message(`${SECRET}${"b2".repeat(20)} ${"v ".repeat(10)} walnut`));
@@ -147,7 +147,7 @@ test("I14: an excerpt that cuts a secret shows no part of it", async () => {
   expect(result).not.toContain("b2b2");
 });
 
-test("the default of status is the caller's own session; usage and cost come from the ledger", async () => {
+test("session_status describes the caller's own session by default, with usage and cost from the ledger", async () => {
   const usage = {
     ...ZERO_USAGE,
     input: 10,
@@ -173,7 +173,7 @@ test("the default of status is the caller's own session; usage and cost come fro
   });
 });
 
-test("status of a run is available until its end; an unknown run and a hidden run give the same error", async () => {
+test("a run's status is available until the run ends; an unknown run and a hidden run give the same error", async () => {
   const tree = await other({ tools: { visibility: "tree" } });
   const accepted = await tree.engine.accept({ sessionKey: MAIN, input: { text: `say ${SECRET}` } });
   const hidden = await tree.engine.accept({ sessionKey: RESEARCH, input: { text: "hi" } });
@@ -196,7 +196,7 @@ test("status of a run is available until its end; an unknown run and a hidden ru
   });
 });
 
-test("status names open conversations, and a party only if it is visible", async () => {
+test("session_status names open conversations, and the other party only if it is visible", async () => {
   const held = await other({});
   held.hold();
   const sent = await held.call(MAIN, "sessions_send", {
@@ -213,7 +213,7 @@ test("status names open conversations, and a party only if it is visible", async
   expect(seen.openFlows).toEqual([expect.objectContaining({ from: "(not visible)", to: "main" })]);
 });
 
-test("agents_list names the caller's own agent, and others if the settings allow it", async () => {
+test("agents_list names the caller's own agent, and other agents if the settings allow it", async () => {
   const agents = [
     agentSettings("main", { name: "Main", subagents: { allowAgents: ["research"] } }),
     agentSettings("research", { model: "local/qwen3", subagents: { allowAgents: ["*"] } }),
@@ -229,7 +229,7 @@ test("agents_list names the caller's own agent, and others if the settings allow
       { ...row, id: "research", model: "local/qwen3" },
     ],
   });
-  // The requester's own agent comes first in the list.
+  // The list begins with the requester's own agent.
   expect(await some.call(RESEARCH, "agents_list", {})).toMatchObject({
     requester: "research",
     allowAny: true,
@@ -241,13 +241,13 @@ test("agents_list names the caller's own agent, and others if the settings allow
   });
 });
 
-test("sessions_send finds its target by key, id or label and returns the answer of its own run", async () => {
+test("sessions_send finds its target by key, id or label, and returns the answer of the run that it started", async () => {
   const labelled = await app.add("agent:research:chat:labelled", { label: "library" });
   for (const target of [
     { sessionKey: labelled.key },
     { sessionKey: labelled.sessionId },
     { label: "library", agentId: "research" },
-    // Only one visible session, of another agent, has this label.
+    // The label belongs to only one visible session. It is another agent's session.
     { label: "library" },
   ]) {
     const result = await app.call(MAIN, "sessions_send", { ...target, message: "hello", timeoutSeconds: 20 });
@@ -275,7 +275,7 @@ test("I9: a send to a hidden session is refused before anything is written", asy
   expect((await closed.engine.load()).queued + (await tree.engine.load()).queued).toBe(0);
 });
 
-test("I4: a send that was accepted before a restart is not checked again after a change of the settings", async () => {
+test("I4: a send that was accepted before a restart is not checked again if the settings change", async () => {
   const some = await other({});
   const session = await some.add("agent:research:chat:soon-gone");
   const ctx = some.context(await some.session(MAIN));
@@ -303,7 +303,7 @@ test("I4: a send that was accepted before a restart is not checked again after a
   expect([run?.input.text, more.length]).toEqual(["hello", 1]);
 });
 
-test("the agent loop gets the result as one JSON text, marked as an error if the call failed", async () => {
+test("the agent loop gets a tool's result as one JSON text, marked as an error if the call failed", async () => {
   const ctx = app.context(await app.session(MAIN));
   const good = await invokeTool(ctx, { callId: "i1", attempt: 1, name: LIST, arguments: { limit: 1 } });
   expect(good.isError).toBe(false);
@@ -321,7 +321,7 @@ test("history returns at most 1000 messages", async () => {
   expect(page).toMatchObject({ droppedMessages: 0, truncated: false, nextBefore: "m1005-5" });
 });
 
-test("I9: each search hit passes the visibility check, even if the query could not be restricted", async () => {
+test("I9: each search hit passes the visibility check, even if the query could not be limited to visible sessions", async () => {
   const global = await other({ session: { scope: "global" }, tools: { visibility: "agent" } });
   const mine = await global.add("agent:main:chat:mine");
   await global.say(mine, message("walnut mine"));

@@ -1,4 +1,4 @@
-// Results and limits of `sessions_spawn`, and the agents that `agents_list` names.
+// The results and limits of `sessions_spawn`, and the agents that `agents_list` names.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -48,7 +48,7 @@ async function childOf(on: App, result: ToolResult): Promise<Session> {
   return on.session(String(result.childSessionKey));
 }
 
-test("a sub-agent's error at the depth limit names the setting, and a higher limit allows that depth", async () => {
+test("at the depth limit, the error for a sub-agent names the setting; a higher limit allows the spawn", async () => {
   const refused = await app.call(CHILD, SPAWN, { task: "x" });
   expect(refused).toMatchObject({ status: "forbidden", code: "tool_denied" });
   expect(refused.error).toContain("1 deep, and agents.defaults.subagents.maxSpawnDepth is 1");
@@ -59,7 +59,7 @@ test("a sub-agent's error at the depth limit names the setting, and a higher lim
   expect(await deeper.call(nested.key, SPAWN, { task: "x" })).toMatchObject({ code: "tool_denied" });
 });
 
-test("a thread is refused on a channel without threads, and the refusal names the channel", async () => {
+test("on a channel without threads, a thread is refused, and the error names the channel", async () => {
   const own = await other({});
   const route = { channel: "webchat", to: "somebody" };
   await own.add("agent:main:chat:read", { lastRoute: route });
@@ -68,7 +68,7 @@ test("a thread is refused on a channel without threads, and the refusal names th
   expect(result.error).toContain("webchat has none");
 });
 
-test("more than maxChildren unfinished children are an error that names the setting, and an ended child makes room", async () => {
+test("with maxChildren unfinished children, another spawn gives an error that names the setting; a finished child makes room", async () => {
   const own = await other({ subagents: { maxChildren: 1 } });
   own.hold();
   const first = await own.call(MAIN, SPAWN, { task: "x" });
@@ -81,7 +81,7 @@ test("more than maxChildren unfinished children are an error that names the sett
   expect(await own.call(MAIN, SPAWN, { task: "x" })).toMatchObject({ status: "accepted" });
 });
 
-test("I14: in the list of sub-agents, text that looks like a credential in a task or label is redacted", async () => {
+test("I14: the list of sub-agents redacts credentials in tasks and labels", async () => {
   const own = await other({});
   const secret = "sk-abcdefghijklmnopqrstuvwx1234";
   const task = `${"x".repeat(180)} use the key ${secret}`;
@@ -93,7 +93,7 @@ test("I14: in the list of sub-agents, text that looks like a credential in a tas
   expect(JSON.stringify(subagents)).not.toContain("sk-");
 });
 
-test("if attachments are disabled, they are refused with the name of the setting", async () => {
+test("if attachments are disabled, the error names the setting", async () => {
   const limits = { ...app.settings.tools.sessionsSpawn.attachments, enabled: false };
   const own = await other({ tools: { sessionsSpawn: { attachments: limits } } });
   const result = await own.call(MAIN, SPAWN, { task: "x", attachments: [file()] });
@@ -101,7 +101,7 @@ test("if attachments are disabled, they are refused with the name of the setting
   expect(result.error).toContain("tools.sessions_spawn.attachments.enabled is false");
 });
 
-test("a sandboxed requester gets only sandboxed children, and their sandbox is stored", async () => {
+test("the children of a sandboxed requester are always sandboxed, and their sandbox is stored", async () => {
   const bare = await app.call(BOXED, SPAWN, { task: "x", agentId: "main" });
   expect(bare).toMatchObject({ status: "forbidden", code: "spawn_denied", hint: "Sandboxed are: boxed." });
   expect(bare.error).toContain("a sandboxed session can't spawn one that is not");
@@ -111,7 +111,7 @@ test("a sandboxed requester gets only sandboxed children, and their sandbox is s
   expect((await childOf(app, await app.call(RESEARCH, SPAWN, required))).spawn?.sandboxed).toBe(true);
 });
 
-test("a call with every argument creates the child that it describes", async () => {
+test("a call with every argument creates a child with exactly these properties", async () => {
   const args = {
     task: "count",
     label: " beans ",
@@ -161,7 +161,7 @@ test("a call with every argument creates the child that it describes", async () 
   expect(run?.input.text).toContain('meant for "/in"');
 });
 
-test("a child gets no tools that its requester lacks, and the result names them", async () => {
+test("a child gets no tools that its requester lacks, and the result names the missing tools", async () => {
   const agents = [agentSettings("main", { tools: { allow: [], deny: ["exec"] } })];
   const own = await other({
     agents: [...agents, agentSettings("research")].map((agent) => ({
@@ -193,7 +193,7 @@ const PROVIDER: ProviderSettings = {
   })),
 };
 
-/** Opens an engine with the real executor; a fake model records which models are requested. */
+/** Opens an engine with the real executor. A fake model records which models are requested. */
 async function openReal(settings: Settings): Promise<{ engine: Engine; asked: string[] }> {
   const world = quietWorld();
   const store = await openStore(temporaryFolder(), world);
@@ -239,7 +239,7 @@ test.each<[string, string, { call?: string; agents?: string; defaults?: string }
   ["else the defaults' for sub-agents", "local/defaults", { defaults: "local/defaults" }],
   ["else the target agent's own", "local/own", {}],
 ])(
-  "the child uses the model that is %s: the result names %s, and the child runs on it",
+  "the child uses the model that is %s: the result names %s, and the child's run requests it",
   async (_, expected, given) => {
     const subagents = { allowAgents: ["*"], ...optional({ model: given.agents }) };
     const settings: Settings = {
@@ -301,7 +301,7 @@ describe("agents_list", () => {
     });
   });
 
-  test("if the allow list is `*`, it names every configured agent, and exactly these can be spawned", async () => {
+  test("if the allow list is `*`, agents_list names every configured agent, and exactly these can be spawned", async () => {
     const list = await app.call(RESEARCH, "agents_list", {});
     expect(list).toMatchObject({ allowAny: true });
     const agents = list.agents as { id: string; sandboxed: boolean }[];

@@ -38,7 +38,7 @@ const family = fc.array(fc.record({ agentId: fc.constantFrom(...IDS), sandboxed:
   maxLength: 6,
 });
 
-test("I13: no session in any chain has a tool of the real catalogue that its requester lacks", () => {
+test("I13: in any spawn chain, no session has a tool of the real catalogue that its requester lacks", () => {
   fc.assert(
     fc.property(config, family, (settings, seeds) => {
       const links = seeds.map(({ agentId, sandboxed }, depth) => ({
@@ -60,7 +60,7 @@ test("I13: no session in any chain has a tool of the real catalogue that its req
   );
 });
 
-test("I13: a sub-agent lists only sessions that are in its requester's list or in its own tree", async () => {
+test("I13: a sub-agent lists only sessions of its own tree and sessions that its requester can list", async () => {
   const visibility = fc.constantFrom("self", "tree", "agent", "all");
   const forest = fc.array(
     fc.record({ agentId: fc.constantFrom("main", "research"), parent: fc.nat(7), isRoot: fc.boolean() }),

@@ -1,4 +1,4 @@
-// A folder that another program replaces while the file tools use it.
+// A test in which another program replaces a folder while the file tools use it.
 
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
@@ -8,10 +8,10 @@ import { expect, test } from "vitest";
 import { openToRead, replaceFile, resolvePath } from "../../src/tools/files/workspace.ts";
 import { temporaryFolder } from "../kit/engine/engine.ts";
 
-/** Reads and writes this many times in the folder. */
+/** The tools read and write this many times in the folder. */
 export function swapRace(rounds: number): void {
-  // Needs Linux, which tells the path of an open file, and Python, which is fast enough to replace the
-  // folder.
+  // Needs Linux, which reports the path of an open file, and Python, which can replace the folder fast
+  // enough.
   test.runIf(process.platform === "linux" && existsSync("/usr/bin/python3"))(
     "a folder that is swapped for a link out of the workspace, again and again, lets nothing in or out",
     async () => {

@@ -50,13 +50,13 @@ function swap(path: string, make: () => void): void {
   make();
 }
 
-test.each(SWAPS)("X2: a read that meets %s is refused and does not block", async (_, swapNow) => {
+test.each(SWAPS)("X2: if a read meets %s, it is refused and does not block", async (_, swapNow) => {
   const seen = await place();
   swapNow();
   expect(await openToRead(seen)).toMatchObject({ ok: false, code: "file_problem" });
 });
 
-test("if a folder is replaced by a link during a write, the target of the link stays unchanged", async () => {
+test("if a folder is replaced by a link during a write, the link's target stays unchanged", async () => {
   const seen = await place();
   swap("folder", () => symlinkSync(join(base, "outside"), at("folder")));
   expect(await replaceFile(seen, "changed", "id")).toMatchObject({ ok: false, code: "file_problem" });
@@ -64,7 +64,7 @@ test("if a folder is replaced by a link during a write, the target of the link s
   expect(readdirSync(join(base, "outside"))).toEqual(["a.txt"]);
 });
 
-test("X3: if a link has taken the place of a file, a write replaces the link and leaves its target unchanged", async () => {
+test("X3: if a link has replaced a file, a write replaces the link, and the link's target stays unchanged", async () => {
   const seen = await place();
   swap("folder/a.txt", () => symlinkSync(join(base, "outside/a.txt"), at("folder/a.txt")));
   expect(await replaceFile(seen, "changed", "id")).toEqual({ ok: true, value: undefined });
@@ -72,7 +72,7 @@ test("X3: if a link has taken the place of a file, a write replaces the link and
   expect(readFileSync(join(base, "outside/a.txt"), "utf8")).toBe("outside");
 });
 
-test("an existing temporary file is neither used nor followed", async () => {
+test("a temporary file that exists already is neither used nor followed", async () => {
   symlinkSync(join(base, "outside/a.txt"), at("folder/.parley-id.tmp"));
   expect(await replaceFile(await place(), "changed", "id")).toMatchObject({ ok: false });
   expect(readFileSync(join(base, "outside/a.txt"), "utf8")).toBe("outside");
@@ -88,5 +88,5 @@ test("folders are created only inside the workspace", async () => {
   expect(readdirSync(join(base, "outside"))).toEqual(["a.txt"]);
 });
 
-// workspace.deep.test.ts repeats this more often.
+// workspace.deep.test.ts repeats this many more times.
 swapRace(500);

@@ -1,5 +1,5 @@
-// An ACP agent that tests steer by their messages: a real program, on the protocol's own library. It writes
-// its prompts and observations line by line into the file that ACP_LOG names.
+// An ACP agent in a real process, based on the protocol's own library. The messages of a test control it, as
+// listed below. It writes its prompts and observations line by line into the file that ACP_LOG names.
 //
 //   say TEXT        answers TEXT              prompt          answers with its whole prompt, as JSON
 //   think TEXT      a thought, then "ok"      servers         lists the MCP servers of its session
@@ -14,10 +14,10 @@
 //   broken TEXT     reports a model error like Codex, with TEXT as its answer; "retried": the model recovers
 //   warn            sends a warning: as a notice if the client supports notices, else in its answer
 //
-// ACP_LOAD=1: it loads earlier sessions from the folder ACP_STATE. ACP_REFUSE: it requires a sign-in.
-// ACP_NAME: its name. ACP_TOOLS says when it lists the tools of its MCP server. Default: when a session
-// begins; `late`: when the file `connect-KEY` is in ACP_STATE (KEY is the session key in Parley); `never`;
-// `die`: it exits instead.
+// ACP_LOAD=1: the agent loads earlier sessions from the folder ACP_STATE. ACP_REFUSE: it requires a sign-in.
+// ACP_NAME: its name. ACP_TOOLS says when it lists the tools of its MCP server. By default it does so when a
+// session begins; `late`: when the file `connect-KEY` is in ACP_STATE (KEY is the session key in Parley);
+// `never`: not at all; `die`: it exits instead.
 
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
@@ -28,10 +28,10 @@ import * as acp from "@agentclientprotocol/sdk/unstable";
 import { optional } from "../../src/core/optional.ts";
 
 const SELF = fileURLToPath(import.meta.url);
-/** Keeps compiled code for the next start, because tests start the agent often. */
+/** A module that keeps compiled code for the next start, because tests start the agent often. */
 const CACHED = 'data:text/javascript,import module from "node:module"; module.enableCompileCache();';
 
-/** The command that starts the ACP agent. */
+/** The command that starts this ACP agent. */
 export const ACP_AGENT: readonly string[] = [process.execPath, "--import", CACHED, SELF];
 
 interface Kept {
@@ -55,7 +55,10 @@ const log = (what: string): void => {
   if (ACP_LOG !== undefined) appendFileSync(ACP_LOG, `${what}\n`);
 };
 
-/** Lists the tools of an MCP server over HTTP, without starting the program that bridges stdio to it. */
+/**
+ * Lists the tools of an MCP server over HTTP. It does not start the program that connects standard streams to
+ * the server.
+ */
 async function listTools(server: acp.McpServer | undefined, id: string): Promise<void> {
   if (ACP_TOOLS === "die") process.exit(4);
   if (server === undefined || !("command" in server) || ACP_TOOLS === "never") return;
@@ -72,7 +75,7 @@ async function listTools(server: acp.McpServer | undefined, id: string): Promise
   log(`listed ${id}`);
 }
 
-/** Whether the client supports notices, which are separate from the answer. */
+/** True if the client supports notices, which are separate from the answer. */
 let takesNotices = false;
 
 const codexStatus = (type: string): acp.SessionUpdate => ({
@@ -101,7 +104,7 @@ class Agent {
     this.#sessions.set(kept.id, { ...kept, servers: request.mcpServers });
     log(`load ${kept.id}`);
     void listTools(request.mcpServers[0], kept.id);
-    // ACP requires an agent that loads a session to replay its earlier messages.
+    // An ACP agent that loads a session must replay its earlier messages.
     await this.#say(client, kept.id, "an old answer");
     return {};
   }
@@ -160,8 +163,8 @@ class Agent {
         await this.#say(client, id, JSON.stringify(texts));
         return end;
       case "servers":
-        // The gateway redacts session tokens (`pass.…`) in answers, so this changes their prefix, which the
-        // test restores.
+        // The gateway redacts session tokens (`pass.…`) in answers, so the prefix is changed here and
+        // restored by the test.
         await this.#say(client, id, JSON.stringify(session.servers).replaceAll("pass.", "pass~"));
         return end;
       case "env":
@@ -175,7 +178,7 @@ class Agent {
     }
   }
 
-  /** Runs the tool calls that the prompt names; answers any other prompt with text. */
+  /** Makes the tool calls that the prompt names, or answers any other prompt with text. */
   async #work(
     { client, session, call, done }: Hands,
     word: string,
@@ -245,7 +248,7 @@ class Agent {
     return end;
   }
 
-  /** Reports a model error or a warning outside the answer if the client supports that. */
+  /** Reports a model error or a warning separately from the answer, if the client supports that. */
   async #report(
     client: acp.AgentContext,
     id: string,
@@ -305,7 +308,7 @@ class Agent {
     return { stopReason: "end_turn" };
   }
 
-  /** Connects to its MCP servers, like a real agent. */
+  /** Connects to the session's MCP servers, like a real agent. */
   async #callTool(client: acp.AgentContext, session: Kept, argument: string): Promise<acp.PromptResponse> {
     const [name = "", ...json] = argument.split(" ");
     const [server] = session.servers;
@@ -364,6 +367,6 @@ function serve(): void {
 
 if (process.argv[1] === SELF) {
   serve();
-  // Tests kill most agents, so that they never write the cache at their end.
+  // Tests kill most agents before they exit, so the cache is written now.
   flushCompileCache();
 }

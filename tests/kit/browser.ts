@@ -1,6 +1,6 @@
-// A real browser for the page's tests: headless Chromium, driven over its own protocol. Any problem on a page
-// (an error, a violation of its content security policy, a request to another server than its gateway) fails
-// the test.
+// A real browser for the page's tests: headless Chromium, controlled over its own protocol. Any problem on a
+// page (an error, a violation of its content security policy, a request to a server other than its gateway)
+// fails the test.
 
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -8,7 +8,10 @@ import { type Browser, type BrowserContext, chromium, type Page } from "playwrig
 import { describe, expect } from "vitest";
 import { cleanup } from "./engine/engine.ts";
 
-/** The headless variant comes first: with Chromium's own window, a tab takes three times as long to start. */
+/**
+ * The headless variant comes first, because a tab of Chromium with a window takes three times as long to
+ * start.
+ */
 const BROWSERS = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"];
 const executablePath = BROWSERS.find(existsSync) ?? "/usr/bin/chromium";
 const FLAGS = [
@@ -39,13 +42,16 @@ async function launched(): Promise<Browser> {
   return started;
 }
 
-/** Returns the one browser of this test process, which closes it. Each test gets its own browser context. */
+/**
+ * Returns the only browser of this test process, which closes it at its end. Each test gets its own browser
+ * context.
+ */
 function theBrowser(): Promise<Browser> {
   browser ??= launched();
   return browser;
 }
 
-/** Closes the browser of a process that has no test runner. */
+/** Closes the browser in a process without a test runner. */
 export async function closeBrowser(): Promise<void> {
   await (await browser)?.close();
   browser = undefined;
@@ -54,20 +60,20 @@ export async function closeBrowser(): Promise<void> {
 export interface VisitOptions {
   readonly viewport?: { readonly width: number; readonly height: number };
   readonly dark?: boolean;
-  /** Signs in with the token of the link that the gateway prints. Absent: opens the page without a token. */
+  /** Opens the link that the gateway prints, with this token. If absent, opens the page without a token. */
   readonly token?: string;
   /** The route after "#/", for example `flow`. */
   readonly at?: string;
-  /** Opens a second tab in this browser context, so that both share their storage. */
+  /** Opens a second tab in this browser context. Both tabs share their storage. */
   readonly context?: BrowserContext;
-  /** Page problems that this test expects. */
+  /** Matches problems on the page that this test expects. */
   readonly allow?: RegExp;
 }
 
 export interface Visit {
   readonly page: Page;
   readonly context: BrowserContext;
-  /** Problems on the page so far: errors, policy violations, requests to other servers. */
+  /** Problems on the page so far: errors, policy violations, and requests to other servers. */
   readonly complaints: readonly string[];
 }
 
@@ -87,7 +93,7 @@ export async function visit(http: string, options: VisitOptions = {}): Promise<V
       locale: "en-GB",
       timezoneId: "UTC",
     }));
-  // Shorter than a test's time limit, so that a failed wait reports the awaited selector.
+  // This limit is shorter than a test's, so that a failed wait reports its selector.
   context.setDefaultTimeout(WAIT_MAX_MS);
   const page = await context.newPage();
   const complaints: string[] = [];
@@ -123,7 +129,7 @@ export function untilTypeface(page: Page): Promise<void> {
   })`);
 }
 
-/** Returns how many pixels too wide the page is, or a part of it that should scroll only vertically. */
+/** Returns how many pixels the page is too wide, or a part of it that should scroll only vertically. */
 export function sideways(page: Page): Promise<number> {
   const parts = "html, #view, .split-list, .split-main, .scroller, dialog";
   return page
@@ -145,7 +151,7 @@ interface AxeFinding {
   }[];
 }
 
-/** Returns axe-core's findings on the current page, limited to `rules` if given. */
+/** Returns axe-core's findings on the current page. `rules` limits them to these rules. */
 function axeFindings(page: Page, rules?: readonly string[]): Promise<AxeFinding[]> {
   return page.evaluate(async (only) => {
     const { axe } = globalThis as unknown as {
@@ -162,11 +168,11 @@ function axeFindings(page: Page, rules?: readonly string[]): Promise<AxeFinding[
 }
 
 /**
- * Returns axe-core's findings on the current page as lines. Checks the colours in the light and the dark
- * theme; nothing else of the page depends on the theme.
+ * Returns axe-core's findings on the current page as lines. Checks the colours in the light and in the dark
+ * theme. Nothing else depends on the theme.
  */
 export async function accessibilityProblems(page: Page): Promise<string[]> {
-  // A page of this browser keeps the library until it is loaded again.
+  // The page keeps the library until it is reloaded.
   if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(axeSource);
   const found = await axeFindings(page);
   const isDark = await page.evaluate<boolean>('matchMedia("(prefers-color-scheme: dark)").matches');

@@ -1,4 +1,4 @@
-// Clean-up after a test.
+// Steps that clean up after a test.
 
 import { mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,7 +17,7 @@ function isRoomy(folder: string): boolean {
   }
 }
 
-/** The folder for files of tests. */
+/** The parent of all temporary folders of tests. */
 export const GROUND = isRoomy(MEMORY) ? MEMORY : tmpdir();
 
 type Action = () => Promise<void> | void;
@@ -30,7 +30,7 @@ export async function cleanUp(): Promise<void> {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 }
 
-/** Opens something that all tests of a file share: it is cleaned up after the file. */
+/** Opens something that all tests of a file share. It is cleaned up after the file. */
 export async function forFile<T>(open: () => Promise<T>): Promise<T> {
   const ofTest = cleanups.splice(0);
   try {
@@ -48,16 +48,16 @@ export async function cleanUpFile(): Promise<void> {
 }
 
 /**
- * Registers a clean-up step that runs after the test (tests/setup-file.ts). Without a test runner, the
- * caller calls `cleanUp`.
+ * Registers a clean-up step that runs after the test (tests/setup-file.ts). In a program without a test
+ * runner, the program calls `cleanUp`.
  */
 export function cleanup(action: Action): void {
   cleanups.push(action);
 }
 
 /**
- * Makes an empty folder that is removed after the test. `ground`: its parent folder. Default: in memory,
- * if there is space. A sandboxed workspace must be on a disk, because the sandbox replaces /dev.
+ * Makes an empty folder that is removed after the test. `ground` is its parent folder: by default one in
+ * memory, if it has space. A sandboxed workspace must be on a disk, because the sandbox replaces /dev.
  */
 export function temporaryFolder(ground = GROUND): string {
   const dir = mkdtempSync(join(ground, "parley-test-"));

@@ -1,4 +1,4 @@
-// A configuration file in a temporary folder, and the parts of a gateway that read and write it.
+// A configuration file in a temporary folder, and the functions with which a gateway reads and writes it.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { openConfigFile } from "../../src/config/editing/editing.ts";
 import { loadSettings } from "../../src/config.ts";
 import { temporaryFolder } from "./engine/engine.ts";
 
-/** Makes a file with this text, or none, which a gateway with every default would have read. */
+/** Makes a configuration file with this text, or no file, for a gateway with default settings. */
 export function configFileWith(text: string | undefined, env: Readonly<Record<string, string>> = {}) {
   const home = temporaryFolder();
   const path = join(home, "parley.json5");

@@ -5,14 +5,14 @@ import { inject, test as vitestTest } from "vitest";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Whether the file runs in `npm run test:deep`. */
+    /** True if the file runs in `npm run test:deep`. */
     isDeep: boolean;
   }
 }
 
 const isDeep = inject("isDeep");
 
-/** Takes the place of `test` or `describe` with all of their variants, and registers nothing. */
+/** Replaces `test` or `describe`, including all variants, and registers nothing. */
 const nothing: unknown = new Proxy(() => nothing, { get: (own, name) => Reflect.get(own, name) ?? nothing });
 
 /** Returns `register` (a `test` or `describe`) only in `npm test`. */
@@ -21,10 +21,10 @@ export const quick = <T>(register: T): T => (isDeep ? (nothing as T) : register)
 /** Returns `register` (a `test` or `describe`) only in `npm run test:deep`. */
 export const deep = <T>(register: T): T => (isDeep ? register : (nothing as T));
 
-/** Like vitest's: a test of `npm test`. `test.deep`: of `npm run test:deep`. */
+/** Vitest's `test` for tests that run in `npm test`. `test.deep` registers a test of `npm run test:deep`. */
 export const test = Object.assign(quick(vitestTest.extend({})), { deep: deep(vitestTest) });
 
-/** Vitest's `test`, for the cases of `share`. */
+/** Vitest's `test` for tests that run in both, with different cases (see `share`). */
 export const both = vitestTest;
 
 /** Returns the number of repetitions in `npm test` or in `npm run test:deep`. */

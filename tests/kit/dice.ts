@@ -1,4 +1,4 @@
-// Seeded random numbers for randomized tests, test worlds, and statistics.
+// Seeded random numbers for randomized tests, for test worlds and for statistics.
 
 /** Random choices that repeat for the same seed. */
 export type Dice = {
@@ -8,7 +8,7 @@ export type Dice = {
 };
 
 export function dice(seed: string): Dice {
-  // FNV-1a hashes the seed, then xorshift generates the numbers: each seed gives its own sequence.
+  // FNV-1a hashes the seed and xorshift generates the numbers, so each seed gives a different sequence.
   let state = 0x811c9dc5;
   for (const char of seed) state = Math.imul(state ^ char.charCodeAt(0), 0x01000193);
   state = state >>> 0 || 1;
@@ -27,7 +27,7 @@ export function dice(seed: string): Dice {
   };
 }
 
-/** Generates numbers in [0, 1) from a seed (Mulberry32): short code, good enough for jitter. */
+/** Generates numbers in [0, 1) from a seed (Mulberry32, which is short and sufficient for jitter). */
 export function numbersFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -1,4 +1,4 @@
-// Checks events that a gateway sends in tests against their entries in the contract.
+// Checks the events that a gateway sends in tests against the contract.
 
 import { Compile, type Validator } from "typebox/schema";
 import { EVENTS } from "../../src/contract/events.ts";
@@ -14,7 +14,7 @@ export function misfits(schema: object, value: unknown): readonly object[] {
   return validator.Check(value) ? [] : validator.Errors(value)[1];
 }
 
-/** Fails the test run if this event violates the contract. It may be called in a listener. */
+/** Fails the test run if an event violates the contract. May be called in a listener. */
 export function checkEvent(frame: { readonly event?: string; readonly payload?: unknown }): void {
   const name = EVENT_NAMES.find((known) => known === frame.event);
   const problems =
@@ -23,7 +23,7 @@ export function checkEvent(frame: { readonly event?: string; readonly payload?: 
       : [...misfits(EVENT_FRAME, frame), ...misfits(EVENTS[name].payload, frame.payload)];
   if (problems.length === 0) return;
   const text = JSON.stringify({ frame, problems }).slice(0, 2_000);
-  // Thrown later, because the client catches exceptions of its listeners.
+  // Thrown later, because the client catches exceptions that its listeners throw.
   queueMicrotask(() => {
     throw new Error(`the event does not fit the contract: ${text}`);
   });

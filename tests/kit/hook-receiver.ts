@@ -1,5 +1,5 @@
-// A program that receives web hooks: a real HTTP server that checks every signature by docs/WEBHOOKS.md, and
-// answers as a test requires.
+// A program that receives web hooks: a real HTTP server that checks every signature as docs/WEBHOOKS.md says,
+// and answers as a test requires.
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders, RequestListener, ServerResponse } from "node:http";
@@ -20,12 +20,15 @@ export interface Told {
 export interface Receiver {
   readonly url: string;
   readonly told: Told[];
-  /** Resolves with the first matching request, past or future. */
+  /** Resolves with the first matching request, which may have arrived already. */
   next(fits: (told: Told) => boolean): Promise<Told>;
   close(): Promise<void>;
 }
 
-/** `answer`: default 204. `port`: the port of an earlier receiver that is closed. */
+/**
+ * Starts the receiver. `answer`: by default it answers 204. `port`: the port of an earlier receiver that was
+ * closed.
+ */
 export async function startReceiver(
   answer: (told: Told, response: ServerResponse, index: number) => void = (_, response) => {
     response.writeHead(204).end();

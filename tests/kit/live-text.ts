@@ -2,7 +2,7 @@
 
 import { type TextDelta, withDelta } from "../../src/core/text/text-delta.ts";
 
-/** Returns a delta that sets the whole text. */
+/** Returns a delta that replaces the text by this one. */
 export function whole(text: string): TextDelta {
   return { offset: 0, text };
 }
@@ -18,7 +18,7 @@ export function collectTexts(texts: string[]): (delta: TextDelta) => void {
   };
 }
 
-/** Turns whole texts into deltas: each continues the previous text or replaces it. */
+/** Converts whole texts to deltas. Each delta continues the previous text or replaces it. */
 export function deltas(): (text: string) => TextDelta {
   let before = "";
   return (text) => {

@@ -1,15 +1,18 @@
-// Starts servers for tests on the loopback address and finds free ports. Closing a server also closes its
-// connections. Does not depend on the test runner.
+// Starts servers for tests on the loopback address, and finds free ports. Closing a server also closes its
+// connections. Does not need a test runner.
 
 import { once } from "node:events";
 import { createServer as createHttpServer, type RequestListener } from "node:http";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 
-/** Below the ephemeral range: the system assigns none of these ports to a server that asks for any port. */
+/**
+ * Lower than the ephemeral ports, so the system never gives one of these ports to a server that asks for any
+ * port.
+ */
 const PORT_FIRST = 22_000;
 const PORT_COUNT = 10_000;
 
-/** Starts a server at this port, or at any port; returns the port. */
+/** Starts a server at this port, or at any free port. Returns the port. */
 export async function listenHere(server: Server, port = 0): Promise<number> {
   await once(server.listen(port, "127.0.0.1"), "listening");
   return (server.address() as AddressInfo).port;
@@ -37,7 +40,7 @@ export interface HttpHere {
   readonly port: number;
   /** Like `http://127.0.0.1:1234`. */
   readonly origin: string;
-  /** Closes the server and all connections. Safe to call twice. */
+  /** Closes the server and all its connections. Does nothing at the second call. */
   close(): Promise<void>;
 }
 
@@ -55,7 +58,7 @@ export async function serveHttp(listener: RequestListener, wantedPort = 0): Prom
   };
 }
 
-/** A server that accepts TCP connections and never answers, so that a TLS connection is never established. */
+/** A server that accepts TCP connections and never answers. A TLS connection to it is never established. */
 export interface DeafServer {
   /** Like `https://127.0.0.1:1234`. */
   readonly url: string;

@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { cleanup } from "./engine/engine.ts";
 import { serveHttp } from "./loopback.ts";
 
-/** The body of the collector's refusals. It contains a fake credential that must be redacted. */
+/** The body of the collector's error responses. It contains a fake credential that must be redacted. */
 export const COLLECTOR_WORDS = "go-away-sk-proj-abcdefghij0123456789ABCDEF";
 
 interface WireValue {
@@ -42,17 +42,17 @@ export interface CollectedSpan {
   readonly status: WireSpan["status"];
 }
 
-/** The reaction to a request: this HTTP status, or no answer. */
+/** The reaction to a request: a response with this HTTP status, or no response. */
 type Manner = number | "silent";
 
 export interface Collector {
   readonly url: string;
   readonly spans: CollectedSpan[];
-  /** The received bodies, unchanged. */
+  /** The received request bodies, unchanged. */
   readonly bodies: string[];
   readonly headers: IncomingHttpHeaders[];
   behave(manner: Manner): void;
-  /** Returns each trace as lines in order of time, with children indented below their parent. */
+  /** Returns each trace as lines in order of time. Children are indented below their parent. */
   trees(): string[][];
   close(): Promise<void>;
 }
@@ -84,7 +84,7 @@ function read(body: string): CollectedSpan[] {
   );
 }
 
-/** Formats a span with its step and its error, if any. */
+/** Formats a span with its step and, if it has one, its error. */
 function titleOf({ name, attributes }: CollectedSpan): string {
   const step = name.startsWith("invoke_agent") ? attributes["parley.flow_step"] : undefined;
   const words = [name, ...(step === undefined ? [] : [`(${step})`])];
@@ -124,7 +124,7 @@ export async function startCollector(): Promise<Collector> {
     }
     if (manner === 200) spans.push(...read(body));
     const words = manner === 200 ? "{}" : JSON.stringify({ message: COLLECTOR_WORDS });
-    // The server asks for a pause of an hour, so that a retry without it would be noticed.
+    // The server asks for a pause of an hour, so that a test notices a retry that does not wait.
     const more = manner === 200 ? {} : { "retry-after": "3600", location: "http://127.0.0.1:1/" };
     response.writeHead(manner, COLLECTOR_WORDS, { "content-type": "application/json", ...more }).end(words);
   });

@@ -1,11 +1,11 @@
-// The views of the web page, and the messages that fill them with content. Used for screenshots, and by tests
-// that check every view.
+// The views of the web page, and the messages that fill them. Used for screenshots, and by tests that check
+// every view.
 
 import type { Page } from "playwright-core";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
 import type { ParamsOf } from "../../src/contract/methods.ts";
 
-/** A configuration with which every view has content. */
+/** A configuration with which every view shows content. */
 export const STORY_CONFIG = {
   agents: {
     list: [
@@ -17,28 +17,28 @@ export const STORY_CONFIG = {
   tools: { sessions: { visibility: "all" }, agentToAgent: { enabled: true } },
 };
 
-/** Ids that the messages have created, for use in addresses. */
+/** Ids that the messages have created. Addresses of views contain them. */
 interface StoryFacts {
-  /** Key of a session with many kinds of text. */
+  /** Key of a session that contains many kinds of text. */
   readonly richKey: string;
   /** Id of a chain with a refused step. */
   readonly chainId: string;
 }
 
 export interface PageView {
-  /** The name of its screenshot file. */
+  /** The name of the screenshot file. */
   readonly name: string;
   /** Behind "#/". */
   readonly at: string | ((facts: StoryFacts) => string);
   /** A selector that matches when the view is ready. Default: any content. */
   readonly shows?: string;
-  /** Performs the reader's actions that lead to the state of this view. */
+  /** Performs the actions by which a reader reaches this state of the view. */
   enter?(page: Page): Promise<void>;
-  /** The view shows a gateway without messages. */
+  /** True if the view shows a gateway without messages. */
   readonly unused?: boolean;
-  /** The view is opened before signing in. */
+  /** True if the view is opened before signing in. */
   readonly signedOut?: boolean;
-  /** A method of the gateway without which the view does not exist. */
+  /** The view exists only if the gateway has this method. */
   readonly needs?: string;
 }
 
@@ -56,7 +56,7 @@ export const PAGE_VIEWS: readonly PageView[] = [
     async enter(page) {
       await page.getByRole("button", { name: "Play the demo" }).click();
       const next = page.getByRole("button", { name: /^(Next:|Play again)/ });
-      // A demo that has already been played opens at its end.
+      // A demo that was played before opens at its end.
       while ((await next.innerText()) !== "Play again") await next.click();
     },
   },
@@ -95,7 +95,7 @@ export const PAGE_VIEWS: readonly PageView[] = [
   },
 ];
 
-/** Opens a view, and waits until its content is there. */
+/** Opens a view, and waits until its content is shown. */
 export async function showView(page: Page, http: string, view: PageView, facts?: StoryFacts): Promise<void> {
   const at = typeof view.at === "string" ? view.at : view.at(facts ?? { richKey: "", chainId: "" });
   if (view.signedOut !== true) await page.goto(`${http}/#/${at}`);
@@ -134,7 +134,7 @@ npx parley store backup before-the-release.db
 
 > Nobody deploys on a Friday. [Why](https://example.com/friday)`;
 
-/** Jobs for the view Schedules; the first one is run once. */
+/** Jobs for the view "Schedules". The first one is run once. */
 const JOBS: readonly ParamsOf<"cron.add">[] = [
   {
     name: "Morning report",

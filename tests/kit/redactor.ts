@@ -1,4 +1,4 @@
-// A redactor for tests: it knows no secret values.
+// A redactor for tests. It knows no secret values.
 
 import { Redactor } from "../../src/core/text/redact/redact.ts";
 

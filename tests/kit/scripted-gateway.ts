@@ -1,4 +1,4 @@
-// A gateway that a test scripts, for answers that a real one gives too rarely, too late or never.
+// A gateway that a test scripts, for answers that a real gateway gives rarely, late or never.
 
 import { once } from "node:events";
 import type { AddressInfo, Socket } from "node:net";
@@ -16,7 +16,7 @@ export interface ScriptedGateway {
   readonly url: string;
   /** Waits for the next request after `connect`. */
   request(): Promise<Request>;
-  /** Sends an event to every client that has connected. */
+  /** Sends an event to every connected client. */
   event(event: string, payload: unknown): void;
   /** Closes all connections; clients may reconnect. */
   hangUp(): void;

@@ -27,8 +27,8 @@ export interface ScriptedModel extends ModelPort {
 }
 
 /**
- * Makes a model that answers with the results of `script`. A promise that never settles hangs until the
- * call is aborted.
+ * Makes a model that answers with the results of `script`. If the result is a promise that never settles, the
+ * call hangs until it is aborted.
  */
 export function scriptedModel(
   script: (request: ModelRequest, call: number) => ScriptedAnswer | Promise<ScriptedAnswer>,

@@ -1,5 +1,5 @@
-// A model for tests in which sessions send to each other. For a message `do:[calls]` it makes these tool
-// calls in parallel and answers with their results. It echoes any other message.
+// A model for tests in which sessions send to each other. If a message is `do:[calls]`, the model makes these
+// tool calls in parallel and answers with their results. It repeats any other message.
 
 import { HEADING } from "../../src/core/rules/turn-rules.ts";
 import { type Entry, isCompaction, type Message, textOf } from "../../src/core/shapes/message.ts";
@@ -25,7 +25,7 @@ export function spawning(task: string, more: Record<string, unknown> = {}): Scri
   return { name: "sessions_spawn", arguments: { task, ...more } };
 }
 
-/** Returns the reply in a tool call's result, or else its code or status. */
+/** Returns the reply in a tool call's result. If there is none, returns the code or the status. */
 function gistOf(text: string): string {
   const { reply, code, status } = JSON.parse(text) as Record<string, string>;
   return reply ?? code ?? status ?? "";
@@ -45,7 +45,7 @@ function answer(system: string, entries: readonly Entry[]): ScriptedAnswer {
   return calls === undefined ? `echo ${input}` : { toolCalls: JSON.parse(calls) as ScriptedCall[] };
 }
 
-/** Makes the model. `holds`: called with each input; the answer waits for its promise. */
+/** Makes the model. `holds` is called with each input, and the answer waits for its promise. */
 export function talkingModel(holds?: (input: string) => Promise<void> | undefined): ScriptedModel {
   return scriptedModel(async ({ system, entries }) => {
     const input = entries.filter(isMessage).findLast((message) => message.role === "user");

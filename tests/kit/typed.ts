@@ -1,9 +1,9 @@
-// Reads the command lines of the programs that developers run by hand. An invalid command line ends the
-// program with a message before it does anything.
+// Parses the command lines of the programs that developers run by hand. After an invalid command line, the
+// program prints a message and ends before it does anything.
 
 import { type ParseArgsConfig, parseArgs } from "node:util";
 
-/** An error whose message explains a wrong command line. */
+/** An error that explains what is wrong with a command line. */
 export class WrongUsage extends Error {}
 
 type Known = NonNullable<ParseArgsConfig["options"]>;
@@ -43,7 +43,7 @@ export function orEnd<T>(usage: string, read: () => T): T {
   }
 }
 
-/** Returns the options of this process. With `--help` it prints the usage and exits. */
+/** Returns the options of this process. With `--help`, prints the usage and exits. */
 export function typed<const T extends Known>(usage: string, known: T) {
   const { values } = orEnd(usage, () => readTyped(process.argv.slice(2), known));
   if (!(values as { help: boolean }).help) return values;

@@ -1,4 +1,4 @@
-// Polling for tests, for states that no event announces.
+// Polling for tests that wait for states which no event announces.
 
 import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
 
@@ -7,9 +7,8 @@ const QUICK_LOOKS = 10;
 const PAUSE_MAX_MS = 10;
 
 /**
- * Resolves with the result of `look` when it is neither false nor undefined. Polls less often as time
- * passes, to leave the processor to the awaited work. A test that waits for ever fails by its own time
- * limit.
+ * Resolves with the result of `look` when it is neither false nor undefined. Polls less often as time passes,
+ * to leave the processor to the awaited work. If the wait never ends, the test's own time limit fails it.
  */
 export async function until<T>(look: () => T | Promise<T>): Promise<Exclude<T, false | undefined>> {
   for (let looks = 1; ; looks += 1) {

@@ -1,6 +1,6 @@
-// Worlds of tests: predictable ids and randomness, a readable log, a clock that a test can stop. K1: with one
-// seed, everything except a real clock's readings is the same in every run. K2: a held (stopped) clock moves
-// only in `advance`, and fires due timers in order of time.
+// Fake worlds for tests: predictable ids and randomness, a readable log, and a clock that a test can stop.
+// K1: with one seed, everything except a real clock's readings is the same in every run. K2: a held (stopped)
+// clock moves only in `advance`, and fires due timers in order of time.
 
 import { Redactor } from "../../src/core/text/redact/redact.ts";
 import { type Clock, realWorld, type Timer, type World } from "../../src/world.ts";
@@ -15,8 +15,8 @@ export interface LogLine {
 export interface FakeWorld extends World {
   readonly logged: LogLine[];
   /**
-   * Advances a held clock and fires due timers in order. Work that a timer starts runs before the next one
-   * fires.
+   * Advances a held clock and fires due timers in order. The work that a timer starts is done before the next
+   * timer fires.
    */
   advance(ms: number): Promise<void>;
   /** Returns the delays of the pending timers, shortest first. Always empty with a real clock. */
@@ -28,7 +28,7 @@ export interface FakeWorld extends World {
 export interface FakeWorldOptions {
   /** Default 1. */
   readonly seed?: number;
-  /** "held" (default): moves only by `advance`. "real": the system's clock and timers. */
+  /** "held" (default): the clock moves only by `advance`. "real": the system's clock and timers are used. */
   readonly clock?: "held" | "real";
   /** Start time of a held clock. Default: 2026-01-01T00:00:00Z. */
   readonly startMs?: number;
@@ -127,7 +127,7 @@ function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Returns a real world in which timers of this delay never fire. `skipped` counts them. */
+/** Returns a real world in which timers with this delay never fire. `skipped` counts these timers. */
 export function worldWithoutTimers(delayMs: number): { world: World; skipped(): number } {
   const real = realWorld({ level: "silent" });
   let skipped = 0;

@@ -21,20 +21,20 @@ export interface CrashFacts {
   readonly told: Told;
   readonly model: CrashModel;
   readonly effectsFile: string;
-  /** The folder of the JSONL copies. Absent: the store has none. */
+  /** The folder of the JSONL copies. Absent if the store has none. */
   readonly copiesDir: string | undefined;
   /** Maximum difference between the clocks of the processes. */
   readonly skewMs: number;
   isBroken(life: string): boolean;
 }
 
-/** Counts that a crash test reports. */
+/** Numbers that a crash test reports. */
 export interface CrashCounts {
   readonly runs: Readonly<Record<string, number>>;
   readonly flows: number;
   readonly jobs: number;
   readonly modelCalls: number;
-  /** Model answers that were lost in a crash, and requested again. */
+  /** Model answers that a crash lost and that were requested again. */
   readonly askedAgain: number;
   readonly effects: number;
   /** Side effects whose tool call reports an unknown outcome. */
@@ -55,7 +55,7 @@ async function entriesOf(db: Db): Promise<Map<string, Message[]>> {
   );
 }
 
-/** I4: checks that the message that started a run is stored once. */
+/** I4: checks that the message that started a run is stored only once. */
 async function checkInputs(db: Db): Promise<void> {
   const rows = await db.selectFrom("messages").select("run_id").where("role", "=", "user").execute();
   const runIds = rows.flatMap((row) => (row.run_id === null ? [] : [row.run_id]));
@@ -80,8 +80,8 @@ function checkOrder(transcripts: ReadonlyMap<string, readonly Message[]>): void 
 }
 
 /**
- * I1, I3: checks that the runs of a lane began in order of acceptance, each after the end of the one
- * before.
+ * I1, I3: checks that the runs of a lane began in order of acceptance, each one after the end of the previous
+ * one.
  */
 async function checkLanes({ db, skewMs }: CrashFacts): Promise<Record<string, number>> {
   const rows = await db
@@ -116,7 +116,7 @@ async function checkWord(db: Db, told: Told): Promise<void> {
 }
 
 /**
- * I4: checks that the store keeps at most one model answer to each request, and that no stored answer is
+ * I4: checks that the store has at most one model answer to each request, and that no stored answer was
  * requested again.
  */
 function checkAsked(facts: CrashFacts, transcripts: ReadonlyMap<string, readonly Message[]>): number {
@@ -192,13 +192,13 @@ export async function checkCopies(db: Db, dir: string): Promise<void> {
     expect(copied, `copy of ${id}`).toEqual((lines.get(id) ?? []).map((row) => row.entry_json));
   }
   const known = new Set(ids.map((row) => `${row.session_id}.jsonl`));
-  // A copy with only a header, complete or not, contains no message.
+  // A copy that contains only a header, complete or not, has no message.
   const speaks = (name: string): boolean => readFileSync(join(dir, name), "utf8").split("\n").length > 2;
   const copies = readdirSync(dir).filter((name) => name.includes(".jsonl") && !known.has(name));
   expect(copies.filter(speaks), "copies of what was deleted").toEqual([]);
 }
 
-/** Runs all checks of a crash test. Throws at the first violation; returns the counts. */
+/** Runs all checks of a crash test. Throws at the first violation. Returns the counts. */
 export async function checkStory(facts: CrashFacts): Promise<CrashCounts> {
   const { db, told, model, copiesDir } = facts;
   expect(told.problems).toEqual([]);

@@ -1,7 +1,7 @@
-// The model server of the crash tests: it follows the plan in a message and records its requests. Every
-// answer, tool call and side effect of a test has a unique number, which reveals repetitions. Two open
-// requests of one session violate I1, unless the process of the first one was killed or paused, or its run
-// was ended so that it disconnects soon. Each request must have the order of roles that model APIs require.
+// The model server of the crash tests. It follows the plan in a message, and records all requests. Every
+// answer, tool call and side effect has a unique number, so that repetitions are noticed. Two open requests
+// of one session violate I1, unless the process of the first one was killed or paused, or its run was ended
+// so that it disconnects soon. Each request must have the order of roles that model APIs require.
 
 import { createHash } from "node:crypto";
 import { type Dice, dice } from "../dice.ts";
@@ -9,7 +9,10 @@ import type { ServedMessage, ServedRequest } from "../model-server/requests.ts";
 import type { Answer } from "../model-server/server.ts";
 import { call, drop, httpError, mark, pause, type Step, text } from "../model-server/steps.ts";
 
-/** Time that the first of two open requests has to disconnect before the pair counts as a violation. */
+/**
+ * If two requests of one session are open, the first one has this time to disconnect. Later the pair is a
+ * violation.
+ */
 const HANG_UP_MS = 2_000;
 const LATENCY_MAX_MS = 60;
 const SENT_WAITS_SECONDS = [0, 0.3, 2, 5];
@@ -25,7 +28,7 @@ export interface ModelCall {
   /** `cut`: the process disconnected before everything was written. */
   end: "open" | "answered" | "refused" | "cut";
   /**
-   * The final text, or the ids of the tool calls. The answer is stored if the store contains one of these.
+   * The final text, or the ids of the tool calls. If the store contains one of these, the answer is stored.
    */
   readonly marks: readonly string[];
 }
@@ -34,7 +37,7 @@ export interface CrashModelOptions {
   readonly seed: string;
   /** The file to which each `exec` call appends a line. */
   readonly effectsFile: string;
-  /** Sessions that may be written to, by canonical key. */
+  /** Sessions to which the model may send, by canonical key. */
   readonly sessions: readonly string[];
   isBroken(life: string): boolean;
 }
@@ -43,16 +46,19 @@ export interface CrashModel {
   readonly calls: readonly ModelCall[];
   /** Violations found so far. */
   readonly problems: readonly string[];
-  /** Ids of the requested side effects, with the tool call of each. */
+  /** Ids of the requested side effects, each with its tool call. */
   readonly effects: ReadonlyMap<string, string>;
   answer(request: ServedRequest): Answer;
-  /** Resolves when each pair of simultaneous requests is classified as allowed or as a violation. */
+  /** Resolves when each pair of simultaneous requests is known to be allowed or a violation. */
   settled(): Promise<void>;
 }
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Returns a random plan for a run: `PLAN/<spawn levels left> step; step`. Each step is one model call. */
+/**
+ * Returns a random plan for a run, in the form `PLAN/<spawn levels left> step; step`. Each step is one model
+ * call.
+ */
 export function planText(luck: Dice, levels: number, sessions: readonly string[]): string {
   const words: string[] = [];
   for (let left = luck.below(4); left > 0; left -= 1) {
@@ -168,8 +174,8 @@ class Model implements CrashModel {
   async #doubt(first: ModelCall, second: ModelCall): Promise<void> {
     const { isBroken } = this.#options;
     for (let waitedMs = 0; first.end === "open" && waitedMs < HANG_UP_MS; waitedMs += 50) await sleep(50);
-    // A paused process may send one more request before it learns that it has lost its lane. The answer to
-    // this request is not stored.
+    // A paused process may send one more request before it notices that it has lost its lane. The answer to
+    // that request is not stored.
     if (first.end === "cut" || isBroken(first.life) || isBroken(second.life)) return;
     const which = `${first.number} of ${first.life} (${first.end}) and ${second.number} of ${second.life}`;
     this.problems.push(`I1: two model calls of ${second.sessionKey} at once: ${which}`);

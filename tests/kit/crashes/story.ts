@@ -1,7 +1,7 @@
-// A crash test: clients put load on several gateway processes. These are killed with SIGKILL or paused at
-// random times, also while they start. Then the clients stop, all work ends, the processes stop as planned,
-// and all checks run. The load continues across all kills. The seed determines the choices, but not the
-// moments at which they hit the processes.
+// A crash test: clients put load on several gateway processes. The processes are killed with SIGKILL or
+// paused at random times, even while they start. Then the clients stop, all work ends, the processes stop as
+// planned, and all checks run. The load continues across all kills. The seed determines the choices, but not
+// the exact moments of the kills.
 
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -31,13 +31,13 @@ import { type CrashModel, openCrashModel } from "./model.ts";
 import { Talker, type Told } from "./talker.ts";
 
 const TALKERS = 12;
-/** Time from the start of a round to the kill. */
+/** Maximum time from the start of a round to the kill. */
 const ROUND_MAX_MS = 1_500;
 const START_MAX_MS = 500;
 const PAUSE_MAX_MS = 1_500;
 const DOWN_MAX_MS = 200;
 const ANSWER_MAX_MS = 10_000;
-/** Time for the last requests and their runs to end. */
+/** Maximum time until the last requests and their runs have ended. */
 const QUIET_MAX_MS = 60_000;
 
 const { log: SILENT } = realWorld({ level: "silent" });
@@ -48,11 +48,14 @@ export interface StoryOptions {
   readonly seed: string;
   readonly rounds: number;
   readonly ground: Ground;
-  /** Number of processes. Default: the maximum of the `ground`. */
+  /** Number of processes. Default: the maximum that the `ground` allows. */
   readonly processes?: number;
-  /** How long a process is paused in the first round. Default: random, or not at all. */
+  /**
+   * Duration of the pause of a process in the first round. If absent, the pause is random, and may be
+   * missing.
+   */
   readonly pauseMs?: number;
-  /** Receives one line about each round. */
+  /** Called with one line about each round. */
   readonly report?: (line: string) => void;
 }
 
@@ -61,7 +64,7 @@ export interface StoryCounts extends CrashCounts {
   readonly pauses: number;
   readonly accepted: number;
   readonly repeated: number;
-  /** Number of simulated power losses after which the store was opened and checked. */
+  /** Number of simulated power losses. After each one the store was opened and checked. */
   readonly powerLosses: number;
 }
 
@@ -81,7 +84,7 @@ interface Story {
 const AGENTS = ["main", "alpha", "beta"];
 
 function configOf(server: ModelServer, root: string, store: Record<string, unknown>, life: string): object {
-  // The header `x-life` tells the model which start of which process is calling.
+  // The header `x-life` tells the model which process is calling, and which start of it.
   const provider = (api: "openai-completions" | "anthropic-messages"): object => {
     const { id: _, headers, ...rest } = server.provider(api);
     return { ...rest, headers: { ...headers, "x-life": life } };
@@ -123,7 +126,7 @@ async function openStory(options: StoryOptions): Promise<Story> {
   };
   let model: CrashModel | undefined;
   const server = await startModelServer((request) => {
-    // Frees memory: each request is checked when it arrives.
+    // Frees memory. Each request was checked when it arrived.
     server.requests.length = 0;
     return model?.answer(request) ?? "not ready";
   });
@@ -172,8 +175,8 @@ async function opened<T>(
 }
 
 /**
- * Simulates a power loss at the time of the kill, and checks that the store still has everything accepted
- * before.
+ * Simulates a power loss at the time of the kill. Checks that the store still has everything that was
+ * accepted before.
  */
 async function surviveLoss(story: Story, from: string, accepted: readonly string[]): Promise<void> {
   const { luck, root, counts } = story;
@@ -197,7 +200,7 @@ async function surviveLoss(story: Story, from: string, accepted: readonly string
   counts.powerLosses += 1;
 }
 
-/** Kills one or several processes, and starts them again. Returns a description. */
+/** Kills one or several processes and starts them again. Returns a description for the report. */
 async function killSome(story: Story): Promise<string> {
   const { fleet, luck, counts, store, told } = story;
   const all = Array.from({ length: fleet.size }, (_, at) => at);
@@ -205,7 +208,7 @@ async function killSome(story: Story): Promise<string> {
   const chosen = all.filter((at) => at === first || luck.chance(0.2));
   await Promise.all(chosen.map((at) => fleet.kill(at)));
   counts.kills += chosen.length;
-  // Read before the kill: later answers come from another process.
+  // Must be read before the kill, because later answers come from another process.
   const accepted = [...told.accepted.keys()];
   const dir = store.filesDir?.(fleet);
   if (dir !== undefined && process.platform === "linux") await surviveLoss(story, dir, accepted);
@@ -228,8 +231,8 @@ async function killSome(story: Story): Promise<string> {
 async function pauseOne(story: Story, fixedMs: number | undefined): Promise<string> {
   const { fleet, luck, counts } = story;
   const at = luck.of(fleet.up());
-  // Longer than a lease, so other processes take over the paused process's work, and it resumes without its
-  // lease.
+  // The pause is longer than a lease. Other processes take over the work, and the paused process continues
+  // without its lease.
   const pausedMs = fixedMs ?? luck.below(fleet.size > 1 ? 4 * PAUSE_MAX_MS : PAUSE_MAX_MS);
   fleet.pause(at);
   await sleep(pausedMs);
@@ -238,7 +241,7 @@ async function pauseOne(story: Story, fixedMs: number | undefined): Promise<stri
   return `paused ${at} for ${pausedMs} ms`;
 }
 
-/** Waits until the process has answered something, because a kill before that would test nothing. */
+/** Waits until the process has answered a request, because a kill before that would test nothing. */
 async function untilAnswered({ told }: Story): Promise<void> {
   const before = told.answers.count;
   for (let waitedMs = 0; told.answers.count === before && waitedMs < ANSWER_MAX_MS; waitedMs += 10)
@@ -264,7 +267,7 @@ async function playRounds(story: Story): Promise<void> {
   }
 }
 
-/** Records the ends of runs, and reports an end that is published twice. */
+/** Records the ends of runs, and reports an end that arrives twice. */
 async function hearEnds(story: Story): Promise<GatewayClient[]> {
   const { fleet, told } = story;
   return Promise.all(

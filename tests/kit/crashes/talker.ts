@@ -1,7 +1,7 @@
-// One client of the crash tests' load: it writes, waits, stops and resets, and records its answers. It
-// repeats every request that a dead process left unanswered, with the same key, until it gets an answer: over
-// a client that reconnects by itself, or over a new connection to any living process. At the end the answers
-// are compared with the store.
+// One client of a crash test: it sends messages, waits for runs, stops runs, resets sessions, and records the
+// answers. It repeats every request that a dead process left unanswered, with the same key, until it gets an
+// answer: over a client that reconnects by itself, or over a new connection to any living process. At the end
+// the answers are compared with the store.
 
 import { type GatewayClient, GatewayError } from "../../../src/contract/client/node.ts";
 import type { MethodName, ParamsOf, PayloadOf } from "../../../src/contract/methods.ts";
@@ -18,7 +18,7 @@ const OPEN_MAX = 50;
 
 /** State that all clients of a crash test share. */
 export interface Told {
-  /** Sessions that clients may write to: the main sessions, and sessions created during the test. */
+  /** Sessions to which clients may write: the main sessions, and sessions created during the test. */
   readonly sessions: string[];
   /** The final status of each accepted run by its id; undefined while the status is unknown. */
   readonly accepted: Map<string, string | undefined>;
@@ -37,8 +37,8 @@ export interface TalkerOptions {
   readonly luck: Dice;
   readonly told: Told;
   /**
-   * True: keeps one client that reconnects automatically. False: opens a new connection to any process
-   * after each break.
+   * True: keeps one client that reconnects automatically. False: opens a new connection to any process after
+   * each disconnect.
    */
   readonly steadfast: boolean;
 }
@@ -47,7 +47,7 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 
 type Asked = { readonly method: MethodName; readonly params: object; readonly answer: unknown };
 
-/** Error codes after which the same request is repeated. */
+/** After these error codes the same request is repeated. */
 const PASSING = new Set(["CLOSED", "UNREACHABLE", "RATE_LIMITED"]);
 
 export class Talker {
@@ -91,7 +91,10 @@ export class Talker {
     this.#options.told.problems.push(`${this.#options.name}: ${text}`);
   }
 
-  /** Any refusal is a valid answer, except one that claims that another caller owns the key. */
+  /**
+   * Returns true if a refusal is a valid answer. It is not if it claims that another caller owns the key or
+   * that the run is unknown, or if it is an internal error.
+   */
   #isRefusal(error: unknown): boolean {
     if (!(error instanceof GatewayError) || PASSING.has(error.code)) return false;
     const code = String(error.details.code ?? error.code);
@@ -169,7 +172,7 @@ export class Talker {
     const key = this.#key();
     const sessionKey = luck.of(told.sessions);
     const message = this.#message(key);
-    // The timeout is sometimes shorter than the work; then the run ends as `timeout`.
+    // The timeout is sometimes shorter than the work. In that case the run ends as `timeout`.
     const limit = luck.chance(0.1) ? { timeoutMs: 50 + luck.below(500) } : {};
     const params = { sessionKey, message, idempotencyKey: key, ...limit };
     const { runId } = await this.#ask("chat.send", params);
@@ -199,7 +202,7 @@ export class Talker {
     await this.#awaitEnd(key);
   }
 
-  /** Sends to a session on behalf of another one, as an operator, without waiting for the answer. */
+  /** Sends to a session on behalf of another session, as an operator, without waiting for the answer. */
   async #invoke(): Promise<void> {
     const { luck, told } = this.#options;
     const key = this.#key();
@@ -222,12 +225,12 @@ export class Talker {
     if (!accepted.has(runId)) accepted.set(runId, undefined);
   }
 
-  /** Waits for the end of a run, over as many connections as needed. */
+  /** Waits for the end of a run, over several connections if necessary. */
   async #awaitEnd(runId: string): Promise<void> {
     const { luck, told } = this.#options;
     if (runId === "") return;
     for (;;) {
-      // Read before the request, because another client may learn a newer status meanwhile.
+      // Read before the request, because another client may learn a newer status during the request.
       const before = told.accepted.get(runId);
       const answer = await this.#ask("agent.wait", { runId, timeoutMs: 100 + luck.below(1_500) });
       if (answer.status !== "timeout") {
@@ -238,7 +241,7 @@ export class Talker {
         return;
       }
       if (before !== undefined) this.#problem(`${runId} had ended (${before}) and is ${answer.runStatus}`);
-      // Gives up on some runs, because a run may be far back in its lane.
+      // Stops waiting for some runs, because a run may be far back in its lane.
       if (this.#stoppedAt !== undefined || luck.chance(0.3)) return;
     }
   }
@@ -274,7 +277,7 @@ export class Talker {
     });
   }
 
-  /** Repeats an old request with its key, and expects the same answer. */
+  /** Repeats an old request with the same key, and expects the same answer. */
   async #repeat(): Promise<void> {
     const { luck } = this.#options;
     const before = this.#done.length === 0 ? undefined : luck.of(this.#done);

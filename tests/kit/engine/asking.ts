@@ -1,4 +1,4 @@
-// Asks for permission during a scripted run, as the connection to an ACP agent does.
+// Asks for permission during a scripted run, in the same way as the connection to an ACP agent.
 
 import type { PermissionDecision } from "../../../src/core/shapes/permission.ts";
 import { agentIdInKey } from "../../../src/core/shapes/session-key.ts";
@@ -11,13 +11,13 @@ interface Asked {
   readonly title: string;
   readonly kind?: string;
   readonly rawInput?: unknown;
-  /** Default: the session of the run. */
+  /** Key of the session that asks. Default: the session of the run. */
   readonly sessionKey?: string;
-  /** Default: ten minutes. */
+  /** Time until the request expires. Default: ten minutes. */
   readonly askMs?: number;
 }
 
-/** Asks for the run of this handle, and resolves with the owner's decision. */
+/** Asks for permission in a run, and resolves with the owner's decision. */
 export function askIn(
   { engine, world }: { engine: Engine; world: World },
   { run, signal, log }: LaneHandle,

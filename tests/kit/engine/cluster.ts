@@ -1,4 +1,4 @@
-// Engines of several simulated gateways over one store: each can crash, pause, or lose the answer to a
+// Engines of several simulated gateways on one store. Each one can crash, pause, or lose the answer to a
 // commit.
 
 import { sharedWorld } from "../../../src/engine/cluster/shared-world.ts";
@@ -12,10 +12,10 @@ import { fakeWire } from "./fake-shared.ts";
 import { type FlowApp, type FlowAppOptions, openFlowApp } from "./flow-app.ts";
 import { type MortalProcess, mortalProcess } from "./mortal-store.ts";
 
-/** The shared store of a cluster: each call of `open` gives one process its own connection. */
+/** The shared store of a cluster. Each call of `open` gives one process its own connection. */
 export interface Ground {
   open(world: World): Promise<Store>;
-  /** Drops hints between processes, or delivers them again. */
+  /** Starts or stops dropping the hints between processes. */
   cutWire(cut: boolean): void;
   /** Tells every process that hints may have been lost. */
   gap(): void;
@@ -23,7 +23,7 @@ export interface Ground {
 
 export type OpenGround = () => Promise<Ground>;
 
-/** Makes an embedded store that several engines share; the test controls the hints between them. */
+/** Makes an embedded store that several engines share. The test controls the hints between them. */
 export async function embeddedGround(): Promise<Ground> {
   const world = quietWorld();
   const disk = await openStore(temporaryFolder(), world);
@@ -44,8 +44,8 @@ export interface ClusterProcess extends MortalProcess {
 export interface Cluster {
   readonly ground: Ground;
   /**
-   * Adds a process. `world`: its clock and ids. Default: the real ones. `through`: wraps its store.
-   * Default: unchanged.
+   * Adds a process. `world` has its clock and ids; by default these are real. `through` wraps its store; by
+   * default the store is unchanged.
    */
   join(
     options: FlowAppOptions,
@@ -54,7 +54,7 @@ export interface Cluster {
   ): Promise<ClusterProcess>;
 }
 
-/** Wraps a store so that its hints can be held back or refused. */
+/** Wraps a store so that its hints can be delayed or refused. */
 function withHeldHints(
   store: Store,
   through: (shared: SharedStore) => SharedStore,
@@ -108,12 +108,12 @@ export async function openCluster(openGround: OpenGround): Promise<Cluster> {
   };
 }
 
-/** A given server is removed after the test, so its schema needs no removal. */
+/** The whole server is removed after the test, so its schema need not be removed. */
 const schemaOn = (server: string) => ({ ...freshSchema(server), give: async () => {} });
 
 /**
- * Makes a PostgreSQL schema for a cluster; every process has its own connections. `server`: the address of
- * a server. Default: the one of the test run.
+ * Makes a PostgreSQL schema for a cluster, in which every process has its own connections. `server` is the
+ * address of a server; by default it is the server of the test run.
  */
 export async function postgresGround(server?: string): Promise<Ground> {
   const { url, give } = server === undefined ? await takeSchema() : schemaOn(server);

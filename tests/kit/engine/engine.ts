@@ -1,4 +1,4 @@
-// The real engine on a real store in its own folder, with a scripted executor, and crashes at chosen commits.
+// The real engine with a real store in its own folder, a scripted executor, and crashes at chosen commits.
 
 import {
   existsSync,
@@ -40,15 +40,15 @@ export function quietWorld(): World {
 export class Crash extends Error {}
 
 /**
- * The kind of crash: before a commit (nothing written), or after it (written, without an answer). `lost`:
- * the process survives, but the answer to the commit is lost.
+ * The kind of crash: before a commit (nothing is written), or after it (written, but without an answer).
+ * `lost`: the process survives, but it gets no answer to the commit.
  */
 export interface CrashPoint {
   readonly commit: number;
   readonly when: "before" | "after" | "lost";
 }
 
-/** Resolves with true if a planned crash happens before the app has finished its work. */
+/** Resolves with true if the planned crash happens before the app has finished its work. */
 export async function diesAtWork(app: {
   crashed(): Promise<void>;
   quiet(): Promise<void>;
@@ -63,7 +63,7 @@ export async function diesAtWork(app: {
 }
 
 /**
- * Repeats a test with a crash at each of its commits in turn, from the third on. Returns the number of
+ * Repeats a test with a crash at each of its commits in turn, beginning with the third. Returns the number of
  * crashes.
  */
 export async function crashAtEach(
@@ -85,7 +85,7 @@ export interface CrashingStore {
   hasCrashed(): boolean;
 }
 
-/** Wraps a store so that its process "dies" at a commit: after that, nothing is written. */
+/** Wraps a store so that its process seems to die at a commit: afterwards nothing is written. */
 export function crashingStore(store: Store, point: CrashPoint): CrashingStore {
   let commits = 0;
   let dead = false;
@@ -105,7 +105,7 @@ export function crashingStore(store: Store, point: CrashPoint): CrashingStore {
         if (dead) throw new Crash("the process is dead");
         let number = 0;
         const value = await store.transaction(async (tx) => {
-          // Transactions run one after the other, so a count inside them is the number of the commit.
+          // Transactions run one after the other, so counting them gives the number of the commit.
           if (dead) throw new Crash("the process is dead");
           number = commits + 1;
           if (number === point.commit && point.when === "before") die();
@@ -133,7 +133,7 @@ export interface TestEngineOptions {
   readonly poolOf?: EngineParts["poolOf"];
   readonly world?: World;
   readonly start?: boolean;
-  /** The kind of store. Default: from the environment. */
+  /** The kind of store. Default: the kind that the environment names. */
   readonly on?: Store["kind"];
   /** Wraps the store, for example to make commits fail. */
   readonly wrapStore?: (disk: Store) => Store;
@@ -147,8 +147,8 @@ export interface TestEngine {
 }
 
 /**
- * Opens the store of a folder; opening it again gives the same data. With `PARLEY_TEST_STORE=postgres`,
- * the store is a PostgreSQL schema, so that all tests also run on that database.
+ * Opens the store of a folder. Opening it again gives the same data. With `PARLEY_TEST_STORE=postgres` the
+ * store is a PostgreSQL schema, so that all tests can run on that database, too.
  */
 export async function openStore(dir: string, world: World = quietWorld()): Promise<Store> {
   return openStoreOn(process.env.PARLEY_TEST_STORE === "postgres" ? "postgres" : "sqlite", dir, world);
@@ -168,8 +168,8 @@ export async function openStoreOn(
 let emptyFile: Promise<Buffer> | undefined;
 
 /**
- * Makes the file of an empty store once for each test process: creating the tables takes most of a first
- * start.
+ * Makes the file of an empty store once for each test process, because creating the tables takes most of the
+ * first start.
  */
 async function makeEmptyFile(): Promise<Buffer> {
   const dir = mkdtempSync(join(GROUND, "parley-empty-"));
@@ -181,7 +181,7 @@ async function makeEmptyFile(): Promise<Buffer> {
   }
 }
 
-/** Puts the file of an empty store into a folder that is missing or empty. */
+/** Copies the file of an empty store into a folder that is missing or empty. */
 export async function putEmptyStore(dir: string): Promise<void> {
   if (existsSync(dir) && readdirSync(dir).length > 0) return;
   emptyFile ??= makeEmptyFile();
@@ -189,19 +189,19 @@ export async function putEmptyStore(dir: string): Promise<void> {
   writeFileSync(join(dir, STORE_FILE), await emptyFile, { mode: 0o600 });
 }
 
-/** The embedded store in a folder. The caller closes it. */
+/** Opens the embedded store in a folder. The caller closes it. */
 export async function openEmbedded(dir: string, world: World = quietWorld()): Promise<Store> {
   await putEmptyStore(dir);
   return openSqlite({ dir, durability: "normal", log: world.log });
 }
 
 /**
- * The PostgreSQL schema of each folder of the running test, so that reopening a folder finds the same
- * data.
+ * The PostgreSQL schema of each folder of the running test, so that a folder that is opened again has the
+ * same data.
  */
 const folderSchemas = new Map<string, Promise<TestSchema>>();
 
-/** Opens the PostgreSQL store for one process. It needs no leases, so its clock may stand still. */
+/** Opens the PostgreSQL store for one process. One process needs no leases, so its clock may stand still. */
 async function openPostgresFor(dir: string, world: World): Promise<Store> {
   const schema = folderSchemas.get(dir) ?? takeSchema();
   if (!folderSchemas.has(dir)) {
@@ -237,7 +237,7 @@ export async function openTestEngine(options: TestEngineOptions): Promise<TestEn
   return { engine, store, dir };
 }
 
-/** Returns the row of a session of the agent `main`, with an id made of its key. */
+/** Returns the row of a session of the agent `main`. The key determines its id. */
 export function sessionRow(key: string, more: Partial<Session> = {}): Session {
   return blankSession(key, { sessionId: `id-of-${key}`, agentId: "main", ...more });
 }
@@ -250,7 +250,7 @@ export async function makeSessions(store: Store, ...keys: string[]): Promise<voi
   });
 }
 
-/** Returns an assistant message like one from a model. */
+/** Returns an assistant message in the form in which a model returns it. */
 export function assistantText(id: string, text: string): AssistantMessage {
   return {
     id,

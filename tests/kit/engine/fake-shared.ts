@@ -1,5 +1,5 @@
-// Replaces PostgreSQL's shared features for several engines over one embedded store: it passes on hints,
-// which a test can drop, and uses the test's clock.
+// Replaces PostgreSQL's features for several processes, for several engines on one embedded store. It passes
+// on hints, which a test can drop, and uses the test's clock.
 
 import type { SharedStore, Store } from "../../../src/store/sql.ts";
 import type { Clock } from "../../../src/world.ts";
@@ -7,9 +7,9 @@ import type { Clock } from "../../../src/world.ts";
 export interface FakeWire {
   /** Opens the store for another process. */
   join(store: Store, clock: Clock): Store;
-  /** Starts or stops dropping hints. Afterwards all processes learn that hints may be missing. */
+  /** Starts or stops dropping hints. Afterwards all processes are notified that hints may be missing. */
   cut(isCut: boolean): void;
-  /** Signals that hints may be missing. */
+  /** Notifies all processes that hints may be missing. */
   gap(): void;
 }
 
@@ -55,7 +55,7 @@ export function fakeWire(): FakeWire {
         transcriptPath: () => undefined,
         writtenTranscript: () => undefined,
         shared: sharedOf(clock, store),
-        // The other processes still use the store.
+        // Does nothing, because the other processes still use the store.
         close: async () => {},
       };
     },

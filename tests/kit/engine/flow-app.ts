@@ -1,4 +1,4 @@
-// Engine, flows and outbox on a real store. A function replaces the model: it plays each turn of a session.
+// Engine, flows and outbox on a real store. A function replaces the model and plays each turn of a session.
 
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../../src/channels/channel.ts";
 import { type Inbound, openInbound } from "../../../src/channels/inbound.ts";
@@ -47,13 +47,13 @@ import {
 
 export interface Actor {
   readonly handle: LaneHandle;
-  /** The text of the message that started this turn. */
+  /** The text of the message that started the turn. */
   readonly input: string;
   readonly step: "message" | FlowStep;
   send(to: string, text: string, timeoutSeconds?: number, call?: string): Promise<Record<string, unknown>>;
 }
 
-/** Answers for a session with a text. An exception fails its run. */
+/** Returns the answer of a session's turn. An exception fails the run. */
 export type Play = (actor: Actor) => Promise<string> | string;
 
 export interface FlowApp {
@@ -63,12 +63,12 @@ export interface FlowApp {
   readonly dir: string;
   readonly sent: OutgoingMessage[];
   readonly events: LiveEvent[];
-  /** Receives messages from people in the channel `chat`. */
+  /** Receives messages from people on the channel `chat`. */
   readonly inbound: Inbound;
   /** Called when a delivery is added to the outbox. */
   readonly outbound: OutboxListener;
   tell(sessionKey: string, text: string, more?: { runId?: string; timeoutMs?: number }): Promise<Run>;
-  /** Gives each session a chat in which people read its texts. */
+  /** Gives each session a chat in which people read the session's texts. */
   route(...keys: string[]): Promise<void>;
   texts(sessionKey: string): Promise<string[]>;
   runs(sessionKey: string): Promise<Run[]>;
@@ -79,7 +79,7 @@ export interface FlowApp {
     text: string,
     timeoutSeconds: number,
   ): Promise<Record<string, unknown>>;
-  /** Resolves after the planned crash and the closing of the store. */
+  /** Resolves after the planned crash, when the store is closed. */
   crashed(): Promise<void>;
   commits(): number;
   /** Resolves when no run, flow or delivery is unfinished. */
@@ -93,24 +93,26 @@ export interface FlowAppOptions {
   readonly plays: Record<string, Play>;
   readonly choices?: Choices;
   readonly dir?: string;
-  /** A store that is already open and that the app does not close. Default: an embedded one in `dir`. */
+  /** A store that is already open; the app does not close it. Default: an embedded store in `dir`. */
   readonly disk?: Store;
   readonly world?: World;
   readonly crash?: CrashPoint;
-  /** The channel's outcome of a delivery attempt. Default: sent. */
+  /** Returns the channel's outcome of a delivery attempt. Default: sent. */
   readonly channel?: (message: OutgoingMessage) => DeliveryOutcome | Promise<DeliveryOutcome>;
-  /** The test simulates a crash by closing the store, so the clean-up does not stop the app. */
+  /**
+   * True if the test simulates a crash by closing the store. In this case the clean-up does not stop the app.
+   */
   readonly dies?: boolean;
   readonly deduplicates?: boolean;
-  /** A channel in which people write; its messages arrive at `chat` of the app. */
+  /** A channel on which people write. Its messages arrive at `inbound` of the app. */
   readonly chat?: Channel;
-  /** Default: from the settings. */
+  /** Number of slots. Default: as in the settings. */
   readonly maxConcurrent?: number;
-  /** Called before each commit. If it returns true, the commit fails as on a full disk. */
+  /** Called before each commit. If it returns true, the commit fails as if the disk were full. */
   readonly refuses?: () => boolean;
 }
 
-/** Wraps a store: commits for which `refuses` returns true fail and are rolled back. */
+/** Wraps a store. Commits for which `refuses` returns true fail and are rolled back. */
 function refusingStore(store: Store, refuses: () => boolean): Store {
   return {
     ...store,
@@ -123,7 +125,7 @@ function refusingStore(store: Store, refuses: () => boolean): Store {
   };
 }
 
-/** Sends a message, and returns the result that a tool call of the sender would get. */
+/** Sends a message, and returns the result that the sender's tool call would get. */
 export async function sendAs(
   parts: { readonly engine: Engine; readonly settings: Settings },
   request: SendRequest,
@@ -160,7 +162,10 @@ function actorOf(handle: LaneHandle, engine: Engine, settings: Settings): Actor 
   };
 }
 
-/** Plays one turn and stores its answer like a model's, so that a later attempt does not repeat it. */
+/**
+ * Plays one turn and stores its answer as if a model had written it, so that a later attempt does not repeat
+ * it.
+ */
 async function playTurn(
   handle: LaneHandle,
   play: Play | undefined,
@@ -176,7 +181,7 @@ async function playTurn(
     if (reply !== "") await handle.append(assistantText(`reply-${run.runId}-${run.attempt}`, reply));
     return { state: "ok", reply };
   } catch (error) {
-    // A failure of the store ends the attempt; the next one continues at the end of the transcript.
+    // A failure of the store ends the attempt. The next attempt continues at the end of the transcript.
     if (error instanceof StoreProblem) throw error;
     if (error instanceof LostLane || handle.signal.aborted) throw error;
     return { state: "error", code: "run_failed", error: (error as Error).message };
@@ -184,8 +189,8 @@ async function playTurn(
 }
 
 /**
- * Builds the parts of a test's engine like `app.ts`, with scripted turns and one channel that the test
- * controls.
+ * Builds the parts of an engine for a test in the same way as `app.ts`, with scripted turns and one channel
+ * that the test controls.
  */
 function buildParts(parts: {
   options: FlowAppOptions;

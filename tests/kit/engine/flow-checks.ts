@@ -1,4 +1,4 @@
-// Checks a store after all work has ended.
+// Checks the rows of a store after all work has ended.
 
 import { expect } from "vitest";
 import { isCompaction, textOf, toolCallsOf } from "../../../src/core/shapes/message.ts";
@@ -28,7 +28,8 @@ export async function checkRuns(db: Db, accepted: readonly string[]): Promise<vo
 }
 
 /**
- * I4: checks that every step of a conversation happened once, turns have no gap, and every flow is closed.
+ * I4: checks that every step of a conversation happened once, that turns have no gap, and that every flow is
+ * closed.
  */
 export async function checkFlows(db: Db): Promise<void> {
   const flows = await db.selectFrom("flows").selectAll().where("kind", "=", "send").execute();
@@ -50,7 +51,7 @@ const isTold = (run: Run, from: string): boolean => {
 };
 
 /**
- * Checks that each job ended once: its result was appended, woke the requester, was posted or was kept; or
+ * Checks that each job ended once: its result was appended, woke the requester, was posted or was stored, or
  * the job was silent or cancelled.
  */
 export async function checkJobs(db: Db): Promise<number> {
@@ -61,8 +62,8 @@ export async function checkJobs(db: Db): Promise<number> {
     expect(job.state, `job of ${job.target_key}`).toBe("ended");
     const own = await db.selectFrom("runs").select("run_id").where("flow_id", "=", job.flow_id).execute();
     const ownIds = own.map((row) => row.run_id);
-    // Only runs whose source is the child bring its result. If the requester is a sub-agent itself, the source
-    // of its first run and of its announce turn is its own requester.
+    // Only runs with the child as their source bring its result. If the requester is itself a sub-agent, its
+    // first run and its announce turn have its own requester as their source.
     const told = (byLane.get(job.requester_key) ?? []).filter((run) => isTold(run, job.target_key));
     const posted = deliveries.filter((row) => row.run_id !== null && ownIds.includes(row.run_id));
     const mine = posted.filter((row) => row.text.includes(`session ${job.target_key}`));
@@ -96,8 +97,8 @@ export async function checkDeliveries(db: Db): Promise<void> {
 }
 
 /**
- * Checks that no wait is open, and that each outcome reached its sender once: by the wait, a reply turn,
- * or one notice.
+ * Checks that no wait is open, and that each outcome reached its sender once: through the wait, a reply turn,
+ * or a notice.
  */
 export async function checkTold(db: Db): Promise<void> {
   const waits = await db.selectFrom("waits").selectAll().execute();
@@ -158,8 +159,9 @@ export async function checkChains(db: Db, limits: { maxHops: number; maxChainRun
 }
 
 /**
- * Checks at any time that a waiting run has not ended (I1), and that the open waits have no cycle (I7).
- * `now`: waits past this deadline are ignored, because their rows are updated slightly later.
+ * Checks that no waiting run has ended (I1), and that the open waits form no cycle (I7). May be called at any
+ * time. `now`: waits whose deadline is before this time are ignored, because their rows are updated slightly
+ * later.
  */
 export async function checkWaiting(db: Db, now: number): Promise<void> {
   const stale = await db
@@ -188,7 +190,7 @@ export async function checkWaiting(db: Db, now: number): Promise<void> {
   expect([...edges], "I7: waits in a cycle").toEqual([]);
 }
 
-/** Runs all checks of a quiet store, except those of jobs. */
+/** Runs all checks of a store without unfinished work, except those of jobs. */
 export async function checkTalk(
   db: Db,
   accepted: readonly string[],

@@ -1,10 +1,10 @@
-// Helpers for randomized tests of several processes, in which one process can crash while time passes for the
+// Helpers for randomized tests of several processes: one process can crash while time continues for the
 // others. The seed decides everything except how long a test waits.
 
 import type { Timer, World } from "../../../src/world.ts";
 import type { FakeWorld } from "../world.ts";
 
-/** Time limit that only a hanging test reaches: on a busy machine a slow test takes half a minute. */
+/** Time limit for a hanging test. On a busy machine a slow test takes half a minute. */
 const PATIENCE_MS = 60_000;
 
 /** The state of one simulated process. */
@@ -12,14 +12,14 @@ export interface Life {
   dead: boolean;
 }
 
-/** Returns the world of one process. After the process has died, no timer of this world fires. */
+/** Returns the world of one process. After the process has died, none of its timers fires. */
 export function worldOf(world: World, life: Life): World {
   const { clock } = world;
   const at = (atMs: number, fire: () => void): Timer => clock.at(atMs, () => life.dead || fire());
   return { ...world, clock: { ...clock, at } };
 }
 
-/** Resolves after this many milliseconds of the world's clock, or when `signal` aborts. */
+/** Resolves after this number of milliseconds of the world's clock, or when `signal` aborts. */
 export function pauseIn({ clock }: World, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     clock.at(clock.now() + ms, resolve);
@@ -27,7 +27,7 @@ export function pauseIn({ clock }: World, ms: number, signal?: AbortSignal): Pro
   });
 }
 
-/** Advances time until a promise has settled, or its process is dead. */
+/** Advances time until a promise has settled, or until its process is dead. */
 export async function inTime(
   world: FakeWorld,
   life: Life,

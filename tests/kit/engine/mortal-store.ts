@@ -1,5 +1,5 @@
-// Simulates the death of a process: afterwards its store reads and writes nothing. Store operations of a
-// paused process wait until it continues.
+// Simulates the death or pause of a process. The store of a dead process reads and writes nothing. Store
+// operations of a paused process wait until it continues.
 
 import { StoreProblem } from "../../../src/store/problems.ts";
 import type { Db, Store } from "../../../src/store/sql.ts";
@@ -17,14 +17,14 @@ export interface MortalProcess {
   loseNextAnswer(): void;
 }
 
-/** Wraps store and world of one process, so that a test can pause or kill it. */
+/** Wraps the store and the world of one process, so that a test can pause or kill it. */
 export function mortalProcess(store: Store, world: World): MortalProcess {
   let dead = false;
   let gate: { promise: Promise<void>; resolve: () => void } | undefined;
   let losesAnswer = false;
   const pass = async (): Promise<void> => {
     while (gate !== undefined && !dead) await gate.promise;
-    // A dead process's operation never settles.
+    // An operation of a dead process never settles.
     if (dead) await new Promise<never>(() => {});
   };
   const at = (atMs: number, fire: () => void, keep?: "alive"): Timer =>
@@ -95,7 +95,7 @@ function mortal(
     await pass();
     return transaction(async (tx) => {
       const result = await work(tx);
-      // A paused process must not hold a transaction open here: the database would end it after a timeout.
+      // A paused process must not keep a transaction open, because the database would end it after a timeout.
       if (isHalted())
         throw new StoreProblem("io", "store", { detail: "the process stopped in a transaction" });
       return result;
@@ -103,7 +103,7 @@ function mortal(
   };
 }
 
-/** Wraps reads, which wait while the process is paused. */
+/** Wraps reads so that they wait while the process is paused. */
 function gated(db: Db, pass: () => Promise<void>): Db {
   return db.withPlugin({
     transformQuery: ({ node }) => node,

@@ -1,5 +1,5 @@
-// People, agents and a channel for randomized tests: agents send to each other, and people act on the
-// sessions. Used for one process in simulated time, and for several in real time.
+// People, agents and a channel for randomized tests. Agents send to each other, and people act on the
+// sessions. Used for one process in simulated time, and for several processes in real time.
 
 import type { DeliveryOutcome } from "../../../src/channels/channel.ts";
 import { deleteSession, resetSession } from "../../../src/flows/session/lifecycle.ts";
@@ -16,7 +16,7 @@ const CHATS = ["agent:main:chat:one", "agent:research:chat:two"];
 export const KEYS: readonly string[] = [...MAIN, ...CHATS];
 export const LIMITS = { maxPingPongTurns: 3, maxHops: 5, maxChainRuns: 14 };
 
-/** Creates the chat sessions; the main sessions are created when the app starts. */
+/** Creates the chat sessions. The main sessions are created when the app starts. */
 export async function makeChats(store: Store): Promise<void> {
   await store.transaction(async (tx) => {
     for (const key of CHATS) {
@@ -30,11 +30,11 @@ export interface Talk {
   readonly seed: number;
   /** Random choices of the people and of the channel. */
   readonly dice: Dice;
-  /** Ids of the runs that a caller knows to be accepted. */
+  /** Ids of the runs of which a caller knows that they were accepted. */
   readonly accepted: string[];
   /** For each session, the lane numbers of its turns, in the order in which the turns began. */
   readonly begun: Map<string, number[]>;
-  /** How long an agent may wait for another, in seconds. */
+  /** Times, in seconds, that an agent may wait for another one. */
   readonly waitSeconds: readonly number[];
   pause(ms: number, signal?: AbortSignal): Promise<void>;
   /** Records the result of a send, under the id of its tool call. */
@@ -54,7 +54,7 @@ async function askOther(talk: Talk, actor: Actor, luck: Dice, name: string): Pro
   await handle.append({ ...facts, id: `result-${id}`, content: text, timestamp: 1 });
 }
 
-/** Plays a turn whose choices depend only on seed and run id, so that a later attempt makes the same ones. */
+/** Plays a turn. Its choices depend only on seed and run id, so a later attempt makes the same choices. */
 async function act(talk: Talk, actor: Actor): Promise<string> {
   const { handle } = actor;
   const { runId } = handle.run;
@@ -86,7 +86,7 @@ function channelOf({ dice: roll }: Talk): () => DeliveryOutcome {
   };
 }
 
-/** Returns the options of an app in which agents act at random. `around`: wraps each turn. */
+/** Returns the options of an app in which agents act at random. `around` wraps each turn. */
 export function cast(
   talk: Talk,
   around: (actor: Actor, act: () => Promise<string>) => Promise<string> = (_, act) => act(),
@@ -105,7 +105,9 @@ export function cast(
   };
 }
 
-/** Performs one random action of a person. Refusals by the store or for a missing session are ignored. */
+/**
+ * Performs one random action of a person. Ignores refusals by the store and refusals for missing sessions.
+ */
 export async function doSomething({ dice: roll, accepted }: Talk, app: FlowApp): Promise<void> {
   const key = roll.of(KEYS);
   const session = await getSession(app.store.db, key);
@@ -121,7 +123,7 @@ export async function doSomething({ dice: roll, accepted }: Talk, app: FlowApp):
     const timeoutMs = roll.chance(0.2) ? roll.below(50) + 1 : 0;
     accepted.push((await app.tell(key, "from a person", { timeoutMs })).runId);
   } else if (what < 12) {
-    // Not awaited, because the process may crash before the answer.
+    // Not awaited, because the process may crash before it answers.
     void app.send(key, roll.of(KEYS), "from an operator", roll.of([0, 0.02, 1])).catch(() => undefined);
   } else if (what < 15) {
     const runs = await app.runs(key);

@@ -1,4 +1,4 @@
-// Engine, flows, tools and outbox on a real store. A function (`SpawnPlay`) replaces the models: it plays the
+// Engine, flows, tools and outbox on a real store. A function (`SpawnPlay`) replaces the models and plays the
 // turns of each session.
 
 import { sessionViewer } from "../../../src/access/access.ts";
@@ -43,17 +43,17 @@ import {
   temporaryFolder,
 } from "./engine.ts";
 
-/** One turn of a session, as a `SpawnPlay` sees it. */
+/** One turn of a session. A `SpawnPlay` gets it as its argument. */
 export interface Turn {
   readonly handle: LaneHandle;
   readonly session: Session;
   readonly input: string;
   readonly step: "message" | FlowStep;
-  /** Calls a tool as the session's agent would. `call` distinguishes several calls of one turn. */
+  /** Calls a tool as the session's agent. `call` distinguishes several calls in one turn. */
   tool(name: string, args: Record<string, unknown>, call?: string): Promise<ToolResult>;
 }
 
-/** Answers for a session with a text. An exception fails its run. */
+/** Returns the answer of a session's turn. An exception fails the run. */
 export type SpawnPlay = (turn: Turn) => Promise<string> | string;
 
 type OpenThread = NonNullable<Channel["openThread"]>;
@@ -62,17 +62,17 @@ export interface SpawnAppOptions {
   readonly settings: Settings;
   readonly play: SpawnPlay;
   readonly dir?: string;
-  /** A store that is already open. Default: one in `dir`. */
+  /** A store that is already open. Default: a store in `dir`. */
   readonly disk?: Store;
   readonly world?: World;
   readonly crash?: CrashPoint;
-  /** The channel's outcome of a delivery attempt. Default: sent. */
+  /** Returns the channel's outcome of a delivery attempt. Default: sent. */
   readonly channel?: () => DeliveryOutcome;
-  /** Channels besides webchat. */
+  /** Channels in addition to webchat. */
   readonly channels?: readonly Channel[];
-  /** Creates threads in the channel `discord`. Default: it supports no threads. */
+  /** Creates threads on the channel `discord`. If absent, the channel supports no threads. */
   readonly openThread?: OpenThread;
-  /** The test stops or crashes this app itself. */
+  /** True if the test itself stops or crashes this app. */
   readonly dies?: boolean;
 }
 
@@ -153,7 +153,7 @@ async function playTurn(parts: Parts, handle: LaneHandle): Promise<EndFacts> {
     if (reply !== "") await handle.append(assistantText(`reply-${run.runId}-${run.attempt}`, reply));
     return { state: "ok", reply };
   } catch (error) {
-    // A failure of the store ends the attempt; the next one continues at the end of the transcript.
+    // A failure of the store ends the attempt. The next attempt continues at the end of the transcript.
     if (error instanceof StoreProblem) throw error;
     if (error instanceof LostLane || handle.signal.aborted) throw error;
     return { state: "error", code: "run_failed", error: (error as Error).message };
@@ -292,20 +292,20 @@ export async function openSpawnApp(options: SpawnAppOptions): Promise<SpawnApp> 
   };
 }
 
-/** A test that is interrupted by a crash, and finished by the next process. */
+/** A test that a crash interrupts and that the next process finishes. */
 export interface CrashStory {
   readonly app: Omit<SpawnAppOptions, "dir" | "crash">;
-  /** Starts the work. Rejects if the crash comes first. */
+  /** Starts the work. Rejects if the crash happens first. */
   begin(app: SpawnApp): Promise<unknown>;
   /** Checks the store after all work has ended. */
   check(app: SpawnApp): Promise<void>;
 }
 
-/** Runs a test with one crash. Returns false if it ended before that commit. */
+/** Runs a test with one crash. Returns false if the test ended before the commit of the crash. */
 export async function crashIn(story: CrashStory, point: CrashPoint): Promise<boolean> {
   const dir = temporaryFolder();
   const first = await openSpawnApp({ ...story.app, dir, crash: point }).catch(() => undefined);
-  // The process crashed during the start, before it could accept a request.
+  // The process crashed during its start, before it could accept a request.
   if (first === undefined) return true;
   await story.begin(first).catch(() => {});
   if (!(await diesAtWork(first))) return false;

@@ -1,4 +1,4 @@
-// Vitest configuration of the suite that must fail.
+// The vitest configuration for the tests that must fail.
 
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";

@@ -1,4 +1,5 @@
-// A suite that must fail after it has started the PostgreSQL server. Only tests/exit-code.deep.test.ts runs it.
+// Tests that must fail after they have started the PostgreSQL server. Only tests/exit-code.deep.test.ts runs
+// them.
 
 import { expect, test } from "vitest";
 import { runSql, serverUrl } from "../store/postgres.ts";

@@ -1,5 +1,5 @@
-// The gateway processes of a load test. Each agent has its own token, and the model streams from a separate
-// process.
+// The gateway processes of a load test. Each agent has its own token, and a separate process streams the
+// model's answers.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -13,23 +13,22 @@ import type { FreshStore, Ground } from "../process/grounds.ts";
 const MODEL = fileURLToPath(new URL("./model.ts", import.meta.url));
 /** Duration of a streamed answer. */
 export const RUN_MS = 6_000;
-/** Maximum unread data of a client before it is closed. */
+/** Number of unread bytes of a client at which it is disconnected. */
 const BUFFERED_MAX_BYTES = 1024 * 1024;
 export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 export interface LoadOptions {
   readonly ground: Ground;
-  /** Number of processes. Default: the maximum of the ground. */
+  /** Number of processes. Default: the maximum that the ground allows. */
   readonly processes?: number;
   readonly seed: string;
   readonly seconds: number;
   readonly clients: number;
   readonly sessions: number;
-  /** Interval between two pieces of an answer. Each piece gives two events for each client of its session. */
+  /** Interval between two pieces of an answer. Each client of the session gets two events for each piece. */
   readonly pieceMs: number;
   /**
-   * Heap limit of each process in MB, so that a process that leaks memory crashes. Default: the runtime's
-   * own limit.
+   * Heap limit of each process in MB, so that a process that leaks memory crashes. Default: Node's own limit.
    */
   readonly heapMb?: number;
   readonly report?: (line: string) => void;
@@ -72,7 +71,7 @@ async function startModel(pieceMs: number): Promise<{ child: ChildProcess; url: 
   return { child, url: line.toString().trim() };
 }
 
-/** Starts model and gateways, runs `work`, and removes everything. */
+/** Starts the model and the gateways, runs `work`, and removes everything. */
 export async function onLoadFleet<T>(options: LoadOptions, work: (fleet: Fleet) => Promise<T>): Promise<T> {
   const root = mkdtempSync(join(tmpdir(), "parley-load-"));
   const model = await startModel(options.pieceMs);

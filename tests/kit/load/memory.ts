@@ -1,8 +1,8 @@
-// The memory of a running process over time, as the system counts it.
+// Measures the memory of a running process over time, in the way in which the system counts it.
 
 import { readFileSync } from "node:fs";
 
-/** Share of the measurement that is ignored as warm-up: caches fill, code is compiled. */
+/** The first part of the measurement is ignored, because caches fill and code is compiled. */
 const WARM_UP = 0.3;
 
 /** Clock ticks per second in /proc. */
@@ -11,11 +11,11 @@ const TICKS_A_SECOND = 100;
 export interface MemorySample {
   /** Resident memory, in MB. */
   readonly rss: number;
-  /** Resident memory without a file behind it: heap and stacks. */
+  /** Resident memory that is not the content of a file: heap and stacks. */
   readonly anonymous: number;
 }
 
-/** Reads the memory of a process. Returns undefined on systems without this data in /proc. */
+/** Reads the memory of a process. Returns undefined if the system does not report it in /proc. */
 export function memoryOf(pid: number): MemorySample | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/status`, "utf8");
@@ -40,8 +40,7 @@ export function processorSeconds(pid: number): number {
 
 export interface Growth {
   /**
-   * The minimum in the first third after the warm-up, which is the size shortly after a garbage
-   * collection.
+   * The minimum in the first third after the warm-up. This is the size shortly after a garbage collection.
    */
   readonly firstMb: number;
   /** The minimum in the last third. */

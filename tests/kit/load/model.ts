@@ -1,5 +1,5 @@
-// A model server for load tests, run as a separate process. It calls a tool, then streams an answer in small
-// pieces over some seconds. Prints its address; exits when its standard input closes.
+// A model server for load tests, in a separate process. It calls a tool, then streams an answer in small
+// pieces over some seconds. It prints its address, and exits when its standard input closes.
 
 import { startModelServer } from "../model-server/server.ts";
 import { call, pause, type Step, text } from "../model-server/steps.ts";
@@ -9,7 +9,7 @@ const [pieces = 24, intervalMs = 250] = process.argv.slice(2).map(Number);
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 const server = await startModelServer((request) => {
-  // Drops the recorded requests, because the server may run for hours.
+  // Drops the recorded requests, because this server may run for hours.
   server.requests.length = 0;
   if (request.toolResults.length === 0) return [text("I look. ", 1), call("session_status", {})];
   const key = /^run (\S+)/.exec(request.lastUserText)?.[1] ?? "nobody";

@@ -1,12 +1,12 @@
-// One WebSocket client of the load: connects, counts its events, and can stop reading. Checks that frame
-// numbers rise by one, that the numbers of a run's events rise by one, from 1 unless the run began earlier,
-// and that the end of each run arrives once.
+// One WebSocket client of a load test. It connects, counts its events, and can stop reading. It checks that
+// frame numbers rise by one, that the numbers of a run's events rise by one (from 1, unless the run began
+// earlier), and that each run's end arrives once.
 
 import { WebSocket } from "ws";
 
 export interface ReaderTotals {
   events: number;
-  /** Number of frames and run events whose sequence number was not the next one. */
+  /** Number of frames and run events whose sequence number was not the expected one. */
   gaps: number;
   /** Number of run ends that arrived twice. */
   twice: number;
@@ -18,10 +18,10 @@ export interface ReaderTotals {
 export interface ReaderOptions {
   readonly url: () => string;
   readonly token: string;
-  /** Number of sessions that the token covers; each has one run at a time. */
+  /** Number of sessions that the token covers. Each session has at most one run at a time. */
   readonly sessions: number;
   readonly totals: ReaderTotals;
-  /** Called for each end of a run, once. */
+  /** Called once for the end of each run. */
   readonly onEnd?: (runId: string) => void;
   readonly onEvent?: (event: string, payload: Readonly<Record<string, unknown>>) => void;
 }
@@ -44,11 +44,11 @@ export class LoadReader {
   readonly #options: ReaderOptions;
   #socket: WebSocket | undefined;
   #expected = 1;
-  /** The last sequence number of each running run, by the run's id. */
+  /** The last sequence number of each unfinished run, by the run's id. */
   readonly #runs = new Map<string, number>();
   readonly #pending = new Map<string, Pending>();
   #requests = 0;
-  /** Number of runs that were already running when this connection began. */
+  /** Number of runs that had already started when this connection began. */
   #underWay = 0;
   /** Ids of runs whose end arrived, on any connection. */
   readonly ends = new Set<string>();

@@ -1,12 +1,14 @@
-// The clients of a load test, by role: some write and read, some only read, some stop reading for a while or
-// for ever, some disconnect and return.
+// The clients of a load test, by role. Some write and read, some only read, some stop reading for a while or
+// for ever, and some disconnect and return.
 
 import type { Dice } from "../dice.ts";
 import { type Fleet, TOKEN } from "../process/fleet.ts";
 import { keyOf, sleep, TOKEN_OF_ALL, tokenOf } from "./ground.ts";
 import { LoadReader, type ReaderTotals } from "./reader.ts";
 
-/** Number of runs after which a session is reset: a transcript that only grows would be a different load. */
+/**
+ * After this number of runs a session is reset, because a transcript that only grows is another kind of load.
+ */
 const RESET_EVERY = 12;
 const HISTORY_LIMIT = 100;
 /** Time after which a writer gives up on a run that sends no events. */
@@ -40,7 +42,7 @@ interface Place {
   readonly at: number;
 }
 
-/** A client that reads one session. */
+/** A client that reads one session only. */
 export class OneReader extends LoadReader {
   readonly session: number;
   joinedAt = 0;
@@ -61,7 +63,7 @@ export class OneReader extends LoadReader {
     this.joinedAt = performance.now();
   }
 
-  /** Returns the number of run ends that the client should have received but did not. */
+  /** Returns the number of run ends that the client has missed. */
   missed(load: Load): number {
     const whole = (load.sent[this.session] ?? []).filter((sent) => sent.sentAt >= this.joinedAt);
     return whole.filter(({ key, endedAt }) => endedAt !== undefined && !this.ends.has(key)).length;
@@ -102,7 +104,7 @@ export class Writer extends OneReader {
   }
 }
 
-/** Pauses the reading of a client for some seconds, from time to time. */
+/** Pauses the reading of a client for some seconds, again and again. */
 export async function pauseNowAndThen(load: Load, reader: OneReader): Promise<void> {
   while (!load.over) {
     await sleep(2_000 + load.luck.below(6_000));
@@ -113,13 +115,14 @@ export async function pauseNowAndThen(load: Load, reader: OneReader): Promise<vo
 }
 
 /**
- * Returns the number of runs that ended while the client was disconnected and that are not in the history.
+ * Returns the number of runs that ended while the client was disconnected and that the history does not
+ * contain.
  */
 async function notInHistory(load: Load, reader: OneReader): Promise<number> {
   const { session } = reader;
   const [resets, ended] = [load.resets[session], (load.sent[session] ?? []).filter((sent) => sent.endedAt)];
   const page = await reader.request("chat.history", { sessionKey: keyOf(session), limit: HISTORY_LIMIT });
-  // The session was reset meanwhile: the new transcript does not have the earlier runs.
+  // The session was reset, and the new transcript does not contain the earlier runs.
   if (resets !== load.resets[session]) return 0;
   const text = JSON.stringify(page.messages);
   const last = ended.slice(-RESET_EVERY + 1).filter((sent) => !isBeforeReset(load, session, sent.key));
@@ -131,8 +134,8 @@ function isBeforeReset(load: Load, session: number, key: string): boolean {
 }
 
 /**
- * Disconnects without a close frame, reconnects, and reads the history. Returns how many missed ends it
- * did not contain.
+ * Disconnects without a close frame, reconnects and reads the history. Returns the number of missed ends that
+ * the history does not contain.
  */
 export async function comeAndGo(load: Load, reader: OneReader): Promise<number> {
   let lost = 0;
@@ -147,9 +150,9 @@ export async function comeAndGo(load: Load, reader: OneReader): Promise<number> 
   return lost;
 }
 
-/** Tells when a connection is gone from a process's list of clients. */
+/** Reports when a connection has disappeared from a process's list of clients. */
 export interface Presence {
-  /** Resolves when this connection has been listed and is listed no longer. */
+  /** Resolves when this connection was in the list and has disappeared from it. */
   gone(connId: string): Promise<void>;
 }
 
@@ -174,7 +177,7 @@ export async function stopReading(
     })();
     await Promise.race([presence.gone(reader.connId), stop]);
     if (over) break;
-    // Reading continues after the close, because pending data arrives before the close code.
+    // Reading continues after the close, because data arrives before the close code.
     const closed = reader.closed();
     reader.resume();
     await closed;

@@ -29,15 +29,15 @@ const SAMPLE_MS = 1_000;
 
 export interface LoadFigures {
   readonly runs: number;
-  /** Number of sessions with a run, sampled every second from the moment when all have begun. */
+  /** Number of sessions with a run, sampled every second after all sessions have begun. */
   readonly running: { readonly median: number; readonly least: number };
   readonly eventsPerSecond: number;
   /** Clients that stay connected, including those that pause their reading. */
   readonly staying: {
     readonly readers: number;
-    /** Number of frames and run events whose sequence number was not the next one. */
+    /** Number of frames and run events whose sequence number was not the expected one. */
     readonly gaps: number;
-    /** Number of run ends that arrived twice, and number that never arrived. */
+    /** Number of run ends that arrived twice, and number of those that never arrived. */
     readonly twice: number;
     readonly missed: number;
     /** Number of these connections that the gateway closed. */
@@ -45,11 +45,13 @@ export interface LoadFigures {
   };
   /** Clients that disconnect and return. */
   readonly roaming: { readonly connects: number; readonly gaps: number; readonly notInHistory: number };
-  /** Number of closed connections by close code, of clients that stop reading. */
+  /** Close codes of the clients that stop reading, with the number of connections. */
   readonly slowCloses: Readonly<Record<string, number>>;
   /** Duration in ms of a request, sampled every second. */
   readonly askMs: { readonly p50: number; readonly p99: number };
-  /** Memory in MB and share of a processor, for each process. Empty on systems without this data. */
+  /**
+   * Memory in MB, and the share of a processor, for each process. Empty if the system does not report them.
+   */
   readonly processes: readonly {
     readonly rss: Growth;
     readonly anonymous: Growth;
@@ -108,7 +110,7 @@ async function joinAll(options: LoadOptions, load: Load): Promise<Cast> {
   return { admins, writers, watchers, pausing, roaming, totals };
 }
 
-/** Takes a sample every second, until the load ends. */
+/** Takes a sample every second until the load ends. */
 async function sample(load: Load, admin: Admin, samples: Samples): Promise<void> {
   while (!load.over) {
     const from = performance.now();
@@ -191,7 +193,8 @@ async function play(options: LoadOptions, fleet: Fleet): Promise<LoadFigures> {
   load.over = true;
   await failed;
   const took = performance.now() - from;
-  // Frames arrive in order, so an answer to each client proves that it has received everything before it.
+  // Frames arrive in order. If a client gets the answer to this request, it has received everything before
+  // it.
   const staying = [...cast.writers, ...cast.watchers];
   await Promise.all(staying.map((reader) => reader.request("health")));
   const lost = (await Promise.all(roaming)).reduce((sum, one) => sum + one, 0);
@@ -200,7 +203,7 @@ async function play(options: LoadOptions, fleet: Fleet): Promise<LoadFigures> {
   return figures;
 }
 
-/** Runs a load for this many seconds, and returns its figures. */
+/** Runs a load for a number of seconds, and returns the figures. */
 export function runLoad(options: LoadOptions): Promise<LoadFigures> {
   return onLoadFleet(options, (fleet) => play(options, fleet));
 }

@@ -1,4 +1,4 @@
-// Converts the requests of four APIs to one form, so that a script can read any of them.
+// Converts the requests of four APIs to one form, so that a script can read all of them.
 
 import type { IncomingHttpHeaders } from "node:http";
 import { optional } from "../../../src/core/optional.ts";
@@ -7,10 +7,10 @@ import type { ProviderApi } from "../../../src/core/shapes/settings/settings.ts"
 
 export interface ServedMessage {
   readonly role: "user" | "assistant" | "tool";
-  /** The texts of the message's blocks. */
+  /** The text of each block of the message. */
   readonly texts: readonly string[];
   readonly calls: readonly { readonly id: string; readonly name: string; readonly arguments: unknown }[];
-  /** The call that a tool result answers. */
+  /** Id of the tool call to which this result belongs. */
   readonly callId?: string;
 }
 
@@ -20,9 +20,9 @@ export interface ServedRequest {
   readonly system: string;
   /** The agent-to-agent step (such as the announce step) that the system prompt names. */
   readonly step?: keyof typeof HEADING;
-  /** The calling agent, from the system prompt. */
+  /** Id of the calling agent, taken from the system prompt. */
   readonly agentId?: string;
-  /** The calling session, from the system prompt. */
+  /** Key of the calling session, taken from the system prompt. */
   readonly sessionKey?: string;
   readonly messages: readonly ServedMessage[];
   readonly toolNames: readonly string[];
@@ -93,7 +93,7 @@ function list(value: unknown): Json[] {
   return Array.isArray(value) ? (value as Json[]) : [];
 }
 
-/** Returns the texts in message content: a string, or an array of blocks. */
+/** Returns the texts in a message's content, which is a string or an array of blocks. */
 function textsOf(content: unknown): string[] {
   if (typeof content === "string") return [content];
   return list(content).flatMap((block) => (typeof block.text === "string" ? [block.text] : []));

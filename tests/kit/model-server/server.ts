@@ -15,7 +15,7 @@ import { normalise, type ServedRequest } from "./requests.ts";
 import type { HttpError, Step } from "./steps.ts";
 import { WRITERS } from "./writers.ts";
 
-/** One answer of the server. A text means `[text(...)]`. */
+/** One answer of the server. A string is short for `[text(...)]`. */
 export type Answer = string | readonly Step[] | HttpError;
 export type Script = (request: ServedRequest, index: number) => Answer | Promise<Answer>;
 
@@ -134,7 +134,7 @@ async function stream(
   for (const step of steps) {
     switch (step.step) {
       case "drop":
-        // Without this pause, the broken connection would discard the text that was written before.
+        // Without this pause, the broken connection would discard text that was written before.
         await new Promise((resolve) => setImmediate(resolve));
         outgoing.destroy();
         return;

@@ -9,7 +9,7 @@ export interface ServedUsage {
   readonly cacheWrite: number;
 }
 
-/** The steps that the writers of all four formats support. */
+/** The steps that all four formats can express. */
 export type SpokenStep =
   | { readonly step: "text"; readonly text: string; readonly chunks: number }
   | { readonly step: "thinking"; readonly text: string }
@@ -24,8 +24,8 @@ export type Step =
   | { readonly step: "mark"; readonly reached: () => void };
 
 /**
- * The reason for the end of an answer. `filtered`: the provider's content filter. `strange`: a reason that
- * no client knows.
+ * The reason why an answer ends. `filtered`: the provider's content filter. `strange`: a reason that no
+ * client knows.
  */
 export type StopWord = "stop" | "toolUse" | "length" | "filtered" | "strange";
 
@@ -50,7 +50,7 @@ export function call(name: string, args: Record<string, unknown> | string = {}, 
   return { step: "call", name, id, json: typeof args === "string" ? args : JSON.stringify(args) };
 }
 
-/** Reports token counts in the provider's format. Default: 100 in, 20 out. */
+/** Reports token counts in the format of the provider. Default: 100 in, 20 out. */
 export function usage(counts: Partial<ServedUsage>): Step {
   return { step: "usage", usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, ...counts } };
 }
@@ -80,7 +80,7 @@ export function pause(until: Promise<unknown>): Step {
   return { step: "pause", until };
 }
 
-/** Calls `reached` when everything before this step has been written. */
+/** Calls `reached` when everything before this step has been sent. */
 export function mark(reached: () => void): Step {
   return { step: "mark", reached };
 }

@@ -1,4 +1,4 @@
-// Writes an answer in one of the four streaming formats, as their providers send them.
+// Writes an answer in one of four streaming formats, in the same way as the provider.
 
 import { optional } from "../../../src/core/optional.ts";
 import type { ProviderApi } from "../../../src/core/shapes/settings/settings.ts";
@@ -7,7 +7,7 @@ import type { ServedUsage, SpokenStep, StopWord } from "./steps.ts";
 
 export interface Writer {
   write(step: SpokenStep): void;
-  /** Ends the stream in the format's own way. */
+  /** Ends the stream in the way that the format requires. */
   end(): void;
 }
 
@@ -126,7 +126,7 @@ function responsesItems(event: SendEvent) {
         event("response.reasoning_summary_text.delta", { ...at, summary_index: 0, delta: text });
       });
     },
-    /** Writes a call. A name `space/name` is a tool in a namespace. */
+    /** Writes a tool call. The name `space/name` means a tool in a namespace. */
     call: (call_id: string, called: string, json: string): void => {
       const [name, namespace] = called.split("/").toReversed();
       const tool = { name, ...optional({ namespace }) };

@@ -3,7 +3,7 @@
 
 import { WebSocket, WebSocketServer } from "ws";
 
-/** Op codes of frames, as Discord numbers them. */
+/** The op codes of Discord's frames. */
 const OP = { dispatch: 0, beat: 1, identify: 2, resume: 6, reconnect: 7, invalid: 9, hello: 10, beaten: 11 };
 
 interface Session {
@@ -13,7 +13,7 @@ interface Session {
 }
 
 export interface GatewayOptions {
-  /** Returns whether the token is valid. */
+  /** Returns true if the token is valid. */
   readonly isToken: (token: unknown) => boolean;
   readonly intentsAllowed: () => number;
   readonly ready: (sessionId: string, resumeUrl: string) => object;
@@ -39,11 +39,11 @@ export interface FakeGateway {
   close(code: number): void;
   /** Cuts the sockets without a close frame. */
   cut(): void;
-  /** Refuses every resume from now on. */
+  /** From now on, refuses every resume. */
   forget(): void;
   /** Accepts connections without sending anything. */
   fallSilent(silent: boolean): void;
-  /** Stops acknowledging heartbeats. */
+  /** From now on, does not acknowledge heartbeats. */
   deafen(): void;
   connections(): number;
   stop(): Promise<void>;
@@ -74,8 +74,8 @@ function tell(socket: WebSocket, session: Session, type: string, data: unknown):
 }
 
 /**
- * Returns whether the token and intents of a bot are accepted; if not, closes the socket with Discord's
- * close code.
+ * Returns true if the token and the intents of a bot are accepted. If they are not, closes the socket with
+ * Discord's close code.
  */
 function admits({ options }: Live, socket: WebSocket, token: unknown, intents = 0): boolean {
   const isTooMuch = (intents & ~options.intentsAllowed()) !== 0;
@@ -125,7 +125,7 @@ function connected(live: Live, socket: WebSocket): void {
   if (!live.silent) send(socket, { op: OP.hello, d: { heartbeat_interval: live.options.heartbeatMs() } });
 }
 
-/** Records the event for every session, because a disconnected one may resume. */
+/** Stores the event for every session, because a disconnected session may resume. */
 function dispatchTo({ sockets, sessions }: Live, type: string, data: unknown): void {
   const reached = new Set<Session>();
   for (const [socket, session] of sockets) {

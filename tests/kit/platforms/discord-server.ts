@@ -1,5 +1,5 @@
 // A fake Discord on a local port: its REST interface, with the real paths, bodies, codes and headers, and its
-// gateway. It has one server with channels, a thread and a forum, three people and one bot.
+// gateway. It has one server (guild) with channels, a thread and a forum, three people and one bot.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { cleanup } from "../engine/engine.ts";
@@ -29,7 +29,7 @@ const BODY_BYTES_MAX = 1024 * 1024;
 // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape, as on the wire.
 export type Json = any;
 
-/** Faults that replace the answers to the next matching calls. */
+/** Faults for the next matching calls. */
 type Fault =
   | {
       readonly kind: "status";
@@ -52,7 +52,7 @@ interface Asked {
 }
 
 export interface DiscordServer {
-  /** The address for the setting `restUrl`. */
+  /** The address to use as the setting `restUrl`. */
   readonly restUrl: string;
   readonly gateway: FakeGateway;
   readonly asked: Asked[];
@@ -64,14 +64,11 @@ export interface DiscordServer {
   commands: Json[];
   /** The required token, intents and heartbeat interval. A test may change them. */
   readonly rules: { token: string; intents: number; heartbeatMs: number; startsLeft: number };
-  /**
-   * Adds a person's message to the channel's history and sends it to the bot. `quiet`: does not send it to
-   * the bot.
-   */
+  /** Adds a person's message to the channel's history, and sends it to the bot unless `quiet` is true. */
   say(message: Json, quiet?: boolean): Json;
   /** Edits a message, and sends the update event. */
   change(message: Json, fields: Json): void;
-  /** Stores a file on the fake server; returns its address. */
+  /** Stores a file on the fake server, and returns its address. */
   keep(name: string, bytes: Uint8Array): string;
   /** Sets the fault for the next calls whose method and path match. */
   fault(calls: RegExp, fault: Fault, times?: number): void;
@@ -158,7 +155,7 @@ function messagesAfter({ server, history }: State, channelId: string, query: URL
   if (!server.channels.has(channelId)) return unknownChannel;
   const after = BigInt(query.get("after") ?? "0");
   const found = (history.get(channelId) ?? []).filter(({ id }) => BigInt(id) > after);
-  // Discord returns the newest messages first, without their guild.
+  // Discord returns the newest messages first, and without the id of their guild.
   const page = found.slice(0, Number(query.get("limit") ?? 50)).reverse();
   return ok(page.map(({ guild_id: _guild, member: _member, ...message }) => message));
 }

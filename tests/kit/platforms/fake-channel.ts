@@ -1,4 +1,5 @@
-// A channel without a platform: a test sends people's messages and reads the texts that the gateway delivers.
+// A channel without a platform. A test sends people's messages, and reads the texts that the gateway
+// delivers.
 
 import type {
   Channel,
@@ -16,7 +17,7 @@ import { OPEN_ACCOUNT } from "./open-account.ts";
 export interface FakeChannel extends Channel {
   readonly shown: OutgoingMessage[];
   readonly typed: Route[];
-  /** Returns the outcome of the next delivery attempts. Default: sent. */
+  /** Returns the outcome of further delivery attempts. Default: sent. */
   outcome: (message: OutgoingMessage) => DeliveryOutcome;
   /** Returns the texts delivered to a chat, in order. */
   textsAt(to: string): string[];
@@ -44,7 +45,7 @@ export function fakeChannel(): FakeChannel {
   return channel;
 }
 
-/** Returns settings of an account that answers everybody, at once. */
+/** Returns settings of an account that answers everybody immediately. */
 export function openAccount(more: Partial<TelegramAccount> = {}): TelegramAccount {
   return {
     ...OPEN_ACCOUNT,
@@ -63,7 +64,7 @@ type Said = Partial<Omit<InboundMessage, "chat" | "sender">> & {
   readonly name?: string;
 };
 
-/** Returns a person's message. Default: from Ada, in her direct chat. */
+/** Returns a person's message, by default one from Ada in her direct chat. */
 export function said(text: string, { chat, from = "7", name = "Ada", ...more }: Said = {}): InboundMessage {
   messages += 1;
   const id = chat?.id ?? from;
@@ -88,7 +89,7 @@ export function said(text: string, { chat, from = "7", name = "Ada", ...more }: 
   };
 }
 
-/** Returns a message in a group that mentions the agent. */
+/** Returns a message in a group. It mentions the agent. */
 export function saidInGroup(text: string, more: Said = {}): InboundMessage {
   return said(text, {
     mentioned: true,
@@ -97,7 +98,7 @@ export function saidInGroup(text: string, more: Said = {}): InboundMessage {
   });
 }
 
-/** Returns a file as a platform reports it in a message. */
+/** Returns a file in the form in which a platform reports it in a message. */
 export function offered(bytes: Uint8Array, more: Partial<InboundMedia> = {}): InboundMedia {
   return {
     kind: "file",

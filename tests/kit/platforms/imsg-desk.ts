@@ -1,5 +1,5 @@
-// Replaces the Messages app behind `imsg rpc`. The channel starts a program (imsg.ts) that connects to it. It
-// has chats, a watch that resumes after a given row, sent texts, and faults on request.
+// Replaces the Messages app that `imsg rpc` uses. The channel starts a program (imsg.ts), which connects to
+// this fake. It has chats, a watch that resumes after a given row, sent texts, and faults on request.
 
 import { createServer, type Socket } from "node:net";
 import { optional } from "../../../src/core/optional.ts";
@@ -8,7 +8,7 @@ import { listenHere } from "../loopback.ts";
 import { IMSG } from "./imsg.ts";
 
 export interface ImsgDeskOptions {
-  /** Simulates an older version, without `status`, cursors and quoted messages. */
+  /** True simulates an older version, without `status`, cursors and quoted messages. */
   readonly isOld?: boolean;
 }
 
@@ -21,7 +21,7 @@ export interface SentByImsg {
 /** The fault of the next `send`. */
 export type ImsgTrouble =
   | { readonly kind: "error"; readonly code: number; readonly message: string; readonly data?: unknown }
-  /** Sends the text, then ends the program before it confirms. */
+  /** Sends the text, then ends the program before it confirms the request. */
   | { readonly kind: "cut" };
 
 export type Row = Readonly<Record<string, unknown>> & { readonly id: number };
@@ -32,7 +32,7 @@ export interface ImsgDesk {
   readonly sent: SentByImsg[];
   /** The row from which each watch resumed. */
   readonly resumed: (number | undefined)[];
-  /** Puts a message into the database and notifies all watches. */
+  /** Adds a message to the database, and notifies all watches. */
   add(fields: object): Row;
   /** Reports the newest message again. */
   again(): void;
@@ -42,7 +42,7 @@ export interface ImsgDesk {
   /** Returns the number of running programs and of their watches. */
   programs(): number;
   watches(): number;
-  /** Makes the database unreadable from now on. */
+  /** From now on, the database is unreadable. */
   lock(): void;
   /** Ends the running programs. */
   hangUp(): void;
@@ -150,7 +150,7 @@ function answer(
     for (const row of state.rows)
       if (since !== undefined && row.id > since) tell(state, client, subscription, row);
   };
-  // Older versions start the watch before they confirm it.
+  // Older versions start the watch before they confirm the request.
   if (!state.isOld) return { result: { subscription }, afterwards: begin };
   begin();
   return { result: { subscription } };

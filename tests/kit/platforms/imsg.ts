@@ -1,10 +1,10 @@
-// A program that replaces `imsg rpc`: it connects its pipes to the test's fake of Messages (imsg-desk.ts). It
-// ends when the fake hangs up, or at the end of its input.
+// A program that replaces `imsg rpc`. It connects its pipes to the test's fake of Messages (imsg-desk.ts),
+// and ends when the fake closes the connection or the input ends.
 
 import { connect } from "node:net";
 import { fileURLToPath } from "node:url";
 
-/** Path of this program. Its argument is the port of the fake. */
+/** Path of this program. Its argument is the fake's port. */
 export const IMSG = fileURLToPath(import.meta.url);
 
 function join(port: number): void {

@@ -1,4 +1,4 @@
-// Settings of an account that answers everybody at once, for any channel.
+// Settings of an account, for any channel, that answers everybody immediately.
 
 import type { AccountSettings } from "../../../src/core/shapes/settings/channels.ts";
 

@@ -1,23 +1,26 @@
-// A channel with a list of known people: it keeps received texts, and refuses texts to removed people as a
-// platform does.
+// A channel with a list of known people. It records texts, and refuses texts to removed people in the same
+// way as a platform.
 
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../../src/channels/channel.ts";
 import type { TelegramAccount } from "../../../src/core/shapes/settings/channels.ts";
 import { openAccount } from "./fake-channel.ts";
 
-/** Settings of a `telegram` account that answers admitted people; no connection reads its messages. */
+/**
+ * Returns the settings of a `telegram` account that answers admitted people. No connection reads its
+ * messages.
+ */
 export function telegramAccount(accountId = "default", more: Partial<TelegramAccount> = {}): TelegramAccount {
   return openAccount({ accountId, dmPolicy: "pairing", groupPolicy: "allowlist", ...more });
 }
 
 export interface PeopleChannel extends Channel {
   readonly sent: OutgoingMessage[];
-  /** Chats that no longer exist on the platform. */
+  /** Chats that the platform has deleted. */
   readonly gone: Set<string>;
 }
 
 /**
- * Makes a channel that answers like a platform: it permanently refuses texts to removed chats or from
+ * Makes a channel that answers like a platform: it permanently refuses texts to deleted chats and from
  * unknown accounts.
  */
 export function peopleChannel(accounts: readonly string[] = ["default"]): PeopleChannel {

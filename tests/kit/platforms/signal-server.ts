@@ -1,5 +1,5 @@
-// A fake signal-cli daemon: JSON-RPC and server-sent events over HTTP. Events have ids, the last ones are
-// kept, and a test can request faults.
+// A fake signal-cli daemon: JSON-RPC and server-sent events over HTTP. Events have ids, the daemon keeps the
+// last ones, and a test can request faults.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { cleanup } from "../engine/engine.ts";
@@ -12,9 +12,9 @@ const MESSAGE_MAX_CHARS = 2_000;
 
 export interface SignalServerOptions {
   readonly accounts: readonly { readonly number: string; readonly aci: string }[];
-  /** False simulates an older version, whose events have no ids and are lost when nobody listens. */
+  /** False simulates an older version: its events have no ids, and are lost while nobody listens. */
   readonly keepsEvents?: boolean;
-  /** Simulates a daemon for a single account, which returns no list of accounts. */
+  /** True simulates a daemon for a single account. It returns no list of accounts. */
   readonly isSingle?: boolean;
 }
 
@@ -26,7 +26,7 @@ export interface SentToSignal {
   readonly textStyle: readonly string[];
 }
 
-/** Failure of the next `send`. */
+/** How the next `send` fails. */
 export type SendTrouble =
   | {
       readonly kind: "error";
@@ -52,7 +52,7 @@ export interface SignalServer {
   /** The event id from which each connection resumed. */
   readonly resumed: (string | undefined)[];
   readonly attachments: Map<string, Uint8Array>;
-  /** Sends an event to all listeners, and keeps it. */
+  /** Sends an event to all listeners, and stores it. */
   event(account: string, event: object): void;
   /** Sends the newest event again. */
   again(): void;

@@ -14,7 +14,7 @@ export const VERIFY_TOKEN = "a word that was agreed on";
 
 const VERSION = "/v23.0";
 const BODY_BYTES_MAX = 1024 * 1024;
-/** Maximum number of attempts to post a web hook, because the pauses between them make a test slow. */
+/** Maximum number of attempts to post a web hook. The pauses between attempts make a test slow. */
 const ATTEMPTS_MAX = 5;
 
 export interface SentText {
@@ -23,7 +23,7 @@ export interface SentText {
   readonly body: string;
 }
 
-/** Answers the next message request: a function of the test, or an error of the platform. */
+/** Answers the next request that sends a message: a function of the test, or an error of the platform. */
 type Scripted = (response: ServerResponse, taken: () => void) => void;
 
 /** Returns an error in the format of the Graph API. */
@@ -35,7 +35,7 @@ export function graphError(code: number, message = "(#…) something", more: obj
 export interface WhatsAppServer {
   readonly graphUrl: string;
   readonly sent: readonly SentText[];
-  /** The body of every message request, unchanged. */
+  /** The body of every request that sends a message, unchanged. */
   readonly asked: readonly Record<string, unknown>[];
   /** Path and query of every request. */
   readonly paths: readonly string[];
@@ -44,7 +44,7 @@ export interface WhatsAppServer {
   /** Valid tokens. */
   readonly tokens: Set<string>;
   next(scripted: Scripted): void;
-  /** Answers the next message request with this error. */
+  /** Answers the next request that sends a message with this error. */
   fail(status: number, body: string, headers?: Record<string, string>): void;
   /** Posts a signed web hook repeatedly, until the answer is 200. Returns every status. */
   post(url: string, payload: object, secret?: string): Promise<number[]>;
@@ -76,7 +76,7 @@ async function readBody(request: IncomingMessage): Promise<string> {
   return Buffer.concat(pieces).toString("utf8");
 }
 
-/** Describes the problem of a request for a text message. Undefined if there is none. */
+/** Describes what is wrong with a request that sends a text. Returns undefined if it is valid. */
 function wrongWith(body: Record<string, unknown>): string | undefined {
   const text = body.text as { body?: unknown; preview_url?: unknown } | undefined;
   if (body.messaging_product !== "whatsapp") return "messaging_product is required";
@@ -222,13 +222,13 @@ const PAIRS = ["*", "_", "~"].map((sign) => {
   return new RegExp(`${opening}([^\\n${sign}]+?|[^\\n]+?)${closing}`, "gu");
 });
 
-/** Code: text between three backticks, over several lines too, or between single backticks within a line. */
+/** Code is text between three backticks, on one line or more, or between single backticks on one line. */
 const CODE = /(```(?:.|\n)+?```|`(?!\u2060)[^`\n]+`)/;
 
-/** Returns the text as a reader sees it: without formatting signs and invisible characters. */
+/** Returns the text that a reader sees, without formatting signs and invisible characters. */
 export function seenText(body: string): string {
   const code: string[] = [];
-  // For the formatting signs around it, each piece of code counts as one character.
+  // For the formatting signs around it, a piece of code counts as one character.
   const placed = body.replace(new RegExp(CODE, "g"), (piece) => {
     code.push(piece.replace(/^(?:```|`)|(?:```|`)$/g, ""));
     return String.fromCharCode(0xe000 + code.length - 1);

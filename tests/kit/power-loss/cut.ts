@@ -33,7 +33,7 @@ const DATABASE = "parley.sqlite";
 const SECTOR = 512;
 const WAL_HEADER = 32;
 const FRAME_HEADER = 24;
-/** The first four bytes of the log, for little-endian and big-endian checksums. */
+/** The first four bytes of a log with little-endian or big-endian checksums. */
 const MAGIC = [0x377f0682, 0x377f0683];
 
 export interface Wal {
@@ -45,13 +45,13 @@ export interface Wal {
   readonly committed: number;
   /** Page number of each accepted frame. */
   readonly pages: readonly number[];
-  /** Offset at which the newest bytes since the last reset of the log end. */
+  /** Offset of the end of the newest bytes since the last reset of the log. */
   readonly frontier: number;
   /** The salt of the log, which changes when SQLite resets the log. */
   readonly salt: string;
 }
 
-/** Reads a log like SQLite's recovery. Returns undefined if SQLite would ignore it. */
+/** Reads a log in the same way as SQLite's recovery. Returns undefined if SQLite would ignore the log. */
 export function readWal(bytes: Buffer): Wal | undefined {
   if (bytes.length < WAL_HEADER) return undefined;
   const little = bytes.readUInt32BE(0) === MAGIC[0];
@@ -91,7 +91,7 @@ export function readWal(bytes: Buffer): Wal | undefined {
 /** State of the log and of the current checkpoint, from the shared index. */
 interface Index {
   readonly salt: string;
-  /** Number of frames that are in the database and synced there. */
+  /** Number of frames that were copied into the database and synced there. */
   readonly copied: number;
   /** Number of frames that a checkpoint has begun to copy. */
   readonly attempted: number;
@@ -99,7 +99,7 @@ interface Index {
 
 function readIndex(bytes: Buffer | undefined): Index | undefined {
   if (bytes === undefined || bytes.length < 136) return undefined;
-  // The header has two copies, which differ while one of them is written.
+  // The header is stored twice. The copies differ while one of them is written.
   const at = bytes.subarray(0, 48).equals(bytes.subarray(48, 96)) ? 0 : undefined;
   if (at === undefined) return undefined;
   const salt = bytes.toString("hex", 32, 40);
@@ -166,7 +166,7 @@ const noLoss = (copies: Copies): Loss => ({
 export function lossOf(files: FileSet, copies: Copies, synced: ReadonlyMap<string, number>): Loss {
   const wal = files.wal === undefined ? undefined : readWal(files.wal);
   const index = readIndex(files.shm);
-  // After a reset the index may be ahead of the log; then all frames in the log were synced long ago.
+  // After a reset the index may be ahead of the log. In that case all frames in the log were synced long ago.
   if (wal === undefined || index === undefined || index.salt !== wal.salt) return noLoss(copies);
   const committed = wal.frameEnds[(synced.get(wal.salt) ?? 0) - 1] ?? 0;
   const checkpointed = wal.frameEnds[Math.max(index.copied, index.attempted) - 1] ?? 0;
@@ -197,7 +197,7 @@ function lostWal(wal: Buffer, { from, to }: Loss["wal"], luck: Dice, before: Buf
   if (to <= from) return bytes;
   const all = luck.chance(0.3);
   garble(bytes, all ? from : from + luck.below(to - from), to, luck, before);
-  // Only a file that was growing can have lost its end.
+  // A file can have lost its end only if it was growing.
   return to === wal.length && luck.chance(0.5) ? bytes.subarray(0, from + luck.below(to - from + 1)) : bytes;
 }
 
@@ -235,8 +235,8 @@ export async function syncedCopies(db: Db, files: FileSet): Promise<Map<string, 
 }
 
 /**
- * Damages the end of a JSONL copy: it is cut or becomes zeros. A copy without synced bytes may be lost
- * completely.
+ * Damages the end of a JSONL copy: the end is cut off or becomes zeros. A copy without synced bytes may be
+ * lost completely.
  */
 function lostCopy(copy: Buffer, synced: number, luck: Dice): Buffer | undefined {
   const from = synced + luck.below(Math.max(0, copy.length - synced) + 1);
@@ -289,7 +289,7 @@ export function afterLoss(files: FileSet, loss: Loss, luck: Dice, before?: FileS
   };
 }
 
-/** Returns whether every thread of a process is stopped. */
+/** Returns true if every thread of a process is stopped. */
 function isStopped(pid: number): boolean {
   return readdirSync(`/proc/${pid}/task`).every((task) => {
     const stat = readFileSync(`/proc/${pid}/task/${task}/stat`, "utf8");
@@ -297,14 +297,14 @@ function isStopped(pid: number): boolean {
   });
 }
 
-/** Returns whether a checkpoint of the store in `dir` is running. */
+/** Returns true if a checkpoint of the store in `dir` is running. */
 export function inCheckpoint(dir: string): boolean {
   const file = join(dir, `${DATABASE}-shm`);
   const index = existsSync(file) ? readIndex(readFileSync(file)) : undefined;
   return index !== undefined && index.attempted > index.copied;
 }
 
-/** Runs `work` while a process is stopped. The process must be one that this test started. */
+/** Runs `work` while a process is stopped. This test must have started the process. */
 export async function whileStopped<T>(pid: number, work: () => Promise<T>): Promise<T> {
   process.kill(pid, "SIGSTOP");
   try {

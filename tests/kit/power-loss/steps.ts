@@ -1,17 +1,17 @@
 // The transactions that `writer.ts` executes one after the other, and the contents of the store after each.
-// They depend only on seed and number, so that a reader of the store knows the expected contents.
+// They depend only on the seed and the number, so that a reader of the store knows the expected contents.
 
 import { dice } from "../dice.ts";
 
 const LANES = 6;
 
 export interface PowerStep {
-  /** The session that the transaction writes to. */
+  /** Key of the session to which the transaction writes. */
   readonly key: string;
   /** The new transcript id, if the transaction first resets or deletes the session. */
   readonly renewedAs?: string;
   readonly deletes: boolean;
-  /** Ids and lengths of the messages that it appends, all in one transaction. */
+  /** Ids and lengths of the messages that the transaction appends. */
   readonly messages: readonly { readonly id: string; readonly chars: number }[];
 }
 

@@ -1,7 +1,7 @@
-// Runs as a separate process: executes the transactions of `steps.ts` on a store with JSONL copies until it
-// is killed, and reads the store meanwhile. It writes the number of each transaction that the store has
-// confirmed or shown into one file. Into another it writes, after each sync of the log, the number of frames
-// at the begin of that sync.
+// Runs as a separate process. Executes the transactions of `steps.ts` on a store with JSONL copies until it
+// is killed, and reads the store at the same time. It writes the number of each transaction that the store
+// has confirmed or shown into one file. After each sync of the log, it writes the number of frames at the
+// beginning of that sync into another file.
 
 import { openSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ import { plainRedactor } from "../redactor.ts";
 import { watchSyncs } from "../store/disk-sync.ts";
 import { type PowerStep, powerStep } from "./steps.ts";
 
-/** The number of transactions before the reads start, so that the store starts quickly. */
+/** Number of transactions before the reads begin, so that the store starts quickly. */
 const READS_FROM = 8;
 const WORDS = "what people say to each other in the course of a day, and machines in a second; ".repeat(
   1_000,
@@ -33,7 +33,7 @@ async function renew(tx: Tx, step: PowerStep, sessionId: string, isNew: boolean)
   const deleted = !isNew && deletes ? await deleteSessionRows(tx, key, { transcripts: true }) : [];
   if (isNew || deletes) await insertSession(tx, sampleSession({ key, sessionId }));
   else await replaceSessionId(tx, key, sessionId, 1_000);
-  // A transcript needs a run, as in a gateway.
+  // A transcript needs a run in the same way as in a gateway.
   await insertRun(tx, sampleRun({ runId: `run-${sessionId}`, sessionKey: key, sessionId, state: "ok" }));
   return deleted;
 }
@@ -73,7 +73,7 @@ watchSyncs(() => {
   return () => writeSync(synced, `${salts.join("")} ${index?.frames ?? 0}\n`);
 });
 
-/** Records the newest transaction that a read returns. */
+/** Records the newest transaction that a read has returned. */
 async function read(db: Db): Promise<void> {
   const newest = db.selectFrom("messages").select("id").orderBy("seq", "desc").limit(1);
   const id = (await newest.executeTakeFirst())?.id ?? "";
@@ -102,6 +102,6 @@ for (let number = 1; ; number += 1) {
   if (step.renewedAs !== undefined) current.set(step.key, step.renewedAs);
   for (const sessionId of deleted) void jsonlCopies.remove(sessionId);
   jsonlCopies.note(current.get(step.key) ?? "");
-  // Lets the JSONL copies be written at the same time as the next transactions, as in a gateway.
+  // Gives the JSONL copies time to be written during the next transactions, as in a gateway.
   if (number % 4 === 0) await new Promise((resolve) => setImmediate(resolve));
 }

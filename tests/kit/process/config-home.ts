@@ -10,9 +10,9 @@ import type { Result } from "../../../src/core/shapes/errors.ts";
 export interface ConfigHome {
   readonly home: string;
   readonly defaultPath: string;
-  /** Writes a configuration file. Default: the file in the home folder. */
+  /** Writes a configuration file, by default the file in the home folder. */
   write(text: string, path?: string, mode?: number): void;
-  /** Loads the configuration. `text`: written to the default file before. */
+  /** Loads the configuration. `text` is written to the default file first. */
   load(text?: string, more?: Partial<LoadOptions>): Result<Loaded>;
   /** Loads a configuration that must be valid. */
   good(text?: string, more?: Partial<LoadOptions>): Loaded;
@@ -51,10 +51,7 @@ function makeHome(home: string): ConfigHome {
   };
 }
 
-/**
- * Makes a home folder for each test of the file that calls it. The returned function gives the current
- * one.
- */
+/** Makes a home folder for each test of the calling file. The returned function returns the current home. */
 export function useConfigHome(): () => ConfigHome {
   let current: ConfigHome | undefined;
   beforeEach(() => {

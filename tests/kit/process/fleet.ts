@@ -1,6 +1,6 @@
-// Real gateway processes over one store. Tests start, kill and pause them; each keeps its address across
-// restarts. Needs no test runner. It signals only processes that it started, by their pid. `end` kills all of
-// them, and they also end when their parent dies.
+// Real gateway processes on one store. Tests start, kill and pause them, and each process keeps its address
+// across restarts. Needs no test runner. Signals only processes that it started, by their pid. `end` kills
+// all of them, and they also end when their parent dies.
 // Each start of a process has a name, so that side effects can be assigned to it. A start is `broken` if the
 // process was killed or paused. A process that ends unexpectedly is recorded with its last output.
 
@@ -15,11 +15,11 @@ import { freePort } from "../loopback.ts";
 export const LAUNCHER = fileURLToPath(new URL("../../../bin/parley.js", import.meta.url));
 const READY_MAX_MS = 45_000;
 /**
- * Separate from the ports of all other tests, so that no other test takes a port while the process that uses
- * it is down.
+ * These ports are separate from those of all other tests, so that no test takes the port of a process that is
+ * down.
  */
 const PORT_FIRST = 12_000;
-/** Maximum length of a process's kept output. */
+/** Maximum number of characters of a process's output that are kept. */
 const WORDS_MAX = 20_000;
 
 export const TOKEN = "a-token-that-is-for-tests";
@@ -38,7 +38,7 @@ export function launch(
   env: Readonly<Record<string, string>> = {},
 ): ChildProcess {
   return spawn(process.execPath, [...flags, ...heapFlags(args, flags), LAUNCHER, ...args], {
-    // The marker makes it end with its parent, like a child of a launcher.
+    // With this variable the process ends with its parent, like a child of a launcher.
     env: withHeapEnv({
       PATH: process.env.PATH,
       HOME: home,
@@ -50,7 +50,7 @@ export function launch(
   });
 }
 
-/** Resolves with the address that the gateway prints; rejects if the process ends before. */
+/** Resolves with the address that the gateway prints. Rejects if the process ends before. */
 export function addressOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     let said = "";
@@ -75,14 +75,14 @@ export function addressOf(child: ChildProcess): Promise<string> {
   });
 }
 
-/** One start of one process. */
+/** One start of a process. */
 interface Life {
   readonly name: string;
   readonly child: ChildProcess;
   readonly exited: Promise<number | null>;
   words: string;
   broken: boolean;
-  /** Whether the test itself stopped the process. */
+  /** True if the test itself stopped the process. */
   told: boolean;
   over: boolean;
 }
@@ -91,7 +91,7 @@ export interface FleetOptions {
   /** An empty folder for homes and logs. The caller removes it. */
   readonly root: string;
   readonly processes: number;
-  /** Returns the configuration of a process for this start; token and port are added. */
+  /** Returns the configuration of a process for this start. Token and port are added to it. */
   readonly config: (life: string) => Record<string, unknown>;
   /** Flags for Node, in addition to those of the launcher. */
   readonly flags?: readonly string[];
@@ -114,7 +114,7 @@ export class Fleet {
     this.#ready = ports.map(() => false);
   }
 
-  /** Reserves addresses; starts no process. */
+  /** Reserves addresses, and starts no process. */
   static async open(options: FleetOptions): Promise<Fleet> {
     const ports = new Set<number>();
     while (ports.size < options.processes) ports.add(await freePort(PORT_FIRST));
@@ -152,7 +152,7 @@ export class Fleet {
     return this.#deaths;
   }
 
-  /** Returns whether the process was killed or paused after this start. */
+  /** Returns true if the process was killed or paused after this start. */
   isBroken(life: string): boolean {
     return this.#lives.get(life)?.broken ?? true;
   }
@@ -163,7 +163,7 @@ export class Fleet {
     return lines.filter((line) => /^\{"level":[56]0/.test(line));
   }
 
-  /** Starts a process that is down. Resolves when it is ready, or has ended again. */
+  /** Starts a process that is down. Resolves when it is ready or has ended again. */
   async start(at: number): Promise<void> {
     const before = this.#current[at];
     if (before !== undefined && !before.over) throw new Error(`process ${at} is there already`);

@@ -1,4 +1,4 @@
-// A real gateway process, started by the real launcher with its own home, disk and socket. It is signalled
+// A real gateway process. The real launcher starts it with its own home, disk and socket. It is signalled
 // only by its pid.
 
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import { connect, type GatewayClient } from "../../../src/contract/client/node.t
 import { cleanup, putEmptyStore, temporaryFolder } from "../engine/engine.ts";
 import { addressOf, launch, TOKEN, writeHome } from "./fleet.ts";
 
-/** A busy machine takes long to load the code for the first connection. */
+/** On a busy machine it takes long to load the code for the first connection. */
 const CONNECT_MAX_MS = 30_000;
 
 export interface GatewayProcess {
@@ -27,9 +27,9 @@ export interface GatewayProcess {
 }
 
 export interface ProcessOptions {
-  /** Configuration; the token and a free port are added. */
+  /** The configuration, to which the token and a free port are added. */
   readonly config?: Record<string, unknown>;
-  /** Home folder of an earlier gateway, to use the same store. Default: a new one. */
+  /** The home folder of an earlier gateway, so that the same store is used. Default: a new folder. */
   readonly home?: string;
   /** Environment variables in addition to those for the home folder. */
   readonly env?: Readonly<Record<string, string>>;

@@ -1,4 +1,5 @@
-// Stores for the gateway processes of a test: new for each test, and open for checks afterwards.
+// Stores for the gateway processes of a test. Each test gets a new store, which can be opened afterwards for
+// checks.
 
 import { openPostgres } from "../../../src/store/postgres/postgres.ts";
 import type { Store } from "../../../src/store/sql.ts";
@@ -9,16 +10,16 @@ import type { Fleet } from "./fleet.ts";
 
 /** A new store. */
 export interface FreshStore {
-  /** The section `store` of the configuration of every process. */
+  /** The section `store` in the configuration of every process. */
   readonly config: Record<string, unknown>;
   /** Opens the store after all processes have ended. */
   open(fleet: Fleet): Promise<Store>;
   /**
-   * Returns the folder with the files of the embedded store and its JSONL copies. Absent: the store has no
-   * files.
+   * Returns the folder with the files of the embedded store and with its JSONL copies. Absent if the store
+   * has no files.
    */
   filesDir?(fleet: Fleet): string;
-  /** Removes the store, except for the parts that `open` closes itself. */
+  /** Removes the store, except the parts that `open` closes itself. */
   remove(): Promise<void>;
 }
 
@@ -26,7 +27,7 @@ export interface Ground {
   readonly name: string;
   /** Maximum number of processes that share the store. */
   readonly processes: number;
-  /** Maximum error of a recorded time: clocks differ, and transactions wait for locks. */
+  /** Maximum error of a recorded time, because clocks differ and transactions wait for locks. */
   readonly skewMs: number;
   fresh(): Promise<FreshStore>;
 }
@@ -47,13 +48,13 @@ export const EMBEDDED: Ground = {
   }),
 };
 
-/** Three processes over one PostgreSQL server at `address`. Each store is a schema. */
+/** Three processes on one PostgreSQL server at `address`. Each store is a schema. */
 export function clusterGround(address: () => Promise<string>): Ground {
   return {
     name: "cluster",
     processes: 3,
     // The recorded time of a claim is the start of its transaction, which may then wait for the locks of a
-    // paused process. One second more allows for differing clocks.
+    // paused process. One more second allows for clocks that differ.
     skewMs: 7_000,
     async fresh() {
       const { url, schema } = freshSchema(await address());

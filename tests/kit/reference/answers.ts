@@ -10,7 +10,7 @@ import type { Declaration } from "./declarations.ts";
 
 type Titled = Schema & {
   readonly title?: string;
-  /** The sentence that describes a schema with a title. */
+  /** The sentence that describes a schema which has a title. */
   readonly $comment?: string;
 };
 
@@ -79,7 +79,7 @@ function declarationOf(name: string, schema: Titled): Declaration {
   };
 }
 
-/** Collects the schemas with a title inside this one. A title without a body names a type of `src/core`. */
+/** Collects the schemas with a title inside this one. A title without fields names a type of `src/core`. */
 function collect(schema: Titled, into: Map<string, Titled>): void {
   if (schema.title !== undefined && isDescribed(schema)) {
     if (into.has(schema.title)) return;
@@ -112,7 +112,7 @@ function roots(): [string, Titled][] {
 export function schemaPayloads(): {
   readonly payloads: ReadonlyMap<string, { readonly type: string; readonly doc: string }>;
   readonly types: ReadonlyMap<string, Declaration>;
-  /** Payloads that are objects without a title. */
+  /** Payloads that are objects and have no title. */
   readonly untitled: readonly Declaration[];
 } {
   const titled = new Map<string, Titled>();

@@ -1,4 +1,5 @@
-// The error codes of a method in the reference. Tests compare them with the codes that a gateway returns.
+// The error codes that the reference lists for a method. Tests compare them with the codes that a gateway
+// returns.
 
 import { type MethodName, methodOf } from "../../../src/contract/methods.ts";
 
@@ -8,7 +9,7 @@ export const EVERY_METHOD = [
   ...["rate_limited", "shutting_down", "store_unavailable", "internal"],
 ];
 
-/** Returns the codes of a method in the reference. */
+/** Returns the error codes that the reference lists for a method. */
 export function codesOf(method: MethodName): readonly string[] {
   const { errors = [], params } = methodOf(method);
   const named = "agentId" in params.properties ? ["not_visible"] : [];

@@ -3,7 +3,7 @@
 import { configKeys, type Key, keyWords } from "../../../src/config/schema/keys.ts";
 import { anchor, code, GENERATED, page, table, wrapped } from "./markdown.ts";
 
-/** Groups the keys into sections of the page: one for each first part of a path. */
+/** Groups the keys into the page's sections: one for each first part of a path. */
 function sections(keys: readonly Key[]): Map<string, Key[]> {
   const found = new Map<string, Key[]>();
   for (const key of keys) {
@@ -23,7 +23,7 @@ function within(section: string, path: string): string {
     : path;
 }
 
-/** Removes the keys of accounts, which repeat those of their channel. */
+/** Removes the keys of accounts, because they repeat the keys of their channel. */
 function withoutDoubles(keys: readonly Key[]): Key[] {
   const CHANNEL = /^channels\.(\w+)\.(.+)$/;
   const ids = new Set(keys.flatMap(({ path }) => CHANNEL.exec(path)?.[1] ?? []));

@@ -14,7 +14,7 @@ const CONFIG = `${ROOT}/tsconfig.json`;
 
 interface FieldFact {
   readonly name: string;
-  /** Its type, as written in the source. */
+  /** The field's type, as written in the source. */
   readonly type: string;
   readonly doc: string;
 }
@@ -25,7 +25,7 @@ export interface Declaration {
   readonly doc: string;
   /** The declaration without `export` and `readonly`. */
   readonly text: string;
-  /** The fields of an interface, or of the object types in another declaration. */
+  /** The fields of an interface, or of the object types in another kind of declaration. */
   readonly fields: readonly FieldFact[];
 }
 
@@ -73,7 +73,7 @@ class Reader {
     return plain(this.#text.slice(node.getStart(this.#source), node.end));
   }
 
-  /** Returns the named fields with a type, in this node and inside it. */
+  /** Returns the named fields with their types, in this node and in the nodes inside it. */
   fields(node: Node): FieldFact[] {
     const found: FieldFact[] = [];
     const { name, type } = node as { name?: Node; type?: Node };
@@ -88,8 +88,8 @@ class Reader {
 }
 
 /**
- * Returns every named type of these files, by name. If two files declare a name, the one closer to the
- * protocol wins.
+ * Returns every named type of these files, by name. If two files declare the same name, the file closer to
+ * the protocol wins.
  */
 export function readDeclarations(): Map<string, Declaration> {
   const files = sources();

@@ -1,4 +1,4 @@
-// docs/reference/ERRORS.md: every failure code, its meaning, and its form over each interface.
+// docs/reference/ERRORS.md: every failure code, its meaning, and its form on each interface.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -9,7 +9,7 @@ import { code, GENERATED, page, table } from "./markdown.ts";
 
 const SOURCE = fileURLToPath(new URL("../../../src/core/shapes/errors.ts", import.meta.url));
 
-/** Returns the description of each code, from the comment at its declaration. */
+/** Returns the description of each code, taken from the comment at its declaration. */
 export function meanings(): Map<string, string> {
   const found = readFileSync(SOURCE, "utf8").matchAll(/\/\*\* (.+?) \*\/\n\s+(\w+): form\(/g);
   return new Map([...found].map(([, meaning = "", name = ""]) => [name, meaning]));

@@ -1,9 +1,9 @@
 // Markdown of the generated pages of docs/reference: tables, lists of names, anchors.
 
-/** Maximum length of a line of a generated page: GitHub shows longer ones badly. */
+/** Maximum length of a line of a generated page, because GitHub shows longer lines badly. */
 export const LINE_MAX_CHARS = 280;
 
-/** Escapes text for a table cell, which a vertical bar would end. */
+/** Escapes text for a table cell, because a vertical bar would end the cell. */
 function cell(text: string): string {
   return text.replaceAll("|", "\\|").replaceAll(/\s*\n\s*/g, " ");
 }
@@ -26,7 +26,7 @@ export function link(heading: string, text = `\`${heading}\``): string {
   return `[${text}](#${anchor(heading)})`;
 }
 
-/** Joins the non-empty paragraphs. */
+/** Joins the paragraphs that are not empty. */
 export function page(...parts: readonly string[]): string {
   return `${parts.filter((part) => part !== "").join("\n\n")}\n`;
 }

@@ -17,8 +17,8 @@ import { type Field, fieldsOf } from "./schema.ts";
 
 const IDEMPOTENCY_WORDS = {
   none: "",
-  optional: "With an `idempotencyKey` it takes effect once.",
-  required: "Needs an `idempotencyKey` and takes effect once for it.",
+  optional: "A request with an `idempotencyKey` takes effect once.",
+  required: "Needs an `idempotencyKey`, and takes effect once for each key.",
   run: "Needs an `idempotencyKey`: it becomes the id of the run, which starts once.",
 } as const;
 
@@ -52,7 +52,7 @@ export class Wire {
     return [...this.types(), ...this.#schemas.untitled];
   }
 
-  /** Returns the fields that have a description neither at their declaration nor in field-words.ts. */
+  /** Returns the fields that are described neither at their declaration nor in field-words.ts. */
   unspoken(): { type: string; field: string }[] {
     return this.#described().flatMap(({ name: type, fields }) =>
       fields
@@ -61,7 +61,7 @@ export class Wire {
     );
   }
 
-  /** Returns the names of fields that only field-words.ts describes. */
+  /** Returns the names of the fields that only field-words.ts describes. */
   namesUsed(): Set<string> {
     const named = this.#described();
     return new Set(
@@ -83,7 +83,7 @@ function paramsTable(params: Schema, word = "param"): string {
   );
 }
 
-/** Shows a payload as a link to its type, or in full if the type has no name. */
+/** Shows a payload as a link to its type, or in full if its type has no name. */
 function payloadText(label: string, name: string, wire: Wire): string {
   const { type, doc } = wire.payloads.get(name) ?? { type: "", doc: "" };
   const shown = /^\w+$/.test(type) ? `${label}: ${link(type)}.` : `${label}:\n\n${ts(type)}`;
@@ -154,7 +154,7 @@ A failure is a ${link("WireError")} in the response frame.`,
     ),
     ...specs().map(([name, spec]) => methodSection(name, spec, wire)),
     "## Events",
-    "A session's events go to the connections whose token covers it.",
+    "The events of a session are sent to the connections whose token covers the session.",
     table(
       ["event", "time and receivers"],
       Object.entries(EVENTS).map(([name, { summary }]) => [link(`event ${name}`, code(name)), summary]),

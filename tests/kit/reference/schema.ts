@@ -3,7 +3,7 @@
 import type { Schema } from "../../../src/config/schema/words.ts";
 
 export interface Field {
-  /** Names joined by dots; `[]` stands for the items of a list. */
+  /** Names joined by dots. `[]` stands for the items of a list. */
   readonly path: string;
   readonly schema: Schema;
   readonly required: boolean;

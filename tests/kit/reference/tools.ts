@@ -26,7 +26,9 @@ function section(name: string, entry: ToolEntry): string {
     typeWords(schema),
     schema.description ?? "",
   ]);
-  const beside = parallel ? "beside other calls of the same message" : "alone, in the order of the message";
+  const beside = parallel
+    ? "in parallel with other calls of the same message"
+    : "alone, in the order of the message";
   const again = idempotent ? "repeated" : "answered with `outcome_unknown`, because it can't be repeated";
   return page(
     `## ${name}`,

@@ -1,12 +1,12 @@
-// Replaces the system call that syncs a file's content in this process, so that a test can delay it, fail it
-// or observe it.
+// Replaces the system call that syncs a file's content in this process, so that a test can delay it, let it
+// fail or observe it.
 
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 
 type Done = (error: NodeJS.ErrnoException | null) => void;
 
-/** Runs instead of a sync. `real` executes the sync. */
+/** Runs in place of a sync. `real` executes the sync. */
 type Replacement = (real: (done: Done) => void, done: Done) => void;
 
 /** Replaces each asynchronous sync of a file's content. Returns a function that restores the original. */
@@ -41,7 +41,7 @@ export function beforeBlockingSync(before: () => void): () => void {
 }
 
 /**
- * Calls `begins` before each sync, blocking or not, and the function that it returns once the content is
+ * Calls `begins` before each sync, blocking or not. Calls the function that it returned when the content is
  * on disk.
  */
 export function watchSyncs(begins: () => () => void): void {

@@ -1,21 +1,21 @@
-// A lock in a PostgreSQL store at which a move to that store stops halfway.
+// A lock in a PostgreSQL store. A move to that store stops halfway at this lock.
 
 import pg from "pg";
 import { cleanup } from "../engine/engine.ts";
 import { openPostgresStore } from "./postgres.ts";
 
 const GATE = 7_275_001;
-/** Number of queries after which the test fails because nobody waits at the lock. */
+/** After this number of queries the test fails, because no connection waits for the lock. */
 const ASKED_MAX = 20_000;
 
 /** Blocks writes to the table that a move copies last, until it is opened. */
 export interface Gate {
-  /** Resolves with the server's process id of a connection that waits at the lock. */
+  /** Resolves with the process id, on the server, of a connection that waits for the lock. */
   reached(): Promise<number>;
   open(): Promise<void>;
 }
 
-/** Makes the store at this address if it is missing, and locks the store's last table. */
+/** Creates the store at this address if it is missing, and locks the store's last table. */
 export async function gateIn(url: string): Promise<Gate> {
   const made = await openPostgresStore({ url });
   await made.store.close();

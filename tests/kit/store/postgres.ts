@@ -1,4 +1,4 @@
-// Stores on the only PostgreSQL server of the test run. Each is a separate schema that is dropped afterwards.
+// Stores on the only PostgreSQL server of the test run. Each one is a separate schema.
 
 import { randomUUID } from "node:crypto";
 import { connect } from "node:net";
@@ -38,7 +38,7 @@ export async function runSql(url: string, statements: string): Promise<Record<st
   }
 }
 
-/** On a busy machine a test may hold a transaction open longer than a gateway may. */
+/** On a busy machine a test may keep a transaction open longer than a gateway may. */
 const PATIENT: NonNullable<PostgresOptions["timeouts"]> = {
   statementMs: 60_000,
   idleInTransactionMs: 60_000,
@@ -48,8 +48,9 @@ const PATIENT: NonNullable<PostgresOptions["timeouts"]> = {
 const spare: string[] = [];
 
 /**
- * Deletes every row, after running transactions have ended, and without checking foreign keys. Creating a
- * schema takes the server a quarter of a second of processor time, and `truncate` rewrites every file.
+ * Deletes every row, after running transactions have ended, and without checking foreign keys. This is
+ * cheaper than a new schema, which takes a quarter of a second of processor time, and than `truncate`, which
+ * rewrites every file.
  */
 const emptied = (schema: string): string => `do $$
   declare part record;
@@ -70,13 +71,13 @@ const emptied = (schema: string): string => `do $$
 export interface TestSchema {
   readonly url: string;
   readonly schema: string;
-  /** Returns the schema for reuse after its store is closed. */
+  /** Returns the schema for reuse. Its store must be closed. */
   give(): Promise<void>;
 }
 
 /**
- * Returns a schema for one test that does not change its tables: a new one, or an emptied one of an
- * earlier test.
+ * Returns a schema for a test that does not change the tables: a new schema, or an emptied one of an earlier
+ * test.
  */
 export async function takeSchema(): Promise<TestSchema> {
   const server = await serverUrl();
@@ -99,13 +100,13 @@ export interface PostgresStore {
   readonly store: Store;
   readonly url: string;
   readonly schema: string;
-  /** Closes the store and gives its schema back. */
+  /** Closes the store and returns its schema for reuse. */
   dispose(): Promise<void>;
 }
 
 /**
- * Opens an empty store. `own`: its schema may be changed, and is dropped afterwards. `url`: opens another
- * connection to the store at this address.
+ * Opens an empty store. `own`: the test may change the schema, which is dropped afterwards. `url`: opens
+ * another connection to the store at this address.
  */
 export async function openPostgresStore(
   options: Partial<PostgresOptions> & { readonly own?: true } = {},
@@ -138,7 +139,7 @@ async function ownSchema(): Promise<TestSchema> {
   };
 }
 
-/** A schema that another store returns for reuse. */
+/** A schema whose reuse another store manages. */
 function sharedSchema(url: string): TestSchema {
   return { url, schema: new URL(url).searchParams.get("schema") ?? "", give: async () => {} };
 }

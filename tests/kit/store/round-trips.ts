@@ -1,14 +1,14 @@
-// Counts the statements that this process sends to PostgreSQL, at the driver. A statement that is sent while
-// an earlier one of its connection has no answer yet shares that round trip; any other statement is a new
+// Counts the statements that this process sends to PostgreSQL, inside the driver. If an earlier statement of
+// the same connection has no answer yet, a statement shares that one's round trip. Otherwise it is a new
 // round trip.
 
 import pg from "pg";
 
 export interface Sent {
   readonly text: string;
-  /** True: a new round trip. False: it shares that of an earlier statement. */
+  /** True if the statement is a new round trip. False if it shares that of an earlier statement. */
   readonly isTrip: boolean;
-  /** Whether the statement was sent inside a transaction, `begin` and `commit` included. */
+  /** True if the statement was sent inside a transaction, which includes `begin` and `commit`. */
   readonly inTransaction: boolean;
 }
 

@@ -10,14 +10,14 @@ import { until } from "../until.ts";
 const PATIENCE_MS = 45_000;
 const ROWS_MAX = 500;
 
-/** Returns whether all runs have ended. */
+/** Returns true if all runs have ended. */
 export async function hasNoRuns(db: Db): Promise<boolean> {
   const active = ["queued", "running", "waiting"];
   const run = await db.selectFrom("runs").select("run_id").where("state", "in", active).executeTakeFirst();
   return run === undefined;
 }
 
-/** Returns whether all runs, flows and deliveries have ended. */
+/** Returns true if all runs, flows and deliveries have ended. */
 export async function isQuiet(db: Db): Promise<boolean> {
   if (!(await hasNoRuns(db))) return false;
   const flow = await db.selectFrom("flows").select("flow_id").where("state", "=", "open").executeTakeFirst();
@@ -25,7 +25,7 @@ export async function isQuiet(db: Db): Promise<boolean> {
   return flow === undefined && (await pending.executeTakeFirst()) === undefined;
 }
 
-/** Resolves when `isSo` returns true. Default: when the store is quiet. */
+/** Resolves when `isSo` returns true, by default when all work has ended. */
 export async function untilQuiet(db: Db, isSo: (db: Db) => Promise<boolean> = isQuiet): Promise<void> {
   const deadline = Date.now() + PATIENCE_MS;
   await until(async () => {

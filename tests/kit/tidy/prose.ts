@@ -15,7 +15,10 @@ export interface Prose {
 
 const COMMENT_LINE = /^\s*(?:\/\/+|\/\*\*?|\*(?!\/))\s?(.*?)\s*(?:\*\/)?\s*$/;
 const QUOTED = String.raw`("(?:\\.|[^"\\\n])*"|\`(?:\\.|[^\`\\])*\`)`;
-/** A test function with its properties up to the first call, for example `test.each`; not in a string. */
+/**
+ * Matches a test function with its properties up to the first call, for example `test.each`, but not in a
+ * string.
+ */
 const TEST_FUNCTION = /(?<![\w"'`.])(?:test|it|both)(?:\.\w+)*(?=[(<`])/g;
 const SUITE_FUNCTION = /(?<![\w"'`.])describe(?:\.\w+)*(?=[(<`])/g;
 const FIRST_ARGUMENT = new RegExp(String.raw`\(\s*${QUOTED}`, "y");
@@ -115,7 +118,7 @@ function endOfGroup(text: string, from: number): number {
   return text.length;
 }
 
-/** Finds calls with a title as their first argument, also behind the table of an `each`. */
+/** Finds calls with a title as their first argument, even after the table of an `each`. */
 function titledCalls(text: string, callee: RegExp): { from: number; at: number; title: string }[] {
   return [...text.matchAll(callee)].flatMap(({ 0: name, index }) => {
     let at = index + name.length;
@@ -167,7 +170,7 @@ function messagesOf(pattern: RegExp, path: string, text: string): Prose[] {
   });
 }
 
-/** Returns all texts of a file that `isProse` accepts; texts joined by `+` are one. */
+/** Returns all texts of a file that `isProse` accepts. Texts joined by `+` count as one. */
 function textsOf(path: string, text: string, isProse: (words: string) => boolean): Prose[] {
   const code = text.replace(/^[ \t]*(?:\/\/|\/\*|\*).*$/gm, "").replace(JSX_CLASS, "");
   return [...code.matchAll(TEXT)].flatMap(({ 0: joined, index }) => {
@@ -183,7 +186,7 @@ function textsOf(path: string, text: string, isProse: (words: string) => boolean
 }
 
 /**
- * Returns the texts that people or models read: those of known calls, and all other texts that are sentences.
+ * Returns the texts that people or models read: texts in known calls, and all other texts that are sentences.
  */
 function sentencesOf(path: string, text: string): Prose[] {
   const known = messagesOf(MESSAGE, path, text);
@@ -241,7 +244,7 @@ const LABEL_START = new RegExp(SENTENCE_START, "i");
 
 function problemsOf({ kind, text }: Prose): string[] {
   const found: string[] = [];
-  // Words in backquotes are code or examples, which may contain any word.
+  // Ignores words in backquotes, because they are code or examples.
   const plain = text.replace(/`[^`]*`/g, "`x`");
   for (const sentence of plain.split(/(?<=[.!?:])\s+(?=[A-Z])/)) {
     const bare = sentence.replace(RULE_NUMBER, "");

@@ -1,5 +1,5 @@
-// The rules for source files, as functions that return complaints. tidy.test.ts runs them on the real files,
-// and on small bad examples to prove that each rule can fail.
+// The rules for source files. Each rule is a function that returns complaints. tidy.test.ts runs the rules on
+// the real files, and on small bad examples to prove that each rule can fail.
 
 import type { FunctionFact, SourceFact } from "./source-tree.ts";
 
@@ -7,10 +7,12 @@ export const FILE_LINES_MAX = 600;
 export const FOLDER_FILES_MAX = 20;
 export const FUNCTION_LINES_MAX = 70;
 export const LINE_CHARACTERS_MAX = 110;
-/** Longer than in other files, because of titles and rows of tables. */
+/** Longer than the limit of other files, because of test titles and rows of tables. */
 export const TEST_LINE_CHARACTERS_MAX = 140;
 
-/** Allowed imports between layers, besides the same layer. `main`, tests and bench may import everything. */
+/**
+ * The layers that each layer may import in addition to itself. `main`, tests and bench may import everything.
+ */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   core: [],
   world: ["src/core/text/redact/redact.ts", "src/core/rules/outgoing.ts", "src/core/pace.ts"],
@@ -38,7 +40,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ui: ["core", "contract"],
 };
 
-/** Layers that may use a package: each library belongs to one layer. */
+/** The layers that may use a package. Each library belongs to few layers. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   zod: ["config"],
   json5: ["config"],
@@ -191,7 +193,7 @@ export function ambientCalls(tree: readonly SourceFact[]): string[] {
     ]);
 }
 
-/** The only file that may make outgoing HTTP requests, and the one that imports Node's HTTP. */
+/** The only file that may make outgoing HTTP requests, and the file that imports Node's HTTP module. */
 const OUTGOING = ["src/world/outgoing.ts", "src/world/http.ts"];
 /** These files only create servers. */
 const SERVERS = ["src/gateway/server.ts", "src/gateway/http/unready.ts"];
@@ -270,7 +272,7 @@ export function rawStyles(texts: ReadonlyMap<string, string>): string[] {
 /** The module that programs in browsers import. */
 const BROWSER_ENTRY = "src/contract/client/web.ts";
 
-/** Returns whether a file is started or read by its path. No file needs to import such a file. */
+/** Returns true if a file is started or read by its path. Such a file need not be imported. */
 const isEntry = (path: string): boolean =>
   path === "src/main.ts" ||
   path === "ui/src/main.tsx" ||
@@ -307,8 +309,8 @@ export function unusedFiles(tree: readonly SourceFact[]): string[] {
 }
 
 /**
- * Finds exports that no other file uses. A type that only its own file uses is allowed, because another
- * export may contain it.
+ * Finds exports that no other file uses. A type may be used by its own file only, because another export may
+ * contain it.
  */
 export function unusedExports(tree: readonly SourceFact[]): string[] {
   const used = new Map<string, Set<string>>();
@@ -337,7 +339,7 @@ export function unusedExports(tree: readonly SourceFact[]): string[] {
     );
 }
 
-/** Returns whether a function only contains a list of tests: these may be long. */
+/** Returns true if a function only contains a list of tests. Such a function may be long. */
 function isSuite({ line, lines, givenTo }: FunctionFact, { path, references }: SourceFact): boolean {
   if (/^(describe|suite)\b/.test(givenTo ?? "")) return true;
   const isTest = (text: string) => /^(test|it|both)(\.\w+)*\($/.test(text);
@@ -377,14 +379,14 @@ export function headsAndFolders(tree: readonly SourceFact[]): string[] {
   });
 }
 
-/** The build puts a worker into the folder of the module that starts it, as in the source. */
+/** The build puts a worker into the folder of the module that starts the worker, as in the source. */
 const WORKER = /new URL\(\s*"\.\/([^"]+\.ts)",\s*import\.meta\.url/g;
 const COMMENT = /(?<=^|\s)(?:\/\/|\*)\s(.*)$/gm;
 const NAMED_FILE = /(?<![\w./@`-])((?:[\w-]+\/)*[\w-]+\.tsx?)\b/g;
 const NAMED_PART =
   /(?<![\w./@-])((?:core|store|engine|access|flows|channels|gateway|cli)\/[\w-]+(?:\/[\w-]+)*)(?![\w./:-])/g;
 
-/** Finds workers that a module starts by their URL, and that the build does not contain. */
+/** Finds workers that a module starts by their URL but that the build does not contain. */
 export function unbuiltWorkers(tree: readonly SourceFact[], build: string): string[] {
   return tree
     .filter(({ path }) => path.startsWith("src/"))
@@ -394,7 +396,7 @@ export function unbuiltWorkers(tree: readonly SourceFact[], build: string): stri
     .filter((worker) => !build.includes(`"parts/${/[^/]+(?=\.ts$)/.exec(worker)?.[0]}": "${worker}"`));
 }
 
-/** Finds files and folders that a comment names and that do not exist. */
+/** Finds files and folders that a comment names but that do not exist. */
 export function lostMentions(tree: readonly SourceFact[], paths: readonly string[]): string[] {
   const ends = new Set<string>();
   for (const path of paths) {
@@ -436,8 +438,8 @@ const rulesIn = (text: string): string[] =>
   );
 
 /**
- * Finds rule numbers that another file cites without the name of their file. Many files use the same numbers,
- * so the name is needed.
+ * Finds rule numbers that another file cites without naming their file. Many files use the same numbers, so
+ * the name is needed.
  */
 export function namedRules(tree: readonly SourceFact[]): string[] {
   const owners = new Map<string, string[]>();
@@ -479,12 +481,14 @@ export function namedRules(tree: readonly SourceFact[]): string[] {
   return [...foreign, ...doubles, ...titles];
 }
 
-/** Paths of a developer's machine. The pattern is assembled here so that this file contains no such path. */
+/**
+ * Matches paths of a developer's machine. The pattern is assembled so that this file contains no such path.
+ */
 const MACHINE_PATH = new RegExp(
   `(?<![\\w.~/-])/(${["work", "root", "home/\\w+", "Users/\\w+"].join("|")})(/|\\b)`,
 );
 
-/** Finds paths of a developer's machine. `texts`: every text file of the repository by path. */
+/** Finds paths of a developer's machine. `texts` contains every text file of the repository by its path. */
 export function machinePaths(texts: ReadonlyMap<string, string>): string[] {
   return [...texts].flatMap(([path, text]) =>
     text.split("\n").flatMap((line, index) => {

@@ -1,6 +1,6 @@
-// Reads source files into the facts that tidy.test.ts checks: imports, exports, functions, references to
-// names. The TypeScript compiler parses the files, from a file system in memory, so a test can pass examples
-// in place of real files.
+// Reads source files into the facts that tidy.test.ts checks: imports, exports, functions, and references to
+// names. The TypeScript compiler parses the files from a file system in memory, so a test can replace real
+// files by examples.
 
 import { dirname, posix } from "node:path";
 import type { Node, SourceFile } from "typescript/unstable/ast";
@@ -31,7 +31,7 @@ import { API } from "typescript/unstable/sync";
 
 export interface ImportFact {
   readonly specifier: string;
-  /** The imported file; undefined for packages and built-in modules. */
+  /** The imported file. Undefined for packages and built-in modules. */
   readonly target: string | undefined;
   /** Names imported from that module. */
   readonly names: readonly string[] | "all";
@@ -42,7 +42,7 @@ export interface ExportFact {
   readonly name: string;
   readonly line: number;
   readonly isType: boolean;
-  /** Whether the same file uses it elsewhere. */
+  /** True if the same file uses the export elsewhere. */
   readonly usedHere: boolean;
 }
 
@@ -50,7 +50,7 @@ export interface FunctionFact {
   readonly name: string;
   readonly line: number;
   readonly lines: number;
-  /** Name of the function that takes this function as an argument, such as `describe`. */
+  /** Name of the function to which this function is passed, such as `describe`. */
   readonly givenTo: string | undefined;
 }
 
@@ -223,7 +223,7 @@ class Reader {
   }
 }
 
-/** Returns whether the node only names a property or a declaration, and uses nothing. */
+/** Returns true if the node only names a property or a declaration, and does not use it. */
 function isNameOnly(node: Node, parent: Node | undefined): boolean {
   if (parent === undefined) return true;
   if (isPropertyAccessExpression(parent)) return parent.expression !== node;

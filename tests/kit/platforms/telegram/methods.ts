@@ -17,7 +17,7 @@ function chatOf(state: TelegramState, params: Json): FakeChat | Answer {
   return bad("Bad Request: group chat was upgraded to a supergroup chat", 400, moved);
 }
 
-/** Finds invalid message entities, as Telegram does. */
+/** Finds invalid message entities, in the same way as Telegram. */
 function wrongEntities(text: string, entities: readonly Json[]): string | undefined {
   for (const { type, offset, length, url } of entities) {
     if (!ENTITY_TYPES.includes(type)) return `can't parse MessageEntity: unsupported type ${type}`;

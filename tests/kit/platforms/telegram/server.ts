@@ -1,5 +1,5 @@
-// A fake Bot API server after Telegram's documentation: a real HTTP server with bots, chats and people, which
-// keeps updates until they are confirmed. methods.ts has its methods.
+// A fake Bot API server, written from Telegram's documentation: a real HTTP server with bots, chats and
+// people. It keeps updates until they are confirmed. methods.ts contains its methods.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { cleanup } from "../../engine/engine.ts";
@@ -13,7 +13,7 @@ export interface TelegramServer extends TelegramState {
   readonly calls: { readonly method: string; readonly params: Json }[];
   addBot(token: string, username: string): FakeBot;
   addChat(chat: Omit<FakeChat, "topics">): FakeChat;
-  /** Adds an update that has this field. Returns its id. */
+  /** Adds an update with this field. Returns the update's id. */
   push(bot: FakeBot, update: Json): number;
   revoke(bot: FakeBot): void;
   /** Replaces the next answers of a method. */
@@ -23,7 +23,7 @@ export interface TelegramServer extends TelegramState {
 
 const BODY_BYTES_MAX = 1024 * 1024;
 
-/** Answers a waiting request with the pending updates. */
+/** Answers a waiting request with all pending updates. */
 function wake(bot: FakeBot, answer: Answer): void {
   const { waiting } = bot;
   bot.waiting = undefined;

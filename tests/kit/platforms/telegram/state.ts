@@ -10,7 +10,7 @@ export interface FakeBot {
   readonly id: number;
   readonly token: string;
   readonly username: string;
-  /** Unconfirmed updates, by rising id. */
+  /** Unconfirmed updates in the order of their ids. */
   readonly updates: Json[];
   nextUpdateId: number;
   webhookUrl: string;
@@ -30,7 +30,7 @@ export interface FakeChat {
   readonly title?: string;
   readonly isForum?: boolean;
   readonly topics: Set<number>;
-  /** The error of an action for which the bot lacks the right, in Telegram's words. */
+  /** The error, in Telegram's words, of an action for which the bot has no right. */
   refusal?: { readonly code: number; readonly description: string };
   movedTo?: number;
   mayMakeTopics?: boolean;
@@ -52,7 +52,7 @@ export interface Answer {
   readonly cut?: boolean;
 }
 
-/** A failure before the next answer of sendMessage. `after`: the message is accepted all the same. */
+/** A failure before the next answer of sendMessage. `after`: the message is accepted nevertheless. */
 export interface Upset {
   readonly answer: Answer;
   readonly after?: boolean;

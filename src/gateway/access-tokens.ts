@@ -1,6 +1,7 @@
 // Owns the use of access tokens: finds their rows, records their last use, and closes connections and HTTP
 // requests whose token was revoked or narrowed, has expired, or lost the token that it was derived from.
-// AT1: what uses the token at another gateway of the store is closed at that gateway's next tick.
+// AT1: other gateways of the same store close their connections and requests with such a token at their next
+// tick.
 
 import { CLOSE } from "../contract/protocol.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -13,14 +14,14 @@ import {
 import type { AccessTokenRows, Authority, Caller } from "./auth.ts";
 import type { Member } from "./socket/connection.ts";
 
-/** The last use is stored at most this often. */
+/** The time of the last use is stored at most once in this interval. */
 const USE_NOTED_EVERY_MS = 60_000;
 const CHANGED = "the access token was revoked or changed, or it has expired";
 
 /** A connection or an HTTP request. */
 type User = Pick<Member, "caller" | "close">;
 
-/** Finds access tokens, and records their use. No caller waits for the record, or fails with it. */
+/** Finds access tokens and records their use. Callers neither wait for the recording nor get its errors. */
 export function accessTokenRows(engine: Pick<Engine, "store" | "commit" | "now" | "log">): AccessTokenRows {
   /** Ids of the tokens whose use is being stored. */
   const noting = new Set<string>();
@@ -40,11 +41,11 @@ export function accessTokenRows(engine: Pick<Engine, "store" | "commit" | "now" 
   };
 }
 
-/** Whether the caller still has the rights with which it connected. */
+/** Returns true if the caller still has the rights with which it connected. */
 function isCurrent(authority: Authority, caller: Caller, row: AccessTokenRow | undefined): boolean {
   const rights = row === undefined ? undefined : authority.accessRights(row);
   if (rights === undefined) return false;
-  // A client may have asked for fewer scopes.
+  // Compares only the caller's scopes, because a client may have requested fewer than the token has.
   const keepsScopes = caller.scopes.every((scope) => rights.scopes.includes(scope));
   return keepsScopes && JSON.stringify(caller.patterns) === JSON.stringify(rights.patterns);
 }
@@ -76,9 +77,10 @@ export class AccessTokenUsers {
     }
   }
 
-  /** Closes users whose rights have changed elsewhere, or that have expired (AT1). */
+  /** Closes connections and requests whose token has expired, or was changed by another gateway (AT1). */
   async check(): Promise<void> {
-    // The token of a user that joins during the read may be newer than the read.
+    // Copied before the read, because the token of a user that joins during the read may be too new for its
+    // result.
     const users = [...this.#users];
     if (users.length === 0) return;
     const rows = await listAccessTokens(this.#engine.store.db, this.#engine.now());
@@ -86,12 +88,15 @@ export class AccessTokenUsers {
     for (const user of users) this.#judge(user, byId.get(user.caller.accessToken ?? ""));
   }
 
-  /** The token may have been revoked or narrowed between the user's authentication and its `join`. */
+  /** Checks the token again, because it may have been revoked or narrowed since the authentication. */
   async #look(user: User, id: string): Promise<void> {
     try {
       this.#judge(user, await getAccessToken(this.#engine.store.db, id));
     } catch (error) {
-      this.#engine.log.warn({ err: error }, "could not check an access token again; the next tick does");
+      this.#engine.log.warn(
+        { err: error },
+        "could not check an access token again; the next tick repeats the check",
+      );
     }
   }
 

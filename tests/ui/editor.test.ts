@@ -72,12 +72,12 @@ describeInBrowser("the editor of the configuration", () => {
     expect(await button(page, "Review and save").isDisabled()).toBe(true);
     await type(page, "queueMax: 200", "queueMx: 7");
     await page.getByText("1 problem: this text can't be saved.").waitFor();
-    expect(await page.getByLabel("Problems of this text").innerText()).toContain("session.queueMax");
+    expect(await page.getByLabel("Problems in this text").innerText()).toContain("session.queueMax");
     expect(await page.locator(".editor-lines .wrong").allInnerTexts()).toEqual(["4"]);
     await button(page, "Line 4").click();
     expect(await selected(page)).toBe("    queueMx: 7, // enough");
     await button(page, "Review and save").click();
-    await dialog(page).getByText("An invalid text is not saved:").waitFor();
+    await dialog(page).getByText("An invalid text cannot be saved:").waitFor();
     expect(await dialog(page).getByRole("button", { name: "Save" }).isDisabled()).toBe(true);
     await page.keyboard.press("Escape");
     await type(page, "queueMx: 7", "queueMax: 8");
@@ -124,7 +124,7 @@ describeInBrowser("the editor of the configuration", () => {
     await page.keyboard.press("Enter");
     await page.keyboard.press("Control+s");
     await dialog(page)
-      .getByText("No setting changes")
+      .getByText("These changes need no restart")
       .or(dialog(page).getByText("Nothing takes effect at once"))
       .waitFor();
     await page.keyboard.press("Escape");
@@ -190,7 +190,7 @@ describeInBrowser("the editor of the configuration", () => {
     await save(first.page);
     await first.page.getByText("Saved.", { exact: true }).waitFor();
     await save(second);
-    await second.getByText("The file was changed since you began").waitFor();
+    await second.getByText("The file has changed since you began").waitFor();
     expect(await second.getByRole("region", { name: "Changes in the file" }).innerText()).toContain(
       "from the first page",
     );
@@ -245,7 +245,7 @@ describeInBrowser("the editor of the configuration", () => {
     await button(page, "Discard").click();
     writeFileSync(file.path, `{}${" ".repeat(300_000)}`);
     await page.reload();
-    await page.getByText(/the editor takes at most 131072/).waitFor();
+    await page.getByText(/the editor accepts at most 131072/).waitFor();
     expect(await page.getByText("Effective configuration").count()).toBe(1);
   });
 

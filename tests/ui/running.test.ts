@@ -204,7 +204,7 @@ describeInBrowser("unfinished runs", () => {
   test("I9: a token that may only read has nothing to select and is told so; one for a session sees its run only", async () => {
     const { house, release } = await busy(2);
     const reader = (await visit(house.http, { token: "reader-token", at: AT })).page;
-    await reader.getByText("Your token may see these runs, but not stop them.").waitFor();
+    await reader.getByText("Your token lets you see these runs but not stop them.").waitFor();
     expect(await rows(reader).count()).toBe(2);
     expect(await reader.locator(".runs input, .runs-actions button").count()).toBe(0);
     const scoped = (await visit(house.http, { token: "scoped-token", at: AT })).page;

@@ -1,7 +1,7 @@
-// Reads and writes the configuration file for an editor elsewhere, such as the web page.
+// Reads and writes the configuration file for a remote editor, such as the web page.
 // ED1: a text is written only if the file is the one that the editor read, and the text is valid.
-// ED2: secrets leave and come back hidden (`hidden.ts`).
-// ED3: byte order mark and line ends stay those of the file. The editor gets `\n` only.
+// ED2: the editor gets secrets only in hidden form, and returns them so (`hidden.ts`).
+// ED3: the file keeps its byte order mark and its line ends. The editor gets only `\n`.
 
 import { mkdirSync, readFileSync, statSync } from "node:fs";
 import { dirname } from "node:path";
@@ -16,16 +16,18 @@ import { replaceFile } from "../replace-file.ts";
 import { configKeys, type KeyWords, keyWords } from "../schema/keys.ts";
 import { type HiddenText, hideSecrets, revealSecrets, type Sealing } from "./hidden.ts";
 
-/** A longer file must be edited on the gateway's machine: an editor checks the whole text again and again. */
+/**
+ * A larger file must be edited on the gateway's machine, because an editor checks the whole text repeatedly.
+ */
 const EDITED_BYTES_MAX = 128 * 1024;
 const PROBLEMS_MAX = 100;
-/** Shorter secrets would hide ordinary words of a problem. */
+/** A shorter secret is not replaced in a problem, because it could be part of an ordinary word. */
 const SECRET_CHARS_MIN = 4;
 const BOM = "\uFEFF";
 const ELSEWHERE = "Edit it with an editor on the gateway's machine.";
 const EMPTY = "// Settings of the gateway. Every setting has a default.\n{\n}\n";
 
-/** Every setting in words. Built when it is first needed, because that takes long. */
+/** The description of every setting. Built when it is first needed, because that takes long. */
 let words: KeyWords[] | undefined;
 
 interface OnDisk extends HiddenText {
@@ -37,7 +39,7 @@ interface OnDisk extends HiddenText {
   readonly lineEnd: "\n" | "\r\n";
 }
 
-/** Returns the revision of a file: two files with the same revision have the same bytes. */
+/** Returns the revision of a file. Two files with the same revision have the same bytes. */
 function revisionOf(bytes: Buffer | undefined, { seal }: Sealing): string {
   return bytes === undefined ? "none" : seal(`file\n${bytes.toString("base64")}`);
 }
@@ -50,7 +52,7 @@ function readBytes(path: string): Result<Buffer | undefined> {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return ok(undefined);
-    return fail("file_problem", `${path} could not be read: ${message}`);
+    return fail("file_problem", `cannot read ${path}: ${message}`);
   }
 }
 
@@ -67,7 +69,7 @@ function readDisk(path: string, sealing: Sealing): Result<OnDisk> {
   if (!read.ok) return read;
   const bytes = read.value ?? Buffer.alloc(0);
   const text = textOf(bytes);
-  if (text === undefined) return fail("file_problem", `${path} is not a text in UTF-8`, { hint: ELSEWHERE });
+  if (text === undefined) return fail("file_problem", `${path} is not UTF-8 text`, { hint: ELSEWHERE });
   const begin = text.startsWith(BOM) ? BOM : "";
   const ends = text.match(/\r?\n/g) ?? [];
   const lineEnd = ends.filter((end) => end === "\r\n").length * 2 > ends.length ? "\r\n" : "\n";
@@ -77,7 +79,9 @@ function readDisk(path: string, sealing: Sealing): Result<OnDisk> {
   return ok({ ...hidden.value, exists, bytes, begin, lineEnd, revision: revisionOf(read.value, sealing) });
 }
 
-/** Returns the edited text as bytes for the file, with secrets, mark and line ends. */
+/**
+ * Returns the bytes to write for the edited text, with the file's secrets, byte order mark and line ends.
+ */
 function toBytes(edited: string, disk: OnDisk): Result<string> {
   const whole = revealSecrets(edited.replaceAll(/\r\n?/g, "\n"), disk);
   if (!whole.ok) return whole;
@@ -87,11 +91,11 @@ function toBytes(edited: string, disk: OnDisk): Result<string> {
 }
 
 const tooLarge = (name: string, bytes: number): Result<never> =>
-  fail("too_large", `${name} has ${bytes} bytes; the editor takes at most ${EDITED_BYTES_MAX}`, {
+  fail("too_large", `${name} has ${bytes} bytes, but the editor accepts at most ${EDITED_BYTES_MAX}`, {
     hint: ELSEWHERE,
   });
 
-/** Returns a function that hides the secrets of the file in a text about it, such as a problem (ED2). */
+/** Returns a function that hides the file's secrets in a text, such as a problem (ED2). */
 function hiderOf({ values }: HiddenText): (text: string) => string {
   const forms = [...values].flatMap(([shown, { raw }]) => {
     const value = unescaped(raw);
@@ -107,15 +111,11 @@ function shownProblems(problems: readonly string[], hide: (text: string) => stri
   return more > 0 ? [...shown, `and ${more} more`] : shown;
 }
 
-/** Returns the words for a failed write. The file is unchanged then. */
+/** Returns the failure for a write that threw an exception. In that case the file is unchanged. */
 function unwritten(path: string, error: unknown): Result<never> {
-  return fail(
-    "file_problem",
-    `${path} is unchanged, because it could not be written: ${(error as Error).message}`,
-    {
-      hint: "The file is replaced as a whole, so its folder must be writable and have space.",
-    },
-  );
+  return fail("file_problem", `${path} could not be written and is unchanged: ${(error as Error).message}`, {
+    hint: "The gateway replaces the whole file, so the folder must be writable and the disk must have space.",
+  });
 }
 
 /** The parts of the gateway that an editor needs. */
@@ -146,13 +146,15 @@ interface Written {
   readonly reach: readonly string[];
 }
 
-const changedFile = fail("config_changed", "the file was changed since you read it; nothing was written");
+const changedFile = fail("config_changed", "the file has changed since you read it, so nothing was written");
 
 export function openConfigFile(options: LoadOptions, running: Settings) {
   const path = configPathOf(options);
   return {
     settings: () => (words ??= configKeys().map(keyWords)),
-    /** Returns the text of the file with hidden secrets. Without a file, a first text for one. */
+    /**
+     * Returns the text of the file with hidden secrets. If there is no file, returns a text to begin with.
+     */
     read(sealing: Sealing) {
       const disk = readDisk(path, sealing);
       if (!disk.ok) return disk;
@@ -189,7 +191,7 @@ export function openConfigFile(options: LoadOptions, running: Settings) {
         return fail("invalid_config", `nothing was written: ${shownProblems(errors, hide).join("\n")}`);
       try {
         if (!isSame) {
-          // The check took a while: somebody else may have saved the file meanwhile.
+          // The check takes time, so somebody else may have saved the file since it was read.
           const now = readBytes(path);
           if (now.ok && revisionOf(now.value, parts) !== disk.value.revision) return changedFile;
           mkdirSync(dirname(path), { recursive: true, mode: 0o700 });

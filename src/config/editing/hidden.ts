@@ -21,15 +21,17 @@ export interface Sealing {
 
 interface Hidden {
   readonly raw: string;
-  /** The kind of place, with the name of its key. */
+  /** The kind of text (value or comment), and for a value the name of its key. */
   readonly place: string;
-  /** The quote or the comment mark before it. In another one, the secret could end it. */
+  /**
+   * The quote or the comment mark before the secret. After another mark, the secret's text could end early.
+   */
   readonly mark: string;
 }
 
 export interface HiddenText {
   readonly text: string;
-  /** The hidden parts by what is shown in their place. */
+  /** The hidden parts, by the text that replaces them. */
   readonly values: ReadonlyMap<string, Hidden>;
 }
 
@@ -52,23 +54,23 @@ function placeName({ kind, path }: Pick<Json5Place, "kind" | "path">): string {
   return kind === "text" ? `key ${nameOf(path)}` : kind;
 }
 
-/** Only the origin of such an address is shown, as in the effective configuration. */
+/** Of an address with this path only the origin is shown, as in the effective configuration. */
 const showsOrigin = (path: Path): boolean =>
   (path.includes("outgoing") && nameOf(path) === "url") || nameOf(path) === "endpoint";
 
-/** Returns the text without what redaction would change for a known reason. */
+/** Replaces hidden secrets and references to variables, so that redaction does not change them. */
 const known = (text: string): string => withoutReferences(text.replaceAll(SHOWN, MASK), MASK);
 
-/** Whether redaction would change this text, apart from what is hidden or a reference to a variable. */
+/** Returns true if the text contains a credential that is neither hidden nor a reference to a variable. */
 function tells(text: string, { mask }: Sealing): boolean {
   return mask(known(text)) !== known(text);
 }
 
-/** Returns `tells` for each text. One long text is redacted much faster than many short ones. */
+/** Returns `tells` for each text. Redacting one long text is much faster than redacting many short ones. */
 function tellingOnes(texts: readonly string[], sealing: Sealing): boolean[] {
   const before = texts.map(known);
   const after = sealing.mask(before.join(BETWEEN)).split(BETWEEN);
-  // A secret of several lines can swallow the end of a text.
+  // A secret of several lines may have removed a separator. In that case each text is redacted separately.
   if (after.length !== before.length) return texts.map((text) => tells(text, sealing));
   return after.map((text, at) => text !== before[at]);
 }
@@ -79,14 +81,14 @@ function insideOf(raw: string, { start, end }: Json5Place): [number, number] {
   return [start + 1, isClosed ? end - 1 : end];
 }
 
-/** Returns the prose of a comment, or the value of a text. */
+/** Returns the text of a comment or the value of a string, or "" for any other place. */
 function contentOf(text: string, place: Json5Place): string {
   const raw = text.slice(place.start, place.end);
   if (place.kind === "comment") return raw.slice(2);
   return place.kind === "text" ? unescaped(text.slice(...insideOf(raw, place))) : "";
 }
 
-/** Whether a comment is a setting with a secret that was commented out. */
+/** Returns true if a comment contains a setting with a secret. */
 function isSecretSetting(comment: string): boolean {
   const setting = `{${comment}`;
   return json5Places(setting).some((place) => {
@@ -95,17 +97,20 @@ function isSecretSetting(comment: string): boolean {
   });
 }
 
-/** Whether a part of the path is the name of a secret. A file may have an object where a text belongs. */
+/**
+ * Returns true if any part of the path is the name of a secret, because an invalid file may have an object
+ * there.
+ */
 const isBelowSecret = (path: Path): boolean => path.some((_, at) => isSecretPath(path.slice(0, at + 1)));
 
 const isTokenItem = (path: Path): boolean => path.at(-2) === "tokens" && typeof path.at(-1) === "number";
 
-/** Whether a place is in an object whose values are all secret, such as `env`. */
+/** Returns true if a place is in an object whose values are all secret, such as `env`. */
 const isInSecrets = ({ path }: Json5Place): boolean => isSecretPath([...path.slice(0, -1), ""]);
 
 /**
- * Returns the comments that are hidden because of their neighbours: those in an object of secrets, and lines
- * that are a setting with a secret only together.
+ * Returns the comments that must be hidden because of their neighbours: comments in an object whose values
+ * are all secret, and consecutive comment lines that contain a secret setting only when they are joined.
  */
 function hiddenComments(
   text: string,
@@ -127,7 +132,7 @@ function hiddenComments(
   return hidden;
 }
 
-/** Returns the nearest place before (-1) or after (1) an index that fits. */
+/** Returns the nearest place before (-1) or after (1) an index for which `fits` returns true. */
 function nearest(
   places: readonly Json5Place[],
   from: number,
@@ -143,19 +148,19 @@ function nearest(
 
 const isValue = ({ kind }: Json5Place): boolean => kind === "text" || kind === "word";
 
-/** Whether only space is between a place and the next one. */
+/** Returns true if there is only white space between a place and the next one. */
 function isApart(text: string, places: readonly Json5Place[], at: number): boolean {
   return text.slice(places[at]?.end, places[at + 1]?.start).trim() === "";
 }
 
 interface Around {
-  /** The text of the place before it in a list. */
+  /** The text of the previous item in the same list. */
   readonly before: string;
-  /** Whether redaction would change its content. */
+  /** True if redaction would change the content of the place. */
   readonly isTelling: boolean;
 }
 
-/** Returns the part of a place that must be hidden. */
+/** Returns the part of a place that must be hidden, or undefined. */
 function secretIn(text: string, place: Json5Place, around: Around): [number, number] | undefined {
   const { kind, start, end, path } = place;
   const raw = text.slice(start, end);
@@ -200,7 +205,7 @@ function rendered(text: string, spans: readonly Span[]): string {
   return out + text.slice(at);
 }
 
-/** Hides all values on lines that tell a secret only as a whole. */
+/** Hides all values on each line in which redaction still finds a credential. */
 function withLines(
   text: string,
   places: readonly Json5Place[],
@@ -210,7 +215,8 @@ function withLines(
   const spans = new Map(first.map((span) => [span.start, span]));
   const starts = [0, ...[...text.matchAll(/\n/g)].map(({ index }) => index + 1)];
   const lines = rendered(text, first).split("\n");
-  // Hidden block comments can have several lines; then no line is at its place, and every value is hidden.
+  // Hidden block comments may have had several lines. The lines then no longer match, so every value is
+  // hidden.
   const fits = lines.length === starts.length;
   const telling = fits ? tellingOnes(lines, sealing) : starts.map(() => true);
   let line = 0;
@@ -241,7 +247,7 @@ export function hideSecrets(text: string, sealing: Sealing): Result<HiddenText> 
   if (tells(rendered(text, spans), sealing)) spans = withLines(text, places, spans, sealing);
   const shown = rendered(text, spans);
   if (tells(shown, sealing))
-    return fail("file_problem", "the file has a secret at a place where the page can't hide it", {
+    return fail("file_problem", "the file contains a secret that cannot be hidden here", {
       hint: "Edit it with an editor on the gateway's machine.",
     });
   return ok({ text: shown, values: new Map(spans.map((span) => [span.shown, span])) });
@@ -261,7 +267,7 @@ export function revealSecrets(text: string, { values }: Pick<HiddenText, "values
     if (hidden === undefined)
       problem ??= {
         at,
-        words: `${shown} is not in the file on disk. Type the value, or read the file again`,
+        words: `${shown} stands for no secret in the file. Type the value, or read the file again`,
       };
     else if (placeName(around) !== hidden.place || markOf(text, around) !== hidden.mark)
       problem ??= { at, words: `${shown} belongs to another ${hidden.place}. Type the value` };

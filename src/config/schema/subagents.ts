@@ -77,7 +77,7 @@ export const agentSubagents = z.strictObject({
   model: modelName
     .nullish()
     .describe(
-      "Model of sub-agents that use this agent. Default: agents.defaults.subagents.model, else its own.",
+      "Model of sub-agents that run as this agent. Default: agents.defaults.subagents.model, else its own.",
     ),
 });
 

@@ -1,4 +1,4 @@
-// Defines the methods about the settings of agents, and the test of a model.
+// Defines the methods for the settings of agents, and for the test of a model.
 
 import { VALUE_SOURCES } from "../../core/shapes/settings/sources.ts";
 import { about, flag, list, mapOf, named, number, type Of, object, oneOf, text } from "../schema.ts";
@@ -12,7 +12,10 @@ const AGENT_SETTINGS = named(
       id: text(),
       default: flag(),
       model: text("`<provider>/<model>`; `acp/<id>` for an ACP agent, which chooses its own model."),
-      fallbackModels: list(text(), "Models that are tried after all attempts with `model` have failed."),
+      fallbackModels: list(
+        text(),
+        "Models that are tried in order after all attempts with `model` have failed.",
+      ),
       thinking: text(),
       maxModelCalls: number("Maximum number of model calls of one run."),
       sandbox: about(
@@ -23,20 +26,23 @@ const AGENT_SETTINGS = named(
         }),
         "Sandbox settings of the agent.",
       ),
-      spawns: list(text(), "Other agents that it may spawn. `*` means all."),
+      spawns: list(text(), "Other agents that this agent may spawn. `*` means all."),
       runtime: about(oneOf("built-in", "acp"), "`acp`: an outside program that speaks ACP."),
     },
     {
       name: text(),
       tools: list(
         text(),
-        "Tools of its main session, if the token covers it; those of MCP servers once they are known.",
+        "Tools of the agent's main session, if the token covers it; MCP tools once they are known.",
       ),
-      withheld: list(object({ name: text(), reason: text() }), "Other tools, with the setting that decides."),
-      subagentModel: text("Model of sub-agents that use this agent."),
+      withheld: list(
+        object({ name: text(), reason: text() }),
+        "Tools that the main session does not have, with the setting that decides.",
+      ),
+      subagentModel: text("Model of sub-agents that run as this agent."),
       budget: about(
         object({}, { dailyTokens: number(), dailyCost: number() }),
-        "Daily limits in UTC, if there are any. Only for tokens that cover every session.",
+        "Daily limits (UTC), if any. Only for tokens that cover every session.",
       ),
       workspace: text("Folder of the agent. Only for tokens that cover every session."),
       program: text("Program of an ACP agent. Only for tokens that cover every session."),
@@ -69,9 +75,9 @@ const MODEL_TEST = named(
       cost: number("In USD."),
     },
     {
-      text: text("Answer of the model, cut."),
+      text: text("Answer of the model, shortened."),
       error: text("Reason why the model did not answer, redacted."),
-      hint: text("Advice after a failure."),
+      hint: text("Advice on how to fix the failure."),
     },
   ),
 );
@@ -87,7 +93,7 @@ export const AGENT_METHODS = {
   "models.test": {
     scope: ADMIN,
     summary:
-      "Asks a model for one word: returns time and cost, or the error. Requires a token for every session.",
+      "Asks a model for one word: returns time and cost, or the error. Needs a token for every session.",
     params: object({ model: about(name, "Model as `<provider>/<model>`.") }),
     result: MODEL_TEST,
     errors: ["invalid_model"],

@@ -1,4 +1,4 @@
-// Defines the methods about the configuration file: check, read, write, and the list of settings.
+// Defines the methods for the configuration file: check, read, write, and the list of settings.
 
 import { about, anything, flag, integer, list, mapOf, named, type Of, object, text } from "../schema.ts";
 import { ADMIN, idempotencyKey, type MethodSpec, NAME_MAX_CHARS, NOTHING } from "./parts.ts";
@@ -31,7 +31,7 @@ const CONFIG_CHECK = named(
       warnings: list(text()),
       settings: about(
         mapOf(anything),
-        "All running settings. For a secret, only whether it is set. Empty for a checked text.",
+        "All effective settings. A secret is only shown as set or not. Empty if a text was checked.",
       ),
     },
     { reach },
@@ -44,9 +44,9 @@ const CONFIG_TEXT = named(
   "The text of the configuration file.",
   object({
     path: text(),
-    exists: flag("False if there is no file. `text` then begins one."),
+    exists: flag("False if there is no file. In this case `text` is a text to begin with."),
     text: text("Each secret is replaced by text like `[hidden 0123456789]`. Lines end with a line feed."),
-    revision: text("Changes with the file. `config.set` needs it."),
+    revision: text("Changes whenever the file changes. `config.set` needs it."),
     hidden: integer("Number of different secrets that are hidden."),
   }),
 );
@@ -76,8 +76,8 @@ const SETTING = named(
         "Names joined by dots. `[]` stands for the items of a list, `<name>` for a name of your own.",
       ),
       type: text("The type with its limits, or the valid words in backticks."),
-      required: flag("True if the setting must be set when the object around it is."),
-      meaning: text("Its description. Empty if its name says everything."),
+      required: flag("True if the setting is required in the object that contains it."),
+      meaning: text("Description. Empty if the name of the setting says everything."),
     },
     { unit: text(), fallback: text("The default, as JSON or with its unit.") },
   ),
@@ -92,7 +92,10 @@ export const CONFIG_METHODS = {
   "config.check": {
     scope: ADMIN,
     summary: "Checks the configuration file: returns its problems, and the effects of a restart.",
-    params: object({}, { text: about(edited, "Checks this text instead, as `config.set` would.") }),
+    params: object(
+      {},
+      { text: about(edited, "Checks this text instead of the file, in the same way as `config.set`.") },
+    ),
     result: CONFIG_CHECK,
     errors: ["invalid_config", "file_problem", "too_large"],
   },
@@ -110,9 +113,12 @@ export const CONFIG_METHODS = {
     params: object(
       {
         text: edited,
-        revision: text("`revision` of the file that was edited. Another file is not replaced.", {
-          maxLength: NAME_MAX_CHARS,
-        }),
+        revision: text(
+          "`revision` of the file that was edited. If the file has changed since, it is not replaced.",
+          {
+            maxLength: NAME_MAX_CHARS,
+          },
+        ),
       },
       { idempotencyKey },
     ),

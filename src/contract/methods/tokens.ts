@@ -1,4 +1,4 @@
-// Defines the methods about access tokens, which operators create for other programs and people.
+// Defines the methods for access tokens, which operators create for other programs and people.
 
 import { SCOPES } from "../../core/rules/scopes.ts";
 import { about, flag, integer, list, named, number, type Of, object, oneOf, text } from "../schema.ts";
@@ -23,7 +23,7 @@ const limited = { sessions: list(text(), "Session key patterns. Absent: every se
 
 const ACCESS_TOKEN = named(
   "AccessTokenEntry",
-  "A token that an operator created, without its text.",
+  "An access token, without its secret text.",
   object(
     {
       id: text(),
@@ -37,7 +37,7 @@ const ACCESS_TOKEN = named(
       ...limited,
       lastUsedAtMs: number(),
       createdFrom: text(
-        "Setting of the token that created it. Absent if that token was removed: then this one is refused.",
+        "Setting of the token that created this one. Absent if it was removed: then this one is refused.",
       ),
     },
   ),
@@ -46,13 +46,13 @@ export type AccessTokenEntry = Of<typeof ACCESS_TOKEN>;
 
 const CONFIGURED_TOKEN = named(
   "ConfiguredTokenEntry",
-  "A token of the configuration, without its text.",
+  "A token of the configuration, without its secret text.",
   object(
     {
-      setting: text("Setting that contains the token, or `generated` for the token of the store directory."),
+      setting: text("Setting that contains the token, or `generated` for the token in the store directory."),
       role: oneOf("operator", "node"),
       ...rights,
-      current: flag("True for the token of this request, or the one that its token was derived from."),
+      current: flag("True for the token of this request, and for the token from which it was derived."),
     },
     limited,
   ),
@@ -62,11 +62,11 @@ export type ConfiguredTokenEntry = Of<typeof CONFIGURED_TOKEN>;
 export const TOKEN_METHODS = {
   "tokens.list": {
     scope: ADMIN,
-    summary: "Lists tokens whose rights are within those of the caller's token.",
+    summary: "Lists the tokens whose rights are within the rights of the caller's token.",
     params: NOTHING,
     result: object({
       ts: number(),
-      mayCreate: flag("False for an access token, which creates no others."),
+      mayCreate: flag("False if the caller uses an access token, because that cannot create others."),
       tokens: list(ACCESS_TOKEN, "Newest first."),
       configured: list(CONFIGURED_TOKEN),
     }),
@@ -76,22 +76,22 @@ export const TOKEN_METHODS = {
     summary: "Creates an access token with at most the rights of the caller's token.",
     params: object(
       {
-        name: about(name, "Name of the person or program that uses it, at most 64 characters."),
+        name: about(name, "Name of the person or program that uses the token, at most 64 characters."),
         scopes,
         idempotencyKey,
       },
       {
-        sessions: about(sessions, "Session key patterns. Default: those of the caller's token."),
+        sessions: about(sessions, "Session key patterns. Default: the patterns of the caller's token."),
         days: about(
           integer(undefined, { minimum: 1, maximum: DAYS_MAX }),
-          "Number of days until it expires. Default 90.",
+          "Number of days until the token expires. Default: 90.",
         ),
       },
     ),
     result: object(
       { ok: oneOf(true), entry: ACCESS_TOKEN },
       {
-        token: text("The token, which is not stored. Absent in the answer to a repeated request."),
+        token: text("The text of the token, which is not stored. Absent if the request is a repetition."),
       },
     ),
   },

@@ -27,12 +27,15 @@ interface Spent {
   readonly cost: number;
 }
 
-/** Returns model and usage of each run with a model call. Undefined if there are too many calls to read. */
+/**
+ * Returns the model and the usage of each run that has called a model, or undefined if there are too many
+ * calls to read.
+ */
 async function spentBy(
   ctx: CallContext,
   turns: readonly ActiveTurn[],
 ): Promise<ReadonlyMap<string, Spent> | undefined> {
-  // A queued run has made no call.
+  // Queued runs have not called a model.
   const begun = turns.filter(({ state }) => state !== "queued").map(({ runId }) => runId);
   const { messages, truncated } = await callMessagesOf(ctx.access.db, begun, CALLS);
   if (truncated) return undefined;

@@ -43,7 +43,7 @@ import {
 const LIMIT = { byDefault: 50, max: 200 } as const;
 /** Maximum number of rows read for one group. */
 const ROWS_MAX = 500;
-/** Older failures, questions and results are not listed. */
+/** Failures, questions and results that are older than this are not listed. */
 const SINCE_MS = 7 * 86_400_000;
 
 type Ended = EndedTurn & ReturnType<typeof placeOfTurn>;

@@ -10,7 +10,7 @@ const GATHER_MS = 250;
 
 const HINT: EncodedEvent = encodeEvent("attention", {}, { replaces: "attention" });
 
-/** A connection, with the sessions whose events it gets. */
+/** A connection and the sessions whose events it receives. */
 interface Hinted {
   readonly events: (sessionKey: string) => boolean;
   readonly deliveries: (sessionKey: string) => boolean;
@@ -18,7 +18,8 @@ interface Hinted {
 }
 
 /**
- * Returns the right needed to see this change in `attention.list`, or undefined if the list does not change.
+ * Returns the right that a client needs to see this change in `attention.list`, or undefined if the list does
+ * not change.
  */
 function concerns(event: LiveEvent): "events" | "deliveries" | undefined {
   if (event.kind === "session" || event.kind === "permission") return "events";

@@ -93,7 +93,7 @@ async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Resul
   return begun.ok ? ok(answer(begun.value.run)) : begun;
 }
 
-/** The end of a run, which follows the acceptance of `agent`. */
+/** The end of a run. `agent` sends it after it has accepted the run. */
 type RunSummary = {
   readonly runId: string;
   readonly summary: string;
@@ -113,7 +113,7 @@ type RunSummary = {
   | { readonly status: "error"; readonly runStatus: Run["state"]; readonly code?: Code }
 );
 
-/** Returns the end of the run in the protocol's form. A run without a reply has no payloads. */
+/** Returns the end of a run in the form of the protocol. A run without a reply has no payloads. */
 async function summaryOf(run: Run, redactor: Redactor): Promise<RunSummary> {
   const { runId, state, startedAt, endedAt, usage } = run;
   const text = run.reply === undefined || isSilent(run.reply) ? undefined : await redactor.whole(run.reply);

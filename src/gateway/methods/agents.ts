@@ -1,7 +1,8 @@
-// Owns the methods about the settings of agents, and the test of a model.
+// Implements the methods for the settings of agents, and for the test of a model.
 // AG1: folders, programs, usage and work of agents are returned only to callers whose token covers every
 //      session (I9).
-// AG2: a test call is limited in time and number; its usage is in the ledger; its error shows no key (I14).
+// AG2: test calls are limited in time and number, their usage is recorded in the ledger, and their errors
+// show no key (I14).
 
 import { keyRulesOf } from "../../access/access.ts";
 import { agentsFor, coversAgent, createGate, seesEverything } from "../../access/token.ts";
@@ -33,7 +34,7 @@ interface Trial {
 }
 
 export interface DescribeDeps extends BasicDeps, Pick<ToolDeps, "outside" | "nodes"> {
-  /** Absent if unknown. */
+  /** Absent if the sources are unknown. */
   readonly agentSources?: AgentSources;
   checkModel(name: string): Result<string>;
   /** Makes a short test call. Refuses it if too many are in progress. */
@@ -42,7 +43,7 @@ export interface DescribeDeps extends BasicDeps, Pick<ToolDeps, "outside" | "nod
 
 type Context = CallContext<DescribeDeps>;
 
-/** Name under which test calls are in the ledger. No agent and no session has it. */
+/** Agent name of test calls in the ledger. No agent and no session has this name. */
 const TESTER = "models.test";
 
 async function toolsOf({ deps }: Context, agent: AgentSettings, key: string) {
@@ -63,7 +64,7 @@ async function toolsOf({ deps }: Context, agent: AgentSettings, key: string) {
   };
 }
 
-/** Returns the fields for callers whose token covers every session (AG1). */
+/** Returns the fields that only callers with a token for every session get (AG1). */
 async function insightOf(ctx: Context, agent: AgentSettings, work: ReadonlyMap<string, AgentWork>) {
   const { deps } = ctx;
   const today = await usageSince(ctx.access.db, agent.id, dayStart(deps.engine.now()));

@@ -1,5 +1,5 @@
-// Reads attachments: pictures that go to the model with a message.
-// If one attachment cannot be used, the request is refused; nothing is dropped silently.
+// Reads attachments, which are pictures that are sent to the model with a message.
+// If one of them cannot be used, the whole request is refused.
 
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";

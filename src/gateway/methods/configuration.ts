@@ -1,4 +1,4 @@
-// Owns the methods about the configuration file. They need a token that covers every session, because the
+// Implements the methods for the configuration file. They need a token that covers every session, because the
 // file is about all of them (I9). Secrets are hidden in every answer (I14).
 
 import { createHmac } from "node:crypto";
@@ -43,7 +43,7 @@ export interface ConfigDeps extends BasicDeps {
   readonly configFile?: (() => Promise<ConfigFile>) | undefined;
 }
 
-/** Redacts values everywhere: a file may have a secret in an unexpected field. */
+/** Redacts all values, because a file may have a secret in an unexpected field. */
 function masked<T>(value: T, redactor: Redactor): T {
   if (typeof value === "string") return redactor.mask(value) as T;
   if (Array.isArray(value)) return value.map((one) => masked(one, redactor)) as T;
@@ -61,16 +61,16 @@ function partsOf(ctx: CallContext<ConfigDeps>): EditorParts {
   };
 }
 
-/** Returns what a restart with these settings would change for this caller. */
+/** Returns the effects of a restart with these settings on this caller's connection. */
 function reachOf({ deps, caller }: CallContext<ConfigDeps>, next: Settings): string[] {
   const { settings, token } = deps;
-  // A generated token belongs to the store.
+  // A generated token is stored with the store, so it changes with the store.
   const generated = settings.gateway.token === undefined && settings.store.dir === next.store.dir;
   const main = next.gateway.token ?? (generated ? token : undefined);
   const own = main !== undefined && tokenId(main) === caller.id;
   const admin = { role: "operator", scopes: ["operator.admin"] } as const;
   const listed = next.gateway.tokens.find((one) => tokenId(one.token) === caller.id);
-  // An access token can only check a text, and does not depend on its own entry.
+  // A caller with an access token can only check a text, so its rights are not compared with the file.
   const entry = caller.accessToken === undefined ? (own ? admin : listed) : caller;
   return reachChanges(settings, next, { now: caller, next: entry });
 }

@@ -82,7 +82,7 @@ function tail(ctx: CallContext, params: ParamsOf<"logs.tail">): LogPage {
     .map(read)
     .filter(({ level }) => LOG_LEVELS.indexOf(level) >= least);
   const limit = Math.min(params.limit ?? LINES.byDefault, LINES.max);
-  // The first request gets the newest lines; a follower gets all, in order.
+  // The first request gets the newest lines. A client that continues from a cursor gets all lines in order.
   const lines = after === undefined ? found.slice(-limit) : found.slice(0, limit);
   const more = after !== undefined && found.length > lines.length;
   const last = more ? (lines.at(-1)?.seq ?? 0) : (logTail?.last() ?? 0);

@@ -114,7 +114,7 @@ test("HS2: a hidden secret can't be shown by putting it under another key, and a
   const unknown = text.replace(shown, "[hidden 0000000000]");
   for (const [wrong, words] of [
     [moved, "belongs to another key apiKey"],
-    [unknown, "is not in the file on disk"],
+    [unknown, "stands for no secret in the file"],
   ] as const) {
     const { ok, errors } = await client.request("config.check", { text: wrong });
     expect({ ok, errors: errors.join() }).toEqual({

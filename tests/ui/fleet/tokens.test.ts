@@ -119,11 +119,11 @@ describeInBrowser("tokens", () => {
     const house = await fleet();
     const token = await create(house, { scopes: ["operator.admin"] });
     const { page } = await visit(house.http, { token, at: AT, allow: /WebSocket/ });
-    await page.getByText("which cannot create others").waitFor();
+    await page.getByText("which cannot create other tokens").waitFor();
     expect(await page.getByRole("button", { name: "New token" }).count()).toBe(0);
     expect(await rows(page).innerText()).toContain("you");
     await page.getByRole("button", { name: "Revoke laptop" }).click();
-    await dialog(page).getByText("this page signs out").waitFor();
+    await dialog(page).getByText("so you will be signed out").waitFor();
     await dialog(page).getByRole("button", { name: "Revoke" }).click();
     await page.getByText("the access token was revoked").waitFor();
   });

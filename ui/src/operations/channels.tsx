@@ -38,8 +38,8 @@ const STATES: Readonly<Record<ChannelRow["state"], { readonly text: string; read
 };
 
 /**
- * Labels before the remaining time. An MCP server is not started during that time, and afterwards only when
- * it is needed, so it has no next attempt.
+ * Labels before the remaining time. For an MCP server this is not a next attempt: after the time it is
+ * started only when it is needed.
  */
 const BACKOFF = { mcp: "not started for", outbox: "next attempt in" };
 

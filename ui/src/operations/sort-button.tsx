@@ -7,7 +7,9 @@ export interface Sort<C extends string> {
   readonly descending: boolean;
 }
 
-/** `descending` says which order a first click chooses. A second click turns it round, unless `fixed`. */
+/**
+ * `descending` is the order that a first click chooses. A second click reverses it, unless `fixed` is true.
+ */
 export function SortHeading<C extends string>(props: {
   column: C;
   sort: Sort<C>;

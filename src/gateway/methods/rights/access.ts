@@ -1,5 +1,5 @@
 // Owns the method that answers "may A do this to B?" with the deciding rule.
-// The token must cover both sessions; the answer names no session that it does not cover (I9).
+// The token must cover both sessions, and the answer names only sessions that the token covers (I9).
 
 import { accessRulesOf, operatorKey, sessionViewer, visibilityOf } from "../../../access/access.ts";
 import { explainAccess } from "../../../access/explain.ts";

@@ -10,7 +10,10 @@ import type { BasicDeps, Methods } from "../../call.ts";
 import { needEverySession } from "../operations.ts";
 
 export interface DeviceDeps extends BasicDeps {
-  /** Closes the connections that this device's tokens opened. Without `role`: of every role. */
+  /**
+   * Closes the connections that this device's tokens opened. If `role` is absent, connections of every role
+   * are closed.
+   */
   endDevice?(deviceId: string, role?: Caller["role"]): void;
 }
 

@@ -1,7 +1,7 @@
-// Owns the methods about access tokens: lists, creates, narrows and revokes them.
-// TK1: a caller creates no token with rights that its own token lacks, and sees, narrows and revokes only
+// Implements the methods that list, create, narrow and revoke access tokens.
+// TK1: a caller cannot create a token with rights that its own token lacks. It sees, narrows and revokes only
 //      tokens whose rights are within its own (I9).
-// TK2: the text of a token is in the first answer only: it is neither stored nor logged.
+// TK2: only the first answer contains the text of a token, which is neither stored nor logged.
 
 import type { TokenRights } from "../../../access/token.ts";
 import type {
@@ -32,10 +32,10 @@ import type { BasicDeps, CallContext, Methods } from "../../call.ts";
 
 export interface TokenDeps extends BasicDeps {
   readonly accessTokens: {
-    /** The gateway's own token, and those of the configuration. */
+    /** The gateway's own token and the tokens of the configuration. */
     readonly configured: readonly (TokenSettings & Pick<ConfiguredTokenEntry, "setting">)[];
     readonly authority: Pick<Authority, "accessToken" | "accessRights">;
-    /** Closes the connections that this token opened. */
+    /** Closes the connections that use this token. */
     end(id: string): void;
   };
 }
@@ -50,7 +50,10 @@ const NAME_MAX_CHARS = 64;
 
 const rightsOf = ({ scopes, patterns }: TokenRights): Rights => ({ scopes, ...optional({ patterns }) });
 
-/** Returns the rights of an access token: those stored, if the token that it was derived from was removed. */
+/**
+ * Returns the current rights of an access token. If the token from which it was derived was removed, these
+ * are the stored rights.
+ */
 function rightsNow({ deps }: Context, row: AccessTokenRow): Rights {
   return rightsOf(deps.accessTokens.authority.accessRights(row) ?? { role: "operator", ...row });
 }
@@ -72,14 +75,17 @@ function entryOf(ctx: Context, row: AccessTokenRow): AccessTokenEntry {
 
 const isCoveredBy = (ctx: Context, rights: Rights): boolean => isWithin(rights, rightsOf(ctx.caller));
 
-/** Whether the caller may know and change a token (TK1). */
+/** Returns true if the caller may see and change a token (TK1). */
 function coversRow(ctx: Context, row: AccessTokenRow): boolean {
   const rights = rightsNow(ctx, row);
-  // A token that has lost all its sessions is not everybody's: its stored rights decide, too.
+  // If a token has lost all its sessions, every caller would cover it, so its stored rights are checked, too.
   return isCoveredBy(ctx, rights) && (rights.patterns?.length !== 0 || isCoveredBy(ctx, row));
 }
 
-/** Whether the caller's token may make others. A device token or an access token could outlive itself so. */
+/**
+ * Returns true if the caller's token may create others. A device token or an access token could otherwise
+ * outlive itself.
+ */
 const mayCreate = ({ accessToken, device }: Context["caller"]): boolean =>
   accessToken === undefined && device === undefined;
 
@@ -102,12 +108,12 @@ function checkWithin(ctx: Context, rights: Rights): Result<void> {
   if (isCoveredBy(ctx, rights)) return ok(undefined);
   const { scopes, patterns } = ctx.caller;
   const sessions = patterns === undefined ? "every session" : patterns.join(", ");
-  return fail("missing_scope", "a token cannot give rights that your own token lacks", {
-    hint: `Yours has ${scopes.join(", ")} for ${sessions}.`,
+  return fail("missing_scope", "the new token cannot have rights that your own token lacks", {
+    hint: `Your token has ${scopes.join(", ")} for ${sessions}.`,
   });
 }
 
-/** Finds a token that the caller may change. Others are answered as if they did not exist. */
+/** Finds a token that the caller may change. Any other token gives the same error as an unknown one. */
 async function find(ctx: Context, tx: Tx, id: string): Promise<Result<AccessTokenRow>> {
   const row = await holdAccessToken(tx, id);
   if (row !== undefined && row.expiresAt > ctx.deps.engine.now() && coversRow(ctx, row)) return ok(row);
@@ -122,7 +128,7 @@ async function create(
 ): Promise<Result<PayloadOf<"tokens.create">>> {
   const { deps, caller } = ctx;
   if (!mayCreate(caller))
-    return fail("missing_scope", "an access token cannot create others, and nor can a device token", {
+    return fail("missing_scope", "neither an access token nor a device token can create access tokens", {
       hint: "Use a token of the configuration.",
     });
   const label = name.trim();
@@ -134,8 +140,8 @@ async function create(
   return deps.engine.commit(async (unit) => {
     await dropExpiredAccessTokens(unit.tx, unit.now);
     if ((await listAccessTokens(unit.tx, unit.now)).length >= TOKENS_MAX)
-      return fail("invalid_argument", `there are ${TOKENS_MAX} access tokens, the maximum`, {
-        hint: "Revoke one that is no longer used.",
+      return fail("invalid_argument", `there are already ${TOKENS_MAX} access tokens, which is the maximum`, {
+        hint: "Revoke a token that is no longer used.",
       });
     const id = unit.newId();
     const token = deps.accessTokens.authority.accessToken(caller, id);
@@ -162,8 +168,8 @@ async function narrow(
       ...optional({ patterns: sessions ?? before.patterns }),
     };
     if (!isWithin(rights, before))
-      return fail("invalid_argument", "this would give the token rights that it does not have", {
-        hint: "Create a new token for more rights.",
+      return fail("invalid_argument", "narrowing cannot give a token more rights", {
+        hint: "Create a new token with these rights.",
       });
     await setAccessTokenRights(unit.tx, id, rights);
     unit.after(() => ctx.deps.accessTokens.end(id));

@@ -1,4 +1,4 @@
-// Shows one agent: its work in a row, and its settings below when the row is open.
+// Shows one agent: a row with its work and, while the row is open, its settings.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -11,7 +11,7 @@ import { Name, SessionLink } from "../../parts/name.tsx";
 import { useReading } from "../../parts/reading.ts";
 import { State } from "../../parts/state.tsx";
 
-/** Maximum number of running sessions that are listed; a link leads to all. */
+/** Maximum number of running sessions that are listed. A link leads to all of them. */
 const RUNNING_MAX = 5;
 const SOURCES = { agent: "this agent", defaults: "agents.defaults", "built-in": "default" };
 
@@ -30,7 +30,7 @@ function workWords({ work }: AgentDetails): { state: string; text: string } {
   return { state, text: words.join(", ") || "idle" };
 }
 
-/** Returns usage and limits of the agent's day, like `12.3k of 100k tokens`. */
+/** Returns today's usage and limits of the agent, like `12.3k of 100k tokens`. */
 function budgetWords({ budget = {}, today }: AgentDetails): string[] {
   const { dailyTokens, dailyCost } = budget;
   const used = (spent: string | undefined, limit: string): string =>
@@ -46,7 +46,7 @@ function budgetWords({ budget = {}, today }: AgentDetails): string[] {
   ].filter((one) => one !== "");
 }
 
-/** Whether the agent has used its budget of the day. */
+/** Returns true if the agent has used up today's budget. */
 function isSpent({ budget, today }: AgentDetails): boolean {
   if (budget === undefined || today === undefined) return false;
   const { dailyTokens = Number.POSITIVE_INFINITY, dailyCost = Number.POSITIVE_INFINITY } = budget;
@@ -127,7 +127,7 @@ function Code({ text }: { text: string }) {
   );
 }
 
-/** Says who chooses the model of an ACP agent. */
+/** Explains that an ACP agent's own program chooses the model. */
 function ChosenModel({ agent: { program } }: { agent: AgentDetails }) {
   return (
     <>

@@ -17,7 +17,7 @@ type Test =
 
 function priceOf({ cost }: ModelRow): string {
   const { input, output, cacheRead } = cost;
-  if (input === 0 && output === 0) return "no price set";
+  if (input === 0 && output === 0) return "price not set";
   const cached = cacheRead > 0 ? `, ${money(cacheRead)} cached` : "";
   return `${money(input)} in${cached}, ${money(output)} out per million tokens`;
 }
@@ -34,7 +34,7 @@ function factsOf(row: ModelRow): string {
     .join(" · ");
 }
 
-/** The outcome of a test. Screen readers announce it. */
+/** Shows the outcome of a test. Screen readers announce it. */
 function Outcome({ test }: { test: Test | undefined }) {
   return (
     <div class="model-outcome" role="status">
@@ -100,7 +100,7 @@ function Row(props: { row: ModelRow; users: readonly string[]; mayTest: boolean 
         </p>
         <p class="soft">{factsOf(row)}</p>
         <p class="soft">
-          {users.length === 0 ? "No agent uses it." : <Name text={`Used by ${users.join(", ")}`} />}
+          {users.length === 0 ? "No agent uses this model." : <Name text={`Used by ${users.join(", ")}`} />}
         </p>
         <Outcome test={test} />
       </div>

@@ -10,7 +10,7 @@ import { AgentRow } from "./agent.tsx";
 import "./agents.css";
 import { Models } from "./models.tsx";
 
-/** Polling interval of the agents' work. */
+/** Interval at which the agents' work is polled. */
 const EVERY_MS = 5_000;
 
 /** Returns the ids of the agents that use each model. */
@@ -30,7 +30,7 @@ export function AgentsTab({ about }: { about: string | undefined }) {
   return (
     <>
       <h2>Agents</h2>
-      <p class="soft">The settings with which each agent runs, where they come from, and its work.</p>
+      <p class="soft">The effective settings of each agent, where they come from, and its current work.</p>
       <Awaited {...read} />
       {read.value !== undefined && (
         <ul class="out-rows card" aria-label="Agents">

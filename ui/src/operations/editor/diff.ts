@@ -5,7 +5,7 @@ export interface DiffLine {
   readonly text: string;
 }
 
-/** Above this number of compared pairs, the changed part is shown as removed and added as a whole. */
+/** If more pairs of lines than this would be compared, all changed lines are shown as removed and added. */
 const PAIRS_MAX = 4_000_000;
 
 /** Returns the lines of both texts in one list. */
@@ -23,7 +23,7 @@ export function diffLines(before: string, after: string): DiffLine[] {
   ];
 }
 
-/** Compares the changed parts by their longest common subsequence. */
+/** Compares the changed parts and finds their longest common subsequence. */
 function middle(a: readonly string[], b: readonly string[]): DiffLine[] {
   const width = b.length + 1;
   const isLarge = a.length * b.length > PAIRS_MAX;
@@ -52,7 +52,7 @@ function middle(a: readonly string[], b: readonly string[]): DiffLine[] {
   return lines;
 }
 
-/** Replaces unchanged lines that are far from every change by one line that counts them. */
+/** Replaces unchanged lines that are far from any change by one line with their number. */
 export function folded(lines: readonly DiffLine[], around: number): DiffLine[] {
   const near = new Set<number>();
   for (const [at, { kind }] of lines.entries())

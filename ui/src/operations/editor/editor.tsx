@@ -1,5 +1,6 @@
-// Edits the configuration file: its text with line numbers, problems while one types, help about settings.
-// The Tab key leaves the text, as in every field. Ctrl+S or ⌘S opens the review of the changes.
+// Edits the configuration file: its text with line numbers, problems while the reader types, and help about
+// settings. The Tab key moves the focus out of the text, as in every field. Ctrl+S or ⌘S opens the review of
+// the changes.
 
 import "./editor.css";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -21,7 +22,7 @@ const TYPING_MS = 400;
 const CARET_MS = 150;
 const LINES_ABOVE = 4;
 
-/** Checks the edited text when the reader stops typing. Only the answer about the latest text counts. */
+/** Checks the edited text when the reader pauses. Only the answer for the latest text is used. */
 function useCheck(text: string, isEdited: boolean) {
   const [checked, setChecked] = useState<{ text: string; result?: Checked; problem?: unknown }>();
   const latest = useRef("");
@@ -55,7 +56,7 @@ export function Editor({ onSaved }: { onSaved: () => void }) {
     if (file.value !== undefined) fileRead(file.value);
   }, [file.value]);
   const { problem } = file;
-  // This gateway has no configuration file: the check above says so.
+  // This gateway has no configuration file. The check above the editor says so already.
   if (problem instanceof GatewayError && problem.reason === "invalid_config") return null;
   const shown = base.value;
   return (
@@ -164,7 +165,7 @@ function useReview(area: { readonly current: HTMLTextAreaElement | null }) {
   return { reviewed, open: () => setReviewed(true), close };
 }
 
-/** Returns the path of the setting at the caret, soon after the caret has moved. */
+/** Returns the path of the setting at the caret. Updated shortly after the caret has moved. */
 function useCaret(area: { readonly current: HTMLTextAreaElement | null }, text: string) {
   const [path, setPath] = useState<ReturnType<typeof pathAt>>([]);
   const [soon] = useState(() =>
@@ -268,7 +269,7 @@ function Verdict(props: {
 function Problems({ problems, onGo }: { problems: readonly PlacedProblem[]; onGo: (line: number) => void }) {
   if (problems.length === 0) return null;
   return (
-    <ul class="editor-problems" aria-label="Problems of this text">
+    <ul class="editor-problems" aria-label="Problems in this text">
       {problems.map(({ text, line }) => (
         <li key={text}>
           {line !== undefined && (
@@ -283,19 +284,19 @@ function Problems({ problems, onGo }: { problems: readonly PlacedProblem[]; onGo
   );
 }
 
-/** Shows the file that somebody else saved beside the edits, and asks which to keep (ES1). */
+/** Shows the file that somebody else saved next to the edits, and asks which of the two to keep (ES1). */
 function Conflict({ base: from, newest, mine }: { base: ConfigText; newest: ConfigText; mine: string }) {
   return (
     <section class="editor-conflict card" aria-labelledby="conflict-title">
-      <h3 id="conflict-title">The file was changed since you began</h3>
+      <h3 id="conflict-title">The file has changed since you began</h3>
       <p>Nothing was saved. Compare both changes, then choose.</p>
       <div class="editor-both">
         <div>
-          <h4>In the file now</h4>
+          <h4>Changes by others</h4>
           <Diff before={from.text} after={newest.text} title="Changes in the file" />
         </div>
         <div>
-          <h4>Yours, compared with the file now</h4>
+          <h4>Your text compared with the file</h4>
           <Diff before={newest.text} after={mine} title="Your changes" />
         </div>
       </div>

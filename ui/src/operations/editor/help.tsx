@@ -6,7 +6,7 @@ import { groupsIn, type Setting, settingsIn } from "./places.ts";
 
 const FOUND_MAX = 40;
 
-/** Shows a text whose parts in backticks are code. */
+/** Shows a text, with the parts between backticks as code. */
 function Ticked({ text }: { text: string }) {
   return (
     <>
@@ -40,7 +40,9 @@ function About({ setting }: { setting: Setting }) {
   );
 }
 
-/** Returns the settings that have each word of the search in their path or meaning. Paths come first. */
+/**
+ * Returns the settings whose path or meaning contains each word of the search. Matching paths come first.
+ */
 function matching(settings: readonly Setting[], search: string): Setting[] {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   const inPath = ({ path }: Setting) => words.every((word) => path.toLowerCase().includes(word));
@@ -49,7 +51,7 @@ function matching(settings: readonly Setting[], search: string): Setting[] {
   return [...settings.filter(inPath), ...settings.filter((one) => !inPath(one) && inAll(one))];
 }
 
-/** `at`: the path of the setting at the caret, as in the list of settings. */
+/** Shows the help. `at` is the path of the setting at the caret, as in the list of settings. */
 export function Help({ settings, at }: { settings: readonly Setting[]; at: string }) {
   const [search, setSearch] = useState("");
   const here = settings.find(({ path }) => path === at);

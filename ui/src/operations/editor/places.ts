@@ -6,7 +6,7 @@ import { type Path, showPath } from "../../../../src/core/text/value-path.ts";
 
 export type Setting = PayloadOf<"config.schema">["settings"][number];
 
-/** Returns the path of a setting in the list of settings, for a path in the text. */
+/** Returns the path that the list of settings has for a path in the text. */
 export function settingPath(path: Path, settings: readonly Setting[]): string {
   const known = (start: string): boolean =>
     settings.some(
@@ -27,7 +27,7 @@ export function settingsIn(path: string, settings: readonly Setting[]): Setting[
   return settings.filter((one) => one.path.startsWith(start) && !/[.]/.test(one.path.slice(start.length)));
 }
 
-/** Returns the names of the objects in an object that have settings of their own. */
+/** Returns the names of the objects in an object that contain settings themselves. */
 export function groupsIn(path: string, settings: readonly Setting[]): string[] {
   const start = path === "" ? "" : `${path}.`;
   const names = settings.flatMap((one) => {

@@ -1,4 +1,5 @@
-// Shows what saving would change, and saves. If somebody else saved meanwhile, shows both changes instead.
+// Shows the changes that saving would make, and saves them. If somebody else has saved the file, the editor
+// shows both versions instead.
 
 import { GatewayError } from "../../../../src/contract/client/web.ts";
 import type { PayloadOf } from "../../../../src/contract/methods.ts";
@@ -44,10 +45,10 @@ export function Diff({ before, after, title }: { before: string; after: string; 
   );
 }
 
-/** Says when the changes apply. */
+/** Says when the changes take effect. */
 export function Effect({ changed }: { changed: readonly string[] }) {
   if (changed.length === 0)
-    return <p>No setting changes compared with the running gateway: no restart needed.</p>;
+    return <p>These changes need no restart: the running gateway already has these settings.</p>;
   return (
     <ul class="config-changed">
       <li>Nothing takes effect at once. The next start applies:</li>
@@ -78,7 +79,9 @@ export function Warnings({ lines, title }: { lines: readonly string[]; title: st
   );
 }
 
-/** Asks whether to save these edits. The gateway checks them again, so that the effect is the current one. */
+/**
+ * Asks whether to save the edits. The gateway checks them again first, so that the shown effects are current.
+ */
 export function Review(props: {
   base: ConfigText;
   text: string;
@@ -95,7 +98,7 @@ export function Review(props: {
       onSaved(done);
     } catch (error) {
       const isNewer = error instanceof GatewayError && error.reason === "config_changed";
-      // The editor shows both versions.
+      // Reads the newer file, so that the editor shows both versions.
       if (isNewer) fileRead(await ask("config.get"));
       if (!isNewer) throw error;
     }
@@ -108,9 +111,11 @@ export function Review(props: {
         <Diff before={base.exists ? base.text : ""} after={text} title="Changes" />
         <Awaited value={checked} problem={problem} again={again} words="Checking…" />
         {checked?.ok === true && <Effect changed={checked.changed} />}
-        {checked?.ok === true && <Warnings lines={checked.reach ?? []} title="You may lose your access:" />}
+        {checked?.ok === true && <Warnings lines={checked.reach ?? []} title="You may lose access:" />}
         {checked?.ok === true && <Warnings lines={checked.warnings} title="Warnings" />}
-        {checked?.ok === false && <Warnings lines={checked.errors} title="An invalid text is not saved:" />}
+        {checked?.ok === false && (
+          <Warnings lines={checked.errors} title="An invalid text cannot be saved:" />
+        )}
       </Form>
     </Dialog>
   );

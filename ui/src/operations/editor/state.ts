@@ -1,21 +1,21 @@
-// Owns the edited text as long as the page is open, so that it survives a look at another view. It is not
-// stored, because it may have a new secret.
-// ES1: the edited text belongs to the revision of the file that it was made from. A newer file never replaces
-//      edits; the reader chooses.
+// Keeps the edited text while the page is open, so that it survives a visit to another view. The text is not
+// stored, because it may contain a new secret.
+// ES1: edits belong to the revision of the file on which they are based. A newer file never replaces them:
+//      the reader chooses.
 
 import { effect, signal } from "@preact/signals";
 import type { PayloadOf } from "../../../../src/contract/methods.ts";
 
 export type ConfigText = PayloadOf<"config.get">;
 
-/** The file as the edits began with it. */
+/** The file on which the edits are based. */
 export const base = signal<ConfigText | undefined>(undefined);
-/** The edited text. Undefined if nothing was edited. */
+/** The edited text. Undefined if there are no edits. */
 export const draft = signal<string | undefined>(undefined);
-/** The file that somebody else saved since, while there are edits. */
+/** The newer file, if somebody else saved the file while there are edits. */
 export const newer = signal<ConfigText | undefined>(undefined);
 
-/** Asks before the page is left with edits, also from another view. */
+/** While there are edits, the browser asks before the page is closed. */
 effect(() => {
   if (draft.value === undefined) return;
   const stop = (event: Event): void => event.preventDefault();
@@ -23,7 +23,7 @@ effect(() => {
   return () => window.removeEventListener("beforeunload", stop);
 });
 
-/** Takes the file that was read. */
+/** Stores the file that was read. */
 export function fileRead(file: ConfigText): void {
   if (draft.value === undefined || base.value === undefined) base.value = file;
   newer.value = file.revision === base.value?.revision ? undefined : file;
@@ -34,14 +34,14 @@ export function edit(text: string): void {
   if (draft.value === undefined && newer.value !== undefined) discard();
 }
 
-/** Drops the edits, and shows the newest file. */
+/** Drops the edits and shows the newest file. */
 export function discard(): void {
   base.value = newer.value ?? base.value;
   newer.value = undefined;
   draft.value = undefined;
 }
 
-/** Keeps the edits as changes of the newest file. */
+/** Keeps the edits, now based on the newest file. */
 export function keepMine(): void {
   const mine = draft.value;
   base.value = newer.value ?? base.value;
@@ -49,7 +49,7 @@ export function keepMine(): void {
   if (mine !== undefined) edit(mine);
 }
 
-/** The edits were saved. */
+/** Records that the edits were saved. */
 export function saved(text: string, revision: string): void {
   if (base.value !== undefined) base.value = { ...base.value, exists: true, text, revision };
   newer.value = undefined;

@@ -1,4 +1,5 @@
-// The tab that shows paired devices: connection, commands, last connection. It renames and removes them.
+// The tab that shows paired devices with their connection, commands and last connection. Operators rename and
+// remove them here.
 
 import { useState } from "preact/hooks";
 import type { NodeListRow, PairRequestRow } from "../../../../src/contract/methods/nodes.ts";
@@ -65,7 +66,7 @@ function Remove({ node, onClose, onDone }: Props) {
   );
 }
 
-/** The commands of a node, with those that the configuration does not allow marked. */
+/** Lists a node's commands, and marks those that the configuration does not allow. */
 function Commands({ node }: { node: NodeListRow }) {
   const read = useReading(`${node.nodeId} ${node.commands.join()}`, () =>
     ask("node.describe", { nodeId: node.nodeId }),

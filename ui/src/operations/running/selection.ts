@@ -1,12 +1,15 @@
-// Owns which runs are selected. A run that has ended leaves the selection.
+// Keeps the selected runs. A run that has ended is no longer selected.
 
 import { useRef, useState } from "preact/hooks";
 
 interface Selection {
   readonly chosen: ReadonlySet<string>;
-  /** Selects or clears a run; with `range`, all runs between it and the one that was changed before. */
+  /**
+   * Selects or deselects a run. With `range`, does so for all runs between it and the run that was changed
+   * before.
+   */
   turn(id: string, range: boolean): void;
-  /** Selects these runs, and no others. */
+  /** Selects exactly these runs. */
   choose(ids: readonly string[]): void;
 }
 

@@ -1,24 +1,24 @@
 // Stops many runs, and describes the result in one sentence.
-// ST1: stopping a run also stops its jobs. A chosen run that was stopped as a job of another one counts as
-//      stopped, whichever answer names it.
+// ST1: stopping a run also stops its jobs. If a selected run is stopped as a job of another one, it counts as
+//      stopped, even if another run's answer names it.
 
 import { GatewayError } from "../../../../src/contract/client/web.ts";
 import type { ActiveRun } from "../../../../src/contract/methods/attention.ts";
 import { ask, wordsOf } from "../../gateway.ts";
 import { counted } from "../../parts/format.ts";
 
-/** Number of requests at a time, so that many runs do not fill the connection. */
+/** Number of simultaneous requests. It is limited so that many runs do not block the connection. */
 const AT_ONCE = 8;
 
 type Chosen = Pick<ActiveRun, "runId" | "sessionKey">;
 
 interface Result {
   readonly words: string;
-  /** At least one run could not be stopped. */
+  /** True if at least one run could not be stopped. */
   readonly hasFailed: boolean;
 }
 
-/** A session that was deleted meanwhile has no run to stop. */
+/** Returns true if the session was deleted, so that there is no run to stop. */
 function isGone(problem: unknown): boolean {
   return problem instanceof GatewayError && problem.reason === "session_not_found";
 }

@@ -119,7 +119,7 @@ function Question(props: { runs: readonly ActiveRun[]; onConfirm: () => void; on
       onConfirm={onConfirm}
       onClose={onClose}
     >
-      <p>Their agents stop now, with the jobs that they have given to others. This cannot be undone.</p>
+      <p>Their agents stop now, and so do the jobs of these runs. This cannot be undone.</p>
       <ul class="runs-question">
         {runs.slice(0, 5).map((run) => (
           <li key={run.runId}>{nameOfRun(run)}</li>
@@ -175,7 +175,9 @@ export function RunsTab() {
             <Counts runs={runs} />
             <SortSelect sort={sort} onSort={setSort} />
           </div>
-          {stoppable.length === 0 && <p class="soft">Your token may see these runs, but not stop them.</p>}
+          {stoppable.length === 0 && (
+            <p class="soft">Your token lets you see these runs but not stop them.</p>
+          )}
           {stoppable.length > 0 && (
             <Chosen
               count={chosen.length}

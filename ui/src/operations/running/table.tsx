@@ -43,7 +43,7 @@ function compare(a: ActiveRun, b: ActiveRun, column: Column): number {
   }
 }
 
-/** Sorts runs. Runs that are equal keep an order of their own, so that rows do not jump. */
+/** Sorts runs. Runs with equal values keep a fixed order, so that rows do not move. */
 export function sorted(runs: readonly ActiveRun[], { column, descending }: Sort<Column>): ActiveRun[] {
   const turn = descending ? -1 : 1;
   return [...runs].sort(
@@ -148,13 +148,13 @@ function Row({ run, mayStop, use }: { run: ActiveRun; mayStop: boolean; use: Row
 }
 
 interface TableProps {
-  /** In the order in which they are shown. */
+  /** The runs in the order in which they are shown. */
   runs: readonly ActiveRun[];
   sort: Sort<Column>;
   onSort: (sort: Sort<Column>) => void;
   chosen: ReadonlySet<string>;
   stopping: ReadonlySet<string>;
-  /** The reader may stop at least one of the runs. */
+  /** True if the reader may stop at least one of the runs. */
   mayStop: boolean;
   onTurn: (runId: string, range: boolean) => void;
   onAll: (all: boolean) => void;

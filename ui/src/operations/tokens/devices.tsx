@@ -1,4 +1,4 @@
-// Shows the devices that have a token of their own, and revokes these tokens.
+// Shows the devices that have their own token, and revokes these tokens.
 
 import { useState } from "preact/hooks";
 import type { PayloadOf } from "../../../../src/contract/methods.ts";
@@ -15,7 +15,7 @@ type Device = PayloadOf<"device.token.list">["devices"][number];
 
 const ID_SHOWN_CHARS = 12;
 
-/** Returns the words for the time until a token expires. */
+/** Describes the time until a token expires. */
 export function leftWords(expiresAtMs: number, nowMs: number): string {
   const days = Math.round((expiresAtMs - nowMs) / DAY_MS);
   return days < 1 ? "expires within a day" : `expires in ${counted(days, "day")}`;

@@ -1,5 +1,5 @@
-// The dialogs that create, narrow and revoke an access token. A new token is shown once: only its own button
-// closes that dialog, because Escape or a click beside it would lose the token.
+// The dialogs that create, narrow and revoke an access token. A new token is shown only once, so its dialog
+// is closed only by a button: Escape or a click outside must not lose the token.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { AccessTokenEntry } from "../../../../src/contract/methods/tokens.ts";
@@ -50,7 +50,7 @@ function Rights(props: { scope: TokenScope; most: TokenScope; onPick: (scope: To
   );
 }
 
-/** A created token. Without `token`, its text was lost on the way. */
+/** A created token. `token` is absent if its text was lost on the way. */
 interface Made {
   readonly entry: AccessTokenEntry;
   readonly token?: string;
@@ -129,7 +129,7 @@ export function NewToken({ onClose, onDone }: { onClose: () => void; onDone: () 
           />
         </label>
         <Rights scope={scope} most={most} onPick={setScope} />
-        <Sessions value={sessions} placeholder="All that your token covers" onInput={setSessions} />
+        <Sessions value={sessions} placeholder="All sessions that your token covers" onInput={setSessions} />
         <label>
           Expires after
           <Select value={days} options={DAYS} onPick={setDays} />
@@ -165,7 +165,7 @@ export function NarrowToken({ token, onClose, onDone }: TokenDialogProps) {
           given back.
         </p>
         <Rights scope={scope} most={most} onPick={setScope} />
-        <Sessions value={sessions} placeholder="As before" onInput={setSessions} />
+        <Sessions value={sessions} placeholder="No change" onInput={setSessions} />
       </Form>
     </Dialog>
   );
@@ -182,7 +182,7 @@ export function RevokeToken({ token, onClose, onDone }: TokenDialogProps) {
       <p>
         <Name text={token.name} /> loses its access at once, on every connection.
       </p>
-      {token.current && <p>You signed in with this token: this page signs out.</p>}
+      {token.current && <p>You signed in with this token, so you will be signed out.</p>}
     </Confirm>
   );
 }

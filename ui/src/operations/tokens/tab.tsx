@@ -1,5 +1,5 @@
-// The tab that shows who may use the gateway: access tokens, tokens of the configuration, devices. It
-// creates, narrows and revokes tokens.
+// The tab for access to the gateway: access tokens, tokens of the configuration, and devices. Operators
+// create, narrow and revoke tokens here.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -18,7 +18,7 @@ import { NarrowToken, NewToken, RevokeToken } from "./dialogs.tsx";
 import "./tokens.css";
 import { scopeWords } from "./words.ts";
 
-/** Polling interval, for last uses and changes by others. */
+/** Polling interval, because other clients use and change tokens. */
 const EVERY_MS = 10_000;
 
 type Open =
@@ -112,7 +112,8 @@ export function TokensTab() {
       </div>
       <p class="soft">
         Access tokens let programs and people use this gateway, with at most your rights.
-        {value?.mayCreate === false && " You signed in with an access token, which cannot create others."}
+        {value?.mayCreate === false &&
+          " You signed in with an access token, which cannot create other tokens."}
       </p>
       <Awaited {...list} />
       {value?.tokens.length === 0 && <p class="empty">No access tokens yet</p>}

@@ -1,4 +1,4 @@
-// Words for the rights of tokens.
+// Describes the rights of tokens in words.
 
 import { SCOPES } from "../../../../src/core/rules/scopes.ts";
 import type { TokenScope } from "../../../../src/core/shapes/settings/settings.ts";
@@ -25,7 +25,7 @@ export function scopeOptions(most: TokenScope): (readonly [TokenScope, string])[
   return allowed.map((scope) => [scope, `${WORDS[scope]} (${scope})`] as const);
 }
 
-/** Splits what a person typed into patterns. */
+/** Splits typed text into session key patterns. */
 export function patternsIn(text: string): string[] {
   return text.split(/[\s,]+/).filter((one) => one !== "");
 }

@@ -11,7 +11,7 @@ type Budget = UsageReport["budgets"][number];
 
 const NEARLY = 0.8;
 
-/** Returns the used part of the budget, of which 1 is all. */
+/** Returns the used part of the budget. 1 means all of it. */
 function usedPart({ tokensToday, costToday, dailyTokens, dailyCost }: Budget): number {
   const part = (used: number, max: number | undefined): number =>
     max === undefined ? 0 : max <= 0 ? 1 : used / max;

@@ -1,4 +1,5 @@
-// The reader's choices in the usage tab, which are in the address: period, grouping, agent, order.
+// The reader's choices in the usage tab (period, grouping, agent, order). They are stored in the page's
+// address.
 
 import { USAGE_GROUPS, type UsageGroup, type UsageOrder } from "../../../../src/core/shapes/usage.ts";
 import { DAY_MS } from "../../parts/format.ts";

@@ -7,10 +7,10 @@ import type { UsageLine, UsageOrder } from "../../../../src/core/shapes/usage.ts
 import { money, tokens } from "../../parts/format.ts";
 import { HEIGHT, niceTop } from "../plot-shape.ts";
 
-/** Width of a day in the drawing, with the gap to the next one. */
+/** Width of a day in the drawing, including the gap to the next day. */
 const DAY_WIDTH = 12;
 const GAP = 3;
-/** A day with little usage still has a visible bar. */
+/** Minimum height of a bar, so that a day with little usage has a visible bar. */
 const BAR_MIN = 1.5;
 
 const KEYS: Readonly<Record<string, number>> = {

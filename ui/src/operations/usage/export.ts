@@ -1,5 +1,5 @@
 // Writes usage as a file: CSV for spreadsheets, or JSON.
-// UX1: a spreadsheet must not run a text as a formula: such a text begins with an apostrophe.
+// UX1: a text that a spreadsheet would run as a formula gets an apostrophe in front.
 
 import type { UsageReport } from "../../../../src/contract/methods/operations.ts";
 import type { UsageLine } from "../../../../src/core/shapes/usage.ts";
@@ -38,13 +38,13 @@ export function csvOf({ by, lines }: Pick<UsageReport, "by" | "lines">): string 
   return rows.map((row) => `${row.join(",")}\r\n`).join("");
 }
 
-/** Offers a text to the reader as a file. */
+/** Lets the browser download a text as a file. */
 export function download(name: string, text: string, type: string): void {
   const url = URL.createObjectURL(new Blob([text], { type }));
   const link = document.createElement("a");
   link.href = url;
   link.download = name;
   link.click();
-  // Some browsers read the file only after the click.
+  // The address stays valid for a while, because some browsers read the file only after the click.
   after(KEPT_MS, () => URL.revokeObjectURL(url));
 }

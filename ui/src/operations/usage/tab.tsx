@@ -29,7 +29,7 @@ const LINES = 100;
 const MORE_LINES = 400;
 /** Maximum number of lines in one answer, a limit of the gateway. */
 const LINES_MAX = 5_000;
-/** More days than any period has. */
+/** More days than any period contains. */
 const DAYS_MAX = 40;
 
 function paramsOf({ period, agentId }: Choice) {
@@ -59,7 +59,7 @@ function Exports({ choice }: { choice: Choice }) {
       if (kind === "csv") download(name, csvOf(report), "text/csv");
       else download(name, `${JSON.stringify(report, undefined, 2)}\n`, "application/json");
       const count = counted(report.lines.length, "line");
-      say(report.truncated ? `The file has the first ${count}; there are more.` : `Exported ${count}.`);
+      say(report.truncated ? `The file contains only the first ${count}.` : `Exported ${count}.`);
     } catch (problem) {
       complain(problem);
     }

@@ -63,7 +63,7 @@ function LineName({ by, line, choice }: { by: UsageGroup; line: UsageLine; choic
             about: addressOf({ ...choice, by: "session", agentId: name }),
           })}
         >
-          <Name text={name} title="Show its sessions" />
+          <Name text={name} title="Show the agent's sessions" />
         </a>
       );
     case "day":
@@ -109,7 +109,7 @@ function Head(props: { by: UsageGroup; order: Choice["order"]; onOrder: (order: 
         <th scope="col" class="number wide">
           Input
         </th>
-        <th scope="col" class="number wide" title="Read from or written to the provider's cache">
+        <th scope="col" class="number wide" title="Tokens read from or written to the provider's cache">
           Cached
         </th>
         <th scope="col" class="number wide">
@@ -138,7 +138,7 @@ export function UsageTable(props: {
   const { report, total, choice, onOrder } = props;
   const { by } = report;
   const key = choice.order === "cost" ? "cost" : "totalTokens";
-  // The gateway returns the newest day first.
+  // Sorted here only for days, because the gateway returns days newest first.
   const lines = by === "day" ? [...report.lines].sort((a, b) => b[key] - a[key]) : report.lines;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard

@@ -14,7 +14,7 @@ test.each([
   expect(JSON.parse(json)).toEqual(JSON.parse(JSON.stringify(value)));
 });
 
-test("lets other work run between the pieces of a long text, and encodes a repeated text once", async () => {
+test("lets other work run while it encodes a long text, and encodes a repeated text only once", async () => {
   const count = async (value: object): Promise<number> => {
     let rests = 0;
     await jsonInSteps(value, () => {

@@ -11,7 +11,7 @@ const patterns = fc.array(fc.string({ unit: fc.constantFrom("a", "b", ":", "*"),
 const key = fc.string({ unit: fc.constantFrom("a", "b", ":"), maxLength: 8 });
 const scopes = ["operator.read"] as const;
 
-test("every key that rights within others cover is covered by the others, too", () => {
+test("if rights are within other rights, the others cover every key that they cover", () => {
   fc.assert(
     fc.property(patterns, patterns, key, (inner, outer, text) => {
       if (!isWithin({ scopes, patterns: inner }, { scopes, patterns: outer })) return;
@@ -21,7 +21,7 @@ test("every key that rights within others cover is covered by the others, too", 
   );
 });
 
-test("limited rights are within both rights, and lose nothing that was within the limit", () => {
+test("limiting rights by other rights gives rights within both, and loses nothing that was within the limit", () => {
   fc.assert(
     fc.property(patterns, patterns, (given, limit) => {
       const [rights, outer] = [
@@ -46,6 +46,6 @@ test.each([
     { scopes: [], patterns: ["agent:x"] },
     false,
   ],
-] as const)("%s: whether it is within", (_, inner, outer, expected) => {
+] as const)("%s: whether the rights are within others", (_, inner, outer, expected) => {
   expect(isWithin(inner, outer)).toBe(expected);
 });

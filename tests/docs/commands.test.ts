@@ -92,7 +92,7 @@ async function play(path: string, scene: Scene, ground: Ground, step: Step): Pro
 }
 
 both.each(share(["README.md"], PAGES))(
-  "the documented commands of %s run and print the documented output",
+  "the documented commands of %s run, and print the documented output",
   async (path) => {
     const page = readPage(readDocument(path));
     expect(page.stray.map((line) => `${path}:${line} an output that belongs to no command`)).toEqual([]);
@@ -109,6 +109,6 @@ both.each(share(["README.md"], PAGES))(
   PAGE_MAX_MS,
 );
 
-test.deep("every entry in the list of skipped commands is used", () => {
+test.deep("every entry in the list of skipped commands is needed", () => {
   expect(LEFT_OUT.filter((entry) => !usedEntries.has(entry)).map(({ command }) => command)).toEqual([]);
 });

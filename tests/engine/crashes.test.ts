@@ -108,7 +108,7 @@ both.each(STORES)(
 );
 
 both.each(STORES)(
-  "poison runs, %s: a run that crashed starts when no other run waits for a slot",
+  "poison runs, %s: a run that crashed starts only when no other run waits for a slot",
   async (on) => {
     const open = livesOn(on);
     const first = stage();

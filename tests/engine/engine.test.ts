@@ -104,7 +104,7 @@ test("I3: messages to one session run in the order in which they were accepted, 
   expect(seen).toEqual(byLane);
 });
 
-test("I1: the database itself refuses a second active run in a lane", async () => {
+test("I1: the database itself refuses a second active run in the same lane", async () => {
   const gate = gated();
   const { engine, store } = await openTestEngine({ execute: gate.execute });
   await makeSessions(store, "a");
@@ -135,7 +135,7 @@ test("runs of different sessions execute in parallel, up to the number of slots"
   gate.end("c");
 });
 
-test("the same run id is accepted once; another request with that id is a conflict", async () => {
+test("a run id is accepted once; another request with the same id is a conflict", async () => {
   const { engine, store } = await openTestEngine({ execute: shout });
   await makeSessions(store, "a");
   const first = await engine.accept({ runId: "r1", sessionKey: "a", input: { text: "hello" } });
@@ -191,7 +191,7 @@ test("an abort ends queued and running runs, and later runs of the lane execute"
   expect((await getSession(store.db, "a"))?.abortedLastRun).toBe(false);
 });
 
-test("the first end that is committed counts; an abort after it changes nothing", async () => {
+test("only the end that is committed first counts; a later abort changes nothing", async () => {
   const { engine, store } = await openTestEngine({ execute: shout });
   await makeSessions(store, "a");
   const run = await accept(engine, "a", "hi");
@@ -225,7 +225,7 @@ test("an aborted run keeps its text and leaves no tool call without a result", a
   ]);
 });
 
-test("X3: text that arrives fast is published at intervals; its last part follows when the interval ends", async () => {
+test("X3: if text arrives fast, it is published at intervals, and the last part follows at the end of an interval", async () => {
   const world = fakeWorld();
   const writing = Promise.withResolvers<LaneHandle>();
   const done = Promise.withResolvers<void>();

@@ -6,7 +6,7 @@ import type { SharedStore } from "../../src/store/sql.ts";
 import { openStore, temporaryFolder } from "../kit/engine/engine.ts";
 import { fakeWorld } from "../kit/world.ts";
 
-test("hints of one turn of the event loop are sent in order as one notification; later hints are sent as another", async () => {
+test("hints from one turn of the event loop are sent together in order; later hints are sent separately", async () => {
   const world = fakeWorld();
   const store = await openStore(temporaryFolder(), world);
   const notified: (readonly string[])[] = [];

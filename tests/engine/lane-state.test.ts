@@ -177,7 +177,7 @@ const TABLE: Record<StateName, Record<EventName, string>> = {
   },
 };
 
-test("I1-I3: each event has one result in each state of a lane", () => {
+test("I1-I3: in each state of a lane, each event has one defined result", () => {
   const actual = Object.entries(STATES).map(([state, from]) => {
     const row = Object.entries(EVENTS).map(([event, what]) => [event, after(from, what)]);
     return [state, Object.fromEntries(row)];
@@ -185,7 +185,7 @@ test("I1-I3: each event has one result in each state of a lane", () => {
   expect(Object.fromEntries(actual)).toEqual(TABLE);
 });
 
-test("I2: a lane becomes idle only after a claim that began after its last wake-up; an ended run does not execute", () => {
+test("I2: a lane becomes idle only after a claim that began after the last wake-up, and never executes an ended run", () => {
   for (let seed = 1; seed <= STORIES; seed += 1) {
     const roll = dice(`lane ${seed}`);
     let state: LaneState = IDLE;

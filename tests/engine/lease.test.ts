@@ -118,7 +118,7 @@ test("a lease is renewed even if a read of the database's clock gets no answer",
   expect(await runOf(a, runId)).toMatchObject({ state: "ok", attempt: 1, crashes: 0 });
 });
 
-test("after an outage no process counts as dead before the database has answered for the duration of a lease", async () => {
+test("after an outage no process counts as dead until the database has answered for the duration of a lease", async () => {
   const { world, cluster, pass, until } = await openStage();
   const work = midway();
   const plays = { [MAIN]: work.play };
@@ -200,7 +200,7 @@ test.each([
       }),
   ],
 ] as const)(
-  "%s waits until an expired lease, or a lease whose heartbeat failed, is renewed",
+  "%s waits until the lease is renewed, if the lease has expired or its heartbeat failed",
   async (_what, act) => {
     for (const how of ["fail", "hang"] as const) {
       const { world, cluster, pass, until } = await openStage();
@@ -228,7 +228,7 @@ test.each([
   },
 );
 
-test("a run that is stopped while it waits for its right to execute makes no further call", async () => {
+test("if a run is stopped while it waits for its right to execute, it makes no further call", async () => {
   const { world, cluster, pass, until } = await openStage();
   const lost = Promise.withResolvers<unknown>();
   const work = midway(async (handle) => {
@@ -248,7 +248,7 @@ test("a run that is stopped while it waits for its right to execute makes no fur
   await until(() => ended(a, runId));
 });
 
-test("a run starts only with a recently renewed lease, and an older lease is renewed first", async () => {
+test("a run starts only if the lease was renewed recently; an older lease is renewed first", async () => {
   const { world, cluster, pass, until } = await openStage();
   const ofA = link();
   const a = await cluster.join({ plays: {} }, world, ofA.through);

@@ -64,7 +64,7 @@ function ask({ engine }: Opened, handle: LaneHandle, to: string, waitMs = 60_000
   });
 }
 
-test("a lane that waited for a slot but has no work left wakes the next waiting lane", async () => {
+test("if a lane that waited for a slot has no work left, it wakes the next waiting lane", async () => {
   const started = Promise.withResolvers<void>();
   const release = Promise.withResolvers<void>();
   const opened = await openTestEngine({
@@ -112,7 +112,7 @@ test("I2: a lane whose first run is aborted during its claim continues without w
   expect((await endOf(engine, appended.value.run.runId, 2_000)).state).toBe("ok");
 });
 
-test("I2: after a stop at any time while a run is accepted, no run is `running`, and no crash is counted", async () => {
+test("I2: if the engine stops at any time while a run is accepted, no run stays `running`, and no crash is counted", async () => {
   for (let steps = 60; steps < 260; steps += 4) {
     let executing = 0;
     const opened = await openTestEngine({
@@ -139,7 +139,7 @@ test("I2: after a stop at any time while a run is accepted, no run is `running`,
   }
 });
 
-test("if the awaited run ends after the deadline, just before its caller stops waiting, the wait counts as timed out", async () => {
+test("if the awaited run ends after the deadline, but before its caller stops waiting, the wait counts as timed out", async () => {
   const world = fakeWorld();
   const finish = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
@@ -250,7 +250,7 @@ test("an aborted run has a result for every call, even if a provider repeats an 
   expect(roles).toEqual(["user", "assistant", "toolResult", "assistant", "toolResult"]);
 });
 
-test("L2: lanes that wait for a slot get one in order, even if a run is accepted while a slot becomes free", async () => {
+test("L2: lanes that wait for a slot get one in order, even if another run is accepted while a slot becomes free", async () => {
   for (let delay = 0; delay < 12; delay += 1) {
     const begun: string[] = [];
     const started = Promise.withResolvers<void>();
@@ -358,7 +358,7 @@ test("a run survives a full disk: its entry is stored when there is space again"
   expect(written.filter((message) => message.id === "m1")).toHaveLength(1);
 });
 
-test("U3: a run does not end if another program locks the database for a long time", async () => {
+test("U3: if another program locks the database for a long time, a run does not end", async () => {
   let conflicts = 0;
   const { engine, store } = await openTestEngine({
     async execute(handle) {
@@ -399,7 +399,7 @@ test("U4: if an action after a commit throws, the transaction succeeds and the n
   expect(await getSession(store.db, "a")).toBeDefined();
 });
 
-test("I4: an abort does not store a text again if its message is already stored but the caller has no answer yet", async () => {
+test("I4: an abort does not store a text that is stored already, even if the caller does not know that yet", async () => {
   const storing = Promise.withResolvers<void>();
   const heard = Promise.withResolvers<void>();
   let holds = false;

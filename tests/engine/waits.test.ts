@@ -88,7 +88,7 @@ test("I6: with one slot, a chain of waiting runs still finishes", async () => {
   expect((await engine.load()).slots.taken).toBe(0);
 });
 
-test("a change of the session is published when its run begins to wait, and when the run continues", async () => {
+test("when a run begins to wait and when it continues, the change of its session is published", async () => {
   const asked = Promise.withResolvers<void>();
   const release = Promise.withResolvers<void>();
   const { engine, store } = await open({
@@ -223,7 +223,7 @@ test("a wait that times out before the awaited run ends does not affect that run
   expect((await endOf(engine, wait?.targetRunId ?? "")).reply).toBe("late");
 });
 
-test("aborting a waiting run ends its wait, and the other run continues", async () => {
+test("aborting a waiting run ends its wait, but not the run that it waited for", async () => {
   const release = Promise.withResolvers<void>();
   const started = Promise.withResolvers<string>();
   const { engine, store } = await open({
@@ -243,7 +243,7 @@ test("aborting a waiting run ends its wait, and the other run continues", async 
   expect((await endOf(engine, peer)).state).toBe("ok");
 });
 
-test("a run that is resumed after a crash continues to wait for the other run, with its original deadline", async () => {
+test("a run that is resumed after a crash waits for the same run again, with its original deadline", async () => {
   let answer = false;
   const started = Promise.withResolvers<void>();
   const scripts: Record<string, Script> = {

@@ -10,7 +10,7 @@ const NEW_INPUTS = 2;
 const TARGET_MAX_MS = 120_000;
 
 test.each(TARGETS)(
-  "$name passes with its corpus and a few new inputs",
+  "the property $name holds for its corpus and for a few new inputs",
   async (target) => {
     const report = await drive(target, { seed: Date.now() | 0, runsMax: NEW_INPUTS, enough: () => true });
     expect(report.failure ?? "").toBe("");

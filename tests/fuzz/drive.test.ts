@@ -22,7 +22,7 @@ function planted(
 
 const once = { seed: 1, enough: () => true };
 
-test("a property that is true for every input passes, and the corpus is tried first", async () => {
+test("a property that holds for every input passes, and the inputs of the corpus are tried first", async () => {
   const seen: number[] = [];
   const target = planted((input) => void seen.push(input));
   expect(await drive(target, once)).toEqual({ target: "planted", runs: 200, corpus: 2 });
@@ -65,7 +65,7 @@ test("uncaught errors, unhandled rejections and a changed prototype are failures
   }
 });
 
-test("a round fails if closing its property fails", async () => {
+test("if an error occurs while a property is closed, its round fails", async () => {
   const leaking = planted(
     () => {},
     async () => must(false, "something is held"),

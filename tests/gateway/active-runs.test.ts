@@ -90,7 +90,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     end();
   });
 
-  test("I9: a token lists only runs that it may see, without hidden sessions that they wait for, and with its right to stop", async () => {
+  test("I9: a token lists only runs that it may see, without hidden sessions that they wait for, and says if it may stop", async () => {
     const { house, end } = await busyHouse();
     const scoped = await house.client({ token: "scoped" });
     expect((await scoped.request("runs.list", {})).runs).toEqual([]);

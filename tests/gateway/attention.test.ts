@@ -75,7 +75,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     return openHouse({ disk: await ground.open(world), world, gateway: { tokens: TOKENS }, ...options });
   };
 
-  test("a question stays in the list behind many newer sessions without a turn", async () => {
+  test("a question stays in the list even if there are many newer sessions without a turn", async () => {
     const { play } = player();
     const house = await open({ play });
     const client = await house.client();
@@ -91,7 +91,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     expect(short(await listed(client)).needs_you).toEqual([`question ${RESEARCH}: answer dismiss`]);
   });
 
-  test("AT1: a session is in one group, by its last turn, and a failed session leaves the list with its next turn", async () => {
+  test("AT1: a session is in one group, determined by its last turn; a failed session leaves the list at its next turn", async () => {
     const { play, release } = player();
     const house = await open({ play });
     const client = await house.client();
@@ -119,7 +119,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     });
   });
 
-  test("AT3: two tokens with different rights get different items and actions, and each decision is made once", async () => {
+  test("AT3: two tokens with different rights get different items and actions, and each decision is made only once", async () => {
     const { play, mend } = player();
     const house: House = await open({
       play: async (handle) => {
@@ -219,7 +219,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     expect(short(await listed(again))).toEqual({ failed: [`run ${key}: `], done: [`run ${MAIN}: `] });
   });
 
-  test("the list says for which session a run waits, unless the reader may not see it", async () => {
+  test("the list names the session for which a run waits, unless the reader may not see that session", async () => {
     const held = Promise.withResolvers<void>();
     const here = Promise.withResolvers<void>();
     const model = talkingModel((input) => {
@@ -246,7 +246,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     expect((await listed(admin)).waiting).toBeUndefined();
   });
 
-  test("a change event goes only to connections whose list may have changed, and several changes give one event", async () => {
+  test("a change event is sent only to connections whose list may have changed, and several changes share one event", async () => {
     const house = await open({ play: player().play });
     const [admin, scoped] = [await house.client(), await house.client({ token: "scoped" })];
     const heard = { admin: 0, scoped: 0 };
@@ -273,7 +273,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
   });
 });
 
-test("AT1, AT2: a session's group follows from the end of its last turn, the turn's step, and the decision about it", () => {
+test("AT1, AT2: a session's group depends on how its last turn ended, on the turn's step, and on decisions about the turn", () => {
   const turn = { state: "error", tail: "", dismissed: false } as const;
   const place = (more: object) => Object.values(placeOfTurn({ ...turn, ...more })).join(" ");
   expect([

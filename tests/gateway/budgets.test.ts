@@ -130,7 +130,7 @@ describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
     expect(used).toBeLessThanOrEqual(60_000);
   });
 
-  test("the reservation of a run whose process died does not block other runs, and is released when the run ends", async () => {
+  test("if a process dies, the reservation of its run does not block other runs, and is released when the run ends", async () => {
     const disk = await storeOn(kind);
     const asked = Promise.withResolvers<void>();
     const hanging = greedy(async () => {

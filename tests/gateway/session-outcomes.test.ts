@@ -40,7 +40,7 @@ const failsOn: Play = ({ run: { input } }) => {
   return "done";
 };
 
-test("a failed last turn stays in its row with the redacted reason, also after a restart, until the next turn ends", async () => {
+test("if the last turn failed, the session's row has the redacted reason until the next turn ends, even after a restart", async () => {
   const house = await openHouse({ play: failsOn });
   expect(await mainRow(house)).not.toHaveProperty("failure");
   await say(house, "fail");

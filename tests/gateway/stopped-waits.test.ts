@@ -31,7 +31,7 @@ async function waiting(speaker: (typeof SPEAKERS)[number]) {
 }
 
 test.each(SPEAKERS)(
-  "%s: a waiting client learns of a planned stop, and its answer arrives in its inbox",
+  "%s: a waiting client is notified of a planned stop, and the answer arrives in its inbox",
   async (speaker) => {
     const { dir, house, sent } = await waiting(speaker);
     const stopping = house.stop();
@@ -75,7 +75,7 @@ async function notices(house: House): Promise<string[]> {
   return texts.filter((text) => text.startsWith("Notice"));
 }
 
-test("an answer that a killed gateway had not written to the client's connection arrives in its inbox, once", async () => {
+test("if a gateway was killed before it wrote an answer to the client's connection, the answer arrives once in the inbox", async () => {
   const dir = temporaryFolder();
   const house = await openHouse({ dir });
   const runId = await answered(house);
@@ -87,7 +87,7 @@ test("an answer that a killed gateway had not written to the client's connection
   }
 });
 
-test("a client that disconnects before its answer is written finds the answer in its inbox, once; others get no notice", async () => {
+test("a client that disconnects before its answer is written finds the answer once in its inbox; other clients get no notice", async () => {
   const dir = temporaryFolder();
   const house = await openHouse({ dir });
   const runId = await answered(house);
@@ -126,7 +126,7 @@ test.each([
   ["sessions.reset", "reset"],
   ["sessions.delete", "deleted"],
 ] as const)(
-  "%s of an inbox: if a waiting client's connection breaks before the result, its inbox contains the result, once",
+  "%s of an inbox: if a waiting client's connection breaks before the result, the result arrives once in its inbox",
   async (method, done) => {
     const house = await openHouse({ dir: temporaryFolder() });
     const result = await resetWhileWaiting(house, method);

@@ -29,7 +29,7 @@ test(`I1-I14 hold in ${STORIES} stories`, () => {
   expect(runs, "the stories have runs").toBeGreaterThan(STORIES * 5);
 });
 
-test("a seed gives the same story again, whatever stories were played before", {
+test("a seed always gives the same story, whatever stories were played before", {
   timeout: PATIENCE_MS,
 }, async () => {
   const tell = async (from: number, count: number): Promise<(readonly [number, string])[]> => {

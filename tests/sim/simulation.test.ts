@@ -9,7 +9,7 @@ const WORKERS = 2;
 /** Time limit; the stories need far less. */
 const PATIENCE_MS = 300_000;
 
-test("I1-I14 hold in the first stories, and a seed gives the same story again, whatever stories were played before", {
+test("I1-I14 hold in the first stories, and a seed always gives the same story, whatever stories were played before", {
   timeout: PATIENCE_MS,
 }, async () => {
   let runs = 0;

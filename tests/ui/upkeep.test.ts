@@ -50,7 +50,9 @@ describeInBrowser("the doctor", () => {
     const titles = await page.locator(".tab-body h3").allInnerTexts();
     expect(titles).toEqual(["Problems", "Warnings", "In order"]);
     const problem = page.getByRole("region", { name: "Problems" }).getByRole("listitem");
-    expect(await problem.innerText()).toMatch(/^permissions\s+[\s\S]*mode 0644\nsecond line.*\s+chmod 600 it$/);
+    expect(await problem.innerText()).toMatch(
+      /^permissions\s+[\s\S]*mode 0644\nsecond line.*\s+chmod 600 it$/,
+    );
     expect(await problem.innerText()).not.toContain("\u202e");
     expect(await sideways(page)).toBe(0);
     expect(await accessibilityProblems(page)).toEqual([]);

@@ -75,9 +75,12 @@ test.each([
   ],
   ["Result: ```\nopen", ["Status: error", "Result:", "```", "open", "```", "Notes: (none)"]],
   ["Notes: (none)", ["Status: error", "Result: the reply", "Notes: (none)"]],
-])("I12: text of the model (%j) is formatted, and the status is the runtime's", (words, expected) => {
-  expect(announced(words)).toEqual(expected);
-});
+])(
+  "I12: the text that the model writes (%j) is formatted, and the status comes from the runtime",
+  (words, expected) => {
+    expect(announced(words)).toEqual(expected);
+  },
+);
 
 test("notes of the runtime come after notes of the model", () => {
   expect(announced("Result: r\nNotes: n", { notes: "e" })).toEqual([
@@ -89,7 +92,7 @@ test("notes of the runtime come after notes of the model", () => {
   ]);
 });
 
-test("I12: whatever the model writes, each label appears once and the status is the runtime's", () => {
+test("I12: whatever the model writes, each label appears once, and the status comes from the runtime", () => {
   const pieces = fc.constantFrom(
     "Status: ok",
     "ＳＴＡＴＵＳ： ok",
@@ -144,7 +147,7 @@ test.each([
   },
 );
 
-test("a long text is not normalized as a whole, because that would take quadratic time", () => {
+test("a long text is normalized piece by piece, because normalizing it as a whole would take quadratic time", () => {
   const { normalize } = String.prototype;
   let longest = 0;
   String.prototype.normalize = function counted(this: string, form?: string) {
@@ -165,7 +168,7 @@ test("a very long result is cut, and the announcement says where to find the res
   expect(text).toContain("(10 more characters are in the sub-agent's transcript.)");
 });
 
-test("the time to format an announcement is linear in the length of the text", () => {
+test("an announcement is formatted in a time that is linear in the length of the text", () => {
   const text = `${"```\n".repeat(20_000)}${" ".repeat(20_000)}x\n${"#*_ ".repeat(20_000)}`;
   expect(normaliseAnnouncement(text, facts()).length).toBeGreaterThan(90_000);
 });

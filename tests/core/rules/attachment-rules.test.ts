@@ -214,7 +214,7 @@ test.each<[string, unknown, string, string]>([
     'attachments[1] "b" brings the total to 160 bytes; tools.sessions_spawn.attachments.maxTotalBytes is 150',
   ],
   ["too many files", ["a", "b", "c", "d"].map((name) => file({ name })), "too_large", "maxFiles is 3"],
-])("AT3: the refusal of %s names a correct form", (_, input, code, words) => {
+])("AT3: the error about %s names a correct form", (_, input, code, words) => {
   const checked = checkAttachments(input, LIMITS);
   expect(checked).toMatchObject({ ok: false, code, error: expect.stringContaining(words) });
 });
@@ -237,7 +237,7 @@ test("AT3: a hostile file name cannot make an error message misleading", () => {
   expect(checked.error).toContain('"a\\u{202e}b\\u{2028}\\u{200b}\\n"');
 });
 
-test("I14: a stored tool call keeps names and types of attachments, but no field has their content", () => {
+test("I14: a stored tool call keeps the names and types of attachments, but not their content", () => {
   const secret = "secret ".repeat(50);
   const args = {
     task: "t",

@@ -33,7 +33,7 @@ test("if the rest of a budget is too small for a useful answer, a call is refuse
   });
 });
 
-test("a call waits while parallel calls have reserved the budget that the call needs", () => {
+test("if parallel calls have reserved the budget that a call needs, the call waits", () => {
   expect(judgeCall(CALL, [budget("tokens", 10_000, 0, 9_000)])).toEqual({ kind: "wait" });
   expect(judgeCall(CALL, [budget("tokens", 10_000, 0, 3_000)])).toMatchObject({ maxOutputTokens: 6_000 });
 });

@@ -62,7 +62,7 @@ test("CM3: an unknown command goes to the agent as text, unless it was chosen fr
   for (const name of ["constructor", "__proto__", "toString"]) expect(parse(`/${name}`)).toBeUndefined();
 });
 
-test("every command fits into the menus of the platforms", () => {
+test("every command fits into the command menus of the platforms", () => {
   const names = COMMANDS.map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
   for (const { name, description, usage } of COMMANDS) {

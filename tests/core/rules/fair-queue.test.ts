@@ -28,13 +28,13 @@ test("I6: agents take turns, and each agent's lanes keep their order", () => {
   expect(line.next(use(0))).toEqual([]);
 });
 
-test("I6: the agent that holds the fewest slots is next", () => {
+test("I6: the agent that holds the fewest slots gets the next one", () => {
   const line = lineOf("a1", "a2", "b1", "b2");
   expect(line.next(use(1, { a: 3 }))).toEqual(["b1"]);
   expect(line.next(use(3, { a: 1 }))).toEqual(["b1", "a1", "b2"]);
 });
 
-test("I6: lanes that wait for a full pool delay no other lane, and their agent keeps its turn", () => {
+test("I6: a lane that waits for a full pool delays no other lane, and its agent keeps its turn", () => {
   const line = new FairQueue();
   for (const name of ["a1", "a2", "a3"]) line.add(name, { agentId: "a", pool: "subagents" });
   line.add("a4", { agentId: "a", pool: undefined });
@@ -62,7 +62,7 @@ test("poison runs: a lane that is marked as last starts after at most 1,000 late
   expect(line.next(use(1, { a: 1 }))).toEqual(["crashed"]);
 });
 
-test("a lane that is added again keeps its position; a removed lane is not taken", () => {
+test("a lane that is added twice keeps its position, and a removed lane is not returned", () => {
   const line = lineOf("a1", "a2");
   line.add("a1", { agentId: "a", pool: undefined });
   expect(line.next(use(2))).toEqual(["a1", "a2"]);

@@ -30,7 +30,7 @@ test.each(REACH)("OG1, OG2: %s: %s with %s configured: %s", (purpose, url, confi
   expect(reachOf(purpose, url, configured)).toMatchObject({ kind });
 });
 
-test("a refusal does not contain the address, because an address may contain a token", () => {
+test("an error does not contain the address, because an address may contain a token", () => {
   const refused = reachOf("channel", "https://other.example/bot123:secret", "https://api.telegram.org");
   expect(refused).toMatchObject({ kind: "refused" });
   expect(JSON.stringify(refused)).not.toMatch(/secret|example|telegram/);

@@ -66,7 +66,7 @@ test("SP1: a session's own setting takes precedence over every rule", () => {
   );
 });
 
-test("SP2: every refusal is the same sentence and names the setting that decided", () => {
+test("SP2: every refusal has the same sentence and names the setting that decided", () => {
   fc.assert(
     fc.property(policy, question, fc.constantFrom(undefined, "deny" as const), (given, asked, override) => {
       const verdict = decideSend({ ...asked, override }, given);
@@ -127,7 +127,7 @@ test("TP1, TP2: a matching deny in any filter wins; every non-empty allow list m
   );
 });
 
-test("TP1: a further filter never makes more tools available", () => {
+test("TP1: adding a filter never makes more tools available", () => {
   fc.assert(
     fc.property(filters, filters, fc.constantFrom(...TOOLS), (given, more, name) => {
       if (decideTool(name, [...given, ...more]).allowed) expect(decideTool(name, given).allowed).toBe(true);

@@ -19,7 +19,7 @@ function stateOf(run: Partial<Run>, more: Omit<Facts, "run"> = {}) {
   return receipt && [receipt.state, receipt.times, receipt.code];
 }
 
-test("a run without a message of another session has no receipt", () => {
+test("a run that was not started by a message of another session has no receipt", () => {
   for (const step of ["announce", "task"] as const) {
     expect(receiptOf({ run: { ...RUN, flow: { flowId: "f", step, turn: 1 } } })).toBeUndefined();
   }
@@ -28,7 +28,7 @@ test("a run without a message of another session has no receipt", () => {
   expect(receiptOf({ run: { ...RUN, flow: { flowId: "f", step: "reply", turn: 2 } } })).toBeDefined();
 });
 
-test("the receipt of a message for a model goes from the queue to the answer, each state with its time", () => {
+test("the receipt of a message that a model reads goes through each state from the queue to the answer, each with its time", () => {
   const times = { queued: 10, offered: 20 };
   expect(stateOf({})).toEqual(["queued", { queued: 10 }, undefined]);
   expect(stateOf({ state: "running", startedAt: 20 })).toEqual(["offered", times, undefined]);
@@ -80,7 +80,7 @@ test("the receipt of a message in an inbox follows the inbox marks, and a final 
   expect(receiptOf({ run: { ...RUN, kind: "append", state: "ok" } })).toBeUndefined();
 });
 
-test("the times of a receipt never decrease, even if the clocks of two processes differ", () => {
+test("the times of a receipt never decrease, even if two processes have different clocks", () => {
   const receipt = receiptOf({
     run: { ...RUN, state: "ok", reply: "x", startedAt: 8, heardAt: 7, endedAt: 9 },
   });

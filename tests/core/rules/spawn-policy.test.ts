@@ -52,7 +52,7 @@ function decide(call: SpawnCall, more: Partial<SpawnQuestion> = {}, choices: Cho
   return decideSpawn({ call, chain: [link()], unfinishedChildren: 0, ...more }, settings);
 }
 
-test("without arguments the child has the requester's agent and the defaults, runs once and is kept", () => {
+test("without arguments the child has the requester's agent and default settings, runs once and is kept", () => {
   expect(decide({})).toEqual({
     ok: true,
     value: {
@@ -71,7 +71,7 @@ test("without arguments the child has the requester's agent and the defaults, ru
   });
 });
 
-test("the model is that of the call, else of the agent's sub-agents, else of the defaults, else of the agent", () => {
+test("the model is that of the call, else that of the agent's sub-agents, else that of the defaults, else the agent's own", () => {
   const model = (call: SpawnCall, defaults?: string): unknown => {
     const plan = decide(call, {}, defaults === undefined ? {} : { subagents: { model: defaults } });
     return plan.ok ? plan.value.model : plan.error;
@@ -198,7 +198,7 @@ test.each<[string, SpawnCall, Partial<SpawnQuestion>, string, string[]]>([
     "spawn_denied",
     ["this session is sandboxed", "agents.list[main].sandbox.mode", "Sandboxed are: boxed."],
   ],
-])("SPN1: %s is refused with its own sentence", (_, call, question, code, words) => {
+])("SPN1: %s is refused, each with its own sentence", (_, call, question, code, words) => {
   const plan = decide(call, question);
   if (plan.ok) throw new Error("allowed");
   expect(plan.code).toBe(code);
@@ -231,14 +231,14 @@ test("a child below the depth limit may spawn, and its context says so", () => {
   });
 });
 
-test("the time limit is that of the call in either spelling, else that of the defaults", () => {
+test("the time limit is that of the call, with either spelling, else that of the defaults", () => {
   const seconds = (call: SpawnCall) => decide(call, {}, { subagents: { runTimeoutSeconds: 9 } });
   expect(seconds({})).toMatchObject({ value: { runTimeoutSeconds: 9 } });
   expect(seconds({ runTimeoutSeconds: 0 })).toMatchObject({ value: { runTimeoutSeconds: 0 } });
   expect(seconds({ timeoutSeconds: 3 })).toMatchObject({ value: { runTimeoutSeconds: 3 } });
 });
 
-test("I13: a sub-agent is always sandboxed if the call asks for a sandbox or if its requester is sandboxed", () => {
+test("I13: a sub-agent is always sandboxed if its requester is, or if the call asks for a sandbox", () => {
   const chain = [link({ key: "agent:research:main", agentId: "research" })] as const;
   expect(decide({ agentId: "boxed" }, { chain })).toMatchObject({ value: { sandboxed: false } });
   expect(decide({ agentId: "boxed", sandbox: "require" }, { chain })).toMatchObject({

@@ -110,7 +110,7 @@ test("if the agent announces nothing, nothing is posted", () => {
   expect(play(0, [said("a"), said("ANNOUNCE_SKIP")])).toEqual([ROUND1, "target announces", "silent"]);
 });
 
-test("T1: every flow ends within seven runs, and the parties alternate, requester first after the first answer", () => {
+test("T1: every flow ends within seven runs; after the first answer the parties alternate, beginning with the requester", () => {
   const end = fc.oneof(
     fc.constantFrom(
       said("a"),
@@ -148,7 +148,7 @@ test("T2: a reply is a skip token only if it equals one, apart from blanks aroun
   for (const text of spoken) expect(isSilent(text)).toBe(false);
 });
 
-test("T2: a streamed text is held back exactly as long as it may become a skip token", () => {
+test("T2: while a streamed text may still become a skip token, it is held back, but no longer", () => {
   const tail = fc.string({ unit: fc.constantFrom(" ", "\n", "R", "E", "_", "x"), maxLength: 4 });
   const start = fc.string({ unit: fc.constantFrom(" ", "\n"), maxLength: 2 });
   fc.assert(
@@ -237,7 +237,7 @@ test("T3: a sub-agent's announce context quotes status, task and result, and say
   expect(text).toContain("ANNOUNCE_SKIP");
 });
 
-test("no turn follows a sub-agent's job, because it is not a conversation", () => {
+test("after a sub-agent's job there are no reply turns, because a job is not a conversation", () => {
   expect(decideNext({ step: "task", turn: 1, turnsMax: 5, end: said("x") }).next).toBe("end");
 });
 

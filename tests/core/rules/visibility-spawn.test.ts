@@ -104,7 +104,7 @@ test("I13: a sub-agent sees its own tree, and otherwise only sessions that its r
   );
 });
 
-test("I13: a sub-agent sees sessions that it and its requester may both see; a requester never hides the sub-agent's tree", () => {
+test("I13: a sub-agent sees sessions that both it and its requester may see; a requester never hides the sub-agent's own tree", () => {
   fc.assert(
     fc.property(world, rules, (given, by) => {
       for (const own of given.sessions) {
@@ -122,7 +122,7 @@ test("I13: a sub-agent sees sessions that it and its requester may both see; a r
   );
 });
 
-test("I13: the sandbox limit of a requester applies to its children, whatever their own agent's setting is", () => {
+test("I13: if a requester is limited by its sandbox, so are its children, whatever their own agent's setting is", () => {
   fc.assert(
     fc.property(world, rules, (given, by) => {
       for (const own of given.sessions) {

@@ -185,7 +185,7 @@ test("I9: the database prefilter keeps every row that the visibility check allow
   );
 });
 
-test("I9: acting as a session allows what both token and session allow", () => {
+test("I9: a caller that acts as a session may access what both its token and the session may access", () => {
   fc.assert(
     fc.property(
       world,
@@ -322,7 +322,7 @@ test("I9: a refusal is the same for existing and missing sessions", () => {
   );
 });
 
-test("the session `global` is visible to agents only with scope `global`, in which it is everybody's main session", () => {
+test("agents see the session `global` only with scope `global`, in which it is everybody's main session", () => {
   const viewer = session("cron:nightly", "ops");
   const global = target("global", "main");
   expect(allows("send", viewer, global, { ...CLOSED, mode: "all" })).toBe(false);

@@ -11,7 +11,7 @@ const settings = {
   allowSandboxed: false,
 };
 
-test("ND2: a device's description becomes one short line without invalid command names", () => {
+test("ND2: a device's description becomes one short line, and invalid command names are removed", () => {
   const facts = nodeFacts({
     name: `\u001b[2J${"n".repeat(500)}\n`,
     platform: "  ",
@@ -94,7 +94,7 @@ test.each<[string, string[], boolean]>([
   expect(execRefusal([pattern], argv) === undefined).toBe(runs);
 });
 
-test("without a pattern no program is allowed, and a pattern must name a program", () => {
+test("without a pattern no program is allowed, and a pattern must name the program", () => {
   expect(execRefusal([], ["git"])).toContain("it runs: nothing");
   for (const pattern of ["", "  ", "*", "* *", "/*", "./run", "../x *"]) {
     expect(execPatternProblem(pattern), pattern).toEqual(expect.any(String));

@@ -135,7 +135,7 @@ test("K1: the canonical form of a canonical key is the key itself, for every cal
   );
 });
 
-test("K1: making a key canonical twice gives the same result as once", () => {
+test("K1: converting a key to its canonical form twice gives the same result as once", () => {
   const word = fc.constantFrom(
     "agent",
     "AGENT",
@@ -178,7 +178,7 @@ test("K1: making a key canonical twice gives the same result as once", () => {
   );
 });
 
-test("K2: an id from a platform adds no part and no invisible character to a key", () => {
+test("K2: an id from a platform adds neither parts nor invisible characters to a key", () => {
   fc.assert(
     fc.property(outsideId, (id) => {
       const encoded = encodeOutsideId(id);
@@ -315,7 +315,7 @@ test.each([
   expect(canonicalKey(given, { agentId: "ops", bareNames: true }, RULES).ok).toBe(false);
 });
 
-test("named sessions: only names and keys of editors create a session when they are used", () => {
+test("named sessions: only names, and keys of editors, create a session when they are first used", () => {
   const opens = ["agent:a:work", "agent:a:acp-bridge:1", `agent:a:acp:${UUID}`, "agent:a:explicit:x:y"];
   const others = [
     "agent:a:main",
@@ -417,7 +417,7 @@ test("the key of a group, room, thread or person gives a route, with ids as the 
   }
 });
 
-test("the channel of a group is the stored one, of a direct chat the last used one, and of a job `internal`", () => {
+test("a group has its stored channel, a direct chat the channel that was used last, and a job the channel `internal`", () => {
   const last = { channel: "signal", to: "x" };
   expect(channelOf(sessionRow("agent:a:telegram:group:1"))).toBe("telegram");
   expect(channelOf(sessionRow("agent:a:telegram:group:1", { groupChannel: "tg2", lastRoute: last }))).toBe(

@@ -88,7 +88,7 @@ describe("hides thinking inside text", () => {
     }
   });
 
-  test("HT1: any mix of tags, code and words gives the same result, however it is split into chunks", () => {
+  test("HT1: any mix of tags, code and words gives the same result, wherever it is split into chunks", () => {
     const piece = fc.constantFrom(
       ...[
         "<think>",
@@ -122,7 +122,7 @@ describe("hides thinking inside text", () => {
     );
   });
 
-  test("HT4: a closing tag without an opening tag withdraws the text that was shown before it", () => {
+  test("HT4: if a closing tag has no opening tag, the text that was shown before it is withdrawn", () => {
     const split = new HiddenText();
     expect(split.push("first I ")).toEqual({ text: "first I ", restarted: false });
     expect(split.push("look</thi")).toEqual({ text: "look", restarted: false });
@@ -137,7 +137,7 @@ describe("hides thinking inside text", () => {
     "[tool ".repeat(4_000),
     "```\n``".repeat(4_000),
     "</think>".repeat(3_000),
-  ])("HT3: the work is linear in the length of the text: %#", (text) => {
+  ])("HT3: hiding thinking takes linear time in the length of the text: %#", (text) => {
     expect(streamed(text, [1]).steps).toBeLessThan(text.length * 700);
     expect(streamed(text, [100]).steps).toBeLessThan(text.length * 60);
   });

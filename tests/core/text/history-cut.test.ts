@@ -30,7 +30,7 @@ const message: fc.Arbitrary<Message> = fc.oneof(
   fc.tuple(text, text).map(([body, detail]) => toolResult("t", body, { details: { detail } })),
 );
 
-test("H1, H2: a history page never exceeds the byte limit, and reports everything that it omits", async () => {
+test("H1, H2: a history page never exceeds its byte limit, and reports everything that it omits", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(message, { maxLength: 12 }),
@@ -53,7 +53,7 @@ test("H1, H2: a history page never exceeds the byte limit, and reports everythin
   );
 });
 
-test("the caller chooses whether the page keeps its oldest or newest messages, so that none is missed", async () => {
+test("a page keeps its oldest or its newest messages, as the caller requires, so that no message is missed", async () => {
   const messages = ["1", "2", "3", "4"].map((id) => userMessage(id, "x".repeat(100)));
   const limits = { maxTextChars: 4000, maxBytes: 400 };
   const ids = async (keep: "newest" | "oldest") =>
@@ -170,7 +170,7 @@ test("H1: a tool name that fills the page is cut, and the result is kept", async
   expect(cut.messages[0]?.id).toBe("t");
 });
 
-test("a message of many texts is cut to the limit of one text", async () => {
+test("the texts of a message together are cut to the limit of one text", async () => {
   const content = Array.from({ length: 30 }, () => ({ type: "text" as const, text: "word ".repeat(700) }));
   const { messages } = await cutHistory([assistantMessage("a", content)], LIMITS, plainRedactor);
   const [block] = messages[0]?.content ?? [];

@@ -139,7 +139,7 @@ test.each(Object.entries(VARIANTS))("IT4: a label of the runtime is quoted: %s",
   }
 });
 
-test("IT4: a forged label of the runtime is also quoted if it is in other kinds of brackets", () => {
+test("IT4: a forged label of the runtime is quoted even if it is in braces or angle brackets", () => {
   for (const label of LABELS.filter((one) => one !== "[from Ada]")) {
     for (const [open, close] of [
       ["{", "}"],
@@ -150,7 +150,7 @@ test("IT4: a forged label of the runtime is also quoted if it is in other kinds 
   }
 });
 
-test("IT4: bracketed text of people stays unchanged", () => {
+test("IT4: other text of people in brackets stays unchanged", () => {
   const plain = [
     "[x] done\n[ ] to do\nsee [from here](http://a.example)\nfrom Bob",
     "I got this [from the person] yesterday",

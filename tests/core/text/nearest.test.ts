@@ -18,7 +18,7 @@ test("a name with two swapped letters gets a suggestion, an unrelated word gets 
   expect(nearestName("to", ["id", "mode", "wait"])).toBeUndefined();
 });
 
-test("the closest keys are suggested first: typos, other case, a part of the key", () => {
+test("the closest keys are suggested first, including those with typos, in other case, or with only a part of the key", () => {
   const keys = ["agent:ops:main", "agent:research:main", "agent:research:telegram:group:-100", "cron:daily"];
   expect(nearestNames("agent:reserch:main", keys, 2)[0]).toBe("agent:research:main");
   expect(nearestNames("DAILY", keys, 1)).toEqual(["cron:daily"]);

@@ -53,7 +53,7 @@ test.each(SECRETS)("I14: no piece shows a part of %j", (secret) => {
   }
 });
 
-test("I14: a known secret is redacted across pieces, also if secrets overlap or repeat", () => {
+test("I14: a known secret is redacted across pieces, even if secrets overlap or repeat", () => {
   const redactor = new Redactor(["hunter-two", "two-hunter", "ababab"]);
   for (const text of ["hunter-two-hunter", "abababababab!", "x hunter-tw", "[redacted]hunter-two[redac"]) {
     for (const size of [1, 2, 3, 7]) expect(inPieces(redactor, text, [size])).toBe(redactor.mask(text));
@@ -95,7 +95,7 @@ test.each([
   },
 );
 
-test("ordinary text is passed on at once, except its last word", () => {
+test("ordinary text is returned at once, except its last word", () => {
   const stream = new Redactor(["a-known-secret"]).stream();
   let shown = "";
   let text = "";

@@ -106,7 +106,7 @@ test.each([
   expect(redactSecrets(text)).toBe(text);
 });
 
-test("RD2: ordinary text stays unchanged, also if it is about secrets", () => {
+test("RD2: ordinary text stays unchanged, even if it is about secrets", () => {
   const words =
     "the a password token secret key api credentials bearer authorization is was please send it to me my " +
     'tomorrow research agent main session 2024 3.5 10:30 (maybe) "quoted" it\'s e.g. https://example.org/x';
@@ -186,7 +186,7 @@ test("I14: a key between any words is redacted", () => {
   );
 });
 
-test("I14: known secrets are redacted in plain text, JSON and addresses, also if they overlap", () => {
+test("I14: known secrets are redacted in plain text, JSON and addresses, even if they overlap", () => {
   const knowing = new Redactor(["opensesame", "same-again", 'with "quotes"', "short"]);
   expect(knowing.mask("opensesame-again, short")).toBe(`${M}, short`);
   expect(knowing.mask(JSON.stringify({ a: 'with "quotes"' }))).toBe(`{"a":"${M}"}`);
@@ -207,7 +207,7 @@ test("I14, RD5: cutting a text within a secret leaves no part of the secret", ()
   expect(knowing.beginning("short", 5)).toEqual({ text: "short", whole: true });
 });
 
-test("RD3: the time is linear in the text, also for text that resembles secrets", () => {
+test("RD3: redaction takes linear time, even for text that resembles secrets", () => {
   const almost = [
     "-eyJaaaaaaaaaaaa",
     "token='",
@@ -251,7 +251,7 @@ test("RD3: megabytes of text that resembles secrets are processed quickly", () =
   }
 });
 
-test("I14: keys, image data and signatures are removed from a message that leaves the gateway; nothing else changes", () => {
+test("I14: when a message leaves the gateway, keys, image data and signatures are removed, and nothing else changes", () => {
   const message = assistantMessage(
     "m1",
     [

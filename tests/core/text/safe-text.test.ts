@@ -31,7 +31,7 @@ test("a key or a label never has more than one line", () => {
   expect(safeLine("a\nb\tc")).toBe("a\\nb c");
 });
 
-test("ST1: no character that controls a terminal is passed on, in any text", () => {
+test("ST1: for any text, no character that controls a terminal remains", () => {
   fc.assert(
     fc.property(anyText, (text) => {
       expect(OBEYED.test(safeText(text))).toBe(false);
@@ -40,7 +40,7 @@ test("ST1: no character that controls a terminal is passed on, in any text", () 
   );
 });
 
-test("ST1: escaped JSON has the same value as before", () => {
+test("ST1: JSON has the same value before and after escaping", () => {
   fc.assert(
     fc.property(fc.jsonValue(), anyText, (value, text) => {
       const document = { value, text: text.toWellFormed() };
@@ -49,7 +49,7 @@ test("ST1: escaped JSON has the same value as before", () => {
   );
 });
 
-test("ST2: a streamed text only grows, and ends as the whole text", () => {
+test("ST2: the escaped text of a stream only grows, and at the end equals the escaped whole text", () => {
   fc.assert(
     fc.property(anyText, fc.nat(), (text, at) => {
       const whole = text.toWellFormed();

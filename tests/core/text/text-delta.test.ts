@@ -14,7 +14,7 @@ test("all copies of a growing text together are at most twenty times as long as 
   expect(copiedChars).toBeLessThan(ANSWER_CHARS * 20);
 });
 
-test("a text that is stored in one piece again is the same text", () => {
+test("a text that is stored again in one piece does not change", () => {
   const tokens = 50_000;
   let text = "";
   for (let at = 0; at < tokens; at += 1) text = grown(text, TOKEN);

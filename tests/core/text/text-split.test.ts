@@ -84,7 +84,7 @@ const document = fc
   )
   .map((blocks) => blocks.join("\n\n"));
 
-test("TS1–TS3: a document that is split loses no text, has no part that is too long, and keeps code fences whole", () => {
+test("TS1–TS3: splitting a document loses no text, gives no part that is too long, and keeps code fences whole", () => {
   fc.assert(
     fc.property(document, fc.integer({ min: 80, max: 400 }), (text, max) => {
       check(text, max);
@@ -118,7 +118,7 @@ test("TS1–TS3: text of fence characters, blanks and surrogate pairs is split b
   );
 });
 
-test("a text that fits is returned unchanged, and a text of blanks gives no part", () => {
+test("a text that fits is returned unchanged, and a text that contains only blanks gives no part", () => {
   const text = "  keep\n\n```js\nopen fence";
   expect(splitText(text, 32)).toEqual([text]);
   expect(splitText("", 100)).toEqual([]);
@@ -142,7 +142,7 @@ test("blanks that would fill a whole part are dropped, before, between and withi
   expect(splitText(`${" ".repeat(300_000)}x`, 32)).toEqual(["x"]);
 });
 
-test("TS4: a text is split after a paragraph, else after a line, else after a word", () => {
+test("TS4: a text is split after a paragraph if possible, else after a line, else after a word", () => {
   const a = "a".repeat(20);
   expect(splitText(`${a}\n${a}\n\n${a}\n${a}`, 70)).toEqual([`${a}\n${a}`, `${a}\n${a}`]);
   expect(splitText(`${a}\n${a}\n${a}`, 50)).toEqual([`${a}\n${a}`, a]);
@@ -154,7 +154,7 @@ test("TS4: a word is split only if it is longer than a part", () => {
   expect(splitText("x".repeat(100), 40)).toEqual(["x".repeat(40), "x".repeat(40), "x".repeat(20)]);
 });
 
-test("TS3: a code block that is split is closed, and opened again with its language", () => {
+test("TS3: if a code block is split, it is closed in one part and opened again in the next, with its language", () => {
   const lines = Array.from({ length: 6 }, (_, at) => `line number ${at}`);
   const parts = splitText(["```python", ...lines, "```"].join("\n"), 60);
   expect(parts).toEqual([

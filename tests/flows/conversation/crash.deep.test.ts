@@ -34,7 +34,7 @@ describe.each(["before", "after"] as const)("a crash %s any commit of a conversa
   });
 });
 
-test("I5: if a crash interrupts a delivery to a channel that cannot detect repetitions, the delivery fails as ambiguous", async () => {
+test("I5: if a crash interrupts a delivery on a channel that cannot detect repetitions, the delivery fails as ambiguous", async () => {
   const dir = temporaryFolder();
   const left = Promise.withResolvers<void>();
   // The channel has shown the text, but the process crashes before it gets the result.

@@ -21,7 +21,7 @@ async function open(play: Play, more: Partial<FlowAppOptions> = {}) {
 }
 
 test.each(["REPLY_SKIP", " ANNOUNCE_SKIP\n", ""])(
-  "DR2: a reply that chooses silence (%j) is not delivered",
+  "DR2: if the agent chooses not to reply (%j), nothing is delivered",
   async (reply) => {
     const { app, chat, receive } = await open(() => reply);
     await receive(said("hello"));
@@ -30,7 +30,7 @@ test.each(["REPLY_SKIP", " ANNOUNCE_SKIP\n", ""])(
   },
 );
 
-test("DR2: a failed run sends its error as one sentence, without secrets and stack traces", async () => {
+test("DR2: if a run fails, its error is sent as one sentence, without secrets and stack traces", async () => {
   const { app, chat, receive } = await open(() => {
     throw new Error("the model said: api_key=sk-abcdefghijklmnop1234567890 is wrong\n    at model.ts:1:1");
   });
@@ -42,7 +42,7 @@ test("DR2: a failed run sends its error as one sentence, without secrets and sta
   expect(text).not.toMatch(/sk-|model\.ts|\n/);
 });
 
-test("DR2: the answer of a run that exceeded its time limit says so", async () => {
+test("DR2: if a run exceeds its time limit, the answer says so", async () => {
   const { app, chat } = await open(() => new Promise(() => {}));
   const accepted = await app.engine.accept({
     sessionKey: MAIN,
@@ -64,7 +64,7 @@ test("DR2: an aborted run sends nothing", async () => {
   expect(chat.shown).toEqual([]);
 });
 
-test("DR3: the send policy is checked for the chat that gets the answer, even if another chat was used since", async () => {
+test("DR3: the send policy is checked for the chat that gets the answer, even if a later message came from another chat", async () => {
   const gate = Promise.withResolvers<string>();
   const rules = [{ match: { channel: "discord" }, action: "deny" }] as const;
   const base = await open(() => "");
@@ -86,7 +86,7 @@ test("DR3: the send policy is checked for the chat that gets the answer, even if
   expect(rows.at(-1)).toEqual({ state: "skipped", code: "send_denied" });
 });
 
-test("a secret in an answer is redacted for the channel and kept in the transcript", async () => {
+test("a secret in an answer is redacted on the channel, but kept in the transcript", async () => {
   const secret = "sk-abcdefghijklmnop1234567890";
   const { app, chat, receive } = await open(() => `the key is ${secret}`);
   await receive(said("what is it?"));
@@ -95,7 +95,7 @@ test("a secret in an answer is redacted for the channel and kept in the transcri
   expect((await app.texts(MAIN))[1]).toContain(secret);
 });
 
-test("if a sub-agent's result wakes an agent, the agent answers in the chat of its people", async () => {
+test("if a sub-agent's result wakes an agent, its answer is sent to the chat of the session's people", async () => {
   const { app, chat } = await open(() => "in my own words");
   const provenance = {
     kind: "inter_session",
@@ -109,7 +109,7 @@ test("if a sub-agent's result wakes an agent, the agent answers in the chat of i
   expect(chat.textsAt("7")).toEqual(["in my own words"]);
 });
 
-test("the answer to a hook, to another client or to a run without a chat is not sent to a channel", async () => {
+test("the answer to a hook, to another client or to a run without a chat is not sent to any channel", async () => {
   const { app, chat } = await open(() => "words");
   const hook = { kind: "hook", source: "x" } as const;
   await app.engine.accept({ sessionKey: MAIN, input: { text: "a", provenance: hook }, route: HERE });

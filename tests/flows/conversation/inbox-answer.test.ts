@@ -113,7 +113,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("a message for an external se
     expect((await app.runs(MAIN))[1]).toMatchObject({ chainId });
   });
 
-  test("a wait that ends too early reports a timeout, and the later answer is a new message in the same chain", async () => {
+  test("if a wait ends before the answer, it reports a timeout, and the answer arrives as a new message in the same chain", async () => {
     const app = await open({ plays: { [MAIN]: asksDesk(0.05) } });
     const { runId, chainId } = await app.tell(MAIN, "go");
     const result = await resultOf(app, runId);
@@ -127,7 +127,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("a message for an external se
     expect((await app.runs(MAIN))[1]).toMatchObject({ kind: "turn", chainId });
   });
 
-  test("a message has one answer: a second text sent back is a new message", async () => {
+  test("only the first text that is sent back counts as the answer; a second one is a new message", async () => {
     const app = await open();
     const { runId } = await app.tell(MAIN, "go");
     await inInbox(app, "which port?");
@@ -217,7 +217,7 @@ test("if two messages wait for an answer, the first answer belongs to the messag
   expect(await resultOf(app, runId)).toMatchObject([{ reply: "1" }, { reply: "2" }]);
 });
 
-test("an answer for an aborted run arrives as a new message, which the old conversation does not block", async () => {
+test("the answer for an aborted run arrives as a new message, and the old conversation does not prevent it", async () => {
   const app = await openDesk();
   const { runId } = await app.tell(MAIN, "go");
   await inInbox(app, "which port?");
@@ -303,7 +303,7 @@ test("if a client missed the answer to its send, the answer arrives once in its 
   expect(told).toEqual([expect.stringMatching(/^user: Notice .*it was answered:\n\nport 80$/s)]);
 });
 
-test("a run that reaches its time limit while it waits leaves no open conversation", async () => {
+test("if a run reaches its time limit while it waits, no open conversation is left", async () => {
   const app = await openDesk();
   const { runId } = await app.tell(MAIN, "go", { timeoutMs: 200 });
   expect(await endOf(app.engine, runId)).toMatchObject({ state: "timeout" });
@@ -311,7 +311,7 @@ test("a run that reaches its time limit while it waits leaves no open conversati
   expect(await app.send(DESK, MAIN, "port 80", 30)).toMatchObject({ reply: "heard port 80" });
 });
 
-test("a caller that disconnects or crashes leaves no open conversation", async () => {
+test("if a caller disconnects or crashes, no open conversation is left", async () => {
   const dir = temporaryFolder();
   const first = await openDesk({ dir, dies: true, plays: {} });
   const [requester, target] = [await first.session(RESEARCH), await first.session(DESK)];
@@ -331,7 +331,7 @@ test("a caller that disconnects or crashes leaves no open conversation", async (
   expect(await second.texts(RESEARCH)).toEqual([]);
 });
 
-test("the MCP task of a waiting message is `working` until the answer, which becomes its result", async () => {
+test("if a message has an MCP task, the task is `working` until the answer, which becomes its result", async () => {
   const app = await openDesk({ plays: {} });
   const [requester, target] = [await app.session(RESEARCH), await app.session(DESK)];
   const { signal } = new AbortController();
@@ -350,7 +350,7 @@ test("the MCP task of a waiting message is `working` until the answer, which bec
   });
 });
 
-test("in a cluster, a sender can wait in one process for an answer that arrives at another", async () => {
+test("in a cluster, a sender can wait in one process for an answer that arrives in another process", async () => {
   const { store, dispose } = await openPostgresStore();
   cleanup(dispose);
   const here = await openDesk({ disk: store, plays: {} });

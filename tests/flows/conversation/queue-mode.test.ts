@@ -99,7 +99,7 @@ describe("steer", () => {
     expect(app.model.requests).toHaveLength(2);
   });
 
-  test("a caller that waits for a message's own run gets the id of the run that has read the message", async () => {
+  test("a caller that waits for the message's own run gets the id of the run that has read the message", async () => {
     const { app, model, first } = await busy();
     const second = await app.says("second", HERE, "steer");
     const waited = endOf(app.engine, second.runId);
@@ -115,7 +115,7 @@ describe("steer", () => {
     expect(await endOf(app.engine, first.runId)).toMatchObject({ reply: "heard first and second" });
   });
 
-  test("ST3: the run of a steered message does not succeed if the run that read the message ends before its model answers", async () => {
+  test("ST3: if the run that read a message ends before its model answers, the message's own run does not succeed", async () => {
     const { app, model, first } = await busy();
     const second = await app.says("second", HERE, "steer");
     model.hold("first 1");
@@ -129,7 +129,7 @@ describe("steer", () => {
     await app.quiet();
   });
 
-  test("ST2: a message that is queued behind another one is not read by the current run", async () => {
+  test("ST2: if a message is queued behind another one, the current run does not read it", async () => {
     const { app, model } = await busy();
     await app.says("between", { ...HERE, to: "43" }, "followup");
     await app.says("second", HERE, "steer");
@@ -187,7 +187,7 @@ describe("steer", () => {
     expect((await endOf(app.engine, run.runId)).reply).toBe("heard only");
   });
 
-  test("the run that reads the message also gets its pictures and its sender's name", async () => {
+  test("the run that reads the message also gets the message's pictures and its sender's name", async () => {
     const { app, model } = await busy();
     const image = { type: "image" as const, data: "aGk=", mimeType: "image/png" };
     await app.says("second", HERE, "steer", {
@@ -211,7 +211,7 @@ describe("steer", () => {
     expect((await app.runs(MAIN)).map((run) => run.state)).toEqual(["aborted", "ok"]);
   });
 
-  test("A2: if the same message is sent again, it belongs to the same run and is read once", async () => {
+  test("A2: if the same message is sent twice, it belongs to the same run and is read once", async () => {
     const { app, model } = await busy();
     await app.says("second", HERE, "steer", { runId: "m-2" });
     await app.says("second", HERE, "steer", { runId: "m-2" });
@@ -252,7 +252,7 @@ describe("interrupt", () => {
     expect(await ends(app)).toEqual(["first: ok heard first", "second: ok heard second"]);
   });
 
-  test("QM2: if the same message is sent again, it ends no further run", async () => {
+  test("QM2: if the same message is sent twice, the second one ends no run", async () => {
     const { app } = await busy();
     await app.says("second", HERE, "interrupt", { runId: "m-2" });
     await app.says("second", HERE, "interrupt", { runId: "m-2" });

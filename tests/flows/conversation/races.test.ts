@@ -44,7 +44,7 @@ test.each([0, 30])("I1: an aborted run sends nothing (wait of %i s)", async (sec
   expect(await app.runs(RESEARCH)).toEqual([]);
 });
 
-test("aborting the requester's run cancels a reply turn that has not started, and the conversation has the reason", async () => {
+test("if the requester's run is aborted, a reply turn that has not started is cancelled, and the conversation has the reason", async () => {
   const app = await openFlowApp({
     plays: { [MAIN]: asksAndStays(new Promise(() => {}), 30), [RESEARCH]: () => "an answer" },
     choices: turns(5),
@@ -63,7 +63,7 @@ test("aborting the requester's run cancels a reply turn that has not started, an
   expect(ends).toHaveLength(2);
 });
 
-test("aborting a session returns every run that ended, including runs cancelled because another run ended", async () => {
+test("aborting a session returns every run that ended, including those that were cancelled because another run ended", async () => {
   const app = await openFlowApp({
     plays: { [MAIN]: asksAndStays(new Promise(() => {}), 30), [RESEARCH]: () => "an answer" },
     choices: turns(5),
@@ -75,7 +75,7 @@ test("aborting a session returns every run that ended, including runs cancelled 
   await app.quiet();
 });
 
-test("when a flow is over, its parties may send to each other, even in a run that belongs to the flow", async () => {
+test("when a flow is over, its parties may send to each other again, even in a run that belongs to the flow", async () => {
   const started = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();
   const codes: unknown[] = [];
@@ -100,7 +100,7 @@ test("when a flow is over, its parties may send to each other, even in a run tha
   expect(codes).toEqual(["open_flow", "accepted"]);
 });
 
-test("a reply turn that the send policy denies ends the conversation, but the announcement is still made", async () => {
+test("if the send policy denies a reply turn, the conversation ends, but the announcement is still made", async () => {
   const app = await openFlowApp({
     plays: {
       [MAIN]: asksAndStays(Promise.resolve(), 30),

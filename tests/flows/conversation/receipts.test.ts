@@ -72,7 +72,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     expect(message).toEqual({ role: "user" });
   });
 
-  test("a silent reply gives the receipt `declined`, a failed run `failed`; a sender that stopped waiting is notified once", async () => {
+  test("a silent reply gives the receipt `declined`, a failed run `failed`; a sender that no longer waits is notified once", async () => {
     const plays: FlowAppOptions["plays"] = {
       [RESEARCH]: ({ input }) => {
         if (input === "fail") throw new Error("no disk");
@@ -94,7 +94,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     ]);
   });
 
-  test("a note of the runtime and an error are not answers; a receipt keeps its times after the transcript is deleted", async () => {
+  test("a note of the runtime or an error is not an answer; a receipt keeps its times after the transcript is deleted", async () => {
     const plays: FlowAppOptions["plays"] = {
       [RESEARCH]: async ({ handle, input }) => {
         await handle.append(injectedMessage("note", "no tools yet", 1));
@@ -133,7 +133,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     expect(await notices(app, MAIN)).toHaveLength(1);
   });
 
-  test("a message in an inbox becomes offered, acknowledged and answered, in each state once", async () => {
+  test("a message in an inbox is offered, acknowledged and answered, and enters each state once", async () => {
     const app = await open();
     const sent = await app.send(MAIN, DESK, "which port?", 0);
     await app.quiet();
@@ -155,7 +155,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     expect(await notices(app, MAIN)).toEqual([]);
   });
 
-  test("an inbox counts no unread message before the transcript contains it", async () => {
+  test("an inbox counts a message as unread only when the transcript contains it", async () => {
     const app = await open();
     const sent = await app.send(MAIN, DESK, "which port?", 0);
     await app.quiet();
@@ -168,7 +168,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     expect(await unread()).toBe(false);
   });
 
-  test("an unanswered message expires once at its stored time, and a late answer is a new message", async () => {
+  test("an unanswered message expires once at its stored time, and a later answer is a new message", async () => {
     const app = await open();
     const sent = await app.send(MAIN, DESK, "which port?", 0);
     await app.quiet();
@@ -190,7 +190,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     expect(await receiptOf(app, sent.runId)).toMatchObject({ state: "expired" });
   });
 
-  test("I8: at the hop limit an answer is refused until the question expires; then the answer begins a new chain", async () => {
+  test("I8: at the hop limit an answer is refused until the question has expired; then it begins a new chain", async () => {
     const agentToAgent = { maxPingPongTurns: 0, maxHops: 1, maxChainRuns: 200 };
     const app = await open({ choices: { session: { agentToAgent } } });
     const sent = await app.send(MAIN, DESK, "which port?", 0);
@@ -209,7 +209,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     expect(answer?.chainId).not.toBe(asked?.chainId);
   });
 
-  test("deleting an inbox expires its messages; a waiting sender gets the expiry as its result, without a notice", async () => {
+  test("deleting an inbox expires its messages; a waiting sender gets this as its result, without a notice", async () => {
     const app = await open();
     const left = await app.send(RESEARCH, DESK, "one", 0);
     const waiting = app.send(MAIN, DESK, "two", 600);
@@ -225,7 +225,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     expect(await notices(app, MAIN)).toEqual([]);
   });
 
-  test("if a message answers a waiting sender, both this message and the question are marked as answered at once", async () => {
+  test("if a waiting sender gets its answer, both the question and the message with the answer become `answered`", async () => {
     const app = await open({
       plays: { [MAIN]: async (actor) => JSON.stringify(await actor.send(DESK, "?", 600)) },
     });

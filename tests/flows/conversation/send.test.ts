@@ -48,7 +48,7 @@ describe("the result table of sessions_send", () => {
     },
   );
 
-  test("a timeout below a millisecond is still a wait", async () => {
+  test("a timeout of less than a millisecond is still a wait", async () => {
     const app = await openFlowApp({ plays: { [MAIN]: asks("2+2?", 20.0000001), [RESEARCH]: () => "four" } });
     expect(await resultOf(app)).toMatchObject({ status: "ok" });
   });
@@ -121,7 +121,7 @@ describe("the result table of sessions_send", () => {
     expect(await app.runs(MAIN)).toHaveLength(1);
   });
 
-  test("a failure after the end of the wait wakes the sender once, with a notice", async () => {
+  test("if the run fails after the wait has ended, a notice wakes the sender once", async () => {
     const release = Promise.withResolvers<void>();
     const app = await openFlowApp({
       plays: {
@@ -198,7 +198,7 @@ describe("the result table of sessions_send", () => {
     expect((await app.runs(MAIN)).map((run) => run.flow?.step)).toEqual([undefined, "round1"]);
   });
 
-  test("an operator who sends on behalf of a session waits without a run, and gets the same result", async () => {
+  test("an operator who sends for a session can wait without a run, and gets the same result", async () => {
     const app = await openFlowApp({ plays: { [RESEARCH]: () => "for the operator" } });
     expect(await app.send(MAIN, RESEARCH, "hi", 5)).toMatchObject({
       status: "ok",

@@ -97,7 +97,7 @@ test.each(PLACES)(
 );
 
 test.each(PLACES)(
-  "if the destination of %s was removed, operators see a failed delivery",
+  "if the destination of %s was removed, the delivery fails, and operators see it",
   async (_, key, __, route) => {
     const app = await open(talk);
     app.people.gone.add(route.to);
@@ -123,7 +123,7 @@ const DENIED: readonly (readonly [SendRule["match"], string])[] = [
 ];
 
 test.each(DENIED)(
-  "if a rule for %o denies a delivery, the delivery is skipped, and its text stays in the transcript",
+  "if a rule denies a delivery for %o, the delivery is skipped, and its text stays in the transcript",
   async (match, key) => {
     const app = await open(talk, [{ match, action: "deny" }]);
     await app.tell(key, "spawn one");
@@ -135,7 +135,7 @@ test.each(DENIED)(
   },
 );
 
-test("the send policy is checked for the chat of the spawn request, even if later messages came from another chat", async () => {
+test("the send policy is checked for the chat that requested the spawn, even if later messages came from another chat", async () => {
   const moved = Promise.withResolvers<void>();
   const play: SpawnPlay = async (turn) => {
     if (turn.step === "task") await moved.promise;

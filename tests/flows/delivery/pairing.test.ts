@@ -60,7 +60,7 @@ test("PR1: the code is sent at most once in ten minutes, and stays the same for 
   expect(new Set(codes("7")).size).toBe(2);
 });
 
-test("PR1: the number of open pairing requests is limited, and new ones replace the oldest", async () => {
+test("PR1: the number of open pairing requests is limited, and a new request replaces the oldest", async () => {
   const { app, chat, world, receive } = await open();
   for (let at = 0; at < 60; at += 1) await receive(said("hi", { from: `stranger-${at}` }));
   await settle(app, world);
@@ -84,7 +84,7 @@ test("PR1: the number of open pairing requests is limited, and new ones replace 
   expect(rows).toEqual([{ peer_id: "late" }]);
 });
 
-test("PR2, PR3: an approved person is notified and then gets answers; the code is used up", async () => {
+test("PR2, PR3: an approved person is notified and then gets answers, and the code cannot be used again", async () => {
   const { app, chat, world, codes, receive } = await open();
   await receive(said("hello"));
   await settle(app, world);
@@ -112,7 +112,7 @@ test("PR2: an unknown code, a used code and an hour-old code get the same answer
   expect(await approvePairing(app, "'; drop table channel_peers; --")).toEqual(unknown);
 });
 
-test("a rejected person gets no message, even if they write again; a removed person counts as unknown", async () => {
+test("a rejected person gets no message even if they write again; a removed person counts as unknown", async () => {
   const { app, chat, world, codes, receive } = await open();
   await receive(said("hello"));
   await settle(app, world);

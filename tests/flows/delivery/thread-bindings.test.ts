@@ -23,7 +23,7 @@ import {
 const HOUR_MS = 3_600_000;
 
 describe("a bound chat", () => {
-  test("BD1: messages from the bound chat go to the sub-agent, messages from elsewhere to the session of their chat", async () => {
+  test("BD1: messages in a bound chat go to the sub-agent, and messages elsewhere go to the session of their chat", async () => {
     const { app, own } = await openThreads();
     await spawned(app, "count the beans");
     const child = await childOf(app);
@@ -37,7 +37,7 @@ describe("a bound chat", () => {
     ]);
   });
 
-  test("BD2, BD3: a binding without messages for idleHours ends, and its chat is notified once", async () => {
+  test("BD2, BD3: if a binding gets no message for idleHours, it ends, and its chat is notified once", async () => {
     const world = fakeWorld();
     const { app, own } = await openThreads({ world });
     await spawned(app, "count the beans");
@@ -58,7 +58,7 @@ describe("a bound chat", () => {
     expect(gone()).toHaveLength(1);
   });
 
-  test("BD2: a binding that expired while the gateway was down ends before the next message is processed", async () => {
+  test("BD2: if a binding expired while the gateway was down, it ends before the next message is processed", async () => {
     const dir = temporaryFolder();
     const world = fakeWorld();
     const first = await openThreads({ world, dir, dies: true });
@@ -102,7 +102,7 @@ describe("a bound chat", () => {
     await expect.poll(() => places(app)).toEqual([]);
   });
 
-  test("BD3: the end of a binding is not announced in the chat in which a person's command ended it", async () => {
+  test("BD3: if a person's command ends a binding, the end is not announced in the chat of the command", async () => {
     const { app, parts } = await openThreads();
     await spawned(app, "count the beans");
     const [thread = ROOM] = await places(app);
@@ -154,7 +154,7 @@ describe("the session of a bound chat", () => {
     expect(await writes(app, own, thread, "hello?")).toBe(MAIN);
   });
 
-  test("with mode `run`, a session whose binding has ended is kept until its archive date", async () => {
+  test("with mode `run`, a session whose binding has ended stays until its archive date", async () => {
     const { app, parts } = await openThreads({ args: { mode: "run" } });
     await spawned(app, "count the beans");
     const { key } = await childOf(app);

@@ -97,7 +97,7 @@ test("a missing workspace is created, and its path may contain a symbolic link",
   expect(readdirSync(join(later, ".parley/attachments")).sort()).toEqual([ID, "second"]);
 });
 
-test("without attachments there is no plan, and an invalid attachment is a failure", () => {
+test("without attachments there is no plan, and an invalid attachment gives an error", () => {
   expect(planAttachments([], LIMITS)).toEqual({ ok: true, value: undefined });
   expect(planAttachments([{ name: "../a", content: "" }], LIMITS)).toMatchObject({
     code: "invalid_argument",
@@ -105,7 +105,7 @@ test("without attachments there is no plan, and an invalid attachment is a failu
 });
 
 test.each([".parley", ".parley/attachments"])(
-  "AF2: if %s is a symbolic link, writing and removing are refused, and the link's target stays unchanged",
+  "AF2: if %s is a symbolic link, nothing is written or removed, and the link's target stays unchanged",
   async (link) => {
     const outside = join(root, "outside");
     mkdirSync(join(outside, "attachments", ID), { recursive: true });
@@ -139,7 +139,7 @@ test("AF1: an existing folder is left unchanged", async () => {
   expect(existsSync(join(root, "a.txt"))).toBe(false);
 });
 
-test("AF1: a file in place of a folder is reported and kept", async () => {
+test("AF1: if a file has the name of the folder, it is reported and kept", async () => {
   writeFileSync(join(workspace, ".parley"), "x");
   const written = await writeAttachments(workspace, two(), ID, OWNER);
   expect(written).toMatchObject({ ok: false, error: expect.stringContaining("not a folder") });
@@ -191,7 +191,7 @@ test("AF1: if the file system refuses one name, the whole plan fails, and no fil
   expect(readdirSync(workspace)).toEqual([]);
 });
 
-test("simultaneous spawns that fail do not remove each other's folders", async () => {
+test("if simultaneous spawns fail, they do not remove each other's folders", async () => {
   const plan = two();
   const broken: AttachmentPlan = { files: [{ ...plan.files[0], name: "x".repeat(300) } as never] };
   for (let round = 0; round < 30; round += 1) {
@@ -204,7 +204,7 @@ test("simultaneous spawns that fail do not remove each other's folders", async (
   }
 });
 
-test("AF3: removal also deletes the agent's own files, and symbolic links without their targets", async () => {
+test("AF3: removal also deletes files that the agent added, and symbolic links, but not the targets of links", async () => {
   await writeAttachments(workspace, two(), ID, OWNER);
   await writeAttachments(workspace, two(), "other", OWNER);
   const outside = join(root, "outside");
@@ -253,7 +253,7 @@ test.each([
   expect(readdirSync(join(workspace, DIR))).toHaveLength(3);
 });
 
-test("removing a missing folder succeeds; a folder that is nested too deeply is reported", async () => {
+test("removing a missing folder succeeds, and a folder that is nested too deeply is reported", async () => {
   expect(await removeAttachments(join(root, "no"), DIR)).toEqual({ ok: true, value: undefined });
   expect(await removeAttachments(workspace, DIR)).toEqual({ ok: true, value: undefined });
   expect(await attachmentDirs(workspace, OWNER)).toEqual({ ok: true, value: [] });
@@ -296,7 +296,7 @@ test("AF4: folders of another store in the same workspace are kept, and so are f
   expect(own.ok && own.value.toSorted()).toEqual([DIR, ".parley/attachments/begun-and-lost"]);
 });
 
-test("damage: a folder with an incomplete manifest has no owner and is removed; a complete manifest names its owner", async () => {
+test("damage: if a manifest is incomplete, its folder has no owner and is removed; a complete manifest names the owner", async () => {
   await writeAttachments(workspace, two(), ID, OWNER);
   const whole = readFileSync(join(workspace, DIR, "manifest.json"));
   const begun = (id: string, manifest: Buffer | string): string => {

@@ -32,7 +32,7 @@ test.each([
   ["post", { announce: "wake" }, "wake"],
   ["wake", { announce: "post" }, "post"],
 ] as const)(
-  "configured %s and called with %o: the note describes the actual delivery (%s)",
+  "configured %s and called with %o: the note describes how the result is really delivered (%s)",
   async (configured, args, way) => {
     const app = await openSpawnApp({ settings: settings(configured), play: spawns(args) });
     await app.route(MAIN);
@@ -82,7 +82,7 @@ test("an invalid announce mode is refused with the list of valid ones, and no ch
   expect(await app.children(MAIN)).toEqual([]);
 });
 
-test("a sub-agent's context says who gets its result, and that it is woken by results of its own children", async () => {
+test("a sub-agent's context says who gets its result, and that results of its own children wake it", async () => {
   const contexts: string[] = [];
   const app = await openSpawnApp({
     settings: settings("post", { maxSpawnDepth: 2 }),
@@ -106,7 +106,7 @@ test.each([
   ["post", true, "comes to your inbox"],
   ["wake", true, "comes to your inbox"],
 ] as const)(
-  `the note about waking the requester, with announce %s (external client: %s), contains "%s"`,
+  `with announce %s (external client: %s), the note about waking the requester contains "%s"`,
   (announce, external, words) => {
     const tools = toolsFor({ settings: settings(announce), chain: MAIN_CHAIN, external });
     const described = tools.find(({ spec }) => spec.name === "sessions_spawn")?.spec.description ?? "";
@@ -115,7 +115,7 @@ test.each([
   },
 );
 
-test("the note to a session that may not use the wait tool does not mention that tool", () => {
+test("if a session may not use the wait tool, its note does not mention that tool", () => {
   const base = settings("post");
   const denied = { ...base, tools: { ...base.tools, filter: { allow: [], deny: ["subagents"] } } };
   const [spawn] = toolsFor({ settings: denied, chain: MAIN_CHAIN }).filter(

@@ -149,7 +149,7 @@ describe("a child that only waits for its own children", () => {
   });
 });
 
-test("CN1: if a session is deleted, the jobs below it are cancelled without an announcement; their ends are published", async () => {
+test("CN1: if a session is deleted, the jobs below it are cancelled without an announcement, and their ends are published", async () => {
   const own = settings();
   const app = await openSpawnApp({ settings: own, play: family(endless) });
   await app.store.transaction((tx) => insertSession(tx, sessionRow(CHAT)));
@@ -169,7 +169,7 @@ test("CN1: if a session is deleted, the jobs below it are cancelled without an a
   );
 });
 
-test("JB1: if a child spawns in its announce turn, it announces once, after the result of that job has arrived", async () => {
+test("JB1: if a child spawns in its announce turn, it announces once, after the new job's result has arrived", async () => {
   const app = await openSpawnApp({
     settings: settings(),
     play: family(async (turn) => {
@@ -243,7 +243,7 @@ test("a job that never began has the duration 0, and does not get the result of 
 describe("chain budgets", () => {
   const plain: SpawnPlay = (turn) => (turn.step === "announce" ? "announced" : `did ${turn.input}`);
 
-  test("if a budget refuses only an announce turn, the root session is also told", async () => {
+  test("if a budget refuses only an announce turn, the root session is notified, too", async () => {
     // Main's run and the child's task use 5 tokens each. Nothing is left for an announce turn.
     const app = await openSpawnApp({ settings: withBudget(10), play: family(plain) });
     await app.route(MAIN);
@@ -256,7 +256,7 @@ describe("chain budgets", () => {
     expect(notices).toEqual([expect.stringContaining("maxChainTokens is 10")]);
   });
 
-  test("if the requester can no longer be woken, the result is posted and appended", async () => {
+  test("if the requester can't be woken any more, the result is posted and appended", async () => {
     const hold = Promise.withResolvers<void>();
     const own = withBudget(20, { announce: "wake" });
     const app = await openSpawnApp({
@@ -345,7 +345,7 @@ describe("an abort during a spawn", () => {
   });
 });
 
-test("the tool `subagents` can cancel a child even if its list shows only a hundred newer children", async () => {
+test("the tool `subagents` can cancel a child that its list, limited to a hundred newer children, does not show", async () => {
   const app = await openSpawnApp({ settings: settings(), play: family(endless) });
   const oldest = String((await spawned(app, MAIN, "x")).childSessionKey);
   await app.store.transaction(async (tx) => {
@@ -378,7 +378,7 @@ describe("attachments", () => {
     await app.quiet();
   });
 
-  test("attachments of an ended job that a crash left behind are found for removal; those of a running job are not", async () => {
+  test("after a crash, attachments of ended jobs are found for removal, but not those of running jobs", async () => {
     const { own, workspace, names } = withWorkspace();
     const app = await openSpawnApp({ settings: own, play: family(endless, { attachments }) });
     const { runId } = await spawned(app, MAIN, "x");

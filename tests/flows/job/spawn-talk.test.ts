@@ -26,7 +26,7 @@ async function childOf(app: SpawnApp, task: string): Promise<string> {
 const steps = async (app: SpawnApp, key: string): Promise<string[]> =>
   (await app.runs(key)).map((run) => run.flow?.step ?? run.kind);
 
-test("a sub-agent that asks another session gets one reply, without reply turns", async () => {
+test("if a sub-agent asks another session, it gets one reply, without reply turns", async () => {
   const results: Record<string, unknown>[] = [];
   const play: SpawnPlay = async (turn) => {
     if (turn.input === "ask") {
@@ -41,7 +41,7 @@ test("a sub-agent that asks another session gets one reply, without reply turns"
   expect(await steps(app, child)).toEqual(["task", "announce"]);
 });
 
-test("a sub-agent that receives a message may have a conversation with reply turns", async () => {
+test("if a sub-agent receives a message, the conversation may have reply turns", async () => {
   const app = await openSpawnApp({
     settings: settings(),
     play: (turn) => `words of ${turn.session.agentId}`,
@@ -71,7 +71,7 @@ test.each<[string, string]>([
   ["fails", "error"],
   ["is silent", "ok"],
 ])(
-  "with announce mode `wake`, if the woken requester %s, the result is in its transcript once",
+  "with announce mode `wake`, the result is in the requester's transcript once, even if the woken requester %s",
   async (how, state) => {
     const play: SpawnPlay = (turn) => {
       if (turn.session.key !== MAIN) return `done: ${turn.step}`;

@@ -110,7 +110,7 @@ describe("a sub-agent's job", () => {
     ]);
   });
 
-  test("if the child chooses silence in the announce step, nothing is delivered", async () => {
+  test("if the child chooses not to announce, nothing is delivered", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: boss((turn) => (turn.step === "announce" ? "ANNOUNCE_SKIP" : "done")),
@@ -203,7 +203,7 @@ describe("a sub-agent's job", () => {
     expect(most).toBeLessThanOrEqual(3);
   });
 
-  test("a spawn above maxChildren is refused and leaves nothing behind, also if one message has several spawns", async () => {
+  test("a spawn that exceeds maxChildren is refused and leaves nothing behind, even if one message has several spawns", async () => {
     const release = Promise.withResolvers<void>();
     const app = await openSpawnApp({
       settings: settings({ maxChildren: 2 }),
@@ -249,7 +249,7 @@ describe("nesting", () => {
     expect(await app.texts(key)).toContainEqual(expect.stringMatching(/forbidden: .*maxSpawnDepth is 1/));
   });
 
-  test("a child waits for its own children, is woken with each result, and announces its last reply", async () => {
+  test("a child waits for its own children, is woken by each of their results, and announces its last reply", async () => {
     const app = await openSpawnApp({ settings: settings({ maxSpawnDepth: 2 }), play: boss(nested) });
     await app.route(MAIN);
     await spawnResults(app, "outer");
@@ -270,7 +270,7 @@ describe("cancelling", () => {
     return "";
   };
 
-  test("aborting the requester cancels its children and theirs, and nothing is announced", async () => {
+  test("aborting the requester cancels its children and their children, and nothing is announced", async () => {
     const started: string[] = [];
     const app = await openSpawnApp({
       settings: settings({ maxSpawnDepth: 2 }),
@@ -312,7 +312,7 @@ describe("cancelling", () => {
     expect(app.sent).toEqual([]);
   });
 
-  test("aborting the child announces that it was aborted", async () => {
+  test("if the child is aborted, the announcement says so", async () => {
     const app = await openSpawnApp({ settings: settings(), play: boss(forever) });
     await app.route(MAIN);
     await spawnResults(app, "a");
@@ -347,7 +347,7 @@ describe("a requester that has changed", () => {
     expect(await app.texts(MAIN)).toEqual([]);
   });
 
-  test("if the requester was deleted, the result is a failed delivery that operators see", async () => {
+  test("if the requester was deleted, the delivery of the result fails, and operators see it", async () => {
     const { release, play } = held();
     const app = await openSpawnApp({ settings: settings(), play });
     await spawnResults(app, "x");
@@ -387,7 +387,7 @@ describe("after the job", () => {
     });
   });
 
-  test("cleanup `delete` removes session and transcript after the announcement is delivered; usage is kept", async () => {
+  test("with cleanup `delete`, session and transcript are removed after the announcement is delivered, and usage is kept", async () => {
     const app = await openSpawnApp({ settings: settings(), play: boss(worker, { cleanup: "delete" }) });
     await app.route(MAIN);
     const [result] = await spawnResults(app, "x");
@@ -411,7 +411,7 @@ describe("after the job", () => {
 });
 
 describe("chain budgets", () => {
-  test("a chain that exceeds its token budget starts no further run and tells its root session once", async () => {
+  test("a chain that exceeds its token budget starts no further run and notifies its root session once", async () => {
     const base = settings();
     const own: Settings = {
       ...base,

@@ -25,7 +25,7 @@ import {
 const COMMITS_MAX = 60;
 
 describe("sessions_spawn with a thread", () => {
-  test("the channel creates a thread where the message was written, and the child is bound to it", async () => {
+  test("the channel creates a thread in the chat of the message, and the child is bound to the thread", async () => {
     const { app, opened } = await openThreads({ args: { label: "look-up" } });
     // Changes the session's route, as if another person had written in another chat.
     await app.store.transaction((tx) =>
@@ -58,13 +58,13 @@ describe("sessions_spawn with a thread", () => {
     expect((await app.texts(MAIN)).filter((text) => text.includes("Status: error"))).toHaveLength(1);
   });
 
-  test("if the child chooses silence, nothing is posted in the thread", async () => {
+  test("if the child chooses not to announce, nothing is posted in the thread", async () => {
     const { app } = await openThreads();
     await spawned(app, "be silent");
     expect(shown(app)).toEqual([]);
   });
 
-  test("without a label the thread's title is the first line of the task, shortened and without markup", async () => {
+  test("without a label, the thread's title is the first line of the task, shortened and without markup", async () => {
     const { app, opened } = await openThreads();
     await spawned(app, `\u202e${"word ".repeat(40)}\nmore`);
     expect(opened[0]?.title.length).toBeLessThanOrEqual(90);
@@ -108,7 +108,7 @@ describe("sessions_spawn with a thread", () => {
     expect(await places(app)).toEqual([]);
   });
 
-  test("a spawn waits a limited time for a channel that never answers", async () => {
+  test("if a channel never answers, a spawn waits only for a limited time", async () => {
     const world = fakeWorld();
     const { app } = await openThreads({ world, openThread: () => new Promise(() => {}) });
     const run = await app.tell(MAIN, "count the beans", undefined, ROOM);

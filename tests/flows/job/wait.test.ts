@@ -99,7 +99,7 @@ describe("waiting for sub-agents", () => {
     expect(third).toMatchObject({ status: "ok", results: [], unfinished: [] });
   });
 
-  test("a wait returns a result that arrived before the wait began", async () => {
+  test("a wait also returns a result that arrived before it began", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: play(async (turn) => {
@@ -124,7 +124,7 @@ describe("waiting for sub-agents", () => {
     expect((await ask(app)).results).toHaveLength(2);
   });
 
-  test("a timeout ends only the wait; the job continues and is announced", async () => {
+  test("if a wait times out, the job continues and is announced", async () => {
     const held = gate();
     const app = await openSpawnApp({
       settings: settings(),
@@ -192,7 +192,7 @@ describe("waiting for sub-agents", () => {
     expect((await ask(app)).results).toMatchObject([{ status: "ok", result: "did brief" }]);
   });
 
-  test("a wait for a session that is not the caller's sub-agent is refused; the refusal lists the caller's sub-agents", async () => {
+  test("a wait for a session that is not the caller's sub-agent is refused, and the error lists the caller's sub-agents", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: play(async (turn) => {
@@ -242,7 +242,7 @@ describe("a result that a wait returned", () => {
     expect(app.sent.filter(({ text }) => text.startsWith("Status: ok"))).toHaveLength(2);
   });
 
-  test("if a run is stopped before its wait ends, the results that arrived wake its session", async () => {
+  test("if a run is stopped before its wait ends, the results that have arrived wake its session", async () => {
     const held = gate();
     const app = await openSpawnApp({
       settings: settings(),
@@ -325,7 +325,7 @@ describe("I7: waits for jobs are edges of the wait graph", () => {
   const askBoss = (turn: Turn) =>
     turn.tool("sessions_send", { sessionKey: MAIN, message: "and you?", timeoutSeconds: 30 });
 
-  test("a sub-agent at any depth can't wait for a session that waits for a job above the sub-agent", async () => {
+  test("a sub-agent at any depth can't wait for a session that waits for a job which contains the sub-agent", async () => {
     const told: Record<string, unknown>[] = [];
     const app = await openSpawnApp({
       settings: withSend(),

@@ -76,7 +76,7 @@ const changes = (stage: Stage, key: string): string[] =>
     event.kind === "session" && event.sessionKey === key ? [event.change] : [],
   );
 
-test("the main session of every configured agent is created once", async () => {
+test("the main session of each configured agent is created once", async () => {
   const app = await open();
   const before = await app.session(RESEARCH);
   await ensureMainSessions(app);
@@ -84,7 +84,7 @@ test("the main session of every configured agent is created once", async () => {
   expect(before).toMatchObject({ kind: "main", agentId: "research", spawnDepth: 0, external: false });
 });
 
-test("with scope `global` there is one main session, which belongs to the default agent", async () => {
+test("with scope `global` there is only one main session, and it belongs to the default agent", async () => {
   const app = await open({ session: { scope: "global" } });
   expect(await app.session("global")).toMatchObject({ kind: "main", agentId: "main" });
   expect(await getSession(app.engine.store.db, MAIN)).toBeUndefined();
@@ -234,7 +234,7 @@ test("a reset gives a new transcript and zero counters, and keeps settings, labe
   expect(changes(app, before.key)).toEqual(["reset"]);
 });
 
-test("I2: a reset ends all earlier runs and publishes their ends, and ends no later run", async () => {
+test("I2: a reset ends all earlier runs and publishes their ends, but does not end later runs", async () => {
   const app = await open();
   const running = await app.held(MAIN);
   const queued = await accept(app, MAIN, "queued");
@@ -266,7 +266,7 @@ test("a reset ends the session's conversations, but messages that the session ha
   expect((await getRun(app.engine.store.db, sent.runId as string))?.state).toMatch(/queued|running/);
 });
 
-test("a caller that waits for a session gets an answer at once if that session is reset", async () => {
+test("if a session is reset, a caller that waits for it gets an answer at once", async () => {
   const app = await open();
   const running = app.held(RESEARCH);
   const waiting = running.then(() =>
@@ -324,7 +324,7 @@ test("deleting a session keeps its transcript if requested", async () => {
   );
 });
 
-test("an injected message becomes an assistant message without a model call; the same id is appended once", async () => {
+test("an injected message becomes an assistant message without a model call, and is appended once for each id", async () => {
   const app = await open();
   const session = await app.session(MAIN);
   const request = { message: "The deploy is done.", label: "ops", runId: "note-1" };

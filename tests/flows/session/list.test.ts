@@ -108,7 +108,7 @@ test("sessions with equal updatedAt are neither lost nor repeated between pages"
   await app.close();
 });
 
-test("a cursor that does not have the form of a page's cursor is invalid", () => {
+test("a cursor of an invalid form is refused", () => {
   const cursor = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
   expect(isSessionCursor(cursor([1, "agent:main:main"]))).toBe(true);
   for (const value of [[1.5, 99], [1e300, -5], [1, 0.5], ["1", "x"], [1], {}])

@@ -58,7 +58,7 @@ test("the first request of a hook creates a named session, later requests contin
   expect(await hook(house, "/hooks/agent", { ...body, agentId: "writer" })).toMatchObject({ status: 409 });
 });
 
-test("a key with colons (hook:gmail:42) is returned as the caller wrote it, and patterns can match it", async () => {
+test("a key with colons (hook:gmail:42) is returned as the caller wrote it, and a pattern can match the key", async () => {
   const house = await openHooks({ allowedSessionKeys: ["hook:gmail:*"] });
   const to = (sessionKey: string) => hook(house, "/hooks/agent", { message: "a mail", sessionKey });
   const [first, second] = [await to("hook:gmail:42"), await to("HOOK:gmail:42")];
@@ -86,7 +86,7 @@ const FOREIGN = [
   "unknown",
 ];
 test.each(FOREIGN)(
-  "HK1: a hook is refused the session key %s, whether or not the session exists",
+  "HK1: the session key %s is refused for a hook, whether or not the session exists",
   async (sessionKey) => {
     const house = await openHooks();
     const { status, body } = await hook(house, "/hooks/agent", { message: "x", sessionKey });
@@ -96,7 +96,7 @@ test.each(FOREIGN)(
   },
 );
 
-test("HK1, HK3: a wildcard allows all keys except reserved ones, and creates no session", async () => {
+test("HK1, HK3: a wildcard allows all keys except reserved ones, but creates no session", async () => {
   const house = await openHooks({ allowedSessionKeys: ["*"] });
   const to = async (sessionKey: string) =>
     (await hook(house, "/hooks/agent", { message: "x", sessionKey })).status;
@@ -265,7 +265,7 @@ test("HP2: hooks without a token, or with the gateway's token, are an invalid co
   expect((await post(without, "/hooks/agent", { message: "x" }, bearer("undefined"))).status).toBe(401);
 });
 
-test("HP3: after too many wrong tokens, the right hook token and the gateway's own token are still accepted", async () => {
+test("HP3: after too many wrong tokens from an address, the right hook token and the gateway's own token are still accepted", async () => {
   const world = fakeWorld();
   const house = await openHooks({}, { world });
   const guess = (token: string) => post(house, "/hooks/agent", { message: "x" }, bearer(token));

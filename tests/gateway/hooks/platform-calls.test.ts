@@ -36,7 +36,7 @@ function question(more: Record<string, string>): string {
   return new URLSearchParams({ ...asked, ...more }).toString();
 }
 
-test("the set-up challenge is answered with its own text, as plain text", async () => {
+test("the set-up challenge is answered with the challenge's own text, as plain text", async () => {
   const { hookUrl } = await openGround();
   const told = await ask(`${hookUrl}?${question({})}`);
   expect(told).toMatchObject({ status: 200, text: "1158201444" });
@@ -82,7 +82,7 @@ test.each(FORGED)(
   },
 );
 
-test("a signed body that is not JSON gives status 400; the signature covers spaces and escapes as sent", async () => {
+test("a signed body that is not JSON gives status 400; a signature covers the body byte for byte", async () => {
   const { hookUrl, host } = await openGround();
   expect((await deliver(hookUrl, "{")).status).toBe(400);
   expect((await deliver(hookUrl, "")).status).toBe(400);
@@ -168,7 +168,7 @@ test.deep(
   60_000,
 );
 
-test("PC3: the platform is asked to retry a request that can't be stored; a stopping gateway accepts none", async () => {
+test("PC3: the platform is asked to retry a request that can't be stored; a gateway that is stopping accepts no requests", async () => {
   const { hookUrl, host, house } = await openGround();
   host.failing = 1;
   const told = await deliver(hookUrl, body);

@@ -133,7 +133,7 @@ test("HO3: a repeated delivery gets its first answer and no second run, also aft
   expect(await runs(second)).toBe(1);
 });
 
-test("HO3: a repeated delivery id with another body is refused; so is a repeated body with another delivery id", async () => {
+test("HO3: the same delivery id with another body is refused, and so is the same body with another delivery id", async () => {
   const house = await openHooks();
   expect((await fromGithub(house, push("one"))).status).toBe(202);
   expect(await fromGithub(house, push("two"))).toMatchObject({
@@ -155,7 +155,7 @@ test("HO3: idempotency keys of operators and other senders do not affect a hook"
   expect((await hook(house, "/hooks/wake", { text: "x", idempotencyKey: key })).status).toBe(202);
 });
 
-test("HO3: with a token, requests with one id count once; requests without an id are separate", async () => {
+test("HO3: with a token, requests with the same id count once, and requests without an id are separate", async () => {
   const house = await openHooks();
   const ask = async (message: string, more: object, headers: Record<string, string> = {}) =>
     hook(house, "/hooks/agent", { message, ...more }, headers);

@@ -58,7 +58,7 @@ test("an event that could not be sent is shown as pending, and arrives once afte
   expect(receiver.told).toHaveLength(1);
 });
 
-test("an invalid hook prevents the start with a clear error, and its secret and address are never shown", async () => {
+test("an invalid hook prevents the start with a clear error that shows neither its secret nor its address", async () => {
   const load = (outgoing: unknown) => loadSettings({ env: {}, home: homeWith({ hooks: { outgoing } }) });
   const url = "https://example.com/in?key=hush-hush";
   const good = { url, events: ["run.ended"], secret: SECRET };

@@ -43,7 +43,7 @@ test("WP2: the page runs only its own scripts, can't be framed, and leaks no add
   expect(html).not.toMatch(/ style=| on\w+=/);
 });
 
-test("WP1: whatever the path, only files of the build are served", async () => {
+test("WP1: whatever path is requested, only files of the build are served", async () => {
   const dir = builtPage();
   symlinkSync("/etc/hostname", join(dir, "..", "outside"));
   const page = createPage(dir);
@@ -65,7 +65,7 @@ test("a browser with a cached file gets 304, and one that accepts gzip gets a co
   expect((await page.answer(get("/assets/index-abc.js", { "if-none-match": etag })))?.status).toBe(304);
 });
 
-test("if the page is not built, its address says so, and serves the page after a build", async () => {
+test("if the page is not built, its address says so, and serves the page once it is built", async () => {
   const dir = temporaryFolder();
   const page = createPage(dir);
   expect(await page.answer(get("/"))).toBeUndefined();

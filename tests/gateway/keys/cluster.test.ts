@@ -61,7 +61,7 @@ const MADE_ONCE: Readonly<Record<string, readonly [string, Params]>> = {
 keysContract(20);
 
 describe.each(GROUNDS)("on %s", (_, openGround) => {
-  test("a call whose gateway died is not repeated: its key reports that the outcome is unknown", async () => {
+  test("if a gateway died during a call, the call is not repeated, and its key reports that the outcome is unknown", async () => {
     const workspace = temporaryFolder();
     const ground = await openGround();
     const [one, two] = [await gatewayOn(ground, workspace), await gatewayOn(ground, workspace)];
@@ -83,7 +83,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
   });
 
   test.each(Object.keys(MADE_ONCE))(
-    "a retry at another gateway gets the answer of a commit that is still under way: %s",
+    "a retry at another gateway gets the answer of a commit that is still in progress: %s",
     async (name) => {
       const workspace = temporaryFolder();
       const ground = await openGround();

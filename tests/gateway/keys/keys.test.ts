@@ -8,7 +8,7 @@ import { joined, openHouse } from "../kit.ts";
 
 const other = { token: "other", role: "operator" as const, scopes: ["operator.admin" as const] };
 
-test("a key that equals the run id of another caller starts a new run with another id", async () => {
+test("if a key equals the run id of another caller, a new run starts with another id", async () => {
   const house = await openHouse({ gateway: { tokens: [other] } });
   const [one, two] = [await house.client(), await house.client({ token: "other" })];
   const target = "agent:research:main";
@@ -27,7 +27,7 @@ test("a key that equals the run id of another caller starts a new run with anoth
   expect(new Set(ids).size).toBe(3);
 });
 
-test("a tool call with a key continues when its caller disconnects, and a retry gets its answer", async () => {
+test("if the caller of a tool call with a key disconnects, the call continues, and a retry gets its answer", async () => {
   const gate = Promise.withResolvers<void>();
   cleanup(() => gate.resolve());
   let runs = 0;
@@ -52,7 +52,7 @@ test("a tool call with a key continues when its caller disconnects, and a retry 
   expect(runs).toBe(1);
 });
 
-test("a used key gives its answer to the same request, and a conflict to other requests of its caller", async () => {
+test("if a key was used before, the same request gets the same answer, and any other request of the caller is a conflict", async () => {
   const gate = Promise.withResolvers<void>();
   cleanup(() => gate.resolve());
   const house = await openHouse({ play: () => gate.promise.then(() => "one"), gateway: { tokens: [other] } });
@@ -148,7 +148,7 @@ const CHANGES: [string, Record<string, unknown>][] = [
   ["agent", { message: "x" }],
 ];
 test.each(CHANGES)(
-  "%s stores its effect and its answer in one commit, or neither",
+  "%s stores its effect and its answer in one commit, or stores neither",
   async (method, params) => {
     const house = await openHouse();
     const key = "agent:main:chat:00000000-0000-4000-8000-000000000001";

@@ -101,7 +101,7 @@ const rowsIn = async ({ db }: Store, table: Asked["table"]): Promise<number> =>
 describe.each(share(["sqlite"], ["postgres"]))("on %s", (kind) => {
   const test = both;
   test.each(Object.keys(REQUESTS))(
-    "a keyed request is done once and answered, if any answer to a commit is lost: %s",
+    "if any answer to a commit is lost, a request with a key is executed once and answered: %s",
     async (name) => {
       const { method, params, table } = REQUESTS[name] as Asked;
       const { store, cut } = cutting(await openStoreOn(kind, temporaryFolder()));
@@ -119,7 +119,7 @@ describe.each(share(["sqlite"], ["postgres"]))("on %s", (kind) => {
   );
 
   test.each(Object.keys(REQUESTS).filter((name) => !NEEDS_KEY.includes(REQUESTS[name]?.method ?? "")))(
-    "a request without a key is done once and answered, if the answer to its commit is lost: %s",
+    "if the answer to its commit is lost, a request without a key is executed once and answered: %s",
     async (name) => {
       const { method, params, table } = REQUESTS[name] as Asked;
       const { store, cut } = cutting(await openStoreOn(kind, temporaryFolder()));
@@ -133,7 +133,7 @@ describe.each(share(["sqlite"], ["postgres"]))("on %s", (kind) => {
 });
 
 test.each(Object.keys(REQUESTS))(
-  "if a commit without an answer succeeds a moment later, its request returns the result of that commit: %s",
+  "if a commit without an answer succeeds a moment later, the request returns the result of that commit: %s",
   async (name) => {
     const { method, params, table } = REQUESTS[name] as Asked;
     const { store, cut } = cutting(await openStoreOn("postgres", temporaryFolder()));
@@ -184,7 +184,7 @@ describe.each(share(["sqlite"], ["postgres"]))("a turn of a model on %s", (kind)
 });
 
 test.deep(
-  "for each method, two gateways that get the same request at the same moment return the same answer",
+  "if two gateways get the same request at the same moment, they return the same answer, for each method",
   async () => {
     const ground = await openPostgresStore();
     cleanup(ground.dispose);

@@ -182,7 +182,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("a key belongs to its caller:
     expect(await other.request("chat.send", params)).not.toEqual(answer);
   });
 
-  test("a key whose answer was deleted after a week starts no second run", async () => {
+  test("after the answer of a key was deleted (after a week), the key still starts no second run", async () => {
     const open = await placeOf(kind);
     const house = await open();
     const [one, two] = [await house.client(), await house.client({ token: OTHER })];
@@ -197,7 +197,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("a key belongs to its caller:
   });
 });
 
-test("a key that equals another caller's run id reveals nothing about that run, and stops nothing", async () => {
+test("if a key equals another caller's run id, it reveals nothing about that run and does not stop it", async () => {
   const gate = Promise.withResolvers<string>();
   const house = await openHouse({
     gateway: { tokens },

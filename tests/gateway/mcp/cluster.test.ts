@@ -41,7 +41,7 @@ async function firstEvent(response: Response): Promise<Answer> {
   throw new Error("the stream ended first");
 }
 
-test("a gateway keeps no state of a client between requests: any process can serve its calls, inbox and notifications", async () => {
+test("a gateway keeps no state of a client between requests, so any process can serve its calls, inbox and notifications", async () => {
   const url = await emptyUrl();
   const config = { store: { postgresUrl: url }, agents: { list: [{ id: "main" }, { id: "research" }] } };
   const [one, two] = await Promise.all([
@@ -93,7 +93,7 @@ test("a gateway keeps no state of a client between requests: any process can ser
   expect(await waiting).toMatchObject({ status: "ok", reply: "port 80" });
 });
 
-test("a client that waits for its inbox at one gateway gets a message that another gateway accepts, without polling", async () => {
+test("a client that waits for its inbox at one gateway gets a message that another gateway accepted, without polling", async () => {
   const url = await emptyUrl();
   const { world, skipped } = worldWithoutTimers(INBOX_LOOK_MS);
   const choices = { tools: { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } } };

@@ -34,7 +34,7 @@ const reaches = (house: House, messageId: unknown, state: string): Promise<unkno
   until(async () => (await stateOf(house, messageId)) === state);
 
 test.each(SPEAKERS)(
-  "%s: the receipt of a message is `offered` when the client has it, and `in_turn` after the client has acknowledged it",
+  "%s: a message's receipt is `offered` when the client has received it, and `in_turn` when the client has acknowledged it",
   async (speaker) => {
     const house = await openHouse({ choices: { tools: OPEN } });
     const peer = await openPeer(house, speaker, DESK);
@@ -110,7 +110,7 @@ test("a message counts as offered only after the answer was written to the clien
 });
 
 both.each(share(["embedded"], ["PostgreSQL"]))(
-  "%s: the list of chains contains the chain of a message to a client",
+  "%s: if a message is sent to a client, its chain is in the list of chains",
   async (kind) => {
     const open = await openerOf(kind);
     const house = await open({ choices: { tools: OPEN } });

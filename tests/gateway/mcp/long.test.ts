@@ -68,7 +68,7 @@ test.each(SPEAKERS)(
 );
 
 test.each(SPEAKERS)(
-  "%s: a client that waits for its inbox gets progress, and gets the inbox when the gateway stops",
+  "%s: a client that waits for its inbox gets progress, and if the gateway stops, it gets the inbox",
   async (speaker) => {
     const world = fakeWorld();
     const house = await openHouse({ world });
@@ -101,7 +101,7 @@ test("a quick answer is returned directly, even if the client supports tasks", a
   expect(objectOf(result)).toMatchObject({ status: "ok", reply: "echo work" });
 });
 
-test("a long send becomes a task, which only its session can read, in any process with the store", async () => {
+test("a long send becomes a task; only the sending session can read it, through any process on the store", async () => {
   const world = fakeWorld();
   const model = heldModel();
   const dir = temporaryFolder();
@@ -170,7 +170,7 @@ test("cancelling a task ends the wait; the run continues, and its result arrives
   });
 });
 
-test("a task whose wait has timed out reports that", async () => {
+test("if the wait of a task has timed out, the task reports that", async () => {
   const world = fakeWorld();
   const model = heldModel();
   const house = await openHouse({ play: model.play, world });

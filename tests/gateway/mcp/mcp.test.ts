@@ -39,7 +39,7 @@ test.each(SPEAKERS)(
 );
 
 test.each(SPEAKERS)(
-  "%s: a client is a session with the client's name, and its messages are in the transcript",
+  "%s: a client is a session with the client's name, and the client's messages are in its transcript",
   async (speaker) => {
     const house = await openHouse({ choices: { tools: OPEN } });
     const peer = await openPeer(house, speaker, { name: "My Editor" });
@@ -188,7 +188,7 @@ test("I7: a client can wait neither for itself nor for a session that waits for 
 });
 
 test.each(SPEAKERS)(
-  "%s: sessions_inbox with a `limit` can page through all messages, older and newer",
+  "%s: sessions_inbox with a `limit` can page through all messages, in both directions",
   async (speaker) => {
     const house = await openHouse({ choices: { tools: OPEN } });
     const peer = await openPeer(house, speaker, { headers: { "x-parley-handle": "desk" } });

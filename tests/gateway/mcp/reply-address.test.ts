@@ -51,7 +51,7 @@ async function heard(house: House, sessionKey: string): Promise<string> {
   return JSON.stringify(await (await house.client()).request("chat.history", { sessionKey }));
 }
 
-test("a reply address stays valid after a restart and after a new label of its session", async () => {
+test("a reply address stays valid after a restart, and after its session gets a new label", async () => {
   const { house, dir, sender } = await openScene();
   await (await house.client()).request("sessions.patch", { key: sender, label: "operations" });
   await house.stop();
@@ -62,7 +62,7 @@ test("a reply address stays valid after a restart and after a new label of its s
   expect(await heard(again, sender)).toContain("port 8080");
 });
 
-test("a reply still reaches the sender after another session took over the sender's label", async () => {
+test("a reply still reaches the sender after another session has taken over the sender's label", async () => {
   const { house, desk, sender } = await openScene();
   const client = await house.client();
   await client.request("sessions.patch", { key: sender, label: null });

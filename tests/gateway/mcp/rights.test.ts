@@ -50,7 +50,7 @@ test("a token that may only read sends nothing, and creates no session", async (
   expect(await getSession(house.store.db, "agent:main:mcp:reader")).toBeUndefined();
 });
 
-test("a token for some sessions sees only these, can act as one of them, and spawns only sub-agents of them", async () => {
+test("a token for some sessions sees only those, can act as one of them, and can spawn only sub-agents of them", async () => {
   const house = await openHouse(WITH_TOKENS);
   const anna = bearer(ANNA, { "x-parley-handle": "anna" });
   const { sessions } = (await call(house, "sessions_list", {}, anna)) as { sessions: { key: string }[] };
@@ -116,7 +116,7 @@ test("a client that acts as another session cannot access sessions that this ses
   });
 });
 
-test("in its own session a client has the rights of its token, and the visibility settings of agents do not limit it", async () => {
+test("in its own session a client has the rights of its token, and the visibility settings for agents do not apply", async () => {
   const house = await openHouse({ choices: { tools: { visibility: "self" } } });
   const peer = await openPeer(house, "version 1");
   expect(await peer.call("sessions_list")).toMatchObject({ count: 4, visibility: "all" });
@@ -138,7 +138,7 @@ test("the tool policy applies to clients: a denied tool is not listed, and the e
   });
 });
 
-test("the result of a client's sub-agent arrives in the client's inbox, and the spawn is in the client's transcript", async () => {
+test("the result of a client's sub-agent arrives in the client's inbox, and its transcript contains the spawn", async () => {
   const house = await openHouse();
   const peer = await openPeer(house, "version 2, newest revision", {
     headers: { "x-parley-handle": "boss" },
@@ -155,7 +155,7 @@ test("the result of a client's sub-agent arrives in the client's inbox, and the 
   });
 });
 
-test("I8: an answer continues the chain of its message, so that two programs that answer each other stop at the limit", async () => {
+test("I8: an answer continues the chain of its message, so two programs that answer each other stop at the chain's limit", async () => {
   const visible = { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } };
   const house = await openHouse({
     choices: {

@@ -113,7 +113,7 @@ test("a hostile client name becomes a harmless handle", async () => {
   expect(rows.length).toBe(names.length);
 });
 
-test("a connection id only names the client; the id gives no rights, and no process stores it", async () => {
+test("a connection id only names the client: it gives no rights, and no process stores it", async () => {
   const house = await openHouse();
   const clientInfo = { name: "Anna", version: "1" };
   const params = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo };
@@ -133,7 +133,7 @@ test("a connection id only names the client; the id gives no rights, and no proc
   expect((await raw(house, { method: "DELETE", headers: { "mcp-session-id": id } })).status).toBe(204);
 });
 
-test("older revisions are negotiated; a client with an unknown newer one gets the list of supported revisions", async () => {
+test("older revisions are negotiated; a client with an unknown newer revision gets the list of supported ones", async () => {
   const house = await openHouse();
   for (const version of ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]) {
     const params = { protocolVersion: version, capabilities: {}, clientInfo: { name: "old", version: "1" } };
@@ -155,7 +155,7 @@ test("older revisions are negotiated; a client with an unknown newer one gets th
   expect(answer).toMatchObject({ error: { data: { supported: ["2026-07-28"] } } });
 });
 
-test("an invalid call is a protocol error; a refusal by a tool is a result", async () => {
+test("an invalid call is a protocol error, and a refusal by a tool is a result", async () => {
   const house = await openHouse();
   expect(await ask(house, "tools/call", { arguments: {} })).toMatchObject({ error: { code: -32602 } });
   expect(await ask(house, "tools/call", { name: "sessions_list", arguments: [] })).toMatchObject({

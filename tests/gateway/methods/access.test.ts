@@ -39,7 +39,7 @@ const answerTo = ({ answers }: Explained, access: Explanation["access"]): Explan
   return found;
 };
 
-test("every access question is answered with the rule that decides it, by the functions that enforce the rule", async () => {
+test("every access question is answered with the rule that decides it, by the functions that also enforce the rule", async () => {
   const house = await open();
   const answer = await explain(house, "main", "agent:Research:MAIN");
   expect(answer).toMatchObject({
@@ -65,7 +65,7 @@ test("every access question is answered with the rule that decides it, by the fu
   });
 });
 
-test("a refusal names the settings that would allow the access, and a single question can be asked", async () => {
+test("a refusal names the settings that would allow the access; a question about one kind of access can be asked, too", async () => {
   const house = await open({
     choices: { tools: { visibility: "self", agentToAgent: { enabled: false, allow: [] } } },
   });
@@ -114,7 +114,7 @@ test("the answer covers tools, send policy and agents that may be spawned, in ad
   expect(twice.checks.map(({ code }) => code)).toEqual(["tool_denied", "agent_to_agent"]);
 });
 
-test("V1: access to a missing target is explained as for a session with that key, and the target is reported as missing", async () => {
+test("V1: access to a missing target is explained as if the session existed, and the target is reported as missing", async () => {
   const house = await open({ choices: { tools: { visibility: "agent" } } });
   const key = "agent:main:chat:00000000-0000-4000-8000-000000000000";
   const nobody = await explain(house, MAIN, key);
@@ -209,7 +209,7 @@ async function channels(house: House, token?: string): Promise<readonly ChannelR
   return (await client.request("channels.status")).channels;
 }
 
-test("every outgoing destination is listed with its status; only callers who see every session get figures and errors", async () => {
+test("every outgoing destination is listed with its status, but only callers who see every session get figures and errors", async () => {
   const acp = agentSettings("coder", {
     runtime: {
       ...{ type: "acp", command: ["true"], env: {}, permissions: "deny", askSeconds: 1 },

@@ -50,7 +50,7 @@ test("the table of this test contains every method whose params have agentId", (
 });
 
 test.each(Object.entries(NEEDED))(
-  "refuses agent main to a token for another agent: %s",
+  "a token that does not cover agent main is refused: %s",
   async (name, params) => {
     const { client: open } = await openHouse({ gateway: { tokens } });
     const client = await open({ token: SCOPED });

@@ -13,7 +13,7 @@ const TOKENS = [
   { token: CHILDREN, role: "operator", scopes: ["operator.read"], sessions: ["agent:main:subagent:*"] },
 ] as const;
 
-test("AG1: agents.describe returns settings, sources, tools and work; a token for some sessions gets no folder and no counts", async () => {
+test("AG1: agents.describe returns settings, sources, tools and work, but a token for some sessions gets no folder or counts", async () => {
   let finish = () => {};
   const held = new Promise<void>((resolve) => {
     finish = resolve;
@@ -79,7 +79,7 @@ test("models.test returns time, tokens and cost; its usage is in the ledger", as
   });
 });
 
-test("AG2, I14: a failed test says what to do, shows no key, and needs an admin token that covers every session", async () => {
+test("AG2, I14: a failed test says what to do and shows no key; tests need an admin token that covers every session", async () => {
   const hint = "Check the key (models.providers.one.apiKey) and its rights.";
   const tryModel = async () =>
     ok({ usable: false, text: `invalid key ${KEY} (HTTP 401)`, durationMs: 90, hint });

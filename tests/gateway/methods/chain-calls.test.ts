@@ -51,7 +51,7 @@ const short = ({ kind, name, endAt, failed }: ChainCall): string =>
 
 describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
   both(
-    "the calls of each run follow each other in time, and the tokens of its model calls add up to the run's",
+    "the calls of a run follow each other in time, and the tokens of its model calls add up to those of the run",
     async () => {
       const house = await houseOn(kind);
       const nobody = { name: "sessions_send", arguments: { sessionKey: "agent:none:main", message: "x" } };
@@ -86,7 +86,7 @@ describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
   });
 });
 
-test("calls in progress have no end; when a run is stopped, its open calls end as failed", async () => {
+test("calls in progress have no end; if their run is stopped, they end as failed", async () => {
   const hold = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
   const model = talkingModel((input) => {
@@ -135,7 +135,7 @@ test("if the store has no result of a call, the call ends as failed at the end o
   expect(sent).toMatchObject({ failed: true, endAt: run.endedAt });
 });
 
-test("a wait for a run that reached its time limit has the code of the run's end", async () => {
+test("if the run that was waited for reached its time limit, the wait has the code of that run's end", async () => {
   const house = await houseOn("embedded");
   const run = await tell(house, doing(sending(RESEARCH, "slow")));
   const timedOut = { state: "timeout", code: null } as const;

@@ -181,7 +181,7 @@ describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
     });
   });
 
-  test("chains with steps between sessions are listed, newest first, by pages, sessions and time", async () => {
+  test("chains with steps between sessions are listed newest first, in pages, and can be filtered by session and time", async () => {
     const house = await houseOn(kind);
     const single = await tell(house, MAIN, "alone");
     const first = await tell(house, MAIN, doing(sending(RESEARCH, "1")));
@@ -207,7 +207,7 @@ describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
     });
   });
 
-  test("I9: a caller who may see only one party learns no more than that another one exists", async () => {
+  test("I9: a caller who may see only one party learns only that another party exists", async () => {
     const tokens = [
       {
         token: "main-only",
@@ -350,7 +350,7 @@ test("text in steps that looks like a credential is redacted, and long text is c
   expect(JSON.stringify(steps)).not.toContain("sk-abcdef");
 });
 
-test("a refusal that can't be recorded is still a refusal; a recorded refusal is removed if the send is later accepted", async () => {
+test("if a refusal can't be recorded, it still counts; if the send is accepted later, the recorded refusal is removed", async () => {
   const house = await houseOn("embedded", { choices: rules({ maxHops: 0 }) });
   await house.store.transaction((tx) => tx.schema.alterTable("refusals").renameTo("elsewhere").execute());
   const run = await tell(house, MAIN, doing(sending(RESEARCH, "x")));

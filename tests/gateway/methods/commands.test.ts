@@ -41,7 +41,7 @@ const held: Play = ({ signal }) =>
     signal.addEventListener("abort", () => reject(new Error("stopped")), { once: true });
   });
 
-test("CD2: a command is answered with a note in the transcript and the end of its run, without a model call", async () => {
+test("CD2: a command is answered by a note in the transcript and by the end of its run, without a model call", async () => {
   let asked = 0;
   const house = await openHouse({
     play: () => {
@@ -63,7 +63,7 @@ test("CD2: a command is answered with a note in the transcript and the end of it
   expect(await client.call("agent.wait", { runId: "c1", timeoutMs: 1_000 })).toMatchObject({ status: "ok" });
 });
 
-test("CD1: the same request again gets the same answer, and its command is executed once", async () => {
+test("CD1: if a request is repeated, it gets the same answer, and its command is executed once", async () => {
   const house = await openHouse();
   const raw = await joined(house);
   await say(raw, "/new", "c1");
@@ -111,7 +111,7 @@ test("/stop cancels the current work, even if the lane is full", async () => {
   expect(runs.map(({ runId, state }) => `${runId} ${state}`)).toEqual(["c1 ok", "r2 aborted", "r1 aborted"]);
 });
 
-test("a command with more text around it goes to the agent, and so does any text with a picture", async () => {
+test("a command inside a longer text goes to the agent, and so does any text with a picture", async () => {
   const house = await openHouse();
   const raw = await joined(house);
   for (const [runId, message] of [

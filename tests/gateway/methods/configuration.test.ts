@@ -87,7 +87,7 @@ test("I14: config.get hides each secret, and keeps comments and references to va
   expect(checked).toMatchObject({ ok: true, errors: [] });
 });
 
-test("config.set changes only what was edited: secrets, comments and spelling stay, also after another edit", async () => {
+test("config.set changes only what was edited: secrets, comments and spelling stay, even after another edit", async () => {
   const { client, file } = await editing();
   const saved = await save(client, "{\n  models", "{\n  session: { queueMax: 7 },\n  models");
   expect(file.read()).toBe(FILE.replace("{\n  models", "{\n  session: { queueMax: 7 },\n  models"));
@@ -96,7 +96,7 @@ test("config.set changes only what was edited: secrets, comments and spelling st
   expect(file.read()).toBe(FILE.replace("{\n  models", "{\n  session: { queueMax: 8 },\n  models"));
 });
 
-test("HS1: a new secret is hidden at the next read, and no other hidden text changes", async () => {
+test("HS1: a new secret is hidden at the next read, and no other hidden value changes its digits", async () => {
   const { client } = await editing();
   const before = (await client.request("config.get", {})).text;
   const shown = /apiKey: "(\[hidden \w+\])"/.exec(before)?.[1] ?? "";
@@ -157,7 +157,7 @@ test("I14: an effect of an edited text shows no secret, and a secret leaves the 
   expect(errors.join()).toMatch(/got "\[hidden \w+\]"/);
 });
 
-test("a text that the editor could not read again is not saved", async () => {
+test("a text is not saved if the editor could not read it again", async () => {
   const { client, file } = await editing();
   const { text, revision } = await client.request("config.get", {});
   const long = `${text}// ${"é".repeat(100_000)}`;
@@ -167,7 +167,7 @@ test("a text that the editor could not read again is not saved", async () => {
   expect(file.read()).toBe(FILE);
 });
 
-test("ED1: of two editors the second is refused, an invalid text is never written, and a repeated save succeeds", async () => {
+test("ED1: if two editors save, the second is refused; an invalid text is never written; a repeated save succeeds", async () => {
   const { client, file, leftovers } = await editing();
   const { text, revision } = await client.request("config.get", {});
   const mine = text.replace("// the machine", "// my machine");
@@ -194,7 +194,7 @@ test("ED1: of two editors the second is refused, an invalid text is never writte
   expect(leftovers()).toEqual([]);
 });
 
-test("ED3: mode, owner, link, byte order mark and line ends of the file stay", async () => {
+test("ED3: the file keeps its mode, owner, link, byte order mark and line ends", async () => {
   const { client, file, leftovers } = await editing(`\uFEFF${FILE.replaceAll("\n", "\r\n")}`);
   const real = join(dirname(file.path), "real.json5");
   writeFileSync(real, file.read());
@@ -225,7 +225,7 @@ test("without a file config.get begins one, and config.set creates it for its ow
   expect(statSync(file.path).mode & 0o777).toBe(0o600);
 });
 
-test("a file that can't be read or written stays as it is, and the error says why", async () => {
+test("if the file can't be read or written, it is not changed, and the error says why", async () => {
   const { client, file } = await editing();
   const { text, revision } = await client.request("config.get", {});
   const beside = `${file.path}.parley-${process.pid}`;
@@ -252,7 +252,7 @@ test("a file that can't be read or written stays as it is, and the error says wh
   });
 });
 
-test("HS3: an invalid file can be read and mended, and still shows no secret", async () => {
+test("HS3: an invalid file can be read and corrected, and no secret in it is shown", async () => {
   const { client, file } = await editing(FILE.replace("} },\n  agents", "},\n  agents"));
   const { text } = await client.request("config.get", {});
   for (const secret of SECRETS) expect(text).not.toContain(secret);
@@ -292,7 +292,7 @@ test("config.schema lists each setting with type, unit, default and meaning", as
   expect(settings.find(({ path }) => path === "models.providers.<name>.models[].id")?.required).toBe(true);
 });
 
-test("a change of token, address or store is named before it is saved, and nothing takes effect before a restart", async () => {
+test("before a save, the caller is warned if token, address or store change; nothing takes effect before a restart", async () => {
   const gateway = await startProcess({ config: {} });
   const client = await gateway.connect();
   const { text, revision } = await client.request("config.get", {});

@@ -68,7 +68,7 @@ test("a job can be created, listed with its next and last run, changed, run and 
   expect(engine.accepting().ok).toBe(true);
 });
 
-test("the next due times of a schedule can be read before it is stored", async () => {
+test("the next due times of a schedule can be requested before it is stored", async () => {
   const world = fakeWorld();
   const { client: open } = await openHouse({ world });
   const client = await open();
@@ -103,7 +103,7 @@ test("reading jobs needs operator.read, everything else operator.admin", async (
   }
 });
 
-test("I9: a token lists, finds and creates no jobs if it does not cover their sessions", async () => {
+test("I9: a token cannot list, find or create jobs whose sessions it does not cover", async () => {
   const { client: open } = await openHouse({ gateway: { tokens } });
   const admin = await open();
   const { job } = await add(admin, { deliver: { to: "agent:research:main" } });

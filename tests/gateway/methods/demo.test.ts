@@ -47,7 +47,7 @@ async function enter(house: Pick<House, "url">, started: Started): Promise<Gatew
 
 const statusOf = (client: GatewayClient): Promise<Status> => client.request("status");
 
-test("a gateway counts as unused until its first message, and says so only to callers who see every session", async () => {
+test("a gateway counts as unused until its first message, and only callers who see every session learn that", async () => {
   const tokens = [
     { token: READER, role: "operator", scopes: ["operator.read"], sessions: ["agent:ops:*"] },
   ] as const;
@@ -62,7 +62,7 @@ test("a gateway counts as unused until its first message, and says so only to ca
   expect(await statusOf(reader)).not.toHaveProperty("unused");
 });
 
-test("GD1: two simultaneous requests and a later one get the same demo, which has its own token", async () => {
+test("GD1: two simultaneous requests and a later one get the same demo, which has a token of its own", async () => {
   const { house, count } = await houseWithDemo();
   const client = await house.client();
   expect((await statusOf(client)).demo).toEqual({ running: false });
@@ -109,7 +109,7 @@ test("demo.start is refused to a token without the required scope, and on a gate
   await expect(without.request("demo.start")).rejects.toThrow("offers no demo");
 });
 
-test("GD2: the demo refuses the gateway's token, the gateway refuses the demo's token, and only /demo leads to the demo", async () => {
+test("GD2: demo and gateway refuse each other's token, and only the path /demo leads to the demo", async () => {
   const { house } = await houseWithDemo();
   await expect(openRaw(`${house.url}/demo`)).rejects.toThrow("404");
   const client = await house.client();
@@ -166,7 +166,7 @@ test("GD3: a demo without open pages stops after some minutes; one with an open 
     .toBe(1);
 });
 
-test("a gateway that stops also stops its demo, with connected pages and during its start", async () => {
+test("a gateway that stops also stops its demo, even if pages are connected or the demo is starting", async () => {
   const { house, count } = await houseWithDemo();
   const client = await house.client();
   const raw = await openRaw(house.url + (await client.request("demo.start")).path);
@@ -195,7 +195,7 @@ test("a demo that can't start is reported, and may be tried again", async () => 
   expect(await client.request("demo.start")).toMatchObject({ path: "/demo" });
 });
 
-test.deep("SIGTERM ends a process with a demo, and no folder is left behind", async () => {
+test.deep("if a process with a demo gets SIGTERM, it ends and leaves no folder behind", async () => {
   const temporary = temporaryFolder();
   const gateway = await startProcess({
     env: { TMPDIR: temporary, OPENAI_API_KEY: "a-key-nobody-may-spend" },
@@ -217,7 +217,7 @@ test.deep("SIGTERM ends a process with a demo, and no folder is left behind", as
   expect(gateway.stderr()).toBe("");
 });
 
-test("GD1: if the start of a demo fails, a demo that was started later continues", async () => {
+test("GD1: if one demo fails to start, a demo that was started later continues", async () => {
   const first = Promise.withResolvers<Result<DemoPlace>>();
   const count = { opened: 0, closed: 0 };
   const demo = new Demo(async () => {

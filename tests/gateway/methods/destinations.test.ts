@@ -92,7 +92,7 @@ test("send delivers to a chat of a channel, and records the text in that chat's 
   expect(page.messages).toMatchObject([{ role: "assistant", stopReason: "injected" }]);
 });
 
-test("account and thread are those of the chat, and the default account is the first one", async () => {
+test("account and thread are those of the chat; if the chat has no account, the first account is used", async () => {
   const house = await open([], { ids: ["one", "two"] });
   await send(house, { channel: "telegram", to: "-100", accountId: "two", threadId: 5 });
   await send(house, { channel: "TELEGRAM", to: "telegram:9" });
@@ -117,7 +117,7 @@ test("DE1: an unknown channel or account is refused with the list of configured 
   expect(await rows(house)).toEqual([]);
 });
 
-test("DE1: a destination that no longer exists gives a failed delivery that operators see", async () => {
+test("DE1: if a destination no longer exists, the delivery fails, and operators see it", async () => {
   const house = await open();
   house.people.gone.add("-100");
   await send(house, { channel: "telegram", to: "-100" });
@@ -127,7 +127,7 @@ test("DE1: a destination that no longer exists gives a failed delivery that oper
   expect(deliveries).toMatchObject([{ route: telegram("-100"), error: "chat not found" }]);
 });
 
-test("DE1, I9: a caller who may not write to every session may write only to the chats of its sessions", async () => {
+test("DE1, I9: a caller who may not write to every session can write only to chats of its own sessions", async () => {
   const house = await open();
   expect(await send(house, { channel: "telegram", to: "-100" }, NARROW)).toMatchObject({ sessionKey: GROUP });
   expect(await send(house, { channel: "telegram", to: "7" }, NARROW)).toMatchObject({ sessionKey: MAIN });
@@ -195,7 +195,7 @@ async function agent(house: House, params: object, token?: string) {
   return run?.route;
 }
 
-test("the method `agent` delivers to the given destination, or to the last route, and changes no route", async () => {
+test("the method `agent` delivers to the given destination or to the last route, and changes no route", async () => {
   const house = await open();
   expect(await agent(house, { deliver: true, channel: "telegram", to: "-100" })).toEqual(telegram("-100"));
   expect(await agent(house, { deliver: true })).toEqual(telegram("7"));
@@ -261,7 +261,7 @@ test("a job's answer is skipped if the send policy denies the type of its destin
   expect(house.people.sent).toEqual([]);
 });
 
-test("a removed account gives a failed delivery that operators see", async () => {
+test("if an account was removed, the delivery fails, and operators see it", async () => {
   const house = await open([], { ids: ["default", "old"] });
   const { client, job } = await cronJob(house, { channel: "telegram", to: "-100", accountId: "old" });
   // Simulates a restart with fewer accounts.
@@ -298,7 +298,7 @@ async function hook(house: House, path: string, body: object): Promise<{ status:
   return { status: answer.status, text: await answer.text() };
 }
 
-test("a web hook delivers to the chats of the sessions that it may use, or to the destination of its mapping", async () => {
+test("a web hook delivers to chats of the sessions that it may use, or to the destination in its mapping", async () => {
   const house = await open([], { choices: { hooks: HOOKS } });
   const body = { message: "how is it?", deliver: true, channel: "telegram" };
   expect((await hook(house, "agent", { ...body, to: "-100" })).status).toBe(202);

@@ -64,7 +64,7 @@ test("a search finds messages from before a reset, and marks them", async () => 
   for (const hit of now.hits) expect(hit).not.toHaveProperty("earlier");
 });
 
-test("sessions.delete also deletes the earlier conversations, and a token reads those that it covers", async () => {
+test("sessions.delete also deletes the earlier conversations; a token reads only those of sessions that it covers", async () => {
   const tokens = [
     {
       token: READER,

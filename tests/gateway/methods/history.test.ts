@@ -48,7 +48,7 @@ test("a page can be read around a message, and from there all messages in both d
   expect([ids(newest)[0], newest.nextBefore, newest.nextAfter]).toEqual(["m14", "m14", undefined]);
 });
 
-test.deep("huge messages shorten a page, but no message between two pages is missed", async () => {
+test.deep("huge messages shorten a page, but no message between two pages is lost", async () => {
   const house = await withMessages(12, 900_000);
   const client = await house.client();
   const read = (more: object) => client.request("chat.history", { sessionKey: "main", ...more });
@@ -68,7 +68,7 @@ test.deep("huge messages shorten a page, but no message between two pages is mis
   expect(seen).toEqual(Array.from({ length: 12 }, (_, n) => `m${n}`));
 });
 
-test("a request for history with two positions, or with an unknown message as position, is refused", async () => {
+test("a request is refused if it names two positions in the history, or an unknown message", async () => {
   const house = await withMessages(3);
   const client = await house.client();
   for (const places of [
@@ -127,7 +127,7 @@ test("with includeRuns a page has the results of its runs, the pending runs and 
   gate.resolve();
 });
 
-test("a run is returned with its step of a flow; a token that does not cover the requester does not get the requester's key", async () => {
+test("a run is returned with its step of a flow, but without the requester's key if the token does not cover the requester", async () => {
   const gate = Promise.withResolvers<void>();
   const tokens = [
     { token: "r", role: "operator", scopes: ["operator.read"], sessions: ["agent:research:*"] },
@@ -189,7 +189,7 @@ test("an operator whose token covers an archived session can read it", async () 
   expect(page.now?.session.archivedAt).toBe(5);
 });
 
-test("chat.image reads a picture of a message, and nothing else", async () => {
+test("chat.image reads the pictures of a message, and nothing else", async () => {
   const house = await openHouse();
   const client = await house.client();
   const content = Buffer.from("a picture").toString("base64");

@@ -60,7 +60,7 @@ test("named sessions: simultaneous first messages create one session", async () 
   expect(messages.filter(({ role }) => role === "user")).toHaveLength(3);
 });
 
-test("named sessions: sessions.create creates the session of a key or returns the existing one, and knows its agent", async () => {
+test("named sessions: sessions.create creates the session of a key or returns the existing one, with its agent", async () => {
   const house = await openHouse();
   const client = await house.client();
   const create = (more: object) =>
@@ -107,7 +107,7 @@ test("named sessions: an agent's id alone is not the name of a session", async (
   expect(await keys(house)).not.toContain("agent:main:research");
 });
 
-test("named sessions: a refused first message creates no session, and neither does reading", async () => {
+test("named sessions: neither a refused first message nor reading creates a session", async () => {
   const house = await openHouse();
   const client = await house.client();
   const empty = client.request("chat.send", { sessionKey: "work", message: " ", idempotencyKey: "x" });

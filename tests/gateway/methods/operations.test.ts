@@ -48,7 +48,7 @@ test("the log can be read by level and text, and followed with a cursor", async 
   expect(elsewhere.lines).toHaveLength(5);
 });
 
-test("LT1: the stored log is limited in lines and in size, and a reader learns how many lines are missing", async () => {
+test("LT1: the stored log is limited in lines and in size, and a reader gets the number of missing lines", async () => {
   const { client, logTail, say } = await houseWithLog();
   say(30, "first");
   const { cursor } = await client.request("logs.tail", {});
@@ -64,7 +64,7 @@ test("LT1: the stored log is limited in lines and in size, and a reader learns h
   expect(long).toMatchObject({ cut: true, level: "info", time: 1030 });
 });
 
-test("lines that are not a JSON object are returned as text, and the content of a line can't change its position", async () => {
+test("lines that are not a JSON object are returned as text, and no content can change a line's position", async () => {
   const { client, logTail, say } = await houseWithLog();
   logTail.write("not json\n");
   logTail.write("[1]\n");
@@ -114,7 +114,7 @@ test("`status` reports that the running configuration is older than the file, an
   expect(await config()).toMatchObject({ ok: false });
 });
 
-test("config.check names the effects of a restart and the problems, and never a secret", async () => {
+test("config.check names problems and the effects of a restart, but never a secret", async () => {
   const config = withModel("http://127.0.0.1:9/v1", "m");
   const gateway = await startProcess({ config });
   const client = await gateway.connect();

@@ -58,7 +58,7 @@ describe.each([
   ["sqlite", embeddedGround],
   ["postgres", () => postgresGround()],
 ] as const)("on %s", (_, openGround) => {
-  test("PD2: if two answers arrive at the same time, one decides, and the agent gets that answer", async () => {
+  test("PD2: if two answers arrive at the same time, one of them decides, and the agent gets that one", async () => {
     const ground = await openGround();
     const world = quietWorld();
     const house = await openAsking({ disk: await ground.open(world), world });
@@ -93,7 +93,7 @@ describe.each([
   });
 });
 
-test("PD2: an answer that is stored while its request expires counts, even if another request was handled first", async () => {
+test("PD2: an answer that is stored while its request expires counts, even if another request was handled before", async () => {
   const world = quietWorld();
   const house: House = await openHouse({
     world,
@@ -123,7 +123,7 @@ test("PD2: an answer that is stored while its request expires counts, even if an
   expect(await replyOf(house, await say(house, MAIN, "deploy"))).toBe("allow");
 });
 
-test("the permission request of a dead process stays open until the next attempt asks again", async () => {
+test("if a process dies, its permission request stays open until the next attempt asks again", async () => {
   const dir = temporaryFolder();
   const first = await openAsking({ dir });
   const runId = await say(first, MAIN, "deploy");
@@ -143,7 +143,7 @@ test("the permission request of a dead process stays open until the next attempt
   expect(await replyOf(second, runId)).toBe("allow");
 });
 
-test("an answer in one process of a cluster reaches the agent in another", async () => {
+test("an answer that one process of a cluster receives reaches the agent in another process", async () => {
   const ground = await postgresGround();
   const world = quietWorld();
   const [one, two] = [

@@ -43,7 +43,7 @@ test("chat.send is answered with the key as run id, and the last event contains 
   });
 });
 
-test("seq increases by one over all events of a connection, and within a run", async () => {
+test("seq increases by one with each event of a connection, and with each event of a run", async () => {
   const play: Play = (handle) => {
     handle.text(whole("a"));
     return "ab";
@@ -139,7 +139,7 @@ test("a request `agent` gets two answers: accepted, then the result of the run",
   await expect(failing.done).rejects.toMatchObject({ details: { code: "agent_not_found" } });
 });
 
-test("agent.wait returns each kind of end, before, during and after the run, on any connection", async () => {
+test("agent.wait returns each kind of end: before, during and after the run, on any connection", async () => {
   const gates = new Map<string, PromiseWithResolvers<void>>();
   const play: Play = async ({ run, signal }) => {
     if (run.input.text === "fail") throw new Error("no");
@@ -211,7 +211,7 @@ test("if the connection of a waiting caller is lost, the timer of its wait is re
   await expect.poll(() => world.pendingDelays()).not.toContain(timeoutMs);
 });
 
-test("the same key gives the same answer, also after a restart; any other use of it is a conflict", async () => {
+test("the same key gives the same answer, even after a restart; using it for another request is a conflict", async () => {
   const dir = temporaryFolder();
   const first = await openHouse({ dir });
   const client = await first.client();
@@ -246,7 +246,7 @@ test("the same key gives the same answer, also after a restart; any other use of
   expect(list.sessions).toHaveLength(2);
 });
 
-test("two simultaneous equal requests are executed once", async () => {
+test("if two equal requests arrive at the same time, they are executed once", async () => {
   const house = await openHouse();
   const [one, two] = [await house.client(), await house.client()];
   const params = { agentId: "research", idempotencyKey: "twin" };

@@ -43,7 +43,7 @@ async function listed(house: House, params: ParamsOf<"sessions.list">, token?: s
 
 const keysOf = (rows: readonly ListedRow[]) => rows.map((row) => row.key).toSorted();
 
-test("roots are the sessions without a parent, with the number of their children", async () => {
+test("root rows are sessions without a parent, with the number of their children", async () => {
   const house = await openTree();
   const roots = await listed(house, { roots: true, includeChildren: true });
   expect(keysOf(roots)).toEqual([MAIN, "agent:research:main", "agent:writer:main"].toSorted());
@@ -62,7 +62,7 @@ test("roots are the sessions without a parent, with the number of their children
   expect((await listed(house, { spawnedBy: MAIN }))[0]).not.toHaveProperty("children");
 });
 
-test("a list of given keys has one page, leaves out unknown keys, and applies the filters", async () => {
+test("a list of given keys has one page, omits unknown keys, and applies the filters", async () => {
   const house = await openTree();
   expect(keysOf(await listed(house, { keys: [A, B, C, "agent:main:chat:none"] }))).toEqual([A, B]);
   expect(keysOf(await listed(house, { keys: [A, C], includeArchived: true }))).toEqual([A, C]);
@@ -72,7 +72,7 @@ test("a list of given keys has one page, leaves out unknown keys, and applies th
   await expect(listed(house, { keys: many })).rejects.toMatchObject({ code: "INVALID_REQUEST" });
 });
 
-test("I9: a token sees only children, keys and waits that it covers; a child of another session looks like a root", async () => {
+test("I9: a token sees only children, keys and waits that it covers; a child of an uncovered session looks like a root", async () => {
   const tokens = [{ ...NARROW, sessions: ["agent:research:*"] }];
   const house = await openTree({ gateway: { tokens } });
   await house.store.transaction(async (tx) => {

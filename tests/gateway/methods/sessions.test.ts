@@ -274,7 +274,7 @@ test("only callers whose token covers its session can see, retry or dismiss a fa
   expect((await client.request("deliveries.list", { includeDismissed: true })).deliveries).toHaveLength(2);
 });
 
-test("the catalog lists the tools of a session, and a tool is called with the session's rights", async () => {
+test("the catalog lists the tools of a session, and a tool is called with the rights of the session", async () => {
   const house = await openHouse();
   const client = await house.client();
   const catalog = await client.request("tools.catalog");

@@ -66,7 +66,7 @@ async function asked(
 
 describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
   const test = both;
-  test("usage is summed by agent, session, tree, model and day; the usage of a deleted session stays under its root", async () => {
+  test("usage is summed by agent, session, tree, model and day; a deleted session's usage is still counted for its root", async () => {
     const house = await houseOn(kind);
     const client = await house.client();
     const { key: child } = await client.request("sessions.create", { idempotencyKey: "c" });
@@ -97,7 +97,7 @@ describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
     expect(await asked(house, { by: "day", limit: 1 })).toHaveLength(1);
   });
 
-  test("an agent without daily budget starts no run, says why, and continues the next day", async () => {
+  test("an agent that has used its daily budget starts no run, says why, and continues the next day", async () => {
     const budget = { dailyTokens: 50, dailyCost: 1 };
     const agents = [
       { ...agentSettings("main"), default: true },
@@ -144,7 +144,7 @@ describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
     expect(lines[1]).not.toHaveProperty("opening");
   });
 
-  test("lines are ordered by cost or by tokens before they are limited", async () => {
+  test("lines are sorted by cost or by tokens before their number is limited", async () => {
     const house = await houseOn(kind);
     await used(house, MAIN, 100, { cost: 0.01 });
     await used(house, RESEARCH, 2, { cost: 5 });
@@ -154,7 +154,7 @@ describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
     expect(await first("tokens")).toEqual([MAIN]);
   });
 
-  test("I9, UR1: a token that covers only some sessions gets the usage of these in each group, and no budgets", async () => {
+  test("I9, UR1: in each grouping, a token for some sessions gets only the usage of these sessions, and no budgets", async () => {
     const agents = [{ ...agentSettings("main"), default: true, budget: { dailyCost: 1 } }];
     const house = await houseOn(kind, {
       gateway: { tokens: [SCOPED] },

@@ -39,7 +39,7 @@ async function ended(house: House, runs: number): Promise<void> {
   off();
 }
 
-test("runs are counted by their end, with their time in the lane and their execution time", async () => {
+test("runs are counted by how they ended, with the time in the lane and the execution time", async () => {
   const house = await openHouse({
     play: ({ run }) => {
       if (run.input.text === "fail") throw new Error("no");
@@ -125,7 +125,7 @@ test("I9: only a token that reads every session gets the metrics, and a refusal 
   }
 });
 
-test("ME1: metric labels contain no session, no session label and no invented name; refusals are counted by tool and code", async () => {
+test("ME1: metric labels contain no session key, session label or invented name; refusals are counted by tool and code", async () => {
   const house = await openHouse({ play: () => "planted-reply" });
   const client = await house.client();
   const planted = "planted-7f3a";
@@ -180,7 +180,7 @@ test("FI1: a metric has at most 200 label sets; further sets are counted as `oth
   expect(counter.total()).toBe(5_000);
 });
 
-test("FI1: two label values with the same text form are one label set, because Prometheus rejects repeated lines", () => {
+test("FI1: label values with the same text form share one label set, because Prometheus rejects repeated lines", () => {
   const counter = new Counter({ name: "x_total", help: "x", labels: ["name"] });
   counter.add(1, `${"a".repeat(99)}\u{1f600}`);
   counter.add(1, `${"a".repeat(99)}\u{2f600}`);
@@ -220,7 +220,7 @@ test("every number is written as Prometheus reads it", () => {
   expect(read.map(({ value }) => value)).toEqual(values);
 });
 
-test("a histogram keeps the newest values of a period, in order, and forgets older ones", async () => {
+test("a histogram contains the newest values of a period, in order, and drops older ones", async () => {
   const world = fakeWorld();
   const histogram = new Histogram({ name: "x", help: "x", labels: [] }, [1, 10], () =>
     world.clock.monotonic(),

@@ -24,7 +24,7 @@ async function refusal(work: Promise<unknown>): Promise<string> {
   );
 }
 
-test("NH3: a command reaches a node that is connected to another process, and an answer of any size comes back", async () => {
+test("NH3: a command reaches a node that is connected to another process, and an answer of any size is returned", async () => {
   const ground = await embeddedGround();
   const [first, second] = [await member(ground), await member(ground)];
   const key = await pairedDevice(second);
@@ -50,7 +50,7 @@ test("NH3: a command reaches a node that is connected to another process, and an
   expect(await refusal(invoke())).toBe("UNAVAILABLE node_unavailable");
 });
 
-test("NH1: a device that one process unpairs loses its connection to another process; a node may change processes", async () => {
+test("NH1: if one process unpairs a device, its connection to another process is closed; a node may change processes", async () => {
   const ground = await embeddedGround();
   const [first, second] = [await member(ground), await member(ground)];
   const key = await pairedDevice(first);
@@ -66,7 +66,7 @@ test("NH1: a device that one process unpairs loses its connection to another pro
   expect((await moved.closed()).reason).toContain("no longer paired");
 });
 
-test("NH3: if a notification between processes is lost, the command ends at its timeout with an unknown outcome", async () => {
+test("NH3: if a notification between processes is lost, the command times out with an unknown outcome", async () => {
   const ground = await embeddedGround();
   const world = fakeWorld({ startMs: Date.now() });
   const [first, second] = [await member(ground), await member(ground, world)];

@@ -99,7 +99,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))(
       );
     });
 
-    test("a node that is paired again has the rights of the new token", async () => {
+    test("if a node is paired again, it has the rights of the new token", async () => {
       const open = await openerOf(kind);
       const first = await open(withToken(ALL));
       const key = await pairedBy(first, SCOPED);

@@ -77,7 +77,7 @@ test("only an admin whose token covers every session can list and revoke device 
   }
 });
 
-test("a gateway token has at most 200 devices; one more revokes the device token that was unused longest", async () => {
+test("a gateway token has at most 200 devices; for one more, the device token that was unused longest is revoked", async () => {
   const house = await openHouse();
   const first = newDevice();
   const { token } = await connect(house, first);

@@ -12,7 +12,7 @@ const plainSession = async (house: House): Promise<string[]> => {
   return rows.map(({ key }) => key).filter((key) => key.startsWith("node-"));
 };
 
-test("NO1: an event starts one run in the node's own session, even if it is sent twice", async () => {
+test("NO1: an event starts one run in the node's own session, even if the event is sent twice", async () => {
   const house = await openHouse({ gateway });
   const key = await pairedDevice(house);
   const raw = await joinedNode(house, key);
@@ -68,7 +68,7 @@ test("unknown and malformed events start no run", async () => {
   expect(await keys()).toEqual(before);
 });
 
-test("NO1, I9: an event writes to another session only if the patterns cover it, and never creates one", async () => {
+test("NO1, I9: an event writes to another session only if the token's patterns cover it, and never creates one", async () => {
   const nodes = { allowedSessionKeys: ["agent:research:*", "node-*", "hook:*"] };
   const house = await openHouse({ gateway, choices: { nodes } });
   const raw = await joinedNode(house, await pairedDevice(house));
@@ -97,7 +97,7 @@ test("NO1, I9: an event writes to another session only if the patterns cover it,
   expect(error?.details?.code).toBe("not_visible");
 });
 
-test("NO2: an answer is sent to the destination that the node has named, and changes no route", async () => {
+test("NO2: an answer is sent to the destination that the node named, and no route changes", async () => {
   const nodes = { allowedSessionKeys: ["agent:research:main"] };
   const house = await openHouse({ gateway, choices: { nodes }, play: () => "the answer" });
   const raw = await joinedNode(house, await pairedDevice(house));

@@ -58,7 +58,7 @@ test("NP1: an unknown device gets only a code; after that code is approved, the 
   expect(nodes).toMatchObject([{ nodeId: key.id, connected: true, commands: ["exec", "notify"] }]);
 });
 
-test("a node must prove its own key: no nonce, another's name and a used challenge are refused", async () => {
+test("a node must prove that it has its own key: a missing nonce, another node's name and a used challenge are refused", async () => {
   const house = await openHouse({ gateway });
   const key = await pairedDevice(house);
   const none = await tryNode(house, key, { device: undefined });
@@ -166,7 +166,7 @@ test("ND1: only commands that the node offers and the settings allow are sent", 
   expect(raw.frames.filter(({ event }) => event === "node.invoke.request")).toHaveLength(1);
 });
 
-test("NC1: an answer with another node's command id, an unknown id or none is ignored and logged", async () => {
+test("NC1: an answer is ignored and logged if its command id is unknown, missing, or of another node's command", async () => {
   const world = fakeWorld({ clock: "real" });
   const house = await openHouse({ gateway, world });
   const [mine, other] = [await pairedDevice(house), await pairedDevice(house)];
@@ -264,7 +264,7 @@ test("NC2: if a node stays silent, disconnects or is replaced, the outcome is un
   expect((await done).payload).toBeNull();
 });
 
-test("the same idempotency key gives the same answer and sends the command once; the node learns the key's owner", async () => {
+test("if an idempotency key is repeated, the command is sent once with one answer; the node learns the key's owner", async () => {
   const house = await openHouse({ gateway });
   const key = await pairedDevice(house);
   const raw = await joinedNode(house, key);
@@ -282,7 +282,7 @@ test("the same idempotency key gives the same answer and sends the command once;
   expect(await refusal(other)).toBe("CONFLICT idempotency_conflict");
 });
 
-test("params and timeout are limited before a node gets the command", async () => {
+test("params and timeout are limited before the command is sent to a node", async () => {
   const house = await openHouse({ gateway });
   const key = await pairedDevice(house);
   const raw = await joinedNode(house, key);
@@ -337,7 +337,7 @@ test("NH1: if the hint that a device was unpaired is lost, its next event is ref
   expect((await raw.closed()).reason).toContain("no longer paired");
 });
 
-test("after a restart the paired nodes are known, none is connected, and each can connect again", async () => {
+test("after a restart the paired nodes are known and disconnected, and each can connect again", async () => {
   const house = await openHouse({ gateway });
   const key = await pairedDevice(house);
   await joinedNode(house, key);
@@ -369,7 +369,7 @@ test("a node may send only small messages, and operators' methods are refused", 
   expect((await raw.closed()).code).toBe(1009);
 });
 
-test("nodes.enabled: false refuses pairing requests, and operators' calls about nodes", async () => {
+test("with nodes.enabled false, pairing requests are refused, and so are operators' calls about nodes", async () => {
   const house = await openHouse({ gateway, choices: { nodes: { enabled: false } } });
   const { answer: refused } = await tryNode(house, newDevice());
   expect(refused.error).toMatchObject({

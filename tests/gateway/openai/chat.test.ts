@@ -79,7 +79,7 @@ test("the official client builds the same message from a stream", async () => {
   expect(await runner.finalContent()).toBe("One two three");
 });
 
-test("a stream also contains the text before a tool call; a plain answer is only the last text", async () => {
+test("a stream also contains the text before a tool call, but a plain answer contains only the last text", async () => {
   const script = (_: unknown, call: number) =>
     call % 2 === 0
       ? { text: "I look around.", toolCalls: [{ name: "agents_list" }] }
@@ -131,7 +131,7 @@ test("instructions, history, names, pictures and effort are passed to the run", 
   expect(JSON.stringify(request?.entries)).not.toContain("provenance");
 });
 
-test("a request without a session name has its own session, which is archived afterwards, with an event", async () => {
+test("a request without a session name gets its own session, which is archived afterwards, and an event reports that", async () => {
   const house = await openHouse();
   const archived: string[] = [];
   house.engine.bus.subscribe((event) => {

@@ -56,7 +56,7 @@ test("OA3: if a client aborts its own stream while reading, its run is aborted",
   await untilRunIs(house, "aborted");
 });
 
-test("OA3: a socket that breaks without a close counts as a client that disconnected", async () => {
+test("OA3: if a socket breaks without a close, its client counts as disconnected", async () => {
   const held = heldPlay();
   const house = await openHouse({ play: held.play });
   const body = JSON.stringify({ ...UNNAMED, stream: true });
@@ -106,7 +106,7 @@ test("with an Idempotency-Key, a client that reconnects gets the answer", async 
   expect((await again).choices[0]?.message.content).toBe("Here it is");
 });
 
-test("a gateway that stops says so in the answer, and the run is not lost", async () => {
+test("if the gateway stops, the answer says so, and the run is not lost", async () => {
   const held = heldPlay();
   const house = await openHouse({ play: held.play });
   const plain = openAi(house)
@@ -160,7 +160,7 @@ async function member(disk: Store, play: Play, dies = false): Promise<House & { 
   return { ...house, die: mortal.die };
 }
 
-test("a run of another process can be streamed, and the end comes from the row of the run", async () => {
+test("the run of another process can be streamed; its end is read from the row of the run", async () => {
   const ground = await embeddedGround();
   const held = heldPlay();
   const first = await member(await ground.open(quietWorld()), held.play);
@@ -186,7 +186,7 @@ test("a run of another process can be streamed, and the end comes from the row o
   expect(texts).toEqual(["From far ", "away"]);
 });
 
-test("a run whose process dies is taken over, and the stream continues with the new text", async () => {
+test("if the process of a run dies, another one takes the run over, and the stream continues with the new text", async () => {
   const ground = await embeddedGround();
   const held = heldPlay();
   const first = await member(await ground.open(quietWorld()), held.play, true);

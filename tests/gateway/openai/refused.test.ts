@@ -173,7 +173,7 @@ test.each(RESPONSES)(
   },
 );
 
-test("unsupported fields with a value that has no effect are accepted", () => {
+test("unsupported fields are accepted if their value has no effect", () => {
   const idle = {
     tools: [],
     tool_choice: "auto",
@@ -211,7 +211,7 @@ test("the guide lists the same unsupported fields as the code", () => {
   expect(row("refused")).toEqual([Object.keys(REFUSED.chat), Object.keys(REFUSED.responses)]);
 });
 
-test("history that a named session already has is not parsed", () => {
+test("history that a named session already contains is not parsed", () => {
   const picture = {
     role: "user",
     content: [{ type: "image_url", image_url: { url: "https://example.org/x.png" } }],
@@ -222,13 +222,13 @@ test("history that a named session already has is not parsed", () => {
   expect(readRequest("chat", chat({ messages, user: "anne" }), false).ok).toBe(true);
 });
 
-test("more history than a session may begin with is refused", () => {
+test("a request with more history than a session may begin with is refused", () => {
   const messages = [...Array(1001).fill({ role: "assistant", content: "y" }), said("x")];
   expect(readRequest("chat", chat({ messages }), false)).toMatchObject({ code: "too_large" });
   expect(readRequest("chat", chat({ messages }), true).ok).toBe(true);
 });
 
-test("refusals reach the client as its own exceptions, and leave nothing behind", async () => {
+test("the official client throws its own exceptions for refusals, and a refusal leaves nothing behind", async () => {
   const house = await openHouse();
   const client = openAi(house);
   const messages = [said("x")];
@@ -338,7 +338,7 @@ test("a text has the same maximum length as in other methods", () => {
   }
 });
 
-test("all bodies that are being read share a size limit; an interrupted body no longer counts", async () => {
+test("all bodies that are being read share a size limit, and an interrupted body no longer counts", async () => {
   const house = await openHouse();
   const half = (): Socket => {
     const socket = connect(house.port, "127.0.0.1");

@@ -63,7 +63,7 @@ test("input items become history, instructions and input of the run", async () =
   ]);
 });
 
-test("the events of a stream together give the response in the last event", async () => {
+test("the events of a stream together give the response that the last event contains", async () => {
   const play: Play = (handle) => {
     handle.text(whole("Good day to"));
     return "Good day to you";
@@ -104,7 +104,7 @@ test("an answer that was cut off is an incomplete response, streamed or not", as
   expect(await openAi(house).responses.stream(request).finalResponse()).toMatchObject(incomplete);
 });
 
-test("previous_response_id continues the session of a request, even if it was archived meanwhile", async () => {
+test("previous_response_id continues the session of the earlier request, even if the session was archived in between", async () => {
   const model = scriptedModel((_, call) => `answer ${call}`);
   const house = await openHouse({ model });
   const client = openAi(house);
@@ -129,7 +129,7 @@ test("previous_response_id continues the session of a request, even if it was ar
   await expect(branch).rejects.toThrow(/no longer the last response of its session/);
 });
 
-test("previous_response_id and user must belong to the same session, and the model to that session's agent", async () => {
+test("previous_response_id and user must name the same session, and the model must be that session's agent", async () => {
   const house = await openHouse();
   const client = openAi(house);
   const anne = await client.responses.create({ model: MODEL, input: "One", user: "anne" });
@@ -147,7 +147,7 @@ test("previous_response_id and user must belong to the same session, and the mod
   );
 });
 
-test("a run that fails during its stream ends as a failed response", async () => {
+test("if a run fails during its stream, the stream ends with a failed response", async () => {
   const house = await openHouse({ model: scriptedModel(() => ({ error: "the model is on fire" })) });
   const stream = await openAi(house).responses.create({ model: MODEL, input: "Hello", stream: true });
   const events: OpenAI.Responses.ResponseStreamEvent[] = [];

@@ -10,7 +10,7 @@ import { allArchived, heldPlay, openAi, openAiSessions, runStates, said } from "
 const MODEL = "parley/main";
 const KEY_HEADER = "x-parley-session-key";
 
-test("a user has one session with its own history, to which only new messages are added", async () => {
+test("a user has one session with its own history, and only new messages are added to it", async () => {
   const model = scriptedModel((_, call) => `answer ${call}`);
   const house = await openHouse({ model });
   const client = openAi(house);
@@ -44,7 +44,7 @@ const HOSTILE = [
   "main",
   " ",
 ];
-test.each(HOSTILE)("the user %j is only a name and has no other effect", async (user) => {
+test.each(HOSTILE)("the user %j is only a name, and has no other effect", async (user) => {
   const house = await openHouse();
   const request = { model: MODEL, user, messages: [said("Hello")] };
   const { response } = await openAi(house).chat.completions.create(request).withResponse();
@@ -63,7 +63,7 @@ test("two simultaneous first requests of one user create one session", async () 
   expect(await openAiSessions(house)).toHaveLength(1);
 });
 
-test("the session header can name any session of the model's agent, in any spelling of its id", async () => {
+test("the session header can name any session of the model's agent, in every spelling of its id", async () => {
   const house = await openHouse();
   const client = openAi(house);
   const request = { model: MODEL, messages: [said("Hello")] };

@@ -70,7 +70,7 @@ function open(): Opened {
   };
 }
 
-test("OS2: text that arrives while nobody reads becomes one piece for the next read", async () => {
+test("OS2: text that arrives while nobody reads is returned as one piece by the next read", async () => {
   const stream = open();
   expect(await stream.next()).toBe("<begin>");
   for (let index = 1; index <= 1000; index += 1) stream.text("word ".repeat(index));
@@ -82,7 +82,7 @@ test("OS2: text that arrives while nobody reads becomes one piece for the next r
   expect(await stream.next()).toBe("over");
 });
 
-test("OS1: a stream that missed all events gets the whole text from the row of the run", async () => {
+test("OS1: if a stream missed all events, it gets the whole text from the row of the run", async () => {
   const stream = open();
   await stream.next();
   stream.end(ended("Good day"));
@@ -104,7 +104,7 @@ test("events of other runs are ignored", async () => {
   expect(await stream.next()).toBe("<mine><end mine>");
 });
 
-test("OS3: during silence comments are sent, repeatedly", async () => {
+test("OS3: during silence, comments are sent again and again", async () => {
   const stream = open();
   await stream.next();
   for (let times = 0; times < 3; times += 1) {
@@ -115,7 +115,7 @@ test("OS3: during silence comments are sent, repeatedly", async () => {
   }
 });
 
-test("OS2: a client that reads nothing for a minute is disconnected, but not one that reads slowly", async () => {
+test("OS2: a client that reads nothing for a minute is disconnected, but a slow reader is not", async () => {
   const stream = open();
   await stream.next();
   await stream.world.advance(59_000);
@@ -142,7 +142,7 @@ test("a client that disconnects is reported once, and the stream is released", a
   expect(stream.world.pendingDelays()).toEqual([]);
 });
 
-test("a failure of the run is distinguished from a failure of the stream", async () => {
+test("a failure of the run and a failure of the stream are reported differently", async () => {
   const failed = open();
   await failed.next();
   failed.text("half a word");

@@ -22,7 +22,7 @@ function open() {
 
 const KEY = "sk-abcdefghij0123456789abcdefghij";
 
-test("TX1: for any texts, the pieces of a message together are its redacted text", () => {
+test("TX1: for any texts, the streamed pieces of a message together are its redacted text", () => {
   const text = fc.string({
     unit: fc.constantFrom("a", " ", "\n", "ü", "語", "🙂", "sk-", "9"),
     maxLength: 60,
@@ -38,7 +38,7 @@ test("TX1: for any texts, the pieces of a message together are its redacted text
   );
 });
 
-test("TX1: a resumed run with the same text continues at the same position", () => {
+test("TX1: if a resumed run writes the same text, the stream continues at the same position", () => {
   const pieces = open();
   const sent = ["Hello w", "Hello world and", "He", "Hello world", "Hello world and more "].map((text) =>
     pieces.next(text),
@@ -54,7 +54,7 @@ test("TX1: if a resumed run writes a different text, that text begins after a bl
   expect(sent.join("")).toBe("Hello world \n\nHelp is near");
 });
 
-test("TX1: a final text that is shorter than the streamed one is sent completely", () => {
+test("TX1: if a final text is shorter than the streamed one, it is sent completely", () => {
   const pieces = open();
   const sent = [pieces.next("Hello world "), pieces.end("Hello")];
   expect(sent.join("")).toBe("Hello world \n\nHello");

@@ -58,7 +58,7 @@ test("a scoped admin can neither start nor stop the demo", async () => {
   }
 });
 
-test("if a secret was written where the configuration expects a list, the check does not reveal the secret", () => {
+test("if the configuration has a secret in place of a list, the check does not reveal the secret", () => {
   const text = `{ tools: { sessions: { visibility: "hunter2-correct-horse" } }, agents: { defaults: { thinking: "pass word" } } }`;
   const told = config().problems(text).join("\n");
   expect(told).toContain("tools.sessions.visibility: must be one of self, tree, agent, all");
@@ -74,6 +74,6 @@ test.each([
   ["agent:main:", ["cron:*", "hook:*"], false],
   ["agent:main:", ["agent"], false],
   ["agent:main:", [], false],
-])("whether a key below %s can match one of the patterns %j: %s", (start, patterns, may) => {
+])("whether a key that begins with %s can match one of the patterns %j: %s", (start, patterns, may) => {
   expect(mayMatchBeginning(patterns, start)).toBe(may);
 });

@@ -13,7 +13,7 @@ const scoped = {
   sessions: ["agent:research:*"],
 };
 
-test("I9: in events of a conversation a scoped token sees only the party that it covers", async () => {
+test("I9: events of a conversation show a scoped token only the party that it covers", async () => {
   const agentToAgent = { maxPingPongTurns: 1, maxHops: 16, maxChainRuns: 200 };
   const house = await openHouse({ gateway: { tokens: [scoped] }, choices: { session: { agentToAgent } } });
   const [all, research] = [await joined(house), await joined(house, { auth: { token: "scoped" } })];
@@ -125,7 +125,7 @@ test("I9: a scoped token sees neither the amount of work nor the connected clien
   expect(new Set(told)).toEqual(new Set(["tick"]));
 });
 
-test("a client that disconnects is no longer counted and gets no more events", async () => {
+test("if a client disconnects, it is no longer counted and gets no more events", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const [stays, leaves] = [await joined(house), await joined(house)];

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { agentSettings } from "../../tools/app.ts";
 import { openHouse } from "../kit.ts";
 
-test("a session of a removed agent calls no tools, not even with the default agent's workspace and rights", async () => {
+test("if an agent was removed, its sessions cannot call tools, not even with the default agent's workspace and rights", async () => {
   const agents = [agentSettings("main"), agentSettings("boxed")];
   const before = await openHouse({ choices: { agents } });
   await before.stop();

@@ -49,7 +49,7 @@ test.each(Object.keys(METHODS) as MethodName[])(
   },
 );
 
-test("a client may request fewer rights than its token's, never more", async () => {
+test("a client may request fewer rights than its token has, but never more", async () => {
   const house = await openHouse({ gateway: { tokens: TOKENS } });
   const scopesOf = async (token: string, scopes: string[]): Promise<string[]> => {
     const raw = await joined(house, { auth: { token }, scopes });
@@ -120,7 +120,7 @@ test("I9: a token with patterns can use the sessions that it covers and sees no 
   expect(await main.call("health")).toHaveProperty("lanes");
 });
 
-test("a tool call for a session sees what that session sees, limited by the token's rights", async () => {
+test("a tool call for a session sees what the session sees, limited by the rights of the token", async () => {
   const house = await openHouse({ gateway: { tokens: TOKENS } });
   const client = await house.client({ token: "research-only" });
   const list = await client.call<ToolResultOf<"sessions_list">>("tools.invoke", {

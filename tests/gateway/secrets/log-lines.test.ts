@@ -9,7 +9,7 @@ const EVIL =
 /** Characters that end a line, control a terminal, or reorder or hide text. */
 const OBEYED = /[\p{Cc}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/u;
 
-test("a line of the log is one valid JSON object, for any text of a provider, a client or a page", async () => {
+test("a log line is one valid JSON object, for any text of a provider, a client or a web page", async () => {
   const baseUrl = await refusingModel(`no ${EVIL}`, EVIL);
   const models = { providers: { local: { api: "openai-completions", baseUrl, models: [{ id: "m" }] } } };
   const gateway = await startProcess({ config: { models, agents: { defaults: { model: "local/m" } } } });

@@ -32,7 +32,7 @@ async function readNow(stream: EventStream): Promise<GatewayEvent[]> {
   return read;
 }
 
-test("a reader of one session gets only its events, however the reader spells the session's key", async () => {
+test("a reader of one session gets only events of that session, however the reader spells the key", async () => {
   const house = await openHouse();
   const client = await house.client();
   const mine = client.events({ sessionKey: "main", names: ["chat"] });
@@ -61,7 +61,7 @@ test("an invalid session key is refused at once, with the list of valid forms", 
   );
 });
 
-test("ES1: a slow reader gets a notice of the missed events in their place, and then the newest events", async () => {
+test("ES1: a slow reader gets a notice in place of the events that it missed, and then the newest events", async () => {
   const stream = new EventStream(ALL, 8, () => {});
   for (let seq = 0; seq < 20; seq++) stream.offer(tool(seq % 2 === 0 ? "a" : "b", seq), 10);
   const [missed, ...rest] = await readNow(stream);
@@ -141,7 +141,7 @@ test("ES1: in any order of events and reads, no event is lost without notice, re
   await fc.assert(story, { numRuns: 300 });
 });
 
-test("ES3: a pending read is answered when the events end, whatever the reason", async () => {
+test("ES3: when the events end for any reason, a pending read is answered", async () => {
   const house = await openHouse();
   const [closing, breaking] = [await house.client(), await house.client()];
   const over = new AbortController();

@@ -90,7 +90,7 @@ test("an aborted signal ends connecting, and closes a client that is connected",
   expect(client.state).toBe("closed");
 });
 
-test("a required key is generated if none is given, and a given one is kept", async () => {
+test("if no key is given, a required one is generated; a given key is kept", async () => {
   const gateway = await scriptedGateway();
   const client = await connectNode({ url: gateway.url, reconnect: false });
   cleanup(() => client.close());
@@ -129,7 +129,7 @@ test("CL2: a wait that continues over a new connection keeps its original deadli
   expect(await Promise.all(waits)).toEqual([{ status: "ok" }, { status: "ok" }]);
 });
 
-test("CL2: a request that a stopping gateway refused is repeated at the next one, if that is harmless", async () => {
+test("CL2: a request that a stopping gateway refused is repeated at the next one, if repeating is harmless", async () => {
   const gateway = await scriptedGateway();
   const world = fakeWorld();
   const client = await connectNode({ url: gateway.url, world });

@@ -35,7 +35,7 @@ test("another program on the port is not mistaken for a gateway", async () => {
   });
 });
 
-test("a refusal has its general error code, its specific code and a hint", async () => {
+test("an error has a general code, a specific code and a hint", async () => {
   const house = await openHouse();
   const client = await house.client();
   await expect(client.request("chat.abort", { sessionKey: "agent:main:chat:none" })).rejects.toMatchObject({
@@ -142,7 +142,7 @@ test("if a state listener makes a request when the connection is back, the reque
   expect(JSON.stringify(history.messages).match(/"again"/g)).toHaveLength(1);
 });
 
-test("a client that is closed, or must not reconnect, leaves no request pending", async () => {
+test("a client that is closed, or may not reconnect, leaves no request pending", async () => {
   const house = await openHouse({ play: () => new Promise(() => {}) });
   const [closing, broken] = [await house.client({ reconnect: true }), await house.client()];
   const calls = [closing, broken].map((client, index) =>

@@ -142,7 +142,7 @@ test("a socket without a connect request is closed after 10 s, not before", asyn
   expect(reason).toContain("10 s");
 });
 
-test("a second connect is an error, and the connection stays open", async () => {
+test("a second connect request is an error, and the connection stays open", async () => {
   const house = await openHouse();
   const raw = await joined(house);
   raw.send({ type: "req", id: "again", method: "connect", params: connectParams() });
@@ -151,7 +151,7 @@ test("a second connect is an error, and the connection stays open", async () => 
   expect((await raw.res("h")).ok).toBe(true);
 });
 
-test("requests that follow connect immediately are answered after it has succeeded", async () => {
+test("requests that are sent directly after connect are answered after connect has succeeded", async () => {
   const house = await openHouse();
   const raw = await openRaw(house.url);
   raw.send({ type: "req", id: "c", method: "connect", params: connectParams() });
@@ -171,7 +171,7 @@ test("more than 64 KiB close the socket with 1009 before connect, and are accept
   expect((await raw.res("1")).ok).toBe(true);
 });
 
-test("a flood of small frames before connect is limited, too", async () => {
+test("many small frames before connect are limited, too", async () => {
   const house = await openHouse();
   const raw = await openRaw(house.url);
   raw.text("{");
@@ -198,7 +198,7 @@ test.each(GONE)(
   },
 );
 
-test("wrong tokens are limited by address, but a right token is still accepted", async () => {
+test("wrong tokens are limited for each address, but a right token is still accepted", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const codes: (string | undefined)[] = [];
@@ -267,7 +267,7 @@ async function comeAgain(house: House, key: Device, more: Record<string, unknown
   return say(raw, connectParams({ ...more, device: proofOf(key, await challengeOf(raw)) }));
 }
 
-test("a device proof with any wrong part is refused", async () => {
+test("a device proof is refused if any part of it is wrong", async () => {
   const house = await openHouse();
   const wrong = async (
     change: (proof: Record<string, unknown>, nonce: string) => Record<string, unknown>,
@@ -287,7 +287,7 @@ test("a device proof with any wrong part is refused", async () => {
   });
 });
 
-test("a proof for one connection is invalid for any other", async () => {
+test("a proof for one connection is invalid for any other connection", async () => {
   const house = await openHouse();
   const [first, second] = [await openRaw(house.url), await openRaw(house.url)];
   const proof = proofOf(newDevice(), await challengeOf(first));

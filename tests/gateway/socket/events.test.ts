@@ -48,7 +48,7 @@ test("reply and announce turns of two sessions are published as lifecycle events
   expect(flow.map(({ data }) => data.step)).toContain("announce");
 });
 
-test("a run whose answer is a skip token ends with a final event without a message", async () => {
+test("if a run's answer is a skip token, its final event has no message", async () => {
   const house = await openHouse({ play: ({ run }) => (run.flow === undefined ? "ok" : "ANNOUNCE_SKIP") });
   const raw = await joined(house);
   const args = { sessionKey: "agent:research:main", message: "ask", timeoutSeconds: 5 };
@@ -142,7 +142,7 @@ test("`tick` and `health` are sent at intervals, and `shutdown` before a planned
   await expect(joined(house)).rejects.toThrow();
 });
 
-test("after the announcement of a stop, connected clients still get answers and new ones are refused", async () => {
+test("after the announcement of a stop, connected clients still get answers, and new clients are refused", async () => {
   const house = await openHouse();
   const raw = await joined(house);
   house.gateway.announce({ reason: "update" });
@@ -179,7 +179,7 @@ test.deep("a slow reader is closed with 1013; other readers get all of their eve
   expect(numbers).toEqual(numbers.map((_, index) => index + 1));
 });
 
-test("a bug in a method is answered with a reference number, without a stack trace", async () => {
+test("a bug in a method gives an error with a reference number and without a stack trace", async () => {
   const world = fakeWorld({ clock: "real" });
   const house = await openHouse({ world });
   const client = await house.client();

@@ -126,7 +126,7 @@ test("text that is not UTF-8 ends only its own connection", async () => {
   await stillWorks(other);
 });
 
-test("of a thousand simultaneous requests, 512 are executed and the rest refused", async () => {
+test("of a thousand simultaneous requests, 512 are executed and the others refused", async () => {
   const house = await openHouse({ play: () => new Promise(() => {}) });
   const raw = await joined(house);
   raw.send({
@@ -265,7 +265,7 @@ test.each(Object.keys(METHODS) as MethodName[])(
 );
 
 test.each(Object.keys(METHODS) as MethodName[])(
-  "%s accepts and ignores params that only other implementations of the protocol know",
+  "%s ignores params that are known only in other implementations of the protocol",
   async (method) => {
     const raw = await asker(method);
     const ignored = Object.fromEntries(

@@ -64,7 +64,7 @@ test("a stop does not wait for a client that does not answer the close frame", a
   await closed;
 });
 
-test("an unknown client whose only message is both invalid and too large is removed when it disconnects", async () => {
+test("if an unknown client's only message is invalid and too large, the client is removed when it disconnects", async () => {
   const house = await openHouse({ world: fakeWorld() });
   const raw = await openRaw(house.url);
   // The last bytes exceed the limit and end the message. The clock stands still, so no grace period ends it.

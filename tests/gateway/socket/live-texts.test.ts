@@ -131,7 +131,7 @@ test("a client that connects during a run gets the whole text first, then deltas
   expect(first.text).toBe("one two three");
 });
 
-test("a resumed run begins its text again, and the new text is sent whole", () => {
+test("a resumed run begins its text again, and the whole new text is sent", () => {
   const house = openFanout();
   const watcher = client(house.fanout, ["text-deltas"]);
   house.start();
@@ -178,7 +178,7 @@ test("a client without text-deltas gets the whole text at most once in 150 ms, a
   expect(watcher.frames.filter(({ payload }) => payload.stream === "assistant")).toHaveLength(2);
 });
 
-test("the longer a text is, the less often it is sent; before a tool call, all of it has been sent", async () => {
+test("the longer a text is, the less often it is sent; all of it is sent before a tool call", async () => {
   const house = openFanout();
   const watcher = client(house.fanout, []);
   house.start();
@@ -206,7 +206,7 @@ test("an answer of 4,000 tokens sends a client with text-deltas less than 300 KB
   expect(watcher.bytes).toBeLessThan(300_000);
 });
 
-test("without subscribers a text is not redacted; a later subscriber gets the whole text, redacted", () => {
+test("without subscribers a text is not redacted; a subscriber that comes later gets the whole text, redacted", () => {
   const house = openFanout();
   house.start();
   house.say(`It is ${KEY} `);

@@ -17,7 +17,7 @@ import { StoreProblem } from "../../../src/store/problems.ts";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { fakeWorld } from "../../kit/world.ts";
 
-test("a token is generated once, is readable by its owner only, and does not change", async () => {
+test("a token is generated once, only its owner can read it, and it does not change", async () => {
   const dir = join(temporaryFolder(), "deep", "store");
   const world = fakeWorld();
   const tokens = await Promise.all([ensureToken(dir, world), ensureToken(dir, world)]);
@@ -28,7 +28,7 @@ test("a token is generated once, is readable by its owner only, and does not cha
   expect((await stat(join(dir, TOKEN_FILE))).mode & 0o777).toBe(0o600);
 });
 
-test("an empty, truncated or damaged token file is reported by name; a token that the user wrote is accepted", async () => {
+test("the error about an empty, truncated or damaged token file names the file; a token that the user wrote is accepted", async () => {
   const dir = temporaryFolder();
   const file = join(dir, TOKEN_FILE);
   for (const content of [
@@ -50,7 +50,7 @@ test("an empty, truncated or damaged token file is reported by name; a token tha
 
 // With a shared store, no earlier code checks the folder. Skipped on systems without /proc.
 test.skipIf(process.platform !== "linux")(
-  "a folder for the token that can't be created is reported by name",
+  "if the folder for the token can't be created, the error names the folder",
   async () => {
     const place = "/proc/parley";
     await expect(ensureToken(place, fakeWorld())).rejects.toMatchObject({ problem: "readonly", place });
@@ -100,7 +100,7 @@ test("O5: a large output in one step does not make the reader count as slow", ()
   expect([sent.length, closed]).toEqual([100, []]);
 });
 
-test("O6: a long event is encoded once for all readers, and each gets its own number in it", () => {
+test("O6: a long event is encoded once for all readers, and each reader gets its own number in it", () => {
   const made: (string | Buffer)[] = [];
   const reader = () => {
     const { sent, as, socket } = stuckSocket();
@@ -122,7 +122,7 @@ test("O6: a long event is encoded once for all readers, and each gets its own nu
   expect(frames).toEqual([1, 2].map((seq) => ({ type: "event", event: "chat", payload, seq })));
 });
 
-test("while the reader is slow, deltas of a run replace each other, and the events that are sent have no gap in seq", () => {
+test("while a reader is slow, deltas of a run replace each other, and the sent events have no gap in seq", () => {
   const { socket, sent, as } = stuckSocket();
   const outlet = createOutlet(as, { maxBufferedBytes: 10_000_000, close: () => {} });
   outlet.event(delta("a", "x".repeat(300_000)));
@@ -200,7 +200,7 @@ function openConnection() {
   return { begun, send };
 }
 
-test("a client's reads run one after another, and so do its writes; waits and tool calls run in parallel", async () => {
+test("a client's reads run one after another, and so do its writes, but waits and tool calls run in parallel", async () => {
   const { begun, send } = openConnection();
   send("connect", {
     minProtocol: 3,

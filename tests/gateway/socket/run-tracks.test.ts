@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { RunTracks } from "../../../src/gateway/socket/run-tracks.ts";
 
-test("RT1: if a run ends in the queue, its numbers increase over its flow events before and after the end", () => {
+test("RT1: if a run ends in the queue, the numbers of its flow events before and after the end increase", () => {
   const tracks = new RunTracks(() => 0, false);
   const before = tracks.next("run");
   const ended = tracks.next("run");

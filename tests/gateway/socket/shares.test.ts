@@ -29,7 +29,7 @@ async function isServed(house: House, token: string): Promise<boolean> {
   return ok && answer.status === 200;
 }
 
-test("a user gets at most one share, smaller than the total; shares that are returned can be taken again", () => {
+test("one user gets at most one share, which is smaller than the total; returned shares can be used again", () => {
   const shares = new Shares({ ofOne: 3, all: 5 });
   expect([shares.take("a", 2), shares.take("a", 2), shares.take("a"), shares.take("a")]).toEqual([
     true,
@@ -104,7 +104,7 @@ test.deep(
 );
 
 test.deep(
-  "the bytes of a large frame count until its answer, so a token can send any number one after the other",
+  "the bytes of a large frame count only until its answer, so a token can send any number of frames one by one",
   async () => {
     const house = await openBoth();
     const link = await flooding(house);

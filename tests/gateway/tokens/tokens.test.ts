@@ -114,7 +114,7 @@ test("TK1: a caller sees, narrows and revokes only tokens whose rights are withi
   expect(await partial.request("tokens.revoke", { id: own.id })).toMatchObject({ ok: true, id: own.id });
 });
 
-test("narrowing takes rights at once, gives none, and closes the token's connections", async () => {
+test("narrowing removes rights at once, never adds any, and closes the token's connections", async () => {
   const house = await openHouse();
   const { id, token } = await create(house, { sessions: RESEARCH });
   const admin = await house.client();
@@ -144,7 +144,7 @@ test("narrowing takes rights at once, gives none, and closes the token's connect
   await expect(widened).rejects.toMatchObject({ message: expect.stringContaining("Create a new token") });
 });
 
-test("a revoked or expired token is refused on every way in, and its connections are closed", async () => {
+test("a revoked or expired token is refused by every interface, and its connections are closed", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const revoked = await create(house);
@@ -172,7 +172,7 @@ test("a revoked or expired token is refused on every way in, and its connections
     expect((await refusal(house, forged))?.message, forged).toContain("the token is not valid");
 });
 
-test("AT1: a connection at another gateway of the store closes at its next tick after the token was revoked", async () => {
+test("AT1: if a token is revoked, a connection at another gateway of the store closes at that gateway's next tick", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const { id, token } = await create(house);
@@ -185,7 +185,7 @@ test("AT1: a connection at another gateway of the store closes at its next tick 
   expect(await kept.res("h")).toMatchObject({ ok: true });
 });
 
-test("TK2, I14: the text of a token is in the first answer only, and in no row of the store", async () => {
+test("TK2, I14: only the first answer contains the text of a token, and no row of the store does", async () => {
   const house = await openHouse();
   const admin = await joined(house);
   const ask = async (id: string, params: object) => {
@@ -207,7 +207,7 @@ test("TK2, I14: the text of a token is in the first answer only, and in no row o
   expect(JSON.stringify(await admin.res("3"))).not.toContain(mark);
 });
 
-test("AU6: an access token creates no tokens, jobs, nodes or device tokens, which would outlive it", async () => {
+test("AU6: an access token cannot create tokens, jobs, nodes or device tokens, because these would outlive it", async () => {
   const house = await openHouse();
   const { token } = await create(house);
   const client = await house.client({ token });
@@ -230,7 +230,7 @@ test("AU6: an access token creates no tokens, jobs, nodes or device tokens, whic
     });
 });
 
-test("AU6: a device token creates no access token, which would be valid without the device's key", async () => {
+test("AU6: a device token cannot create access tokens, because these would be valid without the device's key", async () => {
   const house = await openHouse();
   const key = newDevice();
   const first = await openRaw(house.url);
@@ -247,7 +247,7 @@ test("AU6: a device token creates no access token, which would be valid without 
   });
 });
 
-test("a token of the configuration that was narrowed or removed takes its rights from the tokens created with it", async () => {
+test("if a token of the configuration is narrowed or removed, the tokens that were created with it lose these rights, too", async () => {
   const house = await openHouse({ gateway: { tokens: [...TOKENS] } });
   const both = await create(house, { by: PARTIAL });
   await house.stop();
@@ -302,7 +302,7 @@ test("the time of a token's last use is stored, at most once a minute", async ()
   await until(async () => (await lastUse()) === first + 60_000);
 });
 
-test("a store has at most 500 access tokens; names are one plain line", async () => {
+test("a store has at most 500 access tokens, and their names are one plain line", async () => {
   const house = await openHouse();
   const admin = await house.client();
   const { id } = await create(house);

@@ -48,7 +48,7 @@ const metrics = (house: House, token: string) =>
 const lastUse = async ({ store }: House) =>
   (await store.db.selectFrom("access_tokens").select("used_at").executeTakeFirstOrThrow()).used_at;
 
-test("a client that disconnects while its token is checked leaves no share in use", async () => {
+test("if a client disconnects while its token is checked, no share stays in use", async () => {
   const shares = createShares();
   const asked = Promise.withResolvers<void>();
   const held = Promise.withResolvers<void>();
@@ -84,7 +84,7 @@ test("a client that disconnects while its token is checked leaves no share in us
   expect(shares.calls.inUse()).toBe(0);
 });
 
-test("open streams and waiting calls of HTTP end when their token is revoked; others continue", async () => {
+test("if their token is revoked, open streams and waiting HTTP calls end, and those of other tokens continue", async () => {
   const house = await openHouse();
   const { id, token } = await create(house);
   const admin = await house.client();
@@ -107,7 +107,7 @@ test("open streams and waiting calls of HTTP end when their token is revoked; ot
   expect(await next).toMatchObject({ done: true });
 });
 
-test("a token that was revoked or narrowed between authentication and `join` closes its connection", async () => {
+test("if a token was revoked or narrowed between authentication and `join`, its connection is closed", async () => {
   const house = await openHouse();
   const admin = await house.client();
   const parts = partsOf(house);
@@ -122,7 +122,7 @@ test("a token that was revoked or narrowed between authentication and `join` clo
   }
 });
 
-test("a connection that joins during the check of a tick stays, if its token is newer than the check's read", async () => {
+test("a connection that joins during the check of a tick stays open if its token is newer than the check's read", async () => {
   const house = await openHouse();
   const read = Promise.withResolvers<void>();
   const held = Promise.withResolvers<void>();
@@ -154,7 +154,7 @@ test("a connection that joins during the check of a tick stays, if its token is 
   expect(closed).toEqual([]);
 });
 
-test("a store that cannot write admits valid tokens, and the log says that their use was not stored", async () => {
+test("if the store cannot write, valid tokens are admitted, and the log says that their use was not stored", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const { token } = await create(house);
@@ -176,7 +176,7 @@ test("a store that cannot write admits valid tokens, and the log says that their
   expect(await until(async () => (await lastUse(house)) ?? undefined)).toBe(world.clock.now());
 });
 
-test("a refused token was not used", async () => {
+test("if a token is refused, no use is recorded", async () => {
   const house = await openHouse();
   const { id, token } = await create(house);
   expect((await metrics(house, `pat1.${id}.AAAA`)).status).toBe(401);

@@ -12,7 +12,7 @@ const TOLD_TWICE = 10;
 const STORIES_MAX = 400;
 const PATIENCE_MS = 900_000;
 
-test(`CS1-CS5 hold in ${STORIES} stories of several processes over one store, and a seed repeats its story`, {
+test(`CS1-CS5 hold in ${STORIES} stories of several processes on one store, and each seed repeats its story`, {
   timeout: PATIENCE_MS,
 }, async () => {
   const order = { from: 1, cluster: true, cacheDir: temporaryFolder() };

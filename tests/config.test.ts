@@ -474,7 +474,7 @@ test("an id without a provider names a model if only one provider has it", () =>
   ).toContain('"qwen3" is a model of several providers: write local/qwen3 or other/qwen3');
 });
 
-test("a token that could be guessed is refused, and the error shows a command that generates a good one", () => {
+test("a token that could be guessed is refused, with a command that generates a better one", () => {
   const text = (token: string) =>
     `{ gateway: { auth: { token: "${token}", tokens: [{ token: "${token}2", scopes: ["operator.read"] }] } } }`;
   const make = "has fewer than 24 characters and could be guessed; make one with: openssl rand -hex 24";

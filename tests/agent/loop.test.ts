@@ -154,7 +154,7 @@ test("a tool result that exceeds its limit is cut, with a note to the model", as
   });
 });
 
-test("maxModelCalls ends a turn that would not end, and the error names the setting", async () => {
+test("maxModelCalls ends an endless turn, and the error names the setting", async () => {
   const port = scriptedModel(() => ({ text: "more", toolCalls: [{ name: "t" }] }));
   const end = await startTurn({ port, tools: [toolSpec("t")], more: { maxModelCalls: 3 } }).end;
   expect(end).toMatchObject({

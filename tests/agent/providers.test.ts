@@ -134,7 +134,7 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(PROVIDER_APIS)(
-  "%s: if an answer exceeds its byte limit, it is cut, and the rest is not read",
+  "%s: an answer that exceeds its byte limit is cut, and not read further",
   async (api) => {
     const served = await serve(() => [text("many words ".repeat(1_000), 500)]);
     const limits = { maxAnswerBytes: 2_000, maxAnswerToolCalls: 2 };

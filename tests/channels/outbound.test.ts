@@ -190,7 +190,7 @@ test("I5: parts of a long text are acknowledged separately, and an acknowledged 
   expect(arrived.join(" ").split(/\s+/)).toEqual(words.split(" "));
 });
 
-test("I5: if a channel throws an exception, the text may have been sent, so the delivery is not retried", async () => {
+test("I5: if a channel throws, the text may have been sent, so the delivery is not retried", async () => {
   const bench = await open(() => {
     throw new Error("the pigeon is gone");
   });

@@ -339,7 +339,7 @@ test("hooks report a delivered announcement and a failed text, but not deliverie
   ]);
 });
 
-test("the queue of an unreachable receiver is limited: one failed row counts the dropped events and can be sent", async () => {
+test("an unreachable receiver's queue is limited: one failed row counts the dropped events and can be sent", async () => {
   const receiver = await startReceiver();
   const bench = await open([hookTo(receiver.url)], { pendingMax: 20 });
   await bench.tell(...Array.from({ length: 20 }, () => created()));

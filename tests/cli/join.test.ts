@@ -244,7 +244,7 @@ async function inboxWith(port: number, token: string): Promise<string> {
   return response.text();
 }
 
-test("leave revokes the tokens of all windows, even if the gateway restarts, and joining again makes new tokens", async () => {
+test("leave revokes the tokens of all windows, even after a restart, and joining again makes new ones", async () => {
   const { home, port } = await makeHome();
   const gateway = await startGateway(home);
   const folder = project();

@@ -168,7 +168,7 @@ function laneContract(store: () => Store): void {
     await expect(add({ runId: "r2", callId: "c" })).rejects.toThrow();
   });
 
-  test("I3: numbers that are taken in a lane at the same time are different and have no gap", async () => {
+  test("I3: lane numbers that are taken at the same time are different and have no gap", async () => {
     await store().transaction((tx) => sessions.insertSession(tx, sampleSession()));
     const take = () =>
       store().transaction(async (tx) => {

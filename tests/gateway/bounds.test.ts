@@ -6,7 +6,7 @@ import { createGuessLimit } from "../../src/gateway/auth.ts";
 import { Exchanges } from "../../src/gateway/mcp/streams.ts";
 import { fakeWorld } from "../kit/world.ts";
 
-test("wrong tokens are counted for at most ten thousand addresses, and the oldest addresses are dropped first", () => {
+test("wrong tokens are counted for ten thousand addresses at most; the oldest are dropped first", () => {
   const { clock } = fakeWorld();
   const limit = createGuessLimit(clock);
   const guess = (address: string): void => {

@@ -63,7 +63,7 @@ async function hostile() {
   };
 }
 
-test("an import omits model addresses that use secrets of the environment, owners and foreign workspaces, and lists each", async () => {
+test("an import omits and lists model addresses with environment secrets, owners and foreign workspaces", async () => {
   const { dir, imported, settings, text } = await hostile();
   const { config } = await imported(dir);
   expect(config.trusted.map(({ name }) => name)).toEqual(NAMES);

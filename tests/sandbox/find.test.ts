@@ -121,7 +121,7 @@ test("docker gets every limit as an option, and no folder name can inject an opt
   expect(args.join(" ")).not.toContain("privileged");
 });
 
-test("SV3: a workspace that contains another agent's workspace, even a missing one, is refused; a sibling is accepted", async () => {
+test("SV3: a workspace that contains another agent's workspace (even a missing one) is refused; a sibling is not", async () => {
   const outer = join(folder, "ws");
   const inner = join(outer, "deep/inner");
   const parts = { world: realWorld({ level: "silent" }), keepOut: [], environment: { PATH: folder } };

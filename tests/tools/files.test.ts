@@ -205,7 +205,7 @@ test.each([
   expect(readdirSync(base).join()).toBe(before);
 });
 
-test("for a link that leads out of the workspace, the error does not reveal whether the target exists", async () => {
+test("the error for a link out of the workspace does not reveal whether the target exists", async () => {
   symlinkSync(join(base, "secret.txt"), join(workspace, "there"));
   symlinkSync(join(base, "absent.txt"), join(workspace, "gone"));
   symlinkSync(join(base, "secret.txt/x"), join(workspace, "odd"));

@@ -321,7 +321,7 @@ test("history returns at most 1000 messages", async () => {
   expect(page).toMatchObject({ droppedMessages: 0, truncated: false, nextBefore: "m1005-5" });
 });
 
-test("I9: each search hit passes the visibility check, even if the query could not be limited to visible sessions", async () => {
+test("I9: each search hit passes the visibility check, even if the query was not limited", async () => {
   const global = await other({ session: { scope: "global" }, tools: { visibility: "agent" } });
   const mine = await global.add("agent:main:chat:mine");
   await global.say(mine, message("walnut mine"));

@@ -102,7 +102,7 @@ describe("I13: a job has the rights of the token that created it, checked at eac
   };
   const schedule = { kind: "every", everyMs: HOUR } as const;
 
-  test("I13, CT1: a job runs as long as its token exists; if the token was removed or covers less, the job reports that", async () => {
+  test("I13, CT1: a job runs while its token exists, and reports if the token was removed or covers less", async () => {
     const app = await open({ world: fakeWorld() });
     const made = await addJob(withToken(app, all), by, { schedule, message: "tick" });
     if (!made.ok) throw new Error(made.error);

@@ -225,7 +225,7 @@ test("CH1: if a message could not be stored, WhatsApp sends it again, and no sto
 
 const never = new AbortController().signal;
 
-test("WD1: the size of a download is limited, even if WhatsApp reports a smaller size", async () => {
+test("WD1: downloads are limited, even if WhatsApp reports a smaller size", async () => {
   const { hear, server, channel } = await openGround();
   server.media.set("77", { bytes: new Uint8Array(5_000), mimeType: "image/png" });
   const one = await hear(message({ type: "image", image: { id: "77" } }));

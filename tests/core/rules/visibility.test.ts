@@ -185,7 +185,7 @@ test("I9: the database prefilter keeps every row that the visibility check allow
   );
 });
 
-test("I9: a caller that acts as a session may access what both its token and the session may access", () => {
+test("I9: acting as a session allows only what both the token and the session allow", () => {
   fc.assert(
     fc.property(
       world,

@@ -197,7 +197,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("a key belongs to its caller:
   });
 });
 
-test("if a key equals another caller's run id, it reveals nothing about that run and does not stop it", async () => {
+test("a key that equals another caller's run id reveals nothing about that run, and does not stop it", async () => {
   const gate = Promise.withResolvers<string>();
   const house = await openHouse({
     gateway: { tokens },

@@ -58,7 +58,7 @@ test("NP1: an unknown device gets only a code; after that code is approved, the 
   expect(nodes).toMatchObject([{ nodeId: key.id, connected: true, commands: ["exec", "notify"] }]);
 });
 
-test("a node must prove that it has its own key: a missing nonce, another node's name and a used challenge are refused", async () => {
+test("a node must prove its key: a missing nonce, another node's name and a used challenge are refused", async () => {
   const house = await openHouse({ gateway });
   const key = await pairedDevice(house);
   const none = await tryNode(house, key, { device: undefined });

@@ -33,7 +33,7 @@ async function reader(url: string) {
   return client;
 }
 
-test("I14: if an agent has read a configured token, no answer to another agent or to a read-only token contains it", async () => {
+test("I14: a configured token that an agent has read is in no answer to others or to a read-only token", async () => {
   const gateway = await startProcess({ config: CONFIG });
   const admin = await gateway.connect();
   const { runId } = admin.agent({ message: SAID, sessionKey: "agent:main:main", idempotencyKey: "said" });

@@ -1,4 +1,4 @@
-// Rows and messages with every required field, for tests that need few of the fields.
+// Rows and messages with all required fields, for tests that need only a few of them.
 
 import {
   type AssistantMessage,

@@ -24,14 +24,14 @@ function leftOut(path: string, { text }: Command): [LeftOut, RegExpExecArray] | 
   return undefined;
 }
 
-/** Commands that only read. They are repeated, because their output may take a moment to appear. */
+/** Matches commands that only read. They are repeated, because their output may take a moment to appear. */
 const LOOKING = new RegExp(
   "^(?:npx )?parley (?:--(?:url|token) \\S+ )*" +
     "(?:sessions|deliveries|usage|cron(?: runs)?|agents|permissions|channels(?: pair)?|node(?: pending)?)" +
     "(?= --| [^a-z]| (?:list|tree|history|show)|$)",
 );
 const PATIENCE_MS = 20_000;
-/** Long enough for the tour, which takes a reader ten minutes. */
+/** Time limit of a document. It suffices for the tour, which takes a reader ten minutes. */
 const PAGE_MAX_MS = 180_000;
 
 async function withWords(scene: Scene, ground: Ground, text: string): Promise<string> {

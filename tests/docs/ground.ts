@@ -19,7 +19,7 @@ import { addressOf, LAUNCHER, launch } from "../kit/process/fleet.ts";
 type Json = Record<string, unknown>;
 
 const DOCUMENTED_PORT = 7275;
-/** Paths of the machine that a test must not write. */
+/** Matches paths of the machine to which a test must not write. */
 const ELSEWHERE = /(?<![\w.])\/(?:var\/backups|srv|etc\/prometheus)\//g;
 
 const FOREIGN = [
@@ -40,13 +40,13 @@ export class Ground {
   readonly work: string;
   readonly port: number;
   readonly env: Record<string, string>;
-  /** State of the fakes that the document uses. */
+  /** State of the fakes, which the document uses. */
   readonly facts: Record<string, string> = {};
   readonly #bin: string;
   readonly #ports: readonly number[];
   /** Stops the gateway if one runs. */
   #leave: (signal: "SIGINT" | "SIGKILL") => Promise<void> = async () => {};
-  /** Variables that earlier blocks have set and that a shell would remember. */
+  /** Shell variables that earlier blocks of commands have set. */
   #remembered = "";
 
   private constructor(ports: readonly number[], env: Readonly<Record<string, string>>) {
@@ -132,7 +132,10 @@ export class Ground {
       .replace(ELSEWHERE, (path) => `${this.home}${path}`);
   }
 
-  /** Ports in the document of the gateways that its commands kill. Each has a process of its own. */
+  /**
+   * Documented port numbers of the gateways that the document's commands kill. Each of these gateways has its
+   * own process.
+   */
   readonly mortal = new Set<string>();
   readonly #beside = new Map<string, ChildProcess>();
 
@@ -147,7 +150,7 @@ export class Ground {
     return addressOf(child);
   }
 
-  /** Kills a gateway as a power cut would. */
+  /** Kills a gateway with SIGKILL, like a power cut. */
   readonly kill = async (named: string): Promise<void> => {
     const child = this.#beside.get(named);
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
@@ -214,8 +217,8 @@ export class Ground {
 const SANDBOX = { usable: true, text: "bubblewrap contains programs here" };
 
 /**
- * Returns the words after `parley`. Undefined: the line is another command, or only a shell can parse the
- * line.
+ * Returns the words after `parley`. Returns undefined if the line is another command, or if only a shell can
+ * parse it.
  */
 export function wordsOf(text: string, home = "~"): string[] | undefined {
   const bare = text.replace(/\\\n\s*/g, " ");

@@ -9,7 +9,7 @@ import type { Ground } from "./ground.ts";
 import { ROOT, readDocument } from "./pages.ts";
 
 export interface LeftOut {
-  /** Names of the documents to which the entry applies. Absent: all. */
+  /** Names of the documents to which the entry applies. If absent, it applies to all. */
   readonly pages?: readonly string[];
   readonly command: RegExp;
   readonly why: string;

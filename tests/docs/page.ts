@@ -7,21 +7,21 @@ import { optional } from "../../src/core/optional.ts";
 export interface Command {
   /** The command without its comment. */
   readonly text: string;
-  /** The exit code that its comment names. Default: 0. */
+  /** The exit code in the command's comment. Default: 0. */
   readonly code: number;
   readonly line: number;
 }
 
 export interface Step {
   readonly commands: readonly Command[];
-  /** The output lines in the document. Undefined: none. */
+  /** The output lines in the document. Undefined if the document shows no output. */
   readonly shown?: readonly string[];
   readonly line: number;
 }
 
 export interface Page {
   readonly steps: readonly Step[];
-  /** Programs and configurations, by their language. */
+  /** Programs and configurations in the document, by language. */
   readonly blocks: readonly Block[];
   /** Line numbers of output blocks without commands before them. */
   readonly stray: readonly number[];
@@ -49,7 +49,7 @@ function fences(text: string): { block: Block; endsAt: number }[] {
   return found;
 }
 
-/** Returns the text before a comment, and whether a quote is open at its end. */
+/** Returns the text before a comment, and true if a quote is open at its end. */
 function scan(text: string): { bare: string; comment: string; isOpen: boolean } {
   let quote = "";
   for (let at = 0; at < text.length; at += 1) {

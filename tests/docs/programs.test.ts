@@ -78,7 +78,7 @@ async function hookProgram(text: string): Promise<void> {
   await ground.stop();
 }
 
-/** Addresses of the gateway in configurations of other programs. */
+/** Matches addresses of the gateway in configurations of other programs. */
 const DOORS = /^(ws:\/\/127\.0\.0\.1:7275|http:\/\/127\.0\.0\.1:7275\/mcp(\?handle=\w+)?)$/;
 
 /**

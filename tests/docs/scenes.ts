@@ -19,7 +19,7 @@ type Json = Record<string, unknown>;
 export interface Scene {
   /**
    * `reader`: the document starts the gateway. `mortal`: the document also kills the gateway, which is
-   * therefore a separate process. Default: a gateway runs from the beginning.
+   * therefore a separate process. By default a gateway runs before the first command.
    */
   readonly gateway?: "none" | "reader" | "mortal";
   readonly config?: (page: Page, ground: Ground) => Json | undefined | Promise<Json>;
@@ -28,7 +28,10 @@ export interface Scene {
   readonly words?: Readonly<Record<string, (ground: Ground) => string | Promise<string>>>;
   /** Text that a person types into a command. */
   readonly input?: Readonly<Record<string, string>>;
-  /** Steps that the document asks for before a command. The key is the beginning of the command. */
+  /**
+   * Steps that the document tells the reader to take before a command. The key is the beginning of the
+   * command.
+   */
   readonly before?: Readonly<Record<string, (ground: Ground, page: Page) => void | Promise<void>>>;
   /**
    * Commands that run until they are stopped, with the output that shows that they have started. The key

@@ -29,7 +29,9 @@ function fits(wanted: string, line: string): boolean {
   return new RegExp(`^${pattern}$`).test(plain(line)) || plain(wanted) === plain(line);
 }
 
-/** Returns the first line of the document that the output does not contain. Undefined: none. */
+/**
+ * Returns the first line of the document that the output does not contain, or undefined if it contains all.
+ */
 export function mismatch(shown: readonly string[], output: string): string | undefined {
   const lines = output.trimEnd().split("\n");
   // Positions in the output at which the next line of the document may match.

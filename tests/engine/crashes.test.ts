@@ -48,8 +48,8 @@ function stage() {
 }
 
 /**
- * Starts processes on one store, one after the other. Each process ends in a crash, so its runs stay assigned
- * to it.
+ * Starts processes on one store, one after the other. Each process crashes at its end, so its runs stay
+ * assigned to it.
  */
 function livesOn(on: Store["kind"]) {
   const dir = temporaryFolder();

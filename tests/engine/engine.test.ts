@@ -1,5 +1,5 @@
-// A run in the engine, from its acceptance to its end: accepted, queued, claimed, executed, ended; also
-// stopped, returned to its lane and resumed.
+// A run in the engine from its acceptance to its end: accepted, queued, claimed, executed, ended. Runs are
+// also stopped, returned to their lane and resumed.
 
 import { expect, test } from "vitest";
 import type { Run } from "../../src/core/shapes/run.ts";
@@ -22,7 +22,7 @@ async function shout(handle: LaneHandle): Promise<EndFacts> {
   return ok(reply);
 }
 
-/** Returns an executor whose runs end when the test says so. */
+/** Returns an executor whose runs end when the test releases them. */
 function gated() {
   const gates = new Map<string, PromiseWithResolvers<EndFacts>>();
   const started: string[] = [];
@@ -305,7 +305,8 @@ test("I1: a run that lost its lane commits nothing", async () => {
         () => "written",
         (error: unknown) => (error as Error).constructor.name,
       );
-      // The final text would be stored together with the run's end, which is refused, too.
+      // The final text would be stored together with the end of the run. The end is refused, so the text is,
+      // too.
       await handle.append(assistantText("final", "too late"));
       return ok("too late");
     },

@@ -7,7 +7,7 @@ import type { EndFacts } from "../../src/engine/run/finish.ts";
 import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import { openTestEngine, sessionRow } from "../kit/engine/engine.ts";
 
-/** Returns runs that a test ends one by one, and their sessions in order of start. */
+/** Returns an executor whose runs a test ends one by one, and their sessions in order of start. */
 function stage() {
   const begun: string[] = [];
   const ends = new Map<string, () => void>();

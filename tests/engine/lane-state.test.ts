@@ -47,8 +47,8 @@ type StateName = keyof typeof STATES;
 type EventName = keyof typeof EVENTS;
 
 /**
- * Returns a short name of a state, which is its key in `STATES`. The name of a waiting lane contains the
- * agent; a minus sign marks an ended run.
+ * Returns the short name of a state, which is also its key in `STATES`. The name of a waiting lane contains
+ * the agent; a minus sign marks an ended run.
  */
 function named(state: LaneState): string {
   switch (state.kind) {
@@ -201,8 +201,7 @@ test("I2: a lane becomes idle only after a claim that began after the last wake-
       if (state.kind === "claiming" && from !== "claiming") [isOwed, ended] = [false, new Set()];
       else if (event.kind === "wake") isOwed = true;
       if (event.kind === "ended") ended.add(event.runId);
-      // The lane is woken at the end of an execution. If a claim ends without a result, the caller wakes the
-      // lane.
+      // A lane is woken when an execution ends. If a claim ends without a result, the caller wakes the lane.
       if (to.effect === "wake" || event.kind === "left" || state.kind === "executing") isOwed = false;
       if (state.kind === "idle" || state.kind === "waiting") expect(isOwed, seen).toBe(false);
       if (event.kind === "claimed") expect(to.effect === "stop", seen).toBe(ended.has("r1"));

@@ -1,5 +1,5 @@
-// A process's right to execute a run, and the decision that another process is dead, despite faults of the
-// database and its clock.
+// A process's right to execute a run, and the decision that another process is dead, while the database and
+// its clock have faults.
 
 import { expect, test } from "vitest";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
@@ -131,7 +131,7 @@ test("after an outage no process counts as dead until the database has answered 
     ofA.beats = how;
     ofB.beats = how;
     await pass(2 * LEASE_MS);
-    // The other process can reach the database first, for several intervals.
+    // The other process reaches the database first, and has it alone for several intervals.
     ofB.beats = "pass";
     await pass(LEASE_MS - 500);
     ofA.beats = "pass";

@@ -12,8 +12,8 @@ import { cast, doSomething, KEYS, LIMITS, makeChats, type Talk } from "../kit/en
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 
 /**
- * Few, because the simulation (`tests/sim`) plays many more stories of whole gateways. These find faults
- * of the engine alone.
+ * Only a few seeds, because the simulation (`tests/sim`) plays many more stories of whole gateways. These
+ * find faults of the engine alone.
  */
 const SEEDS = 60;
 /** Fewer slots than sessions, so that lanes wait. */

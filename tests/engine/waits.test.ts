@@ -238,7 +238,7 @@ test("aborting a waiting run ends its wait, but not the run that it waited for",
   const peer = await started.promise;
   expect(await engine.abort({ sessionKey: "a", runId: run.runId })).toMatchObject({ aborted: true });
   expect((await getWait(store.db, `${run.runId}:b`))?.state).toBe("ended");
-  // The wait of session a is over, so b may wait for a.
+  // Session a no longer waits, so b may wait for a.
   release.resolve();
   expect((await endOf(engine, peer)).state).toBe("ok");
 });

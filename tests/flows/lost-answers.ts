@@ -14,7 +14,7 @@ import { begin, checkFinished, scenario } from "./conversation/story.ts";
 import { fanOut } from "./job/fan-out-story.ts";
 
 const COMMITS_MAX = 120;
-/** Number of cases that run in parallel. Each case mostly waits for a retry. */
+/** Number of cases that run in parallel, because each case mostly waits for a retry. */
 const AT_ONCE = 6;
 const PATIENCE_MS = 240_000;
 
@@ -28,7 +28,7 @@ interface App {
 
 interface Story<A extends App> {
   open(disk: Store, crash: { commit: number; when: "lost" }): Promise<A>;
-  /** Sends the request repeatedly, as a client without an answer does. */
+  /** Sends the request repeatedly, like a client that gets no answer. */
   begin(app: A): Promise<unknown>;
   check(app: A): Promise<void>;
 }

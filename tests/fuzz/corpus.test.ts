@@ -6,7 +6,7 @@ import { drive } from "./drive.ts";
 import { TARGETS } from "./targets.ts";
 
 const NEW_INPUTS = 2;
-/** Time limit of a target, in case that it hangs. */
+/** Time limit of a target, in case it hangs. */
 const TARGET_MAX_MS = 120_000;
 
 test.each(TARGETS)(

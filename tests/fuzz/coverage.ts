@@ -1,5 +1,5 @@
-// Reports the lines of our sources that were executed, from Node's own coverage (NODE_V8_COVERAGE). It shows
-// code that no fuzz input reached.
+// Reports which lines of our sources were executed, according to Node's own coverage (NODE_V8_COVERAGE), to
+// find code that no fuzz input reached.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";

@@ -16,7 +16,7 @@ const SHRINK_MAX_MS = 120_000;
 const INPUT_SHOWN_CHARS = 3_000;
 
 export interface Budget {
-  /** Returns whether enough inputs have run, so that no further round begins. */
+  /** Returns true if enough inputs have run and no further round should begin. */
   enough(runs: number): boolean;
   /** Seed of the first round; each later round adds one. */
   readonly seed: number;
@@ -31,7 +31,7 @@ export interface Report {
   readonly runs: number;
   /** Number of corpus inputs that were tried. */
   readonly corpus: number;
-  /** Description of the failure. Absent if nothing failed. */
+  /** Description of the failure. Absent if no input failed. */
   readonly failure?: string;
 }
 
@@ -46,7 +46,7 @@ function prototypeNames(): string {
 
 /** Errors that no property has caught. */
 interface Strays {
-  /** Throws the first error, if any. */
+  /** Throws the first error, if there is one. */
   refuse(): void;
   end(): void;
 }
@@ -113,7 +113,7 @@ interface Driver {
   readonly strays: Strays;
 }
 
-/** Runs one input and checks everything that must hold after it. */
+/** Runs one input, and checks everything that must be true afterwards. */
 async function tryOne(
   { watchdog, strays }: Driver,
   property: Property<unknown>,
@@ -124,7 +124,10 @@ async function tryOne(
   strays.refuse();
 }
 
-/** Opens the property, runs `work` and closes it. A failure of `work` hides a failure while closing. */
+/**
+ * Opens the property, runs `work` and closes the property. If both fail, only the failure of `work` is
+ * reported.
+ */
 async function opened<T>(driver: Driver, work: (property: Property<unknown>) => Promise<T>): Promise<T> {
   const property = await driver.target.open();
   let done: T;

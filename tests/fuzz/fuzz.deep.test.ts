@@ -6,7 +6,7 @@ import { dice } from "../kit/dice.ts";
 import { drive } from "./drive.ts";
 import { TARGETS } from "./targets.ts";
 
-/** Time limit of a target that hangs; a target is otherwise limited by its number of runs. */
+/** Time limit, in case a target hangs. Normally a target ends after a number of inputs. */
 const TARGET_MAX_MS = 240_000;
 const SEEDS = 1_000_000_000;
 const seed = dice(process.env.PARLEY_SEED ?? String(Date.now())).below(SEEDS);

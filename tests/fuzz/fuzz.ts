@@ -8,7 +8,7 @@ import { readCoverage } from "./coverage.ts";
 import { type Budget, drive, type Report } from "./drive.ts";
 import { TARGETS } from "./targets.ts";
 
-/** Maximum seed, small because people type it. */
+/** Maximum seed. It is small because people type seeds. */
 const SEEDS = 1_000_000_000;
 
 const USAGE = `npm run fuzz -- [options]

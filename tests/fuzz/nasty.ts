@@ -2,7 +2,7 @@
 
 import fc, { type Arbitrary } from "fast-check";
 
-/** Names that every object inherits: careless code would assign to the shared prototype. */
+/** Names that every object inherits. With such a name, careless code would change the shared prototype. */
 export const PROTOTYPE_NAMES = [
   "__proto__",
   "constructor",
@@ -131,7 +131,7 @@ const deep: Arbitrary<unknown> = fc.tuple(fc.nat(3_000), fc.boolean()).map(([dep
 
 const name: Arbitrary<string> = fc.oneof(fc.constantFrom(...PROTOTYPE_NAMES), nastyText(200));
 
-/** Makes an object as `JSON.parse` does: `__proto__` is an ordinary key. */
+/** Makes an object in the same way as `JSON.parse`: `__proto__` is an ordinary key. */
 export function objectOf(entries: readonly (readonly [string, unknown])[]): Record<string, unknown> {
   const made: Record<string, unknown> = {};
   for (const [key, value] of entries) {

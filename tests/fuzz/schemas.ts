@@ -4,7 +4,7 @@ import fc, { type Arbitrary } from "fast-check";
 import type { JsonSchema } from "../../src/core/shapes/tool.ts";
 import { nastyNumber, nastyText, nastyValue } from "./nasty.ts";
 
-/** Meaningful values, by property name and for any name. */
+/** Meaningful values: by property name, and for all other names. */
 export interface Vocabulary {
   readonly names: Readonly<Record<string, readonly unknown[]>>;
   readonly words: readonly string[];

@@ -1,4 +1,4 @@
-// A fuzz target: a kind of untrusted input, and the property that must be true for every input.
+// A fuzz target: a kind of untrusted input, and a property that must be true for every input.
 
 import type { Arbitrary } from "fast-check";
 
@@ -28,7 +28,7 @@ export interface FuzzTarget<Input> {
 /** Thrown by a property that an input violates. */
 class Broken extends Error {}
 
-/** Throws unless the condition is true. `text`: explains the failure to a developer. */
+/** Throws unless the condition is true. `text` explains the failure to a developer. */
 export function must(holds: boolean, text: string | (() => string)): asserts holds {
   if (!holds) throw new Broken(typeof text === "string" ? text : text());
 }

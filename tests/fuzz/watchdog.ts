@@ -10,7 +10,7 @@ import { Worker } from "node:worker_threads";
 const TICKS_MAX = 90;
 const NAME_MAX_BYTES = 1_000;
 
-/** The code of the thread. It is a text, so that it needs no module loader. */
+/** The code of the thread. It is a string, so that the thread needs no module loader. */
 const WATCH = `
   const { workerData } = require("node:worker_threads");
   const { writeSync } = require("node:fs");

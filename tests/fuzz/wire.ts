@@ -1,5 +1,5 @@
-// A real gateway for fuzzing over the network: tokens with few rights, sessions of two agents, sockets of
-// clients.
+// A real gateway for fuzzing over the network: tokens with few rights, sessions of two agents, and client
+// sockets.
 
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -143,7 +143,7 @@ export async function fillHouse(house: House, keys: readonly string[]): Promise<
 export interface Caller {
   readonly socket: WebSocket;
   readonly frames: Frame[];
-  /** Resolves with the close code; 1006 if there was no close frame. */
+  /** Resolves with the close code, or with 1006 if there was no close frame. */
   readonly closed: Promise<number>;
   /**
    * Resolves when `done` returns true for the received frames, or when the socket is closed. It is called

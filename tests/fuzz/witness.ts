@@ -1,5 +1,5 @@
-// Detects unwanted writes, as a witness who looks before and after: it compares the rows of the store and the
-// files of a folder before and after an input.
+// Detects unwanted writes: compares the rows of the store and the files of a folder before and after an
+// input.
 
 import { type Dirent, lstatSync, readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,10 @@ import { sql } from "kysely";
 import type { Store } from "../../src/store/sql.ts";
 import { must } from "./target.ts";
 
-/** Tables with data of people and agents. The gateway changes others itself, such as heartbeats and slots. */
+/**
+ * Tables with data of people and agents. Other tables, for example of heartbeats and slots, are changed by
+ * the gateway itself.
+ */
 const TABLES = [
   "sessions",
   "session_ids",
@@ -22,10 +25,10 @@ const TABLES = [
   "idempotency",
 ] as const;
 
-/** Maximum number of readings until two consecutive ones are equal. */
+/** Maximum number of reads until two reads in a row return the same. */
 const LOOKS_MAX = 50;
 
-/** Returns the number of rows in each table, without those of some sessions. */
+/** Returns the number of rows in each table. Leaves out the rows of some sessions. */
 export async function rowCounts(store: Store): Promise<string> {
   const counts = TABLES.map((table) => sql`select count(*) as n from ${sql.table(table)}`);
   const { rows } = await sql<{ n: number }>`${sql.join(counts, sql` union all `)}`.execute(store.db);
@@ -33,8 +36,8 @@ export async function rowCounts(store: Store): Promise<string> {
 }
 
 /**
- * Returns the same after all changes have ended, because requests of closed connections may still be
- * running.
+ * Returns the number of rows after all changes have ended, because requests of closed connections may still
+ * run.
  */
 export async function settledCounts(store: Store): Promise<string> {
   let last = "";

@@ -232,7 +232,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     const [admin, half] = [await house.client(), await house.client({ token: "half" })];
     await say(house, MAIN, doing(sending(RESEARCH, "a long question")));
     await here.promise;
-    // The sender releases its slot while the other run starts.
+    // The sender releases its slot for the other run.
     await expect
       .poll(async () => (await listed(admin)).waiting)
       .toMatchObject([{ sessionKey: MAIN, waitingFor: [RESEARCH], waitingForCount: 1 }]);

@@ -1,5 +1,5 @@
 // Limits of tables that unknown clients, tokens and agents can fill: each table has a maximum size, and no
-// single client, token or agent can use up a table.
+// client, token or agent can fill a table alone.
 
 import { expect, test } from "vitest";
 import { createGuessLimit } from "../../src/gateway/auth.ts";

@@ -6,7 +6,7 @@ import { endOf } from "../kit/engine/engine.ts";
 import { type ScriptedAnswer, scriptedModel } from "../kit/scripted-model.ts";
 import { type House, joined, openHouse, type Raw } from "./kit.ts";
 
-/** Cuts stored values in half, as after a loss of data on the disk. */
+/** Cuts stored values in half, like a disk that has lost data. */
 async function damage(house: House, where: { sessionKey: string; runId?: string }): Promise<void> {
   await house.store.transaction((tx) => {
     let rows = tx.updateTable("messages").where("session_key", "=", where.sessionKey);

@@ -84,7 +84,7 @@ export interface HouseOptions {
   readonly agentSources?: GatewayDeps["agentSources"];
   /** Channels in addition to webchat. */
   readonly channels?: readonly Channel[];
-  /** The test simulates a killed process, so the clean-up only closes its sockets. */
+  /** True if the test simulates a killed process. The clean-up then only closes its sockets. */
   readonly dies?: boolean;
 }
 

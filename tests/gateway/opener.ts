@@ -5,7 +5,10 @@ import { quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
 import { emptyUrl } from "../store/transfer/moves.ts";
 import { type House, type HouseOptions, openHouse } from "./kit.ts";
 
-/** Returns a function that opens a gateway, as after a restart, on an embedded store or on PostgreSQL. */
+/**
+ * Returns a function that opens a gateway, on an embedded store or on PostgreSQL. Each call simulates a
+ * restart.
+ */
 export async function openerOf(kind: string): Promise<(options?: HouseOptions) => Promise<House>> {
   const dir = temporaryFolder();
   const url = kind === "PostgreSQL" ? await emptyUrl() : undefined;

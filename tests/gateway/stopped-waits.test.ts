@@ -19,7 +19,7 @@ async function inbox(peer: Peer): Promise<string[]> {
 const notice = (runId: string, answer: string): string =>
   `Notice from the gateway about your earlier message to main (run ${runId}): it was answered:\n\n${answer}`;
 
-/** Starts a client that waits for the answer of a model that has not answered yet. */
+/** Starts a client that waits for an answer. The model has not answered yet. */
 async function waiting(speaker: (typeof SPEAKERS)[number]) {
   const model = heldModel();
   const dir = temporaryFolder();

@@ -168,7 +168,7 @@ function oneCall(caller: Caller): WantedCall {
 /** Probability of tool calls in a turn, by the step of the flow. */
 const EAGER: Readonly<Record<FlowStep, number>> = { round1: 0.7, task: 0.8, reply: 0.35, announce: 0.2 };
 
-/** Returns the tool calls of one model message. Empty: the model answers with text. */
+/** Returns the tool calls of one model message. If the list is empty, the model answers with text. */
 export function wantedCalls(caller: Caller, steps: number): WantedCall[] {
   const { luck, story, run } = caller;
   const { sends, spawns, looks } = story.plan.features;

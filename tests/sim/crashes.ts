@@ -1,4 +1,5 @@
-// Checks runs whose process died: lost attempts are counted correctly, and the runs start again in time.
+// Checks runs whose process died: lost attempts are counted correctly, and the runs are started again in
+// time.
 
 import { cautionFor } from "../../src/core/rules/crash-policy.ts";
 import type { Run } from "../../src/core/shapes/run.ts";

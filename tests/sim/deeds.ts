@@ -14,7 +14,7 @@ import { textAround } from "./words.ts";
 import type { Client } from "./world/client.ts";
 import { Dead } from "./world/faults.ts";
 
-/** Returns whether the story, and not the product, causes a failure. */
+/** Returns true if the story, and not the product, has caused a failure. */
 export function isExpected(error: unknown): boolean {
   return error instanceof StoreProblem || error instanceof Dead || error instanceof Violation;
 }

@@ -12,31 +12,31 @@ export const OWNER_TOKEN = "owner-token-of-the-story";
 /** The features of a story. */
 export interface Features {
   /**
-   * Kind of the crashes. `operations`: at an operation of the store; `moments`: at a point in time;
-   * `stops`: no crash, only planned stops.
+   * How processes end. `operations`: they crash at an operation of the store; `moments`: they crash at a
+   * point in time; `stops`: only planned stops.
    */
   readonly ends: "operations" | "moments" | "stops";
   readonly slowStore: boolean;
   readonly fullDisk: boolean;
-  /** Whether answers to commits are lost: the commit succeeds, but the process does not know. */
+  /** True if answers to commits are lost: a commit succeeds, but the process does not know it. */
   readonly lostAnswers: boolean;
-  /** Whether transactions wait briefly for others, to share a commit. */
+  /** True if transactions wait briefly for others, to share a commit. */
   readonly groups: boolean;
-  /** Whether ids of messages and runs increase with time, as in a real process. */
+  /** True if ids of messages and runs increase with time, as in a real process. */
   readonly orderedIds: boolean;
   readonly lateTimers: boolean;
   readonly pauses: boolean;
   readonly clients: boolean;
-  /** Whether JSONL copies and attachments are on a real disk. */
+  /** True if JSONL copies and attachments are on a real disk. */
   readonly files: boolean;
   readonly aborts: boolean;
   readonly resets: boolean;
   readonly secrets: boolean;
-  /** Whether settings change between two processes. */
+  /** True if settings change between two processes. */
   readonly newSettings: boolean;
-  /** Whether all sessions send to each other and wait for the answers. */
+  /** True if all sessions send to each other and wait for the answers. */
   readonly tangle: boolean;
-  /** Share of turns in which a model sends; the following fields are the shares of other tools. */
+  /** Share of turns in which a model sends. The following fields are the shares of other tools. */
   readonly sends: number;
   readonly spawns: number;
   readonly looks: number;
@@ -52,7 +52,7 @@ export interface LifePlan {
   readonly dieAt?: DeathPlan;
   readonly dieAfterMs?: number;
   readonly stopAfterMs: number;
-  /** Time without faults and actions at the end of the process, in which it can recover. */
+  /** Time at the end of the process without faults and actions, in which it can recover. */
   readonly calmMs: number;
   readonly graceMs: number;
   /** Time without a process after its end. */
@@ -81,8 +81,8 @@ const EXTRA_SESSIONS = [
 ];
 
 /**
- * Chooses features that were added later, with separate random numbers: stories without these features
- * stay unchanged.
+ * Chooses features that were added later. They use separate random numbers, so stories without them stay
+ * unchanged.
  */
 function laterFaults(roll: Dice): Pick<Features, "lostAnswers" | "groups" | "orderedIds"> {
   const share = roll.chance(0.2) ? 0.6 : 0;
@@ -234,7 +234,7 @@ function settingsOf(roll: Dice, features: Features, dir: string, workspace: stri
       maxChildren: roll.of([1, 2, 4]),
       maxSpawnDepth: 1 + roll.below(3),
       runTimeoutSeconds: roll.of([0, 0, 0.05, 1]),
-      // The shortest delay (0.002 min) ends while a process runs.
+      // The shortest time (0.002 min) is over while the process still runs.
       archiveAfterMinutes: roll.of([0, 0.002, 1, 60]),
       announce: roll.of(["post", "wake"] as const),
       ...(roll.chance(0.2) ? { model: "fake/narrow" } : {}),
@@ -244,7 +244,7 @@ function settingsOf(roll: Dice, features: Features, dir: string, workspace: stri
   };
 }
 
-/** Crashes are distributed over these tables, so that rare writes get as many as frequent ones. */
+/** Crashes are distributed over these tables, so that rare writes get as many crashes as frequent ones. */
 const TABLES = [
   "deadlines",
   "deadlines",
@@ -269,7 +269,7 @@ function placeOf(roll: Dice): DeathPlan {
   }
 }
 
-/** Longer than a process needs to check whether a commit without an answer succeeded. */
+/** This time is longer than a process needs to find out whether a commit without an answer succeeded. */
 const CALM_MS = 6_000;
 
 function lifeOf(roll: Dice, features: Features, settings: Settings): LifePlan {

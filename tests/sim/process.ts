@@ -72,7 +72,7 @@ export class GatewayProcess {
   dispatcher!: Dispatcher;
   fanout!: Fanout;
   authority!: Authority;
-  /** The time at which the process began to resume runs. */
+  /** The time at which the process began to resume earlier runs. */
   startedMs = 0;
   readonly unreadLanes = new Set<string>();
   /** The time since which the process has been running without a pause. */
@@ -138,8 +138,8 @@ export class GatewayProcess {
   }
 
   /**
-   * Returns a function that waits for transactions that share a commit, and sometimes fails. Undefined:
-   * only transactions that are ready at the same time share a commit.
+   * Returns a function that waits for transactions that share a commit, and sometimes fails. If it returns
+   * undefined, only transactions that are ready at the same time share a commit.
    */
   #gather(): (() => Promise<void>) | undefined {
     const { time, plan } = this.#story;
@@ -242,7 +242,7 @@ export class GatewayProcess {
     };
   }
 
-  /** Reports an error in the log as a fault of the product, unless the story has caused it. */
+  /** Reports a logged error as a fault of the product, unless the story has caused the error. */
   #logged(level: "warn" | "error", fields: object, text: string): void {
     if (!this.alive()) return;
     const { err, sessionKey } = fields as { err?: unknown; sessionKey?: string };

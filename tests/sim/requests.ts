@@ -14,7 +14,7 @@ export interface Request {
   readonly params: Readonly<Record<string, unknown>>;
 }
 
-/** Returns the key of a session, preferably of one with unfinished work. */
+/** Returns the key of a session, preferably of a session with unfinished work. */
 function busyKey(story: Story, luck: Dice): string {
   const works = [...story.works];
   return works.length > 0 && luck.chance(0.6) ? luck.of(works).run.sessionKey : someKey(story, luck);
@@ -154,7 +154,7 @@ export async function someRequest(story: Story, luck: Dice): Promise<Request> {
   return write(story, luck);
 }
 
-/** Returns the same request with its idempotency key, or a different one with the same key. */
+/** Returns the same request with its idempotency key, or another request with the same key. */
 export function repeated(request: Request, luck: Dice, story: Story): Request {
   if (luck.chance(0.75) || request.params.message === undefined) return request;
   return { ...request, params: { ...request.params, message: story.word("other") } };
@@ -210,13 +210,13 @@ function patternsOf(story: Story, token: string): readonly string[] | undefined 
   return story.plan.lastSettings.gateway.tokens.find((one) => one.token === token)?.sessions ?? [];
 }
 
-/** Returns whether a token covers a session. */
+/** Returns true if a token covers a session. */
 export function covers(story: Story, token: string, key: string): boolean {
   const patterns = patternsOf(story, token);
   return patterns === undefined || patterns.some((pattern) => fits(pattern, key));
 }
 
-/** I4: checks that an idempotency key has one answer, which no other request gets. */
+/** I4: checks that an idempotency key has one answer, and that no other request gets this answer. */
 function checkKeyed(story: Story, { keyed: known, request }: Asked, answer: string): void {
   if (known === undefined) return;
   const about = `${request.method} under the key ${known.key}`;
@@ -254,7 +254,8 @@ async function openConversation(story: Story, keys: string, beforeMs: number): P
 }
 
 /**
- * Checks that after an abort, reset or deletion the earlier work has ended, with all work that it started.
+ * Checks that after an abort, reset or deletion all earlier work has ended, including the work that it
+ * started.
  */
 async function checkStopped(story: Story, { request, atMs, keyed: known }: Asked): Promise<void> {
   const { method, params } = request;

@@ -9,9 +9,9 @@ import { tellAll } from "./workers.ts";
 
 const STORIES = 1_500;
 const WORKERS = 2;
-/** Number of stories that are played twice. They use every feature, including a real disk. */
+/** Number of stories that are played twice. Together they use every feature, including a real disk. */
 const TOLD_TWICE = 60;
-/** Time limit; the stories need far less. */
+/** Time limit, which is much longer than the stories need. */
 const PATIENCE_MS = 1_500_000;
 
 const told = new Map<number, TellingLine>();

@@ -6,7 +6,7 @@ import { CODE_CACHE, tellAll } from "./workers.ts";
 /** Number of stories; simulation.deep.test.ts plays 60 stories twice. */
 const STORIES = 4;
 const WORKERS = 2;
-/** Time limit; the stories need far less. */
+/** Time limit, which is much longer than the stories need. */
 const PATIENCE_MS = 300_000;
 
 test("I1-I14 hold in the first stories, and a seed always gives the same story, whatever stories were played before", {
@@ -26,7 +26,7 @@ test("I1-I14 hold in the first stories, and a seed always gives the same story, 
     expect(wrong, `SEED=${wrong?.seed}: npm run sim -- --seed ${wrong?.seed}`).toBeUndefined();
     return marks.toSorted(([one], [other]) => one - other);
   };
-  // Two workers play every second story each; later one worker plays all.
+  // Two workers play half of the stories each. Later one worker plays all of them.
   const first = await tell(1, STORIES, WORKERS);
   expect(runs, "the stories have runs").toBeGreaterThan(STORIES * 5);
   expect(await tell(1, STORIES, 1)).toEqual(first);

@@ -35,7 +35,7 @@ export interface KeyedRequest {
   readonly sinceMs: number;
   /** The successful answer to the request, as JSON. Undefined if there is none yet. */
   answer: string | undefined;
-  /** Whether another request used the same key. Then either of them may have been executed. */
+  /** True if another request used the same key. In that case either of the two may have been executed. */
   contested: boolean;
   /** True if no client can receive the answer, because the process or the connection is gone. */
   lost: boolean;
@@ -62,7 +62,7 @@ export class Story {
   readonly database: Database;
   readonly time = new VirtualTime(START_MS);
   readonly trace = new Trace(() => this.time.now());
-  /** Whether the last process runs. Then models and channels rarely fail, and models call fewer tools. */
+  /** True if the last process runs. Models and channels then rarely fail, and models call fewer tools. */
   settling = false;
   /** The first violation of the story, if any. */
   violation: Violation | undefined;
@@ -78,7 +78,7 @@ export class Story {
    * For each connection, the messages that were accepted on it, each with its position among all requests.
    */
   readonly said = new Map<string, readonly { readonly at: number; readonly runId: string }[]>();
-  /** Ids of runs that a caller has received. */
+  /** Ids of the runs that a caller has received. */
   readonly promised = new Set<string>();
   readonly keyed = new Map<string, KeyedRequest>();
   /** For each run, the errors that models and the story caused. */

@@ -12,7 +12,10 @@ import { argumentsOf, checkReturned } from "./checks/results.ts";
 import type { SessionMap } from "./checks/rights.ts";
 import type { Story, Work } from "./story.ts";
 
-/** I1: checks that a session has one executing run. I3: checks that runs begin in the order of the lane. */
+/**
+ * I1: checks that a session has at most one executing run. I3: checks that runs begin in the order of the
+ * lane.
+ */
 export function noteBegin(story: Story, work: Work): void {
   const { run, process } = work;
   const other = [...story.works].find(
@@ -26,8 +29,8 @@ export function noteBegin(story: Story, work: Work): void {
 }
 
 /**
- * Returns the stored tool calls with which a resumed run continues. A late answer of the dead process is
- * not among them.
+ * Returns the stored tool calls with which a resumed run continues. An answer that arrived after the process
+ * died is not among them.
  */
 async function storedCalls(story: Story, runId: string): Promise<readonly ToolCallBlock[]> {
   const rows = await story.look(

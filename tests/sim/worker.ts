@@ -24,7 +24,7 @@ const { values } = parseArgs({
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
-/** Applies a mutant while the source is loaded; the file on the disk stays unchanged. */
+/** Applies a mutant to the source while it is loaded. The file on disk stays unchanged. */
 function mutate(name: string): void {
   const mutant = [...MUTANTS, ...CLUSTER_MUTANTS].find((one) => one.name === name);
   if (mutant === undefined) throw new Error(`there is no mutant ${name}`);

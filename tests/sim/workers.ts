@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import type { TellingLine } from "./checks/telling-line.ts";
 
 const WORKER = fileURLToPath(new URL("./worker.ts", import.meta.url));
-/** The folder in which Node's programs share compiled code; it stays from one test run to the next. */
+/** The folder in which Node's programs share compiled code. It is kept from one test run to the next. */
 export const CODE_CACHE = join(tmpdir(), "node-compile-cache");
 /** Maximum number of characters of a failed worker's output that are kept. */
 const LAST_WORDS_CHARS = 4_000;
@@ -19,10 +19,13 @@ export interface Order {
   /** Number of worker processes in parallel. Default 1. */
   readonly workers?: number;
   readonly mutant?: string;
-  /** Plays stories of several processes over one store. */
+  /** True if the stories have several processes on one store. */
   readonly cluster?: boolean;
   readonly trace?: boolean;
-  /** A folder for compiled code, with which all workers but the first start faster. Default: none. */
+  /**
+   * A folder for compiled code. It makes all workers except the first start faster. If absent, no code is
+   * stored.
+   */
   readonly cacheDir?: string;
 }
 

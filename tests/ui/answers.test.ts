@@ -38,7 +38,7 @@ const open = (more: HouseOptions = {}): Promise<House> =>
 
 const failed = (code: string, error: string): AttemptOutcome => ({ kind: "failed", code, error });
 
-/** Adds an outbox row with the outcome of its first attempt. */
+/** Adds an outbox row, with the outcome of the first attempt. */
 async function deliver(house: House, id: string, over: Partial<NewDelivery>, outcome?: AttemptOutcome) {
   await house.store.transaction(async (tx) => {
     await insertDelivery(tx, {

@@ -40,7 +40,7 @@ async function opened(text: string | undefined = FILE, viewport?: typeof PHONE) 
 const box = (page: Page) => page.getByRole("textbox", { name: "Text of the configuration file" });
 const button = (page: Page, name: string) => page.getByRole("button", { name });
 
-/** Replaces a part of the text as one who types would. */
+/** Replaces a part of the text in the same way as a person who types. */
 async function type(page: Page, part: string, by: string): Promise<void> {
   const text = await box(page).inputValue();
   await box(page).fill(text.replace(part, by));

@@ -1,7 +1,7 @@
 // Unfinished runs in a real browser with a real gateway.
-// Hard cases: a run that ends before its stop; a job that its requester's stop has stopped already; a row that
-// ends while it is selected; a token that may only read; 300 queued runs; a list that is late; a phone; the
-// keyboard alone.
+// Hard cases: a run that ends before its stop; a job that was already stopped together with its requester; a
+// row that ends while it is selected; a read-only token; 300 queued runs; a late list; a phone; the keyboard
+// alone.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -22,7 +22,7 @@ const TOKENS: TokenSettings[] = [
   { token: "scoped-token", role: "operator", scopes: ["operator.write"], sessions: ["agent:main:chat:2"] },
 ];
 
-/** Opens a gateway with one held run in each of `count` sessions, "room 1" the oldest. */
+/** Opens a gateway with an unfinished run in each of `count` sessions. "room 1" is the oldest. */
 async function busy(count: number): Promise<{ house: House; release: () => void }> {
   const { play, release } = player();
   const house = await openHouse({ play, gateway: { tokens: TOKENS } });
@@ -79,7 +79,8 @@ describeInBrowser("unfinished runs", () => {
         if (frame.method !== "chat.abort") return server.send(text);
         aborts.push(frame);
         if (aborts.length < 2) return;
-        // The first stop has stopped both runs and another job, so the second one finds nothing to stop.
+        // The first stop has also stopped the other run and another job, so the second stop finds nothing to
+        // stop.
         const all = [...aborts.map(({ params }) => params.runId), "another job"];
         for (const [at, { id }] of aborts.entries()) {
           const payload = { ok: true, aborted: at === 0, runIds: at === 0 ? all : [] };

@@ -1,7 +1,7 @@
 // Usage in a real browser with a real gateway.
-// Hard cases: a period without usage; a token for some sessions; an agent whose budget is used up; models
+// Hard cases: a period without usage; a token for some sessions; an agent that has used up its budget; models
 // without prices; labels that a spreadsheet would run as a formula; deleted runs; 2,000 sessions with usage;
-// answers that are late, when the reader has chosen something else meanwhile; a phone; the keyboard alone.
+// answers that arrive after the reader has chosen something else; a phone; the keyboard alone.
 
 import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";

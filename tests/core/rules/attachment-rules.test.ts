@@ -121,7 +121,7 @@ test("AT1: a valid name is a single path component, before and after Unicode fol
         expect(form).not.toMatch(/[/\\:\0]/);
         expect([".", "..", ""]).not.toContain(form.trim());
       }
-      // A fraction like ½ or a unit like ㎧ is allowed: it is one character, but folding gives three.
+      // A fraction like ½ or a unit like ㎧ is allowed, although folding turns the one character into three.
       expect(nameProblem(foldName(name).replaceAll(/[\u2044\u2215]/g, "-"))).toBeUndefined();
     }),
     { numRuns: 3000 },

@@ -13,7 +13,7 @@ function use(free: number, held: Record<string, number> = {}, pools: Record<stri
   };
 }
 
-/** Returns a queue of lanes that are named after their agent: `a1`, `a2`, `b1`. */
+/** Returns a queue of lanes whose names begin with their agent: `a1`, `a2`, `b1`. */
 function lineOf(...names: string[]): FairQueue {
   const line = new FairQueue();
   for (const name of names) line.add(name, { agentId: name.slice(0, 1), pool: undefined });

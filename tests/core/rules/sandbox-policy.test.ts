@@ -25,8 +25,8 @@ function settingsOf(boxes: Readonly<Record<string, object>>) {
 }
 
 /**
- * Returns a chain of sessions of these agents, each spawned by the next. `above`: the deleted requester of
- * the last one.
+ * Returns a chain of sessions of these agents. Each session spawned the next one. `above`: the deleted
+ * requester of the last one.
  */
 function chainOf(agentIds: readonly [string, ...string[]], above?: string): SpawnChain {
   const keys = agentIds.map((id, index) => `agent:${id}:subagent:${index}`);

@@ -77,7 +77,8 @@ test("DR3: the send policy is checked for the chat that gets the answer, even if
   gate.resolve("for you");
   await app.quiet();
   expect(chat.textsAt("7")).toEqual(["for you"]);
-  // The reverse case: an answer to a denied chat stays denied if an allowed chat was used since.
+  // In the reverse case, the answer to a denied chat stays denied even if a later message came from an
+  // allowed chat.
   const input = { text: "b", sender: "discord:9" };
   await app.engine.accept({ sessionKey: MAIN, input, route: lastRoute });
   await app.store.transaction((tx) => updateSession(tx, MAIN, { lastRoute: HERE }));

@@ -1,4 +1,4 @@
-// Text that one agent sends to another and that imitates commands, people or the runtime.
+// Text that one agent sends to another, and that imitates commands, people or the runtime.
 
 import { expect, test } from "vitest";
 import { getSession } from "../../../src/store/queries/sessions/sessions.ts";

@@ -279,7 +279,7 @@ describe("interrupt", () => {
   });
 });
 
-/** The second message arrives in every attempt during the first model call of the first run. */
+/** In every attempt, the second message arrives during the first model call of the first run. */
 function scenario(mode: "steer" | "interrupt") {
   return async (dir: string, crash?: CrashPoint): Promise<{ app: TurnApp; told: Promise<boolean> }> => {
     const model = lookingModel();

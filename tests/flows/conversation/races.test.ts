@@ -7,7 +7,7 @@ import { openFlowApp, type Play } from "../../kit/engine/flow-app.ts";
 import { until } from "../../kit/until.ts";
 import { MAIN, RESEARCH, turns } from "./asking.ts";
 
-/** Returns a turn that asks research once, and ends when the test says so. */
+/** Returns a turn that asks research once, and ends when the test releases it. */
 function asksAndStays(release: Promise<void>, timeoutSeconds: number): Play {
   return async (actor) => {
     if (actor.step !== "message") return "a turn";

@@ -22,7 +22,7 @@ export const scenario = (timeoutSeconds: number): Scenario => ({
   choices: turns(2),
 });
 
-/** Sends main a question. Returns whether it was accepted, which a crash may prevent. */
+/** Sends a question to main. Returns whether main accepted it, because a crash may prevent that. */
 export async function begin(app: FlowApp): Promise<"accepted" | "not_told"> {
   try {
     await app.route(MAIN, RESEARCH);
@@ -41,7 +41,7 @@ async function steps(app: FlowApp, key: string): Promise<string[]> {
 export async function checkFinished(app: FlowApp, told: string): Promise<void> {
   const runs = [...(await app.runs(MAIN)), ...(await app.runs(RESEARCH))];
   for (const run of runs) expect(isEnded(run.state), `I2: run ${run.runId} is ${run.state}`).toBe(true);
-  // If a crash prevented the answer, the message may be lost; an accepted message must not be.
+  // If a crash prevented the answer, the message may be lost. An accepted message may not.
   if (told === "not_told" && runs.length === 0) return;
   expect(await steps(app, MAIN)).toEqual(["turn message 0 ok", "turn reply 2 ok"]);
   expect(await steps(app, RESEARCH)).toEqual(["turn round1 1 ok", "turn reply 3 ok", "turn announce 3 ok"]);

@@ -66,7 +66,7 @@ test("PR1: the number of open pairing requests is limited, and a new request rep
   await settle(app, world);
   expect(chat.shown).toHaveLength(20);
   expect(await listPairings(app.store.db, world.clock.now())).toHaveLength(20);
-  // If the list of pairing requests is full, nobody else can request pairing for at most ten minutes.
+  // While the list of pairing requests is full, new people have to wait at most ten minutes.
   await world.advance(9 * MINUTE);
   await receive(said("hi", { from: "soon" }));
   await settle(app, world);

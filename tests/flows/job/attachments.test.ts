@@ -276,7 +276,7 @@ test("AF2: if a symbolic link replaces the folder during the write, no file is w
     try {
       symlinkSync(outside, place);
     } catch {
-      // The write was faster and has created the folder again.
+      // In this round the write was faster than the removal, and created the folder again.
     }
     await writing;
     await removeAttachments(workspace, `.parley/attachments/${id}`);

@@ -11,7 +11,7 @@ const TASKS = ["one", "two", "nest"];
 const base = settingsWith();
 const settings = { ...base, subagents: { ...base.subagents, maxSpawnDepth: 2, maxConcurrent: 2 } };
 
-/** Main spawns three children, of which one spawns another and uses its result. */
+/** Main spawns three children. One of them spawns another child and uses its result. */
 const play: SpawnPlay = async (turn) => {
   if (turn.session.key === MAIN) {
     const calls = TASKS.map((task) => turn.tool("sessions_spawn", { task }, task));

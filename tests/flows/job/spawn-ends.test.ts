@@ -34,8 +34,8 @@ const aborted = (turn: Turn): Promise<unknown> =>
   new Promise((resolve) => turn.handle.signal.addEventListener("abort", resolve));
 
 /**
- * Returns a play: a session without a spawner spawns its message as a task, the sub-agent with the task
- * `outer` spawns `inner`, and other sub-agents run `play`.
+ * Returns a play. A session without a spawner spawns its message as a task. The sub-agent with the task
+ * `outer` spawns `inner`. Other sub-agents run `play`.
  */
 const family =
   (play: SpawnPlay, args: Record<string, unknown> = {}): SpawnPlay =>
@@ -69,7 +69,7 @@ async function untilRuns(app: SpawnApp, key: string, state: string): Promise<voi
   await until(async () => (await app.runs(key)).some((run) => run.state === state));
 }
 
-/** Returns a sub-agent of main that has finished its own part and waits for a sub-agent of its own. */
+/** Returns a sub-agent of main that has finished its own work and waits for its own sub-agent. */
 async function waitingChild(app: SpawnApp) {
   await app.route(MAIN);
   await spawned(app, MAIN, "outer");

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { playStories } from "./spawn-stories.ts";
 
-/** Few, because the simulation (`tests/sim`) plays far more stories of whole gateways. */
+/** Only a few seeds, because the simulation (`tests/sim`) plays far more stories of whole gateways. */
 const SEEDS = 30;
 
 test("I2, I4: with random actions every sub-agent's job ends once, is announced once and leaves nothing behind", async () => {

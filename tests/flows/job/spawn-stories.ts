@@ -26,11 +26,11 @@ import { agentSettings, settingsWith } from "../../tools/app.ts";
 const ROOTS = ["agent:main:main", "agent:research:main", "agent:main:chat:one"];
 const STEPS_OF_A_LIFE = 12;
 /**
- * One story in this many has attachments. Only few have, because the timing of the disk makes them slightly
- * different each time.
+ * One story in this number has attachments. Only few have them, because the timing of the disk makes these
+ * stories slightly different each time.
  */
 const ATTACHED = 5;
-/** Time limit that only a hanging test reaches: on a busy machine a slow test takes half a minute. */
+/** Time limit for a hanging test. On a busy machine a slow test takes half a minute. */
 const PATIENCE_MS = 60_000;
 const DAY_MS = 24 * 3_600_000;
 
@@ -90,7 +90,7 @@ async function spawnOne(story: Story, turn: Turn, luck: Dice, name: string): Pro
   story.children.set(callId, child);
 }
 
-/** Plays a turn whose choices depend only on seed and run, so that a later attempt makes the same ones. */
+/** Plays a turn. Its choices depend only on seed and run, so a later attempt makes the same choices. */
 async function act(story: Story, turn: Turn): Promise<string> {
   const { runId } = turn.handle.run;
   const luck = dice(`${story.seed} ${runId}`);

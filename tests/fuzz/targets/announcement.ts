@@ -1,4 +1,4 @@
-// A sub-agent's texts in its announce step.
+// Texts that a sub-agent writes in its announce step.
 
 import fc from "fast-check";
 import {

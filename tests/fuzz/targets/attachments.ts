@@ -64,7 +64,7 @@ interface File {
 }
 
 /**
- * A second implementation of the rule: the system and a reader both see the name as a single path
+ * Checks a file name with a second implementation of the rule: both the system and a reader see a single path
  * component.
  */
 function checkName(given: string): void {
@@ -75,7 +75,8 @@ function checkName(given: string): void {
     given.normalize("NFKC"),
     given.normalize("NFKD"),
   ]) {
-    // A fraction becomes a character that looks like a separator but is none on any system, so it is allowed.
+    // A fraction contains a character that looks like a separator, but it is not one on any system, so it is
+    // allowed.
     const plain = form.replaceAll("\u2044", "");
     must(!/[/\\:\p{Cc}]/u.test(plain), `${shown(given)} is accepted, and is ${shown(form)}`);
     must(!/^[\s.]*$/.test(plain), `${shown(given)} is accepted, and names a folder or nothing`);

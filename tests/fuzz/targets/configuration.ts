@@ -1,4 +1,5 @@
-// The configuration file and the environment: a whole configuration, or an error that names the position.
+// The configuration file and the environment. The result must be a complete configuration, or an error that
+// names the position.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -178,7 +179,7 @@ function isFrozen(value: unknown): boolean {
   return Object.isFrozen(value) && Object.values(value).every(isFrozen);
 }
 
-/** Checks conditions that are true for all settings, from any file. */
+/** Checks what must be true for the settings of any file. */
 function checkSettings(settings: Settings): void {
   must(isFrozen(settings), "settings can be changed");
   const { agents, gateway, providers, session, maxConcurrent } = settings;

@@ -11,7 +11,7 @@ const KEYS = Array.from(
   (_, index) => `agent:${index % 2 === 0 ? "main" : "research"}:telegram:group:${index}`,
 );
 /**
- * Maximum number of pages that are read. There are fewer rows, so more pages mean that the cursors form a
+ * Maximum number of pages to read. There are fewer rows than this, so more pages mean that the cursors form a
  * cycle.
  */
 const PAGES_MAX = 200;
@@ -104,7 +104,7 @@ function keysIn(payload: Record<string, unknown>): string[] {
 
 const REFUSED = ["invalid_argument", "message_not_found"];
 
-/** Reads all pages from a cursor. All rows must belong to the caller. */
+/** Reads all pages from a cursor on. The caller must be allowed to see all rows. */
 async function readOn(client: Asker, input: CursorInput): Promise<void> {
   let at: string | undefined = input.cursor;
   const seen = new Set<string>();

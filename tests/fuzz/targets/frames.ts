@@ -209,8 +209,8 @@ function parsed(textOfFrame: string): Record<string, unknown> | undefined {
 }
 
 /**
- * Returns the id under which a frame is certainly answered. Undefined if the frame may wait for a run, or
- * if the id in the answer is `invalid`.
+ * Returns the id with which a frame must be answered. Returns undefined if the frame may wait for a run, or
+ * if the answer's id may be `invalid`.
  */
 function answerId(step: Step): string | undefined {
   const one = step.kind === "text" ? parsed(step.text) : undefined;
@@ -232,8 +232,8 @@ function checkForms(frames: readonly Frame[]): void {
 }
 
 /**
- * Checks that a method fails only with the codes in its reference. If two requests share an id, the method
- * is unknown.
+ * Checks that a method fails only with the codes in the reference. If two requests share an id, the method of
+ * an answer is unknown.
  */
 function checkCodes(frames: readonly Frame[], steps: readonly Step[]): void {
   const said = steps.map((step) => (step.kind === "text" ? parsed(step.text) : undefined));
@@ -252,7 +252,7 @@ function say(caller: Caller, step: Step): void {
   else if (step.kind === "binary") caller.socket.send(Buffer.alloc(step.size, 7));
 }
 
-/** Sends bytes after a real upgrade request. The connection must end, whatever they are. */
+/** Sends bytes after a real upgrade request. The connection must end, whatever the bytes are. */
 async function sayBytes(house: FuzzedHouse, given: readonly number[]): Promise<void> {
   const socket = dial({ port: house.port, host: "127.0.0.1" });
   socket.on("error", () => {});

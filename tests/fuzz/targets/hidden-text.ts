@@ -72,10 +72,10 @@ const kept: fc.Arbitrary<Part> = fc.oneof(
 interface HiddenInput {
   readonly parts: readonly Part[];
   /**
-   * If not null, the answer begins inside thinking, because the model's template contains the opening tag.
+   * Not null if the answer begins inside thinking, because the model's template contains the opening tag.
    */
   readonly opened: number | null;
-  /** If not null, the last thinking block is never closed. */
+  /** Not null if the last thinking block is never closed. */
   readonly unclosed: number | null;
   readonly damaged: string;
   readonly cuts: readonly number[];

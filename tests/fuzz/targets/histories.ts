@@ -22,7 +22,7 @@ interface HistoryInput {
 }
 
 const text = nastyText(20_000);
-/** Few ids, so that results often match a call, also twice and in the wrong order. */
+/** Only few ids, so that results often match a call, even twice and in the wrong order. */
 const callId = fc.constantFrom("c1", "c2", "c1_2", "", "__proto__");
 const call = fc.record({
   type: fc.constant("toolCall"),
@@ -127,8 +127,8 @@ function checkSent(entries: readonly Entry[]): void {
 }
 
 /**
- * A second implementation of pairing: a result belongs to the first open call with its id, in the latest
- * message that has one.
+ * A second implementation of the pairing rule: a result belongs to the first open call with its id, in the
+ * latest message that has such a call.
  */
 function ownersOf(messages: readonly Message[]): Map<string, string> {
   const owners = new Map<string, string>();
@@ -171,7 +171,7 @@ function checkPairs(entries: readonly Entry[]): void {
 
 const TOOLS = [toolSpec("read", { parallel: true, idempotent: true }), toolSpec("exec")];
 
-/** Checks that a turn can continue from any transcript: it ends, and executes no call twice. */
+/** Checks that a turn can resume from any transcript, ends, and executes no call twice. */
 async function checkResumed(entries: readonly Entry[]): Promise<void> {
   const ran: string[] = [];
   const turn = startTurn({

@@ -241,7 +241,7 @@ function answerIn(heard: string): Answer | undefined {
   const bytes = Buffer.from(text);
   const status = Number(found[1]);
   if (status === 101) return { status, body: text };
-  // Bytes after the body answer a second request, which is formed by a part of the input.
+  // Bytes after the body answer a second request, which the input's own body may contain.
   if (length !== undefined && bytes.length >= Number(length)) {
     return { status, body: bytes.toString("utf8", 0, Number(length)) };
   }
@@ -274,8 +274,8 @@ async function exchange(house: FuzzedHouse, given: Request): Promise<Answer | un
 }
 
 /**
- * Returns whether a request is ordinary: the headers describe the body correctly, and none asks for
- * another protocol.
+ * Returns true if a request is ordinary: its headers describe the body correctly, and none asks for another
+ * protocol.
  */
 function isWhole({ method, path, headers, length }: Request): boolean {
   const plain = headers.every(
@@ -297,7 +297,7 @@ const STATUS_CODES = [
 ];
 const ADMINS = [TOKEN, MAIN_TOKEN];
 
-/** A second implementation of the route's rule: which callers may invoke a tool. */
+/** Checks a tool call with a second implementation of the route's rule: which callers may invoke a tool. */
 function checkCalled({ method, path, headers, body: text }: Request, answer: Answer): void {
   const all = (name: string): string[] =>
     headers.filter(([one]) => one.toLowerCase() === name).map(([, value]) => value.trim());
@@ -319,7 +319,10 @@ function checkCalled({ method, path, headers, body: text }: Request, answer: Ans
   must(typeof ok === "boolean" && typeof result === "object", `answered with ${shown(answer.body)}`);
 }
 
-/** A second implementation of the rule for web hooks: they need their own token in a header, and JSON. */
+/**
+ * Checks a web hook with a second implementation of the rule: it needs the hooks' own token in a header, and
+ * JSON.
+ */
 function checkHooked({ method, path, headers }: Request): void {
   const { pathname, search } = new URL(path, "http://127.0.0.1");
   must(method === "POST" && /^\/hooks\/(agent|wake)$/.test(pathname), `${method} ${shown(path)} was a hook`);
@@ -334,7 +337,10 @@ function checkHooked({ method, path, headers }: Request): void {
   );
 }
 
-/** Returns whether an answer is not JSON: files of the web page, which may be compressed, and metrics. */
+/**
+ * Returns true if the answer is allowed to be other than JSON: files of the web page, which may be
+ * compressed, and metrics.
+ */
 function isOtherText({ method, path }: Request, status: number): boolean {
   if (method !== "GET" || status !== 200) return false;
   const base = "http://127.0.0.1";

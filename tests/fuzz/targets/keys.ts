@@ -19,7 +19,7 @@ interface KeyInput {
   readonly caller: string;
   readonly mainKey: string;
   readonly scope: "per-sender" | "global";
-  /** A change of an accepted text that does not change its meaning. */
+  /** A change of the text that does not change its meaning. */
   readonly spelling: "caseOfWords" | "escapes" | "spaces" | "none";
   /** A key that is formatted from parts, with ids of platforms. */
   readonly parsed: ParsedKey;
@@ -34,7 +34,7 @@ const id = nastyText(600).filter((text) => text !== "");
 const thread = fc.record({ kind: fc.constantFrom("thread" as const, "topic" as const), id });
 
 const TAKEN = /^(global|unknown|agent|cron|hook|node|chat|subagent|mcp|acp|openai)$/i;
-/** Names with a prefix with which no other form of key begins. */
+/** Names with a prefix. No other form of key begins with this prefix. */
 const name = fc
   .array(id, { minLength: 1, maxLength: 3 })
   .filter(([first = "", second = ""]) => !TAKEN.test(first) && !/^(group|channel|dm)$/i.test(second));

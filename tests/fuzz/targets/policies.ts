@@ -20,8 +20,8 @@ interface PolicyInput {
 }
 
 /**
- * A second implementation of patterns: a table says which prefixes of the pattern match which prefixes of
- * the text.
+ * A second implementation of patterns. Its table says which beginnings of the pattern match which beginnings
+ * of the text.
  */
 function fits(pattern: string, text: string): boolean {
   let row = [true, ...Array.from({ length: text.length }, () => false)];
@@ -46,8 +46,8 @@ const subject = fc.oneof(
   { weight: 2, arbitrary: nastyText(200) },
 );
 /**
- * Generates patterns with thousands of `*` and texts that almost match, for which a backtracking matcher
- * would take for ever.
+ * Generates patterns with thousands of `*`, and texts that almost match. A matcher that backtracks would
+ * never finish.
  */
 const stars = fc.nat(20_000).map((count) => "a*".repeat(count));
 const chatType = fc.constantFrom<ChatType>("direct", "group", "room", "thread");
@@ -63,7 +63,7 @@ const filter = fc.record({
   filter: fc.record({ allow: names, deny: names }),
 });
 
-/** Returns whether a list contains a name, in upper or lower case, as both policies do. */
+/** Returns true if a list contains a name. Ignores upper and lower case, as both policies do. */
 const named = (list: readonly string[], name: string): boolean =>
   list.some((one) => fits(one.toLowerCase(), name.toLowerCase()));
 

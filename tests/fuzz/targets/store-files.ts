@@ -190,7 +190,10 @@ function databaseHash(dir: string): string {
 
 const CODES_OF_A_STORE = ["store_unavailable", "not_visible", "session_not_found"];
 
-/** Uses a damaged store: it must return the remaining contents, or one of the store's own errors. */
+/**
+ * Uses a damaged store. Each operation must return data that remains, or fail with one of the store's own
+ * errors.
+ */
 async function useAll(app: App, template: Template, resets: number): Promise<void> {
   const client = await askGateway(`ws://127.0.0.1:${app.port}`, app.token);
   const asked: [string, object][] = [
@@ -213,7 +216,10 @@ async function useAll(app: App, template: Template, resets: number): Promise<voi
   client.raw.socket.terminate();
 }
 
-/** Returns whether the damage can be repaired: only the last line of a JSONL copy is read again. */
+/**
+ * Returns true if the damage can be repaired: only the last line of a JSONL copy is affected, and it is
+ * written again.
+ */
 const isRepaired = ({ file, damage: how }: FilesInput["damages"][number]): boolean =>
   file !== COPY ||
   (how.kind !== "edit" && how.kind !== "folder") ||

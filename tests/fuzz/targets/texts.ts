@@ -47,7 +47,7 @@ const anyText = fc.oneof(
 /** Removes blanks: a split may lose only these. */
 const solid = (text: string): string => text.replace(/\s+/g, "");
 
-/** Returns whether `whole` contains all characters of `part` in their order. */
+/** Returns true if `whole` contains all characters of `part` in the same order. */
 function isWithin(part: string, whole: string): boolean {
   let at = 0;
   for (let from = 0; from < part.length; from += 1) {
@@ -207,8 +207,8 @@ interface SecretInput {
 const STEPS_PER_CHARACTER = 60;
 const STEPS_ANYWAY = 20_000;
 /**
- * The same limit for a text in pieces: text that is held back is inspected again whenever it has grown by
- * an eighth.
+ * Maximum for a text in pieces. It is larger, because held-back text is inspected again whenever it has grown
+ * by an eighth.
  */
 const STREAM_STEPS_PER_CHARACTER = 20 * STEPS_PER_CHARACTER;
 const STEPS_PER_PIECE = 2_000;
@@ -256,7 +256,10 @@ function checkBeginning(redactor: Redactor, text: string, cutAt: number, planted
   }
 }
 
-/** Checks that a text in pieces is redacted as the whole text, with a linear number of steps. */
+/**
+ * Checks that a text in pieces is redacted like the whole text, with a number of steps that is linear in its
+ * length.
+ */
 function checkStream(redactor: Redactor, text: string, seed: number): void {
   const work = { steps: 0 };
   const stream = redactor.stream(work);

@@ -19,7 +19,7 @@ const GROUP = "agent:main:telegram:group:1";
 const ARCHIVED = "agent:main:chat:00000000-0000-4000-8000-000000000002";
 const CALLERS = ["agent:main:main", "agent:research:main", CHILD, GROUP];
 
-/** Valid arguments of each tool, which are then damaged. Sends wait only briefly. */
+/** Valid arguments of each tool. They are damaged before use. Sends wait only briefly. */
 const VALID: Readonly<Record<string, readonly Record<string, unknown>[]>> = {
   sessions_list: [
     {},
@@ -102,7 +102,7 @@ function respelled(args: unknown, which: readonly number[]): unknown {
 
 const SPELLED_FREELY = ["mode", "cleanup", "sandbox", "action", "thinking"];
 
-/** Turns damaged commands into comments, because they are really executed. */
+/** Turns damaged commands into comments, because commands are really executed. */
 function withoutHarm(args: unknown): unknown {
   if (typeof args !== "object" || args === null || !Object.hasOwn(args, "command")) return args;
   const { command } = args as { command: unknown };
@@ -206,7 +206,7 @@ const VALUES = {
 
 const calls: Arbitrary<ToolInput> = fc.oneof(
   ...Object.entries(VALID).map(([tool, valid]) => ({
-    // Called less often, because each command starts a process.
+    // A lower weight for `exec`, because each command starts a process.
     weight: tool === "exec" ? 1 : 6,
     arbitrary: fc.record({
       tool: fc.oneof({ weight: 60, arbitrary: fc.constant(tool) }, { weight: 1, arbitrary: nastyText(200) }),
@@ -229,7 +229,7 @@ type Plain = Record<string, unknown>;
 const isPlain = (value: unknown): value is Plain =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Returns whether an optional argument is empty, which means absent. */
+/** Returns true if an optional argument is empty, which means that it is absent. */
 const isNothing = (value: unknown): boolean =>
   value === null || value === undefined || (Array.isArray(value) ? value.length === 0 : isBlank(value));
 
@@ -241,12 +241,14 @@ const isBlank = (value: unknown): boolean => typeof value === "string" && /^\s*$
  */
 const THINKING_WORD = "xhigh";
 
-/** Returns whether a value can be converted to the type of the schema, in any spelling of a model. */
+/**
+ * Returns true if a value can be converted to the type of the schema, in any spelling that a model may use.
+ */
 function fitsType(schema: JsonSchema, value: unknown): boolean {
   const word = typeof value === "string" ? value.trim().toLowerCase() : undefined;
   if (schema.type === "number") {
     if (word === undefined) return Number.isFinite(value);
-    // Only decimal notation: neither hexadecimal numbers nor words.
+    // Accepts only decimal notation, neither hexadecimal numbers nor words.
     return word !== "" && !/[^0-9.e+-]/.test(word) && Number.isFinite(Number(word));
   }
   if (schema.type === "boolean") return typeof value === "boolean" || word === "true" || word === "false";

@@ -305,7 +305,7 @@ class Stage {
     must(text.startsWith('{"type":"session"'), "there is no copy of the transcript");
   }
 
-  /** Checks that an operator can still manage the session. */
+  /** Checks that an operator can still use the session. */
   async checkHold({ key }: Begun): Promise<void> {
     const next = { sessionKey: key, message: "again", idempotencyKey: `again-${this.#count}`, timeout: 1 };
     const asked: [string, object][] = [

@@ -154,8 +154,8 @@ test.deep(
     const large = Array.from({ length: 22 }, () => upload(ground, 3 * MEGABYTE - 1));
     const whole = text("x".repeat(2 * MEGABYTE));
     const send = async () => (await deliver(ground.hookUrl, whole)).status;
-    // If our body is accepted, the gateway may have refused an unknown sender's body to make room, so another
-    // upload starts.
+    // If this body is accepted, the gateway may have dropped the body of an unknown sender to make room, so
+    // another upload starts.
     const sendAmongStrangers = async () => {
       const status = await send();
       if (status === 200) large.push(upload(ground, 3 * MEGABYTE - 1));

@@ -1,5 +1,5 @@
-// Signed web hooks: forged, shortened and repeated requests, also with a changed body; templates and their
-// values.
+// Signed web hooks: forged, shortened and repeated requests, some of them with a changed body, and templates
+// with their values.
 
 import { request } from "node:http";
 import { expect } from "vitest";
@@ -50,7 +50,7 @@ test("the signature in GitHub's own documentation is accepted", async () => {
     "x-github-event": "push",
     "x-github-delivery": "1",
   };
-  // The body is not JSON, which is noticed only after the signature is checked.
+  // The body is not JSON. The gateway notices that only after it has checked the signature.
   const told = await post(house, "/hooks/github", "Hello, World!", headers);
   expect(told).toMatchObject({ status: 400, body: { error: { message: "the body is not valid JSON" } } });
   expect((await post(house, "/hooks/github", "Hello, World?", headers)).status).toBe(401);

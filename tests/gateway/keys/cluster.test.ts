@@ -10,7 +10,7 @@ import type { Store } from "../../../src/store/sql.ts";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { command, GROUNDS, gatewayOn, keysContract, linesOf, type Params } from "./kit.ts";
 
-/** Returns a store whose next commit fails with "connection lost", but takes effect when `go` is called. */
+/** Returns a store. Its next commit fails with "connection lost", but takes effect when `go` is called. */
 function stuck() {
   const [begun, going] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   let isNext = false;
@@ -70,7 +70,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     const keyed = { ...command("echo ran >> log.txt; echo > started; cat never"), idempotencyKey: "cut" };
     one.ask("tools.invoke", keyed).catch(() => {});
     await begun;
-    // The second call waits while the first call may still get an answer.
+    // The second call waits as long as the first one may still get an answer.
     const asked = two.ask("tools.invoke", keyed);
     one.die();
     const answer = await asked;

@@ -153,7 +153,7 @@ test.each(CHANGES)(
     const house = await openHouse();
     const key = "agent:main:chat:00000000-0000-4000-8000-000000000001";
     await house.store.transaction((tx) => insertSession(tx, sessionRow(key)));
-    // Makes storing the answer fail, so the effect must not be stored either.
+    // Lets the write of the answer fail. The effect must then not be stored either.
     await house.store.transaction((tx) =>
       sql`create trigger full before insert on idempotency begin select raise(abort, 'full'); end`.execute(
         tx,

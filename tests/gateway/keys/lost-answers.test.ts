@@ -46,7 +46,7 @@ const REQUESTS: Readonly<Record<string, Asked>> = {
 const NEEDS_KEY = ["chat.send", "agent", "sessions.create"];
 
 /**
- * Returns a store whose next commits lose their answers. `late`: each commit is made only after the next
+ * Returns a store whose next commits lose their answers. With `late`, each commit is made only after the next
  * transaction has begun.
  */
 function cutting(store: Store) {
@@ -83,8 +83,8 @@ function cutting(store: Store) {
   return {
     store: { ...store, transaction },
     /**
-     * Loses the answers of `count` commits. `skipped`: number of commits before that keep their answers.
-     * The returned function says whether all were lost.
+     * Loses the answers of `count` commits. `skipped`: number of earlier commits that keep their answers. The
+     * returned function returns true if all `count` answers were lost.
      */
     cut(count: number, late = false, skipped = 0): () => boolean {
       left = count;

@@ -21,8 +21,8 @@ export const REVISION_OF: Record<Speaker, string> = {
 };
 
 /**
- * Interval at which the gateway reads the inbox again while a client waits for it, in case no event tells of
- * a new message.
+ * Interval at which the gateway reads the inbox of a waiting client again, in case no event reports a new
+ * message.
  */
 export const INBOX_LOOK_MS = 10_000;
 
@@ -199,7 +199,7 @@ export async function askNew(
   return messageOf(await raw(house, { ...init, headers: { ...more, ...headers } }));
 }
 
-/** Returns a model that answers when the test says so. */
+/** Returns a model that answers when the test releases it. */
 export function heldModel(): {
   play: () => Promise<string>;
   started: Promise<void>;

@@ -179,7 +179,7 @@ test("ED1: if two editors save, the second is refused; an invalid text is never 
     revision,
   });
   await expect(theirs).rejects.toMatchObject({ code: "CONFLICT", reason: "config_changed" });
-  // The answer to the first save was lost.
+  // A save is repeated, as if the answer to the first one had been lost.
   expect(await client.request("config.set", { text: mine, revision })).toEqual(first);
   for (const wrong of [
     "{ gatevay: {} }",

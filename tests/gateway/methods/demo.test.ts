@@ -203,7 +203,7 @@ test.deep("if a process with a demo gets SIGTERM, it ends and leaves no folder b
   const client = await gateway.connect();
   const started = await client.request("demo.start");
   const demo = await enter(gateway, started);
-  // The gateway uses the key in the environment, but the demo does not.
+  // The gateway uses the key in the environment. The demo must not.
   const models = async (one: GatewayClient) => (await one.request("models.list")).models;
   expect((await models(client)).map(({ provider }) => provider)).toContain("openai");
   expect((await models(demo)).map(({ provider }) => provider)).toEqual(["offline"]);

@@ -23,7 +23,7 @@ async function openAsking(options: HouseOptions = {}): Promise<House> {
   const play = async (handle: LaneHandle) => {
     const { text: title } = handle.run.input;
     const asked = title === "too late" ? { title, askMs: 40 } : { title };
-    // A resumed run of an earlier process starts before `openHouse` returns.
+    // A run of an earlier process may resume before `openHouse` returns.
     const { engine } = await house;
     const decision = await askIn({ engine, world }, handle, asked);
     handle.signal.throwIfAborted();

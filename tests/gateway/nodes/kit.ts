@@ -29,7 +29,7 @@ export interface NodeWords {
   readonly name?: string;
   readonly commands?: readonly string[];
   readonly caps?: readonly string[];
-  /** Used instead of the proof that the device would send. */
+  /** Replaces the proof that the device would send. */
   readonly device?: unknown;
 }
 

@@ -22,7 +22,7 @@ export function said(content: string): { role: "user"; content: string } {
   return { role: "user", content };
 }
 
-/** A play that reports its start, and ends when the test says so. */
+/** A play that reports its start, and ends when the test releases it. */
 export interface HeldPlay {
   readonly play: Play;
   /** Resolves with the handle of the run when it has started. */

@@ -156,10 +156,7 @@ const TRANSCRIPTS = {
   "chat.image": [{ sessionKey: SEEN, messageId: "a", index: 0 }],
 } as const;
 
-/**
- * Returns requests for each method, in order of execution: the last requests delete rows that earlier ones
- * read.
- */
+/** Returns the requests for each method in their order: the last ones delete rows that earlier ones read. */
 function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: string } & Nodes) {
   const { chainId, hiddenChain, jobId, nodeId, pairingCode } = planted;
   return {

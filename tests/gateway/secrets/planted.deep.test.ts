@@ -1,5 +1,5 @@
-// I14: every secret field of a configuration holds a secret that no pattern matches, and servers echo their
-// requests. No caller of any route gets one, even after failures.
+// I14: every secret field of a configuration contains a secret that no pattern matches, and fake servers echo
+// their requests. No caller of any route gets a secret, even after failures.
 
 import { once } from "node:events";
 import { expect, test } from "vitest";

@@ -261,7 +261,7 @@ function proofOf(key: Device, nonce: string): Record<string, unknown> {
   return { id: key.id, publicKey: key.publicKey, signature: key.sign(nonce), signedAt: Date.now(), nonce };
 }
 
-/** Connects with the device's signature over the challenge. */
+/** Connects again, with the device's signature over the challenge. */
 async function comeAgain(house: House, key: Device, more: Record<string, unknown>) {
   const raw = await openRaw(house.url);
   return say(raw, connectParams({ ...more, device: proofOf(key, await challengeOf(raw)) }));

@@ -58,8 +58,8 @@ test.skipIf(process.platform !== "linux")(
 );
 
 /**
- * Returns a fake socket with the members that the outlet uses. Its reader reads nothing until the test says
- * so.
+ * Returns a fake socket with the members that the outlet uses. Its reader reads nothing until the test
+ * releases it.
  */
 function stuckSocket() {
   const sent: string[] = [];
@@ -152,7 +152,7 @@ test("an event that cannot be replaced never overtakes events of its run that ar
       return (added ?? data.text).slice(0, 20);
     });
   expect(shown().slice(1)).toEqual(["held", "tool"]);
-  // The reader has caught up, but the outlet does not know yet.
+  // The reader has read everything, but the outlet does not know that yet.
   socket.bufferedAmount = 0;
   outlet.event(delta("b", "newer"));
   outlet.event(delta("a", "last"));
@@ -169,7 +169,7 @@ test("one large answer is sent to an idle reader; a reader whose unread data exc
   expect([sent.length, closed]).toEqual([1, [1013]]);
 });
 
-/** Opens a connection whose methods end when the test says so. */
+/** Opens a connection whose methods end when the test releases them. */
 function openConnection() {
   const socket = Object.assign(new EventEmitter(), {
     OPEN: 1,

@@ -25,7 +25,7 @@ test("RT1: numbers keep increasing when another gateway on the same store contin
   one.begin({ runId: "run", startedAt: now });
   const told = [one.next("run"), one.next("run"), one.next("run")];
   now += 5;
-  // This process started in the middle of the run.
+  // This process began to publish events in the middle of the run.
   told.push(other.next("run"), other.next("run"));
   expect(told).toEqual(told.toSorted((a, b) => a - b));
   expect(new Set(told).size).toBe(told.length);

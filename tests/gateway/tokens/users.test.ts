@@ -24,7 +24,7 @@ async function create(house: House) {
   return { id: made.entry.id, token: made.token ?? "" };
 }
 
-/** The store's part of the house as a second gateway would use it. */
+/** Returns the parts that use the store, as a second gateway would have them. */
 function partsOf(house: House, store: Store = house.store) {
   const { engine } = house;
   const configured = [{ token: TOKEN, role: "operator", scopes: ["operator.admin"] }] as const;

@@ -1,12 +1,12 @@
-// Checks the receipts of messages: the state never goes back, each fact is stored once, a message of an ended
-// run has a final state, and a message in an inbox gets a final state later.
+// Checks the receipts of messages: a state never goes back, each fact is stored once, the message of an ended
+// run has a final state, and a message in an inbox gets one later.
 
 import { receiptOf } from "../../../src/core/rules/receipt.ts";
 import type { Receipt, ReceiptState, Run } from "../../../src/core/shapes/run.ts";
 import type { Story } from "../story.ts";
 import type { Row } from "../world/database.ts";
 
-/** Selects messages between sessions that are on their way or that have ended since the last check. */
+/** Selects messages between sessions that have not ended, or that have ended since the last check. */
 const MESSAGES = `select r.run_id, r.kind, r.state, r.code, r.reply, r.model, r.accepted_at, r.started_at,
   r.ended_at, r.flow_id, r.flow_step, k.run_id as marked, k.offered_at, k.in_turn_at, k.ended_at as mark_ended_at,
   k.outcome, r.heard_at, k.ended_at is null and k.run_id is not null and r.state = 'ok' as is_open,

@@ -1,4 +1,4 @@
-// A second implementation of access rights (I9, I13), written from docs/POLICY.md without regard to src. It
+// A second implementation of access rights (I9, I13), written from docs/POLICY.md and independent of src. It
 // computes sets of keys with plain loops, while the product checks one case at a time.
 
 import type { AgentSettings, Settings } from "../../../src/core/shapes/settings/settings.ts";
@@ -15,7 +15,7 @@ export interface SessionFacts {
   readonly external: boolean;
   readonly spawnedBy: string | undefined;
   readonly spawnDepth: number;
-  /** Whether the spawn of this session requested a sandbox. */
+  /** True if the spawn of this session requested a sandbox. */
   readonly boxed: boolean;
 }
 
@@ -41,7 +41,7 @@ export function factsOf(row: Row): SessionFacts {
   };
 }
 
-/** Returns whether a text matches a pattern with `*`, as in settings. */
+/** Returns true if a text matches a pattern with `*`, as in settings. */
 export function fits(pattern: string, text: string): boolean {
   const parts = pattern.split("*").map((part) => part.replaceAll(/[.+?^${}()|[\]\\]/g, "\\$&"));
   return new RegExp(`^${parts.join(".*")}$`, "s").test(text);
@@ -76,8 +76,8 @@ function lineOf(key: string, sessions: SessionMap): { line: SessionFacts[]; lost
 }
 
 /**
- * Returns whether a session is sandboxed: by its agent's mode, by its spawn, or because one of its ancestors
- * is sandboxed.
+ * Returns true if a session is sandboxed: by its agent's mode, by its spawn, or because an ancestor is
+ * sandboxed.
  */
 export function isBoxed(key: string, sessions: SessionMap, settings: Settings): boolean {
   const { line, lost } = lineOf(key, sessions);

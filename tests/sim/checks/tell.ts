@@ -142,7 +142,7 @@ class Teller {
   #faultsOf(life: LifePlan, name: string): FaultPlan {
     const { slowStore, fullDisk, lostAnswers } = this.story.plan.features;
     const luck = this.story.luck("store");
-    // The disk is not full while a process starts, because the process would not come up.
+    // The disk is not full while a process starts, because the process would not start otherwise.
     const isUp = (): boolean => this.#processes.find((one) => one.name === name)?.state !== "starting";
     return {
       delayMs: (place) => (slowStore && luck.chance(SLOW_SHARE[place]) ? luck.below(SLOW_MS[place]) : 0),

@@ -6,7 +6,7 @@ export interface TellingLine {
   readonly mark: string;
   readonly moments: number;
   readonly runs: number;
-  /** The violation, and the invariant that it breaks. Absent: none. */
+  /** The violation and the invariant that it breaks. Absent if there is none. */
   readonly wrong?: string;
   readonly invariant?: string;
   readonly trace?: readonly string[];

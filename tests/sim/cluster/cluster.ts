@@ -88,7 +88,7 @@ class Member {
    */
   link: Link = "pass";
   isCutOff = false;
-  /** The time at which the last answered heartbeat was sent. */
+  /** The time at which its last heartbeat that got an answer was sent. */
   sentAt = Number.NEGATIVE_INFINITY;
   hasFailed = false;
   /** The time until which a fault prevents its heartbeats. */

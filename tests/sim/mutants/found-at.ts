@@ -1,5 +1,5 @@
-// For each mutant the seed of a story that found it, which the test tries first. Other stories may find it,
-// too.
+// For each mutant, the seed of a story that found it. The test tries this seed first. Other stories may find
+// the mutant, too.
 
 export const FOUND_AT: Readonly<Record<string, number>> = {
   "acknowledged-again": 275,

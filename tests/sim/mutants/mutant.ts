@@ -7,7 +7,7 @@ export interface Mutant {
   readonly breaks: string;
   /** Path relative to the root of the repository. */
   readonly file: string;
-  /** The replaced text, which occurs once in the file. */
+  /** The text that is replaced. It occurs once in the file. */
   readonly from: string;
   readonly to: string;
 }

@@ -8,7 +8,7 @@ import type { Story } from "../story.ts";
 /** A fault of the channel itself, as an exception. */
 export class ChannelBroke extends Error {}
 
-/** Maximum length of a message on the channel that has a limit. */
+/** Maximum length of a message, on the channel that has a limit. */
 export const PART_CHARS = 60;
 
 type Fate = "sent" | "refused" | "retry" | "lost_answer" | "never_left";
@@ -20,7 +20,7 @@ function fateOf(story: Story, luck: Dice): Fate {
 }
 
 /**
- * I5: checks a delivery's row when a channel is called. The attempt is recorded, the part is the next one,
+ * I5: checks a delivery's row when a channel is called: the attempt is recorded, the part is the next one,
  * and no earlier delivery waits.
  */
 async function checkHanded(story: Story, message: OutgoingMessage): Promise<void> {
@@ -49,7 +49,7 @@ async function checkHanded(story: Story, message: OutgoingMessage): Promise<void
 }
 
 interface Ends {
-  /** Returns whether the calling process is still running. */
+  /** Returns true if the calling process still runs. */
   alive(): boolean;
 }
 

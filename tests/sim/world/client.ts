@@ -1,4 +1,4 @@
-// A client that is connected by a simulated socket: it greets, sends requests, listens, reads slowly, loses
+// A client that is connected by a simulated socket. It greets, sends requests, listens, reads slowly, loses
 // its connection and reconnects.
 
 import { EventEmitter } from "node:events";
@@ -10,7 +10,7 @@ import type { GatewayProcess } from "../process.ts";
 import { type Asked, checkAnswer, covers, noteAsked, type Request } from "../requests.ts";
 import type { Story } from "../story.ts";
 
-/** More bytes than the gateway keeps for a client that reads slowly. */
+/** Number of bytes that exceeds what the gateway keeps for a slow reader. */
 const BEHIND_BYTES = 300_000;
 
 /** The parts of a WebSocket that the gateway uses. */
@@ -94,7 +94,7 @@ export class Client {
     this.token = token;
   }
 
-  /** Whether the client can send a request now. */
+  /** True if the client can send a request now. */
   get ready(): boolean {
     return this.#ready && this.#process?.state === "up" && this.#socket?.readyState === 1;
   }

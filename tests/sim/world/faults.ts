@@ -1,7 +1,7 @@
-// A process's store with faults: the process dies, pauses or waits at an operation, or the disk is full. Each
-// statement, read and commit is an operation. A process can die before or after each of them. From then on
-// its operations never end, and its uncommitted writes are rolled back. A commit that succeeded is kept, even
-// if the process dies before the answer.
+// A process's store with faults: the process can die, pause or wait at an operation, and the disk can be
+// full. Each statement, read and commit is an operation. A process can die before or after each of them. From
+// then on its operations never end, and its uncommitted writes are rolled back. A commit that succeeded is
+// kept, even if the process dies before the answer.
 
 import { type KyselyPlugin, type OperationNode, type RootOperationNode, TableNode } from "kysely";
 import { StoreProblem } from "../../../src/store/problems.ts";
@@ -26,15 +26,15 @@ export interface DeathPlan {
 }
 
 export interface FaultPlan {
-  /** The point at which the process dies. Default: none. */
+  /** The point at which the process dies. If absent, it does not die. */
   readonly dieAt?: DeathPlan;
-  /** Returns the delay at a point in ms; 0: none. */
+  /** Returns the delay at a point in ms. 0 means no delay. */
   delayMs(place: Place): number;
   /** Called for each operation. */
   passed(): void;
-  /** Returns whether the disk is full. Called for each statement of a transaction and for each commit. */
+  /** Returns true if the disk is full. Called for each statement of a transaction and for each commit. */
   isFull(): boolean;
-  /** Returns whether the answer to a commit is lost. Called after each commit. */
+  /** Returns true if the answer to a commit is lost. Called after each commit. */
   losesAnswer(): boolean;
 }
 
@@ -49,12 +49,12 @@ export class ProcessFaults {
   readonly #plan: FaultPlan;
   readonly #time: VirtualTime;
   readonly #kill: () => void;
-  /** Number of points so far of the kind at which the process dies. */
+  /** Number of points that were passed so far, of the kind at which the process dies. */
   #passed = 0;
   #dead = false;
   #pause: PromiseWithResolvers<void> | undefined;
 
-  /** `kill`: closes the process's connection. */
+  /** Creates the faults. `kill` closes the process's connection. */
   constructor(plan: FaultPlan, time: VirtualTime, kill: () => void) {
     this.#plan = plan;
     this.#time = time;

@@ -53,7 +53,8 @@ function wait(
 }
 
 /**
- * I6: checks that every run that calls a model holds a slot: there are at most as many such runs as slots.
+ * I6: checks that every run that calls a model holds a slot, so there are at most as many of these runs as
+ * slots.
  */
 function checkSlots(story: Story, settings: Settings, process: string): void {
   const thinking = [...story.works].filter((work) => work.process === process && work.thinking > 0);
@@ -90,8 +91,8 @@ function checkEntries(story: Story, request: ModelRequest, runId: string): void 
 }
 
 /**
- * I13: checks that the model is offered exactly the tools that the session may use, and none that its
- * spawner may not use.
+ * I13: checks that the model gets exactly the tools that the session may use, and none that its spawner may
+ * not use.
  */
 function checkTools({ story, settings, work, request }: Asked, all: readonly string[]): void {
   const { sessionKey } = work.run;
@@ -184,7 +185,7 @@ async function answer(asked: Asked): Promise<ModelOutcome> {
   return { kind: "message", message: written(asked, [...thought, ...said, ...asks], stop) };
 }
 
-/** Makes the model. `toolNames`: all existing tools. */
+/** Makes the model. `toolNames` are the names of all existing tools. */
 export function createModel(
   story: Story,
   parts: { process: string; settings: Settings; toolNames: readonly string[]; alive(): boolean },

@@ -48,13 +48,13 @@ export class VirtualTime {
     return new Promise((resolve) => this.after(ms, resolve));
   }
 
-  /** Returns the time of the next timer; undefined: none is set. */
+  /** Returns the time of the next timer, or undefined if no timer is set. */
   nextAt(): number | undefined {
     while (this.#entries.at(-1)?.cancelled === true) this.#entries.pop();
     return this.#entries.at(-1)?.atMs;
   }
 
-  /** Moves to the time of the next timer and fires it. Returns false if there is none. */
+  /** Advances to the time of the next timer and fires it. Returns false if there is none. */
   fireNext(): boolean {
     const atMs = this.nextAt();
     const entry = this.#entries.pop();
@@ -65,7 +65,7 @@ export class VirtualTime {
   }
 }
 
-/** Returns whether the operating system is reading or writing files. */
+/** Returns true if the operating system is reading or writing files. */
 function atTheDisk(): boolean {
   return process.getActiveResourcesInfo().some((name) => /FSReq|CloseReq/.test(name));
 }

@@ -1,4 +1,4 @@
-// Hostile text wherever a conversation shows text: it runs nothing, loads nothing, moves nothing and does not
+// Hostile text wherever a conversation shows text. It must run nothing, load nothing, move nothing and not
 // block the page.
 
 import type { Page } from "playwright-core";

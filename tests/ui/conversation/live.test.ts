@@ -19,7 +19,7 @@ async function say(page: Page, text: string): Promise<void> {
   await field(page).press("Enter");
 }
 
-/** Opens a session whose runs stream texts when the test says so. */
+/** Opens a session whose runs stream texts when the test tells them to. */
 async function openTalk(): Promise<{
   house: House;
   speak: (text: string) => void;

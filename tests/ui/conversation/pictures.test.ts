@@ -16,7 +16,7 @@ const file = (name: string, mimeType = "image/png") => ({
   buffer: Buffer.from(PNG, "base64"),
 });
 
-/** Answers with the number of pictures. */
+/** Answers with the number of pictures in the message. */
 const counts: Play = ({ run: { input } }) => `${input.images?.length ?? 0} pictures: ${input.text}`;
 
 describeInBrowser("a message", () => {
@@ -82,7 +82,7 @@ describeInBrowser("a message", () => {
     const house = await openHouse({ play: counts });
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
     await page.getByRole("textbox", { name: "Message" }).waitFor();
-    /** Returns whether the page handles the event. If not, the browser opens the file. */
+    /** Returns true if the page handles the event. If it does not, the browser opens the file. */
     const give = (at: string, type: "dragover" | "drop") =>
       page.locator(at).evaluate(
         (element, { type, png }) => {

@@ -25,7 +25,7 @@ function agents(): AgentSettings[] {
 
 const PRICES = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 };
 
-/** Opens a gateway whose models are an answering one and one with an invalid key. */
+/** Opens a gateway with two models: one answers, and one has an invalid key. */
 export function fleet(options: HouseOptions = {}): Promise<House> {
   return openHouse({
     choices: { agents: agents(), tools: { filter: { allow: [], deny: ["exec"] } } },

@@ -150,7 +150,8 @@ describeInBrowser("a large flow", () => {
     const order = () =>
       nodes.evaluateAll((all) => all.map((one) => (one.getAttribute("aria-label") ?? "").split(":")[0]));
     const before = await order();
-    // Now the writer is the busier of the two: an overview that forgot its order would move it.
+    // The writer now has more steps than the other session. If the overview did not keep its order, the
+    // writer would move.
     for (let more = 0; more < 3; more++) await tell(here, doing(sending(WRITER, "c")));
     await expect.poll(() => page.locator(".chain-row").count()).toBe(5);
     expect(await order()).toEqual(before);

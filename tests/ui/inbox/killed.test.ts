@@ -1,4 +1,4 @@
-// The open inbox of a gateway process that is killed.
+// The open inbox while its gateway process is killed.
 
 import { expect, test } from "vitest";
 import { describeInBrowser, visit } from "../../kit/browser.ts";

@@ -6,7 +6,7 @@ import type { House, Play } from "../../gateway/kit.ts";
 export const MAIN = "agent:main:main";
 export const RESEARCH = "agent:research:main";
 
-/** Returns a play that fails, asks a question or waits, as the message says; `mend` ends the failures. */
+/** Returns a play that fails, asks a question or waits, as the message says. `mend` ends the failures. */
 export function player() {
   const held = Promise.withResolvers<void>();
   let mends = false;

@@ -18,7 +18,7 @@ describeInBrowser("news in the inbox", () => {
     const before = relay.asked();
     await say(house, MAIN, "fail");
     await expect.poll(() => page.clock.runFor(500).then(() => relay.asked())).toBe(before + 1);
-    // The browser has heard of the second failure, and time enough for another request has passed.
+    // When the browser shows the second failure, there was enough time for another request.
     const heard = page.getByRole("treeitem", { name: /^research/ }).getByText("401 invalid key");
     await say(house, RESEARCH, "fail");
     await expect.poll(() => page.clock.runFor(500).then(() => heard.count())).toBe(1);

@@ -1,4 +1,4 @@
-// Wherever the page links to a session, it shows the label, with the key as tooltip.
+// Wherever the page links to a session, it shows the session's label, and the key as a tooltip.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";

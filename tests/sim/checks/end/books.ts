@@ -140,7 +140,7 @@ export function placeOf(route: { channel: unknown; to: unknown; threadId?: unkno
   return [route.channel, route.to, route.threadId ?? ""].join(" ");
 }
 
-/** Returns the messages in an entry of the transcript; a compaction has none. */
+/** Returns the messages in an entry of the transcript. A compaction contains none. */
 export function messageIn(book: MessageBook): Message[] {
   return isCompaction(book.entry) ? [] : [book.entry];
 }

@@ -8,8 +8,8 @@ import type { Books, RunBook } from "./books.ts";
 const isSilent = (text: string): boolean => /^\s*(REPLY_SKIP|ANNOUNCE_SKIP)?\s*$/.test(text);
 
 /**
- * Checks that the turns of a conversation have no gap, run in the right sessions, and carry the text of
- * the previous turn.
+ * Checks that the turns of a conversation have no gap, run in the right sessions, and contain the text of the
+ * previous turn.
  */
 function checkTurns(story: Story, flow: Row, runs: readonly RunBook[]): void {
   const id = String(flow.flow_id);

@@ -41,7 +41,7 @@ function checkParts(story: Story, row: Row, attempts: readonly Attempt[], about:
 }
 
 /**
- * Returns whether a process may have failed to record an acknowledgement, because it died or its disk was
+ * Returns true if a process may have failed to record an acknowledgement, because it died or its disk was
  * full.
  */
 const mayForget = (story: Story): boolean => story.deaths > 0 || story.plan.features.fullDisk;

@@ -36,7 +36,7 @@ function checkEnd(story: Story, run: RunBook): void {
     story.wrong("I2", `${about} ends ${code} after ${run.crashes} crashes, ${run.crashesInRow} in a row`);
 }
 
-/** I3: checks that the runs of a lane began in order. */
+/** I3: checks that the runs of a lane began in the order of the lane. */
 function checkOrder(story: Story, lane: readonly RunBook[]): void {
   let before: RunBook | undefined;
   for (const run of lane) {
@@ -73,7 +73,7 @@ function checkSaid(story: Story, books: Books): void {
   }
 }
 
-/** I8: checks that a run that another run requested has the next hop number of its chain. */
+/** I8: checks that a run which another run requested has the next hop number. */
 function checkHop(story: Story, books: Books, run: RunBook): void {
   const parent = run.parentRunId === undefined ? undefined : books.runOf.get(run.parentRunId);
   const about = `run ${run.runId} (${run.step})`;
@@ -88,7 +88,7 @@ function checkHop(story: Story, books: Books, run: RunBook): void {
   if (isNew && run.hop !== 0) story.wrong("I8", `${about} came from a person, and has hop ${run.hop}`);
 }
 
-/** I11: checks that text that no person wrote has provenance. */
+/** I11: checks that each text that no person wrote has provenance. */
 function checkProvenance(story: Story, books: Books, run: RunBook): void {
   const { provenance, runId, step, chainId, hop } = run;
   const about = `run ${runId} (${step}) of ${run.sessionKey}`;
@@ -182,7 +182,8 @@ function checkBudget(story: Story, run: RunBook, chain: readonly RunBook[]): voi
 }
 
 /**
- * I4: checks that each text sent by a tool call was accepted once, and that each command ran at most once.
+ * I4: checks that each text sent by a tool call was accepted once, and that each command was executed at most
+ * once.
  */
 function checkOnce(story: Story, books: Books): void {
   const asked = books.runs.filter((run) => run.callId !== undefined);

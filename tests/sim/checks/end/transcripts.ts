@@ -113,8 +113,8 @@ async function checkUsage(
 }
 
 /**
- * Returns whether the route of a run is only the destination of its answer: the request came from a
- * program and names a channel other than webchat.
+ * Returns true if the route of a run is only the destination of its answer: the request came from a program
+ * and names a channel other than webchat.
  */
 function isDelivery({ runId, route }: RunBook): boolean {
   return runId.startsWith("run") && route?.channel !== WEBCHAT;

@@ -69,7 +69,7 @@ test.each([
     { a: { command: "x", agents: ["mian"] } },
     'tools.mcp.servers.a.agents[0]: there is no agent "mian"; the nearest is main',
   ],
-  [{ a__b: { command: "x" } }, "is not a valid name: it must be 1 to 24 small letters and digits"],
+  [{ a__b: { command: "x" } }, "is not a valid name: it must be 1 to 24 lower-case letters and digits"],
   [{ Files: { command: "x" } }, "is not a valid name"],
   [{ a: { command: "x", timeoutSeconds: 0 } }, "tools.mcp.servers.a.timeoutSeconds: must be at least 1"],
   [{ a: { command: "x", comand: "y" } }, "unknown key; the nearest valid key is tools.mcp.servers.a.command"],

@@ -73,7 +73,7 @@ function tool({ ctx, chain }: ExplainContext, access: Explained): Check {
 async function spawn({ ctx, chain, viewer, target }: ExplainContext): Promise<Check> {
   const agentId = target.session?.agentId ?? agentIdInKey(target.key);
   if (agentId === undefined) {
-    const rule = "the key names no agent whose sub-agent could be spawned";
+    const rule = "the key does not name an agent, so there is no agent to spawn";
     return { of: "spawn", allowed: false, rule, code: "agent_not_found" };
   }
   const open = await openSpawnsOf(ctx.db, { sessionKey: viewer.key });

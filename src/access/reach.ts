@@ -16,9 +16,7 @@ function ofToken({ now, next }: Callers): string[] {
     return ["The token that you use is not valid after a restart. Sign in with another one."];
   const keeps =
     next.scopes.includes("operator.admin") && next.role === now.role && next.sessions === undefined;
-  return keeps
-    ? []
-    : ["The token that you use has fewer rights after a restart. It can't edit this file then."];
+  return keeps ? [] : ["After a restart, the token that you use has fewer rights, and can't edit this file."];
 }
 
 const removed = (before: readonly string[], after: readonly string[]): string =>

@@ -19,7 +19,10 @@ export const logging = z
     level: level
       .default(LOGGING.level)
       .describe("Least severe level that is written. PARLEY_LOG overrides it."),
-    parts: z.partialRecord(part, level).default({}).describe("Levels of single parts; override `level`."),
+    parts: z
+      .partialRecord(part, level)
+      .default({})
+      .describe("Levels of single parts of the program. They override `level`."),
     format: z
       .enum(LOG_FORMATS)
       .default(LOGGING.format)

@@ -13,28 +13,30 @@ const SERVER_NAME = /^(?=.{1,24}$)[a-z0-9]+(?:(?:-+|_)[a-z0-9]+)*$/;
 const server = z.strictObject({
   enabled: z.boolean().default(true).describe("False: disabled."),
   command: text.optional().describe("A program that speaks MCP over its standard input and output."),
-  args: z.array(z.string()).optional().describe("Its arguments, unchanged: no shell is involved."),
+  args: z.array(z.string()).optional().describe("Arguments of the program, passed without a shell."),
   env: z
     .record(text, z.string())
     .optional()
-    .describe("Its environment, in addition to PATH, HOME and a few others of the gateway."),
-  cwd: text.optional().describe("Its working folder. Default: the folder of this file."),
+    .describe("Environment of the program, in addition to the gateway's PATH, HOME and a few others."),
+  cwd: text.optional().describe("Working folder of the program. Default: the folder of this file."),
   url: httpAddress("headers")
     .optional()
     .describe("Address of a server for MCP over Streamable HTTP, instead of command."),
-  headers: z.record(text, z.string()).optional().describe("Sent with every request."),
-  agents: texts.default([]).describe("Agents that may use it, `*` as a wildcard. Empty: every agent."),
+  headers: z.record(text, z.string()).optional().describe("HTTP headers that are sent with every request."),
+  agents: texts
+    .default([])
+    .describe("Agents that may use the server, with `*` as a wildcard. Empty: every agent."),
   tools: texts
     .default([])
-    .describe("Tools that may be used, by the server's names, `*` as a wildcard. Empty: all."),
+    .describe("The server's tools that may be used, with `*` as a wildcard. Empty: all."),
   allowSandboxed: z
     .boolean()
     .default(false)
-    .describe("Whether sandboxed sessions may use it, although it runs outside of every sandbox."),
+    .describe("Whether sandboxed sessions may use the server, although it runs outside of every sandbox."),
   timeoutSeconds: limit(1, DAY_SECONDS)
     .default(60)
-    .describe("Time limit of a call. After it the call fails and the server is asked to cancel it."),
-  startTimeoutSeconds: limit(1, 3_600).default(60).describe("Time limit of a start."),
+    .describe("Time limit of a call. A call that exceeds it fails, and the server is asked to cancel it."),
+  startTimeoutSeconds: limit(1, 3_600).default(60).describe("Time limit of the server's start."),
 });
 
 export const mcp = z
@@ -43,7 +45,10 @@ export const mcp = z
       .record(
         z
           .string()
-          .regex(SERVER_NAME, "must be 1 to 24 small letters and digits, with - or single _ between them"),
+          .regex(
+            SERVER_NAME,
+            "must be 1 to 24 lower-case letters and digits, with - or single _ between them",
+          ),
         server,
       )
       .default({})
@@ -51,11 +56,11 @@ export const mcp = z
     waitSeconds: limit(0, 600)
       .default(10)
       .describe(
-        "Longest time that a run waits for servers that are not ready; then it continues without them.",
+        "Maximum time that a run waits for servers that are not ready. Then it continues without them.",
       ),
     maxResultBytes: limit(1_000, 16 * 1024 ** 2)
       .default(64 * 1024)
-      .describe("The text of one result is cut here."),
+      .describe("Maximum size of one result's text. Longer text is cut."),
   })
   .prefault({});
 

@@ -30,13 +30,13 @@ export const telemetry = z
             z.string().regex(HEADER_VALUE, "must be plain text on one line"),
           )
           .default({})
-          .describe("Sent with every request."),
+          .describe("HTTP headers that are sent with every request."),
         sampleRatio: z
           .number()
           .min(0)
           .max(1)
           .default(1)
-          .describe("Share of chains that are traced; a chain is traced completely or not."),
+          .describe("Share of chains that are traced; a chain is traced completely or not at all."),
         content: z
           .boolean()
           .default(false)

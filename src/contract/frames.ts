@@ -73,7 +73,7 @@ export const EVENT_FRAME = named(
     { type: oneOf("event"), event: text("Name of the event.") },
     {
       payload: anything,
-      seq: number("Counts the events of a connection. Absent in `connect.challenge`."),
+      seq: number("Number of the event on its connection. Absent in `connect.challenge`."),
       stateVersion: STATE_VERSION,
     },
   ),

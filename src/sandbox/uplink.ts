@@ -74,7 +74,7 @@ function unfit(carrier: Carrier): string | undefined {
   const [server] = serversIn(RESOLVER);
   // Slirp4netns forwards all ports of its name server address to the host's first DNS server.
   if (carrier === "pasta" || (server !== undefined && !LOOPBACK.test(server))) return undefined;
-  return `is not used, because ${RESOLVER} names a server on the loopback, which it would expose`;
+  return `is not used, because ${RESOLVER} names a loopback server, which programs could then reach`;
 }
 
 function carrierArguments(carrier: Carrier, pid: number): string[] {

@@ -23,7 +23,7 @@ function sharedMain({ channels, session }: Settings): Finding[] {
     ({ allowFrom, dmPolicy }) => dmPolicy === "open" || allowFrom.includes("*") || allowFrom.length > 1,
   );
   if (session.dmScope !== "main" || many.length === 0) return [];
-  const text = "several people write to one main session: the agent may tell one what another wrote";
+  const text = "several people share one main session, so the agent may tell one what another wrote";
   const mend = 'Set session.dmScope to "per-peer", unless they may all read each other\'s messages.';
   return [{ name: NAME, level: "warning", text, mend }];
 }

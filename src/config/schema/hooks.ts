@@ -13,7 +13,7 @@ const outgoing = z.strictObject({
     .regex(/^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$/, "must be 1 to 64 letters, digits, ., _ and -")
     .optional()
     .describe("Name in the outbox. Default: the host and a hash of the address."),
-  url: httpAddress().describe("Gets a POST for each event. Redirects are not followed."),
+  url: httpAddress().describe("Address that gets a POST for each event. Redirects are not followed."),
   events: z.array(z.enum(HOOK_EVENTS)).min(1, "must name at least one event").describe("Events to send."),
   secret: z
     .string()
@@ -72,7 +72,7 @@ const mapping = z.strictObject({
       "Message for the agent; {{body.a.b}} inserts a field of the body. Preset github has a default.",
     ),
   name: text.max(200).optional().describe("Display name. Default: the id."),
-  agentId: text.optional().describe("Default: the default agent."),
+  agentId: text.optional().describe("Agent that gets the message. Default: the default agent."),
   sessionKey: text
     .optional()
     .describe("One session for all requests. Default: a new one for each, hook:<uuid>."),
@@ -103,7 +103,7 @@ export const hooks = z.strictObject({
   allowedSessionKeys: texts
     .default(HOOK_KEYS_DEFAULT)
     .describe("Keys that a caller of /hooks/agent may name, `*` as a wildcard."),
-  mappings: z.array(mapping).max(MAPPINGS_MAX).default([]).describe("Senders that have a path of their own."),
+  mappings: z.array(mapping).max(MAPPINGS_MAX).default([]).describe("Senders with their own path."),
   outgoing: z.array(outgoing).max(HOOKS_MAX).default([]).describe("Programs that receive events."),
 });
 

@@ -13,7 +13,7 @@ export const runtime = z
       .enum(["builtin", "subagent", "acp"])
       .default("builtin")
       .describe(
-        "acp: a program that speaks the Agent Client Protocol on its standard streams. subagent: builtin.",
+        "acp: an outside program that speaks the Agent Client Protocol. subagent: the same as builtin.",
       ),
     command: z
       .array(z.string().refine(withoutNul, "must not contain NUL"))

@@ -124,7 +124,9 @@ const agent = z.strictObject({
   maxAnswerBytes: maxAnswerBytes.optional().describe("Default: agents.defaults.maxAnswerBytes."),
   maxAnswerToolCalls: maxAnswerToolCalls.optional().describe("Default: agents.defaults.maxAnswerToolCalls."),
   maxToolResultBytes: maxToolResultBytes.optional().describe("Default: agents.defaults.maxToolResultBytes."),
-  budget: budget.optional().describe("Default: agents.defaults.budget; null in a key: no limit."),
+  budget: budget
+    .optional()
+    .describe("Daily budget of the agent. Default: agents.defaults.budget. null in a key: no limit."),
 });
 
 const agents = z
@@ -371,7 +373,7 @@ export const configSchema = z.strictObject({
       durability: z
         .enum(["full", "normal"])
         .default("full")
-        .describe("normal: a power cut may lose the last changes."),
+        .describe("full: changes survive a power cut. normal: a power cut may lose the last ones."),
       postgresUrl: optionalText.describe(
         "For several gateways with one database: postgres://user:password@host:5432/database. " +
           "Default: PARLEY_DATABASE_URL; null: the embedded store.",

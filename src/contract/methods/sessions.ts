@@ -168,7 +168,11 @@ export const LISTED_ROW = named(
       ),
       children: number("With `includeChildren`: number of spawned sessions, at most 1000."),
       jobs: about(
-        object({ running: number(), done: number("Succeeded, or were stopped."), failed: number() }),
+        object({
+          running: number(),
+          done: number("Number of those that succeeded or were stopped."),
+          failed: number(),
+        }),
         "With `includeChildren`: number of spawned sessions by state. Absent if there are none.",
       ),
       failure: about(

@@ -175,7 +175,7 @@ function subagentFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] 
 /** Returns filters for a session whose requester was deleted, derived from the requester's key. */
 function orphanFilters({ spawnedBy = "" }: ChainLink, settings: Settings): PlacedFilter[] {
   const agent = findAgent(settings, agentIdInKey(spawnedBy) ?? "");
-  const because = "the session that spawned this one is gone, and with it the right to session tools";
+  const because = "the session that spawned this one was deleted, so this one may not use session tools";
   return [
     denying(SESSION_TOOLS, because),
     ...(agent === undefined

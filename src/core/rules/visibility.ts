@@ -288,7 +288,7 @@ function agentToAgentSettings(viewer: SessionIdentity, target: Target, rule: Age
 
 function refuseByMode(viewer: SessionIdentity, target: Target, rules: AccessRules): Refusal {
   if (viewer.requester === "gone") {
-    const because = "the session that spawned this one is gone, so this session sees only its own tree";
+    const because = "the session that spawned this one was deleted, so this session sees only its own tree";
     return refuse("not_visible", target, because, []);
   }
   const other = target.key === "global" ? viewer.agentId : agentIdInKey(target.key);

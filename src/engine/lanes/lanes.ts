@@ -241,7 +241,10 @@ export class Lanes {
       try {
         await commit((unit) => moveHeld(unit.tx, fence, "queued"));
       } catch (error) {
-        world.log.warn({ ...idsOf(handle.run), err: error }, "a run could not be given back at the stop");
+        world.log.warn(
+          { ...idsOf(handle.run), err: error },
+          "a run could not be returned to its lane at the stop",
+        );
       }
     }
   }

@@ -25,7 +25,7 @@ export async function untilStored<T>(world: World, signal: AbortSignal, work: ()
       return await work();
     } catch (error) {
       if (!(error instanceof StoreProblem) || tries === STORE_TRIES_MAX || signal.aborted) throw error;
-      world.log.warn({ err: error, tries }, "the store refused; retrying");
+      world.log.warn({ err: error, tries }, "the store refused an operation; retrying");
       await pause(world.clock, STORE_RETRY_MS, signal);
     }
   }

@@ -74,7 +74,9 @@ function lostNumbers({ rows }: Mark, database: DatabaseSync): string | undefined
   const given = numbersGiven(database);
   const behind = Object.entries(rows).filter(([name, seq]) => (given[name] ?? 0) < seq);
   if (behind.length === 0) return undefined;
-  const words = behind.map(([name, seq]) => `${name} ends at ${given[name] ?? 0} and was at ${seq}`);
+  const words = behind.map(
+    ([name, seq]) => `${name} ends at row ${given[name] ?? 0}, but had row ${seq} before`,
+  );
   return words.join(", ");
 }
 

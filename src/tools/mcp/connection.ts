@@ -114,7 +114,7 @@ export class Connection {
     const connection = new Connection(client, link, settings, world);
     client.onclose = onClosed;
     client.onerror = (error) => {
-      world.log.debug({ server: settings.name, why: error.name }, "an MCP server breaks the protocol");
+      world.log.debug({ server: settings.name, why: error.name }, "an MCP server violates the protocol");
     };
     const prior: { prior?: PriorDiscovery } = isOld ? { prior: { kind: "legacy" } } : {};
     try {

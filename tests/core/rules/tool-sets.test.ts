@@ -244,7 +244,7 @@ test("each refusal of a tool names the setting that decided", () => {
     'tool "exec" is denied: tools.subagents.tools.deny has "ex*"',
   );
   const orphan = { ...OPEN, subagents: { allow: ["*"], deny: [] } };
-  expect(why("message", [kid[0]], orphan)).toContain("the session that spawned this one is gone");
+  expect(why("message", [kid[0]], orphan)).toContain("the session that spawned this one was deleted");
 });
 
 test("withheldTools returns the tools that the child's agent has but its requester lacks", () => {

@@ -200,7 +200,7 @@ test("a refusal names the session whose visibility is too narrow, and the settin
   });
   expect(refusal({ ...kid, requester: "gone" })).toMatchObject({
     code: "not_visible",
-    error: expect.stringContaining("is gone, so this session sees only its own tree"),
+    error: expect.stringContaining("was deleted, so this session sees only its own tree"),
     settings: [],
   });
   expect(effectiveMode({ ...kid, requester: "gone" }, by)).toBe("tree");

@@ -36,9 +36,10 @@ const DESCRIBED = /^(?:src\/(?:contract|config\/schema|cli)|tests\/kit\/referenc
 const SQL_WORDS = [
   String.raw`^\W*(?:with recursive|with \w+ (?:\(|as \()|select|insert into|update \w+ set|delete from|deallocate)\b`,
   String.raw`^\W*(?:create|alter) (?:unique |virtual |unlogged )?(?:table|index|trigger|schema|role)\b|^grant .* on\b`,
-  String.raw`^(?:pragma|rollback|attach|analyze|commit;|lock table|set (?:local|transaction|search_path))\b`,
+  String.raw`^(?:pragma|rollback|attach|analyze|commit(?=;)|lock table|set (?:local|transaction|search_path))\b`,
   String.raw`^order by\b|\b(?:case when|is (?:not )?null|row_number|coalesce|count|exists|max|substr|extract) ?\(`,
-  String.raw`\bcase when\b|\bis (?:not )?null\b|\bnot exists\b|\bescape '|\bunion (?:all )?select\b`,
+  String.raw`\bcase when\b|\bis (?:not )?null\b|\bnot exists\b|\bescape '|\bunion (?:all )?select\b|\(select\b`,
+  String.raw`\bjoin \w+ \w+ on\b|^\)\} then`,
   String.raw`^[\w.]+ (?:as \w+|desc\b.*)$|^(?:and )?[\w.(]+ (?:(?:not )?in \(|[<=] [\$'])`,
   String.raw`^\W*\$\{\w+\} (?:and|or) \w+ [<=]`,
 ];
@@ -48,6 +49,9 @@ const CODE =
   /^\w+[A-Z]\w* \w+[A-Z]|[;{}]\s*\w+ ?[=(.]|=>|\breturn\b.*[;(]|^\W*[a-z]+(?:[ -][a-z]+)*-[a-z]+(?: \$\{.*\})?$/;
 /** Matches at least three words. The name of an event or of a column has fewer. */
 const SENTENCE = /[a-z]{2,}\S* \S+ \S+/i;
+/** Matches a regular expression literal, whose backticks do not begin a text. */
+const REGEXP_LITERAL =
+  /(?<=[=(,:[]\s*)\/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*(?=[;,).\s])/g;
 const TEXT = new RegExp(String.raw`${QUOTED}(?:\s*\+\s*${QUOTED})*`, "g");
 const JSX_TEXT =
   /<(?:h[1-6]|p|button|label|legend|th|dt|summary|option|span|strong)\b[^<>]*>([A-Z][^<>{}]+)</g;
@@ -172,7 +176,10 @@ function messagesOf(pattern: RegExp, path: string, text: string): Prose[] {
 
 /** Returns all texts of a file that `isProse` accepts. Texts joined by `+` count as one. */
 function textsOf(path: string, text: string, isProse: (words: string) => boolean): Prose[] {
-  const code = text.replace(/^[ \t]*(?:\/\/|\/\*|\*).*$/gm, "").replace(JSX_CLASS, "");
+  const code = text
+    .replace(/^[ \t]*(?:\/\/|\/\*|\*).*$/gm, "")
+    .replace(JSX_CLASS, "")
+    .replace(REGEXP_LITERAL, "");
   return [...code.matchAll(TEXT)].flatMap(({ 0: joined, index }) => {
     const words = [...joined.matchAll(new RegExp(QUOTED, "g"))]
       .map(([quoted]) => quoted.slice(1, -1))

@@ -172,7 +172,7 @@ test("damage: a store is refused if its database was replaced by an older file, 
   const crashed = killed(dir);
   await again.close();
   writeFileSync(join(dir, STORE_FILE), older);
-  expect((await problemIn(dir)).message).toContain("messages ends at 5 and was at 6");
+  expect((await problemIn(dir)).message).toContain("messages ends at row 5, but had row 6 before");
   writeFileSync(join(crashed, STORE_FILE), older);
   rmSync(log(crashed));
   expect((await problemIn(crashed)).problem).toBe("behind");

@@ -47,12 +47,12 @@ const MAIN = encodeURIComponent("agent:main:main");
 
 export const PAGE_VIEWS: readonly PageView[] = [
   { name: "sign-in", at: "", signedOut: true, shows: "form" },
-  { name: "offer", at: "sessions", unused: true, shows: ".offer" },
+  { name: "welcome", at: "inbox", unused: true, shows: ".welcome" },
   {
     name: "demo",
-    at: "sessions",
+    at: "inbox",
     unused: true,
-    shows: ".offer",
+    shows: ".welcome",
     async enter(page) {
       await page.getByRole("button", { name: "Play the demo" }).click();
       const next = page.getByRole("button", { name: /^(Next:|Play again)/ });

@@ -114,13 +114,6 @@ describeInBrowser("the demo", () => {
     expect(await button(page, "Play the demo").count()).toBe(0);
   });
 
-  test("the offer can be hidden for this visit", async () => {
-    const house = await houseWithDemo();
-    const { page } = await visit(house.http, { token: TOKEN });
-    await button(page, "Not now").click();
-    expect(await button(page, "Play the demo").count()).toBe(0);
-  });
-
   test.deep(
     "axe-core finds no problem in the offer and the demo, and a phone shows both without scrolling sideways",
     async () => {

@@ -4,7 +4,6 @@ import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import { safeLine } from "../../src/core/text/safe-text.ts";
 import { ConfigurationNotice } from "./configuration-notice.tsx";
-import { DemoOffer } from "./demo/offer.tsx";
 import { inDemo } from "./demo/scene.ts";
 import { hello, linkState, signOut, stopping } from "./gateway.ts";
 import { followAttention, needsCount } from "./inbox/model.ts";
@@ -150,7 +149,7 @@ export function Shell() {
       <Head current={current} />
       <Connection />
       <ConfigurationNotice />
-      {inDemo ? <DemoBanner /> : <DemoOffer />}
+      {inDemo && <DemoBanner />}
       <main id="view" class="view" tabIndex={-1}>
         <h1 class="visually-hidden">{current.title}</h1>
         <Boundary resetKey={hrefOf(route.value)}>

@@ -3,6 +3,7 @@
 import "./conversation.css";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { linkState, may } from "../gateway.ts";
+import { Examples } from "../parts/examples.tsx";
 import { Awaited, Failed } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
 import { Composer } from "./composer.tsx";
@@ -55,10 +56,17 @@ function endedWords(items: readonly Item[]): string {
   return last?.kind !== "end" ? "" : last.run.state === "ok" ? "Answered." : "The run did not succeed.";
 }
 
-function Head(props: { thread: Thread; isEmpty: boolean; onOlder: () => void }) {
-  const { thread, isEmpty, onOlder } = props;
+function Head(props: { thread: Thread; isEmpty: boolean; isClosed: boolean; onOlder: () => void }) {
+  const { thread, isEmpty, isClosed, onOlder } = props;
   if (thread.nextBefore === undefined)
-    return <p class="beginning soft">{isEmpty ? "No messages yet" : "Start of the conversation"}</p>;
+    return isEmpty ? (
+      <div class="empty">
+        <p>No messages yet</p>
+        {!isClosed && <Examples sessionKey={thread.sessionKey} />}
+      </div>
+    ) : (
+      <p class="beginning soft">Start of the conversation</p>
+    );
   return (
     <p class="beginning">
       <button type="button" class="quiet" onClick={onOlder}>
@@ -95,7 +103,14 @@ function Body(props: { reader: SessionReader; thread: Thread; earlier: EarlierPl
           onEdit={may("operator.write") ? (text) => edit(thread.sessionKey, text) : undefined}
           onNearStart={() => reader.older()}
           onNearEnd={() => reader.newer()}
-          head={<Head thread={thread} isEmpty={items.length === 0} onOlder={() => reader.older()} />}
+          head={
+            <Head
+              thread={thread}
+              isEmpty={items.length === 0}
+              isClosed={earlier !== undefined || thread.now?.session.archivedAt !== undefined}
+              onOlder={() => reader.older()}
+            />
+          }
           tail={
             thread.nextAfter === undefined ? (
               <Tail reader={reader} agentId={agentId} />

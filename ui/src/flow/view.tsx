@@ -3,6 +3,7 @@
 
 import "./flow.css";
 import { useRef } from "preact/hooks";
+import { Examples } from "../parts/examples.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
@@ -76,11 +77,23 @@ function Nothing() {
     <div class="empty flow-empty">
       <h2>No conversations between sessions yet</h2>
       <p>When a session sends to another one or spawns a sub-agent, its chain appears here.</p>
-      <p>
-        Try it: say to the agent <em>main</em> <q>ask research: what should we check before a release?</q>
-        {" or "}
-        <q>spawn 3 jobs: say part {"{n}"} is done</q>.
-      </p>
+      <Examples />
+    </div>
+  );
+}
+
+function NoMatches() {
+  return (
+    <div class="empty">
+      <p>No matching chains</p>
+      <button
+        type="button"
+        onClick={() => {
+          filter.value = undefined;
+        }}
+      >
+        Show all chains
+      </button>
     </div>
   );
 }
@@ -122,7 +135,7 @@ export function FlowView() {
           {value.nextCursor !== undefined && <p class="soft flow-more">Newest chains only</p>}
         </section>
         <section class="flow-main" aria-label="Selected chain">
-          {chosen === undefined ? <p class="empty">No matching chains</p> : <Chain chainId={chosen} />}
+          {chosen === undefined ? <NoMatches /> : <Chain chainId={chosen} />}
         </section>
       </div>
     </div>

@@ -8,7 +8,9 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { AttentionGroupRows, AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { GROUP_TITLES } from "../../../src/core/rules/attention/groups.ts";
 import { Confirm } from "../parts/dialog.tsx";
+import { Examples } from "../parts/examples.tsx";
 import { Awaited } from "../parts/failure.tsx";
+import { Welcome } from "../welcome.tsx";
 import { act, DEED_WORDS, type Deed, doubtOf } from "./actions.ts";
 import { groups, notify, problem, readAgain, turnNotify } from "./model.ts";
 import "./inbox.css";
@@ -128,10 +130,14 @@ function useFocus(frame: RefObject<HTMLDivElement | null>, open: string | undefi
 
 function Empty() {
   return (
-    <p class="empty inbox-empty">
-      Questions, failures and requests of your agents appear here, and running and finished work. Choose a
-      session, or press New, and give an agent something to do.
-    </p>
+    <div class="inbox-empty">
+      <Welcome>
+        <Examples />
+      </Welcome>
+      <p class="empty">
+        Questions, failures and requests of your agents appear here, and running and finished work.
+      </p>
+    </div>
   );
 }
 

@@ -23,6 +23,7 @@ import {
   showNews,
   toggle,
   unsettled,
+  want,
 } from "./model.ts";
 import { lineStyle, ROW_HEIGHT, rowId, SessionRow } from "./row.tsx";
 import { shiftOf } from "./shift.ts";
@@ -190,11 +191,26 @@ function Tree({ lines, selected }: { lines: readonly ForestLine[]; selected: str
   );
 }
 
+function NoMatches() {
+  return (
+    <div class="empty">
+      <p>No matches</p>
+      <button type="button" onClick={() => want({ search: "", only: "", kind: "", agentId: "" })}>
+        Show all sessions
+      </button>
+    </div>
+  );
+}
+
+function NoSessions() {
+  return <p class="empty">No sessions yet. Each conversation with an agent is a session: press New.</p>;
+}
+
 function Body({ selected }: { selected: string | undefined }) {
   const { lines, loading } = picture.value;
   const [first] = lines;
   if (loading) return <p class="loading">Loading…</p>;
-  if (first === undefined) return <p class="empty">{isFiltered.value ? "No matches" : "No sessions yet"}</p>;
+  if (first === undefined) return isFiltered.value ? <NoMatches /> : <NoSessions />;
   if (first.kind === "more") return <Awaited problem={first.problem} again={() => readMore(first.parent)} />;
   return <Tree lines={lines} selected={selected} />;
 }

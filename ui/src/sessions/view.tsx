@@ -7,6 +7,8 @@ import { SessionsPanel } from "./panel.tsx";
 
 const Conversation = lazy(async () => (await import("../conversation/conversation.tsx")).Conversation);
 
+const Welcome = lazy(async () => (await import("../welcome.tsx")).Welcome);
+
 const Inbox = lazy(async () => (await import("../inbox/inbox.tsx")).Inbox);
 
 export function SessionsView() {
@@ -24,7 +26,10 @@ export function SessionsView() {
         {isInbox ? (
           <Inbox />
         ) : key === undefined ? (
-          <p class="empty">Choose a session to read it.</p>
+          <>
+            <Welcome />
+            <p class="empty">Choose a session to read it, or press New to begin one.</p>
+          </>
         ) : (
           <Conversation key={key} sessionKey={key} messageId={messageId} sessionId={sessionId} />
         )}

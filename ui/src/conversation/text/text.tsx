@@ -12,6 +12,8 @@ import { GrowingText, markdown } from "./markdown.ts";
 
 /** Characters of a message that are shown at first, and added by each "Show more". */
 const TEXT_STEP_CHARS = 40_000;
+/** Characters of a streaming text that are shown until it is stored: layout of millions blocks the page. */
+const STREAMED_MAX_CHARS = 200_000;
 /** Characters of arguments and results that are shown at first. */
 const CODE_FIRST_CHARS = 2_000;
 const CODE_STEP_CHARS = 100_000;
@@ -54,7 +56,7 @@ export function GrowingProse({ text }: { text: Signal<string> }) {
   useLayoutEffect(() => {
     if (box.current === null) return;
     const growing = new GrowingText(box.current);
-    return text.subscribe((value) => growing.show(value));
+    return text.subscribe((value) => growing.show(head(value, STREAMED_MAX_CHARS)));
   }, [text]);
   return <MarkdownBox within={box} />;
 }

@@ -1,0 +1,74 @@
+// Empty states: what the page says and offers before there is anything to show.
+
+import { expect, test } from "vitest";
+import { openDemo } from "../../../src/main.ts";
+import { openHouse, TOKEN } from "../../gateway/kit.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { quietWorld } from "../../kit/engine/engine.ts";
+import { agentSettings } from "../../tools/app.ts";
+import { names, row } from "../sessions/seed.ts";
+
+const MAIN = "agent:main:main";
+const JOBS = "Spawn 3 jobs: wait 2 seconds, then say part {n} is done";
+
+describeInBrowser("an empty state", () => {
+  for (const viewport of [{ width: 1280, height: 800 }, PHONE]) {
+    test(`a first visit ${viewport.width} px wide says what Parley is, how to add a key, and three sentences fill the composer`, async () => {
+      const house = await openHouse({ openDemo: () => openDemo(quietWorld()) });
+      const { page } = await visit(house.http, { token: TOKEN, viewport });
+      const welcome = page.getByRole("region", { name: "Welcome to Parley" });
+      await welcome.getByText("Parley is a gateway for AI agents").waitFor();
+      expect(await welcome.innerText()).toContain("ANTHROPIC_API_KEY");
+      await welcome.getByRole("button", { name: "Play the demo" }).waitFor();
+      const sentences = welcome.getByRole("list").getByRole("button");
+      expect(await sentences.allInnerTexts()).toEqual([
+        expect.stringMatching(/^Ask \w+: what should we check before a release\?$/),
+        JOBS,
+        "List the sessions",
+      ]);
+      expect(await accessibilityProblems(page)).toEqual([]);
+      expect(await sideways(page)).toBe(0);
+      await sentences.nth(1).click();
+      await expect.poll(() => page.url()).toContain(encodeURIComponent(MAIN));
+      const field = page.getByRole("textbox", { name: "Message" });
+      await expect.poll(() => field.inputValue()).toBe(JOBS);
+      await page.getByRole("button", { name: "Send" }).click();
+      await page.getByText(`echo ${JOBS}`).first().waitFor();
+      await page.goto(`${house.http}/#/inbox`);
+      await page.getByRole("heading", { name: "Done" }).waitFor();
+      expect(await welcome.count()).toBe(0);
+    });
+  }
+
+  test("the key is not mentioned when a model is configured, and other tokens get no introduction", async () => {
+    const reader = { token: "a-reader", role: "operator", scopes: ["operator.read"] } as const;
+    const house = await openHouse({
+      gateway: { tokens: [reader] },
+      choices: { agents: [agentSettings("main", { model: "acme/one" })] },
+    });
+    const { page } = await visit(house.http, { token: TOKEN });
+    await page.getByRole("heading", { name: "Welcome to Parley" }).waitFor();
+    expect(await page.getByText("ANTHROPIC_API_KEY").count()).toBe(0);
+    expect(await page.getByRole("button", { name: "Who are you?" }).count()).toBe(1);
+    const other = await visit(house.http, { token: "a-reader" });
+    await other.page.getByText("Questions, failures and requests of your agents").waitFor();
+    expect(await other.page.getByRole("heading", { name: "Welcome to Parley" }).count()).toBe(0);
+  });
+
+  test("filters without matches can be cleared, and an empty conversation and the flow offer sentences", async () => {
+    const house = await openHouse();
+    const { page } = await visit(house.http, { token: TOKEN, at: "sessions?only=failed" });
+    await page.getByRole("button", { name: "Show all sessions" }).click();
+    await row(page, /research/).waitFor();
+    expect(await names(page)).toHaveLength(3);
+    await row(page, /research/).click();
+    await page.getByRole("button", { name: "List the sessions" }).click();
+    const field = page.getByRole("textbox", { name: "Message" });
+    await expect.poll(() => field.inputValue()).toBe("List the sessions");
+    expect(page.url()).toContain("research");
+    await page.goto(`${house.http}/#/flow`);
+    await page.getByText("No conversations between sessions yet").waitFor();
+    await page.getByRole("button", { name: JOBS }).click();
+    await expect.poll(() => field.inputValue()).toBe(JOBS);
+  });
+});

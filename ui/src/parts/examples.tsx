@@ -1,0 +1,45 @@
+// Example sentences for an agent: a click puts one into the composer of a session. The offline model
+// understands them, too.
+
+import { edit } from "../conversation/drafts.ts";
+import { ask, defaults, may } from "../gateway.ts";
+import { go } from "../route.ts";
+import "./examples.css";
+import { Name } from "./name.tsx";
+import { nameOf } from "./names.ts";
+import { useReading } from "./reading.ts";
+
+/** `sessionKey`: default: the main session of the default agent. */
+export function Examples({ sessionKey = defaults.value?.mainSessionKey }: { sessionKey?: string }) {
+  const { value } = useReading("agents", () => ask("agents.list"));
+  if (value === undefined || sessionKey === undefined || !may("operator.write")) return null;
+  const own = /^agent:([^:]+)/.exec(sessionKey)?.[1] ?? value.defaultId;
+  const other = value.agents.find(({ id }) => id !== own)?.id;
+  const sentences = [
+    other === undefined ? "Who are you?" : `Ask ${other}: what should we check before a release?`,
+    "Spawn 3 jobs: wait 2 seconds, then say part {n} is done",
+    "List the sessions",
+  ];
+  return (
+    <div class="examples">
+      <p id="examples-title">
+        Choose a sentence for <Name text={nameOf(sessionKey)} />, then send it:
+      </p>
+      <ul aria-labelledby="examples-title">
+        {sentences.map((sentence) => (
+          <li key={sentence}>
+            <button
+              type="button"
+              onClick={() => {
+                edit(sessionKey, sentence);
+                go({ view: "sessions", key: sessionKey });
+              }}
+            >
+              {sentence}
+            </button>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}

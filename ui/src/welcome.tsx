@@ -1,0 +1,70 @@
+// Introduces Parley on a gateway without messages: its purpose, sentences to begin with, the demo, and how to
+// add a key for a model.
+
+import type { ComponentChildren } from "preact";
+import { canEnterDemo, enterDemo, inDemo } from "./demo/scene.ts";
+import { ask, has, may } from "./gateway.ts";
+import { Examples } from "./parts/examples.tsx";
+import { useNews, useReading } from "./parts/reading.ts";
+import { hrefOf } from "./route.ts";
+import "./welcome.css";
+
+const OFFLINE_PROVIDER = "offline/";
+
+/** Returns what to offer, or undefined if the gateway was used or the token does not cover all sessions. */
+async function firstOffers() {
+  if (inDemo || !may("operator.write")) return undefined;
+  const { unused, demo } = await ask("status");
+  if (unused !== true) return undefined;
+  const { agents } = await ask("agents.list");
+  const needsKey = agents.every(({ model }) => model.startsWith(OFFLINE_PROVIDER));
+  const hasDemo = needsKey && canEnterDemo && may("operator.admin") && has("demo.start");
+  return { needsKey, hasDemo: hasDemo && demo !== undefined };
+}
+
+function AddKey() {
+  return (
+    <p class="soft">
+      The agents answer with the offline model, which needs no key. For a real model, set{" "}
+      <code>ANTHROPIC_API_KEY</code>, <code>OPENAI_API_KEY</code> or <code>GEMINI_API_KEY</code> and start the
+      gateway again
+      {has("config.check") && may("operator.admin") && (
+        <>
+          , or add a provider in the{" "}
+          <a href={hrefOf({ view: "operations", tab: "configuration" })}>configuration</a>
+        </>
+      )}
+      .
+    </p>
+  );
+}
+
+/** Shows the introduction on an unused gateway, otherwise its children. */
+export function Welcome({ children }: { children?: ComponentChildren }) {
+  const offers = useReading("welcome", firstOffers);
+  useNews("sessions", offers.again);
+  const { value, busy } = offers;
+  if (value === undefined) return busy ? null : children;
+  return (
+    <section class="welcome" aria-labelledby="welcome-title">
+      <h2 id="welcome-title">Welcome to Parley</h2>
+      <p>
+        Parley is a gateway for AI agents: each conversation is a session, and agents can ask each other, give
+        jobs to sub-agents and answer you in any of your channels.
+      </p>
+      <Examples />
+      {value.hasDemo && (
+        <div class="welcome-demo">
+          <button type="button" class="primary" onClick={enterDemo}>
+            Play the demo
+          </button>
+          <p class="soft">
+            Three agents at work: a question, jobs, and a circular wait that is refused. The demo has a
+            separate store.
+          </p>
+        </div>
+      )}
+      {value.needsKey && <AddKey />}
+    </section>
+  );
+}

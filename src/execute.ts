@@ -273,11 +273,12 @@ function callbacksOf(
   everyTool: readonly ToolSpec[],
   clock: Clock,
   trace: RunTrace | undefined,
-): Pick<TurnArgs, "append" | "steered" | "onText" | "onTool" | "onRetry"> {
+): Pick<TurnArgs, "append" | "steered" | "onText" | "onThinking" | "onTool" | "onRetry"> {
   return {
     append: (entry) => handle.append(storedEntry(entry)),
     steered: () => handle.steered(),
     onText: (delta) => handle.text(delta),
+    onThinking: (delta) => handle.thinking(delta),
     onTool: (event) => publishTool(handle, everyTool, event, trace),
     onRetry: (retry) => publishRetry(handle, retry, clock.now()),
   };

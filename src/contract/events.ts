@@ -62,6 +62,19 @@ const CHAT = named(
 );
 export type ChatEvent = Of<typeof CHAT>;
 
+const THINKING_DELTA = named(
+  "ThinkingDelta",
+  "Thinking that is being written, for clients with `thinking-deltas`.",
+  object(
+    {
+      offset: number("Position of `delta` in the whole text, in UTF-16 units. 0 starts a new text."),
+      delta: text("The text from `offset` on."),
+      ms: number("Time since the first piece of this thinking."),
+    },
+    { text: text("The whole text so far. The client library adds it.") },
+  ),
+);
+
 const LIFECYCLE = named(
   "LifecycleData",
   "The start or the end of a run.",
@@ -123,6 +136,7 @@ const AGENT = named(
       "thinking",
       about(object({ text: text() }), "Thoughts of the model before a message, sent when they are stored."),
     ),
+    streamed("thinking_delta", THINKING_DELTA),
     streamed("tool", TOOL),
     streamed("flow", FLOW),
     streamed(

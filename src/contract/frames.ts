@@ -108,7 +108,8 @@ export const CONNECT = openObject(
     scopes: about(words, "Limits the scopes of the connection. Default: all scopes of the token."),
     caps: about(
       words,
-      "`text-deltas`: events have only the new part of an answer. A node lists its capabilities.",
+      "`text-deltas`: events have only the new part of an answer. `thinking-deltas`: thinking is sent " +
+        "while a model writes it. A node lists its capabilities.",
     ),
     commands: about(words, "Only for nodes: the commands that the node accepts."),
     auth: about(

@@ -49,6 +49,8 @@ export const CLOSE = {
 
 /** Capability of clients that accept deltas: only the new part of a text, not the whole text so far. */
 export const TEXT_DELTAS = "text-deltas";
+/** Capability of clients that get a model's thinking while it is written, as deltas. */
+export const THINKING_DELTAS = "thinking-deltas";
 
 /** Events that a connection may get, after `connect.challenge`. */
 export const EVENT_NAMES = [

@@ -30,7 +30,7 @@ export interface SharedBus extends Bus {
   hear(event: LiveEvent): void;
 }
 
-type OfExecution = Extract<LiveEvent, { kind: "run_started" | "text" | "tool" | "run_ended" }>;
+type OfExecution = Extract<LiveEvent, { kind: "run_started" | "text" | "thinking" | "tool" | "run_ended" }>;
 
 /**
  * Whether an event must not follow the end of its run. Notes, and events of flows and deliveries, may follow
@@ -38,7 +38,13 @@ type OfExecution = Extract<LiveEvent, { kind: "run_started" | "text" | "tool" | 
  */
 function isOfExecution(event: LiveEvent): event is OfExecution {
   const { kind } = event;
-  return kind === "run_started" || kind === "text" || kind === "tool" || kind === "run_ended";
+  return (
+    kind === "run_started" ||
+    kind === "text" ||
+    kind === "thinking" ||
+    kind === "tool" ||
+    kind === "run_ended"
+  );
 }
 
 /** Returns the ids in the event, for log lines. */

@@ -110,6 +110,7 @@ export async function acpTurn(
       ask: permissionOf(parts, acpRun),
       append: (entry) => handle.append(entry),
       onText: (delta) => handle.text(delta),
+      onThinking: (delta) => handle.thinking(delta),
       onTool: (event) => {
         trace?.tool(event);
         handle.publish({ kind: "tool", runId, sessionKey, ...event });

@@ -209,6 +209,7 @@ test("a program that never connects to its tools works without them, and one of 
         return entry;
       },
       onText: () => {},
+      onThinking: () => {},
       onTool: () => {},
       signal: new AbortController().signal,
     };

@@ -2,8 +2,11 @@
 // gateway.
 
 import { expect, test } from "vitest";
+import { connect } from "../../src/contract/client/node.ts";
+import { THINKING_DELTAS } from "../../src/contract/protocol.ts";
 import { textOf, toolCallsOf } from "../../src/core/shapes/message.ts";
-import { isAlive, openStage, pidsOf, type Stage, until } from "./acp-kit.ts";
+import { cleanup } from "../kit/engine/engine.ts";
+import { isAlive, openStage, pidsOf, type Stage, TOKEN, until } from "./acp-kit.ts";
 
 /** Returns the transcript of a session, one line for each message. */
 async function lines(stage: Stage, sessionKey?: string): Promise<string[]> {
@@ -63,12 +66,19 @@ test("AT1: if a tool call has no result when the turn ends, it gets one", async 
   expect(result).toMatch(/^toolResult never failed: .*without reporting/);
 });
 
-test("thoughts are stored as thinking, and are not part of the reply", async () => {
+test("thoughts are streamed and stored as thinking, and are not part of the reply", async () => {
   const stage = await openStage();
-  expect(await stage.say("think deeply")).toBe("ok");
+  const thoughts: (string | undefined)[] = [];
+  const page = await connect({ url: stage.url, token: TOKEN, caps: [THINKING_DELTAS], reconnect: false });
+  cleanup(() => page.close());
+  page.on("agent", ({ stream, data }) => {
+    if (stream === "thinking_delta") thoughts.push(data.text);
+  });
+  expect(await stage.say("think deeply, and long")).toBe("ok");
+  expect(thoughts.at(-1)).toContain("deeply,");
   const last = (await stage.messages()).at(-1);
   expect(last?.content).toMatchObject([
-    { type: "thinking", thinking: "deeply" },
+    { type: "thinking", thinking: "deeply, and long" },
     { type: "text", text: "ok" },
   ]);
 });

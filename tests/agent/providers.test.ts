@@ -70,6 +70,8 @@ function requestTo(api: ProviderApi, from: ModelServer, more: Partial<ModelReque
 }
 
 interface Asked {
+  /** The thinking so far, after each piece. */
+  readonly thoughts: string[];
   readonly outcome: Promise<ModelOutcome>;
   readonly texts: string[];
   readonly abort: AbortController;
@@ -78,9 +80,11 @@ interface Asked {
 
 function ask(request: ModelRequest, world: FakeWorld = fakeWorld()): Asked {
   const texts: string[] = [];
+  const thoughts: string[] = [];
   const abort = new AbortController();
-  const outcome = openModelPort(world).call(request, collectTexts(texts), abort.signal);
-  return { outcome, texts, abort, world };
+  const asked = { ...request, onThinking: collectTexts(thoughts) };
+  const outcome = openModelPort(world).call(asked, collectTexts(texts), abort.signal);
+  return { outcome, texts, thoughts, abort, world };
 }
 
 /** Skips every backoff and records its duration. */
@@ -190,6 +194,27 @@ test.each(PROVIDER_APIS)("%s: thinking and several tool calls are returned as bl
   ]);
   expect(message.stopReason).toBe("toolUse");
 });
+
+test.each(PROVIDER_APIS)(
+  "%s: thinking is passed on while it is written, and starts again after a retry",
+  async (api) => {
+    const heard = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
+    const scripts = [
+      [thinking("first"), pause(heard[0].promise), drop()],
+      [thinking("let me"), pause(heard[1].promise), thinking(" see"), text("42")],
+    ];
+    const served = await serve(() => scripts.shift() ?? "no more");
+    const asked = ask(requestTo(api, served, { thinking: "high" }));
+    const settled = withBackoffs(asked);
+    for (const [at, text] of ["first", "let me"].entries()) {
+      await until(() => asked.thoughts.includes(text));
+      heard[at]?.resolve();
+    }
+    expect((await settled).outcome.kind).toBe("message");
+    expect(asked.thoughts.at(-1)).toMatch(/^let me\n? see$/);
+    expect(asked.texts.at(-1)).toBe("42");
+  },
+);
 
 test.each([
   ["openai-completions", { reasoning_effort: "high" }],

@@ -16,6 +16,7 @@ export function sightContract(openGround: OpenGround): void {
     const held = gate();
     const plays: Record<string, Play> = {
       [MAIN]: async ({ handle }) => {
+        handle.thinking(whole("I look"));
         handle.text(whole("so far"));
         await held.pass();
         return "done";
@@ -26,14 +27,17 @@ export function sightContract(openGround: OpenGround): void {
     const ended = endOf(b.app.engine, run.runId);
     await held.reached;
     const heard = (kind: LiveEvent["kind"]): boolean => b.app.events.some((event) => event.kind === kind);
-    await until(() => heard("run_started") && heard("text"));
+    await until(() => heard("run_started") && heard("thinking") && heard("text"));
     held.open();
     expect(await ended).toMatchObject({ state: "ok", reply: "done" });
     await until(() => heard("run_ended"));
     const kinds = b.app.events.flatMap((event) =>
       "runId" in event && event.runId === run.runId ? [event.kind] : [],
     );
-    expect(kinds.filter((kind) => kind !== "text")).toEqual(["run_started", "run_ended"]);
+    expect(kinds.filter((kind) => kind !== "text" && kind !== "thinking")).toEqual([
+      "run_started",
+      "run_ended",
+    ]);
     expect(a.app.events.filter((event) => event.kind === "run_ended")).toHaveLength(1);
   });
 

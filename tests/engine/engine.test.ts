@@ -258,6 +258,47 @@ test("X3: if text arrives fast, it is published at intervals, and the last part 
   expect(shown).toEqual(["0:one", "3: two three"]);
 });
 
+test("X3: live thinking is published at intervals like text, at most 256 KiB of each message", async () => {
+  const world = fakeWorld();
+  const writing = Promise.withResolvers<LaneHandle>();
+  const done = Promise.withResolvers<void>();
+  const { engine, store } = await openTestEngine({
+    world,
+    async execute(handle) {
+      writing.resolve(handle);
+      await done.promise;
+      return ok("done");
+    },
+  });
+  const shown: string[] = [];
+  engine.bus.subscribe((event) => {
+    if (event.kind === "thinking") shown.push(`${event.part} ${event.offset}:${event.text.slice(0, 9)}`);
+  });
+  await makeSessions(store, "a");
+  const run = await accept(engine, "a", "think");
+  const handle = await writing.promise;
+  const delta = deltas();
+  for (const text of ["one", "one two", "one two three"]) handle.thinking(delta(text));
+  expect(shown).toEqual(["1.0 0:one"]);
+  await world.advance(50);
+  expect(shown.splice(0)).toEqual(["1.0 0:one", "1.0 3: two thre"]);
+  // A retry of the model call starts the thinking again.
+  handle.thinking(whole("again"));
+  await world.advance(50);
+  expect(shown.splice(0)).toEqual(["1.0 0:again"]);
+  handle.thinking({ offset: 5, text: "é".repeat(128 * 1024) });
+  handle.thinking({ offset: 5 + 128 * 1024, text: "more" });
+  await world.advance(200);
+  expect(shown).toEqual([]);
+  const call = { type: "toolCall" as const, id: "t1", name: "exec", arguments: {} };
+  await handle.append({ ...assistantText("m1", ""), content: [call], stopReason: "toolUse" });
+  handle.thinking(whole("next"));
+  await world.advance(50);
+  expect(shown).toEqual(["1.1 0:next"]);
+  done.resolve();
+  await endOf(engine, run.runId);
+});
+
 test("X3: while 64 runs execute, live text is published every 100 ms", async () => {
   const world = fakeWorld();
   const handles: LaneHandle[] = [];

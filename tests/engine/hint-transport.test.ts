@@ -6,7 +6,7 @@ import type { SharedStore } from "../../src/store/sql.ts";
 import { openStore, temporaryFolder } from "../kit/engine/engine.ts";
 import { fakeWorld } from "../kit/world.ts";
 
-test("hints from one turn of the event loop are sent together in order; later hints are sent separately", async () => {
+async function openTransport() {
   const world = fakeWorld();
   const store = await openStore(temporaryFolder(), world);
   const notified: (readonly string[])[] = [];
@@ -23,6 +23,26 @@ test("hints from one turn of the event loop are sent together in order; later hi
     () => {},
   );
   await world.advance(1_000);
+  return { world, wire, notified };
+}
+
+test("pieces of one text are sent as one hint, and so are pieces of one thought", async () => {
+  const { world, wire, notified } = await openTransport();
+  const about = { runId: "r", sessionKey: "s", part: "1.0" };
+  for (const [at, text] of ["one ", "two "].entries())
+    for (const kind of ["thinking", "text"] as const)
+      wire.send({ kind: "event", event: { kind, ...about, offset: at * 4, text } });
+  await world.advance(1);
+  const hints = notified.flat().flatMap((text) => JSON.parse(text) as unknown[]);
+  expect(hints).toMatchObject([
+    { event: { kind: "thinking", offset: 0, text: "one two " } },
+    { event: { kind: "text", offset: 0, text: "one two " } },
+  ]);
+  await wire.stop();
+});
+
+test("hints from one turn of the event loop are sent together in order; later hints are sent separately", async () => {
+  const { world, wire, notified } = await openTransport();
   const send = (from: number): void => {
     for (let at = from; at < from + 100; at += 1)
       wire.send({ kind: "wake", sessionKey: `agent:main:chat:${at}` });

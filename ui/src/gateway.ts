@@ -14,6 +14,7 @@ import {
   GatewayError,
   type HelloOk,
 } from "../../src/contract/client/web.ts";
+import { THINKING_DELTAS } from "../../src/contract/protocol.ts";
 import { hasScope } from "../../src/core/rules/scopes.ts";
 import type { TokenScope } from "../../src/core/shapes/settings/settings.ts";
 import { after } from "./clock.ts";
@@ -44,6 +45,7 @@ export const stopping = signal<string | undefined>(undefined);
  */
 type Connection = Omit<GatewayClient, "events">;
 
+const CAPS = [THINKING_DELTAS];
 const CLIENT = { id: "parley-page", mode: "webchat", displayName: "Web page" };
 
 /** Whether the gateway refused the request in a way that a retry would not change. */
@@ -58,11 +60,11 @@ async function openDemo(own: Connection): Promise<Connection> {
     throw new GatewayError("UNREACHABLE", `the demo did not start: ${String(error)}`);
   });
   const url = window.location.origin + path;
-  return openClient({ url, token, client: CLIENT, reconnect: false }, webDialer);
+  return openClient({ url, token, client: CLIENT, caps: CAPS, reconnect: false }, webDialer);
 }
 
 async function openShown(token: string): Promise<Connection> {
-  const own = await openClient({ url: window.location.origin, token, client: CLIENT }, webDialer);
+  const own = await openClient({ url: window.location.origin, token, client: CLIENT, caps: CAPS }, webDialer);
   if (!inDemo) return own;
   try {
     return await openDemo(own);

@@ -27,7 +27,7 @@ import {
 } from "../../core/shapes/message.ts";
 import { head } from "../../core/text/cut.ts";
 import { withoutHidden } from "../../core/text/hidden-text.ts";
-import { type TextDelta, withDelta } from "../../core/text/text-delta.ts";
+import { grown, type TextDelta, withDelta } from "../../core/text/text-delta.ts";
 import type { World } from "../../world.ts";
 import type { ToolEvent } from "../loop/tool-calls.ts";
 import { HiddenStream } from "../model/hidden-answer.ts";
@@ -52,6 +52,7 @@ export interface TurnPort {
   /** Stores an entry before it returns. Throws if another process has taken over the run. */
   append(entry: Entry): Promise<Entry>;
   onText(delta: TextDelta): void;
+  onThinking(delta: TextDelta): void;
   onTool(event: ToolEvent): void;
 }
 
@@ -78,6 +79,8 @@ interface Segment {
   textLength: number;
   /** The visible text of the segment. */
   shown: string;
+  /** The thinking of the segment, as streamed. */
+  thought: string;
   chars: number;
   isWritten: boolean;
   /** Number of results that were written. */
@@ -200,7 +203,7 @@ export class AcpTurn {
     const id = this.#port.world.ids.orderedUuid();
     const stream = new HiddenStream();
     const counts = { textLength: 0, chars: 0, answered: 0 };
-    return { id, blocks: [], calls: [], stream, shown: "", ...counts, isWritten: false };
+    return { id, blocks: [], calls: [], stream, shown: "", thought: "", ...counts, isWritten: false };
   }
 
   get #current(): Segment {
@@ -254,7 +257,9 @@ export class AcpTurn {
     const isNew = last === undefined || isCall(last) || last.type !== type;
     if (isNew) segment.blocks.push(block);
     else segment.blocks[segment.blocks.length - 1] = joined(last, piece);
-    if (type === "text") this.#tell(segment, isNew ? `\n${piece}` : piece);
+    const written = isNew ? `\n${piece}` : piece;
+    if (type === "text") this.#tell(segment, written);
+    else this.#think(segment, written);
     this.#work();
   }
 
@@ -266,6 +271,13 @@ export class AcpTurn {
     if (shown === undefined) return;
     segment.shown = withDelta(segment.shown, shown) ?? shown.text;
     this.#port.onText(shown);
+  }
+
+  #think(segment: Segment, written: string): void {
+    const offset = segment.thought.length;
+    const text = offset === 0 ? written.replace(/^\n/, "") : written;
+    segment.thought = grown(segment.thought, text);
+    this.#port.onThinking({ offset, text });
   }
 
   #begin(call: Call): void {
@@ -302,8 +314,9 @@ export class AcpTurn {
     try {
       for (let entry = this.#next(); entry !== undefined; entry = this.#next()) {
         await this.#port.append(entry);
-        const text = this.#over ? "" : this.#current.shown;
-        if (text !== "") this.#port.onText({ offset: 0, text });
+        const { shown, thought } = this.#over ? { shown: "", thought: "" } : this.#current;
+        if (thought !== "") this.#port.onThinking({ offset: 0, text: thought });
+        if (shown !== "") this.#port.onText({ offset: 0, text: shown });
       }
     } catch (error) {
       this.#over = true;

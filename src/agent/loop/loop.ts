@@ -69,6 +69,8 @@ export interface TurnArgs {
   steered?(): Promise<Entry | undefined>;
   /** Called with the streamed text of the assistant message. */
   onText(delta: TextDelta): void;
+  /** Called with the streamed thinking of the assistant message. Default: none. */
+  onThinking?(delta: TextDelta): void;
   onTool(event: ToolEvent): void;
   /** Called before each retry of a model call. Default: none. */
   onRetry?(retry: ModelRetry): void;
@@ -313,10 +315,14 @@ async function callModel(
 }
 
 function ask(args: TurnArgs, progress: Progress): Promise<ModelOutcome> {
-  const { port, model, system, tools, thinking, runId, limits } = args;
+  const { port, model, system, tools, thinking, runId, limits, onRetry } = args;
   const sessionId = args.sessionId ?? runId;
+  const onThinking = (delta: TextDelta): void => {
+    if (!args.signal.aborted) args.onThinking?.(delta);
+  };
+  const { entries } = progress;
   return port.call(
-    { model, system, entries: progress.entries, tools, thinking, sessionId, limits, onRetry: args.onRetry },
+    { model, system, entries, tools, thinking, sessionId, limits, onRetry, onThinking },
     (delta) => {
       if (!args.signal.aborted) args.onText(delta);
     },

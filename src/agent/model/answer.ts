@@ -1,7 +1,7 @@
 // Collects one answer of a model while it streams in: its blocks, its tokens, and its stop reason. After each
-// read, the new text goes to the listener, at a cost that does not grow with the answer. `over` is called
-// after each piece and returns an error if the answer has exceeded a limit. A tool call whose arguments are
-// not a JSON object keeps them as written, and is marked.
+// read, new text and new thinking go to their listeners, at a cost that does not grow with the answer. `over`
+// is called after each piece and returns an error if the answer has exceeded a limit. A tool call whose
+// arguments are not a JSON object keeps them as written, and is marked.
 
 import { isObject, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -36,6 +36,35 @@ export type Part = TextPart | ThinkingPart | CallPart;
 /** Maximum bytes that may arrive without new content, for example as comments or one large event. */
 const RAW_BYTES_ANYWAY = 1024 * 1024;
 
+type OnDelta = (delta: TextDelta) => void;
+
+/** Passes on the text of one type of parts. Parts are joined with newlines. */
+class Passed<P extends Part> {
+  readonly #on: OnDelta;
+  #length = 0;
+  #waiting = "";
+  #part: P | undefined;
+
+  constructor(on: OnDelta) {
+    this.#on = on;
+  }
+
+  add(part: P, delta: string): void {
+    const isNext = this.#part !== undefined && this.#part !== part;
+    this.#part = part;
+    this.#waiting += isNext ? `\n${delta}` : delta;
+  }
+
+  show(): void {
+    const text = this.#waiting;
+    if (text === "") return;
+    const offset = this.#length;
+    this.#length += text.length;
+    this.#waiting = "";
+    this.#on({ offset, text });
+  }
+}
+
 export class Answer {
   readonly parts: Part[] = [];
   usage: Usage = ZERO_USAGE;
@@ -44,17 +73,16 @@ export class Answer {
   /** True if text was published or a tool call has begun. */
   begun = false;
   readonly #limits: ModelRequest["limits"];
-  readonly #onText: (delta: TextDelta) => void;
+  readonly #text: Passed<TextPart>;
+  readonly #thinking: Passed<ThinkingPart> | undefined;
   #bytes = 0;
   #rawBytes = 0;
   #calls = 0;
-  #textLength = 0;
-  #unshown = "";
-  #textPart: TextPart | undefined;
 
-  constructor(limits: ModelRequest["limits"], onText: (delta: TextDelta) => void) {
+  constructor(limits: ModelRequest["limits"], onText: OnDelta, onThinking?: OnDelta) {
     this.#limits = limits;
-    this.#onText = onText;
+    this.#text = new Passed(onText);
+    if (onThinking !== undefined) this.#thinking = new Passed(onThinking);
   }
 
   /** Whether any text, thinking or argument has arrived. */
@@ -89,25 +117,20 @@ export class Answer {
   addText(part: TextPart, delta: string): void {
     if (!this.counts(delta)) return;
     part.text = grown(part.text, delta);
-    const isNext = this.#textPart !== undefined && this.#textPart !== part;
-    const text = isNext ? `\n${delta}` : delta;
-    this.#textPart = part;
     this.begun = true;
-    this.#unshown += text;
+    this.#text.add(part, delta);
   }
 
-  /** Passes on the text that was added since the last call. Clients call it after each read. */
-  showText(): void {
-    const text = this.#unshown;
-    if (text === "") return;
-    const offset = this.#textLength;
-    this.#textLength += text.length;
-    this.#unshown = "";
-    this.#onText({ offset, text });
+  /** Passes on what was added since the last call. Clients call it after each read. */
+  show(): void {
+    this.#thinking?.show();
+    this.#text.show();
   }
 
   addThinking(part: ThinkingPart, delta: string): void {
-    if (this.counts(delta)) part.thinking = grown(part.thinking, delta);
+    if (!this.counts(delta)) return;
+    part.thinking = grown(part.thinking, delta);
+    this.#thinking?.add(part, delta);
   }
 
   addArguments(part: CallPart, delta: string): void {

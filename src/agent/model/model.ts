@@ -38,6 +38,8 @@ export interface ModelRequest {
   readonly limits: Pick<AnswerLimits, "maxAnswerBytes" | "maxAnswerToolCalls">;
   /** Called before each retry of this call. Default: none. */
   readonly onRetry?: ((retry: ModelRetry) => void) | undefined;
+  /** Gets the streamed thinking. A retry starts it again at offset 0. Default: none. */
+  readonly onThinking?: ((delta: TextDelta) => void) | undefined;
 }
 
 /** Marks a tool call whose arguments are not a JSON object. Its value is the text that the model wrote. */

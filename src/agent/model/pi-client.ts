@@ -90,12 +90,10 @@ class Progress {
     const kind = type.slice(0, type.indexOf("_"));
     const part = this.#parts.get(contentIndex) ?? this.#open(contentIndex, kind);
     if (!type.endsWith("_delta") || part === undefined) return;
-    if (part.type === "text") {
-      this.#answer.addText(part, delta);
-      this.#answer.showText();
-    }
+    if (part.type === "text") this.#answer.addText(part, delta);
     if (part.type === "thinking") this.#answer.addThinking(part, delta);
     if (part.type === "toolCall") this.#answer.addArguments(part, delta);
+    this.#answer.show();
     const block = partial?.content[contentIndex];
     // Copies the text periodically, because pi-ai joins all deltas into a deep tree of strings.
     if (block?.type !== "text" || !isFlatDue(this.#flatLength, block.text.length)) return;

@@ -49,7 +49,7 @@ export async function requestOnce(
   const stop = new AbortController();
   const watch = AbortSignal.any([signal, stop.signal]);
   const silence = watchSilence(world, model.provider.idleTimeoutSeconds * 1_000, () => stop.abort(OVER));
-  const answer = new Answer(request.limits, onText);
+  const answer = new Answer(request.limits, onText, request.onThinking);
   const heard = (bytes: number): void => {
     silence.heard();
     answer.heard(bytes);

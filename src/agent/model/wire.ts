@@ -160,7 +160,7 @@ async function readEvents(
         if (rest !== undefined) await rest;
       }
     } finally {
-      answer.showText();
+      answer.show();
     }
     if (isStopped()) return false;
     if (bytes === undefined) return true;

@@ -5,7 +5,7 @@
 import { optional } from "../../core/optional.ts";
 import { withDelta } from "../../core/text/text-delta.ts";
 import type { Timer } from "../../world.ts";
-import type { ChatEvent, ChatMessage } from "../events.ts";
+import type { AgentEvent, ChatEvent, ChatMessage } from "../events.ts";
 import type { ClientInfo, EventFrame, HelloOk, ResponseFrame } from "../frames.ts";
 import { PROTOCOL_VERSIONS, TEXT_DELTAS } from "../protocol.ts";
 import type { DialedSocket, Dialer } from "./dial/dial.ts";
@@ -230,7 +230,19 @@ export function openSocket(parts: SocketParts, signal?: AbortSignal): Promise<Cl
  */
 function createTextKeeper(now: () => number): (frame: EventFrame) => EventFrame | undefined {
   const texts = new Map<string, string>();
+  const thoughts = new Map<string, string>();
+  const thinkingIn = (frame: EventFrame): EventFrame | undefined => {
+    const event = frame.payload as AgentEvent;
+    const { runId, stream, data } = event;
+    if (stream === "lifecycle") thoughts.delete(runId);
+    if (stream !== "thinking_delta") return frame;
+    const text = withDelta(thoughts.get(runId) ?? "", { offset: data.offset, text: data.delta });
+    if (text === undefined) return undefined;
+    thoughts.set(runId, text);
+    return { ...frame, payload: { ...event, data: { ...data, text } } };
+  };
   return (frame) => {
+    if (frame.event === "agent") return thinkingIn(frame);
     if (frame.event !== "chat") return frame;
     const event = frame.payload as ChatEvent;
     const { runId, state, delta, offset = 0, message } = event;

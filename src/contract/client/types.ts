@@ -55,8 +55,9 @@ export interface ConnectOptions {
   readonly scopes?: readonly string[] | undefined;
   /** Proves the identity of the device on each connection. Required for a node, optional for others. */
   readonly device?: DeviceKey | undefined;
-  /** Only for nodes: capabilities, and the commands that the node accepts. */
+  /** Capabilities, such as `thinking-deltas`. The client itself adds `text-deltas`. */
   readonly caps?: readonly string[] | undefined;
+  /** Only for nodes: the commands that the node accepts. */
   readonly commands?: readonly string[] | undefined;
   /** Name of this client in the gateway's lists and log. */
   readonly client?: Partial<ClientInfo> | undefined;

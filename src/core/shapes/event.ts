@@ -7,6 +7,16 @@ import type { EndedRunState, FlowStep, ReceiptState } from "./run.ts";
 
 export type CronChange = "added" | "updated" | "removed" | "fired" | "ended";
 
+/** New text, or new thinking, of the assistant message being written. */
+export type LiveTextEvent = ({ readonly kind: "text" } | { readonly kind: "thinking" }) & {
+  readonly runId: string;
+  readonly sessionKey: string;
+  /** Id of the message that the text belongs to. A new id starts a new text. */
+  readonly part: string;
+  readonly offset: number;
+  readonly text: string;
+};
+
 export type LiveEvent =
   | {
       readonly kind: "run_started";
@@ -18,16 +28,7 @@ export type LiveEvent =
       readonly queuedMs?: number;
       readonly flowStep?: FlowStep;
     }
-  | {
-      /** New text of the assistant message being written. */
-      readonly kind: "text";
-      readonly runId: string;
-      readonly sessionKey: string;
-      /** Id of the message that the text belongs to. A new id starts a new text. */
-      readonly part: string;
-      readonly offset: number;
-      readonly text: string;
-    }
+  | LiveTextEvent
   | {
       /** A model request failed and is retried. */
       readonly kind: "retry";
@@ -168,3 +169,7 @@ export type LiveEvent =
       /** Set with `updated`, if this change archived or restored the session. */
       readonly archived?: boolean;
     };
+
+export function isLiveText(event: LiveEvent): event is LiveTextEvent {
+  return event.kind === "text" || event.kind === "thinking";
+}

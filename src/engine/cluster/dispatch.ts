@@ -6,7 +6,7 @@
 // stops runs that the rows assign to another process.
 
 import { evictOldest } from "../../core/bounded.ts";
-import type { LiveEvent } from "../../core/shapes/event.ts";
+import { isLiveText, type LiveTextEvent } from "../../core/shapes/event.ts";
 import { withDelta } from "../../core/text/text-delta.ts";
 import { endedFlowsAmong } from "../../store/queries/chains/flows.ts";
 import { dropPayloads } from "../../store/queries/live-payloads.ts";
@@ -38,8 +38,10 @@ const TIDY_EVERY_SWEEPS = 120;
  */
 const TOLD_AGAIN_MAX = 1_000;
 const TOLD_AGAIN_MS = 10 * LEASE_MS;
-/** Maximum number of remote runs whose text so far is kept. */
+/** Maximum number of texts of remote runs that are kept so far: a run has its text and its thinking. */
 const TEXTS_MAX = 1_000;
+
+const keyOf = (kind: LiveTextEvent["kind"], runId: string): string => `${kind} ${runId}`;
 
 export interface DispatchParts {
   readonly store: Store;
@@ -129,24 +131,25 @@ export class Dispatch {
 
   /** Returns the text so far of a run that another process executes. */
   textOf(runId: string): string | undefined {
-    return this.#texts.get(runId)?.text;
+    return this.#texts.get(keyOf("text", runId))?.text;
   }
 
   /**
    * Adds text that another process sent. Returns false, and requests the whole text, if an earlier part is
    * missing.
    */
-  #hearText(event: Extract<LiveEvent, { kind: "text" }>): boolean {
-    const { runId, sessionKey, part } = event;
-    const known = this.#texts.get(runId);
+  #hearText(event: LiveTextEvent): boolean {
+    const { kind, runId, sessionKey, part } = event;
+    const key = keyOf(kind, runId);
+    const known = this.#texts.get(key);
     const before = known?.part === part ? known.text : "";
     const text = withDelta(before, event);
     if (text === undefined) {
       this.#parts.hints.send({ kind: "text wanted", runId, sessionKey });
       return false;
     }
-    this.#texts.delete(runId);
-    this.#texts.set(runId, { part, text });
+    this.#texts.delete(key);
+    this.#texts.set(key, { part, text });
     evictOldest(this.#texts, TEXTS_MAX);
     return true;
   }
@@ -179,9 +182,9 @@ export class Dispatch {
       return;
     }
     const { event } = hint;
-    if (event.kind === "text" && !this.#hearText(event)) return;
+    if (isLiveText(event) && !this.#hearText(event)) return;
     if (event.kind === "run_ended") {
-      this.#texts.delete(event.runId);
+      for (const kind of ["text", "thinking"] as const) this.#texts.delete(keyOf(kind, event.runId));
       watch.ended(event.runId);
       lanes.stopEnded(event);
     }

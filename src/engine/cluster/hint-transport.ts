@@ -4,7 +4,7 @@
 // that was not sent yet, and pieces of one text are joined. A large hint is stored in a row, and only the
 // number of the row is sent.
 
-import type { LiveEvent } from "../../core/shapes/event.ts";
+import { isLiveText, type LiveEvent } from "../../core/shapes/event.ts";
 import { joinedDeltas } from "../../core/text/text-delta.ts";
 import { keepPayload, readPayload } from "../../store/queries/live-payloads.ts";
 import { type SharedStore, type Store, TRANSPORT_MESSAGE_MAX_BYTES } from "../../store/sql.ts";
@@ -59,15 +59,15 @@ function markOf(hint: Hint): string | undefined {
   if (hint.kind === "wake") return `wake ${hint.sessionKey}`;
   if (hint.kind === "text wanted") return `text wanted ${hint.runId}`;
   const { event } = hint;
-  if (event.kind === "text") return `text ${event.runId} ${event.part}`;
+  if (isLiveText(event)) return `${event.kind} ${event.runId} ${event.part}`;
   if (event.kind === "outbox") return `outbox ${event.deliveryId}`;
   return event.kind === "session" && event.change === "state" ? `state ${event.sessionKey}` : undefined;
 }
 
 /** Merges a hint with a waiting hint of the same key. */
 function mergedHint(before: Hint | undefined, hint: Hint): Hint {
-  if (before?.kind !== "event" || before.event.kind !== "text") return hint;
-  if (hint.kind !== "event" || hint.event.kind !== "text") return hint;
+  if (before?.kind !== "event" || !isLiveText(before.event)) return hint;
+  if (hint.kind !== "event" || !isLiveText(hint.event)) return hint;
   const delta = joinedDeltas(before.event, hint.event);
   return delta === undefined ? hint : { kind: "event", event: { ...hint.event, ...delta } };
 }

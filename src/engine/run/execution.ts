@@ -1,7 +1,7 @@
 // Owns one claimed run while this process executes it: writes its transcript, waits for other runs, and stops
 // it. Its writes are fenced (I1), and it holds a slot except while it only waits (I6).
-// X3: live text is published at most once in `textIntervalMs`, as a delta; the rest follows when the interval
-//     is over.
+// X3: live text and thinking are published at most once in `textIntervalMs`, as deltas; the rest follows when
+//     the interval is over.
 
 import { optional } from "../../core/optional.ts";
 import type { ModelBudget } from "../../core/rules/budget.ts";
@@ -38,6 +38,8 @@ const LONG_TEXT_CHARS = 8 * 1024;
  */
 const QUICK_RUNS_MAX = 32;
 const CROWDED_INTERVAL_MAX_MS = 200;
+/** Maximum size of a message's live thinking. The rest of it is only in the stored message. */
+const LIVE_THINKING_MAX_BYTES = 256 * 1024;
 
 /** Returns the interval for a text of this length while this number of runs executes. */
 function textIntervalMs(chars: number, runs: number): number {
@@ -69,6 +71,8 @@ export interface LaneHandle {
   steered(): Promise<UserMessage | undefined>;
   /** Adds text of the message being written. */
   text(delta: TextDelta): void;
+  /** Adds thinking of the message being written. */
+  thinking(delta: TextDelta): void;
   publish(event: LiveEvent): void;
   /**
    * Resolves while this process has authority over the run. Call it before any action outside the store.
@@ -93,7 +97,7 @@ export interface Execution {
   hasFinal(): boolean;
   /** Returns the text of the message being written, for an abort that keeps it. */
   textSoFar(): string;
-  /** Publishes the live text from its beginning, because a subscriber has missed a part of it. */
+  /** Publishes live text and thinking from the beginning, because a subscriber has missed a part. */
   publishText(): void;
   waiting(): boolean;
   stop(reason: StopReason): void;
@@ -114,8 +118,8 @@ export interface ExecutionParts extends SteeringParts {
   readonly lease?: Authority;
 }
 
-/** Publishes live text at most once per interval. After `over`, unpublished text is dropped. */
-function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
+/** Publishes live text or thinking at most once per interval. After `over`, unpublished text is dropped. */
+function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal, kind: "text" | "thinking") {
   const { clock } = parts.world;
   const { runId, sessionKey } = run;
   let messages = 0;
@@ -134,14 +138,14 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
   /** Hidden text is never streamed: replies of flow turns, and text that may still become a skip token. */
   const mayStream = (): boolean => {
     if (isQuietStep(run.flow?.step)) return false;
-    cleared ||= run.flow === undefined || !couldBecomeSkip(whole);
+    cleared ||= kind === "thinking" || run.flow === undefined || !couldBecomeSkip(whole);
     return cleared;
   };
   const publish = (delta: TextDelta): void => {
     pending = undefined;
     sentAt = clock.monotonic();
     const part = `${run.attempt}.${messages}`;
-    parts.bus.publish({ kind: "text", runId, sessionKey, part, ...delta });
+    parts.bus.publish({ kind, runId, sessionKey, part, ...delta });
   };
   const flush = (): void => {
     cancelNext();
@@ -177,6 +181,26 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
   };
 }
 
+/** Publishes the first `LIVE_THINKING_MAX_BYTES` of the thinking. Costs nothing in a run without thinking. */
+function createThinkingStream(...args: [Run, ExecutionParts, AbortSignal]) {
+  let stream: ReturnType<typeof createTextStream> | undefined;
+  let bytes = 0;
+  return {
+    add(delta: TextDelta): void {
+      if (delta.offset === 0) bytes = 0;
+      bytes += Buffer.byteLength(delta.text);
+      if (bytes > LIVE_THINKING_MAX_BYTES) return;
+      stream ??= createTextStream(...args, "thinking");
+      stream.text(delta);
+    },
+    publishAgain: () => stream?.publishAgain(),
+    written(): void {
+      bytes = 0;
+      stream?.written();
+    },
+  };
+}
+
 /** Makes the function that checks the authority of this process over a run. */
 function confirmerOf({ runId }: Run, lease: Authority | undefined, signal: AbortSignal) {
   return async (): Promise<void> => {
@@ -193,7 +217,8 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
   const slotOwner = { agentId: run.agentId, pool };
   const held = { fence, sessionKey: run.sessionKey };
   const keeper = createSlotKeeper(held, parts, stopper.signal, slotOwner);
-  const stream = createTextStream(run, parts, stopper.signal);
+  const stream = createTextStream(run, parts, stopper.signal, "text");
+  const thinking = createThinkingStream(run, parts, stopper.signal);
   let reason: StopReason | undefined;
   const confirm = confirmerOf(run, parts.lease, stopper.signal);
   // An earlier attempt may have read messages that this attempt does not know.
@@ -204,6 +229,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
     if (!isFinalText(entry)) stream.flush();
     const stored = await writer.append(entry);
     if (writer.finalText() === undefined) stream.written();
+    thinking.written();
     return stored;
   };
   return {
@@ -213,6 +239,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
       append,
       steered: () => confirm().then(() => takeSteering(run, fence, parts, reading)),
       text: stream.text,
+      thinking: thinking.add,
       publish: (event) => parts.bus.publish(event),
       confirm,
       duringCall: (work) => confirm().then(() => keeper.duringCall(work)),
@@ -224,7 +251,10 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
     writeFinal: writer.writeFinal,
     hasFinal: () => writer.finalText() !== undefined,
     textSoFar: () => writer.finalText() ?? stream.last(),
-    publishText: stream.publishAgain,
+    publishText() {
+      thinking.publishAgain();
+      stream.publishAgain();
+    },
     waiting: keeper.waiting,
     stop(why) {
       reason ??= why;

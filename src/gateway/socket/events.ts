@@ -16,10 +16,11 @@ import type {
 import { optional } from "../../core/optional.ts";
 import { isQuietStep } from "../../core/rules/turn-rules.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
-import type { LiveEvent } from "../../core/shapes/event.ts";
+import type { LiveEvent, LiveTextEvent } from "../../core/shapes/event.ts";
 import { type Message, textOf } from "../../core/shapes/message.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { type LiveTexts, textMarks } from "./live-texts.ts";
+import type { LiveThinking } from "./live-thinking.ts";
 import type { EventMarks } from "./outlet.ts";
 import type { RunTracks } from "./run-tracks.ts";
 
@@ -51,6 +52,7 @@ export interface TranslatorParts {
   readonly redactor: Redactor;
   readonly runs: RunTracks;
   readonly texts: LiveTexts;
+  readonly thinking: LiveThinking;
 }
 
 /** Translates the events of one gateway, in their order. */
@@ -58,15 +60,17 @@ export class Translator {
   readonly #runs: RunTracks;
   readonly #redactor: Redactor;
   readonly #texts: LiveTexts;
+  readonly #thinking: LiveThinking;
 
-  constructor({ redactor, runs, texts }: TranslatorParts) {
+  constructor({ redactor, runs, texts, thinking }: TranslatorParts) {
     this.#redactor = redactor;
     this.#runs = runs;
     this.#texts = texts;
+    this.#thinking = thinking;
   }
 
-  /** Live texts are handled by `LiveTexts`. */
-  translate(event: Exclude<LiveEvent, { kind: "text" }>): OutEvent[] {
+  /** Live text and thinking are handled by `LiveTexts` and `LiveThinking`. */
+  translate(event: Exclude<LiveEvent, LiveTextEvent>): OutEvent[] {
     switch (event.kind) {
       case "run_started":
         return this.#started(event);
@@ -76,7 +80,10 @@ export class Translator {
         return this.#agent(event, event.atMs, { stream: "retry", data });
       }
       case "tool":
-        if (event.phase === "start") this.#texts.complete(event.runId);
+        if (event.phase === "start") {
+          this.#texts.complete(event.runId);
+          this.#thinking.end(event.runId);
+        }
         return this.#agent(event, event.atMs, { stream: "tool", data: toolData(event, this.#redactor) });
       case "message":
         return this.#note(event);
@@ -155,6 +162,7 @@ export class Translator {
     const appended = !this.#runs.has(runId) && state === "ok" && event.text === "";
     const quiet = this.#runs.isQuiet(runId) || isQuietStep(flowStep);
     const error = event.error === undefined ? undefined : this.#redactor.mask(event.error);
+    this.#thinking.end(runId);
     const masked = this.#texts.end(runId, event.sessionKey, quiet ? "" : event.text);
     const phase = state === "ok" ? "end" : "error";
     const facts = optional({ startedAt, flowStep, code, error });
@@ -185,6 +193,7 @@ export class Translator {
 
   #thought(runId: string | undefined, sessionKey: string, message: Message): OutEvent[] {
     if (runId === undefined || message.role !== "assistant" || this.#runs.isQuiet(runId)) return [];
+    this.#thinking.end(runId);
     const thoughts = message.content.flatMap((block) => (block.type === "thinking" ? [block.thinking] : []));
     const text = this.#redactor.beginning(thoughts.join("\n"), THOUGHT_MAX_CHARS).text;
     return text.trim() === ""

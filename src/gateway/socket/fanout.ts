@@ -5,7 +5,7 @@
 
 import { createGate } from "../../access/token.ts";
 import type { ConnectParams } from "../../contract/frames.ts";
-import { TEXT_DELTAS } from "../../contract/protocol.ts";
+import { TEXT_DELTAS, THINKING_DELTAS } from "../../contract/protocol.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Bus } from "../../engine/bus.ts";
@@ -14,6 +14,7 @@ import { AttentionHints } from "../attention/hints.ts";
 import type { Caller } from "../auth.ts";
 import { type OutEvent, Translator } from "./events.ts";
 import { LiveTexts, type TextListener } from "./live-texts.ts";
+import { LiveThinking, type ThinkingListener } from "./live-thinking.ts";
 import { type EncodedEvent, encodeEvent } from "./outlet.ts";
 import { RunTracks } from "./run-tracks.ts";
 
@@ -22,6 +23,13 @@ export interface Listener {
   readonly caller: Caller;
   readonly params?: Pick<ConnectParams, "caps">;
   event(event: EncodedEvent): void;
+}
+
+type Admits = (sessionKey: string) => boolean;
+
+interface Subscriber extends TextListener, ThinkingListener {
+  readonly events: Admits;
+  readonly deliveries: Admits;
 }
 
 export interface Fanout {
@@ -43,21 +51,14 @@ export interface FanoutParts {
 
 export function createFanout(parts: FanoutParts): Fanout {
   const { bus, clock, redactor, settings, shared } = parts;
-  type Admits = (sessionKey: string) => boolean;
-  interface Subscriber extends TextListener {
-    readonly events: Admits;
-    readonly deliveries: Admits;
-  }
   const listeners = new Map<Listener, Subscriber>();
   const runs = new RunTracks(() => clock.now(), shared);
-  const texts = new LiveTexts({
-    clock,
-    redactor,
-    runs,
-    watching: (sessionKey) => [...listeners.values()].filter(({ events }) => events(sessionKey)),
-  });
+  const watching = (sessionKey: string): Subscriber[] =>
+    [...listeners.values()].filter(({ events }) => events(sessionKey));
+  const texts = new LiveTexts({ clock, redactor, runs, watching });
+  const thinking = new LiveThinking({ clock, redactor, runs, watching });
   const hints = new AttentionHints(clock);
-  const translator = new Translator({ redactor, runs, texts });
+  const translator = new Translator({ redactor, runs, texts, thinking });
 
   const tell = (out: OutEvent): void => {
     const { event, sessionKey, payload, other, access = "events", marks, unless } = out;
@@ -78,6 +79,7 @@ export function createFanout(parts: FanoutParts): Fanout {
   };
   const unsubscribe = bus.subscribe((event) => {
     if (event.kind === "text") texts.hear(event);
+    else if (event.kind === "thinking") thinking.hear(event);
     else {
       for (const out of translator.translate(event)) tell(out);
       hints.note(event, listeners.values());
@@ -90,13 +92,16 @@ export function createFanout(parts: FanoutParts): Fanout {
         events: gate("events"),
         deliveries: gate("deliveries"),
         textDeltas: listener.params?.caps?.includes(TEXT_DELTAS) === true,
+        thinkingDeltas: listener.params?.caps?.includes(THINKING_DELTAS) === true,
         event: (event) => listener.event(event),
       };
       listeners.set(listener, told);
       texts.greet(told, told.events);
+      thinking.greet(told, told.events);
       return () => {
         listeners.delete(listener);
         texts.forget(told);
+        thinking.forget(told);
         hints.forget(told);
       };
     },

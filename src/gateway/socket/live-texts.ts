@@ -7,21 +7,18 @@
 // else, its complete text is sent.
 
 import type { AgentEvent, ChatEvent } from "../../contract/events.ts";
-import type { LiveEvent } from "../../core/shapes/event.ts";
-import type { MaskStream, Redactor } from "../../core/text/redact/redact.ts";
-import { grown, type TextDelta, withDelta } from "../../core/text/text-delta.ts";
+import type { LiveTextEvent } from "../../core/shapes/event.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
+import type { TextDelta } from "../../core/text/text-delta.ts";
 import type { Clock, Timer } from "../../world.ts";
+import { GrowingText, UNREAD_CHARS_MAX } from "./growing-text.ts";
 import { type EncodedEvent, encodeEvent } from "./outlet.ts";
 import type { RunTracks } from "./run-tracks.ts";
 
 /** Interval between two whole texts shorter than `WHOLE_TEXT_CHARS`. */
 const WHOLE_TEXT_INTERVAL_MS = 150;
-/** A text without subscribers is redacted when it has this many new characters. */
-const UNREAD_CHARS_MAX = 64 * 1024;
 /** Length of a text from which the interval grows with the text. */
 const WHOLE_TEXT_CHARS = 16 * 1024;
-
-type TextEvent = Extract<LiveEvent, { kind: "text" }>;
 
 /** A client that gets live texts. */
 export interface TextListener {
@@ -38,77 +35,21 @@ export interface LiveTextParts {
   watching(sessionKey: string): readonly TextListener[];
 }
 
-/** Returns the marks of the two events with a run's text so far: of the assistant stream and of the chat. */
-export function textMarks(runId: string): readonly [string, string] {
-  return [`text:${runId}`, `chat:${runId}`];
+/** Returns the marks of the events with a run's text so far (assistant stream, chat) and thinking so far. */
+export function textMarks(runId: string): readonly [text: string, chat: string, thinking: string] {
+  return [`text:${runId}`, `chat:${runId}`, `thinking:${runId}`];
 }
 
-/** The text of one unfinished message. */
-class LiveText {
-  readonly part: string;
-  readonly runId: string;
-  readonly sessionKey: string;
-  /** The model's text, not redacted. */
-  raw = "";
-  /** The redacted text. */
-  masked = "";
+class LiveText extends GrowingText<TextListener> {
   /** Time at which the whole text was last sent, by the monotonic clock. */
   toldAt = Number.NEGATIVE_INFINITY;
   /** The length of `masked` when the whole text was last sent. */
   toldLength = 0;
   timer: Timer | undefined;
-  /** Clients that have received all of `masked`. */
-  readonly inStep = new Set<TextListener>();
-  /**
-   * True if the text replaces one that was sent, because the run was resumed or the model restarted its
-   * message.
-   */
-  beginsAnew = false;
-  #stream: MaskStream;
-  /** Text that is not redacted yet, because nobody subscribed. */
-  #unread: string[] = [];
-  unreadChars = 0;
 
-  constructor({ part, runId, sessionKey }: TextEvent, redactor: Redactor) {
-    this.part = part;
-    this.runId = runId;
-    this.sessionKey = sessionKey;
-    this.#stream = redactor.stream();
-  }
-
-  /** Returns false if the delta does not continue the known text. */
-  add(delta: TextDelta, redactor: Redactor): boolean {
-    const after = withDelta(this.raw, delta);
-    if (after === undefined) return false;
-    if (delta.offset === this.raw.length) {
-      this.#unread.push(delta.text);
-      this.unreadChars += delta.text.length;
-    } else {
-      this.#stream = redactor.stream();
-      this.#unread = [after];
-      this.unreadChars = after.length;
-      this.masked = "";
-      this.toldLength = 0;
-      this.beginsAnew = true;
-      this.inStep.clear();
-    }
-    this.raw = after;
-    return true;
-  }
-
-  /** Redacts the new part; returns the text that can be shown. `last`: the text is complete. */
-  read(last: boolean): string {
-    const pieces = this.#unread;
-    this.#unread = [];
-    this.unreadChars = 0;
-    let fresh = pieces.length === 0 ? "" : this.#stream.push(pieces.join(""));
-    if (last) fresh += this.#stream.end();
-    this.masked = grown(this.masked, fresh);
-    return fresh;
-  }
-
-  get isRead(): boolean {
-    return this.masked !== "";
+  override add(delta: TextDelta, redactor: Redactor): boolean {
+    if (delta.offset < this.raw.length) this.toldLength = 0;
+    return super.add(delta, redactor);
   }
 }
 
@@ -120,7 +61,7 @@ export class LiveTexts {
     this.#parts = parts;
   }
 
-  hear(event: TextEvent): void {
+  hear(event: LiveTextEvent): void {
     const { runs, redactor, watching } = this.#parts;
     if (runs.isQuiet(event.runId)) return;
     const text = this.#textOf(event);
@@ -174,7 +115,7 @@ export class LiveTexts {
     this.#texts.clear();
   }
 
-  #textOf(event: TextEvent): LiveText {
+  #textOf(event: LiveTextEvent): LiveText {
     const known = this.#texts.get(event.runId);
     if (known?.part === event.part) return known;
     known?.timer?.cancel();
@@ -184,20 +125,17 @@ export class LiveTexts {
   }
 
   #tellNew(text: LiveText, listeners: readonly TextListener[], fresh: string): void {
-    const isFirst = fresh === text.masked && !text.beginsAnew;
     let whole: EncodedEvent | undefined;
     let delta: EncodedEvent | undefined;
     for (const listener of listeners) {
-      if (!listener.textDeltas) continue;
-      if (isFirst || text.inStep.has(listener)) {
-        if (fresh === "") continue;
+      const form = listener.textDeltas ? text.formFor(listener, fresh) : undefined;
+      if (form === "delta") {
         delta ??= this.#delta(text, fresh);
         listener.event(delta);
-      } else if (text.masked !== "") {
+      } else if (form === "whole") {
         whole ??= this.#chat(text);
         listener.event(whole);
-      } else continue;
-      text.inStep.add(listener);
+      }
     }
     this.#tellWholeSoon(text, listeners);
   }

@@ -46,6 +46,7 @@ export class SessionReader {
    */
   readonly jump = signal<{ readonly count: number; readonly messageId?: string | undefined }>({ count: 0 });
   readonly live = new StreamedTexts();
+  readonly thinking = new StreamedTexts();
   /** The run whose model call will be retried, and a text that says when. */
   readonly retry = signal<{ readonly runId: string; readonly words: string } | undefined>(undefined);
   /** True while the view stays at the newest message. */
@@ -71,18 +72,23 @@ export class SessionReader {
         const text = message?.content[0]?.text;
         if (this.retry.value?.runId === runId) this.retry.value = undefined;
         if (state === "delta" && text !== undefined) return this.live.say(runId, text);
-        this.live.written(runId);
+        this.#written(runId);
         news();
       }),
       on("agent", (event) => {
         if (!this.#isMine(event.sessionKey) || event.stream === "assistant" || event.stream === "flow")
           return;
+        const { runId } = event;
         if (event.stream === "retry") {
-          this.retry.value = { runId: event.runId, words: retryWords(event.data) };
+          this.retry.value = { runId, words: retryWords(event.data) };
+          // The model thinks again.
+          this.thinking.drop([runId]);
           return;
         }
-        if (this.retry.value?.runId === event.runId) this.retry.value = undefined;
-        this.live.written(event.runId);
+        if (this.retry.value?.runId === runId) this.retry.value = undefined;
+        if (event.stream === "thinking_delta")
+          return this.thinking.say(runId, event.data.text ?? "", event.data.ms);
+        this.#written(runId);
         news();
       }),
       on("sessions", ({ key, change }) => {
@@ -97,7 +103,7 @@ export class SessionReader {
 
   close(): void {
     for (const end of this.#ends.splice(0)) end();
-    this.live.clear();
+    this.#clear();
   }
 
   /** Records that the view has reached or left the newest message. */
@@ -152,10 +158,22 @@ export class SessionReader {
     this.#newsWaits = true;
     this.#then(async () => {
       this.#newsWaits = false;
-      const onDisk = this.live.onDisk();
+      const drops = this.#streams.map((stream) => stream.onDisk());
       await this.#readNews();
-      this.live.drop(onDisk);
+      for (const drop of drops) drop();
     });
+  }
+
+  get #streams(): readonly StreamedTexts[] {
+    return [this.live, this.thinking];
+  }
+
+  #written(runId: string): void {
+    for (const stream of this.#streams) stream.written(runId);
+  }
+
+  #clear(): void {
+    for (const stream of this.#streams) stream.clear();
   }
 
   #isMine(key: string): boolean {
@@ -190,7 +208,7 @@ export class SessionReader {
     const before = this.thread.value;
     if (before !== undefined && before.sessionId !== page.sessionId) {
       this.fate.value = "reset";
-      this.live.clear();
+      this.#clear();
     }
     const now = page.now ?? before?.now;
     this.unseen.value = 0;

@@ -1,4 +1,4 @@
-// Shows active and queued runs below the stored messages: streamed text, and queued messages.
+// Shows active and queued runs below the stored messages: streamed text and thinking, and queued messages.
 
 import { useComputed } from "@preact/signals";
 import { optional } from "../../../src/core/optional.ts";
@@ -8,18 +8,27 @@ import { ask, may } from "../gateway.ts";
 import { complain } from "../parts/notices.tsx";
 import { State } from "../parts/state.tsx";
 import { Byline } from "./entry.tsx";
-import type { Live } from "./live.ts";
+import type { Live, StreamedTexts } from "./live.ts";
 import { originOf } from "./origin.ts";
 import type { SessionReader } from "./reader.ts";
 import { GrowingProse } from "./text/text.tsx";
-import { currentRun, type Now, type Thread } from "./thread.ts";
+import { currentRun, type Message, type Now, type Thread } from "./thread.ts";
+import { LiveThought } from "./work/call-row.tsx";
 
-/** `headed`: true if the run's header is not already shown above. */
-function Speaking({ live, agentId, headed }: { live: Live; agentId: string; headed: boolean }) {
+interface SpeakingProps {
+  readonly live: Live | undefined;
+  readonly thought: Live | undefined;
+  readonly agentId: string;
+  /** True if the run's header is not already shown above. */
+  readonly headed: boolean;
+}
+
+function Speaking({ live, thought, agentId, headed }: SpeakingProps) {
   return (
     <li class={`entry entry-agent entry-live ${headed ? "" : "entry-more"}`}>
       {headed && <Byline origin={{ manner: "agent", who: agentId, marks: [] }} />}
-      <GrowingProse text={live.text} />
+      {thought !== undefined && <LiveThought live={thought} done={live !== undefined} />}
+      {live !== undefined && <GrowingProse text={live.text} />}
     </li>
   );
 }
@@ -64,41 +73,50 @@ function Queued({ one, thread }: { one: Now["queue"][number]; thread: Thread }) 
   );
 }
 
+/** Returns the thinking of a message. */
+function thinkingOf({ content }: Message): string {
+  return content.flatMap((block) => (block.type === "thinking" ? block.thinking : [])).join("\n");
+}
+
 /**
- * Returns true if the transcript already contains this text, although the last events about it have not
- * arrived yet.
+ * Returns the ids of the runs whose streamed text is already in the transcript, although the last events
+ * about it have not arrived yet. `said` returns the stored text. The value is computed as a string, because equal
+ * strings cause no redraw: after most deltas it is the same.
  */
-function isWritten(thread: Thread, { runId, text }: Live): boolean {
-  const last = thread.messages.findLast((one) => one.runId === runId && one.role === "assistant");
-  return last !== undefined && textOf(last).trim().startsWith(text.value.trim());
+function useWritten(reader: SessionReader, lives: StreamedTexts, said: (message: Message) => string) {
+  return useComputed(() => {
+    const messages = reader.thread.value?.messages ?? [];
+    const isWritten = ({ runId, text }: Live): boolean => {
+      const last = messages.findLast((one) => one.runId === runId && one.role === "assistant");
+      return last !== undefined && said(last).trim().startsWith(text.value.trim());
+    };
+    return lives.list.value.flatMap((live) => (isWritten(live) ? live.runId : [])).join(" ");
+  }).value.split(" ");
 }
 
 export function Tail({ reader, agentId }: { reader: SessionReader; agentId: string }) {
   const thread = reader.thread.value;
-  // A string, because equal strings cause no redraw: after most deltas the value is the same.
-  const written = useComputed(() => {
-    const { value } = reader.thread;
-    const lives = reader.live.list.value;
-    return value === undefined
-      ? ""
-      : lives.flatMap((live) => (isWritten(value, live) ? live.runId : [])).join(" ");
-  }).value.split(" ");
+  const written = useWritten(reader, reader.live, textOf);
+  const thought = useWritten(reader, reader.thinking, thinkingOf);
   if (thread === undefined) return null;
   const last = thread.messages.at(-1);
   const running = currentRun(thread);
   const queue = thread.now?.queue ?? [];
   const heard = reader.live.list.value.filter(({ runId }) => !written.includes(runId));
+  const thoughts = reader.thinking.list.value.filter(({ runId }) => !thought.includes(runId));
+  const active = [...new Set([...thoughts, ...heard].map(({ runId }) => runId))];
   return (
     <ol class="entries entries-tail" aria-label="In progress">
-      {heard.map((live) => (
+      {active.map((runId) => (
         <Speaking
-          key={live.runId}
-          live={live}
+          key={runId}
+          live={heard.find((one) => one.runId === runId)}
+          thought={thoughts.find((one) => one.runId === runId)}
           agentId={agentId}
-          headed={last?.runId !== live.runId || last.role === "user"}
+          headed={last?.runId !== runId || last.role === "user"}
         />
       ))}
-      {heard.length === 0 && running !== undefined && (
+      {active.length === 0 && running !== undefined && (
         <Working
           state={running[1].state}
           retry={reader.retry.value?.runId === running[0] ? reader.retry.value?.words : undefined}

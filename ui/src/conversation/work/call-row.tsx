@@ -2,16 +2,18 @@
 // result.
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
-import { safeLine, safeText } from "../../../../src/core/text/safe-text.ts";
+import { useEffect, useState } from "preact/hooks";
+import { safeLine } from "../../../../src/core/text/safe-text.ts";
+import { after, now } from "../../clock.ts";
 import { defaults } from "../../gateway.ts";
 import { clockTime, duration, size } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { State } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import type { Step, ToolResult } from "../items.ts";
+import type { Live } from "../live.ts";
 import { Picture } from "../text/picture.tsx";
-import { Code } from "../text/text.tsx";
+import { Code, GrowingProse, Prose } from "../text/text.tsx";
 import { filesOf, parsed, sessionOf, summaryOf } from "./calls.ts";
 
 type CallStep = Extract<Step, { kind: "call" }>;
@@ -130,22 +132,31 @@ export function CallRow({ step, running, agentId }: { step: CallStep; running: b
 /** Maximum number of characters of a thought on its line. */
 const THOUGHT_LINE_CHARS = 160;
 
+/** Thinking that is still streaming, on one line with its time. `done`: the answer has begun. */
+export function LiveThought({ live, done }: { live: Live; done: boolean }) {
+  const [, redraw] = useState(0);
+  useEffect(() => (done ? undefined : after(1_000, () => redraw(now()))));
+  const seconds = Math.round((done ? live.ms : now() - live.since) / 1_000);
+  const time = seconds < 60 ? `${seconds} s` : duration(seconds * 1_000);
+  return (
+    <div class="steps">
+      <Row
+        class="thinking"
+        line={<span class="soft number">{`Thinking ${time}${done ? "" : " …"}`}</span>}
+        inside={() => <GrowingProse text={live.text} />}
+      />
+    </div>
+  );
+}
+
 export function ThoughtRow({ text }: { text: string }) {
   const line = (
     <>
       <span class="tool-name soft">Thinking</span>
-      <bdi class="tool-summary soft">{safeLine(text.trim().slice(0, THOUGHT_LINE_CHARS))}</bdi>
+      <bdi class="tool-summary soft">
+        {safeLine(text.trim().slice(0, THOUGHT_LINE_CHARS).replaceAll(/\s+/g, " "))}
+      </bdi>
     </>
   );
-  return (
-    <Row
-      class="thinking"
-      line={line}
-      inside={() => (
-        <div class="plain-text" dir="auto">
-          {safeText(text)}
-        </div>
-      )}
-    />
-  );
+  return <Row class="thinking" line={line} inside={() => <Prose text={text} />} />;
 }

@@ -1,0 +1,84 @@
+// One text that grows while a run writes it. It is redacted once, in pieces (I14), and sent as deltas to
+// clients that have all of it so far.
+
+import type { LiveTextEvent } from "../../core/shapes/event.ts";
+import type { MaskStream, Redactor } from "../../core/text/redact/redact.ts";
+import { grown, type TextDelta, withDelta } from "../../core/text/text-delta.ts";
+
+/** A text without subscribers is redacted when it has this many new characters. */
+export const UNREAD_CHARS_MAX = 64 * 1024;
+
+/** The text, or the thinking, of one unfinished message. */
+export class GrowingText<Client> {
+  readonly part: string;
+  readonly runId: string;
+  readonly sessionKey: string;
+  /** The model's text, not redacted. */
+  raw = "";
+  /** The redacted text. */
+  masked = "";
+  /** Clients that have received all of `masked`. */
+  readonly inStep = new Set<Client>();
+  /**
+   * True if the text replaces one that was sent, because the run was resumed or the model restarted its
+   * message.
+   */
+  beginsAnew = false;
+  #stream: MaskStream;
+  /** Text that is not redacted yet, because nobody subscribed. */
+  #unread: string[] = [];
+  unreadChars = 0;
+
+  constructor({ part, runId, sessionKey }: LiveTextEvent, redactor: Redactor) {
+    this.part = part;
+    this.runId = runId;
+    this.sessionKey = sessionKey;
+    this.#stream = redactor.stream();
+  }
+
+  /** Returns false if the delta does not continue the known text. */
+  add(delta: TextDelta, redactor: Redactor): boolean {
+    const after = withDelta(this.raw, delta);
+    if (after === undefined) return false;
+    if (delta.offset === this.raw.length) {
+      this.#unread.push(delta.text);
+      this.unreadChars += delta.text.length;
+    } else {
+      this.#stream = redactor.stream();
+      this.#unread = [after];
+      this.unreadChars = after.length;
+      this.masked = "";
+      this.beginsAnew = true;
+      this.inStep.clear();
+    }
+    this.raw = after;
+    return true;
+  }
+
+  /** Redacts the new part; returns the text that can be shown. `last`: the text is complete. */
+  read(last: boolean): string {
+    const pieces = this.#unread;
+    this.#unread = [];
+    this.unreadChars = 0;
+    let fresh = pieces.length === 0 ? "" : this.#stream.push(pieces.join(""));
+    if (last) fresh += this.#stream.end();
+    this.masked = grown(this.masked, fresh);
+    return fresh;
+  }
+
+  get isRead(): boolean {
+    return this.masked !== "";
+  }
+
+  /**
+   * Returns how to send the newly redacted text to a client: as a delta, as the whole text, or not at all.
+   * The client then has all of `masked`.
+   */
+  formFor(client: Client, fresh: string): "delta" | "whole" | undefined {
+    const isFirst = fresh === this.masked && !this.beginsAnew;
+    const form = isFirst || this.inStep.has(client) ? "delta" : "whole";
+    if ((form === "delta" ? fresh : this.masked) === "") return undefined;
+    this.inStep.add(client);
+    return form;
+  }
+}

@@ -26,6 +26,7 @@ export const IDEMPOTENCY = {
   "sessions.list": "none",
   "sessions.resolve": "none",
   "sessions.create": "required",
+  "sessions.fork": "required",
   "sessions.preview": "none",
   "sessions.earlier": "none",
   "sessions.search": "none",

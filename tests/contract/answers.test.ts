@@ -148,6 +148,7 @@ const EXAMPLES: Examples = {
   "session.token.revoke": () => ({ series: "one" }),
   "node.pair.remove": ({ nodeId }) => ({ nodeId }),
   "chat.abort": () => ({ sessionKey: MAIN }),
+  "sessions.fork": ({ messageId }) => ({ sessionKey: MAIN, at: messageId, label: "f", idempotencyKey: "f" }),
   "sessions.reset": () => ({ key: MAIN }),
   "sessions.earlier": () => ({ key: MAIN }),
   "sessions.search": () => ({ query: "hello" }),

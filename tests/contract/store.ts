@@ -15,6 +15,7 @@ import { sampleRun, sampleSession, userMessage } from "../store/samples.ts";
 import { bookContract, outboxContract } from "./store-books.ts";
 import { crashContract } from "./store-crashes.ts";
 import { cronContract } from "./store-cron.ts";
+import { forkContract } from "./store-forks.ts";
 import { listContract } from "./store-lists.ts";
 import { nodeContract } from "./store-nodes.ts";
 import { transcriptContract } from "./store-transcripts.ts";
@@ -65,6 +66,7 @@ export function storeContract(name: string, open: OpenStore): void {
     describe("sessions", () => sessionContract(store));
     describe("session lists", () => listContract(store));
     describe("transcripts", () => transcriptContract(store));
+    describe("forks", () => forkContract(store));
     describe("outbox", () => outboxContract(store));
     describe("ledger and answers", () => bookContract(store));
     describe("scheduled jobs", () => cronContract(store));

@@ -305,6 +305,40 @@ export const SESSION_METHODS = {
     errors: [...NAMES_SESSION, "agent_not_found"],
     events: ["sessions"],
   },
+  "sessions.fork": {
+    scope: WRITE,
+    summary:
+      "Makes a session that continues a conversation after one of its messages. " +
+      "The fork shares the messages up to there, and has the rights of its origin.",
+    params: object(
+      {
+        sessionKey,
+        at: about(
+          name,
+          "Id of the last message to share. A message with tool calls is shared with all their results; " +
+            "if a result is missing, the fork ends before the message.",
+        ),
+        idempotencyKey,
+      },
+      { label: about(name, "Label of the fork: one line, at most 200 characters.") },
+    ),
+    result: object({
+      ok: done,
+      key: text("Key of the fork: the key of its origin, `:fork:` and an id."),
+      sessionId: text(),
+      at: text("Id of the last shared message."),
+      leftBehind: about(
+        object({
+          runs: number("Running, waiting and queued runs."),
+          jobs: number("Sub-agents' unfinished jobs that the caller may see."),
+          waits: number("Sessions that the origin waits for, if the caller may see them."),
+        }),
+        "Unfinished work of the origin, which the fork does not have.",
+      ),
+    }),
+    errors: [...NAMES_SESSION, "message_not_found", "session_archived"],
+    events: ["sessions"],
+  },
   "sessions.earlier": {
     scope: READ,
     summary: "Lists the conversations that were ended by resets, newest first. `chat.history` reads one.",

@@ -5,11 +5,13 @@
 // limit can only reduce visibility.
 // `unknown` is never visible. `global` is visible only while it is the main session, to agents and to
 // operators that act for an agent.
+// A token covers a fork only if it also covers the session from which the fork was made: the fork shows its
+// messages.
 // A sub-agent sees its own tree. Beyond that it sees only sessions that both it and its requester may see
 // (I13). If its requester was deleted, it sees only its own tree.
 
 import { optional } from "../optional.ts";
-import { agentIdInKey } from "../shapes/session-key.ts";
+import { agentIdInKey, forkOrigin } from "../shapes/session-key.ts";
 import {
   type AgentToAgentSettings,
   agentOf,
@@ -152,7 +154,7 @@ export function decideAccess(access: Access, viewer: Viewer, target: Target, rul
       settings: [`gateway.auth.tokens[].scopes: ["${needed}"]`],
     };
   }
-  if (viewer.patterns !== undefined && !matchesAny(viewer.patterns, target.key)) {
+  if (viewer.patterns !== undefined && !coversKey(viewer.patterns, target.key)) {
     const setting = "gateway.auth.tokens[].sessions";
     return refuse("not_visible", target, `the token does not cover it: see ${setting}`, [setting]);
   }
@@ -161,6 +163,12 @@ export function decideAccess(access: Access, viewer: Viewer, target: Target, rul
   return viewer.as === undefined
     ? allow(coverOf(viewer.patterns, target))
     : decideForSession(viewer.as, target, rules);
+}
+
+/** Returns whether patterns match a key and, for the key of a fork, also the keys of its origins. */
+function coversKey(patterns: readonly string[], key: string): boolean {
+  const origin = forkOrigin(key);
+  return matchesAny(patterns, key) && (origin === undefined || coversKey(patterns, origin));
 }
 
 function coverOf(patterns: readonly string[] | undefined, { key }: Target): string {

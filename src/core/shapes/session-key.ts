@@ -42,6 +42,8 @@ export type ParsedKey =
   | { readonly form: "cron"; readonly id: string }
   /** The caller chose this name, which may contain colons. */
   | { readonly form: "hook" | "node"; readonly name: readonly string[] }
+  /** A fork of another session. Its key contains the key of that session, which limits who may see it. */
+  | { readonly form: "fork"; readonly of: ParsedKey; readonly id: string }
   | { readonly form: "global" };
 
 /** Maximum length of a session key. */
@@ -51,6 +53,10 @@ export const KEY_CHARS_MAX = 512;
 const KEY_FORMS =
   "main, agent:<agentId>:main, agent:<agentId>:<channel>:(group|channel|dm):<id>, agent:<agentId>:<name>, " +
   "cron:<id>, hook:<id>, node-<id>";
+
+/** Maximum number of forks in a row: of a session, of its fork, and so on. */
+export const FORKS_MAX = 5;
+const FORK = /^(.+):fork:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
 
 const AGENT_ID = /^[a-z0-9_-]{1,64}$/;
 /** Matches the format of a session id. Agents cannot have such a name. */
@@ -138,6 +144,13 @@ export function parseKey(text: string): Result<ParsedKey> {
 }
 
 function readKey(text: string): ParsedKey | undefined {
+  const [, origin, forkId] = FORK.exec(text) ?? [];
+  if (origin !== undefined && forkId !== undefined) {
+    const of = readKey(origin);
+    // The session `global` belongs to all agents, which no other session can.
+    if (of === undefined || of.form === "global") return undefined;
+    return { form: "fork", of, id: forkId.toLowerCase() };
+  }
   if (text.toLowerCase() === "global") return { form: "global" };
   const parts = text.split(":");
   const head = (parts[0] ?? "").toLowerCase();
@@ -157,7 +170,10 @@ function withName(
   make: (name: readonly string[]) => ParsedKey,
 ): ParsedKey | undefined {
   const name = parts.map(decodeOutsideId).filter((part) => part !== undefined);
-  return name.length > 0 && name.length === parts.length ? make(name) : undefined;
+  if (name.length === 0 || name.length !== parts.length) return undefined;
+  const made = make(name);
+  // An escape must not hide that a name ends like the key of a fork.
+  return FORK.test(formatKey(made)) ? undefined : made;
 }
 
 function readAgentKey(agentId: string, rest: readonly string[]): ParsedKey | undefined {
@@ -218,6 +234,8 @@ export function formatKey(parsed: ParsedKey): string {
       return `hook:${parsed.name.map(id).join(":")}`;
     case "node":
       return `node-${parsed.name.map(id).join(":")}`;
+    case "fork":
+      return `${formatKey(parsed.of)}:fork:${parsed.id}`;
     case "global":
       return "global";
   }
@@ -263,9 +281,16 @@ export function canonicalKey(text: string, who: KeyCaller, rules: KeyRules): Res
   const bare = !whole.ok && who.bareNames === true && mayBeBareName(modern);
   const parsed = bare ? parseKey(`agent:${who.agentId}:${modern}`) : whole;
   if (!parsed.ok) return malformed(trimmed);
+  const { value } = parsed;
   return ok(
-    isMainName(parsed.value, rules) ? mainKeyOf(parsed.value.agentId, rules) : formatKey(parsed.value),
+    isMainName(value, rules) ? mainKeyOf(value.agentId, rules) : formatKey(withMainKey(value, rules)),
   );
+}
+
+/** Returns the key with the configured name of a main session, if it is a fork of one. */
+function withMainKey(key: ParsedKey, rules: KeyRules): ParsedKey {
+  if (key.form === "fork") return { ...key, of: withMainKey(key.of, rules) };
+  return isMainName(key, rules) ? { ...key, name: [rules.mainKey] } : key;
 }
 
 /** Returns whether a text that is not a key may be the name of a conversation, written without its agent. */
@@ -340,20 +365,37 @@ export function channelOf(session: Session): string {
     case "hook":
     case "node":
       return "internal";
+    case "fork":
+      return session.groupChannel ?? "unknown";
     default:
       return session.lastRoute?.channel ?? "unknown";
   }
 }
 
+/** Returns the key of a new fork of a session. */
+export function forkKey(key: string, id: string): string {
+  return `${key}:fork:${id}`;
+}
+
+/** Returns the key of the session from which a session was forked. Undefined if the key is not a fork's. */
+export function forkOrigin(key: string): string | undefined {
+  return FORK.exec(key)?.[1];
+}
+
+/** Returns the parsed key of the session from which a chain of forks began. */
+function rootOf(parsed: ParsedKey | undefined): Exclude<ParsedKey, { form: "fork" }> | undefined {
+  return parsed?.form === "fork" ? rootOf(parsed.of) : parsed;
+}
+
 /** Returns the agent id in a key. Keys of cron, hook and node sessions and `global` have none. */
 export function agentIdInKey(key: string): string | undefined {
-  const parsed = readKey(key);
+  const parsed = rootOf(readKey(key));
   return parsed !== undefined && "agentId" in parsed ? parsed.agentId : undefined;
 }
 
-/** Returns whether a key belongs to a sub-agent. */
+/** Returns whether a key belongs to a sub-agent or to a fork of one. */
 export function isSubagentKey(key: string): boolean {
-  return readKey(key)?.form === "subagent";
+  return rootOf(readKey(key))?.form === "subagent";
 }
 
 /**
@@ -396,10 +438,11 @@ export function routeOfKey(key: string): Route | undefined {
 
 /**
  * Returns the chat types by which a send rule can match this session. A thread has its own type and that of
- * its parent. Sub-agents, external clients, and cron, hook and node sessions are not chats and have none.
+ * its parent, and a fork those of its origin. Sub-agents, external clients, and cron, hook and node sessions
+ * are not chats and have none.
  */
 export function chatTypeOf(key: string): readonly ChatType[] {
-  const parsed = readKey(key);
+  const parsed = rootOf(readKey(key));
   switch (parsed?.form) {
     case "named":
     case "global":

@@ -11,6 +11,7 @@ import { textOf } from "../../core/shapes/message.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { defaultAgent } from "../../core/shapes/settings/settings.ts";
 import type { Unit } from "../../engine/unit.ts";
+import { type Forked, forkSession } from "../../flows/session/fork.ts";
 import {
   createSession,
   deleteSession,
@@ -248,6 +249,25 @@ async function search(
   );
 }
 
+async function fork(
+  ctx: CallContext<SessionDeps>,
+  { sessionKey, at, label }: ParamsOf<"sessions.fork">,
+): Promise<Result<PayloadOf<"sessions.fork">>> {
+  const read = await resolveSession(ctx.access, ctx.viewer, "read", { sessionKey });
+  if (!read.ok) return read;
+  const answer = ({ session: { key, sessionId }, point, leftBehind }: Forked) =>
+    ({ ok: true, key, sessionId, at: point.messageId, leftBehind }) as const;
+  return change(ctx, read.value.key, async (session) => {
+    const forked = await forkSession(ctx.deps, ctx.viewer, session, {
+      at,
+      ...optional({ label }),
+      sees: createGate(ctx.deps.settings, ctx.caller, "list"),
+      also: (unit, made) => ctx.remember(unit, answer(made)),
+    });
+    return forked.ok ? ok(answer(forked.value)) : forked;
+  });
+}
+
 export const sessionMethods: Methods<keyof typeof SESSION_METHODS, SessionDeps> = {
   "sessions.list": { handle: list },
   "sessions.resolve": { handle: resolve },
@@ -268,6 +288,7 @@ export const sessionMethods: Methods<keyof typeof SESSION_METHODS, SessionDeps> 
       return made.ok ? ok(answer(made.value)) : made;
     },
   },
+  "sessions.fork": { handle: fork },
   "sessions.earlier": { handle: earlier },
   "sessions.search": { handle: search },
   "sessions.preview": {

@@ -13,7 +13,7 @@ import { CHANNELS_ON_POSTGRES } from "./channel-schema.ts";
 import { CRON_CREATORS_ON_POSTGRES, CRON_ON_POSTGRES } from "./cron-schema.ts";
 import { DEVICE_TOKENS_ON_POSTGRES, NODE_CREATORS_ON_POSTGRES, NODES_ON_POSTGRES } from "./node-schema.ts";
 import { PERMISSIONS_ON_POSTGRES } from "./permission-schema.ts";
-import { accessTokens, KINDS_OF_AGENTS, lastFailures } from "./shared-schema.ts";
+import { accessTokens, KINDS_OF_AGENTS, lastFailures, transcriptForks } from "./shared-schema.ts";
 
 const UNFINISHED = "state in ('queued', 'running', 'waiting')";
 const HELD = "state in ('running', 'waiting')";
@@ -475,4 +475,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   RUN_DISMISSALS,
   PERMISSIONS_ON_POSTGRES,
   accessTokens(T, "bigint"),
+  transcriptForks(T),
 ];

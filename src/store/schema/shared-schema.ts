@@ -6,6 +6,13 @@ export const KINDS_OF_AGENTS = `
 create index sessions_by_agent_kind on sessions (agent_id, kind, archived, updated_at desc, key desc);
 `;
 
+/** Links the transcript of a fork to the one whose beginning it shares. `text` is the type of a text column. */
+export const transcriptForks = (text: string): string => `
+alter table session_ids add column forked_from ${text};
+alter table session_ids add column forked_at ${text};
+create index session_ids_by_fork on session_ids (forked_from) where forked_from is not null;
+`;
+
 /** Tokens that operators create. `time` is the type of a time, `strict` the options of a table. */
 export const accessTokens = (text: string, time: string, strict = ""): string => `
 create table access_tokens (

@@ -7,7 +7,7 @@ import { CHANNELS } from "./channel-schema.ts";
 import { CRON, CRON_CREATORS } from "./cron-schema.ts";
 import { DEVICE_TOKENS, NODE_CREATORS, NODES } from "./node-schema.ts";
 import { PERMISSIONS } from "./permission-schema.ts";
-import { accessTokens, KINDS_OF_AGENTS, lastFailures } from "./shared-schema.ts";
+import { accessTokens, KINDS_OF_AGENTS, lastFailures, transcriptForks } from "./shared-schema.ts";
 
 /**
  * Identifies a file as this program's (`application_id`), so that the database of another program is never
@@ -441,6 +441,7 @@ const MIGRATIONS: readonly string[] = [
   RUN_DISMISSALS,
   PERMISSIONS,
   accessTokens("text", "integer", " strict, without rowid"),
+  transcriptForks("text"),
 ];
 
 /** Schema version that this program writes. */

@@ -64,6 +64,9 @@ export interface SessionIdTable {
   session_id: string;
   session_key: string;
   created_at: number;
+  /** Transcript whose beginning this one shares, and the last message that it shares. Null: not a fork. */
+  forked_from: Generated<string | null>;
+  forked_at: Generated<string | null>;
 }
 
 export interface MessageTable {

@@ -16,6 +16,7 @@ import { sql } from "kysely";
 import { pause } from "../../world/pause.ts";
 import type { Clock } from "../../world/plain.ts";
 import type { Log } from "../../world.ts";
+import { inheritedTranscripts } from "../queries/transcripts/inherited.ts";
 import type { Db } from "../sql.ts";
 import { CopyWriter } from "./jsonl-copy-file.ts";
 
@@ -39,7 +40,7 @@ export interface JsonlCopies {
   note(sessionId: string): void;
   /** Resolves when each reported entry was written, or its failure was logged. */
   flush(): Promise<void>;
-  /** Deletes the copy of a deleted transcript. */
+  /** Deletes the copy of a deleted transcript. Writes it again if a fork still shares a part of the transcript. */
   remove(sessionId: string): Promise<void>;
   /** Writes the remaining entries. */
   close(): Promise<void>;
@@ -105,6 +106,8 @@ class CopyQueue implements JsonlCopies {
         this.#warn(error, "could not remove a transcript copy", sessionId);
       }),
     );
+    const inherited = await inheritedTranscripts(this.#parts.db).catch((): string[] => []);
+    if (inherited.includes(sessionId)) this.note(sessionId);
     await this.flush();
   }
 
@@ -164,6 +167,11 @@ class CopyQueue implements JsonlCopies {
     await this.#noteAll();
     try {
       await this.#writer.removeDeleted();
+      // After a crash, the copy of an inherited transcript may still have messages that were deleted.
+      for (const sessionId of await inheritedTranscripts(this.#parts.db)) {
+        await this.#writer.remove(sessionId);
+        this.#noted.add(sessionId);
+      }
     } catch (error) {
       this.#warn(error, "could not look for copies of deleted transcripts");
     }

@@ -171,8 +171,9 @@ export class CopyWriter {
       if ((await this.#ownerOf(sessionId)) === undefined) return undefined;
       await this.#keep(sessionId);
     }
-    const { session_key: key, created_at: createdAt } = owner;
-    const header = { type: "session", version: 1, id: sessionId, key, createdAt };
+    const { session_key: key, created_at: createdAt, forked_from: from, forked_at: at } = owner;
+    const fork = from === null || at === null ? {} : { forkedFrom: { sessionId: from, messageId: at } };
+    const header = { type: "session", version: 1, id: sessionId, key, createdAt, ...fork };
     // Writes the header to another name and renames the file, so that a reader never sees an incomplete
     // header.
     const file = this.fileOf(sessionId);

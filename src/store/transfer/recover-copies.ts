@@ -8,6 +8,7 @@ import { NOT_YET_USED } from "../../core/shapes/session.ts";
 import { agentIdInKey, type KeyRules, kindOf } from "../../core/shapes/session-key.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { insertSession, wasDeleted } from "../queries/sessions/sessions.ts";
+import { linkFork } from "../queries/transcripts/forks.ts";
 import type { Store, Tx } from "../sql.ts";
 import { type Row, writeMessages } from "./copy-messages.ts";
 
@@ -28,13 +29,17 @@ interface CopyHeader {
   readonly id: string;
   readonly key: string;
   readonly createdAt: number;
+  readonly fork?: { readonly from: string; readonly at: string };
 }
 
 function copyHeaderOf(value: unknown): CopyHeader | undefined {
   if (!isObject(value) || value.type !== "session") return undefined;
-  const { id, key, createdAt } = value;
+  const { id, key, createdAt, forkedFrom } = value;
   const isWhole = typeof id === "string" && typeof key === "string" && typeof createdAt === "number";
-  return isWhole ? { id, key, createdAt } : undefined;
+  if (!isWhole) return undefined;
+  const { sessionId: from, messageId: at } = isObject(forkedFrom) ? forkedFrom : {};
+  const isFork = typeof from === "string" && typeof at === "string";
+  return { id, key, createdAt, ...(isFork ? { fork: { from, at } } : {}) };
 }
 
 interface CopyLine {
@@ -189,6 +194,7 @@ export async function bringBack(
     const missing = await missingOf(tx, lines);
     const isNew = known === undefined || incomplete.includes("sessions");
     const sessions = isNew ? await ensureSession(tx, head, keys) : 0;
+    if (known === undefined && head.fork !== undefined) await linkFork(tx, head.id, head.fork);
     if (missing.size === 0) return { sessions, messages: 0, unread };
     await writeAnew(tx, head, lines, redactor);
     const newest = Math.max(...lines.slice(-1).map(({ timestamp }) => timestamp));

@@ -7,9 +7,12 @@ import {
   chatTypeOf,
   displayKey,
   encodeOutsideId,
+  forkKey,
+  forkOrigin,
   formatKey,
   isAgentId,
   isReservedKey,
+  isSubagentKey,
   type KeyRules,
   kindOf,
   mainKeyOf,
@@ -82,7 +85,7 @@ const freeName = fc
       !TAKEN.includes(first.toLowerCase()) && !/^(group|channel|dm)$/i.test(second),
   );
 
-const anyKey: fc.Arbitrary<ParsedKey> = fc.oneof(
+const notFork: fc.Arbitrary<ParsedKey> = fc.oneof(
   fc.record({ form: fc.constant("named" as const), agentId, name: freeName }),
   fc
     .record({
@@ -107,6 +110,16 @@ const anyKey: fc.Arbitrary<ParsedKey> = fc.oneof(
     name: fc.array(outsideId, { minLength: 1, maxLength: 3 }),
   }),
   fc.constant({ form: "global" as const }),
+);
+
+const anyKey: fc.Arbitrary<ParsedKey> = fc.oneof(
+  { weight: 4, arbitrary: notFork },
+  fc
+    .tuple(
+      notFork.filter((of) => of.form !== "global" && !isMain(of)),
+      fc.array(fc.uuid(), { minLength: 1, maxLength: 3 }),
+    )
+    .map(([of, forks]) => forks.reduce<ParsedKey>((one, id) => ({ form: "fork", of: one, id }), of)),
 );
 
 function isMain(parsed: ParsedKey): parsed is Extract<ParsedKey, { form: "named" }> {
@@ -463,4 +476,33 @@ test("if an agent's name is given as a key, the hint suggests the key of that ag
   });
   const session = parseKey("0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b11");
   expect(session).toMatchObject({ ok: false, hint: expect.not.stringContaining("Did you mean") });
+});
+
+test("the key of a fork tells agent, chat type and sub-agent of its origin, and can't be used as a name", () => {
+  const fork = (key: string) => forkKey(key, UUID);
+  const [group, child] = ["agent:main:telegram:group:7", `agent:main:subagent:${UUID}`];
+  expect(forkOrigin(fork(fork(group)))).toBe(fork(group));
+  expect([forkOrigin(group), agentIdInKey(fork(group)), chatTypeOf(fork(group))]).toEqual([
+    undefined,
+    "main",
+    ["group"],
+  ]);
+  expect([isSubagentKey(fork(child)), isSubagentKey(fork(group))]).toEqual([true, false]);
+  expect([kindOf(fork("agent:main:main"), RULES), opensOnUse(fork("agent:main:work"), RULES)]).toEqual([
+    "other",
+    false,
+  ]);
+  expect(channelOf(sessionRow(fork(group), { groupChannel: "telegram" }))).toBe("telegram");
+  for (const bad of [
+    fork("global"),
+    fork("agent:main"),
+    `agent:main:work:%66ork:${UUID}`,
+    `hook:%66ork:${UUID}`,
+  ]) {
+    expect(parseKey(bad), bad).toMatchObject({ ok: false });
+  }
+  const desk = { ...RULES, mainKey: "desk" };
+  expect(canonicalKey(`agent:main:MAIN:FORK:${UUID.toUpperCase()}`, WHO, desk)).toEqual({
+    ...{ ok: true, value: fork("agent:main:desk") },
+  });
 });

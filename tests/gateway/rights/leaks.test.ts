@@ -46,7 +46,7 @@ async function tell(house: House, sessionKey: string, text: string, senderName =
 }
 
 /** Creates activity in a hidden session, and messages between it and visible sessions. */
-async function plant(house: House): Promise<{ chainId: string; jobId: string; hiddenChain: string }> {
+async function plant(house: House) {
   const admin = await house.client();
   await admin.call("sessions.patch", { key: HIDDEN, label: "velvet label" });
   await admin.call("sessions.patch", { key: SEEN, label: `seen ${KEY}` });
@@ -91,7 +91,8 @@ async function plant(house: House): Promise<{ chainId: string; jobId: string; hi
     });
   });
   await plantPeople(house);
-  return { chainId, jobId, hiddenChain };
+  const { messages } = await admin.request("chat.history", { sessionKey: SEEN });
+  return { chainId, jobId, hiddenChain, messageId: messages.at(-1)?.id ?? "" };
 }
 
 /** Adds people on a channel, one of whose chats is bound to the hidden session. */
@@ -157,8 +158,8 @@ const TRANSCRIPTS = {
 } as const;
 
 /** Returns the requests for each method in their order: the last ones delete rows that earlier ones read. */
-function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: string } & Nodes) {
-  const { chainId, hiddenChain, jobId, nodeId, pairingCode } = planted;
+function questionsOf(planted: Awaited<ReturnType<typeof plant>> & Nodes) {
+  const { chainId, hiddenChain, jobId, messageId, nodeId, pairingCode } = planted;
   return {
     health: [{}],
     status: [{}],
@@ -172,6 +173,7 @@ function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: str
     ],
     "sessions.resolve": [{ key: SEEN }, { label: "velvet label" }],
     "sessions.create": [{ agentId: "research", idempotencyKey: "c" }],
+    "sessions.fork": [{ sessionKey: SEEN, at: messageId, idempotencyKey: "f" }],
     "sessions.earlier": [{ key: SEEN }],
     ...TRANSCRIPTS,
     "sessions.preview": [{ keys: [SEEN] }],
@@ -237,9 +239,10 @@ test("I9, I14: no answer and no event gives a scoped token a secret, or a sessio
     choices: { session: { agentToAgent: { maxPingPongTurns: 2, maxHops: 16, maxChainRuns: 200 } } },
   });
   const raw: Raw = await joined(house, { auth: { token: "scoped" } });
-  const { chainId, jobId, hiddenChain } = await plant(house);
+  const planted = await plant(house);
+  const { jobId, hiddenChain } = planted;
   const nodes = await plantNodes(house);
-  const questions = questionsOf({ chainId, hiddenChain, jobId, ...nodes });
+  const questions = questionsOf({ ...planted, ...nodes });
   expect(Object.keys(questions).sort()).toEqual(Object.keys(METHODS).sort());
   const jobChain = await house.store.db
     .selectFrom("runs")

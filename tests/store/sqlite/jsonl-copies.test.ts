@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Entry } from "../../../src/core/shapes/message.ts";
 import { insertRun } from "../../../src/store/queries/runs/runs.ts";
 import { deleteSessionRows, insertSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { linkFork } from "../../../src/store/queries/transcripts/forks.ts";
 import { appendEntry } from "../../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { type JsonlCopies, openJsonlCopies } from "../../../src/store/sqlite/jsonl-copies.ts";
@@ -223,6 +224,29 @@ test("the copy of a deleted transcript is removed, and a late announcement does 
   jsonlCopies.note(ID);
   await jsonlCopies.flush();
   expect(existsSync(path())).toBe(false);
+});
+
+test("the copy of a fork names its origin, and that of a deleted origin keeps only the shared messages", async () => {
+  const fork = { key: `${KEY}:fork:1`, sessionId: "fork" };
+  const shared = [userMessage("m1", "a"), userMessage("m2", "secret")];
+  for (const message of shared) await append(message);
+  await store.transaction(async (tx) => {
+    await insertSession(tx, sampleSession(fork));
+    await linkFork(tx, fork.sessionId, { from: ID, at: "m1" });
+  });
+  jsonlCopies.note(ID);
+  jsonlCopies.note(fork.sessionId);
+  await jsonlCopies.flush();
+  const head = { type: "session", version: 1, id: "fork", key: fork.key, createdAt: 1_000 };
+  const link = { forkedFrom: { sessionId: ID, messageId: "m1" } };
+  expect(readFileSync(join(dir, "fork.jsonl"), "utf8")).toBe(`${JSON.stringify({ ...head, ...link })}\n`);
+  expect(lines()).toEqual([HEADER, ...shared]);
+  // A crash after this transaction leaves the old copy, which the next start writes again.
+  const gone = await store.transaction((tx) => deleteSessionRows(tx, KEY, { transcripts: true }));
+  await restart();
+  expect(lines()).toEqual([{ ...HEADER, key: fork.key }, shared[0]]);
+  for (const id of gone) await jsonlCopies.remove(id);
+  expect(lines()).toEqual([{ ...HEADER, key: fork.key }, shared[0]]);
 });
 
 test("a start removes the copy of a deleted transcript, and keeps copies of sessions that were not deleted", async () => {

@@ -78,6 +78,8 @@ export async function smallStore(): Promise<string> {
 
 /** Statements that undo each schema migration, the newest first. */
 const UNDONE = [
+  `drop index session_ids_by_fork;
+  alter table session_ids drop column forked_from; alter table session_ids drop column forked_at;`,
   "drop table access_tokens;",
   "drop table permissions;",
   "alter table runs drop column dismissed_at;",

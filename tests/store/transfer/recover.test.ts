@@ -17,7 +17,8 @@ import {
   insertSession,
   replaceSessionId,
 } from "../../../src/store/queries/sessions/sessions.ts";
-import { appendEntry } from "../../../src/store/queries/transcripts/transcripts.ts";
+import { forkMarkerId, linkFork } from "../../../src/store/queries/transcripts/forks.ts";
+import { appendEntry, readHistory } from "../../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { openJsonlCopies } from "../../../src/store/sqlite/jsonl-copies.ts";
 import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
@@ -105,6 +106,27 @@ async function longTranscript(): Promise<{ dir: string; ids: string[] }> {
 
 const copyOf = (dir: string, id: string): string => readFileSync(join(dir, `${id}.jsonl`), "utf8");
 const recovered = async (dir: string): Promise<Recovered> => good(await recoverStore(jobOn(dir), KEYS));
+
+test("damage: a fork that only its JSONL copy contains shares the messages of its origin again", async () => {
+  const fork = `${RESEARCH}:fork:1`;
+  const dir = await lost(
+    async (store) => {
+      await session(store, RESEARCH, ONE);
+      await say(store, RESEARCH, ONE, ["u1"]);
+    },
+    async (store) => {
+      await say(store, RESEARCH, ONE, ["u2", "u3"]);
+      await session(store, fork, TWO);
+      await store.transaction((tx) => linkFork(tx, TWO, { from: ONE, at: "u2" }));
+      await say(store, fork, TWO, [forkMarkerId(TWO), "u4"]);
+    },
+  );
+  await recovered(dir);
+  const store = await open(dir);
+  const page = await readHistory(store.db, { sessionId: TWO, limit: 9, includeTools: true });
+  await store.close();
+  expect(good(page).messages.map(({ id }) => id)).toEqual(["u1", "u2", forkMarkerId(TWO), "u4"]);
+});
 
 test("damage: data that only the JSONL copies contain is restored, including sessions", async () => {
   const dir = await lost(

@@ -2,6 +2,7 @@
 
 import { sql } from "kysely";
 import type { Db } from "../../sql.ts";
+import { isInherited } from "../transcripts/inherited.ts";
 
 /** A conversation that ended with a reset. */
 export interface EarlierConversation {
@@ -12,7 +13,7 @@ export interface EarlierConversation {
   readonly messages: number;
 }
 
-/** Lists the conversations before the current one, newest first. Skips empty ones. */
+/** Lists the conversations before the current one, newest first. Skips empty ones, and those that a fork inherited. */
 export async function earlierConversations(
   db: Db,
   session: { readonly key: string; readonly sessionId: string },
@@ -31,6 +32,7 @@ export async function earlierConversations(
     .where("session_ids.session_key", "=", session.key)
     .where("session_ids.session_id", "!=", session.sessionId)
     .where("messages.role", "!=", "compaction")
+    .where(sql<boolean>`not ${isInherited("session_ids.session_id")}`)
     .groupBy(["session_ids.session_id", "session_ids.created_at"])
     .orderBy("lastSeq", "desc")
     .limit(limit)

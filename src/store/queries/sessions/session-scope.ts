@@ -4,6 +4,7 @@
 
 import { type RawBuilder, type SqlBool, sql } from "kysely";
 import type { Scope } from "../../../core/rules/visibility.ts";
+import { FORKS_MAX } from "../../../core/shapes/session-key.ts";
 import { type Db, kindOf } from "../../sql.ts";
 
 /** A character that sorts after all texts with the same prefix. */
@@ -16,8 +17,37 @@ export function literalLike(text: string): string {
   return text.replace(/[\\%_]/g, "\\$&");
 }
 
+const FORK_ID_CHARS = 36;
+/** Length of the end of a fork's key: `:fork:` and its id. */
+const FORK_END_CHARS = ":fork:".length + FORK_ID_CHARS;
+
+/** Matches the keys of forks, exactly as `forkOrigin` does. */
+function forkCondition(db: Db, key: RawBuilder<unknown>): Condition {
+  const id = [8, 4, 4, 4, 12].map((chars) => "[0-9a-f]".repeat(chars)).join("-");
+  return kindOf(db) === "sqlite"
+    ? sql`${key} glob ${`?*:fork:${id}`}`
+    : sql`${key} ~ ${".:fork:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"}`;
+}
+
+/**
+ * Matches the keys that a token with these patterns covers (`decideAccess`): a fork is covered only with its
+ * origins.
+ */
+export function patternCondition(
+  db: Db,
+  key: RawBuilder<unknown>,
+  patterns: readonly string[],
+  depth = FORKS_MAX,
+): Condition {
+  const matches = keyCondition(db, key, patterns);
+  if (depth === 0) return matches;
+  const origin = sql`substr(${key}, 1, length(${key}) - ${sql.lit(FORK_END_CHARS)})`;
+  const covered = patternCondition(db, origin, patterns, depth - 1);
+  return sql`(${matches} and (not ${forkCondition(db, key)} or ${covered}))`;
+}
+
 /** Matches keys exactly as `matchesPattern` does, including case. */
-export function patternCondition(db: Db, key: RawBuilder<unknown>, patterns: readonly string[]): Condition {
+function keyCondition(db: Db, key: RawBuilder<unknown>, patterns: readonly string[]): Condition {
   const tests = patterns.map((pattern) => {
     const pieces = pattern.split("*");
     if (kindOf(db) === "sqlite") {

@@ -13,6 +13,7 @@ import { prepared } from "../../prepared.ts";
 import type { SessionTable } from "../../schema/tables.ts";
 import type { Db, Tx } from "../../sql.ts";
 import { ACTIVE } from "../runs/runs.ts";
+import { handOver, trimInherited } from "../transcripts/inherited.ts";
 
 /**
  * Maximum number of spawners to follow. It is larger than any allowed spawn depth, and stops at a cycle in
@@ -326,8 +327,8 @@ export async function replaceSessionId(tx: Tx, key: string, newSessionId: string
 }
 
 /**
- * Deletes a session's row and, with `transcripts`, all its messages. Runs, deliveries and usage remain as
- * records. Returns the ids of the transcripts whose JSONL copies the caller must delete.
+ * Deletes a session's row and, with `transcripts`, all its messages that no fork shares. Runs, deliveries and
+ * usage remain as records. Returns the ids of the transcripts whose JSONL copies the caller must drop.
  */
 export async function deleteSessionRows(
   tx: Tx,
@@ -337,14 +338,16 @@ export async function deleteSessionRows(
   await tx.deleteFrom("sessions").where("key", "=", key).execute();
   await tx.updateTable("sessions").set({ orphaned: 1 }).where("spawned_by", "=", key).execute();
   if (!what.transcripts) return [];
+  const given = await handOver(tx, key);
   const rows = await tx
     .deleteFrom("session_ids")
     .where("session_key", "=", key)
-    .returning("session_id")
+    .returning(["session_id", "forked_from"])
     .execute();
   const ids = rows.map((row) => row.session_id);
   for (const id of ids) await tx.deleteFrom("messages").where("session_id", "=", id).execute();
-  return ids;
+  const shared = rows.flatMap(({ forked_from }) => forked_from ?? []);
+  return [...ids, ...(await trimInherited(tx, [...given, ...shared]))];
 }
 
 /**

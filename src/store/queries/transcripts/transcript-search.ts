@@ -8,6 +8,7 @@ import { textOf } from "../../../core/shapes/message.ts";
 import type { Redactor } from "../../../core/text/redact/redact.ts";
 import { type Db, kindOf } from "../../sql.ts";
 import { fewInScope, fewInTree, scopeConditions } from "../sessions/session-scope.ts";
+import { partsOf } from "./forks.ts";
 import { lexemeQuestion } from "./search-lexemes.ts";
 import { agentToken, excerptOf, matchText, PARTS_MAX, sessionToken, wordsOf } from "./search-text.ts";
 import { readMessage } from "./stored-entry.ts";
@@ -182,8 +183,14 @@ async function hitOf(db: Db, row: HitRow, words: readonly string[], redactor: Re
     timestamp: row.created_at,
     // Redacts the text before it is cut, because part of a credential could not be recognised any more (I14).
     excerpt: excerptOf(await redactor.whole(text), words),
-    ...(row.session_id === row.current_id ? {} : { earlier: true }),
+    ...((await isCurrent(db, row)) ? {} : { earlier: true }),
   };
+}
+
+/** Whether a message belongs to the session's current transcript, or to a part that this one inherited. */
+async function isCurrent(db: Db, { session_id, current_id }: HitRow): Promise<boolean> {
+  if (session_id === current_id) return true;
+  return (await partsOf(db, current_id)).some(({ sessionId }) => sessionId === session_id);
 }
 
 /** Returns the text of a large entry, or an empty text if it was deleted meanwhile. */

@@ -1,4 +1,5 @@
-// Owns the entries of transcripts: appended once, and read in order. transcript-search.ts searches them.
+// Owns the entries of transcripts: appended once, and read in order. transcript-search.ts searches them, and
+// forks.ts finds the parts of a fork's transcript, which are stored under several session ids.
 // T1: an entry is written once. A second write with the same id changes nothing. The id of a tool result
 //     contains the id of its call (`resultIdOf`), so that a call never has two results.
 // A transcript keeps every entry; a compaction only shortens the model's context.
@@ -12,6 +13,7 @@ import { LONG_CHARS, type Redactor } from "../../../core/text/redact/redact.ts";
 import { prepared } from "../../prepared.ts";
 import { type Db, kindOf, type Tx } from "../../sql.ts";
 import { atCommit } from "../../transaction.ts";
+import { forkMarkerId, partBefore, partsOf, type TranscriptPart } from "./forks.ts";
 import { vectorsOf } from "./search-lexemes.ts";
 import { INDEXED_CHARS_MAX, PARTS_MAX, placeTokens, sessionToken, textParts } from "./search-text.ts";
 import { type EntryRow, readEntry, readMessage } from "./stored-entry.ts";
@@ -171,36 +173,72 @@ const ENTRY = ["id", "role", "entry_json", "created_at"] as const;
 
 /** Start of a page, exclusive, and the direction in which it is read. */
 type HistoryPosition =
-  | { readonly way: "back"; readonly beforeSeq?: number }
-  | { readonly way: "on"; readonly afterSeq: number; readonly afterRun?: string };
+  | {
+      readonly way: "back";
+      /** The part that ends the page. */
+      readonly part: TranscriptPart;
+      readonly before?: { readonly seq: number; readonly id: string };
+    }
+  | {
+      readonly way: "on";
+      /** The part that begins the page, and the following ones. */
+      readonly parts: readonly TranscriptPart[];
+      readonly afterSeq: number;
+      readonly afterRun?: string;
+    };
 
 interface Page {
   /** Yields to other work between two parts of a large page. */
   readonly pace?: Pace | undefined;
-  readonly sessionId: string;
   readonly place: HistoryPosition;
   readonly includeTools: boolean;
   readonly limit: number;
 }
 
-function messagesIn(db: Db, { sessionId, includeTools }: Pick<Page, "sessionId" | "includeTools">) {
-  const query = db
-    .selectFrom("messages")
-    .where("session_id", "=", sessionId)
-    .where("role", "!=", "compaction");
+function messagesIn(db: Db, { sessionId, upTo }: TranscriptPart, includeTools: boolean) {
+  let query = db.selectFrom("messages").where("session_id", "=", sessionId).where("role", "!=", "compaction");
+  if (upTo !== undefined) query = query.where("seq", "<=", upTo);
   return includeTools ? query : query.where("role", "!=", "toolResult");
 }
 
+interface EntryPosition {
+  readonly seq: number;
+  readonly id: string;
+  readonly bytes: number;
+  readonly part: TranscriptPart;
+}
+
 /** Returns the positions of a page, and one more if another page follows. */
-function pagePositions(db: Db, page: Page) {
-  const { place, limit } = page;
-  let query = messagesIn(db, page).select(["seq", sql<number>`octet_length(entry_json)`.as("bytes")]);
-  if (place.way === "on") query = query.where("seq", ">", place.afterSeq);
-  else if (place.beforeSeq !== undefined) query = query.where("seq", "<", place.beforeSeq);
-  return query
-    .orderBy("seq", place.way === "on" ? "asc" : "desc")
-    .limit(limit + 1)
-    .execute();
+async function pagePositions(db: Db, { place, limit, includeTools }: Page): Promise<EntryPosition[]> {
+  const found: EntryPosition[] = [];
+  const read = async (part: TranscriptPart, way: "asc" | "desc", beyond: number | undefined) => {
+    let query = messagesIn(db, part, includeTools).select([
+      "seq",
+      "id",
+      sql<number>`octet_length(entry_json)`.as("bytes"),
+    ]);
+    if (beyond !== undefined) query = query.where("seq", way === "asc" ? ">" : "<", beyond);
+    const rows = await query
+      .orderBy("seq", way)
+      .limit(limit + 1 - found.length)
+      .execute();
+    found.push(...rows.map((row) => ({ ...row, part })));
+    return rows.at(-1)?.id;
+  };
+  if (place.way === "on") {
+    for (const [index, part] of place.parts.entries()) {
+      await read(part, "asc", index === 0 ? place.afterSeq : undefined);
+      if (found.length > limit) break;
+    }
+    return found;
+  }
+  let part: TranscriptPart | undefined = place.part;
+  for (let { before } = place; part !== undefined; before = undefined) {
+    const oldest = (await read(part, "desc", before?.seq)) ?? before?.id;
+    if (found.length > limit || oldest !== forkMarkerId(part.sessionId)) break;
+    part = await partBefore(db, part.sessionId);
+  }
+  return found;
 }
 
 /**
@@ -217,6 +255,8 @@ function countWithin(rows: readonly { readonly bytes: number }[], bytesMax: numb
 }
 
 interface PageRead {
+  /** Position of the first message. */
+  readonly first: EntryPosition | undefined;
   /** Oldest first. */
   readonly messages: Message[];
   readonly runIds: ReadonlyMap<string, string>;
@@ -231,12 +271,15 @@ async function readPage(db: Db, page: Page): Promise<PageRead> {
   const runIds = new Map<string, string>();
   const rest = positions.slice(0, count);
   if (page.place.way === "back") rest.reverse();
-  while (rest.length > 0) {
-    const some = rest.splice(0, countWithin(rest, READ_BYTES_MAX));
+  const [first] = rest;
+  for (let next = first; next !== undefined; next = rest[0]) {
+    const { part, seq } = next;
+    const other = rest.findIndex((one) => one.part !== part);
+    const some = rest.splice(0, countWithin(other < 0 ? rest : rest.slice(0, other), READ_BYTES_MAX));
     await page.pace?.();
-    const rows = await messagesIn(db, page)
+    const rows = await messagesIn(db, part, page.includeTools)
       .select(["run_id", ...ENTRY])
-      .where("seq", ">=", some[0]?.seq ?? 0)
+      .where("seq", ">=", seq)
       .where("seq", "<=", some.at(-1)?.seq ?? 0)
       .orderBy("seq")
       .execute();
@@ -245,7 +288,7 @@ async function readPage(db: Db, page: Page): Promise<PageRead> {
       if (row.run_id !== null) runIds.set(row.id, row.run_id);
     }
   }
-  return { messages, runIds, more: positions.length > count };
+  return { first, messages, runIds, more: positions.length > count };
 }
 
 export interface HistoryPage {
@@ -277,32 +320,43 @@ export interface HistoryWanted {
 async function positionOf(db: Db, wanted: HistoryWanted): Promise<Result<HistoryPosition>> {
   const { before, after, from, sessionId } = wanted;
   const id = before ?? after ?? from;
-  if (id === undefined) return ok({ way: "back" });
+  if (id === undefined) return ok({ way: "back", part: { sessionId } });
   const row = await db
     .selectFrom("messages")
     .select(["seq", "session_id", "run_id"])
     .where("id", "=", id)
     .executeTakeFirst();
-  if (row?.session_id !== sessionId) {
+  const parts = row === undefined ? [] : await partsFrom(db, sessionId, row);
+  const [part] = parts;
+  if (row === undefined || part === undefined) {
     return fail("message_not_found", `No message ${JSON.stringify(id)} in this transcript.`, {
       hint: "Use a message id from this session's history, or omit it to get the newest page.",
     });
   }
-  if (before !== undefined) return ok({ way: "back", beforeSeq: row.seq });
-  if (after === undefined) return ok({ way: "on", afterSeq: row.seq - 1 });
-  return ok({ way: "on", afterSeq: row.seq, ...(row.run_id === null ? {} : { afterRun: row.run_id }) });
+  if (before !== undefined) return ok({ way: "back", part, before: { seq: row.seq, id } });
+  if (after === undefined) return ok({ way: "on", parts, afterSeq: row.seq - 1 });
+  const afterRun = row.run_id === null ? {} : { afterRun: row.run_id };
+  return ok({ way: "on", parts, afterSeq: row.seq, ...afterRun });
 }
 
-/** Whether there are messages before the oldest one of the page. */
-async function isOlder(db: Db, wanted: HistoryWanted, oldest: Message | undefined): Promise<boolean> {
-  if (oldest === undefined) return false;
-  const row = await messagesIn(db, wanted)
-    .select("id")
-    .where("seq", "<", (eb) => eb.selectFrom("messages").select("seq").where("id", "=", oldest.id))
-    .orderBy("seq", "desc")
-    .limit(1)
-    .executeTakeFirst();
-  return row !== undefined;
+/** Returns the part of a transcript that has this message, and the following parts. Empty if none has it. */
+export async function partsFrom(
+  db: Db,
+  sessionId: string,
+  message: { readonly seq: number; readonly session_id: string },
+): Promise<readonly TranscriptPart[]> {
+  const { seq, session_id } = message;
+  if (session_id === sessionId) return [{ sessionId }];
+  const parts = await partsOf(db, sessionId);
+  const at = parts.findIndex((one) => one.sessionId === session_id && seq <= (one.upTo ?? seq));
+  return at < 0 ? [] : parts.slice(at);
+}
+
+/** Whether there are messages before the first one of a page. */
+async function isOlder(db: Db, first: EntryPosition | undefined, includeTools: boolean): Promise<boolean> {
+  if (first === undefined) return false;
+  const place = { way: "back", part: first.part, before: first } as const;
+  return (await pagePositions(db, { place, limit: 0, includeTools })).length > 0;
 }
 
 /**
@@ -311,22 +365,16 @@ async function isOlder(db: Db, wanted: HistoryWanted, oldest: Message | undefine
  * more.
  */
 export async function readHistory(db: Db, wanted: HistoryWanted): Promise<Result<HistoryPage>> {
-  const { sessionId, limit, includeTools } = wanted;
-  const place = await positionOf(db, wanted);
-  if (!place.ok) return place;
-  const { messages, runIds, more } = await readPage(db, {
-    sessionId,
-    pace: wanted.pace,
-    limit,
-    includeTools,
-    place: place.value,
-  });
+  const { limit, includeTools, after, pace } = wanted;
+  const found = await positionOf(db, wanted);
+  if (!found.ok) return found;
+  const place = found.value;
+  const { first, messages, runIds, more } = await readPage(db, { pace, limit, includeTools, place });
   const [oldest, newest] = [messages[0], messages.at(-1)];
-  const onward = place.value.way === "on";
-  const older = onward ? await isOlder(db, wanted, oldest) : more;
+  const onward = place.way === "on";
+  const older = onward ? await isOlder(db, first, includeTools) : more;
   const newer = onward ? more : wanted.before !== undefined;
-  const { after } = wanted;
-  const afterRun = place.value.way === "on" ? place.value.afterRun : undefined;
+  const afterRun = onward ? place.afterRun : undefined;
   return ok({
     messages,
     runIds: after === undefined || afterRun === undefined ? runIds : new Map([[after, afterRun], ...runIds]),
@@ -342,8 +390,8 @@ export async function lastMessages(
   limit: number,
   what: { includeTools: boolean },
 ): Promise<Message[]> {
-  const place: HistoryPosition = { way: "back" };
-  return (await readPage(db, { sessionId, limit, includeTools: what.includeTools, place })).messages;
+  const place: HistoryPosition = { way: "back", part: { sessionId } };
+  return (await readPage(db, { limit, includeTools: what.includeTools, place })).messages;
 }
 
 const LAST_COMPACTION = prepared((db, { sessionId }: { sessionId: string }) =>
@@ -373,6 +421,31 @@ const UNCOMPACTED = prepared((db, { sessionId }: { sessionId: string }) => {
 /** The row of an entry, with its position. */
 export type ContextRow = EntryRow & { readonly seq: number };
 
+/** Returns the position of the first message that a compaction kept, in one part of a transcript. */
+async function firstKeptIn(db: Db, part: TranscriptPart, row: ContextRow): Promise<number | undefined> {
+  const compaction = readEntry(row);
+  if (!isCompaction(compaction)) return undefined;
+  const kept = await db
+    .selectFrom("messages")
+    .select("seq")
+    .where("id", "=", compaction.firstKeptId)
+    .where("session_id", "=", part.sessionId)
+    .executeTakeFirst();
+  return kept?.seq;
+}
+
+/** Reads the entries of a part without its compactions, from a position on. */
+async function messageRows(db: Db, { sessionId, upTo }: TranscriptPart, from = 0): Promise<ContextRow[]> {
+  let query = db
+    .selectFrom("messages")
+    .select(["seq", ...ENTRY])
+    .where("session_id", "=", sessionId)
+    .where("seq", ">=", from)
+    .where("role", "!=", "compaction");
+  if (upTo !== undefined) query = query.where("seq", "<=", upTo);
+  return query.orderBy("seq").execute();
+}
+
 /**
  * Reads the rows of the model's context: the last compaction, if there is one, and the entries from its
  * `firstKeptId` on.
@@ -380,24 +453,38 @@ export type ContextRow = EntryRow & { readonly seq: number };
 export async function contextRows(db: Db, sessionId: string): Promise<ContextRow[]> {
   // Most transcripts have no compaction, so this query is enough.
   const { rows: whole } = await UNCOMPACTED(db, { sessionId });
-  if (whole.length > 0) return whole;
+  const isFork = whole[0]?.id === forkMarkerId(sessionId);
+  if (whole.length > 0 && !isFork) return whole;
   const [last] = (await LAST_COMPACTION(db, { sessionId })).rows;
-  if (last === undefined) return [];
+  if (isFork || last === undefined) return isFork ? contextOfFork(db, sessionId) : [];
+  const kept = await firstKeptIn(db, { sessionId }, last);
+  if (kept !== undefined) return [last, ...(await messageRows(db, { sessionId }, kept))];
+  return (await partBefore(db, sessionId)) === undefined
+    ? [last, ...(await messageRows(db, { sessionId }, last.seq))]
+    : contextOfFork(db, sessionId);
+}
+
+/** Like `contextRows`, for a transcript of several parts. */
+async function contextOfFork(db: Db, sessionId: string): Promise<ContextRow[]> {
+  const rows: ContextRow[] = [];
+  let compaction: ContextRow | undefined;
+  for (const part of (await partsOf(db, sessionId)).toReversed()) {
+    compaction ??= await lastCompaction(db, part);
+    const kept = compaction === undefined ? undefined : await firstKeptIn(db, part, compaction);
+    rows.unshift(...(await messageRows(db, part, kept)));
+    if (kept !== undefined) break;
+  }
+  return compaction === undefined ? rows : [compaction, ...rows];
+}
+
+async function lastCompaction(db: Db, { sessionId, upTo }: TranscriptPart): Promise<ContextRow | undefined> {
   let query = db
     .selectFrom("messages")
     .select(["seq", ...ENTRY])
-    .where("session_id", "=", sessionId);
-  const compaction = readEntry(last);
-  if (isCompaction(compaction)) {
-    const kept = await db
-      .selectFrom("messages")
-      .select("seq")
-      .where("id", "=", compaction.firstKeptId)
-      .where("session_id", "=", sessionId)
-      .executeTakeFirst();
-    query = query.where("seq", ">=", kept?.seq ?? last.seq).where("role", "!=", "compaction");
-  }
-  return [last, ...(await query.orderBy("seq").execute())];
+    .where("session_id", "=", sessionId)
+    .where("role", "=", sql.lit("compaction"));
+  if (upTo !== undefined) query = query.where("seq", "<=", upTo);
+  return query.orderBy("seq", "desc").limit(1).executeTakeFirst();
 }
 
 const FROM = prepared((db, { sessionId, seq }: { sessionId: string; seq: number }) =>
@@ -424,21 +511,25 @@ export async function readContext(db: Db, sessionId: string): Promise<Entry[]> {
   return (await contextRows(db, sessionId)).map(readEntry);
 }
 
-/** Maximum number of compactions that are returned for a transcript. */
+/** Maximum number of compactions that are returned for each part of a transcript. */
 const COMPACTIONS_MAX = 100;
 
 /** Returns the times of the newest compactions, by the id of the first message that each one kept. */
 export async function compactionsOf(db: Db, sessionId: string): Promise<ReadonlyMap<string, number>> {
-  const rows = await db
-    .selectFrom("messages")
-    .select(ENTRY)
-    .where("session_id", "=", sessionId)
-    .where("role", "=", sql.lit("compaction"))
-    .orderBy("seq", "desc")
-    .limit(COMPACTIONS_MAX)
-    .execute();
-  const entries = rows.map(readEntry).filter(isCompaction);
-  return new Map(entries.map(({ firstKeptId, timestamp }) => [firstKeptId, timestamp]));
+  const found = new Map<string, number>();
+  for (const { sessionId: id, upTo } of await partsOf(db, sessionId)) {
+    let query = db
+      .selectFrom("messages")
+      .select(ENTRY)
+      .where("session_id", "=", id)
+      .where("role", "=", sql.lit("compaction"));
+    if (upTo !== undefined) query = query.where("seq", "<=", upTo);
+    const rows = await query.orderBy("seq", "desc").limit(COMPACTIONS_MAX).execute();
+    for (const entry of rows.map(readEntry)) {
+      if (isCompaction(entry)) found.set(entry.firstKeptId, entry.timestamp);
+    }
+  }
+  return found;
 }
 
 const OF_RUN = prepared((db, { runId }: { runId: string }) =>
@@ -455,16 +546,23 @@ export async function readRun(db: Db, runId: string): Promise<Message[]> {
   return (await OF_RUN(db, { runId })).rows.map(readMessage);
 }
 
-/** Returns the first text of a user in a transcript, for a title. */
-export async function firstUserText(db: Db, sessionId: string): Promise<string | undefined> {
-  const row = await db
+async function firstOfUser(db: Db, { sessionId, upTo }: TranscriptPart): Promise<EntryRow | undefined> {
+  let query = db
     .selectFrom("messages")
     .select(ENTRY)
     .where("session_id", "=", sessionId)
-    .where("role", "=", sql.lit("user"))
-    .orderBy("seq")
-    .limit(1)
-    .executeTakeFirst();
+    .where("role", "=", sql.lit("user"));
+  if (upTo !== undefined) query = query.where("seq", "<=", upTo);
+  return query.orderBy("seq").limit(1).executeTakeFirst();
+}
+
+/** Returns the first text of a user in a transcript, for a title. */
+export async function firstUserText(db: Db, sessionId: string): Promise<string | undefined> {
+  let row = await firstOfUser(db, { sessionId });
+  if (row?.id === forkMarkerId(sessionId)) {
+    const [first] = await partsOf(db, sessionId);
+    row = (first && (await firstOfUser(db, first))) ?? row;
+  }
   return row === undefined ? undefined : textOf(readMessage(row));
 }
 

@@ -1,0 +1,195 @@
+// Forks a session: makes a session that continues a conversation after one of its messages.
+// FO1: a fork never has more rights than its origin. It has the origin's agent, requester, spawn depth, sandbox
+//      and settings, and its key contains the origin's key, so a token covers a fork only with its origin.
+// FO2: a fork is one transaction. It stores the link to the shared messages, not copies of them.
+// A fork starts at a stored message. Runs, jobs and waits of the origin stay with the origin. A fork has no
+// route, so its answers never reach a chat of the origin.
+
+import { openGate } from "../../access/access.ts";
+import { optional } from "../../core/optional.ts";
+import type { Viewer } from "../../core/rules/visibility.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { UserMessage } from "../../core/shapes/message.ts";
+import { NOT_YET_USED, type Session } from "../../core/shapes/session.ts";
+import { channelOf, FORKS_MAX, forkKey, forkOrigin, parseKey } from "../../core/shapes/session-key.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
+import type { SpawnFacts } from "../../core/shapes/spawn.ts";
+import { quoted } from "../../core/text/cut.ts";
+import { checkLabel } from "../../core/text/label.ts";
+import type { Engine } from "../../engine/engine.ts";
+import type { Unit } from "../../engine/unit.ts";
+import { openSpawnsOf } from "../../store/queries/chains/flows.ts";
+import { openJobEdges } from "../../store/queries/runs/job-waits.ts";
+import { activeRuns } from "../../store/queries/runs/runs.ts";
+import { openEdges } from "../../store/queries/runs/waits.ts";
+import { holdSession } from "../../store/queries/sessions/sessions.ts";
+import {
+  type ForkPoint,
+  forkMarkerId,
+  forkPointAt,
+  linkFork,
+} from "../../store/queries/transcripts/forks.ts";
+import { appendEntry } from "../../store/queries/transcripts/transcripts.ts";
+import { insertNew } from "./lifecycle.ts";
+
+/** Unfinished work of the origin that the fork does not have. */
+export interface LeftBehind {
+  readonly runs: number;
+  readonly jobs: number;
+  readonly waits: number;
+}
+
+export interface Forked {
+  readonly session: Session;
+  readonly point: ForkPoint;
+  readonly leftBehind: LeftBehind;
+}
+
+interface ForkRequest {
+  /** Id of the message after which the fork continues. */
+  readonly at: string;
+  readonly label?: string;
+  /** Whether the caller may know of work with this session. */
+  sees(key: string): boolean;
+  also(unit: Unit, forked: Forked): Promise<void>;
+}
+
+interface ForkContext {
+  readonly engine: Engine;
+  readonly settings: Settings;
+}
+
+/** Refuses a session that no fork can continue. */
+function checkOrigin(origin: Session): Result<void> {
+  const { key } = origin;
+  if (origin.archivedAt !== undefined) {
+    return fail("session_archived", `session ${key} is archived and read-only`, {
+      hint: "Restore it first by setting archived to false.",
+    });
+  }
+  if (origin.external)
+    return fail("invalid_argument", `session ${key} is the inbox of a program: it has no model`);
+  if (key === "global")
+    return fail("invalid_argument", "the session global can't be forked: all agents share it");
+  return ok(undefined);
+}
+
+/** Returns the key of a new fork. Fails if it would be too long, or if too many forks follow each other. */
+function newKey(unit: Unit, origin: string): Result<string> {
+  let depth = 1;
+  for (let key = forkOrigin(origin); key !== undefined; key = forkOrigin(key)) depth += 1;
+  if (depth > FORKS_MAX) {
+    return fail(
+      "invalid_argument",
+      `session ${origin} is the ${FORKS_MAX}th fork in a row, which is the maximum`,
+      {
+        hint: "Fork one of the sessions from which it was made.",
+      },
+    );
+  }
+  const key = forkKey(origin, unit.newId());
+  const parsed = parseKey(key);
+  return parsed.ok ? ok(key) : parsed;
+}
+
+/** Returns the part of a sub-agent's facts that limits its rights. The job and its files stay with the origin. */
+function limitsOf(spawn: SpawnFacts | undefined, unit: Unit): SpawnFacts | undefined {
+  if (spawn === undefined) return undefined;
+  const { thread: _, attachments: __, retainAttachments: ___, mountPath: ____, ...rest } = spawn;
+  return {
+    ...rest,
+    flowId: unit.newId(),
+    runId: unit.newId(),
+    mode: "run",
+    cleanup: "keep",
+    archiveAfterMinutes: 0,
+  };
+}
+
+function forkOf(origin: Session, key: string, unit: Unit, label: string | undefined): Session {
+  const { agentId, spawnedBy, spawnDepth, model, thinkingLevel, verboseLevel, sendPolicy } = origin;
+  const channel = channelOf(origin);
+  return {
+    ...NOT_YET_USED,
+    key,
+    sessionId: unit.newId(),
+    agentId,
+    kind: "other",
+    createdAt: unit.now,
+    updatedAt: unit.now,
+    spawnDepth,
+    external: false,
+    ...optional({ label, spawnedBy, model, thinkingLevel, verboseLevel, sendPolicy }),
+    // The send policy of a fork is that of the origin's channel.
+    ...(channel === "unknown" ? {} : { groupChannel: channel }),
+    ...optional({ spawn: limitsOf(origin.spawn, unit) }),
+  };
+}
+
+function markerOf(fork: Session, origin: Session, point: ForkPoint, unit: Unit): UserMessage {
+  const place = `message ${point.messageId} of ${new Date(point.at).toISOString()}`;
+  const text = `Forked from ${origin.key} after ${place}. Later work there is not part of this conversation.`;
+  return {
+    id: forkMarkerId(fork.sessionId),
+    role: "user",
+    content: [{ type: "text", text }],
+    timestamp: unit.now,
+    provenance: { kind: "notice", sourceSessionKey: origin.key },
+  };
+}
+
+async function leftBehindBy({ tx, now }: Unit, key: string, sees: ForkRequest["sees"]): Promise<LeftBehind> {
+  const jobs = await openSpawnsOf(tx, { sessionKey: key });
+  const edges = [...(await openEdges(tx, [key], now)), ...(await openJobEdges(tx, [key], now))];
+  return {
+    runs: (await activeRuns(tx, key)).length,
+    jobs: jobs.filter(({ targetKey }) => sees(targetKey)).length,
+    waits: edges.filter(({ to }) => sees(to)).length,
+  };
+}
+
+/** Makes a fork of a session. The caller has checked that the viewer may read it and write to it. */
+export async function forkSession(
+  ctx: ForkContext,
+  viewer: Viewer,
+  { key: originKey }: Session,
+  request: ForkRequest,
+): Promise<Result<Forked>> {
+  if (viewer.kind !== "operator" || viewer.as !== undefined) {
+    return fail("missing_scope", "only an operator can fork a session, not a session itself");
+  }
+  const label = request.label === undefined ? ok(undefined) : checkLabel(request.label);
+  if (!label.ok) return label;
+  return ctx.engine.commit(async (unit): Promise<Result<Forked>> => {
+    const origin = await holdSession(unit.tx, originKey);
+    if (origin === undefined) return fail("session_not_found", `session ${originKey} no longer exists`);
+    const checked = checkOrigin(origin);
+    if (!checked.ok) return checked;
+    const key = newKey(unit, origin.key);
+    if (!key.ok) return key;
+    const point = await forkPointAt(unit.tx, origin, request.at);
+    if (point === "missing" || point === "nothing") return noPoint(request.at, point);
+    const session = forkOf(origin, key.value, unit, label.value);
+    const gate = openGate({ db: unit.tx, settings: ctx.settings }, viewer);
+    const verdict = await gate.decide("send", session);
+    if (!verdict.allowed) return fail(verdict.code, verdict.error);
+    await insertNew(unit, session);
+    await linkFork(unit.tx, session.sessionId, { from: point.sessionId, at: point.messageId });
+    const entry = markerOf(session, origin, point, unit);
+    await appendEntry(unit.tx, { sessionKey: key.value, sessionId: session.sessionId, entry }, unit.redactor);
+    const forked = { session, point, leftBehind: await leftBehindBy(unit, origin.key, request.sees) };
+    await request.also(unit, forked);
+    return ok(forked);
+  });
+}
+
+function noPoint(at: string, why: "missing" | "nothing"): Result<never> {
+  if (why === "missing") {
+    return fail("message_not_found", `No message ${quoted(at, 64)} in this session.`, {
+      hint: "Use a message id from the session's history.",
+    });
+  }
+  return fail("invalid_argument", `The tool calls of message ${quoted(at, 64)} have no results yet.`, {
+    hint: "No message precedes it. Fork at a later message.",
+  });
+}

@@ -1,0 +1,155 @@
+// Reads how the transcript of a fork continues another one. The shared messages are stored once, in the
+// transcript in which they were written.
+// FK1: the transcript of a fork consists of the other transcript up to and including `forked_at`, and of its
+//      own entries. The first own entry is its marker, so reading any other transcript needs no extra query.
+
+import { type Message, openCalls, toolCallsOf } from "../../../core/shapes/message.ts";
+import type { Db, Tx } from "../../sql.ts";
+import { readMessage } from "./stored-entry.ts";
+
+/** Maximum number of parts that are read. It is above any depth of forks, and stops at a cycle in damaged data. */
+const PARTS_MAX = 16;
+
+/** Maximum number of entries that are read to find the results of a message's calls. */
+const RESULTS_MAX = 1_000;
+
+/** The part of a transcript that is stored under one session id. */
+export interface TranscriptPart {
+  readonly sessionId: string;
+  /** Position of its last entry. Undefined: the part has no end yet. */
+  readonly upTo?: number;
+}
+
+/** Returns the id of the first own entry of a fork's transcript. */
+export function forkMarkerId(sessionId: string): string {
+  return `${sessionId}:fork`;
+}
+
+/** Returns the part before this transcript's own entries. Undefined if the transcript is not a fork. */
+export async function partBefore(db: Db, sessionId: string): Promise<TranscriptPart | undefined> {
+  const row = await db
+    .selectFrom("session_ids")
+    .innerJoin("messages", "messages.id", "session_ids.forked_at")
+    .select(["messages.session_id as sessionId", "messages.seq as upTo"])
+    .where("session_ids.session_id", "=", sessionId)
+    .executeTakeFirst();
+  return row;
+}
+
+/** Returns the parts of a transcript, oldest first. The last one holds its own entries. */
+export async function partsOf(db: Db, sessionId: string): Promise<readonly TranscriptPart[]> {
+  const parts: TranscriptPart[] = [{ sessionId }];
+  for (let first = sessionId; parts.length < PARTS_MAX; ) {
+    const before = await partBefore(db, first);
+    if (before === undefined) break;
+    parts.unshift(before);
+    first = before.sessionId;
+  }
+  return parts;
+}
+
+/** The last message that a fork shares. */
+export interface ForkPoint {
+  readonly sessionId: string;
+  readonly messageId: string;
+  /** Time of the message. */
+  readonly at: number;
+}
+
+interface PointRow {
+  readonly id: string;
+  readonly seq: number;
+  readonly sessionId: string;
+  readonly role: string;
+  readonly at: number;
+}
+
+function pointsIn(db: Db) {
+  return db
+    .selectFrom("messages")
+    .select(["id", "seq", "session_id as sessionId", "role", "created_at as at"])
+    .where("role", "!=", "compaction");
+}
+
+/** Returns the message, if it belongs to a transcript that the session has or had. */
+async function findMessage(
+  db: Db,
+  session: { readonly key: string; readonly sessionId: string },
+  messageId: string,
+): Promise<PointRow | undefined> {
+  const row = await pointsIn(db).where("id", "=", messageId).executeTakeFirst();
+  if (row === undefined) return undefined;
+  const owner = await db
+    .selectFrom("session_ids")
+    .select("session_key")
+    .where("session_id", "=", row.sessionId)
+    .executeTakeFirst();
+  if (owner?.session_key === session.key) return row;
+  const parts = await partsOf(db, session.sessionId);
+  return parts.some(({ sessionId, upTo = 0 }) => sessionId === row.sessionId && row.seq <= upTo)
+    ? row
+    : undefined;
+}
+
+async function readAt(db: Db, seq: number): Promise<Message> {
+  const row = await db
+    .selectFrom("messages")
+    .select(["id", "role", "entry_json", "created_at"])
+    .where("seq", "=", seq)
+    .executeTakeFirstOrThrow();
+  return readMessage(row);
+}
+
+/**
+ * Returns the row after which a fork at `row` continues: no tool call loses its result. A message with calls is
+ * shared with all their results or, if one is missing, not at all.
+ */
+async function wholeCalls(db: Db, row: PointRow): Promise<PointRow | undefined> {
+  if (row.role === "user") return row;
+  const near = pointsIn(db).where("session_id", "=", row.sessionId);
+  const caller = await near
+    .where("role", "=", "assistant")
+    .where("seq", "<=", row.seq)
+    .orderBy("seq", "desc")
+    .limit(1)
+    .executeTakeFirst();
+  if (caller === undefined) return row;
+  const message = await readAt(db, caller.seq);
+  if (toolCallsOf(message).length === 0) return row;
+  const results: Message[] = [];
+  let last = row;
+  for (const next of await near.where("seq", ">", caller.seq).orderBy("seq").limit(RESULTS_MAX).execute()) {
+    if (next.role === "assistant") break;
+    if (next.role !== "toolResult") continue;
+    // Keeps only what pairs a result with its call, because results may be large.
+    results.push({ ...(await readAt(db, next.seq)), content: [] });
+    if (next.seq > last.seq) last = next;
+    if (openCalls([message, ...results]).length === 0) return last;
+  }
+  return near.where("seq", "<", caller.seq).orderBy("seq", "desc").limit(1).executeTakeFirst();
+}
+
+/** Finds the last message that a fork at this message shares. "missing": the session has no such message. */
+export async function forkPointAt(
+  db: Db,
+  session: { readonly key: string; readonly sessionId: string },
+  messageId: string,
+): Promise<ForkPoint | "missing" | "nothing"> {
+  const row = await findMessage(db, session, messageId);
+  if (row === undefined) return "missing";
+  const last = await wholeCalls(db, row);
+  return last === undefined ? "nothing" : { sessionId: last.sessionId, messageId: last.id, at: last.at };
+}
+
+/** Links the empty transcript of a new fork to the message after which it continues. */
+export async function linkFork(
+  tx: Tx,
+  sessionId: string,
+  { from, at }: { readonly from: string; readonly at: string },
+): Promise<void> {
+  await tx
+    .updateTable("session_ids")
+    .set({ forked_from: from, forked_at: at })
+    .where("session_id", "=", sessionId)
+    .execute();
+}

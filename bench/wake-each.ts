@@ -91,11 +91,11 @@ const isKnown = async ({ parley }: Ground): Promise<boolean> =>
 const hasFile = ({ home }: Ground, name: string): boolean =>
   existsSync(join(home, ".parley", "joined", "window", name));
 
-/** Whether the window can be woken: its hook waits, or its conversation is known. */
+/** Returns whether the window can be woken: its hook waits, or its conversation is known. */
 const waits = (ground: Ground, { door }: Program): boolean =>
   hasFile(ground, door === "own" ? "1.waiter" : "1.conversation");
 
-/** Whether the hooks reported a turn in progress. */
+/** Returns whether the hooks reported a turn in progress. */
 function isBusy({ home }: Ground): boolean {
   const file = join(home, ".parley", "joined", "window", "1.conversation");
   if (!existsSync(file)) return false;

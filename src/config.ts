@@ -430,7 +430,7 @@ function modeWarnings(path: string, literals: Tree): string[] {
   ];
 }
 
-/** Whether the file contains a secret in plain text, including a variable's fallback. */
+/** Returns whether the file contains a secret in plain text, including a variable's fallback. */
 function holdsSecret(value: unknown, path: Path = []): boolean {
   if (typeof value === "string") {
     return isSecretPath(path) && withoutReferences(value) !== "";

@@ -1,6 +1,6 @@
 // Executes a claimed run as an agent turn: combines session, agent, model, prompt and tools. Part of the
-// composition root: the engine knows runs and the agent knows turns. Rights and settings are read for every
-// run, never kept from an earlier one.
+// composition root: the engine knows runs and the agent knows turns. Rights and settings are read again for
+// every run.
 
 import { keyRulesOf, sessionViewer } from "./access/access.ts";
 import { spawnChainOf } from "./access/spawn-chain.ts";

@@ -51,7 +51,7 @@ export function operatorViewer(
   return { kind: "operator", scopes, ...optional({ patterns }) };
 }
 
-/** Whether a viewer may send to an agent's main session. */
+/** Returns whether a viewer may send to an agent's main session. */
 export function maySpeakAs(settings: Settings, viewer: Viewer, agentId: string): boolean {
   const key = `agent:${agentId}:${settings.session.mainKey}`;
   const target = { key, agentId, archived: false, ancestors: [] };
@@ -99,7 +99,7 @@ export function agentIn(viewer: Viewer): string | undefined {
   return identityIn(viewer)?.agentId ?? (viewer.kind === "operator" ? viewer.agentId : undefined);
 }
 
-/** Whether the viewer is an operator or client that does not act as a session. */
+/** Returns whether the viewer is an operator or client that does not act as a session. */
 export function isPerson(viewer: Viewer): boolean {
   return viewer.kind === "operator" && agentIn(viewer) === undefined;
 }
@@ -172,7 +172,7 @@ export function verdictOfKey(ctx: AccessContext, viewer: Viewer, access: Access,
 }
 
 /**
- * Whether a viewer may read the receipt of a message. Its sender and its recipient may, and so may an
+ * Returns whether a viewer may read the receipt of a message. Its sender and its recipient may, and so may an
  * operator who sees one of the two.
  */
 export async function seesReceipt(

@@ -44,12 +44,12 @@ export function createGate(
   };
 }
 
-/** Whether the caller may read totals over all sessions. */
+/** Returns whether the caller may read totals over all sessions. */
 export function seesEverything(caller: TokenRights): boolean {
   return caller.patterns === undefined && hasScope(caller.scopes, "operator.read");
 }
 
-/** Whether the caller's token covers any possible session of this agent, existing or not. */
+/** Returns whether the caller's token covers any possible session of this agent, existing or not. */
 export function coversAgent({ patterns }: Pick<TokenRights, "patterns">, agentId: string): boolean {
   return patterns === undefined || mayMatchBeginning(patterns, `agent:${agentId}:`);
 }

@@ -305,7 +305,7 @@ export class OutboxWorker implements DeliveryWorker {
     try {
       return await channel.deliver({ deliveryId: id, sessionKey, route, ...message, ...named });
     } catch (error) {
-      // The exception does not tell whether the text was sent.
+      // The exception does not show whether the text was sent.
       this.#parts.world.log.error({ err: error, ...aboutOf(delivery) }, "a channel failed");
       const text = error instanceof Error ? error.message : String(error);
       return channel.deduplicates ? { kind: "retry", error: text } : { kind: "unknown", error: text };

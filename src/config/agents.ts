@@ -111,7 +111,7 @@ function checkRuntime(file: ConfigFile, agent: AgentInFile, path: Path, problems
   }
 }
 
-/** Whether no workspace is configured, so that the folder is created for this agent alone. */
+/** Returns whether no workspace is configured, so that the folder is created for this agent alone. */
 const isOurFolder = (file: ConfigFile, agent: AgentInFile): boolean =>
   agent.workspace === undefined && file.agents.defaults.workspace === WORKSPACE_DEFAULT;
 

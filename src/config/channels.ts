@@ -151,7 +151,7 @@ function checkAgents(account: AccountSettings, path: Path, { agents, problems }:
   }
 }
 
-/** Whether any of the keys that define an account is present. */
+/** Returns whether any of the keys that define an account is present. */
 function isDescribed(channel: ChannelId, account: object): boolean {
   const keys = channel === "imessage" ? ["command", "enabled"] : NEEDED[channel];
   return keys.some((key) => Boolean((account as Record<string, unknown>)[key]));

@@ -82,12 +82,12 @@ function namesRuled(wanted: readonly AnyRule[], rule = DISCLOSURE as AnyRule): s
 const SECRETS = new Set(namesRuled(["secret", "secret or none"]));
 const OF_SECRETS = new Set(namesRuled(["names"]));
 
-/** Whether the value at this path of the file is, or may be, a secret. */
+/** Returns whether the value at this path of the file is, or may be, a secret. */
 export function isSecretPath(path: Path): boolean {
   return SECRETS.has(String(path.at(-1))) || path.some((part) => OF_SECRETS.has(String(part)));
 }
 
-/** Whether a word is long and looks random, unlike a word, a path or a name. */
+/** Returns whether a word is long and looks random, unlike a word, a path or a name. */
 function looksRandom(word: string): boolean {
   if (!/^[\w.~+=-]{20,}$/.test(word)) return false;
   return /^[0-9a-f]{24,}$/i.test(word) || (/[a-z]/.test(word) && /[A-Z]/.test(word) && /[0-9]/.test(word));
@@ -129,7 +129,9 @@ function inArguments(words: readonly string[]): string[] {
   });
 }
 
-/** Whether a text has a secret in it. `before`: the text before it in its list, such as `--api-key`. */
+/**
+ * Returns whether a text contains a secret. `before`: the text before it in its list, such as `--api-key`.
+ */
 export function hasSecretWord(value: string, before: string): boolean {
   const words = value.split(/[\s"',=]+/);
   if (words.some(looksRandom) || inAddress(value).length > 0) return true;

@@ -3,7 +3,9 @@
 /** Mode bits that give access to other users. */
 const OTHERS = 0o077;
 
-/** Whether other users can access the file. Always false on Windows, where modes do not show this. */
+/**
+ * Returns whether other users can access the file. Always false on Windows, where modes do not show this.
+ */
 export const othersReach = (mode: number): boolean => process.platform !== "win32" && (mode & OTHERS) !== 0;
 
 /** Formats a mode for `chmod`. */

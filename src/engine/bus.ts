@@ -18,7 +18,8 @@ export interface Bus {
   /** Publishes to all listeners in every process. */
   publish(event: LiveEvent): void;
   /**
-   * Whether the end of this run was published in this process. Only the last `ENDED_MAX` runs are remembered.
+   * Returns whether the end of this run was published in this process. Only the last `ENDED_MAX` runs are
+   * remembered.
    */
   hasEnded(runId: string): boolean;
   /** Returns a function that removes the listener. */
@@ -33,8 +34,8 @@ export interface SharedBus extends Bus {
 type OfExecution = Extract<LiveEvent, { kind: "run_started" | "text" | "thinking" | "tool" | "run_ended" }>;
 
 /**
- * Whether an event must not follow the end of its run. Notes, and events of flows and deliveries, may follow
- * it.
+ * Returns whether an event must not follow the end of its run. Notes, and events of flows and deliveries, may
+ * follow it.
  */
 function isOfExecution(event: LiveEvent): event is OfExecution {
   const { kind } = event;

@@ -25,7 +25,10 @@ export interface PermissionParts {
   readonly outbound: OutboxListener;
 }
 
-/** Resolves with the decision, or with a denial when the request expires, is gone or the wait is aborted. */
+/**
+ * Resolves with the decision, or with a denial when the request expires or is deleted, or when the wait is
+ * aborted.
+ */
 async function decided(
   { engine, world }: PermissionParts,
   { id, expiresAt }: PermissionQuestion,

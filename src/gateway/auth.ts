@@ -99,7 +99,7 @@ function digest(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-/** Whether two tokens are equal, compared in constant time. */
+/** Returns whether two tokens are equal, compared in constant time. */
 export function isSameToken(a: string, b: string): boolean {
   return timingSafeEqual(digest(a), digest(b));
 }

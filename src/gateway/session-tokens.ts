@@ -11,7 +11,7 @@ import type { Methods } from "./call.ts";
 /** Kind of the deadlines at which revocations are forgotten. The key is the series. */
 export const REVOKED_DEADLINE = "session_token";
 
-/** Whether the tokens of a series were revoked. */
+/** Returns whether the tokens of a series were revoked. */
 export const isRevoked = (db: Db, series: string): Promise<boolean> =>
   hasDeadline(db, REVOKED_DEADLINE, series);
 

@@ -32,7 +32,7 @@ export class Shares {
     return this.#all + amount <= this.#limits.all && this.usedBy(who) + amount <= this.#limits.ofOne;
   }
 
-  /** Returns false if there is no room; then nothing was taken. */
+  /** Returns false, and takes nothing, if there is no room. */
   take(who: string, amount = 1): boolean {
     if (!this.hasRoom(who, amount)) return false;
     this.#all += amount;

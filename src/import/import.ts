@@ -138,7 +138,7 @@ async function prepare(
   return ok({ ...common, report, file: { text: checked.text, ...target } });
 }
 
-/** Whether `path` or its nearest existing parent is inside the source. */
+/** Returns whether `path` or its nearest existing parent is inside the source. */
 function isInside(root: string, path: string): boolean {
   let at = path;
   while (!existsSync(at) && dirname(at) !== at) at = dirname(at);

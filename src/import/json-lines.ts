@@ -30,7 +30,7 @@ function endOfString(text: Buffer, from: number): number {
   return text.length;
 }
 
-/** Whether a JSON text has at most `valuesMax` values and few enough levels. */
+/** Returns whether a JSON text has at most `valuesMax` values and few enough levels. */
 export function isModest(text: Buffer, valuesMax: number): boolean {
   let depth = 0;
   let values = 0;

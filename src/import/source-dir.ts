@@ -42,7 +42,7 @@ export interface SourceDir {
   open(path: readonly string[]): Promise<Opened>;
 }
 
-/** Whether a name is a single path segment. */
+/** Returns whether a name is a single path segment. */
 export function isPlainName(name: string): boolean {
   return name !== "" && name !== "." && name !== ".." && name.length <= 255 && !/[/\\\0]/.test(name);
 }

@@ -19,7 +19,7 @@ export interface TranscriptPlan {
   readonly size: number;
   /** Time of the first entry. */
   readonly startedAt?: number;
-  /** Whether a line is part of the conversation. */
+  /** Returns whether a line is part of the conversation. */
   includes(line: number): boolean;
   /** Returns the name from which a line's id is derived, the same at every import. */
   nameOf(line: number, id: string | undefined): string;

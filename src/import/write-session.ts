@@ -123,7 +123,7 @@ class SessionWriter {
     this.#there = status.kind === "imported" ? status.entries : 0;
   }
 
-  /** Whether all existing entries were also found in the source. */
+  /** Returns whether all existing entries were also found in the source. */
   get hasMetAll(): boolean {
     return this.#seen >= this.#there;
   }

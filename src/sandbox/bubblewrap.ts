@@ -92,8 +92,8 @@ const JOINED = `${REPOSITORY_GUARD}\n${FIRST_PROCESS} && exec 2>&1 && { "$@"; ex
 const APART = `${REPOSITORY_GUARD}\n${FIRST_PROCESS} && { "$@"; exit $?; }`;
 
 /**
- * Whether Linux counts processes for each user namespace, as it does since 5.14. Older kernels count them for
- * the whole machine.
+ * Returns whether Linux counts processes for each user namespace, as it does since 5.14. Older kernels count
+ * them for the whole machine.
  */
 function countsProcessesInside(): boolean {
   const [major = 0, minor = 0] = release().split(".").map(Number);

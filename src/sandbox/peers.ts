@@ -49,7 +49,7 @@ async function holds(pid: string, inode: number): Promise<boolean> {
   return false;
 }
 
-/** Whether a process outside all carriers holds this socket, in the gateway's process namespace. */
+/** Returns whether a process outside all carriers holds this socket, in the gateway's process namespace. */
 async function isHeldOutside(inode: number, carriers: ReadonlySet<string>): Promise<boolean> {
   const own = await readlink("/proc/self/ns/pid");
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));

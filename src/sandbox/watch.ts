@@ -32,9 +32,9 @@ export interface SandboxInputs {
 }
 
 /**
- * Folder for the compiled code of Parley's scripts, with which the next start takes a third of the time. Only
- * a script's first run may write to it. Each workspace has its own, so that a command that tampers with that
- * run by swapping folders affects no other workspace.
+ * Folder for the compiled code of Parley's scripts. With it, a start takes a third of the time. Only a
+ * script's first run may write to it. Each workspace has its own folder, so that a command that swaps folders
+ * during that run affects no other workspace.
  */
 export interface CodeCache {
   readonly dir: string;

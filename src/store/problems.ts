@@ -206,7 +206,7 @@ export function asInDoubt(error: unknown): unknown {
   return doubtful;
 }
 
-/** Whether the outcome of the failed transaction is unknown. */
+/** Returns whether the outcome of the failed transaction is unknown. */
 export function isInDoubt(error: unknown): boolean {
   return error instanceof StoreProblem && error.inDoubt;
 }

@@ -9,7 +9,7 @@ import { type PrecedingRun, precedingRuns } from "../store/queries/runs/precedin
 import type { Db } from "../store/sql.ts";
 import { callSpanId, runSpanId } from "./span.ts";
 
-/** Whether a run is an earlier step of the same flow. */
+/** Returns whether a run is an earlier step of the same flow. */
 function isEarlierStep(before: PrecedingRun, { flow }: Run): boolean {
   if (flow === undefined || before.flowId !== flow.flowId) return false;
   const turn = before.flowTurn ?? 1;

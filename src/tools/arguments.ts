@@ -43,7 +43,7 @@ function coerced(schema: JsonSchema, value: unknown): unknown {
   return schema.enum.find((word) => String(word).toLowerCase() === text.toLowerCase()) ?? value;
 }
 
-/** Whether the value of an optional argument counts as absent. */
+/** Returns whether the value of an optional argument counts as absent. */
 function saysNothing(value: unknown): boolean {
   if (value === undefined || value === null) return true;
   if (typeof value === "string") return value.trim() === "";

@@ -168,7 +168,7 @@ async function accept(ctx: HookContext, unit: Unit, turn: HookTurn, placed: Plac
   });
 }
 
-/** Whether a route leads to a session. */
+/** Returns whether a route leads to a session. */
 function namesSession(place: Route | undefined): place is Route {
   return place !== undefined && (place.channel === WEBCHAT || place.channel === LAST);
 }

@@ -5,7 +5,7 @@
 import { mkdirSync, statSync } from "node:fs";
 import { dirname, sep } from "node:path";
 
-/** Whether an absolute path is the folder or below it. Does not access the file system. */
+/** Returns whether an absolute path is the folder or below it. Does not access the file system. */
 export const isInside = (folder: string, path: string): boolean =>
   path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 

@@ -62,7 +62,7 @@ const not4 = listOf(NOT_PUBLIC_4, "ipv4");
 const not6 = listOf(NOT_PUBLIC_6, "ipv6");
 const is6 = listOf(PUBLIC_6, "ipv6");
 
-/** Whether this IP address is reachable from the whole internet. */
+/** Returns whether this IP address is reachable from the whole internet. */
 export function isPublic(address: string): boolean {
   const family = isIP(address);
   if (family === 4) return !not4.check(address, "ipv4");
@@ -155,7 +155,7 @@ export function dispatcherFor({ connectTimeoutSeconds }: FetchLimits): Dispatche
   return made;
 }
 
-/** Whether a request failed because the connection was not established in time. */
+/** Returns whether a request failed because the connection was not established in time. */
 export function isConnectTimeout(error: unknown): boolean {
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: { code?: unknown } };
   return (code ?? cause?.code) === "UND_ERR_CONNECT_TIMEOUT";

@@ -26,7 +26,9 @@ export function minimalEnvironment({
   return { PATH: searchPath(env), HOME: home, LANG: "C.UTF-8", TERM: "dumb", TMPDIR: env.TMPDIR ?? "/tmp" };
 }
 
-/** Whether a program can be started: a path, relative to `cwd`, or a name in the folders of `path`. */
+/**
+ * Returns whether a program can be started: a path, relative to `cwd`, or a name in the folders of `path`.
+ */
 export async function isProgram(
   name: string,
   { path, cwd }: { path: string; cwd: string },

@@ -358,7 +358,7 @@ test("unfinished runs of a lane are found by state, so runs that have ended cost
   expect(stepsOf(query).join()).toContain("runs_in_lane_by_state (session_key=? AND state=?)");
 });
 
-test("the attention list uses an index of sessions, an inbox that of its marks, the running count that of unfinished runs", async () => {
+test("the attention list, an inbox and the count of running sessions each read their own index", async () => {
   const planOf = async (work: (tx: Tx) => Promise<unknown>): Promise<string> => {
     await planned(work);
     return queries.flatMap(stepsOf).join("\n");

@@ -88,7 +88,7 @@ quick(describeInBrowser)("deliveries", () => {
     expect(await rowOf(page, "unclear").getByRole("button", { name: "Retry" }).count()).toBe(0);
   });
 
-  test("a hostile text is shortened in its row, longer when the row is opened, and never read as markup", async () => {
+  test("a hostile text is cut in its row, shown longer when the row is opened, and never interpreted as markup", async () => {
     const house = await open();
     await settledOutbox(house);
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/deliveries" });
@@ -126,7 +126,7 @@ quick(describeInBrowser)("deliveries", () => {
     await expect.poll(() => rows.count()).toBe(2);
   });
 
-  test("I9: a token sees only rows of its sessions, and one without operator.admin sees no outbox", async () => {
+  test("I9: a token for some sessions sees only their deliveries; without operator.admin there is no tab with deliveries", async () => {
     const house = await open();
     await settledOutbox(house);
     const scoped = await visit(house.http, { token: "scoped", at: "operations/deliveries" });

@@ -67,7 +67,7 @@ describeInBrowser("the demo", () => {
     expect(await page.evaluate(() => window.sessionStorage.getItem("parley.token"))).toBe(TOKEN);
   });
 
-  test("TR1: reloading the page resumes the demo and sends nothing twice, and neither does a second tab", async () => {
+  test("TR1: reloading the page resumes the demo; neither a reload nor a second tab sends anything twice", async () => {
     const house = await houseWithDemo();
     const { page, context } = await visit(house.http, { token: TOKEN });
     await button(page, "Play the demo").click();

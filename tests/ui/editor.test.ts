@@ -66,7 +66,7 @@ async function caretAt(page: Page, part: string): Promise<void> {
 const dialog = (page: Page) => page.getByRole("dialog", { name: "Save these changes?" });
 
 describeInBrowser("the editor of the configuration", () => {
-  test("shows problems with their lines while one types, then the changes, and saves them without touching the rest", async () => {
+  test("the editor shows problems with their lines during typing, then the changes; saving changes nothing else in the file", async () => {
     const { page, file } = await opened();
     expect(await box(page).inputValue()).not.toContain(KEY);
     expect(await button(page, "Review and save").isDisabled()).toBe(true);
@@ -95,7 +95,7 @@ describeInBrowser("the editor of the configuration", () => {
     expect(await button(page, "Review and save").isDisabled()).toBe(true);
   });
 
-  test("explains the setting at the caret, and finds settings by name and by meaning", async () => {
+  test("the editor explains the setting at the caret, and finds settings by name and by meaning", async () => {
     const { page } = await opened();
     const here = page.getByRole("region", { name: "Setting at the caret" });
     await here.getByText("Groups of settings: gateway, store").waitFor();
@@ -111,7 +111,7 @@ describeInBrowser("the editor of the configuration", () => {
     );
   });
 
-  test("works with the keyboard: Tab leaves the text, Ctrl+S reviews, Escape returns to the text", async () => {
+  test("the editor works with the keyboard: Tab leaves the text, Ctrl+S opens the review, Escape returns to the text", async () => {
     const { page, file } = await opened();
     await box(page).focus();
     await page.keyboard.press("Tab");
@@ -138,7 +138,7 @@ describeInBrowser("the editor of the configuration", () => {
     expect(file.read()).toBe(`// by keyboard\n${FILE}`);
   });
 
-  test("the text has the focus after saving, and after a save that the gateway refused", async () => {
+  test("the text gets the focus after a save, also if the gateway has refused the save", async () => {
     const { page, file } = await opened();
     const inText = () => box(page).evaluate((one) => one === document.activeElement);
     await type(page, "queueMax: 200", "queueMax: 8");
@@ -148,11 +148,11 @@ describeInBrowser("the editor of the configuration", () => {
     await type(page, "queueMax: 8", "queueMax: 9");
     writeFileSync(file.path, FILE);
     await save(page);
-    await page.getByText("The file was changed since you began").waitFor();
+    await page.getByText("The file has changed since you began").waitFor();
     await expect.poll(inText).toBe(true);
   });
 
-  test("a check that failed can be repeated without another edit", async () => {
+  test("a failed check can be repeated without another edit", async () => {
     const { page, house } = await opened();
     let refusals = 2;
     await page.routeWebSocket(/^ws:/, (socket) => {
@@ -181,7 +181,7 @@ describeInBrowser("the editor of the configuration", () => {
     expect(await problem.count()).toBe(0);
   });
 
-  test("ES1: of two pages that edit, the second sees both changes and chooses, and nothing is lost before", async () => {
+  test("ES1: if two pages edit the file, the second one to save sees both changes and chooses; nothing is overwritten before", async () => {
     const first = await opened();
     const { page: second } = await visit(first.house.http, { token: TOKEN, at: "operations/configuration" });
     await box(second).waitFor();
@@ -210,7 +210,7 @@ describeInBrowser("the editor of the configuration", () => {
     expect(first.file.read()).toBe(FILE.replace("Our", "Their"));
   });
 
-  test("edits survive a look at another view, and can be discarded", async () => {
+  test("unsaved edits remain during a visit to another view, and can be discarded", async () => {
     const { page, file } = await opened();
     await type(page, "// enough", "// not enough");
     await page.getByRole("navigation", { name: "Operations" }).getByText("Log").click();
@@ -222,7 +222,7 @@ describeInBrowser("the editor of the configuration", () => {
     expect(file.read()).toBe(FILE);
   });
 
-  test("without a file the editor begins one, and saving creates it", async () => {
+  test("if there is no configuration file, the editor offers a new one, and saving creates it", async () => {
     const { page, file } = await opened("");
     rmSync(file.path);
     await page.reload();
@@ -233,7 +233,7 @@ describeInBrowser("the editor of the configuration", () => {
     expect(file.read()).toContain("queueMax: 9");
   });
 
-  test("NM1: hostile text in the file stays text, and a file that can't be edited says why", async () => {
+  test("NM1: hostile text in the file is shown as plain text; if the file is too large to edit, the page says so", async () => {
     const hostile = `// </textarea><img src=x onerror="document.title=1">\u202Egpj.exe\n${FILE}`;
     const { page, file } = await opened(hostile);
     await type(page, "// enough", "// <b>enough</b>");

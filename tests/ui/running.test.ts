@@ -42,7 +42,7 @@ const heading = (page: Page, name: string) =>
   page.getByRole("columnheader", { name, exact: true }).getByRole("button");
 
 describeInBrowser("unfinished runs", () => {
-  test("several selected runs are stopped together, with one result; those that had ended meanwhile are counted", async () => {
+  test("several selected runs are stopped together, with one result; runs that had already ended are counted separately", async () => {
     const { house, release } = await busy(4);
     const { page } = await visit(house.http, { token: TOKEN });
     const relay = await relayOf(page, "runs.list");
@@ -68,7 +68,7 @@ describeInBrowser("unfinished runs", () => {
     await page.getByText("Nothing is running").waitFor();
   });
 
-  test("ST1: a selected run that was stopped as a job of another one counts as stopped", async () => {
+  test("ST1: a selected run that was stopped together with another one, as its job, counts as stopped", async () => {
     const { house, release } = await busy(2);
     const { page } = await visit(house.http, { token: TOKEN });
     await page.routeWebSocket(/^ws:/, (socket) => {
@@ -97,7 +97,7 @@ describeInBrowser("unfinished runs", () => {
     release();
   });
 
-  test("a row shows whom the run waits for, and leads to conversation and flow; a row's order can be chosen", async () => {
+  test("a row shows for whom its run waits, and has links to conversation and flow; rows can be sorted by age", async () => {
     const { house, release } = await busy(1);
     await house.store.transaction(async (tx) => {
       const waiter = { runId: "waiter", sessionKey: "agent:writer:main", agentId: "writer", chainId: "c-1" };
@@ -130,7 +130,7 @@ describeInBrowser("unfinished runs", () => {
     release();
   });
 
-  test("other runs can be stopped while the gateway still stops the first", async () => {
+  test("further runs can be stopped while the gateway is still stopping a run", async () => {
     const { house, release } = await busy(3);
     const { page } = await visit(house.http, { token: TOKEN });
     const relay = await relayOf(page, "chat.abort");
@@ -150,7 +150,7 @@ describeInBrowser("unfinished runs", () => {
     release();
   });
 
-  test("runs come and go without a reload; rows and their selection stay, and late answers freeze nothing", async () => {
+  test("the list follows starts and ends of runs without a reload; the selection remains, and late answers block nothing", async () => {
     const { house, release } = await busy(2);
     const { page } = await visit(house.http, { token: TOKEN });
     const relay = await relayOf(page, "runs.list");
@@ -178,7 +178,7 @@ describeInBrowser("unfinished runs", () => {
     release();
   });
 
-  test("with the keyboard alone: arrow keys move, Space selects, Shift selects a range, Enter confirms", async () => {
+  test("the list works with the keyboard: arrow keys move, Space selects, Shift selects a range, Enter confirms", async () => {
     const { house, release } = await busy(3);
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
     await expect.poll(() => rows(page).count()).toBe(3);
@@ -202,7 +202,7 @@ describeInBrowser("unfinished runs", () => {
     release();
   });
 
-  test("I9: a token that may only read has nothing to select and is told so; one for a session sees its run only", async () => {
+  test("I9: with a read-only token no run can be selected, and the page says why; a token for a session sees only its run", async () => {
     const { house, release } = await busy(2);
     const reader = (await visit(house.http, { token: "reader-token", at: AT })).page;
     await reader.getByText("Your token lets you see these runs but not stop them.").waitFor();
@@ -229,7 +229,7 @@ describeInBrowser("unfinished runs", () => {
     release();
   });
 
-  test("300 queued runs are shown a part at a time", async () => {
+  test("300 queued runs are shown in parts", async () => {
     const { house } = await busy(1);
     await house.store.transaction(async (tx) => {
       for (let at = 0; at < 300; at += 1)

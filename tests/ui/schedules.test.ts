@@ -25,7 +25,7 @@ async function jobs(house: House, ...wanted: Partial<ParamsOf<"cron.add">>[]): P
 const card = (page: Page, name: string) => page.locator("li.job", { hasText: name });
 
 describeInBrowser("schedules", () => {
-  test("a new job shows a preview of its next due times, and is listed with the next one", async () => {
+  test("the form of a new job shows its next due times or what is wrong; the created job is listed with its next due time", async () => {
     const house = await openHouse();
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
     await page.getByText("No scheduled jobs").waitFor();

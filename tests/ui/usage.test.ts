@@ -63,7 +63,7 @@ const figure = (page: Page) => page.locator(".usage-figure").first().innerText()
 const period = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 
 describeInBrowser("usage", () => {
-  test("shows who spent most, sorts by tokens, and follows the period; the address keeps the choice", async () => {
+  test("the tab lists agents by cost, can sort by tokens and change the period; a reload keeps the period", async () => {
     const house = await spent();
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/usage" });
     await rows(page).first().waitFor();
@@ -87,7 +87,7 @@ describeInBrowser("usage", () => {
     );
   });
 
-  test("UD1: the keyboard reads the chart day by day", async () => {
+  test("UD1: the arrow keys move from day to day in the chart", async () => {
     const house = await spent();
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/usage/30~agent~cost~" });
     const day = page.getByRole("slider", { name: "Cost by day: day" });
@@ -100,7 +100,7 @@ describeInBrowser("usage", () => {
     expect(await day.getAttribute("aria-valuenow")).toBe("29");
   });
 
-  test("an agent leads to its sessions, a session to its conversation, and a chain to its flow", async () => {
+  test("an agent's row opens its sessions, a session's row its conversation, and a chain's row its flow", async () => {
     const house = await spent();
     const client = await house.client();
     await client.request("sessions.patch", { key: MAIN, label: "the <b>release" });
@@ -121,7 +121,7 @@ describeInBrowser("usage", () => {
     await expect.poll(() => page.url()).toContain("#/flow/");
   });
 
-  test("a used-up budget says so and when runs can start again; one with too little left names the stopped runs", async () => {
+  test("a used-up budget shows the number of stopped runs and when runs can start again; the other is within its limit", async () => {
     const agents = [
       { ...agentSettings("main"), default: true, budget: { dailyCost: 100 } },
       { ...agentSettings("research"), budget: { dailyCost: 3 } },
@@ -140,7 +140,7 @@ describeInBrowser("usage", () => {
     expect(main).toMatch(/\$0\.50 of \$100\.00\s+Within the budget/);
   });
 
-  test("UX1: exports every line as CSV that no spreadsheet runs, and as JSON with exact figures", async () => {
+  test("UX1: all lines can be exported as CSV without executable formulas, and as JSON with exact figures", async () => {
     const house = await spent();
     const client = await house.client();
     await client.request("sessions.patch", { key: MAIN, label: '=HYPERLINK("x"),1' });
@@ -165,7 +165,7 @@ describeInBrowser("usage", () => {
     expect(json).toMatchObject({ by: "session", lines: [{ name: MAIN, cost: 7.5 }, { name: RESEARCH }] });
   });
 
-  test("I9: a token for one session sees only its usage, is told so, and sees no budget", async () => {
+  test("I9: for a token for one session the tab shows only that session's usage, says so, and shows no budget", async () => {
     const house = await spent();
     const { page } = await visit(house.http, { token: SCOPED.token, at: "operations/usage" });
     await page.getByText(/^Your token covers only some sessions/).waitFor();
@@ -175,7 +175,7 @@ describeInBrowser("usage", () => {
     expect(await page.getByText("Budgets today").count()).toBe(0);
   });
 
-  test("without usage the tab explains what will be counted, and where tokens have no price it says so", async () => {
+  test("without usage the tab explains what will be counted; if tokens have no price, it says so", async () => {
     const house = await openHouse();
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/usage" });
     await page.getByText(/^When an agent has answered, the tokens/).waitFor();
@@ -186,7 +186,7 @@ describeInBrowser("usage", () => {
     await page.getByRole("region", { name: "Tokens by day" }).waitFor();
   });
 
-  test("UT1: a late answer freezes nothing, and does not replace what the reader has chosen since", async () => {
+  test("UT1: a late answer does not block the page, and does not replace a later selection", async () => {
     const house = await spent();
     const { page } = await visit(house.http, { token: TOKEN });
     const relay = await relayOf(page, "usage");
@@ -205,7 +205,7 @@ describeInBrowser("usage", () => {
     expect(await figure(page)).toBe("$3.50");
   });
 
-  test("2,000 sessions with usage are shown a part at a time, and exported together", async () => {
+  test("2,000 sessions with usage are shown in parts, and exported together", async () => {
     const house = await openHouse();
     await use(
       house,

@@ -48,7 +48,7 @@ type Connection = Omit<GatewayClient, "events">;
 const CAPS = [THINKING_DELTAS];
 const CLIENT = { id: "parley-page", mode: "webchat", displayName: "Web page" };
 
-/** Whether the gateway refused the request in a way that a retry would not change. */
+/** Returns whether the gateway refused the request in a way that a retry would not change. */
 function isRefusal(error: unknown): error is GatewayError {
   return error instanceof GatewayError && ["UNAUTHORIZED", "FORBIDDEN", "NOT_PAIRED"].includes(error.code);
 }
@@ -76,17 +76,20 @@ async function openShown(token: string): Promise<Connection> {
 let client: Connection | undefined;
 let attempt = 0;
 
-/** Whether the token has this scope, or one that includes it. */
+/** Returns whether the token has this scope, or one that includes it. */
 export function may(scope: TokenScope): boolean {
   return hasScope(hello.value?.auth.scopes ?? [], scope);
 }
 
-/** Whether the token covers every session. Only then does the gateway send the path of its state folder. */
+/**
+ * Returns whether the token covers every session. Only then does the gateway send the path of its state
+ * folder.
+ */
 export function coversAll(): boolean {
   return hello.value?.snapshot.stateDir !== undefined;
 }
 
-/** Whether this gateway supports the method. */
+/** Returns whether this gateway supports the method. */
 export function has(method: string): boolean {
   return hello.value?.features.methods.includes(method) ?? false;
 }

@@ -295,7 +295,8 @@ export class AcpAgents {
       void this.#forget(sessionKey, place);
       return;
     }
-    // Moves the session to the end of the map: the session that is idle for the longest time comes first.
+    // Moves the session to the end of the map, so that the session that is unused for the longest time is
+    // first.
     this.#sessions.delete(sessionKey);
     this.#sessions.set(sessionKey, place);
     place.idle = clock.at(clock.now() + idleMs, () => void this.#forget(sessionKey, place));
@@ -309,7 +310,7 @@ export class AcpAgents {
     if (place.turns > 0) return;
     place.idle?.cancel();
     const closing = this.#unseat(sessionKey, place);
-    // A new turn waits until the old program is gone.
+    // A new turn waits until the old program has exited.
     place.busy = place.busy.then(() => closing);
     await closing;
     if (place.turns === 0 && place.seat === undefined && this.#sessions.get(sessionKey) === place) {

@@ -66,7 +66,10 @@ const READERS: ReadonlyMap<string, ReadTool> = new Map([
   ["gemini-cli", geminiTool],
 ]);
 
-/** Whether a request is for a session tool of this server. `program`: the name in the agent's `agentInfo`. */
+/**
+ * Returns whether a request is for a session tool of this server. `program`: the name in the agent's
+ * `agentInfo`.
+ */
 export function isOwnTool(
   program: string | undefined,
   request: RequestPermissionRequest,

@@ -28,7 +28,7 @@ const STOP_GRACE_MS = 2_000;
 
 /**
  * The shell replaces itself with the program. A second shell reads from a pipe that only the gateway can
- * write to: when the gateway is gone, the read ends and the shell kills the process group.
+ * write to: when the gateway's process ends, the read ends and the shell kills the process group.
  */
 const GUARD = '(read -r _ <&3; kill -9 0) >/dev/null 2>&1 & exec "$@" 3<&-';
 

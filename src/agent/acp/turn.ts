@@ -1,7 +1,7 @@
 // Turns an ACP agent's updates into transcript entries, tool events and live text of one run. A message with
-// calls is written as soon as all of them have begun, so that it is stored before a crash or an abort; its
-// results follow as they come. An agent's output in one run is limited; the text says if something was left
-// out. Updates after `end` or `drop` are ignored.
+// calls is written as soon as all of them have begun, so that it is stored before a crash or an abort; each
+// result is written when it arrives. An agent's output in one run is limited; the text says if something was
+// left out. Updates after `end` or `drop` are ignored.
 // AT1: the transcript stays valid: an assistant message, then exactly one result for each of its calls, in
 //      order, then the next message. Updates out of order wait.
 // AT5: thinking and tool calls that an agent wrote as text are removed from live and stored text.
@@ -173,7 +173,7 @@ export class AcpTurn {
     return this.#current.calls.length > 0 ? "" : this.#current.shown.trim();
   }
 
-  /** Whether no visible text followed the last call. */
+  /** Returns whether no visible text followed the last call. */
   get isSilent(): boolean {
     return this.shown === "";
   }

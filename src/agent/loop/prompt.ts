@@ -26,7 +26,10 @@ export interface Today {
   readonly timeZone: string;
 }
 
-/** The offset of every time zone is a multiple of this, so no date changes within such a span. */
+/**
+ * The offset of every time zone is a multiple of this, so the date never changes within one quarter of an
+ * hour.
+ */
 const QUARTER_HOUR_MS = 15 * 60_000;
 
 let lastDate = { key: "", text: "" };

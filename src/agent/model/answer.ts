@@ -85,7 +85,7 @@ export class Answer {
     if (onThinking !== undefined) this.#thinking = new Passed(onThinking);
   }
 
-  /** Whether any text, thinking or argument has arrived. */
+  /** Returns whether any text, thinking or argument has arrived. */
   get hasContent(): boolean {
     return this.#bytes > 0;
   }

@@ -50,7 +50,9 @@ export const anthropicFormat: Format = async (own, request, answer) => {
   };
 };
 
-/** Whether tools may change during the conversation, which the request must declare from the start. */
+/**
+ * Returns whether tools may change during the conversation, which the request must declare from the start.
+ */
 const changesTools = ({ tools }: Prepared, compat: AnthropicCompat): boolean =>
   tools.length > 0 &&
   compat.supportsMidConvoSystemMessages === true &&

@@ -40,7 +40,8 @@ function hintFor({ status }: RequestFailure, { id }: ProviderSettings): string {
     return `Check ${setting}.baseUrl, and whether the server runs and can be reached.`;
   if (UNAUTHORIZED.includes(status)) return `Check the key (${setting}.apiKey) and its rights.`;
   if (status === NOT_FOUND) return `Check the id of the model, and ${setting}.baseUrl.`;
-  if (status === TOO_MANY) return "Wait and try again. If it stays, check limits and credit of the account.";
+  if (status === TOO_MANY)
+    return "Wait and try again. If the error remains, check limits and credit of the account.";
   if (status >= SERVER_FAILED) return "Try again later: the provider has a problem.";
   return `Check ${setting}.`;
 }

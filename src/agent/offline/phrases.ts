@@ -172,7 +172,7 @@ function raw(json: ToolJson): string {
 
 const GREETING = /^(?:hi|hello|hey|ping|good (?:morning|evening|day)|thanks?|thank you|ok|okay)\b/i;
 
-/** Whether a text is small talk, which needs no further step. */
+/** Returns whether a text is small talk, which needs no further step. */
 export function isSmallTalk(text: string): boolean {
   return GREETING.test(text.trim()) && text.trim().length < 40;
 }
@@ -180,7 +180,7 @@ export function isSmallTalk(text: string): boolean {
 const REPORTED =
   /^(?:I could not|I see|I have no|Sent to|Started |A sub-agent |\S+ (?:answered|has not answered|finished))/;
 
-/** Whether a text reports a result or a failure, which needs no discussion. */
+/** Returns whether a text reports a result or a failure, which needs no discussion. */
 export function isReport(text: string): boolean {
   return text.trim().length < 40 || REPORTED.test(text.trim());
 }

@@ -215,7 +215,10 @@ function subagentStep(scene: Scene): Act {
   return intent === undefined ? say(answer({ ...scene, input: task })) : perform(scene, intent);
 }
 
-/** Whether a message announces a sub-agent's result. A sub-agent's first message of this kind is its task. */
+/**
+ * Returns whether a message announces a sub-agent's result. A sub-agent's first message of this kind is its
+ * task.
+ */
 function isAnnouncement({ source }: Scene): boolean {
   return source?.kind === "inter_session" && source.sourceTool === "sessions_spawn";
 }

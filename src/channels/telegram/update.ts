@@ -377,7 +377,7 @@ function isMention(content: Content, entity: Fields, reader: TelegramAccountCont
   return entity.type === "mention" && isSame(wordsAt(content, entity).slice(1), reader);
 }
 
-/** Whether the text mentions the bot. */
+/** Returns whether the text mentions the bot. */
 function isNamed(content: Content, reader: TelegramAccountContext): boolean {
   return content.entities.some(
     (entity) =>

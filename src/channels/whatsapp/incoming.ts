@@ -112,7 +112,7 @@ function messageEvent(raw: unknown, contacts: readonly Fields[], ourNumber: stri
   const groupId = textOf(message.group_id);
   if (groupId !== "" && !isGroup(groupId)) return skipped("a message of a group without a usable id");
   const content = contentOf(now);
-  if (content === undefined) return skipped("nothing to answer", true);
+  if (content === undefined) return skipped("a message without content for the agent", true);
   const { id, from } = fieldsOf(now.context);
   const answers = isId(textOf(id))
     ? { id: textOf(id), isOurs: ourNumber !== "" && from === ourNumber }

@@ -39,7 +39,7 @@ function isCommand(text: string): boolean {
   return parseCommand(text, { isOurs: () => false }) !== undefined;
 }
 
-/** Whether a message belongs to a conversation with another session. */
+/** Returns whether a message belongs to a conversation with another session. */
 function isTurn(provenance: Provenance | undefined): boolean {
   return provenance?.kind === "inter_session" && provenance.sourceTool === "sessions_send";
 }

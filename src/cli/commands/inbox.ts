@@ -157,7 +157,8 @@ export async function tellInbox(cli: Cli, _args: readonly string[], options: Inb
       return print(cli, output);
     };
     if (mayWait) {
-      // The plugin of a program without a window reads nothing: the prompt tells the model to read.
+      // Without a window, nothing reads the output of this hook: the prompt tells the model to read its
+      // inbox.
       if (!place.continued) await waitForNews(cli, place, stop.signal, write);
       return code;
     }

@@ -45,8 +45,8 @@ function textOf(file: string): string | undefined {
 }
 
 /**
- * Whether a TOML file might already contain this table. A second table of the same name would make the file
- * invalid.
+ * Returns whether a TOML file might already contain this table. A second table of the same name would make
+ * the file invalid.
  */
 function mayHave(text: string, [outer, inner]: readonly [string, string]): boolean {
   const lines = text.split("\n").filter((line) => !/^\s*#/.test(line));

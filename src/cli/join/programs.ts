@@ -35,7 +35,9 @@ export interface Program {
   readonly door: "own" | "queue" | "socket" | "none";
   /** Returns the changes of the configuration of a project folder. */
   edits(folder: string, commands: Commands): Edit[];
-  /** Whether the hook may wait for messages in the background, in this environment of the program. */
+  /**
+   * Returns whether the hook may wait for messages in the background, in this environment of the program.
+   */
   waits(env: Readonly<Record<string, string | undefined>>, event: string): boolean;
   /** Returns the output of a hook that has messages for the model. */
   tell(text: string, event: string): HookOutput;

@@ -74,7 +74,7 @@ export function readRecord(home: string, handle: string): JoinRecord | undefined
   return isObject(record) && Array.isArray(record.tokens) ? (record as unknown as JoinRecord) : undefined;
 }
 
-/** Whether windows of the two handles would get the same session. */
+/** Returns whether windows of the two handles would get the same session. */
 export function shareSession(one: string, other: string): boolean {
   return WINDOW_NUMBERS.some(
     (number) => windowHandle(one, number) === other || windowHandle(other, number) === one,

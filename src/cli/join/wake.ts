@@ -270,7 +270,7 @@ async function attempt(waker: Waker): Promise<string | undefined> {
     : "it was continued without a window but did not read the message";
 }
 
-/** Whether this process still has to wait for the window. */
+/** Returns whether this process still has to wait for the window. */
 function isNeeded(waker: Waker, isOurs: () => boolean): boolean {
   const { cli, record, stop } = waker;
   if (stop.aborted || !isOurs()) return false;

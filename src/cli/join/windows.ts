@@ -131,7 +131,10 @@ export function windowOf(folder: string, pid: number, platform: string): OwnWind
 
 const continuedFile = (folder: string, number: number): string => join(folder, `${number}.continued`);
 
-/** Whether a program was started to continue the conversation of this window, without showing the window. */
+/**
+ * Returns whether a program was started to continue the conversation of this window, without showing the
+ * window.
+ */
 export const isContinued = (folder: string, number: number): boolean =>
   holderOf(continuedFile(folder, number)) !== undefined;
 
@@ -153,7 +156,9 @@ export function takeOver(folder: string, number: number, kind: "waiter" | "waker
   return () => readText(file) === String(process.pid);
 }
 
-/** Whether a process other than the window's own waits for messages, even after the window was closed. */
+/**
+ * Returns whether a process other than the window's own waits for messages, even after the window was closed.
+ */
 export function hasKeeper(folder: string, number: number): boolean {
   const waker = holderOf(join(folder, `${number}.waker`));
   return waker !== undefined && waker !== windowAt(folder, number)?.bridge;

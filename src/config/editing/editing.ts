@@ -1,6 +1,6 @@
 // Reads and writes the configuration file for a remote editor, such as the web page.
 // ED1: a text is written only if the file is the one that the editor read, and the text is valid.
-// ED2: the editor gets secrets only in hidden form, and returns them so (`hidden.ts`).
+// ED2: the editor gets secrets only in hidden form, and sends them back in the same form (`hidden.ts`).
 // ED3: the file keeps its byte order mark and its line ends. The editor gets only `\n`.
 
 import { mkdirSync, readFileSync, statSync } from "node:fs";

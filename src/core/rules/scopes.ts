@@ -25,14 +25,14 @@ export interface Rights {
 }
 
 /**
- * Whether one of `outer` matches every key that `inner` matches. A `*` of `inner` stands for any text, and
- * only a `*` of `outer` matches it.
+ * Returns whether one of `outer` matches every key that `inner` matches. A `*` of `inner` stands for any
+ * text, and only a `*` of `outer` matches it.
  */
 function isCovered(inner: string, outer: readonly string[] | undefined): boolean {
   return outer === undefined || outer.some((pattern) => matchesPattern(pattern, inner));
 }
 
-/** Whether `inner` includes no right that `outer` lacks. */
+/** Returns whether `inner` includes no right that `outer` lacks. */
 export function isWithin(inner: Rights, outer: Rights): boolean {
   if (!inner.scopes.every((scope) => hasScope(outer.scopes, scope))) return false;
   if (inner.patterns === undefined) return outer.patterns === undefined;

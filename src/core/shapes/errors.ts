@@ -63,7 +63,7 @@ export const CODES = {
   answer_too_large: form("error", "UNAVAILABLE", 502),
   /** The agent has used its budget of the day (UTC); the run did not start. */
   budget_used: form("forbidden", "FORBIDDEN", 403),
-  /** The wait would make sessions wait for each other in a circle; the text names them. */
+  /** The wait would make sessions wait for each other in a circle; the error names them. */
   wait_cycle: form("forbidden", "CONFLICT", 409),
   /** The two sessions are in a conversation: reply instead of sending. */
   open_flow: form("forbidden", "CONFLICT", 409),
@@ -109,9 +109,9 @@ export const CODES = {
   session_archived: form("error", "CONFLICT", 409),
   /** A main session cannot be deleted; it can be reset. */
   protected_session: form("error", "CONFLICT", 409),
-  /** The model does not exist or cannot run here; the text lists valid ones. */
+  /** The model does not exist or cannot run here; the error lists valid ones. */
   invalid_model: form("error", "INVALID_REQUEST", 400),
-  /** The thinking level is invalid; the text lists valid ones. */
+  /** The thinking level is invalid; the error lists valid ones. */
   invalid_thinking: form("error", "INVALID_REQUEST", 400),
   /** The key was used for another request, or by another token. */
   idempotency_conflict: form("error", "CONFLICT", 409),
@@ -141,7 +141,7 @@ export const CODES = {
   invalid_config: form("error", "INVALID_REQUEST", 400),
   /** The configuration file was changed since it was read. */
   config_changed: form("error", "CONFLICT", 409),
-  /** The channel or account is not configured; the text lists the configured ones. */
+  /** The channel or account is not configured; the error lists the configured ones. */
   channel_unknown: form("error", "NOT_LINKED", 400),
   /** The platform, or the program that connects to it, refused or did not answer. */
   channel_failed: form("error", "UNAVAILABLE", 502),

@@ -73,7 +73,7 @@ export type LiveEvent =
       readonly startedAt?: number;
       readonly endedAt: number;
       readonly flowStep?: FlowStep;
-      /** Id of the run that read the message, if the message started no run of its own. */
+      /** Id of the run that read the message, if the message did not start its own run. */
       readonly takenBy?: string;
     }
   | {

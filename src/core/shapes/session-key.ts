@@ -59,7 +59,7 @@ export const FORKS_MAX = 5;
 const FORK = /^(.+):fork:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
 
 const AGENT_ID = /^[a-z0-9_-]{1,64}$/;
-/** Matches the format of a session id. Agents cannot have such a name. */
+/** Matches the format of a session id. An agent's name cannot have this format. */
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const CHANNEL_ID = /^[a-z][a-z0-9_-]{0,63}$/;
 /**

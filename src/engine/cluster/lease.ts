@@ -35,7 +35,7 @@ export interface Authority {
    * the lease. Resolves to false if `signal` fires first or the process stops.
    */
   confirm(signal: AbortSignal): Promise<boolean>;
-  /** Whether the last beat is recent enough for a run to start in this process. */
+  /** Returns whether the last beat is recent enough for a run to start in this process. */
   isFresh(): boolean;
   /** Like `isFresh`, after a new beat if one is needed. */
   renewed(): Promise<boolean>;

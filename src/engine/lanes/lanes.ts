@@ -142,14 +142,14 @@ export class Lanes {
     const chosen = this.#starved.next(slots, shared === undefined ? undefined : 1);
     for (const sessionKey of chosen) {
       const state = this.#stateOf(sessionKey);
-      // A lane that is being claimed checks again on its own.
+      // A lane in another state checks again by itself.
       if (state.kind !== "waiting") continue;
       if (state.lane.isLast !== true || this.#ahead === 0) this.wake(sessionKey);
     }
     return true;
   }
 
-  /** Whether the free slots are for other lanes than this one. */
+  /** Returns whether the free slots are for other lanes than this one. */
   #isBehind(sessionKey: string, lane: WaitingLane): boolean {
     if (this.#parts.slots.free(lane.pool) === 0) return true;
     // Whether another lane is being claimed that may go before this one.
@@ -165,7 +165,7 @@ export class Lanes {
     return !isNext;
   }
 
-  /** Whether this process executes a run. */
+  /** Returns whether this process executes a run. */
   executes(runId: string): boolean {
     return this.#executing.has(runId);
   }

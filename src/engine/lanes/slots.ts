@@ -66,7 +66,7 @@ export function createSlots(limits: SlotLimits, onFree: () => void): Slots {
     count(resumed.owner, 1);
     resumed.settle(true);
   };
-  /** Whether a resuming run could take the slot that a new run of this pool would get. */
+  /** Returns whether a resuming run could take the slot that a new run of this pool would get. */
   const isAwaited = (): boolean => resuming.some(({ owner }) => room(owner.pool) > 0);
 
   return {

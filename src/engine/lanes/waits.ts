@@ -35,8 +35,8 @@ export interface RunWait {
   readonly runId: string;
   readonly sessionKey: string;
   /**
-   * Whether the run still holds its lane. Checked in every transaction in which a tool call of the run writes
-   * (I1).
+   * Returns whether the run still holds its lane. Checked in every transaction in which a tool call of the
+   * run writes (I1).
    */
   holds(unit: Unit): Promise<boolean>;
   /** Records the wait in the transaction that accepts the awaited run. Fails with `wait_cycle`. */

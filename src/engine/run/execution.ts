@@ -93,7 +93,7 @@ export interface Execution {
   readonly fence: Fence;
   /** Writes the final text in the transaction that ends or parks the run. */
   writeFinal(unit: Unit): Promise<void>;
-  /** Whether a final text is still to be written. */
+  /** Returns whether a final text is still to be written. */
   hasFinal(): boolean;
   /** Returns the text of the message being written, for an abort that keeps it. */
   textSoFar(): string;

@@ -1,5 +1,5 @@
 // Owns the budgets of an executing run: the cost of each model call is reserved before the call and settled
-// after it. Both are fenced by the run's lane (I1), so a run that was taken over reserves nothing.
+// after it. Both are fenced by the run's lane (I1), so a run that another process took over reserves nothing.
 
 import {
   type Amount,

@@ -47,7 +47,7 @@ export interface TranscriptWriter {
   finalText(): string | undefined;
 }
 
-/** Whether a turn can end with this text: it has no tool call and no failure. */
+/** Returns whether a turn can end with this text: it has no tool call and no failure. */
 export function isFinalText(entry: Entry): boolean {
   return (
     !isCompaction(entry) &&
@@ -57,7 +57,7 @@ export function isFinalText(entry: Entry): boolean {
   );
 }
 
-/** Whether an entry is the model's answer to everything before it. */
+/** Returns whether an entry is the model's answer to everything before it. */
 function isAnswer(entry: Entry): boolean {
   if (isCompaction(entry) || entry.role !== "assistant") return false;
   return !["error", "aborted", "injected"].includes(entry.stopReason);

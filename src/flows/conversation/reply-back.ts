@@ -188,7 +188,7 @@ async function takeStep(context: FlowContext, next: NextStep, words: string): Pr
 async function flowRunEnded(context: FlowContext, answered: boolean): Promise<void> {
   const { unit, flow, run } = context;
   if (isInInbox(run)) {
-    // The reader of an inbox answers with a send of its own, so there is no reply turn.
+    // The reader of an inbox answers with its own send, so there is no reply turn.
     if (!(await isAwaited(unit.tx, run))) await close(context, "inbox");
     return;
   }

@@ -116,12 +116,12 @@ interface SentRun {
 /** The reason why the conversation of an answer ends at once: an answer gets no reply. */
 const IS_ANSWER = "is_answer";
 
-/** Whether this run wrote a message into the inbox of an external session. */
+/** Returns whether this run wrote a message into the inbox of an external session. */
 export function isInInbox(run: Run): boolean {
   return run.kind === "append" && run.state === "ok";
 }
 
-/** Whether the sender of this message waits for an answer. */
+/** Returns whether the sender of this message waits for an answer. */
 export async function isAwaited(db: Db, run: Run): Promise<boolean> {
   if (run.callId === undefined) return false;
   return (await getWait(db, run.callId))?.state === "open";
@@ -213,7 +213,7 @@ async function noteInInbox(
   if (target.external) await planExpiry(engine, unit, sent);
 }
 
-/** Whether a requester takes reply turns. An unattended session and a sub-agent do not. */
+/** Returns whether a requester takes reply turns. An unattended session and a sub-agent do not. */
 function converses(session: Session): boolean {
   const { kind, key } = session;
   const unattended = kind === "cron" || kind === "hook" || isTemporaryKey(key);
@@ -352,7 +352,9 @@ async function outcomeOf(parts: SendParts, request: WaitingCall, sent: SentRun):
   return isAnswered ? ended(parts, then) : notAnswered(parts, request, then);
 }
 
-/** Whether a message's inbox lost its transcript before an answer came, which ended the wait, too. */
+/**
+ * Returns whether a message's inbox lost its transcript before an answer came, which ended the wait, too.
+ */
 async function hasLostInbox({ engine }: SendParts, run: Run): Promise<boolean> {
   if (!isInInbox(run) || run.flow === undefined) return false;
   return lostInboxText((await getFlow(engine.store.db, run.flow.flowId))?.endReason) !== undefined;

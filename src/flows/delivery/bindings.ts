@@ -49,7 +49,7 @@ type Deadlines = Pick<Acceptor, "setDeadline">;
 
 /** Creates threads for sub-agents. The channels implement it. */
 export interface Threads {
-  /** Whether a channel has threads. */
+  /** Returns whether a channel has threads. */
   has(channel: string): boolean;
   /** Creates a thread below or beside this chat, or returns the chat itself. */
   open(at: Route, title: string): Promise<Result<Pick<ThreadBinding, "route" | "kind">>>;

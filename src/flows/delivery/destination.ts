@@ -88,7 +88,7 @@ export function checkPlace(
   return ok({ channel, to: to.value, accountId, ...thread });
 }
 
-/** Whether two routes lead to one destination, with or without the account's name. */
+/** Returns whether two routes lead to one destination, with or without the account's name. */
 export function leadToSamePlace({ channels }: Settings, one: Route, other: Route): boolean {
   return isSameRoute(withAccount(channels, one), withAccount(channels, other));
 }
@@ -124,7 +124,7 @@ export async function sessionsAt(db: Db, settings: Settings, route: Route): Prom
   return [...new Map(found.map((session) => [session.key, session])).values()];
 }
 
-/** Whether a person was approved or is named in the settings, for direct messages. */
+/** Returns whether a person was approved or is named in the settings, for direct messages. */
 export async function isKnownPeer(db: Db, settings: Settings, route: Route): Promise<boolean> {
   const { channel, to, accountId } = withAccount(settings.channels, route);
   if (accountId === undefined || route.threadId !== undefined) return false;
@@ -154,8 +154,8 @@ async function chatTypesAt(
 }
 
 /**
- * Whether the send policy allows text to this destination. The policy of the destination's own session
- * applies first.
+ * Returns whether the send policy allows text to this destination. The policy of the destination's own
+ * session applies first.
  */
 async function reachVerdict(db: Db, settings: Settings, route: Route): Promise<SendVerdict> {
   const policy = settings.session.sendPolicy;
@@ -173,8 +173,9 @@ async function reachVerdict(db: Db, settings: Settings, route: Route): Promise<S
 }
 
 /**
- * Whether the send policy allows text of this session to this destination (DE3). `isAnswer`: the text answers
- * a message from this destination, so the session counts as used there, even if it was used elsewhere since.
+ * Returns whether the send policy allows text of this session to this destination (DE3). `isAnswer`: the text
+ * answers a message from this destination, so the session counts as used there, even if it was used elsewhere
+ * since.
  */
 export async function leaveVerdict(
   db: Db,
@@ -190,7 +191,10 @@ export async function leaveVerdict(
   return reachVerdict(db, settings, route);
 }
 
-/** Whether a viewer may write to any destination: only an operator whose token covers all sessions may. */
+/**
+ * Returns whether a viewer may write to any destination: only an operator whose token covers all sessions
+ * may.
+ */
 function coversEverything(viewer: Viewer): boolean {
   return viewer.kind === "operator" && viewer.patterns === undefined && viewer.as === undefined;
 }

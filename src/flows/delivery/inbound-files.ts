@@ -32,12 +32,12 @@ export function inboundFolder(uuid: string): string {
   return `${PREFIX}${uuid}`;
 }
 
-/** Whether a folder of attachments holds files that people sent. */
+/** Returns whether a folder of attachments holds files that people sent. */
 export function isInboundFolder(id: string): boolean {
   return id.startsWith(PREFIX);
 }
 
-/** Whether the folder is still needed. */
+/** Returns whether the folder is still needed. */
 export function hasInboundFiles(db: Db, id: string): Promise<boolean> {
   return hasDeadlineOf(db, INBOUND_FILES_DEADLINE, id);
 }

@@ -162,7 +162,7 @@ export async function sendText(
 interface SettleRequest {
   readonly id: string;
   readonly how: "retry" | "dismiss";
-  /** Whether the caller may see the deliveries of a session. */
+  /** Returns whether the caller may see the deliveries of a session. */
   covers(sessionKey: string): boolean;
 }
 

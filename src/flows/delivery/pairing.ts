@@ -82,12 +82,12 @@ function filedUnder(settings: Settings, who: PeerId): string {
   return mainKeyOf((agent ?? defaultAgent(settings)).id, keyRulesOf(settings));
 }
 
-/** Whether a person was notified recently, so that the notice is not sent again. */
+/** Returns whether a person was notified recently, so that the notice is not sent again. */
 export function wasToldLately(known: Pick<ChannelPeer, "toldAt"> | undefined, now: number): boolean {
   return known !== undefined && known.toldAt > now - TELL_AGAIN_MS;
 }
 
-/** Whether another pairing may be opened. At the limit, forgets the oldest one. */
+/** Returns whether another pairing may be opened. At the limit, forgets the oldest one. */
 async function hasRoom(unit: Unit, account: Omit<PeerId, "peerId">): Promise<boolean> {
   const { tx, now } = unit;
   if ((await openAsks(tx, account, now - CODE_MS)) < OPEN_MAX) return true;

@@ -37,7 +37,7 @@ export interface ArchiveParts extends BindingParts {
   dropTranscript(sessionId: string): void;
 }
 
-/** Whether the child still has work, an unfinished job, or a result that is not delivered yet. */
+/** Returns whether the child still has work, an unfinished job, or a result that is not delivered yet. */
 async function isHeld(db: Db, child: Session): Promise<boolean> {
   if ((await activeRuns(db, child.key)).length > 0) return true;
   if ((await openSpawnsOf(db, { sessionKey: child.key })).length > 0) return true;
@@ -93,7 +93,7 @@ export function createChildCleanup(parts: ArchiveParts): DeadlineHandler {
   };
 }
 
-/** Whether no session needs the attachments of this run any longer. */
+/** Returns whether no session needs the attachments of this run any longer. */
 async function isLost(db: Db, runId: string): Promise<boolean> {
   const run = await getRun(db, runId);
   const child = run === undefined ? undefined : await getSession(db, run.sessionKey);

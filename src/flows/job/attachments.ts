@@ -273,8 +273,9 @@ async function removeEntry(above: Folder, name: string, depth: number): Promise<
 const OWNER_LINE = /"owner": "([^"]*)"/;
 
 /**
- * Whether this owner created the folder before `beforeMs`. Also true if the folder has no owner, because a
- * crash left it empty or with an incomplete manifest: a manifest is on disk before any other file is written.
+ * Returns whether this owner created the folder before `beforeMs`. Also true if the folder has no owner,
+ * because a crash left it empty or with an incomplete manifest: a manifest is on disk before any other file
+ * is written.
  */
 async function isOwned(above: Folder, id: string, owner: string, beforeMs: number): Promise<boolean> {
   const work = new Work();

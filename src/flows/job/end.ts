@@ -219,7 +219,7 @@ async function announceResult(context: JobContext, text: string, last: Run | und
   if (!appended && route === undefined) await keep("requester_refused");
 }
 
-/** Whether a run passes the result of a sub-agent to its session's agent. */
+/** Returns whether a run passes the result of a sub-agent to its session's agent. */
 function isWake(run: Run, session: Session): boolean {
   const { provenance } = run.input;
   if (run.kind !== "turn" || provenance?.kind !== "inter_session") return false;
@@ -335,7 +335,7 @@ async function openJobOf(unit: Unit, child: Session): Promise<Flow | undefined> 
   return flow?.open === true ? flow : undefined;
 }
 
-/** Whether a job has work left, in the child or below it (JB1). */
+/** Returns whether a job has work left, in the child or below it (JB1). */
 async function isAtWork(unit: Unit, flow: Flow): Promise<boolean> {
   if ((await activeRunsOfFlow(unit.tx, flow.flowId)).length > 0) return true;
   return (await openSpawnsOf(unit.tx, { sessionKey: flow.targetKey })).length > 0;

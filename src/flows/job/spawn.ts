@@ -232,8 +232,8 @@ function contextFor(settings: Settings, child: Session, requester: Session): str
 }
 
 /**
- * Returns the context of a sub-agent's run that has no context of its own, or undefined if the session is not
- * a sub-agent.
+ * Returns the context of a sub-agent's run whose input has no context. Returns undefined if the session is
+ * not a sub-agent.
  */
 export async function childContext(
   settings: Settings,

@@ -19,7 +19,7 @@ interface Parts {
 }
 
 interface Decision {
-  /** Whether the caller may send to a session. */
+  /** Returns whether the caller may send to a session. */
   covers(sessionKey: string): boolean;
   /** Called in the transaction of the decision, to add rows. */
   also(unit: Unit, run: Run): Promise<void>;

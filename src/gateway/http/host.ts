@@ -54,7 +54,7 @@ export function checkHeaders(
   });
 }
 
-/** Whether these headers may probe the gateway's health. */
+/** Returns whether these headers may probe the gateway's health. */
 export function mayProbe(
   settings: Settings["gateway"],
   headers: { host?: string | undefined; origin?: string | undefined },

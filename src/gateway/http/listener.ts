@@ -69,7 +69,7 @@ export function createListener(parts: HttpParts): Listener {
   const first = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     try {
       routes = await load();
-      // The client is already gone, so no route would see its close event.
+      // The client has already disconnected, so no route would see its close event.
       if (response.destroyed) return;
       routes(request, response);
     } catch (error) {

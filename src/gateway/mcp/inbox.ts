@@ -37,7 +37,7 @@ export const INBOX_TOOL: ToolSpec = toolSpec("sessions_inbox");
 type InboxResult = ToolResultOf<"sessions_inbox">;
 type InboxRow = InboxResult["messages"][number];
 
-/** Whether the arguments of `sessions_inbox` ask to wait for new messages. */
+/** Returns whether the arguments of `sessions_inbox` ask to wait for new messages. */
 export function waitsForNews(args: Readonly<Record<string, unknown>>): boolean {
   return args.waitSeconds !== undefined && args.waitSeconds !== 0 && args.before === undefined;
 }
@@ -142,7 +142,7 @@ async function acknowledgeIn(
   return ok(undefined);
 }
 
-/** Whether a waiting call has something to return. */
+/** Returns whether a waiting call has something to return. */
 async function hasNews({ engine }: BasicDeps, session: Session, { after, limit }: Wanted): Promise<boolean> {
   const { db } = engine.store;
   const { key: sessionKey, sessionId } = session;

@@ -68,7 +68,7 @@ function told(result: ToolResult): { content: { type: "text"; text: string }[]; 
   return isError ? { content, isError } : { content };
 }
 
-/** Whether the request declares that its sender supports tasks. */
+/** Returns whether the request declares that its sender supports tasks. */
 function takesTasks(ctx: ServerContext): boolean {
   const declared = (ctx.mcpReq.envelope as Params | undefined)?.[CLIENT_CAPABILITIES_META_KEY];
   const extensions = isObject(declared) ? declared.extensions : undefined;

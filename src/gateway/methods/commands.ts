@@ -26,7 +26,7 @@ export type CommandDeps = BasicDeps & CommandParts;
 /** Commands whose method needs operator.admin, in addition to the commands for owners. */
 const FOR_ADMINS: readonly CommandName[] = ["new", "reset"];
 
-/** Whether the caller may give this command, and whether as an owner. */
+/** Returns whether the caller may give this command, and whether as an owner. */
 function checkRights({ caller }: CallContext, command: CommandName): Result<{ isOwner: boolean }> {
   const isOwner = hasScope(caller.scopes, "operator.admin");
   const forAdmins = FOR_ADMINS.includes(command) || findCommand(command)?.ownerOnly === true;

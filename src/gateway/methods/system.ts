@@ -37,7 +37,7 @@ export type SystemDeps = HealthDeps &
     readonly demo?: Pick<Demo, "running">;
   };
 
-/** Whether the store answers. */
+/** Returns whether the store answers. */
 export async function storeAnswers(deps: BasicDeps): Promise<boolean> {
   try {
     await deps.engine.store.db.selectFrom("sessions").select("key").limit(1).execute();
@@ -121,7 +121,7 @@ async function processesOf({ engine, world }: BasicDeps) {
   return { processId: engine.processId, processes: await listProcesses(store.db, world.clock.now()) };
 }
 
-/** Whether no session has any message yet. */
+/** Returns whether no session has any message yet. */
 async function isUnused({ engine }: BasicDeps): Promise<boolean> {
   const said = await engine.store.db.selectFrom("messages").select("id").limit(1).executeTakeFirst();
   return said === undefined;

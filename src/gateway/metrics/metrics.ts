@@ -152,7 +152,7 @@ export class Metrics {
     this.queueSeconds = histogram("parley_run_queue_seconds", queue, LONG_S);
     const call = "Seconds of a model call up to the whole message, retries included.";
     this.modelSeconds = histogram("parley_model_call_seconds", call, LONG_S, ["provider", "model"]);
-    const commit = "Seconds of a transaction of the engine, the wait for a connection included.";
+    const commit = "Seconds of a transaction of the engine, including the wait for a connection.";
     this.commitSeconds = histogram("parley_store_commit_seconds", commit, SHORT_S);
   }
 

@@ -180,7 +180,7 @@ export class NodeHub {
     });
   }
 
-  /** Whether any node is paired: if not, the node tools are left out. */
+  /** Returns whether any node is paired: if not, the node tools are left out. */
   anyPaired(): Promise<boolean> {
     return hasNodes(this.#parts.engine().store.db);
   }

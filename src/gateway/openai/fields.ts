@@ -61,7 +61,7 @@ export const UNUSED: Readonly<Record<OpenAiApi, readonly string[]>> = {
   ],
 };
 
-/** Whether the value is null, false or an empty list, so that it requests nothing. */
+/** Returns whether the value is null, false or an empty list, so that it requests nothing. */
 function isNothing(value: unknown): boolean {
   return value == null || value === false || (Array.isArray(value) && value.length === 0);
 }

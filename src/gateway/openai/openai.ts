@@ -181,7 +181,7 @@ async function accept(ctx: CallContext, asked: ReadRequest): Promise<Result<Foll
   return accepted.ok ? ok(followedOf(accepted.value.run)) : accepted;
 }
 
-/** Whether the model's last message was cut off at its output limit. */
+/** Returns whether the model's last message was cut off at its output limit. */
 function isCutShort(messages: readonly Message[]): boolean {
   const last = messages.findLast((message) => message.role === "assistant");
   return last?.role === "assistant" && last.stopReason === "length";

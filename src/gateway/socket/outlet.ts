@@ -90,7 +90,7 @@ export function createOutlet(socket: WebSocket, limits: OutletLimits): Outlet {
     // Runs after all sends of this tick.
     process.nextTick(sendHolding);
   };
-  /** Whether this many characters can be written now. */
+  /** Returns whether this many characters can be written now. */
   const mayWrite = (chars: number): boolean => {
     if (socket.readyState !== socket.OPEN) return false;
     // Write held bytes first: they count as buffered, but do not show that the reader is slow.

@@ -88,7 +88,7 @@ export class RunTracks {
     evictOldest(this.#shown, NOTES_MAX);
   }
 
-  /** Whether this text was already shown as a note; called once, when it is delivered. */
+  /** Returns whether this text was already shown as a note; called once, when it is delivered. */
   takeNote(sessionKey: string, text: string): boolean {
     return this.#shown.delete(`${sessionKey}\n${text}`);
   }

@@ -58,7 +58,7 @@ function owners(file: Tree): Found[] {
   }));
 }
 
-/** Whether `folder` is inside `home`, with existing links resolved. */
+/** Returns whether `folder` is inside `home`, with existing links resolved. */
 function isBelow(home: string, folder: string): boolean {
   let at = folder;
   while (!existsSync(at) && dirname(at) !== at) at = dirname(at);

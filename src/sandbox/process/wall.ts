@@ -81,7 +81,7 @@ function processNamespace(): string {
   }
 }
 
-/** Whether the creator of a group has exited, as far as this process can see. */
+/** Returns whether the creator of a group has exited, as far as this process can see. */
 function isLeft(name: string): boolean {
   const [, namespace, pid, start] = GROUP.exec(name) ?? [];
   return namespace === processNamespace() && startOf(Number(pid)) !== start;

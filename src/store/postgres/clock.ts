@@ -56,7 +56,7 @@ export class DatabaseClock {
   }
 }
 
-/** Whether both samples allow the same offset, within their possible errors. */
+/** Returns whether both samples allow the same offset, within their possible errors. */
 function agree(a: Sample, b: Sample): boolean {
   return Math.abs(a.offsetMs - b.offsetMs) <= (a.roundTripMs + b.roundTripMs) / 2 + DRIFT_MS;
 }

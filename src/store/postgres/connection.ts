@@ -278,7 +278,10 @@ export class PostgresConnection implements TransactionConnection {
   }
 }
 
-/** Whether a statement only reads. Row locks count as reading: outside a transaction they have no effect. */
+/**
+ * Returns whether a statement only reads. Row locks count as reading: outside a transaction they have no
+ * effect.
+ */
 function isRead(text: string): boolean {
   return /^\s*(select|with recursive)\s/i.test(text);
 }

@@ -72,13 +72,13 @@ export async function nextDeadlineAt(db: Db, kinds: readonly string[]): Promise<
   return row?.due_at;
 }
 
-/** Whether the deadline of the given kind and key exists. */
+/** Returns whether the deadline of the given kind and key exists. */
 export async function hasDeadline(db: Db, kind: string, key: string): Promise<boolean> {
   const query = db.selectFrom("deadlines").select("key").where("kind", "=", kind).where("key", "=", key);
   return (await query.executeTakeFirst()) !== undefined;
 }
 
-/** Whether a deadline of this kind has a key that begins with `first` and a space. */
+/** Returns whether a deadline of this kind has a key that begins with `first` and a space. */
 export async function hasDeadlineOf(db: Db, kind: string, first: string): Promise<boolean> {
   const row = await db
     .selectFrom("deadlines")

@@ -1,7 +1,7 @@
 // Owns the table of gateway processes that share a store, with their heartbeats.
 // PR1: a process is alive as long as it has a row, regardless of any clock. Its row is deleted when it stops,
 //      or when another process has seen no new heartbeat during a whole lease (`declareDead`).
-// PR2: a heartbeat updates an existing row and never inserts one. A process whose row is gone has lost
+// PR2: a heartbeat updates an existing row and never inserts one. A process whose row was deleted has lost
 //      everything it held, and has to join again. Owner and attempt fence the writes of its runs.
 
 import { type RawBuilder, sql } from "kysely";
@@ -35,7 +35,7 @@ export async function joinProcesses(tx: Tx, facts: ProcessFacts, nowMs: number):
     .execute();
 }
 
-/** Updates the heartbeat of a process. Returns false if its row is gone (PR2). */
+/** Updates the heartbeat of a process. Returns false if its row was deleted (PR2). */
 export async function beat(tx: Tx, processId: string, nowMs: number): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("processes")
@@ -77,7 +77,7 @@ const ALIVE = prepared((db, { processId }: { processId: string }) =>
   db.selectFrom("processes").select("process_id").where("process_id", "=", processId),
 );
 
-/** Whether a process has a row, and may therefore claim runs. */
+/** Returns whether a process has a row, and may therefore claim runs. */
 export async function isAlive(db: Db, processId: string): Promise<boolean> {
   return (await ALIVE(db, { processId })).rows.length > 0;
 }

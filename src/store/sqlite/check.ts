@@ -64,8 +64,8 @@ function bytesInHeader(file: string): number | undefined {
 }
 
 /**
- * Whether SQLite can read a database from the file and its log together. Opens a copy, so that neither file
- * changes.
+ * Returns whether SQLite can read a database from the file and its log together. Opens a copy, so that
+ * neither file changes.
  */
 function isWholeInLog(file: string): boolean {
   const dir = mkdtempSync(join(tmpdir(), "parley-look-"));

@@ -190,7 +190,7 @@ export class CopyWriter {
       .executeTakeFirst();
   }
 
-  /** Whether a copy holds a message that the store lacks. */
+  /** Returns whether a copy holds a message that the store lacks. */
   async #isAhead(sessionId: string): Promise<boolean> {
     const handle = await openIfThere(this.fileOf(sessionId), "r");
     if (handle === undefined) return false;

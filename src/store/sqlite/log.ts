@@ -46,8 +46,8 @@ function openIfThere(file: string): number | undefined {
 }
 
 /**
- * Whether the database file contains the page of a log's last frame. Call this only while nobody in this
- * process has the database open, because closing the file releases the locks on it.
+ * Returns whether the database file contains the page of a log's last frame. Call this only while nobody in
+ * this process has the database open, because closing the file releases the locks on it.
  */
 export function holdsPage(file: string, { page, pageBytes, crc }: LogPlace): boolean {
   const handle = openIfThere(file);

@@ -75,7 +75,7 @@ export function readMark(file: string): Mark | "damaged" | undefined {
   return newest(bytes)?.mark ?? (bytes.every((byte) => byte === 0) ? undefined : "damaged");
 }
 
-/** Whether the mark says that the store contains data. */
+/** Returns whether the mark says that the store contains data. */
 export function claimsAnything({ rows, log }: Mark): boolean {
   return log !== undefined || Object.values(rows).some((seq) => seq > 0);
 }

@@ -30,7 +30,7 @@ async function tablesOf(db: Db): Promise<readonly string[]> {
   return COPIED_TABLES.filter((table) => names.has(table));
 }
 
-/** Whether a session has only default values, and no run was ever accepted for it. */
+/** Returns whether a session has only default values, and no run was ever accepted for it. */
 function isUntouched(row: Row): boolean {
   return Object.entries(row).every(
     ([name, value]) =>

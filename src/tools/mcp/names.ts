@@ -21,7 +21,7 @@ export function outsideName(server: string, tool: string): string {
   return `${prefix}${plain.slice(0, room)}_${digest}`;
 }
 
-/** Whether a name has the form of an MCP tool's name. */
+/** Returns whether a name has the form of an MCP tool's name. */
 export function isOutsideName(name: string): boolean {
   return name.startsWith("mcp__");
 }

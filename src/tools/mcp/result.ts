@@ -75,7 +75,7 @@ function addBlock(into: Gathered, block: unknown): void {
   }
 }
 
-/** Whether a text repeats the structured content, as servers do for older clients. */
+/** Returns whether a text repeats the structured content, as servers do for older clients. */
 function isSame(text: string, json: string): boolean {
   try {
     return JSON.stringify(JSON.parse(text)) === json;

@@ -371,7 +371,7 @@ export class Server {
       const words = live.connection.lastWords();
       const more = words === "" ? {} : { said: this.#fit(words) };
       world.log.warn({ server: this.name, why: this.#fit(why), ...more }, "an MCP server's connection ended");
-      this.#fell(`it is gone: ${this.#fit(why)}`, {});
+      this.#fell(`its connection ended: ${this.#fit(why)}`, {});
     }
     void live.connection.close().catch(() => {});
   }

@@ -148,7 +148,7 @@ async function addMessages(
   let truncated = false;
   for (const [index, row] of rows.entries()) {
     if (bytesLeft <= NO_MESSAGES_BYTES) {
-      // No more messages fit, so they are not read.
+      // No more messages fit, so the messages of this session are not read.
       Object.assign(shown[index] ?? {}, { messages: [] });
       truncated = true;
       continue;

@@ -37,7 +37,7 @@ const PATH_CHARS_MAX = 1_000;
 
 const wordLimit = textLimit(WORD_CHARS_MAX);
 
-/** Whether a session has the tool that waits for sub-agents. */
+/** Returns whether a session has the tool that waits for sub-agents. */
 function mayWait({ chain, settings }: Pick<SpawnContext, "chain" | "settings">): boolean {
   return decideTool(WAIT_TOOL, filtersFor(chain, settings)).allowed;
 }

@@ -214,7 +214,7 @@ test("ED3: the file keeps its mode, owner, link, byte order mark and line ends",
   expect(leftovers()).toEqual([]);
 });
 
-test("without a file config.get begins one, and config.set creates it for its owner only", async () => {
+test("if there is no file, config.get returns an empty configuration, and config.set creates a file only for its owner", async () => {
   const { client, file } = await editing(undefined);
   rmSync(dirname(file.path), { recursive: true });
   const { text, revision, exists } = await client.request("config.get", {});

@@ -62,7 +62,7 @@ test("a gateway counts as unused until its first message, and only callers who s
   expect(await statusOf(reader)).not.toHaveProperty("unused");
 });
 
-test("GD1: two simultaneous requests and a later one get the same demo, which has a token of its own", async () => {
+test("GD1: two simultaneous requests and a later one get the same demo, which has its own token", async () => {
   const { house, count } = await houseWithDemo();
   const client = await house.client();
   expect((await statusOf(client)).demo).toEqual({ running: false });

@@ -74,6 +74,6 @@ test.each([
   ["agent:main:", ["cron:*", "hook:*"], false],
   ["agent:main:", ["agent"], false],
   ["agent:main:", [], false],
-])("whether a key that begins with %s can match one of the patterns %j: %s", (start, patterns, may) => {
+])("a key that begins with %s can match one of the patterns %j: %s", (start, patterns, may) => {
   expect(mayMatchBeginning(patterns, start)).toBe(may);
 });

@@ -100,7 +100,7 @@ test("O5: a large output in one step does not make the reader count as slow", ()
   expect([sent.length, closed]).toEqual([100, []]);
 });
 
-test("O6: a long event is encoded once for all readers, and each reader gets its own number in it", () => {
+test("O6: a long event is encoded once for all readers, and each reader's copy has that reader's own event number", () => {
   const made: (string | Buffer)[] = [];
   const reader = () => {
     const { sent, as, socket } = stuckSocket();

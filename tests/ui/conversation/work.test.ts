@@ -49,7 +49,7 @@ function foreman(): ReturnType<typeof scriptedModel> {
 const steps = (page: Page) => page.locator(".steps > li").count();
 
 describeInBrowser("the work of an agent", () => {
-  test("a run of 300 tool calls has one header and rows that open; only the last rows are shown at first", async () => {
+  test("a run of 300 tool calls has one header and rows that can be opened; at first only the last rows are shown", async () => {
     const house = await openHouse({ model: worker() });
     const client = await house.client();
     await client.agent({ sessionKey: MAIN, message: "read all notes" }).done;
@@ -81,7 +81,7 @@ describeInBrowser("the work of an agent", () => {
     }
   }, 120_000);
 
-  test("silent turns of a schedule are folded into one line that opens", async () => {
+  test("silent turns of a schedule become one line that can be opened", async () => {
     const house = await openHouse({ model: scriptedModel(() => "REPLY_SKIP") });
     const client = await house.client();
     const { job } = await client.request("cron.add", {
@@ -105,7 +105,7 @@ describeInBrowser("the work of an agent", () => {
     expect(await accessibilityProblems(page)).toEqual([]);
   });
 
-  test("the jobs of a run are one table, in which a click shows a result; each arriving result is a card", async () => {
+  test("the jobs of a run form a table, in which a click shows a job's result; each result that arrives is a card", async () => {
     const house = await openHouse({ model: foreman() });
     const client = await house.client();
     await client.agent({ sessionKey: MAIN, message: "spawn them" }).done;

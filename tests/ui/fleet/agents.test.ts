@@ -50,7 +50,7 @@ describeInBrowser("agents and models", () => {
     await expect.poll(() => main.locator(".running-sessions li").count()).toBe(0);
   });
 
-  test("a test shows the answer with time, tokens and cost, or the error with what to do, by keyboard alone", async () => {
+  test("a model's test shows the answer with time, tokens and cost, or the error with a remedy; the keyboard suffices", async () => {
     const house = await fleet();
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
     await test1(page, "offline/rehearsal").focus();
@@ -69,7 +69,7 @@ describeInBrowser("agents and models", () => {
     expect((await client.request("usage", { by: "agent" })).lines).toMatchObject([{ name: "models.test" }]);
   });
 
-  test("a model that answers slowly keeps nothing else waiting, and the outcome arrives after a lost connection", async () => {
+  test("a slow model test does not block other views, and its outcome is shown even after a lost connection", async () => {
     const held = Promise.withResolvers<void>();
     const house = await fleet({
       tryModel: async () => {
@@ -92,7 +92,7 @@ describeInBrowser("agents and models", () => {
     await expect.poll(() => shown.innerText()).toContain("answered “at last”");
   });
 
-  test("a reader and a token for some sessions see what they may, and no test", async () => {
+  test("a read-only token sees all agents, a token for some sessions only the agents of these; neither can test models", async () => {
     const house = await fleet();
     for (const [token, names] of [
       [READER, ["Assistant", "research", "writer"]],

@@ -31,7 +31,7 @@ async function fill(page: Page, name: string): Promise<void> {
 }
 
 describeInBrowser("tokens", () => {
-  test("a new token has the chosen rights and is shown once; Escape and a click beside it do not lose it", async () => {
+  test("a new token has the chosen rights, and its text is shown once, until the user confirms", async () => {
     const house = await fleet();
     const { page, context } = await visit(house.http, { token: TOKEN, at: AT });
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);
@@ -62,7 +62,7 @@ describeInBrowser("tokens", () => {
     ]);
   });
 
-  test("a refused wish keeps the form, and a token whose text was lost on the way is named", async () => {
+  test("a refused request keeps the form open; if the answer with a new token is lost, the page says so and lists the token", async () => {
     const house = await fleet();
     const line = await openLine(house.port);
     const allow = /WebSocket|ERR_CONNECTION/;
@@ -85,7 +85,7 @@ describeInBrowser("tokens", () => {
     expect(await rows(page).innerText()).toContain("agent:research:*");
   });
 
-  test("narrowing offers smaller rights only; revoking asks first; both take effect at once", async () => {
+  test("narrowing a token offers only smaller rights; revoking asks for confirmation; both take effect at once", async () => {
     const house = await fleet();
     const token = await create(house);
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
@@ -115,7 +115,7 @@ describeInBrowser("tokens", () => {
     await expect(house.client({ token })).rejects.toMatchObject({ code: "UNAUTHORIZED" });
   });
 
-  test("somebody who signed in with an access token creates none, and signs out by revoking it", async () => {
+  test("a user who signed in with an access token cannot create tokens, and is signed out by revoking that token", async () => {
     const house = await fleet();
     const token = await create(house, { scopes: ["operator.admin"] });
     const { page } = await visit(house.http, { token, at: AT, allow: /WebSocket/ });
@@ -128,7 +128,7 @@ describeInBrowser("tokens", () => {
     await page.getByText("the access token was revoked").waitFor();
   });
 
-  test("a reader has no such tab; a token for some sessions sees only tokens within its rights, and no devices", async () => {
+  test("a read-only token has no tab for tokens; one for some sessions sees tokens within its rights, no devices", async () => {
     const house = await fleet();
     await create(house, { name: "whole" });
     await create(house, { name: "small", sessions: ["agent:research:main"] });
@@ -144,7 +144,7 @@ describeInBrowser("tokens", () => {
     expect(await page.getByRole("heading", { name: "Devices" }).count()).toBe(0);
   });
 
-  test("devices are listed and revoked; a hostile name stays one line of text; the view fits a phone", async () => {
+  test("devices are listed and can be revoked; a hostile name is shown as one line of text; the view fits a phone", async () => {
     const house = await fleet();
     const key = newDevice();
     const raw = await openRaw(house.url);

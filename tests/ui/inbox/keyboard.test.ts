@@ -7,7 +7,7 @@ import { relayOf } from "../relay.ts";
 import { MAIN, player, RESEARCH, rowIn, say } from "./kit.ts";
 
 describeInBrowser("the focus in the inbox", () => {
-  test("the focus moves from a row that leaves to the next one, and follows an open row to its new place", async () => {
+  test("when a focused row leaves its group, the focus moves to the next row; when an open row moves, the focus follows it", async () => {
     const { play, release } = player();
     const house = await openHouse({ play });
     const client = await house.client();
@@ -78,7 +78,7 @@ describeInBrowser("the focus in the inbox", () => {
     expect(await field.inputValue()).toBe("");
   });
 
-  test("a second click on an action that is under way does nothing", async () => {
+  test("a second click on an action in progress has no effect", async () => {
     const house = await openHouse({ play: player().play });
     await say(house, MAIN, "fail");
     const { page } = await visit(house.http, { token: TOKEN });

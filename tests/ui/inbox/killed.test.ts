@@ -10,7 +10,7 @@ import { group, MAIN, RESEARCH, rowIn } from "./kit.ts";
 const NOBODY_THERE = /WebSocket connection|ERR_CONNECTION|ERR_EMPTY_RESPONSE/;
 
 describeInBrowser("the inbox of a gateway that was killed", () => {
-  test("after the restart it shows running and unsettled items, and no dismissed ones", async () => {
+  test("after the restart the inbox shows running and unsettled items, and no dismissed ones", async () => {
     const home = homeWith({
       gateway: { port: await freePort(), auth: { token: TOKEN } },
       agents: { list: [{ id: "main", default: true }, { id: "research" }] },

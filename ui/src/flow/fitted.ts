@@ -26,7 +26,9 @@ export function fitted(text: string, width: number): string {
   return shown;
 }
 
-/** Whether a text needs a second line at this width. Below `TWO_LINES_MIN` a text has only one line. */
+/**
+ * Returns whether a text needs a second line at this width. Below `TWO_LINES_MIN` a text has only one line.
+ */
 export function isTooLong(text: string, width: number): boolean {
   if (width < TWO_LINES_MIN) return false;
   return text.length * CHAR_WIDTH >= width && !fitted(text, width).endsWith(text.slice(-4));

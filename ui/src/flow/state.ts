@@ -57,7 +57,7 @@ export function fits(chain: ChainRow, wanted: Filter | undefined): boolean {
   return chain.talks.some(({ from, to }) => from === wanted.from && to === wanted.to);
 }
 
-/** Whether an event may change a chain. */
+/** Returns whether an event may change a chain. */
 function moves({ stream }: AgentEvent): boolean {
   return stream === "lifecycle" || stream === "flow";
 }

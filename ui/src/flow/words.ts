@@ -19,7 +19,7 @@ export interface Around {
   readonly waits: ReadonlyMap<string, ChainStep>;
 }
 
-/** Whether a step has a run of its own. */
+/** Returns whether a step has its own run. */
 export const hasRun = ({ kind }: ChainStep): boolean => !["wait", "refused", "delivery"].includes(kind);
 
 /** Returns the session in which the run of a step executes. */
@@ -27,7 +27,7 @@ export function homeOf(step: ChainStep): string | undefined {
   return step.kind === "announce" || step.kind === "delivery" ? step.from : step.to;
 }
 
-/** Whether the run or the wait of a step is in progress. */
+/** Returns whether the run or the wait of a step is in progress. */
 export const isActive = ({ state }: ChainStep): boolean => ["queued", "running", "waiting"].includes(state);
 
 /** Returns the status of a job in the gateway's text about its result. */
@@ -36,7 +36,10 @@ function jobStatus({ kind, source, text }: ChainStep): string | undefined {
   return /^Status: (\w+)/.exec(text)?.[1];
 }
 
-/** Whether a step failed or reports a failed job. A refusal does not count, because it has its own mark. */
+/**
+ * Returns whether a step failed or reports a failed job. A refusal does not count, because it has its own
+ * mark.
+ */
 export function isFailed(step: ChainStep): boolean {
   if (["error", "timeout", "aborted", "failed"].includes(step.state)) return true;
   if (step.kind === "wait") return step.state === "answered" && step.code !== undefined;

@@ -215,7 +215,7 @@ export class Forest {
     return (above !== undefined && isNewer(row, above)) || (below !== undefined && isNewer(below, row));
   }
 
-  /** Whether a row belongs to the loaded part of its branch (FO2). */
+  /** Returns whether a row belongs to the loaded part of its branch (FO2). */
   #isRead(row: ListedRow): boolean {
     const { keys = [], cursor } = this.#branches.get(this.#homeOf(row)) ?? {};
     const last = this.#rows.get(keys.at(-1) ?? "");

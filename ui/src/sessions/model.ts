@@ -64,7 +64,7 @@ const holders = new Set<string>();
  */
 function withPinned(lines: ForestLine[]): readonly ForestLine[] {
   if (pinned === undefined || pinned.key !== revealed || isFiltered.value) return lines;
-  // Its branch is opened instead.
+  // The top ancestor's row is loaded, so its branch is opened instead.
   if (forest.row(pinnedRoot) !== undefined) return lines;
   const { key } = pinned;
   const row = forest.row(key) ?? pinned;
@@ -156,7 +156,7 @@ async function readRows(keys: readonly string[]): Promise<void> {
   moveOrHold();
 }
 
-/** Whether a child's change leaves the counts of its parent unchanged. */
+/** Returns whether a child's change leaves the counts of its parent unchanged. */
 function isCountedAlike(before: ListedRow, now: ListedRow): boolean {
   const [was, is] = [before, now].map(({ state, failure }) => [state === "idle", failure !== undefined]);
   return was?.join() === is?.join();

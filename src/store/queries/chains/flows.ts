@@ -181,7 +181,7 @@ export async function jobOfChild(db: Db, targetKey: string): Promise<Flow | unde
   return row === undefined || row.flow_id === null ? undefined : getFlow(db, row.flow_id);
 }
 
-/** Whether `requesterKey` sent a message to `targetKey` in this chain after the given time. */
+/** Returns whether `requesterKey` sent a message to `targetKey` in this chain after the given time. */
 export async function hasSentInChain(
   db: Db,
   sent: { chainId: string; requesterKey: string; targetKey: string; afterMs: number },

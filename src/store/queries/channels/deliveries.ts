@@ -267,7 +267,7 @@ export async function endAttempt(
 /** Selects the open attempts to settle. */
 export interface Recovery {
   readonly at: number;
-  /** Whether the channel can recognise a repeated text. */
+  /** Returns whether the channel can recognise a repeated text. */
   canRepeat(route: Route): boolean;
   /**
    * `the dead`: only attempts of processes that no longer run. If absent, all attempts, because no other
@@ -420,7 +420,7 @@ export async function countDeliveries(db: Db): Promise<{ pending: number; failed
   return { pending: Number(pending.n), failed: Number(failed.n) };
 }
 
-/** Whether a text of any of these runs is still pending. */
+/** Returns whether a text of any of these runs is still pending. */
 export async function hasPendingDelivery(db: Db, runIds: readonly string[]): Promise<boolean> {
   if (runIds.length === 0) return false;
   const row = await db

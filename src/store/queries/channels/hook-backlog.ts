@@ -43,7 +43,7 @@ export async function countDropped(db: Db): Promise<number> {
   );
 }
 
-/** Whether at least `max` rows wait in a route. */
+/** Returns whether at least `max` rows wait in a route. */
 export async function isBacklogFull(db: Db, route: Route, max: number): Promise<boolean> {
   const row = await db
     .selectFrom("deliveries")

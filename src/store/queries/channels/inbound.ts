@@ -87,7 +87,7 @@ export async function insertInbound(tx: Tx, message: NewInbound): Promise<number
   return row?.seq;
 }
 
-/** Whether this message version has arrived before. */
+/** Returns whether this message version has arrived before. */
 export async function isKnown(db: Db, id: InboundId): Promise<boolean> {
   return (await versionsOf(db, id).where("edit", "=", id.edit).executeTakeFirst()) !== undefined;
 }

@@ -24,7 +24,7 @@ const ANY_QUEUED = prepared((db, { sessionKey }: Lane) =>
     .limit(1),
 );
 
-/** Whether a lane has a run that has not started. */
+/** Returns whether a lane has a run that has not started. */
 export async function hasQueued(db: Db, sessionKey: string): Promise<boolean> {
   return (await ANY_QUEUED(db, { sessionKey })).rows.length > 0;
 }
@@ -169,7 +169,7 @@ const HELD = prepared((tx, { runId, owner, attempt }: Fence) => {
   return held(tx as Tx, query);
 });
 
-/** Whether the owner still holds the lane. Call this in the transaction that writes for the run. */
+/** Returns whether the owner still holds the lane. Call this in the transaction that writes for the run. */
 export async function isHeld(tx: Tx, fence: Fence): Promise<boolean> {
   return (await heldState(tx, fence)) !== undefined;
 }
@@ -206,7 +206,7 @@ export async function requeueHeld(tx: Tx, of?: "the dead"): Promise<Run[]> {
   return rows.map(toRun).sort((a, b) => a.crashes - b.crashes);
 }
 
-/** Whether a dead process still holds a run, or the wait of a caller. */
+/** Returns whether a dead process still holds a run, or the wait of a caller. */
 export async function hasOrphans(db: Db): Promise<boolean> {
   const living = livingProcesses();
   const run = await db

@@ -125,7 +125,7 @@ const shownIn = (db: Db, inbox: Omit<Marked, "runId">) =>
     .where("mark.session_id", "=", inbox.sessionId)
     .where("runs.state", "=", "ok");
 
-/** Whether an inbox contains a message that its program has not acknowledged. */
+/** Returns whether an inbox contains a message that its program has not acknowledged. */
 export async function hasUnread(db: Db, inbox: Omit<Marked, "runId">): Promise<boolean> {
   const query = shownIn(db, inbox).select("mark.run_id").where("mark.in_turn_at", "is", null);
   return (await query.limit(1).executeTakeFirst()) !== undefined;

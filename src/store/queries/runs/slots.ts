@@ -59,7 +59,7 @@ function room(
   );
 }
 
-/** Whether a new run may take a slot. Runs that want to resume take precedence. */
+/** Returns whether a new run may take a slot. Runs that want to resume take precedence. */
 export async function mayStart(tx: Tx, pool: Pool, limits: SlotLimits): Promise<boolean> {
   return room(await slotUse(tx), pool, limits, true) > 0;
 }

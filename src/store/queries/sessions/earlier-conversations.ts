@@ -45,7 +45,7 @@ export async function earlierConversations(
   }));
 }
 
-/** Whether this transcript ever belonged to the session. */
+/** Returns whether this transcript ever belonged to the session. */
 export async function hadTranscript(db: Db, key: string, sessionId: string): Promise<boolean> {
   const row = await db
     .selectFrom("session_ids")

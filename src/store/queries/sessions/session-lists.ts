@@ -122,7 +122,7 @@ function readCursor(cursor: string): ReadCursor | undefined {
   }
 }
 
-/** Whether a text is a cursor of a list. */
+/** Returns whether a text is a cursor of a list. */
 export function isSessionCursor(text: string): boolean {
   return readCursor(text) !== undefined;
 }

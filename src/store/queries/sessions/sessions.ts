@@ -351,8 +351,8 @@ export async function deleteSessionRows(
 }
 
 /**
- * Whether a transcript that the store lacks was deleted. The runs of a deleted session remain, and show that
- * the store once contained the transcript.
+ * Returns whether a transcript that the store lacks was deleted. The runs of a deleted session remain, and
+ * show that the store once contained the transcript.
  */
 export async function wasDeleted(db: Db, key: string, sessionId: string): Promise<boolean> {
   const run = await db

@@ -40,7 +40,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const isText = (value: unknown): value is string => typeof value === "string";
 const isTextOrNone = (value: unknown): boolean => value === undefined || isText(value);
-/** Whether a value is a valid count, time or price, so that sums of such values are numbers. */
+/** Returns whether a value is a valid count, time or price, so that sums of such values are numbers. */
 const isAmount = (value: unknown): value is number =>
   typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
 

@@ -496,7 +496,9 @@ const FROM = prepared((db, { sessionId, seq }: { sessionId: string; seq: number 
     .orderBy("seq"),
 );
 
-/** Reads the rows after an entry. Undefined: that entry is gone, or a compaction follows it. */
+/**
+ * Reads the rows after an entry. Returns undefined if the entry was deleted, or if a compaction follows it.
+ */
 export async function rowsAfter(
   db: Db,
   sessionId: string,

@@ -22,8 +22,8 @@ export function benchSettings(home: string = tmpdir()): Settings {
 }
 
 /**
- * A model that answers at once. `answers`: returns the blocks of an answer for a transcript. Default: a
- * text.
+ * Returns a model that answers at once. `answers`: returns the blocks of an answer for a transcript. Default:
+ * a text.
  */
 export function instantModel(
   world: World,

@@ -94,7 +94,7 @@ export interface ExecuteParts {
   readonly outbound?: OutboxListener;
   /** Opens the host of ACP agents, at their first run. If absent, such runs are refused. */
   readonly acp?: () => Promise<AcpHost>;
-  /** A function, because the engine is created later and needs this executor. */
+  /** Returns the engine. A function, because the engine is created later and needs this executor. */
   engine(): Engine;
 }
 

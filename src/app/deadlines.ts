@@ -27,7 +27,7 @@ interface DeadlineParts {
   /** Absent if no channel receives messages. */
   readonly burstDue?: DeadlineHandler | undefined;
   readonly outbound: OutboxListener;
-  /** A function, because the engine is created later and needs these handlers. */
+  /** Returns the engine. A function, because the engine is created later and needs these handlers. */
   engine(): Engine;
 }
 

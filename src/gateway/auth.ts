@@ -51,8 +51,8 @@ export interface Caller extends TokenRights {
 }
 
 /**
- * The owner of a caller's idempotency keys: the caller's device together with this token, or the token
- * alone if there is no device.
+ * Returns the owner of a caller's idempotency keys: the caller's device together with this token, or the
+ * token alone if there is no device.
  */
 export function keyOwnerOf({ id, deviceId }: Pick<Caller, "id" | "deviceId">): string {
   return deviceId === undefined ? id : `${id}:${deviceId}`;

@@ -27,7 +27,7 @@ const LATE_MS = 60_000;
 
 export interface TurnParts {
   readonly settings: Settings;
-  /** A function, because the handler is created before the engine that calls it. */
+  /** Returns the engine. A function, because the handler is created before the engine that calls it. */
   engine(): Engine;
 }
 

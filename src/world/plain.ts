@@ -17,7 +17,7 @@ export interface Clock {
 }
 
 export interface Ids {
-  /** A random UUID in its 36-character form. */
+  /** Returns a random UUID in its 36-character form. */
   uuid(): string;
   /**
    * Returns a UUID that sorts by its creation time (version 7). In large tables an index of such ids grows at

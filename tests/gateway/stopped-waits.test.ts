@@ -105,7 +105,9 @@ test("a client that disconnects before its answer is written finds the answer on
 
 const DESK = "agent:main:mcp:desk";
 
-/** A client waits for another one whose inbox is reset or deleted. Returns the call's result. */
+/**
+ * Lets a client wait for another client, whose inbox is then reset or deleted. Returns the call's result.
+ */
 async function resetWhileWaiting(house: House, method: "sessions.reset" | "sessions.delete") {
   const { db } = house.store;
   await openPeer(house, "version 1", ME);

@@ -43,8 +43,8 @@ async function launched(): Promise<Browser> {
 }
 
 /**
- * Returns the only browser of this test process, which closes it at its end. Each test gets its own browser
- * context.
+ * Returns the only browser of this test process. It is closed when the process ends. Each test gets its own
+ * browser context.
  */
 function theBrowser(): Promise<Browser> {
   browser ??= launched();

@@ -67,7 +67,7 @@ process.once("exit", () => rmSync(cacheDir, { recursive: true, force: true }));
 const keptOut: string[] = [];
 let shared: SandboxFinder | undefined;
 
-/** All boxes share one finder, because a new finder first tests the backend. */
+/** Returns the finder that all boxes share, because a new finder first tests the backend. */
 function sharedFinder(): SandboxFinder {
   shared ??= finderWith(keptOut, cacheDir);
   return shared;

@@ -20,7 +20,7 @@ beforeEach(() => {
 });
 afterEach(() => remove());
 
-/** A fake clock that makes every query look long enough for a pause after it. */
+/** Returns a fake clock that makes every query look long enough for a pause after it. */
 function slowClock() {
   let ms = 0;
   return {

@@ -8,12 +8,14 @@ import { expect, test } from "vitest";
 import { openToRead, replaceFile, resolvePath } from "../../src/tools/files/workspace.ts";
 import { temporaryFolder } from "../kit/engine/engine.ts";
 
-/** The tools read and write this many times in the folder. */
+/**
+ * Declares a test in which tools read and write `rounds` times while a program swaps the folder for a link.
+ */
 export function swapRace(rounds: number): void {
   // Needs Linux, which reports the path of an open file, and Python, which can replace the folder fast
   // enough.
   test.runIf(process.platform === "linux" && existsSync("/usr/bin/python3"))(
-    "a folder that is swapped for a link out of the workspace, again and again, lets nothing in or out",
+    "if a program keeps swapping a folder for a link out of the workspace, tools read and write nothing outside",
     async () => {
       const base = temporaryFolder(tmpdir());
       const [workspace, outside] = [join(base, "workspace"), join(base, "outside")];

@@ -88,5 +88,5 @@ test("folders are created only inside the workspace", async () => {
   expect(readdirSync(join(base, "outside"))).toEqual(["a.txt"]);
 });
 
-// workspace.deep.test.ts repeats this many more times.
+// workspace.deep.test.ts uses more rounds.
 swapRace(500);

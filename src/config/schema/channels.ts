@@ -142,7 +142,10 @@ const imessage = {
 
 const ACCOUNT = /^[a-z0-9][a-z0-9_-]{0,31}$/;
 
-/** A channel: its own keys describe one account, and `accounts` has further ones by name. */
+/**
+ * Returns the schema of a channel. Its own keys describe one account, and `accounts` has further ones by
+ * name.
+ */
 function channel<T extends z.ZodRawShape>(own: T) {
   const account = z.strictObject({ ...common, ...own });
   return account

@@ -8,7 +8,7 @@ export const texts = z.array(text);
 /** A secret or an address. It may be empty because a variable is unset; empty counts as absent. */
 export const optionalText = z.string().nullish();
 const namesUser = (address: string): boolean => /^\w+:\/\/[^/?#]*@/.test(address);
-/** An HTTP address. `instead`: the key to use for a password. */
+/** Returns the schema of an HTTP address. `instead`: the key to use for a password. */
 export const httpAddress = (instead?: string) =>
   z
     .url({ protocol: /^https?$/ })

@@ -57,7 +57,7 @@ function isStopping(frame: ResponseFrame): boolean {
   return !frame.ok && frame.error?.details?.code === "shutting_down";
 }
 
-/** A promise whose rejection does not have to be handled. */
+/** Creates a promise whose rejection does not have to be handled. */
 function quiet<T>() {
   let resolve: (value: T) => void = () => {};
   let reject: (error: GatewayError) => void = () => {};

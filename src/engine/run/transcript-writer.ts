@@ -43,7 +43,7 @@ export interface TranscriptWriter {
    * Writes the final text, if there is one, in the transaction that ends or parks the run and holds its row.
    */
   writeFinal(unit: Unit): Promise<void>;
-  /** The final text that is not written yet. */
+  /** Returns the final text, if it is not written yet. */
   finalText(): string | undefined;
 }
 

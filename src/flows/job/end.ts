@@ -182,7 +182,7 @@ async function announceToThread(
   await hand(context, requester, text, last, { kind: "append" });
 }
 
-/** If a job has its own thread, posts its reply there, in the transaction that ends the run. */
+/** Posts a job's reply in the job's own thread, if it has one, in the transaction that ends the run. */
 async function postReply(parts: JobParts, unit: Unit, run: Run, child: Session): Promise<void> {
   const { route, runId, reply = "" } = run;
   if (run.flow?.step !== "task" || route === undefined || run.state !== "ok" || isSilent(reply)) return;

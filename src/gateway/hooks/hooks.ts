@@ -251,7 +251,7 @@ async function claimBody(unit: Unit, id: string, digest: string): Promise<Result
   });
 }
 
-/** The routes under /hooks/. */
+/** Creates the routes under /hooks/. */
 export function createHookDoor(parts: DoorParts): Door {
   const door = new HookDoor(parts);
   return (c) => door.handle(c);

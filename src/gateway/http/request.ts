@@ -63,7 +63,7 @@ export function checkedKey(name: string, key: string | undefined): Result<string
   return fail("invalid_argument", `${name} must be 1 to 200 printable ASCII characters`);
 }
 
-/** The address that wrong tokens are counted against. */
+/** Returns the address that wrong tokens are counted against. */
 export function remoteOf(c: Context<Env>): string {
   return c.env.incoming.socket.remoteAddress ?? "unknown";
 }

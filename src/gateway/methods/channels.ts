@@ -174,7 +174,10 @@ function peerRow({ toldAt: _, route: __, ...peer }: ChannelPeer): PeerRow {
   return peer;
 }
 
-/** A decision on a person affects every session, so it needs a token that covers every session (I9). */
+/**
+ * Stores a decision on a person. It affects every session, so it needs a token that covers every session
+ * (I9).
+ */
 async function decide(
   ctx: CallContext,
   work: (unit: Unit) => Promise<Result<ChannelPeer>>,

@@ -78,7 +78,7 @@ export async function readGauges(deps: BasicDeps, connections: number): Promise<
   }
 }
 
-/** A channel works if one of its accounts does. */
+/** Returns the health of each channel. A channel works if one of its accounts does. */
 function channelHealth({ settings, channelStatuses }: HealthDeps): Health["channels"] {
   const states = channelStatuses?.() ?? [];
   const accounts = settings.channels.map(({ channel, accountId }) => {

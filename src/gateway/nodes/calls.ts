@@ -39,7 +39,7 @@ interface Pending {
   settle(result: Result<unknown>): void;
 }
 
-/** The failure of a command that was sent and may have been executed. */
+/** Returns the failure of a command that was sent and may have been executed. */
 export function unknownOutcome(name: string, why: string): Failure {
   return fail("outcome_unknown", `${why}: it is unknown whether node "${name}" has executed the command`, {
     hint: "Check the command's effects before you repeat it.",

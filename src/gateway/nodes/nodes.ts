@@ -47,7 +47,10 @@ const EVENTS = { max: 60, everyMs: 1_000, usersMax: 1_000 };
 interface Parts {
   readonly settings: Settings;
   readonly world: World;
-  /** A function, because the engine is created later: it executes tools that use the nodes. */
+  /**
+   * Returns the engine. A function, because the engine is created later: it executes tools that use the
+   * nodes.
+   */
   engine(): Engine;
 }
 

@@ -71,7 +71,7 @@ export interface ConnectionParts {
   readonly authority: Authority;
   readonly shares: GatewayShares;
   readonly maxBufferedBytes: number;
-  /** The hello answer without the fields that the connection itself knows. */
+  /** Returns the hello answer without the fields that the connection itself knows. */
   hello(member: Member): Promise<Omit<HelloOk, "type" | "protocol" | "auth">>;
   /** Returns the paired device of a connection as a node. */
   admitNode(

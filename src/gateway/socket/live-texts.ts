@@ -193,7 +193,7 @@ export class LiveTexts {
     const payload: ChatEvent = { ...this.#about(text), state: "delta", offset, delta: fresh };
     const [, mark] = textMarks(text.runId);
     let whole: EncodedEvent | undefined;
-    // The whole text, for a slow reader that has missed deltas.
+    // Returns the whole text, for a slow reader that has missed deltas.
     const latest = (): EncodedEvent => {
       whole ??= this.#chat(text);
       return whole;

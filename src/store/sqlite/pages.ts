@@ -102,7 +102,7 @@ export class PageCheck {
   }
 }
 
-/** A damaged page can make the check itself fail. */
+/** Returns the finding of a check that a damaged page made fail. Throws any other error. */
 function corruption(error: unknown): string[] {
   if (error instanceof StoreProblem && error.problem === "corrupt") return [error.message];
   throw error;

@@ -104,7 +104,7 @@ function shapeOf(walk: Walk, schema: Tree, depth: number, above: readonly string
   return kept;
 }
 
-/** A list of schemas, one for each position, is simplified to any value. */
+/** Simplifies the schema of a list's items. A list of schemas, one for each position, becomes any value. */
 const itemsOf = (items: unknown): unknown => (Array.isArray(items) ? true : items);
 
 function typesOf(schema: Tree): string[] {

@@ -11,7 +11,7 @@ import { gateIn } from "../../kit/store/gate.ts";
 import { freshUrl, inEmbedded, schemaOf } from "../../store/transfer/moves.ts";
 import { call, type Finished, makeHome, run, runJson, startGateway, TOKEN } from "../kit.ts";
 
-/** All output of the commands in this file, which must not contain the password. */
+/** The password, which no output of the commands in this file may contain. */
 const SECRET = "ss/word";
 
 async function store(home: string, ...argv: string[]): Promise<Finished> {

@@ -190,7 +190,7 @@ function wrongValues(schema: Schema): [unknown, RegExp][] {
   if (schema.maxLength !== undefined && schema.maxLength < NODE_MESSAGE_BYTES)
     wrong.push(
       ["x".repeat(schema.maxLength + 1), /at most \d+ characters/],
-      // One visible character that consists of this many code points.
+      // One visible character with more code points than the limit.
       [`e${"\u0301".repeat(schema.maxLength)}`, /at most \d+ characters/],
     );
   if (schema.minItems !== undefined) wrong.push([[], /a list of at least one item/]);

@@ -23,7 +23,7 @@ interface Frame {
   readonly payload: ChatEvent & AgentEvent;
 }
 
-/** A client that assembles texts from the events that it receives. */
+/** Returns a client that assembles texts from the events that it receives. */
 function client(fanout: ReturnType<typeof createFanout>, caps: readonly string[]) {
   const frames: Frame[] = [];
   const told: EncodedEvent[] = [];

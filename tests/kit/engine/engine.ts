@@ -32,7 +32,7 @@ import { type TestSchema, takeSchema } from "../store/postgres.ts";
 
 export { cleanUp, cleanup, temporaryFolder };
 
-/** A world with the real clock and ids, and without log output. */
+/** Returns a world with the real clock and ids, and without log output. */
 export function quietWorld(): World {
   return realWorld({ level: "silent", sync: true });
 }

@@ -71,7 +71,7 @@ const emptied = (schema: string): string => `do $$
 export interface TestSchema {
   readonly url: string;
   readonly schema: string;
-  /** Returns the schema for reuse. Its store must be closed. */
+  /** Gives the schema back for reuse. Its store must be closed. */
   give(): Promise<void>;
 }
 
@@ -139,7 +139,7 @@ async function ownSchema(): Promise<TestSchema> {
   };
 }
 
-/** A schema whose reuse another store manages. */
+/** Returns a schema whose reuse another store manages. */
 function sharedSchema(url: string): TestSchema {
   return { url, schema: new URL(url).searchParams.get("schema") ?? "", give: async () => {} };
 }

@@ -10,7 +10,7 @@ import type { Database, NewDatabase, Row } from "./database.ts";
 
 const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
-/** An empty store, made once and copied for each story, because making the tables is slow. */
+/** Returns an empty store's file. It is made once and copied for each story, because making the tables is slow. */
 async function blank(dir: string): Promise<string> {
   const file = join(dir, STORE_FILE);
   if (!existsSync(file)) await (await openSqlite({ dir, durability: "normal", log: SILENT })).close();

@@ -40,7 +40,7 @@ const RUN: Run = {
   usage: ZERO_USAGE,
 };
 
-/** A long transcript, read in pages as the gateway returns them. */
+/** Returns a long transcript, read in pages as the gateway returns them. */
 function transcript(count: number) {
   const all: Message[] = Array.from({ length: count }, (_, n) => ({
     ...userMessage(`m${n}`, ""),

@@ -12,7 +12,7 @@ const at = (key: string) => `sessions/${encodeURIComponent(key)}`;
 const ROUNDS = 10;
 const CALLS_PER_ROUND = 30;
 
-/** A model that calls tools in several rounds, says something in the middle, and answers. */
+/** Returns a model that calls tools in several rounds, says something in the middle, and answers. */
 function worker(): ReturnType<typeof scriptedModel> {
   let round = 0;
   return scriptedModel((): ScriptedAnswer => {
@@ -27,7 +27,7 @@ function worker(): ReturnType<typeof scriptedModel> {
 
 const JOBS = ["the first one", "\u202egnp.exe<b>", "سجل الأخطاء", "the broken one"];
 
-/** A model that spawns jobs, one of which fails. */
+/** Returns a model that spawns jobs, one of which fails. */
 function foreman(): ReturnType<typeof scriptedModel> {
   return scriptedModel(({ entries }): ScriptedAnswer => {
     const last = JSON.stringify(entries.at(-1));

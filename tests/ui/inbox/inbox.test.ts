@@ -16,7 +16,10 @@ const TOKENS = [{ token: "reader", role: "operator", scopes: ["operator.read"] }
 
 const EMPTY = "Questions, failures and requests of your agents appear here";
 
-/** A gateway whose agent asks for permission: `ask` sends its message, `decision` waits for the run's end. */
+/**
+ * Opens a gateway whose agent asks for permission: `ask` sends its message, `decision` waits for the run's
+ * end.
+ */
 async function openDesk(play: Play) {
   const house: House = await openHouse({
     play: (handle) => {

@@ -39,7 +39,7 @@ function useReader(sessionKey: string, messageId: string | undefined): SessionRe
   return reader;
 }
 
-/** A button that scrolls to the newest messages. It is hidden while the view follows them. */
+/** Shows a button that scrolls to the newest messages. It is hidden while the view follows them. */
 function ToLatest({ reader }: { reader: SessionReader }) {
   if (reader.following.value) return null;
   const { value: unseen } = reader.unseen;

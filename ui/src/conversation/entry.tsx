@@ -131,7 +131,7 @@ function TextEntry(props: { item: TextItem; agentId: string; marked: boolean; on
   );
 }
 
-/** The outcome of a run, with time, tokens and cost. */
+/** Shows the outcome of a run, with time, tokens and cost. */
 function RunEnd({ id, run, silent }: { id: string; run: Run; silent: boolean }) {
   const { state, startedAt, endedAt, usage, model, code, error } = run;
   const facts = [

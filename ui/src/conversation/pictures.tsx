@@ -82,7 +82,7 @@ export async function addPictures(sessionKey: string, files: readonly File[]): P
   keepPictures(sessionKey, all);
 }
 
-/** The unsent pictures, each with a button to remove it. */
+/** Shows the unsent pictures, each with a button to remove it. */
 export function Pictures({ sessionKey }: { sessionKey: string }) {
   const pictures = picturesOf(sessionKey);
   if (pictures.length === 0) return null;

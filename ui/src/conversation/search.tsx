@@ -19,7 +19,7 @@ const TYPED_MS = 200;
 const QUERY_MAX_CHARS = 500;
 const HITS = 50;
 
-/** A page of matches, and on request the pages that follow it. */
+/** Shows a page of matches, and on request the pages that follow it. */
 function Hits({ query, cursor, onClose }: { query: string; cursor?: string; onClose: () => void }) {
   const [more, setMore] = useState(false);
   const { value, problem, again } = useReading(query, () =>

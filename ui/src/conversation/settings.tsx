@@ -87,7 +87,7 @@ function Fields({ row, onClose }: { row: Row; onClose: () => void }) {
   );
 }
 
-/** The dialog of a session's settings, with its confirmations. */
+/** Shows the dialog of a session's settings, with its confirmations. */
 export function Settings({ row, onClose }: { row: Row; onClose: () => void }) {
   const [question, setQuestion] = useState<Question>();
   if (question !== undefined) return <ConfirmChange row={row} about={question} onClose={onClose} />;

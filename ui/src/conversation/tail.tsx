@@ -33,7 +33,7 @@ function Speaking({ live, thought, agentId, headed }: SpeakingProps) {
   );
 }
 
-/** A running run without streamed text. */
+/** Shows a running run without streamed text. */
 function Working({ state, retry }: { state: string; retry: string | undefined }) {
   const words = retry === undefined ? "working" : safeText(retry);
   return (

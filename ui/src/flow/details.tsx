@@ -47,13 +47,16 @@ function Said({ name, text }: { name: string; text: string }) {
   );
 }
 
-/** A wait for a run that failed is answered, too: its answer is the error. It is shown as failed. */
+/**
+ * Returns the tone of a step. A wait for a run that failed is answered with the error, and is shown as
+ * failed.
+ */
 function toneOf(step: FlowStep) {
   if (isFailed(step)) return step.state === "answered" ? { tone: "bad" as const, text: "failed" } : {};
   return step.state === "answered" ? { tone: "good" as const } : {};
 }
 
-/** A call of the step's run, if the reader selected one. */
+/** Shows a call of the step's run, if the reader selected one. */
 function CallFacts({ call }: { call: ChainCall }) {
   const { kind, name, at, endAt, failed, tokens: used, cost } = call;
   const figures = [

@@ -27,7 +27,7 @@ async function textBehind({ kind, ref, sessionKey }: AttentionItem) {
   return previews[0]?.items.at(-1)?.text ?? "";
 }
 
-/** A field for an answer. It shares its unsent text with the field in the session's conversation. */
+/** Shows a field for an answer. It shares its unsent text with the field in the session's conversation. */
 function Answer({ sessionKey }: { sessionKey: string }) {
   const [text, setText] = useState(() => draftOf(sessionKey));
   const [busy, setBusy] = useState(false);

@@ -7,7 +7,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Failed } from "./failure.tsx";
 
-/** A dialog that is visible as long as it is rendered. `onClose` is called on Escape or a click outside. */
+/** Shows a dialog as long as it is rendered. `onClose` is called on Escape or a click outside. */
 export function Dialog(props: { title: string; onClose: () => void; children: ComponentChildren }) {
   const { title, onClose, children } = props;
   const box = useRef<HTMLDialogElement>(null);
@@ -41,7 +41,7 @@ export function Dialog(props: { title: string; onClose: () => void; children: Co
   );
 }
 
-/** The lower part of a dialog: the error, Cancel, and the buttons of the dialog. */
+/** Shows the lower part of a dialog: the error, Cancel, and the buttons of the dialog. */
 function Actions(props: { problem?: unknown; onClose: () => void; children: ComponentChildren }) {
   const { problem, onClose, children } = props;
   return (
@@ -55,7 +55,7 @@ function Actions(props: { problem?: unknown; onClose: () => void; children: Comp
   );
 }
 
-/** The form in a dialog. `onSubmit` sends it, and closes the dialog if that succeeds. */
+/** Shows the form in a dialog. `onSubmit` sends it, and closes the dialog if that succeeds. */
 export function Form(props: {
   class?: string;
   children: ComponentChildren;

@@ -33,8 +33,8 @@ import { isFiltered, wish } from "./wish.ts";
 const HELD_MS = 2_500;
 
 /**
- * The line after the loaded rows of a branch. It is drawn shortly before it is visible, and then loads the
- * next page.
+ * Shows the line after the loaded rows of a branch. It is drawn shortly before it is visible, and then loads
+ * the next page.
  */
 function More({ line }: { line: Extract<ForestLine, { kind: "more" }> }) {
   const { parent, level, problem } = line;
@@ -55,7 +55,7 @@ function More({ line }: { line: Extract<ForestLine, { kind: "more" }> }) {
   );
 }
 
-/** A button that moves rows to their new positions, if moves are held back. */
+/** Shows a button that moves rows to their new positions, if moves are held back. */
 function News() {
   const count = unsettled.value;
   if (count === 0) return null;
@@ -113,7 +113,7 @@ function useBox(lines: readonly ForestLine[], selected: string | undefined) {
   return { frame, show, leave, rowsInSight };
 }
 
-/** The frame around the tree. While a pointer or finger is over it, no row moves. */
+/** Shows the frame around the tree. While a pointer or finger is over it, no row moves. */
 function Frame(props: {
   within: RefObject<HTMLDivElement | null>;
   onUse: () => void;

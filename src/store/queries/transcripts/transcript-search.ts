@@ -88,7 +88,10 @@ interface Slice {
 
 type Matches = (slice: Slice) => RawBuilder<{ seq: number }>;
 
-/** A long text is indexed in parts, so each searched word may be in a different part. */
+/**
+ * Builds the search of an embedded store. A long text is indexed in parts, so each searched word may be in a
+ * different part.
+ */
 function embeddedMatches(
   words: readonly string[],
   places: readonly string[] | undefined,

@@ -20,7 +20,7 @@ export async function copyCode({ target }: Event): Promise<void> {
   if (pre != null) target.textContent = await copied(pre.textContent ?? "", pre);
 }
 
-/** A button that copies the text beside it. `name`: the name of that text for screen readers. */
+/** Shows a button that copies the text beside it. `name`: the name of that text for screen readers. */
 export function Copy({ text, name }: { text: () => string; name: string }) {
   const [word, setWord] = useState("Copy");
   const button = useRef<HTMLButtonElement>(null);

@@ -41,7 +41,7 @@ export function keyFor(name: string, agentId: string): string {
   return name === "main" ? `agent:${agentId}:${defaults.value?.mainKey ?? "main"}` : name;
 }
 
-/** The status of a call, or the duration of a call that succeeded. */
+/** Shows the status of a call, or the duration of a call that succeeded. */
 function Outcome({ step, running }: { step: CallStep; running: boolean }) {
   const { result, calledAt } = step;
   if (result === undefined)
@@ -50,7 +50,7 @@ function Outcome({ step, running }: { step: CallStep; running: boolean }) {
   return <span class="soft number">{duration(Math.max(0, result.timestamp - calledAt))}</span>;
 }
 
-/** An expandable line. Its content is drawn only while it is open. */
+/** Shows an expandable line. Its content is drawn only while it is open. */
 function Row(props: { class?: string; line: ComponentChildren; inside: () => ComponentChildren }) {
   const [open, setOpen] = useState(false);
   return (
@@ -61,7 +61,7 @@ function Row(props: { class?: string; line: ComponentChildren; inside: () => Com
   );
 }
 
-/** The session and the files that a call names. */
+/** Shows the session and the files that a call names. */
 function About({ step, agentId }: { step: CallStep; agentId: string }) {
   const { call, result } = step;
   const text = result === undefined ? undefined : resultText(result);

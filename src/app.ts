@@ -84,6 +84,8 @@ export interface AppOptions {
   readonly stop?: AbortSignal | undefined;
   /** Opens a separate gateway for a demo. Absent if there is no demo. */
   readonly openDemo?: OpenDemo;
+  /** Time before each answer of the offline model. Default 0. */
+  readonly offlineThinkMs?: number;
 }
 
 export interface App {
@@ -238,7 +240,7 @@ function buildEngine(
     store,
     world,
     timeZone,
-    port: openModelPort(asPart(world, "agent"), metrics.modelCalled),
+    port: openModelPort(asPart(world, "agent"), metrics.modelCalled, options.offlineThinkMs),
     answered: metrics.toolAnswered,
     traces,
     outbound,

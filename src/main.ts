@@ -111,7 +111,7 @@ async function openGateway(
     configFile: async () => (await import("./config/editing/editing.ts")).openConfigFile(wanted, settings),
     environment: parts.env,
     stop: options.stop,
-    ...optional({ openDemo: parts.openDemo }),
+    ...optional({ openDemo: parts.openDemo, offlineThinkMs: options.offlineThinkMs }),
   });
   if (!app.ok) return app;
   const address = `${reachableHost(settings.gateway.host)}:${app.value.port}`;
@@ -127,6 +127,9 @@ async function openGateway(
   });
 }
 
+/** Answers in milliseconds could not be followed: with this, the three acts of the demo take about 8 s. */
+const DEMO_THINK_MS = 200;
+
 /**
  * Opens a separate gateway for the page's demo, with the offline model only. It gets no environment, so that
  * it cannot use the user's API keys, and only tools for its own sessions.
@@ -140,7 +143,7 @@ export async function openDemo(world: World): Promise<Result<DemoPlace>> {
   const close = () => ground.leave(0);
   const tools = { ...OPEN_TOOLS, deny: ["exec", "read", "write", "edit"] };
   try {
-    const opened = await ground.open("page", { tools, model: OFFLINE_MODEL });
+    const opened = await ground.open("page", { tools, model: OFFLINE_MODEL, offlineThinkMs: DEMO_THINK_MS });
     if (!opened.ok) {
       await close();
       return opened;

@@ -27,6 +27,8 @@ export interface GatewayOptions {
   readonly host?: string;
   /** Logs errors only. Default: the level of the world's log. */
   readonly quiet?: boolean;
+  /** Time before each answer of the offline model. Default 0. */
+  readonly offlineThinkMs?: number;
 }
 
 /** A running gateway in this process. */

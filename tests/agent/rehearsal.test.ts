@@ -36,13 +36,14 @@ interface Situation {
   readonly answers?: Answers;
   readonly tools?: readonly string[];
   readonly world?: FakeWorld;
+  readonly thinkMs?: number;
 }
 
 async function say(sentence: string, situation: Situation = {}): Promise<Said> {
-  const { agentId = "main", context, tools = NAMES, world = fakeWorld() } = situation;
+  const { agentId = "main", context, tools = NAMES, world = fakeWorld(), thinkMs = 0 } = situation;
   const calls: ToolCallRequest[] = [];
   const turn = startTurn({
-    port: openModelPort(world),
+    port: openModelPort(world, () => {}, thinkMs),
     entries: [userSays(sentence)],
     tools: tools.map((name) => toolSpec(name, { parallel: true })),
     callTool: async (request) => {
@@ -174,6 +175,14 @@ test("a sentence with a waiting time delays the next step by this time", async (
   await world.timerWithin(10_000);
   await world.advance(2_000);
   expect((await asking).text).toBe("research answered: fine");
+});
+
+test("with a time to think the model answers after it, in addition to a wait", async () => {
+  const world = fakeWorld();
+  const said = say("wait 2s, then say hi", { world, thinkMs: 200 });
+  expect(await world.timerWithin(10_000)).toBe(2_200);
+  await world.advance(2_200);
+  expect((await said).text).toBe("hi");
 });
 
 test("the offline model can describe its session, its abilities and its limits", async () => {

@@ -13,10 +13,14 @@ import type { ProviderModel } from "./wire.ts";
 
 /**
  * Opens the port for every model of the settings. Loads a provider's code at its first call. `called`: called
- * after each model call.
+ * after each model call. `offlineThinkMs`: time before each answer of the offline model.
  */
-export function openModelPort(world: World, called: (call: ModelCall) => void = () => {}): ModelPort {
-  const offline = rehearsalPort(world);
+export function openModelPort(
+  world: World,
+  called: (call: ModelCall) => void = () => {},
+  offlineThinkMs = 0,
+): ModelPort {
+  const offline = rehearsalPort(world, offlineThinkMs);
   return withoutHiddenText({
     async call(request, onText, signal, log = world.log) {
       const { model } = request;

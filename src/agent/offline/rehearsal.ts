@@ -74,14 +74,14 @@ interface Scene {
 
 const CHUNKS = 4;
 
-export function rehearsalPort(world: World): ModelPort {
+/** `thinkMs`: time before each answer. */
+export function rehearsalPort(world: World, thinkMs = 0): ModelPort {
   return {
     async call(request, onText, signal): Promise<ModelOutcome> {
       let act = decide(sceneOf(request));
-      if (act.kind === "wait") {
-        if (!(await sleep(world.clock, act.ms, signal))) return { kind: "aborted" };
-        act = act.next;
-      }
+      const waitMs = thinkMs + (act.kind === "wait" ? act.ms : 0);
+      if (waitMs > 0 && !(await sleep(world.clock, waitMs, signal))) return { kind: "aborted" };
+      if (act.kind === "wait") act = act.next;
       if (act.kind === "wait") throw new Error("one sentence has two waits");
       const text = act.kind === "text" ? act.text : "";
       let offset = 0;

@@ -31,6 +31,8 @@ export interface DemoGatewayOptions {
   readonly tools: object;
   /** If absent, the model of the first key in the environment is used, or the offline model. */
   readonly model?: string;
+  /** Time before each answer of the offline model. Default 0. */
+  readonly offlineThinkMs?: number;
 }
 
 /** Returns the configuration file of one gateway. */
@@ -80,7 +82,8 @@ export class DemoGateways {
     const configPath = join(this.#dir, `${name}.json5`);
     const token = world.ids.uuid();
     await writeFile(configPath, configText(join(this.#dir, name), token, options), { mode: 0o600 });
-    return openGateway({ configPath, port: 0, quiet: true });
+    const { offlineThinkMs } = options;
+    return openGateway({ configPath, port: 0, quiet: true, ...optional({ offlineThinkMs }) });
   }
 
   /** Returns whether the demo was stopped. */

@@ -51,6 +51,7 @@ export default defineConfig([
     entry: {
       main: "src/main.ts",
       app: "src/app.ts",
+      "parts/backup-worker": "src/store/transfer/backup-worker.ts",
       "parts/file-worker": "src/tools/files/file-worker.ts",
       "parts/read-worker": "src/store/sqlite/read-worker.ts",
     },

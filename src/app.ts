@@ -19,12 +19,12 @@ import { threadsOf } from "./channels/threads.ts";
 import { createWebchat } from "./channels/webchat.ts";
 import { createWebhooks, forgetSent } from "./channels/webhook.ts";
 import { reachableHost } from "./cli/address.ts";
-import { secretsOf } from "./config/describe.ts";
+import { secretsOf, secretsOfEnvironment } from "./config/describe.ts";
 import { optional } from "./core/optional.ts";
 import { fail, ok, type Result } from "./core/shapes/errors.ts";
 import { isSubagentKey } from "./core/shapes/session-key.ts";
 import type { LogPart } from "./core/shapes/settings/logging.ts";
-import { dailyBudgets, notConfigured, type Settings } from "./core/shapes/settings/settings.ts";
+import { backupFolder, dailyBudgets, notConfigured, type Settings } from "./core/shapes/settings/settings.ts";
 import type { AgentSources } from "./core/shapes/settings/sources.ts";
 import { sharedWorld } from "./engine/cluster/shared-world.ts";
 import { Engine } from "./engine/engine.ts";
@@ -46,6 +46,7 @@ import { jobsOfOthers } from "./store/queries/cron-jobs.ts";
 import type { Store } from "./store/sql.ts";
 import type { JsonlCopies } from "./store/sqlite/jsonl-copies.ts";
 import { openSqlite } from "./store/sqlite/sqlite.ts";
+import type { Backups } from "./store/transfer/backups.ts";
 import { watchWrites } from "./store/write-watch.ts";
 import type { OutsideServers } from "./tools/mcp/servers.ts";
 import { Passes } from "./tools/passes.ts";
@@ -115,7 +116,7 @@ function sandboxing(options: AppOptions): {
     const { createSandboxFinder } = await import("./sandbox/find.ts");
     const { NetworkPeers } = await import("./sandbox/peers.ts");
     peers = new NetworkPeers();
-    const keepOut = configPath === undefined ? [dir] : [dir, configPath];
+    const keepOut = [dir, backupFolder(settings.store), ...(configPath === undefined ? [] : [configPath])];
     const workspaces = settings.agents.map(({ workspace }) => workspace);
     const cacheDir = join(dir, "sandbox-cache");
     return createSandboxFinder({
@@ -335,8 +336,31 @@ function modelTester({ settings, world }: Pick<AppOptions, "settings" | "world">
   };
 }
 
+/** Returns the backups of this gateway. The first call loads their code. */
+function backupsOf(
+  { settings, world, environment }: AppOptions,
+  undo: (() => Promise<void>)[],
+): GatewayDeps["backups"] {
+  let opened: Promise<Backups> | undefined;
+  const open = async (): Promise<Backups> => {
+    const { Backups: Opened } = await import("./store/transfer/backups.ts");
+    const secrets = [...secretsOf(settings), ...secretsOfEnvironment(environment)];
+    return new Opened({ settings: settings.store, world: asPart(world, "store"), secrets });
+  };
+  const theirs = (): Promise<Backups> => {
+    opened ??= open();
+    return opened;
+  };
+  undo.push(async () => (await opened)?.close());
+  return { list: async () => (await theirs()).list(), begin: async () => (await theirs()).begin() };
+}
+
 /** Returns the functions that test and maintain this installation. */
-function upkeepOf(options: AppOptions, acp: AcpParts): Pick<GatewayDeps, "tryModel" | "doctor"> {
+function upkeepOf(
+  options: AppOptions,
+  acp: AcpParts,
+  undo: (() => Promise<void>)[],
+): Pick<GatewayDeps, "tryModel" | "doctor" | "backups"> {
   const { settings, world, configPath, environment } = options;
   const doctor = doctorOf({
     world: asPart(world, "gateway"),
@@ -346,7 +370,8 @@ function upkeepOf(options: AppOptions, acp: AcpParts): Pick<GatewayDeps, "tryMod
     environment,
     gatewayUrl: () => urlOf(settings, acp),
   });
-  return { tryModel: modelTester({ ...options, world: asPart(world, "agent") }), doctor };
+  const tryModel = modelTester({ ...options, world: asPart(world, "agent") });
+  return { tryModel, doctor, backups: backupsOf(options, undo) };
 }
 
 /** Removes attachments that no session needs any longer. */
@@ -437,7 +462,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     programs: acp.programs,
     metrics: watching.metrics,
     dropTranscript: (sessionId) => jsonlCopies.remove(sessionId),
-    ...upkeepOf({ ...options, world }, acp),
+    ...upkeepOf({ ...options, world }, acp, undo),
     ...optional({ configPath, openDemo, agentSources }),
     checkConfig: options.checkConfig,
     configFile: options.configFile,

@@ -289,7 +289,12 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
       maxBufferedBytes,
       tickIntervalMs,
     },
-    store: { dir: expanded(store.dir), durability: store.durability, ...postgres },
+    store: {
+      dir: expanded(store.dir),
+      durability: store.durability,
+      ...postgres,
+      ...optional({ backupDir: store.backupDir && expanded(store.backupDir) }),
+    },
     providers,
     agents,
     maxConcurrent: file.agents.defaults.maxConcurrent,
@@ -390,7 +395,9 @@ function placeWarnings(settings: Settings, path: string): string[] {
   const inside = (file: string, folder: string) =>
     file === folder || file.startsWith(folder.endsWith(sep) ? folder : folder + sep);
   return settings.agents.flatMap(({ id, workspace }) => {
-    const held = [settings.store.dir, path].filter((file) => inside(file, workspace));
+    const { dir, backupDir = dir } = settings.store;
+    const kept = [...new Set([dir, backupDir, path])];
+    const held = kept.filter((file) => inside(file, workspace));
     return held.map(
       (file) => `the workspace of agent ${id} (${workspace}) contains ${file}, so the agent can change it`,
     );

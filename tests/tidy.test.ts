@@ -54,7 +54,11 @@ test("the build has an entry for each worker that a module starts by its URL", (
   const started = readTree(new Map([["src/a/b.ts", 'new URL("./other-worker.ts", import.meta.url)']]));
   expect(rules.unbuiltWorkers(started, build)).toEqual(["src/a/other-worker.ts"]);
   const withoutEntries = rules.unbuiltWorkers(tree, "");
-  expect(withoutEntries).toEqual(["src/store/sqlite/read-worker.ts", "src/tools/files/file-worker.ts"]);
+  expect(withoutEntries).toEqual([
+    "src/store/sqlite/read-worker.ts",
+    "src/store/transfer/backup-worker.ts",
+    "src/tools/files/file-worker.ts",
+  ]);
 });
 
 test("each journey in ARCHITECTURE.md names at most twelve files, and all of them exist", () => {

@@ -219,7 +219,7 @@ export const DISCLOSURE: Rule<Settings> = {
     maxBufferedBytes: "show",
     tickIntervalMs: "show",
   },
-  store: { dir: "show", durability: "show", postgresUrl: "secret" },
+  store: { dir: "show", durability: "show", postgresUrl: "secret", backupDir: "show" },
   providers: { each: PROVIDER },
   agents: { each: AGENT },
   maxConcurrent: "show",

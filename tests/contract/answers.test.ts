@@ -118,6 +118,8 @@ const EXAMPLES: Examples = {
   "metrics.history": nothing,
   usage: () => ({ by: "session" }),
   "logs.tail": nothing,
+  "store.backup": nothing,
+  "store.backups": nothing,
   doctor: () => ({ offline: true }),
   "config.check": nothing,
   "config.get": nothing,

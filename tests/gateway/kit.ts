@@ -25,6 +25,7 @@ import { type Metrics, openMetrics } from "../../src/gateway/metrics/metrics.ts"
 import { NodeHub } from "../../src/gateway/nodes/nodes.ts";
 import { type Gateway, type GatewayDeps, startGateway } from "../../src/gateway/server.ts";
 import type { Store } from "../../src/store/sql.ts";
+import { Backups } from "../../src/store/transfer/backups.ts";
 import { type OutsideServers, openOutsideServers } from "../../src/tools/mcp/servers.ts";
 import { withReplies } from "../../src/triggers/replies.ts";
 import { CRON_DEADLINE, createCronHandler } from "../../src/triggers/turns.ts";
@@ -81,6 +82,8 @@ export interface HouseOptions {
   readonly models?: ReturnType<GatewayDeps["models"]>;
   readonly tryModel?: GatewayDeps["tryModel"];
   readonly doctor?: GatewayDeps["doctor"];
+  /** Makes a backup in place of the thread. */
+  readonly makeBackup?: ConstructorParameters<typeof Backups>[0]["make"];
   readonly agentSources?: GatewayDeps["agentSources"];
   /** Channels in addition to webchat. */
   readonly channels?: readonly Channel[];
@@ -191,8 +194,12 @@ function modelsOf({ models }: HouseOptions): typeof ONE_MODEL {
   return { models: () => models, checkModel };
 }
 
+function backupsOf({ makeBackup: make }: HouseOptions, { store }: Settings, world: World): Backups {
+  return new Backups({ settings: store, world, secrets: [], ...optional({ make }) });
+}
+
 export async function openHouse(options: HouseOptions = {}): Promise<House> {
-  const world = options.world ?? quietWorld();
+  const { world = quietWorld(), agentSources, doctor, openDemo } = options;
   const dir = options.dir ?? temporaryFolder();
   const base = settingsWith(options.choices ?? {});
   const settings: Settings = {
@@ -208,6 +215,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
   const metrics = openMetrics({ settings, world, version: "0.0.0-test" });
   const helpers = { metrics, outside };
   const { engine, outbox, channels, nodes } = await openWorkers(options, settings, store, world, helpers);
+  const backups = backupsOf(options, settings, world);
   const gateway = await startGateway({
     settings,
     world,
@@ -218,12 +226,11 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     token: TOKEN,
     timeZone: () => "UTC",
     ...modelsOf(options),
+    ...optional({ agentSources, doctor, openDemo }),
     tryModel: options.tryModel ?? (async () => ok({ usable: true, text: "built in", durationMs: 0 })),
-    ...optional({ agentSources: options.agentSources, doctor: options.doctor }),
     sandboxFor: async () => ok(undefined),
-    ...{ outside, nodes },
+    ...{ outside, nodes, backups },
     pageDir: PAGE_DIR,
-    ...optional({ openDemo: options.openDemo }),
     metrics,
     dropTranscript: async () => {},
     checkConfig: options.checkConfig,
@@ -237,6 +244,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     await engine.stop(0);
     await outside?.close();
     await outbox.stop();
+    await backups.close();
     metrics.close();
     await store.close();
   };

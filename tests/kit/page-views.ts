@@ -82,6 +82,13 @@ export const PAGE_VIEWS: readonly PageView[] = [
   { name: "rights", at: `operations/rights/${MAIN}%0A${RESEARCH}`, shows: ".answers" },
   { name: "permissions", at: "operations/permissions", needs: "permissions.list" },
   {
+    ...{ name: "backups", at: "operations/backups", needs: "store.backups" },
+    async enter(page) {
+      await page.getByRole("button", { name: "Back up now" }).click();
+      await page.getByRole("list", { name: "Backups" }).getByRole("listitem").first().waitFor();
+    },
+  },
+  {
     ...{ name: "doctor", at: "operations/doctor", needs: "doctor" },
     async enter(page) {
       await page.getByRole("button", { name: "Run checks" }).click();

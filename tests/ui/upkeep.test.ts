@@ -1,9 +1,12 @@
-// The doctor in a real browser with a real gateway.
+// The doctor and the backups in a real browser with a real gateway.
 
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { DoctorFinding } from "../../src/contract/methods/upkeep.ts";
 import { fail, ok, type Result } from "../../src/core/shapes/errors.ts";
 import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
+import type { Moved } from "../../src/store/transfer/transfer.ts";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 
@@ -58,13 +61,57 @@ describeInBrowser("the doctor", () => {
     expect(await accessibilityProblems(page)).toEqual([]);
   });
 
-  test("only a token with operator.admin for every session is offered the doctor", async () => {
+  test("only a token with operator.admin for every session is offered the doctor and backups", async () => {
     const house = await openHouse({ gateway: { tokens: TOKENS } });
     for (const { token } of TOKENS) {
       const { page } = await visit(house.http, { token, at: "operations/status" });
       const tabs = page.getByRole("navigation", { name: "Operations" }).getByRole("link");
       await expect.poll(() => tabs.allInnerTexts()).toContain("Status");
-      expect(await tabs.allInnerTexts()).not.toContain("Doctor");
+      for (const tab of ["Doctor", "Backups"]) expect(await tabs.allInnerTexts()).not.toContain(tab);
     }
+  });
+});
+
+describeInBrowser("backups", () => {
+  test("a backup shows its progress and its failure, and then its size, time and folder", async () => {
+    const held: { readonly file: string; end(result: Result<Moved>): void }[] = [];
+    const house = await openHouse({
+      makeBackup: ({ file }) => {
+        const { promise, resolve } = Promise.withResolvers<Result<Moved>>();
+        held.push({ file, end: resolve });
+        return promise;
+      },
+    });
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/backups", viewport: PHONE });
+    const button = page.getByRole("button", { name: "Back up now" });
+    await page.getByText("No backup yet.").waitFor();
+    await button.click();
+    await expect.poll(() => held.length).toBe(1);
+    const { file = "", end } = held[0] ?? {};
+    mkdirSync(`${file}.unfinished-a`);
+    writeFileSync(join(`${file}.unfinished-a`, "parley.sqlite"), "x".repeat(1_000));
+    await page.getByText(/^1 kB of [\d.]+ [kM]B copied/).waitFor();
+    const progress = page.getByRole("progressbar", { name: "Backup" });
+    expect(await progress.getAttribute("value")).toBe("1000");
+    writeFileSync(join(`${file}.unfinished-a`, "parley.sqlite"), "x".repeat(50_000_000));
+    await page.getByText("Copied. Checking the copy…").waitFor();
+    await button.click({ force: true });
+    expect(await sideways(page)).toBe(0);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    end?.(fail("store_unavailable", "the disk is full"));
+    await page.getByText(/The backup failed just now: the disk is full/).waitFor();
+    await button.click();
+    await expect.poll(() => held.length).toBe(2);
+    const next = held[1]?.file ?? "";
+    writeFileSync(next, "x".repeat(2_000_000));
+    const tally = { sessions: 1, messages: 1, runs: 1, unfinishedRuns: 0, pendingDeliveries: 0 };
+    held[1]?.end(ok({ from: "a", to: next, tally }));
+    await page.getByText("Last backup: just now, 2.0 MB.").waitFor();
+    expect(await page.getByText("The backup failed").count()).toBe(0);
+    const row = page.getByRole("list", { name: "Backups" }).getByRole("listitem");
+    expect(await row.innerText()).toContain(next.slice(next.lastIndexOf("/") + 1));
+    await page.getByText(join(house.dir, "backups")).waitFor();
+    expect(await sideways(page)).toBe(0);
+    expect(await accessibilityProblems(page)).toEqual([]);
   });
 });

@@ -378,6 +378,9 @@ export const configSchema = z.strictObject({
         "For several gateways with one database: postgres://user:password@host:5432/database. " +
           "Default: PARLEY_DATABASE_URL; null: the embedded store.",
       ),
+      backupDir: path
+        .optional()
+        .describe("Folder of the backups that are made on the page. Default: `backups` in `dir`."),
     })
     .prefault({}),
   models: z

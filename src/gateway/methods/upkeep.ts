@@ -1,14 +1,16 @@
-// Owns the methods for the upkeep of an installation: the doctor.
+// Owns the methods for the upkeep of an installation: the doctor, backups.
 // UK1: they are about the whole installation, so they need a token that covers every session (I9). Secrets
 //      are redacted in every text (I14).
 
 import type { DoctorFinding, UPKEEP_METHODS } from "../../contract/methods/upkeep.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Backups } from "../../store/transfer/backups.ts";
 import type { BasicDeps, Methods } from "../call.ts";
 import { needEverySession } from "./operations.ts";
 
 export interface UpkeepDeps extends BasicDeps {
+  readonly backups: Pick<Backups, "list" | "begin">;
   /** Runs the doctor. Refuses if it is running. Absent if it is unavailable. */
   readonly doctor?: (offline: boolean, signal: AbortSignal) => Promise<Result<readonly DoctorFinding[]>>;
 }
@@ -36,6 +38,28 @@ export const upkeepMethods: Methods<keyof typeof UPKEEP_METHODS, UpkeepDeps> = {
         durationMs,
         findings,
       });
+    },
+  },
+  "store.backups": {
+    async handle({ deps, caller }) {
+      const allowed = needEverySession(caller, "store.backups");
+      if (!allowed.ok) return allowed;
+      const { clock, redactor } = deps.world;
+      const found = await deps.backups.list();
+      if (!found.ok) return { ...found, error: redactor.mask(found.error) };
+      const { failed, ...rest } = found.value;
+      const told = failed && { ...failed, error: redactor.mask(failed.error) };
+      return ok({ ts: clock.now(), ...rest, ...optional({ failed: told }) });
+    },
+  },
+  "store.backup": {
+    async handle({ deps, caller }) {
+      const allowed = needEverySession(caller, "store.backup");
+      if (!allowed.ok) return allowed;
+      const begun = await deps.backups.begin();
+      if (!begun.ok) return { ...begun, error: deps.world.redactor.mask(begun.error) };
+      const { name, startedAtMs } = begun.value;
+      return ok({ ok: true, name, startedAtMs });
     },
   },
 };

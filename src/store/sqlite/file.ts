@@ -29,6 +29,24 @@ export function sizeOf(file: string): number {
   return statOf(file)?.size ?? 0;
 }
 
+/**
+ * Returns the size that a copy of the database will have, with the pages of its log. Returns undefined if the
+ * database cannot be read.
+ */
+export function databaseBytes(file: string): number | undefined {
+  let database: DatabaseSync | undefined;
+  try {
+    database = new DatabaseSync(file, { readOnly: true });
+    const opened = database;
+    const read = (name: string) => Number(Object.values(opened.prepare(`pragma ${name}`).get() ?? {})[0]);
+    return read("page_count") * read("page_size");
+  } catch {
+    return undefined;
+  } finally {
+    database?.close();
+  }
+}
+
 /** Runs `work` with a snapshot of the file. */
 export async function withFile<T>(file: string, work: (db: Db) => Promise<T>): Promise<T> {
   const database = openSnapshot(file);

@@ -145,6 +145,8 @@ const ABOUT_ATTENTION = {
 } as const;
 
 const ABOUT_CONFIGURATION = {
+  "store.backups": [{}],
+  "store.backup": [{}],
   doctor: [{}, { offline: true }],
   "config.check": [{}, { text: "{}" }],
   "config.get": [{}],

@@ -1,7 +1,7 @@
 // Connects the clients of a story to a gateway without sockets: authorization, requests, answers, events.
 
 import { fullModelName } from "../../../src/agent/model/model.ts";
-import { ok } from "../../../src/core/shapes/errors.ts";
+import { fail, ok } from "../../../src/core/shapes/errors.ts";
 import { createAuthority } from "../../../src/gateway/auth.ts";
 import { createDispatcher, type MethodDeps } from "../../../src/gateway/dispatch.ts";
 import { History } from "../../../src/gateway/metrics/history.ts";
@@ -17,6 +17,8 @@ const NO_MACHINE = {
   loopDelay: () => undefined,
   stop: () => {},
 };
+
+const NO_BACKUPS = fail("store_unavailable", "the story makes no backups");
 
 export function openDoor(given: Pick<MethodDeps, Given>) {
   const { settings, world, engine } = given;
@@ -39,6 +41,7 @@ export function openDoor(given: Pick<MethodDeps, Given>) {
     checkModel: (name) => fullModelName(settings.providers, name),
     tryModel: async () => ok({ usable: true, text: "built in", durationMs: 0 }),
     accessTokens: { configured: [], authority, end: () => {} },
+    backups: { list: async () => NO_BACKUPS, begin: async () => NO_BACKUPS },
   };
   return {
     authority,

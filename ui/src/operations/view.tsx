@@ -17,6 +17,7 @@ import { RunsTab } from "./running/tab.tsx";
 import { SchedulesTab } from "./schedules/tab.tsx";
 import { StatusTab } from "./status.tsx";
 import { TokensTab } from "./tokens/tab.tsx";
+import { BackupsTab } from "./upkeep/backups.tsx";
 import { DoctorTab } from "./upkeep/doctor.tsx";
 import { UsageTab } from "./usage/tab.tsx";
 
@@ -43,6 +44,7 @@ const TABS: readonly Tab[] = [
   { title: "Permissions", scope: "operator.read", method: "permissions.list", component: PermissionsTab },
   { title: "Tokens", scope: "operator.admin", method: "tokens.list", component: TokensTab },
   { title: "Nodes", scope: "operator.admin", method: "node.pair.list", component: NodesTab },
+  { title: "Backups", scope: "operator.admin", method: "store.backups", whole: true, component: BackupsTab },
   { title: "Doctor", scope: "operator.admin", method: "doctor", whole: true, component: DoctorTab },
   { title: "Log", scope: "operator.admin", method: "logs.tail", whole: true, component: LogTab },
   {

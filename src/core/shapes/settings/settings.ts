@@ -238,7 +238,11 @@ export interface StoreSettings {
    * password. Absent: the state is in `dir`.
    */
   readonly postgresUrl?: string;
+  /** Absolute path of the folder for the gateway's backups. Absent: `backups` in `dir`. */
+  readonly backupDir?: string;
 }
+
+export const backupFolder = ({ dir, backupDir = `${dir}/backups` }: StoreSettings): string => backupDir;
 
 /** Returns a name of the store without secrets. All gateways that share the store use the same name. */
 export function storeName({ dir, postgresUrl }: StoreSettings): string {

@@ -1,0 +1,197 @@
+// Owns the backups that a gateway makes of its store, in one folder.
+// BK1: at most one backup is made at a time. Its name comes from the clock, never from a caller.
+// BK2: a file of the list is a complete backup. A backup gets its name when it is complete; one that was
+//      interrupted leaves a folder, which is not listed and which a backup after a day removes.
+
+import { readdir, rm, stat, statfs } from "node:fs/promises";
+import { join } from "node:path";
+import { optional } from "../../core/optional.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { backupFolder, type StoreSettings } from "../../core/shapes/settings/settings.ts";
+import { ensureFolder } from "../../world/folders.ts";
+import type { World } from "../../world.ts";
+import { databaseBytes } from "../sqlite/file.ts";
+import { STORE_FILE } from "../sqlite/sqlite.ts";
+import { backupInThread } from "./backup-thread.ts";
+
+const LISTED_MAX = 100;
+/** Files beyond this number are counted, but not read. */
+const READ_MAX = 1_000;
+const ENDING = ".sqlite";
+/** A folder of this form holds an unfinished backup of this class. */
+const UNFINISHED = /^parley-[\dTZ-]+\.sqlite\.unfinished-/;
+const LEFT_AFTER_MS = 86_400_000;
+/** Space that a backup must leave free, so that the gateway can continue to write. */
+const SPARE_BYTES = 64 * 1024 ** 2;
+
+interface BackupFile {
+  readonly name: string;
+  readonly bytes: number;
+  readonly createdAtMs: number;
+}
+
+interface RunningBackup {
+  readonly name: string;
+  readonly startedAtMs: number;
+  /** Size of the store. Absent for a database server. */
+  readonly totalBytes?: number;
+}
+
+export interface BackupList {
+  readonly folder: string;
+  /** Newest first. */
+  readonly backups: readonly BackupFile[];
+  readonly total: number;
+  /** `bytes`: size of the copy so far. */
+  readonly running?: RunningBackup & { readonly bytes: number };
+  /** The last failure of this process, until a backup succeeds. */
+  readonly failed?: { readonly name: string; readonly atMs: number; readonly error: string };
+}
+
+interface BackupParts {
+  readonly settings: StoreSettings;
+  readonly world: World;
+  /** Texts to remove from the search index of a backup. */
+  readonly secrets: readonly string[];
+  readonly make?: typeof backupInThread;
+}
+
+const unreadable = (folder: string, error: unknown) =>
+  fail("store_unavailable", `the folder ${folder} cannot be used: ${(error as Error).message}`, {
+    hint: "Check its owner and its mode, or set store.backupDir.",
+  });
+
+const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT";
+
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw error;
+  }
+}
+
+const sizeOf = async (file: string): Promise<number> => (await stat(file).catch(() => undefined))?.size ?? 0;
+
+/** Returns the size of all files in these folders. */
+async function sizeIn(folders: readonly string[]): Promise<number> {
+  const files = await Promise.all(
+    folders.map(async (folder) => (await namesIn(folder)).map((name) => join(folder, name))),
+  );
+  return (await Promise.all(files.flat().map(sizeOf))).reduce((sum, one) => sum + one, 0);
+}
+
+async function backupFiles(folder: string, names: readonly string[]): Promise<BackupFile[]> {
+  const found = await Promise.all(
+    names.slice(0, READ_MAX).map(async (name) => {
+      const facts = await stat(join(folder, name)).catch(() => undefined);
+      if (facts?.isFile() !== true) return [];
+      return [{ name, bytes: facts.size, createdAtMs: Math.round(facts.mtimeMs) }];
+    }),
+  );
+  return found.flat().sort((one, other) => other.createdAtMs - one.createdAtMs);
+}
+
+export class Backups {
+  readonly #parts: BackupParts;
+  readonly #folder: string;
+  readonly #stop = new AbortController();
+  #isBusy = false;
+  #running: RunningBackup | undefined;
+  #making: Promise<void> = Promise.resolve();
+  #failed: BackupList["failed"];
+
+  constructor(parts: BackupParts) {
+    this.#parts = parts;
+    this.#folder = backupFolder(parts.settings);
+  }
+
+  async list(): Promise<Result<BackupList>> {
+    const folder = this.#folder;
+    try {
+      const names = await namesIn(folder);
+      const complete = names.filter((name) => name.endsWith(ENDING)).sort();
+      const backups = await backupFiles(folder, complete.reverse());
+      const base = { folder, backups: backups.slice(0, LISTED_MAX), total: complete.length };
+      const running = this.#running;
+      if (running === undefined) return ok({ ...base, ...optional({ failed: this.#failed }) });
+      const parts = names.filter((name) => name.startsWith(`${running.name}.unfinished-`));
+      const bytes = await sizeIn(parts.map((name) => join(folder, name)));
+      return ok({ ...base, running: { ...running, bytes }, ...optional({ failed: this.#failed }) });
+    } catch (error) {
+      return unreadable(folder, error);
+    }
+  }
+
+  /** Starts a backup. `list` shows its progress and its end. */
+  async begin(): Promise<Result<RunningBackup>> {
+    if (this.#stop.signal.aborted) return fail("shutting_down", "the gateway is stopping");
+    if (this.#isBusy)
+      return fail("rate_limited", "a backup is being made; wait for its end before you start another");
+    this.#isBusy = true;
+    const ready = await this.#prepared();
+    if (!ready.ok) this.#isBusy = false;
+    else this.#making = this.#make(ready.value);
+    return ready;
+  }
+
+  /** Cancels the backup, and waits for its end. */
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#making;
+  }
+
+  async #prepared(): Promise<Result<RunningBackup>> {
+    const folder = this.#folder;
+    const { settings, world } = this.#parts;
+    const startedAtMs = world.clock.now();
+    try {
+      await ensureFolder(folder);
+      await this.#removeLeft(startedAtMs);
+      const totalBytes =
+        settings.postgresUrl === undefined ? databaseBytes(join(settings.dir, STORE_FILE)) : undefined;
+      const { bavail, bsize } = await statfs(folder);
+      if (bavail * bsize < (totalBytes ?? 0) + SPARE_BYTES)
+        return fail("store_unavailable", `the disk of ${folder} has too little free space for a backup`, {
+          hint: "Remove old backups, or set store.backupDir to a folder on another disk.",
+        });
+      const stamp = new Date(startedAtMs).toISOString().replaceAll(/[:.]/g, "-");
+      return ok({ name: `parley-${stamp}${ENDING}`, startedAtMs, ...optional({ totalBytes }) });
+    } catch (error) {
+      return unreadable(folder, error);
+    }
+  }
+
+  async #make(running: RunningBackup): Promise<void> {
+    const { settings, world, secrets, make = backupInThread } = this.#parts;
+    const { name, startedAtMs } = running;
+    this.#running = running;
+    const file = join(this.#folder, name);
+    const made = await make({ settings, file, secrets }, this.#stop.signal).catch((error: unknown) =>
+      fail("store_unavailable", `the backup failed: ${(error as Error).message}`),
+    );
+    this.#running = undefined;
+    this.#isBusy = false;
+    const ms = world.clock.now() - startedAtMs;
+    if (made.ok) {
+      this.#failed = undefined;
+      world.log.info({ what: name, ms }, "a backup was made");
+      return;
+    }
+    const { error, code } = made;
+    this.#failed = { name, atMs: world.clock.now(), error };
+    world.log.warn({ what: name, ms, why: error, code }, "a backup failed");
+  }
+
+  /** Removes the folders of backups that were interrupted long ago. */
+  async #removeLeft(nowMs: number): Promise<void> {
+    for (const name of (await namesIn(this.#folder)).filter((one) => UNFINISHED.test(one))) {
+      const folder = join(this.#folder, name);
+      const facts = await stat(folder).catch(() => undefined);
+      if (facts === undefined || nowMs - facts.mtimeMs < LEFT_AFTER_MS) continue;
+      await rm(folder, { recursive: true, force: true });
+      this.#parts.world.log.info({ what: name }, "an unfinished backup was removed");
+    }
+  }
+}

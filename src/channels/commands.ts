@@ -23,6 +23,7 @@ import {
   chooseSending,
   chooseThinking,
   chooseVerbosity,
+  forkHere,
 } from "./commands/conversation.ts";
 import { allow, approvals, deny } from "./commands/permission.ts";
 import { help, hereOf, sessions, status, whoAmI } from "./commands/status.ts";
@@ -49,6 +50,7 @@ const ACTS: { readonly [N in CommandName]: Act } = {
   sessions: inSession(sessions),
   stop: inSession(stop),
   subagents: inSession(subagents),
+  fork: inSession(forkHere),
   new: inSession(beginAnew),
   reset: inSession(beginAnew),
   model: inSession(chooseModel),

@@ -63,6 +63,13 @@ export function addSessions(parent: Command, on: (command: Command, load: Load) 
     group.command("show").argument("<key>").description("Show the settings, state and usage of a session"),
     async () => (await sessions()).showSession,
   );
+  const forked = group
+    .command("fork")
+    .argument("<key>")
+    .description("Continue a conversation in a session of its own, from one of its messages");
+  forked.option("--at <message id>", "Share the messages up to this one (default: the newest)");
+  forked.option("--label <label>", "Set the label of the new session");
+  on(forked, async () => (await import("./commands/sessions/fork.ts")).forkSession);
   on(
     group.command("reset").argument("<key>").description("Start a new transcript and keep the settings"),
     async () => (await sessions()).resetSession,

@@ -2,9 +2,9 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
+import { forkKey } from "../../src/core/fork-key.ts";
 import { decideAccess, scopeOf, type Viewer } from "../../src/core/rules/visibility.ts";
 import { type Entry, isCompaction, type Message, textOf } from "../../src/core/shapes/message.ts";
-import { forkKey } from "../../src/core/shapes/session-key.ts";
 import { filterCounts } from "../../src/store/queries/sessions/counts.ts";
 import { earlierConversations } from "../../src/store/queries/sessions/earlier-conversations.ts";
 import {
@@ -102,8 +102,23 @@ async function checkPages(
   }
 }
 
-const STEP = fc.record({
-  act: fc.constantFrom("say", "say", "say", "fork", "fork", "reset", "delete", "compact", "open"),
+interface Step {
+  readonly act: "say" | "fork" | "reset" | "delete" | "compact" | "open";
+  readonly whom: number;
+  readonly where: number;
+}
+const STEP: fc.Arbitrary<Step> = fc.record({
+  act: fc.constantFrom<Step["act"][]>(
+    "say",
+    "say",
+    "say",
+    "fork",
+    "fork",
+    "reset",
+    "delete",
+    "compact",
+    "open",
+  ),
   whom: fc.nat(),
   where: fc.nat(),
 });
@@ -136,89 +151,93 @@ class Copies {
   }
 }
 
+/** Compares the store with the model: each transcript, and the set of stored messages. */
+async function check(store: Store, acts: ReturnType<typeof actsOn>, model: Copies, contexts: Contexts) {
+  const shown = new Set([...model.entries.values()].flatMap(ids));
+  expect(new Set(await acts.stored())).toEqual(shown);
+  for (const [sessionId, entries] of model.entries) {
+    expect(await acts.context(sessionId)).toEqual(contextOf(entries));
+    expect(ids(await contexts.read(sessionId))).toEqual(contextOf(entries));
+    await checkPages(acts.read, sessionId, entries);
+    const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
+    const first = messages.find((message) => message.role === "user");
+    expect(await transcripts.firstUserText(store.db, sessionId)).toBe(first && textOf(first));
+    const last = await transcripts.lastMessages(store.db, sessionId, 4, { includeTools: true });
+    expect(ids(last)).toEqual(ids(messages.slice(-4)));
+  }
+}
+
+/** Returns a function that takes a step in the store and in the model. */
+function stepper(store: Store, acts: ReturnType<typeof actsOn>, model: Copies) {
+  const begin = async (): Promise<void> => {
+    const place = at(`named-${model.next()}`);
+    await acts.open(place);
+    model.begin(place, []);
+  };
+  return async ({ act, whom, where }: Step) => {
+    const places = [...model.current];
+    const [key, sessionId] = places[whom % Math.max(1, places.length)] ?? [];
+    if (key === undefined || sessionId === undefined || act === "open") return begin();
+    const entries = model.entries.get(sessionId) ?? [];
+    const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
+    const chosen = messages[where % Math.max(1, messages.length)];
+    const n = model.next();
+    const write = async (entry: Entry): Promise<void> => {
+      await acts.append({ key, sessionId }, [entry]);
+      entries.push(entry);
+    };
+    if (act === "say") {
+      const make = [userMessage, assistantMessage, toolResult][where % 3] ?? userMessage;
+      await write(make(`m${n}`, `text ${n}`));
+    } else if (act === "compact" && chosen !== undefined) {
+      await write({ id: `c${n}`, type: "compaction", summary: "s", firstKeptId: chosen.id, timestamp: 1 });
+    } else if (act === "fork" && chosen !== undefined) {
+      const into = at(`fork-${n}`);
+      const marker = await acts.fork({ key, sessionId }, into, chosen.id);
+      model.begin(into, [...entries.slice(0, entries.indexOf(chosen) + 1), marker]);
+    } else if (act === "reset") {
+      const next = `session-${n}`;
+      await store.transaction((tx) => replaceSessionId(tx, key, next, n));
+      model.begin({ key, sessionId: next }, []);
+    } else if (act === "delete") {
+      await acts.remove(key);
+      model.delete(key);
+    }
+  };
+}
+
 export function forkContract(store: () => Store): void {
   const acts = actsOn(store);
 
   test("a fork reads like a copy of its origin, whatever is written, forked, reset and deleted", async () => {
-    const { append, open, fork, remove, read, context, stored } = acts;
-    const steps = fc.array(STEP, { minLength: 8, maxLength: 30 });
-    const check = async (model: Copies, contexts: Contexts): Promise<void> => {
-      const shown = new Set([...model.entries.values()].flatMap(ids));
-      expect(new Set(await stored())).toEqual(shown);
-      for (const [sessionId, entries] of model.entries) {
-        expect(await context(sessionId)).toEqual(contextOf(entries));
-        expect(ids(await contexts.read(sessionId))).toEqual(contextOf(entries));
-        await checkPages(read, sessionId, entries);
-        const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
-        const first = messages.find((message) => message.role === "user");
-        expect(await transcripts.firstUserText(store().db, sessionId)).toBe(first && textOf(first));
-        const last = await transcripts.lastMessages(store().db, sessionId, 4, { includeTools: true });
-        expect(ids(last)).toEqual(ids(messages.slice(-4)));
-      }
-    };
     await fc.assert(
-      fc.asyncProperty(steps, async (taken) => {
+      fc.asyncProperty(fc.array(STEP, { minLength: 8, maxLength: 30 }), async (steps) => {
         // A failed round leaves rows behind.
         for (const table of ["sessions", "session_ids", "messages"] as const) {
           await store().transaction((tx) => tx.deleteFrom(table).execute());
         }
         const model = new Copies();
         const contexts = new Contexts(store().db);
-        const begin = async (): Promise<void> => {
-          const place = at(`named-${model.next()}`);
-          await open(place);
-          model.begin(place, []);
-        };
-        await begin();
-        for (const { act, whom, where } of taken) {
-          const places = [...model.current];
-          const [key, sessionId] = places[whom % Math.max(1, places.length)] ?? [];
-          if (key === undefined || sessionId === undefined || act === "open") {
-            await begin();
-            continue;
-          }
-          const entries = model.entries.get(sessionId) ?? [];
-          const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
-          const chosen = messages[where % Math.max(1, messages.length)];
-          const n = model.next();
-          if (act === "say") {
-            const make = [userMessage, assistantMessage, toolResult][where % 3] ?? userMessage;
-            const entry = make(`m${n}`, `text ${n}`);
-            await append({ key, sessionId }, [entry]);
-            entries.push(entry);
-          } else if (act === "compact" && chosen !== undefined) {
-            const entry: Entry = {
-              id: `c${n}`,
-              type: "compaction",
-              summary: "s",
-              firstKeptId: chosen.id,
-              timestamp: 1,
-            };
-            await append({ key, sessionId }, [entry]);
-            entries.push(entry);
-          } else if (act === "fork" && chosen !== undefined) {
-            const into = at(`fork-${n}`);
-            const marker = await fork({ key, sessionId }, into, chosen.id);
-            model.begin(into, [...entries.slice(0, entries.indexOf(chosen) + 1), marker]);
-          } else if (act === "reset") {
-            const next = `session-${n}`;
-            await store().transaction((tx) => replaceSessionId(tx, key, next, n));
-            model.begin({ key, sessionId: next }, []);
-          } else if (act === "delete") {
-            await remove(key);
-            model.delete(key);
-            await check(model, contexts);
-          }
+        const take = stepper(store(), acts, model);
+        for (const step of steps) {
+          await take(step);
+          if (step.act === "delete") await check(store(), acts, model, contexts);
         }
-        await check(model, contexts);
-        for (const key of model.current.keys()) await remove(key);
-        expect(await stored()).toEqual([]);
+        await check(store(), acts, model, contexts);
+        for (const key of model.current.keys()) await acts.remove(key);
+        expect(await acts.stored()).toEqual([]);
         expect(await store().db.selectFrom("session_ids").selectAll().execute()).toEqual([]);
       }),
       { numRuns: 25 },
     );
   });
 
+  exampleContract(acts, store);
+  rightsContract(store);
+}
+
+/** Forks with known messages. */
+function exampleContract(acts: ReturnType<typeof actsOn>, store: () => Store): void {
   test("a fork shares its origin's messages, and each is stored once", async () => {
     const { append, open, fork, read, stored } = acts;
     const [origin, one, two] = [at("origin"), at("one"), at("two")];
@@ -293,7 +312,9 @@ export function forkContract(store: () => Store): void {
     await remove(one.key);
     expect(await stored()).toEqual([]);
   });
+}
 
+function rightsContract(store: () => Store): void {
   test("FO1: a query with a token's patterns finds exactly the forks that the token covers", async () => {
     const id = "0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b11";
     const main = "agent:main:main";

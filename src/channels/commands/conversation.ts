@@ -2,6 +2,7 @@
 // verbose level and send policy.
 // flows/session/lifecycle.ts validates the arguments. An invalid argument changes nothing.
 
+import { createGate } from "../../access/token.ts";
 import {
   modelNames,
   modelOf,
@@ -9,8 +10,10 @@ import {
   thinkingNamed,
   thinkingOf,
 } from "../../core/shapes/settings/settings.ts";
+import { forkIn } from "../../flows/session/fork.ts";
 import { type PatchRequest, patchIn, resetIn, VERBOSE_LEVELS } from "../../flows/session/lifecycle.ts";
 import { activeRuns } from "../../store/queries/runs/runs.ts";
+import { lastMessages } from "../../store/queries/transcripts/transcripts.ts";
 import { type ConversationContext, code, count, why } from "./context.ts";
 
 /** The argument that restores the agent's setting. */
@@ -24,6 +27,29 @@ export async function beginAnew({ parts, unit, session, request }: ConversationC
   if (!reset.ok) return why(reset);
   const stopped = running.length === 0 ? "" : ` ${count(running.length, "run")} of the earlier one stopped.`;
   return `A new conversation begins; the earlier one is kept in the transcripts.${stopped}`;
+}
+
+/** Forks the conversation at its newest message. */
+export async function forkHere({ parts, unit, session, request }: ConversationContext): Promise<string> {
+  const { operator } = request;
+  if (request.args !== "") return "/fork takes no arguments; nothing was forked.";
+  const [newest] = await lastMessages(unit.tx, session.sessionId, 1, { includeTools: true });
+  if (newest === undefined) return "This conversation has no messages yet.";
+  const sees =
+    operator === undefined
+      ? () => true
+      : createGate(parts.settings, { ...operator, role: "operator" }, "list");
+  const forked = await forkIn(parts, unit, operator, { key: session.key, at: newest.id, sees });
+  if (!forked.ok) return why(forked);
+  const { runs, jobs, waits } = forked.value.leftBehind;
+  const kept = [
+    [runs, "run"],
+    [jobs, "job"],
+    [waits, "wait"],
+  ] as const;
+  const words = kept.filter(([number]) => number > 0).map(([number, what]) => count(number, what));
+  const left = words.length === 0 ? "" : ` It leaves behind: ${words.join(", ")}.`;
+  return `Forked: ${code(unit, forked.value.session.key, 512)}.${left}`;
 }
 
 async function set(here: ConversationContext, patch: PatchRequest, done: string): Promise<string> {

@@ -37,6 +37,7 @@ export const COMMANDS = [
   word("stop", "", "Stop the current run"),
   word("new", "", "Start a new conversation and keep the earlier one", IN_GROUPS),
   word("reset", "", "Same as /new", IN_GROUPS),
+  word("fork", "", "Continue this conversation in a session of its own, and keep it as it is (owner)", OWNER),
   word("model", "[name | default]", "Show or choose the model of this conversation", IN_GROUPS),
   word("think", "[level | default]", "Show or choose how long the model thinks"),
   word("verbose", "[on | off | full]", "Show or choose how much of the agent's work is shown"),

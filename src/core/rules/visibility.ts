@@ -10,8 +10,9 @@
 // A sub-agent sees its own tree. Beyond that it sees only sessions that both it and its requester may see
 // (I13). If its requester was deleted, it sees only its own tree.
 
+import { forkOrigin } from "../fork-key.ts";
 import { optional } from "../optional.ts";
-import { agentIdInKey, forkOrigin } from "../shapes/session-key.ts";
+import { agentIdInKey } from "../shapes/session-key.ts";
 import {
   type AgentToAgentSettings,
   agentOf,

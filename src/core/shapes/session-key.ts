@@ -7,6 +7,7 @@
 // K3: older spellings are accepted but never written.
 // The name of a conversation never looks like a reserved word, or like a key of a channel or of the runtime.
 
+import { FORK_KEY } from "../fork-key.ts";
 import { quoted } from "../text/cut.ts";
 import { type Failure, fail, ok, type Result } from "./errors.ts";
 import type { Route, Session, SessionKind } from "./session.ts";
@@ -53,10 +54,6 @@ export const KEY_CHARS_MAX = 512;
 const KEY_FORMS =
   "main, agent:<agentId>:main, agent:<agentId>:<channel>:(group|channel|dm):<id>, agent:<agentId>:<name>, " +
   "cron:<id>, hook:<id>, node-<id>";
-
-/** Maximum number of forks in a row: of a session, of its fork, and so on. */
-export const FORKS_MAX = 5;
-const FORK = /^(.+):fork:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
 
 const AGENT_ID = /^[a-z0-9_-]{1,64}$/;
 /** Matches the format of a session id. An agent's name cannot have this format. */
@@ -144,7 +141,7 @@ export function parseKey(text: string): Result<ParsedKey> {
 }
 
 function readKey(text: string): ParsedKey | undefined {
-  const [, origin, forkId] = FORK.exec(text) ?? [];
+  const [, origin, forkId] = FORK_KEY.exec(text) ?? [];
   if (origin !== undefined && forkId !== undefined) {
     const of = readKey(origin);
     // The session `global` belongs to all agents, which no other session can.
@@ -173,7 +170,7 @@ function withName(
   if (name.length === 0 || name.length !== parts.length) return undefined;
   const made = make(name);
   // An escape must not hide that a name ends like the key of a fork.
-  return FORK.test(formatKey(made)) ? undefined : made;
+  return FORK_KEY.test(formatKey(made)) ? undefined : made;
 }
 
 function readAgentKey(agentId: string, rest: readonly string[]): ParsedKey | undefined {
@@ -370,16 +367,6 @@ export function channelOf(session: Session): string {
     default:
       return session.lastRoute?.channel ?? "unknown";
   }
-}
-
-/** Returns the key of a new fork of a session. */
-export function forkKey(key: string, id: string): string {
-  return `${key}:fork:${id}`;
-}
-
-/** Returns the key of the session from which a session was forked. Undefined if the key is not a fork's. */
-export function forkOrigin(key: string): string | undefined {
-  return FORK.exec(key)?.[1];
 }
 
 /** Returns the parsed key of the session from which a chain of forks began. */

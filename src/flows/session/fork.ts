@@ -1,17 +1,18 @@
 // Forks a session: makes a session that continues a conversation after one of its messages.
-// FO1: a fork never has more rights than its origin. It has the origin's agent, requester, spawn depth, sandbox
-//      and settings, and its key contains the origin's key, so a token covers a fork only with its origin.
+// FO1: a fork never has more rights than its origin. It has the origin's agent, requester, spawn depth,
+//      sandbox and settings, and its key contains the origin's key: a token covers it only with its origin.
 // FO2: a fork is one transaction. It stores the link to the shared messages, not copies of them.
 // A fork starts at a stored message. Runs, jobs and waits of the origin stay with the origin. A fork has no
 // route, so its answers never reach a chat of the origin.
 
 import { openGate } from "../../access/access.ts";
+import { FORKS_MAX, forkKey, forkOrigin } from "../../core/fork-key.ts";
 import { optional } from "../../core/optional.ts";
 import type { Viewer } from "../../core/rules/visibility.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { UserMessage } from "../../core/shapes/message.ts";
 import { NOT_YET_USED, type Session } from "../../core/shapes/session.ts";
-import { channelOf, FORKS_MAX, forkKey, forkOrigin, parseKey } from "../../core/shapes/session-key.ts";
+import { channelOf, parseKey } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { SpawnFacts } from "../../core/shapes/spawn.ts";
 import { quoted } from "../../core/text/cut.ts";
@@ -51,7 +52,7 @@ interface ForkRequest {
   readonly label?: string;
   /** Whether the caller may know of work with this session. */
   sees(key: string): boolean;
-  also(unit: Unit, forked: Forked): Promise<void>;
+  also?(unit: Unit, forked: Forked): Promise<void>;
 }
 
 interface ForkContext {
@@ -92,7 +93,7 @@ function newKey(unit: Unit, origin: string): Result<string> {
   return parsed.ok ? ok(key) : parsed;
 }
 
-/** Returns the part of a sub-agent's facts that limits its rights. The job and its files stay with the origin. */
+/** Returns the facts that limit a sub-agent's rights. The job and its files stay with the origin. */
 function limitsOf(spawn: SpawnFacts | undefined, unit: Unit): SpawnFacts | undefined {
   if (spawn === undefined) return undefined;
   const { thread: _, attachments: __, retainAttachments: ___, mountPath: ____, ...rest } = spawn;
@@ -127,8 +128,8 @@ function forkOf(origin: Session, key: string, unit: Unit, label: string | undefi
 }
 
 function markerOf(fork: Session, origin: Session, point: ForkPoint, unit: Unit): UserMessage {
-  const place = `message ${point.messageId} of ${new Date(point.at).toISOString()}`;
-  const text = `Forked from ${origin.key} after ${place}. Later work there is not part of this conversation.`;
+  const place = `${origin.key} at ${new Date(point.at).toISOString()}`;
+  const text = `Forked from ${place}. Later work there is not part of this conversation.`;
   return {
     id: forkMarkerId(fork.sessionId),
     role: "user",
@@ -152,35 +153,45 @@ async function leftBehindBy({ tx, now }: Unit, key: string, sees: ForkRequest["s
 export async function forkSession(
   ctx: ForkContext,
   viewer: Viewer,
-  { key: originKey }: Session,
+  { key }: Session,
   request: ForkRequest,
 ): Promise<Result<Forked>> {
   if (viewer.kind !== "operator" || viewer.as !== undefined) {
     return fail("missing_scope", "only an operator can fork a session, not a session itself");
   }
+  return ctx.engine.commit((unit) => forkIn(ctx, unit, viewer, { ...request, key }));
+}
+
+/**
+ * Makes a fork in a given transaction. If it fails, nothing is changed. `viewer`: undefined for an owner, who
+ * may use every session.
+ */
+export async function forkIn(
+  { settings }: Pick<ForkContext, "settings">,
+  unit: Unit,
+  viewer: Viewer | undefined,
+  request: ForkRequest & { readonly key: string },
+): Promise<Result<Forked>> {
   const label = request.label === undefined ? ok(undefined) : checkLabel(request.label);
   if (!label.ok) return label;
-  return ctx.engine.commit(async (unit): Promise<Result<Forked>> => {
-    const origin = await holdSession(unit.tx, originKey);
-    if (origin === undefined) return fail("session_not_found", `session ${originKey} no longer exists`);
-    const checked = checkOrigin(origin);
-    if (!checked.ok) return checked;
-    const key = newKey(unit, origin.key);
-    if (!key.ok) return key;
-    const point = await forkPointAt(unit.tx, origin, request.at);
-    if (point === "missing" || point === "nothing") return noPoint(request.at, point);
-    const session = forkOf(origin, key.value, unit, label.value);
-    const gate = openGate({ db: unit.tx, settings: ctx.settings }, viewer);
-    const verdict = await gate.decide("send", session);
-    if (!verdict.allowed) return fail(verdict.code, verdict.error);
-    await insertNew(unit, session);
-    await linkFork(unit.tx, session.sessionId, { from: point.sessionId, at: point.messageId });
-    const entry = markerOf(session, origin, point, unit);
-    await appendEntry(unit.tx, { sessionKey: key.value, sessionId: session.sessionId, entry }, unit.redactor);
-    const forked = { session, point, leftBehind: await leftBehindBy(unit, origin.key, request.sees) };
-    await request.also(unit, forked);
-    return ok(forked);
-  });
+  const origin = await holdSession(unit.tx, request.key);
+  if (origin === undefined) return fail("session_not_found", `session ${request.key} no longer exists`);
+  const checked = checkOrigin(origin);
+  if (!checked.ok) return checked;
+  const key = newKey(unit, origin.key);
+  if (!key.ok) return key;
+  const point = await forkPointAt(unit.tx, origin, request.at);
+  if (point === "missing" || point === "nothing") return noPoint(request.at, point);
+  const session = forkOf(origin, key.value, unit, label.value);
+  const verdict = viewer && (await openGate({ db: unit.tx, settings }, viewer).decide("send", session));
+  if (verdict?.allowed === false) return fail(verdict.code, verdict.error);
+  await insertNew(unit, session);
+  await linkFork(unit.tx, session.sessionId, { from: point.sessionId, at: point.messageId });
+  const place = { sessionKey: session.key, sessionId: session.sessionId };
+  await appendEntry(unit.tx, { ...place, entry: markerOf(session, origin, point, unit) }, unit.redactor);
+  const forked = { session, point, leftBehind: await leftBehindBy(unit, origin.key, request.sees) };
+  await request.also?.(unit, forked);
+  return ok(forked);
 }
 
 function noPoint(at: string, why: "missing" | "nothing"): Result<never> {

@@ -7,6 +7,7 @@ import { resolveSession } from "../../access/resolve.ts";
 import { createGate } from "../../access/token.ts";
 import type { HistoryNow, QueuedRun } from "../../contract/methods/talk.ts";
 import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
+import { forkOrigin } from "../../core/fork-key.ts";
 import { optional } from "../../core/optional.ts";
 import { hasScope } from "../../core/rules/scopes.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
@@ -169,7 +170,11 @@ async function readRuns(ctx: CallContext, session: Session, page: HistoryPage, a
   // a message.
   const wanted = [after ?? "", ...page.messages.map(({ id }) => id)].map((id) => page.runIds.get(id));
   const others = [...new Set(wanted)].filter((id) => id !== undefined && !known.has(id)) as string[];
-  const facts = [...(await factsOfRuns(db, others)), ...lane.map(({ input: _, ...run }) => run)];
+  const found = await factsOfRuns(db, others);
+  // A run that a fork shares with its origin can be active only there.
+  const shown =
+    forkOrigin(session.key) === undefined ? found : found.filter((run) => run.endedAt !== undefined);
+  const facts = [...shown, ...lane.map(({ input: _, ...run }) => run)];
   const withRun = (message: Message) => {
     const runId = page.runIds.get(message.id);
     return runId === undefined ? message : { ...message, runId };

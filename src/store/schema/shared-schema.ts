@@ -6,7 +6,7 @@ export const KINDS_OF_AGENTS = `
 create index sessions_by_agent_kind on sessions (agent_id, kind, archived, updated_at desc, key desc);
 `;
 
-/** Links the transcript of a fork to the one whose beginning it shares. `text` is the type of a text column. */
+/** Links the transcript of a fork to the one that it continues. `text` is the type of a text column. */
 export const transcriptForks = (text: string): string => `
 alter table session_ids add column forked_from ${text};
 alter table session_ids add column forked_at ${text};

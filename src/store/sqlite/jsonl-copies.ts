@@ -40,7 +40,7 @@ export interface JsonlCopies {
   note(sessionId: string): void;
   /** Resolves when each reported entry was written, or its failure was logged. */
   flush(): Promise<void>;
-  /** Deletes the copy of a deleted transcript. Writes it again if a fork still shares a part of the transcript. */
+  /** Deletes the copy of a deleted transcript. If a fork shares messages of it, writes a copy of these. */
   remove(sessionId: string): Promise<void>;
   /** Writes the remaining entries. */
   close(): Promise<void>;

@@ -375,3 +375,16 @@ test("before the first message, commands report that there is no session yet, bu
   expect(await stage.give("/whoami", nowhere)).toContain("`telegram:7`");
   expect(await stage.session(nowhere.sessionKey)).toBeUndefined();
 });
+
+test("/fork forks the conversation at its newest message, for owners only", async () => {
+  const stage = await open();
+  expect(await stage.give("/fork", { isOwner: true })).toBe("This conversation has no messages yet.");
+  const runId = await stage.says("telegram:7", "hello");
+  await expect.poll(() => stateOf(stage, runId)).toBe("ok");
+  expect(await stage.give("/fork")).toBe("/fork is for owners only.");
+  const told = await stage.give("/fork", { isOwner: true });
+  expect(told).toMatch(/^Forked: `agent:main:main:fork:[0-9a-f-]{36}`\.$/);
+  const fork = await stage.session(/`(.*)`/.exec(told)?.[1] ?? "");
+  expect(fork).toMatchObject({ agentId: "main", kind: "other" });
+  expect(fork?.lastRoute).toBeUndefined();
+});

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect } from "vitest";
+import { forkKey, forkOrigin } from "../../../src/core/fork-key.ts";
 import {
   agentIdInKey,
   canonicalKey,
@@ -7,8 +8,6 @@ import {
   chatTypeOf,
   displayKey,
   encodeOutsideId,
-  forkKey,
-  forkOrigin,
   formatKey,
   isAgentId,
   isReservedKey,

@@ -155,6 +155,7 @@ const ABOUT_CONFIGURATION = {
 } as const;
 
 const TRANSCRIPTS = {
+  "sessions.earlier": [{ key: SEEN }],
   "sessions.search": [{ query: "velvet" }, { query: "the", sessionKey: SEEN }],
   "chat.image": [{ sessionKey: SEEN, messageId: "a", index: 0 }],
 } as const;
@@ -176,7 +177,6 @@ function questionsOf(planted: Awaited<ReturnType<typeof plant>> & Nodes) {
     "sessions.resolve": [{ key: SEEN }, { label: "velvet label" }],
     "sessions.create": [{ agentId: "research", idempotencyKey: "c" }],
     "sessions.fork": [{ sessionKey: SEEN, at: messageId, idempotencyKey: "f" }],
-    "sessions.earlier": [{ key: SEEN }],
     ...TRANSCRIPTS,
     "sessions.preview": [{ keys: [SEEN] }],
     "sessions.patch": [{ key: SEEN, thinkingLevel: "low" }],

@@ -1,6 +1,7 @@
 // The header of a conversation: name, state, tokens, cost and parent.
 
 import { useState } from "preact/hooks";
+import { forkOrigin } from "../../../src/core/fork-key.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { ask, has, may } from "../gateway.ts";
 import { money, tokens } from "../parts/format.ts";
@@ -68,6 +69,23 @@ function Doing({ row }: { row: Now["session"] }) {
   );
 }
 
+/** Links to the session that spawned this one, and to the one from which it was forked. */
+function Parents({ sessionKey, spawnedBy }: { sessionKey: string; spawnedBy: string | undefined }) {
+  const origin = forkOrigin(sessionKey);
+  const links = [
+    ["from", spawnedBy],
+    ["forked from", origin],
+  ] as const;
+  return links.map(
+    ([word, key]) =>
+      key !== undefined && (
+        <span key={word}>
+          {word} <SessionLink sessionKey={key} />
+        </span>
+      ),
+  );
+}
+
 /** `earlier`: a message of an earlier conversation, to show in a dialog. */
 export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPlace | undefined }) {
   const [open, setOpen] = useState(false);
@@ -99,11 +117,7 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
             </span>
           )}
           <Figures thread={thread} />
-          {row?.spawnedBy !== undefined && (
-            <span>
-              from <SessionLink sessionKey={row.spawnedBy} />
-            </span>
-          )}
+          <Parents sessionKey={thread.sessionKey} spawnedBy={row?.spawnedBy} />
           {chainId !== undefined && <a href={hrefOf({ view: "flow", chainId })}>flow</a>}
           <button
             type="button"

@@ -13,7 +13,7 @@ export interface EarlierConversation {
   readonly messages: number;
 }
 
-/** Lists the conversations before the current one, newest first. Skips empty ones, and those that a fork inherited. */
+/** Lists the conversations before the current one, newest first. Skips empty and inherited ones. */
 export async function earlierConversations(
   db: Db,
   session: { readonly key: string; readonly sessionId: string },

@@ -3,8 +3,8 @@
 // (I9).
 
 import { type RawBuilder, type SqlBool, sql } from "kysely";
+import { FORKS_MAX } from "../../../core/fork-key.ts";
 import type { Scope } from "../../../core/rules/visibility.ts";
-import { FORKS_MAX } from "../../../core/shapes/session-key.ts";
 import { type Db, kindOf } from "../../sql.ts";
 
 /** A character that sorts after all texts with the same prefix. */

@@ -7,7 +7,7 @@ import { type Message, openCalls, toolCallsOf } from "../../../core/shapes/messa
 import type { Db, Tx } from "../../sql.ts";
 import { readMessage } from "./stored-entry.ts";
 
-/** Maximum number of parts that are read. It is above any depth of forks, and stops at a cycle in damaged data. */
+/** Maximum number of parts. It is above any depth of forks, and stops at a cycle in damaged data. */
 const PARTS_MAX = 16;
 
 /** Maximum number of entries that are read to find the results of a message's calls. */
@@ -101,8 +101,8 @@ async function readAt(db: Db, seq: number): Promise<Message> {
 }
 
 /**
- * Returns the row after which a fork at `row` continues: no tool call loses its result. A message with calls is
- * shared with all their results or, if one is missing, not at all.
+ * Returns the row after which a fork at `row` continues. A message with tool calls is shared with all their
+ * results or, if one is missing, not at all.
  */
 async function wholeCalls(db: Db, row: PointRow): Promise<PointRow | undefined> {
   if (row.role === "user") return row;

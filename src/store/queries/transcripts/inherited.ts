@@ -1,6 +1,6 @@
 // Keeps the messages that forks share when the session that wrote them is deleted.
-// IN1: a deleted transcript is kept up to the last message that a fork shares, and then belongs to the session
-//      of that fork. The fork's deletion deletes it, unless another fork shares it, too.
+// IN1: a deleted transcript is kept up to the last message that a fork shares, and then belongs to the
+//      session of that fork. The fork's deletion deletes it, unless another fork shares it, too.
 // The full-text index still has the deleted session's token, so a search that is limited to the fork does not
 // find these messages; other searches do.
 
@@ -17,7 +17,7 @@ async function heirsOf(tx: Tx, key: string): Promise<{ sessionId: string; heir: 
   return rows;
 }
 
-/** Gives the shared transcripts of a session that is being deleted to the sessions of forks. Returns their ids. */
+/** Gives the shared transcripts of a session that is being deleted to forks. Returns their ids. */
 export async function handOver(tx: Tx, key: string): Promise<string[]> {
   const given: string[] = [];
   const held = new Set<string>();
@@ -47,7 +47,7 @@ export async function handOver(tx: Tx, key: string): Promise<string[]> {
   }
 }
 
-/** Matches a row `p` of a transcript that its session has inherited: it continues in another one of the session. */
+/** Matches a transcript `p` that its session has inherited: another one of the session continues it. */
 const INHERITED = sql<boolean>`exists (select 1 from session_ids c
   where c.forked_from = p.session_id and c.session_key = p.session_key)`;
 

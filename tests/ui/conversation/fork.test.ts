@@ -1,0 +1,45 @@
+// Forking a conversation on the page, in a real browser against a real gateway.
+
+import { expect, test } from "vitest";
+import { openHouse, TOKEN } from "../../gateway/kit.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+
+const MAIN = "agent:main:main";
+const at = (key: string) => `sessions/${encodeURIComponent(key)}`;
+
+describeInBrowser("a fork", () => {
+  test("a message has a button that forks from there and opens the fork, whose header links to its origin", async () => {
+    const house = await openHouse();
+    const client = await house.client();
+    await client.agent({ sessionKey: MAIN, message: "first words" }).done;
+    await client.agent({ sessionKey: MAIN, message: "second words" }).done;
+    for (const viewport of [undefined, PHONE]) {
+      const view = viewport === undefined ? {} : { viewport };
+      const { page } = await visit(house.http, { token: TOKEN, at: at(MAIN), ...view });
+      await page.getByText("echo second words").waitFor();
+      // A finger has no hover, so a phone shows the buttons of a person's own messages only.
+      const text = viewport === undefined ? "echo first words" : "second words";
+      const message = page.locator(viewport === undefined ? ".entry-agent" : ".entry-own", { hasText: text });
+      await message.getByRole("button", { name: "Fork", exact: true }).focus();
+      await page.keyboard.press("Enter");
+      await page.getByText("Forked from agent:main:main at").waitFor();
+      expect(await page.locator(".entry", { hasText: "words" }).allTextContents()).toHaveLength(
+        viewport === undefined ? 2 : 3,
+      );
+      expect(await page.getByText("echo second words").count()).toBe(0);
+      const facts = page.locator(".conversation-facts");
+      await facts.getByText("forked from main").waitFor();
+      expect(await accessibilityProblems(page)).toEqual([]);
+      expect(await sideways(page)).toBe(0);
+      await facts.getByRole("link", { name: "main", exact: true }).click();
+      await page.getByText("echo second words").waitFor();
+    }
+    const readers = { token: "reads", role: "operator" as const, scopes: ["operator.read" as const] };
+    const other = await openHouse({ gateway: { tokens: [readers] } });
+    const writer = await other.client();
+    await writer.agent({ sessionKey: MAIN, message: "read this" }).done;
+    const { page } = await visit(other.http, { token: "reads", at: at(MAIN) });
+    await page.getByText("echo read this").waitFor();
+    expect(await page.getByRole("button", { name: "Fork", exact: true }).count()).toBe(0);
+  });
+});

@@ -1,7 +1,8 @@
 // Configures the build of the page: `npm run build:page`. The gateway serves dist/ui.
 // - Nothing is inlined, because the page's content security policy allows scripts and styles only from files.
 // - The licences of the bundled libraries and of the typeface are included.
-// - The first view needs one script. Views that are loaded later have one more each.
+// - The first view needs one script. Views that are loaded later have one more each, and share one for what
+//   several of them use.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -28,7 +29,14 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     rolldownOptions: {
-      output: { codeSplitting: { groups: [{ name: "index", tags: ["$initial"] }] } },
+      output: {
+        codeSplitting: {
+          groups: [
+            { name: "index", tags: ["$initial"], priority: 2 },
+            { name: "shared", minShareCount: 2, priority: 1 },
+          ],
+        },
+      },
     },
     license: { fileName: "licenses.md" },
   },

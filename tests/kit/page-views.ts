@@ -42,8 +42,9 @@ export interface PageView {
   readonly needs?: string;
 }
 
+const MAIN_KEY = "agent:main:main";
 const RESEARCH = encodeURIComponent("agent:research:main");
-const MAIN = encodeURIComponent("agent:main:main");
+const MAIN = encodeURIComponent(MAIN_KEY);
 
 export const PAGE_VIEWS: readonly PageView[] = [
   { name: "sign-in", at: "", signedOut: true, shows: "form" },
@@ -68,6 +69,22 @@ export const PAGE_VIEWS: readonly PageView[] = [
     enter: (page) => page.locator(".jobs").first().scrollIntoViewIfNeeded(),
   },
   { name: "rich-text", at: ({ richKey }) => `sessions/${encodeURIComponent(richKey)}` },
+  {
+    name: "palette",
+    at: "sessions",
+    async enter(page) {
+      await page.keyboard.press("Control+k");
+      await page.getByRole("option", { name: MAIN_KEY, exact: false }).waitFor();
+    },
+  },
+  {
+    name: "keys",
+    at: "inbox",
+    async enter(page) {
+      await page.keyboard.press("?");
+      await page.getByRole("heading", { name: "Keys" }).waitFor();
+    },
+  },
   { name: "flow", at: "flow" },
   { name: "chain", at: ({ chainId }) => `flow/${chainId}` },
   { name: "status", at: "operations/status" },

@@ -20,6 +20,14 @@ export type Route =
   | { readonly view: "flow"; readonly chainId?: string | undefined }
   | { readonly view: "operations"; readonly tab?: string | undefined; readonly about?: string | undefined };
 
+/** Titles of the views, in the order in which the page shows them. */
+export const VIEW_TITLES: Readonly<Record<Route["view"], string>> = {
+  inbox: "Inbox",
+  sessions: "Sessions",
+  flow: "Flow",
+  operations: "Operations",
+};
+
 function part(text: string | undefined): string | undefined {
   if (text === undefined || text === "") return undefined;
   try {
@@ -70,6 +78,9 @@ export function hrefOf(route: Route): string {
 }
 
 export const route = signal<Route>(parseRoute(window.location.hash));
+
+/** Name of the chain that the flow view shows, for the title of the browser tab. */
+export const chainName = signal<string | undefined>(undefined);
 
 window.addEventListener("hashchange", () => {
   const { hash } = window.location;

@@ -1,5 +1,6 @@
 // Owns the frame around every view: navigation and connection state.
 
+import "./overlay.css";
 import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import { safeLine } from "../../src/core/text/safe-text.ts";
@@ -7,42 +8,30 @@ import { ConfigurationNotice } from "./configuration-notice.tsx";
 import { inDemo } from "./demo/scene.ts";
 import { hello, linkState, signOut, stopping } from "./gateway.ts";
 import { followAttention, needsCount } from "./inbox/model.ts";
+import { followKeys } from "./keys/page.ts";
+import { overlay } from "./overlay.ts";
 import { Boundary } from "./parts/failure.tsx";
 import { lazy } from "./parts/lazy.tsx";
 import { nameOf } from "./parts/names.ts";
-import { hrefOf, type Route, route } from "./route.ts";
+import { chainName, hrefOf, type Route, route, VIEW_TITLES } from "./route.ts";
 import { SessionsView } from "./sessions/view.tsx";
-import { theme, turnTheme } from "./theme.ts";
+import { THEME_WORDS, theme, turnTheme } from "./theme.ts";
 
-interface View {
-  readonly name: Route["view"];
-  readonly title: string;
-  readonly component: ComponentType;
-}
-
-const VIEWS: readonly View[] = [
+const VIEWS: Readonly<Record<Route["view"], ComponentType>> = {
   // Both views use the same component, so the session list keeps its state when the reader switches between
   // them.
-  { name: "inbox", title: "Inbox", component: SessionsView },
-  { name: "sessions", title: "Sessions", component: SessionsView },
-  {
-    name: "flow",
-    title: "Flow",
-    component: lazy(async () => (await import("./flow/view.tsx")).FlowView),
-  },
-  {
-    name: "operations",
-    title: "Operations",
-    component: lazy(async () => (await import("./operations/view.tsx")).OperationsView),
-  },
-];
+  inbox: SessionsView,
+  sessions: SessionsView,
+  flow: lazy(async () => (await import("./flow/view.tsx")).FlowView),
+  operations: lazy(async () => (await import("./operations/view.tsx")).OperationsView),
+};
+
+const Overlays = lazy(async () => (await import("./palette/overlays.tsx")).Overlays);
 
 const DemoBanner = lazy(async () => (await import("./demo/banner.tsx")).DemoBanner);
 
 /** Largest count that is shown. More digits do not fit on a phone. */
 const COUNT_MAX = 99;
-
-const THEME_WORDS = { auto: "system", light: "light", dark: "dark" };
 
 /** Shows a banner while the page is not connected. */
 function Connection() {
@@ -63,7 +52,7 @@ function Connection() {
   return null;
 }
 
-function Head({ current }: { current: View }) {
+function Head() {
   return (
     <header class="head">
       <a class="brand" href={hrefOf({ view: "inbox" })} aria-label="Parley, inbox">
@@ -71,11 +60,11 @@ function Head({ current }: { current: View }) {
         <span>Parley</span>
       </a>
       <nav aria-label="Views">
-        {VIEWS.map(({ name, title }) => (
+        {Object.entries(VIEW_TITLES).map(([name, title]) => (
           <a
             key={name}
             href={hrefOf({ view: name } as Route)}
-            aria-current={name === current.name ? "page" : undefined}
+            aria-current={name === route.value.view ? "page" : undefined}
           >
             {title}
             {name === "inbox" && needsCount.value > 0 && (
@@ -91,8 +80,19 @@ function Head({ current }: { current: View }) {
         <span class="version">{hello.value?.server.version}</span>
         <button
           type="button"
+          class="quiet to-palette"
+          onClick={() => {
+            overlay.value = "palette";
+          }}
+          aria-label="Command palette"
+          title="Command palette (Ctrl+K)"
+        >
+          ⌕
+        </button>
+        <button
+          type="button"
           class="quiet"
-          onClick={turnTheme}
+          onClick={() => turnTheme()}
           aria-label={`Colours: ${THEME_WORDS[theme.value]}`}
           title={`Colours: ${THEME_WORDS[theme.value]}`}
         >
@@ -106,14 +106,15 @@ function Head({ current }: { current: View }) {
   );
 }
 
-/** Returns the title of the browser tab: the name of the open session or tab, the view, and the program. */
-function titleOf(at: Route, view: string): string {
-  const session = at.view === "sessions" && at.key !== undefined ? [safeLine(nameOf(at.key))] : [];
-  const tab =
-    at.view === "operations" && at.tab !== undefined
-      ? [safeLine(at.tab).replace(/^./, (first) => first.toUpperCase())]
-      : [];
-  return [...session, ...tab, view, "Parley"].join(" · ");
+/** Returns what the title of the browser tab names: the open session, chain or tab, or else the view. */
+function titleOf(at: Route): string {
+  const view = VIEW_TITLES[at.view];
+  if (at.view === "sessions" && at.key !== undefined) return safeLine(nameOf(at.key));
+  if (at.view === "operations" && at.tab !== undefined)
+    return safeLine(at.tab).replace(/^./, (first) => first.toUpperCase());
+  return at.view === "flow" && chainName.value !== undefined
+    ? `${safeLine(chainName.value)} · ${view}`
+    : view;
 }
 
 /** Refuses files that are dropped outside of any drop area. Otherwise the browser would open them. */
@@ -125,10 +126,11 @@ function refuseFiles(event: DragEvent): void {
 }
 
 export function Shell() {
-  const current = VIEWS.find(({ name }) => name === route.value.view) ?? VIEWS[0];
+  const at = route.value;
   const badge = needsCount.value === 0 ? "" : `(${needsCount.value}) `;
-  const title = badge + titleOf(route.value, current?.title ?? "");
+  const title = `${badge}${titleOf(at)} · Parley`;
   useEffect(followAttention, []);
+  useEffect(followKeys, []);
   useEffect(() => {
     const events = ["dragover", "drop"] as const;
     for (const event of events) document.addEventListener(event, refuseFiles);
@@ -139,23 +141,27 @@ export function Shell() {
   useEffect(() => {
     document.title = title;
   }, [title]);
-  if (current === undefined) return null;
-  const Shown = current.component;
+  const Shown = VIEWS[at.view];
   return (
     <div class="shell">
       <button type="button" class="skip" onClick={() => document.getElementById("view")?.focus()}>
         Skip to content
       </button>
-      <Head current={current} />
+      <Head />
       <Connection />
       <ConfigurationNotice />
       {inDemo && <DemoBanner />}
       <main id="view" class="view" tabIndex={-1}>
-        <h1 class="visually-hidden">{current.title}</h1>
-        <Boundary resetKey={hrefOf(route.value)}>
+        <h1 class="visually-hidden">{VIEW_TITLES[at.view]}</h1>
+        <Boundary resetKey={hrefOf(at)}>
           <Shown />
         </Boundary>
       </main>
+      {overlay.value !== undefined && (
+        <div class="overlay">
+          <Overlays />
+        </div>
+      )}
     </div>
   );
 }

@@ -5,6 +5,9 @@ import { signal } from "@preact/signals";
 const STORED_UNDER = "parley.theme";
 type Theme = "auto" | "light" | "dark";
 
+/** The themes in their order, with their names. */
+export const THEME_WORDS: Readonly<Record<Theme, string>> = { auto: "system", dark: "dark", light: "light" };
+
 function stored(): Theme {
   try {
     const text = window.localStorage.getItem(STORED_UNDER);
@@ -22,9 +25,11 @@ function show(): void {
   else root.setAttribute("data-theme", theme.value);
 }
 
-/** Switches to the next of the three themes. */
-export function turnTheme(): void {
-  theme.value = theme.value === "auto" ? "dark" : theme.value === "dark" ? "light" : "auto";
+/** Switches to another theme, without `to` to the next one. */
+export function turnTheme(
+  to: Theme = theme.value === "auto" ? "dark" : theme.value === "dark" ? "light" : "auto",
+): void {
+  theme.value = to;
   try {
     window.localStorage.setItem(STORED_UNDER, theme.value);
   } catch {

@@ -3,6 +3,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import type { ListedRow } from "../../../src/contract/client/web.ts";
+import { actionOf } from "../../../ui/src/keys/table.ts";
 import { Forest, type ForestLine, TOP } from "../../../ui/src/sessions/forest.ts";
 import { deedOf } from "../../../ui/src/sessions/keys.ts";
 import { shiftOf } from "../../../ui/src/sessions/shift.ts";
@@ -105,7 +106,7 @@ test("sessions that name each other, or themselves, as parents cause no endless 
 test("arrow keys, Home, End, Page Up and Page Down move the selection in the tree; Enter and Space select a row", () => {
   const forest = smallTree();
   const lines = forest.lines((key) => key === "a");
-  const after = (key: string, at: number) => deedOf(key, lines, at, 2);
+  const after = (key: string, at: number) => deedOf(actionOf("rows", key), lines, at, 2);
   expect(after("ArrowDown", 3)).toEqual({ kind: "move", at: 3 });
   expect(after("ArrowUp", 0)).toEqual({ kind: "move", at: 0 });
   expect(after("ArrowRight", 0)).toEqual({ kind: "move", at: 1 });
@@ -114,7 +115,7 @@ test("arrow keys, Home, End, Page Up and Page Down move the selection in the tre
   expect(after("ArrowLeft", 0)).toEqual({ kind: "turn", open: false });
   expect(
     deedOf(
-      "ArrowRight",
+      "open",
       forest.lines(() => false),
       0,
       2,
@@ -122,7 +123,8 @@ test("arrow keys, Home, End, Page Up and Page Down move the selection in the tre
   ).toEqual({ kind: "turn", open: true });
   expect([after("End", 0), after("Home", 3)]).toMatchObject([{ at: 3 }, { at: 0 }]);
   expect([after("PageDown", 0), after("PageUp", 3)]).toMatchObject([{ at: 2 }, { at: 1 }]);
-  expect([after("Enter", 1), after(" ", 1)]).toEqual([{ kind: "choose" }, { kind: "choose" }]);
+  expect([after("Enter", 1), after("Space", 1)]).toEqual([{ kind: "choose" }, { kind: "choose" }]);
+  expect([after("j", 0), after("k", 3)]).toEqual([after("ArrowDown", 0), after("ArrowUp", 3)]);
   expect(after("x", 1)).toBeUndefined();
 });
 

@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { insertDelivery } from "../../../src/store/queries/channels/deliveries.ts";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import { describeInBrowser, visit } from "../../kit/browser.ts";
+import { MAIN, player, RESEARCH, say } from "../inbox/kit.ts";
 import { FAMILY, seedSessions } from "./seed.ts";
 
 const PLAN = "agent:main:chat:plan";
@@ -41,12 +42,33 @@ describeInBrowser("names of sessions", () => {
     await page.getByRole("heading", { name: "check it" }).waitFor();
     const parent = page.locator(".conversation-facts .session-link");
     await expect.poll(() => parent.innerText()).toBe("write it");
-    await expect.poll(() => page.title()).toBe("check it · Sessions · Parley");
+    await expect.poll(() => page.title()).toBe("check it · Parley");
     await client.call("sessions.patch", { key: "agent:main:subagent:deep", label: "<b>\u202echecked</b>" });
-    await expect.poll(() => page.title()).toBe("<b>\\u{202e}checked</b> · Sessions · Parley");
+    await expect.poll(() => page.title()).toBe("<b>\\u{202e}checked</b> · Parley");
     await page.goto(`${house.http}/#/operations/schedules`);
-    await expect.poll(() => page.title()).toBe("Schedules · Operations · Parley");
+    await expect.poll(() => page.title()).toBe("Schedules · Parley");
     await page.goto(`${house.http}/#/sessions`);
     await expect.poll(() => page.title()).toBe("Sessions · Parley");
+  });
+
+  test("the title of the tab names the open session, chain or tab, and counts what needs the reader", async () => {
+    const house = await openHouse({ play: player().play });
+    const accepted = await house.engine.accept({ sessionKey: MAIN, input: { text: "say" } });
+    const chainId = accepted.ok ? accepted.value.run.chainId : "";
+    const { page } = await visit(house.http, { token: TOKEN });
+    for (const [at, title] of [
+      ["inbox", "Inbox"],
+      ["sessions", "Sessions"],
+      [`sessions/${encodeURIComponent(RESEARCH)}`, "research"],
+      [`flow/${chainId}`, "main · Flow"],
+      ["operations", "Operations"],
+      ["operations/log", "Log"],
+    ] as const) {
+      await page.goto(`${house.http}/#/${at}`);
+      await expect.poll(() => page.title()).toBe(`${title} · Parley`);
+    }
+    await say(house, RESEARCH, "fail");
+    await page.goto(`${house.http}/#/sessions/${encodeURIComponent(RESEARCH)}`);
+    await expect.poll(() => page.title()).toBe("(1) research · Parley");
   });
 });

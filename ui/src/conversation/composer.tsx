@@ -10,6 +10,7 @@ import { optional } from "../../../src/core/optional.ts";
 import { THINKING_LEVELS } from "../../../src/core/shapes/settings/settings.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { ask, may, wordsOf } from "../gateway.ts";
+import { pressed } from "../keys/table.ts";
 import { complain } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
 import { Select } from "../parts/select.tsx";
@@ -130,7 +131,12 @@ function Buttons(props: {
     <div class="send-buttons">
       {busy && <span class="soft queue-note">{`${ahead} ahead in the queue`}</span>}
       {busy && (
-        <button type="button" onClick={stop} disabled={stopping !== undefined && stopping === running?.[0]}>
+        <button
+          type="button"
+          data-act="Stop the run"
+          onClick={stop}
+          disabled={stopping !== undefined && stopping === running?.[0]}
+        >
           Stop
         </button>
       )}
@@ -223,7 +229,7 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row; onSent: () =
           add(files);
         }}
         onKeyDown={(event) => {
-          if (event.key !== "Enter" || event.shiftKey || event.isComposing || isTouch()) return;
+          if (pressed("composer", event) !== "send" || isTouch()) return;
           event.preventDefault();
           sendNow();
         }}

@@ -61,7 +61,7 @@ function Doing({ row }: { row: Now["session"] }) {
     <>
       <LastFailure failure={failure} />
       {retriable && may("operator.write") && has("runs.retry") && (
-        <button type="button" disabled={retried === runId} onClick={retry}>
+        <button type="button" data-act="Retry the run" disabled={retried === runId} onClick={retry}>
           Retry
         </button>
       )}
@@ -122,6 +122,7 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
           <button
             type="button"
             class="quiet key-copy"
+            data-act=""
             title={safeLine(thread.sessionKey)}
             onClick={() => void copyKey(thread.sessionKey)}
           >
@@ -130,12 +131,12 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
         </div>
       </div>
       {row !== undefined && has("sessions.earlier") && (
-        <button type="button" aria-label="Earlier conversations" onClick={() => setListed(true)}>
+        <button type="button" data-act="" aria-label="Earlier conversations" onClick={() => setListed(true)}>
           Earlier
         </button>
       )}
       {row !== undefined && row.archivedAt === undefined && may("operator.write") && (
-        <button type="button" onClick={() => setOpen(true)}>
+        <button type="button" data-act="Settings of the session" onClick={() => setOpen(true)}>
           Settings
         </button>
       )}

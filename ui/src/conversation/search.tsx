@@ -1,7 +1,7 @@
 // Finds messages by their words in all sessions; a hit leads to the message.
 
 import "./search.css";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { optional } from "../../../src/core/optional.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { settled, tick } from "../clock.ts";
@@ -12,7 +12,7 @@ import { ago } from "../parts/format.ts";
 import { SessionLink } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
 import { Time } from "../parts/time.tsx";
-import { hrefOf, route } from "../route.ts";
+import { hrefOf } from "../route.ts";
 
 /** Time after the last key press before the search starts. */
 const TYPED_MS = 200;
@@ -72,12 +72,6 @@ function Hits({ query, cursor, onClose }: { query: string; cursor?: string; onCl
 
 export function MessageSearch({ onClose }: { onClose: () => void }) {
   const [query, setQuery] = useState("");
-  const { value: at } = route;
-  const from = useRef(at);
-  useEffect(() => {
-    // Closes the dialog when the reader has followed a link.
-    if (from.current !== at) onClose();
-  }, [at]);
   const typed = useMemo(() => settled<string>(TYPED_MS, (text) => setQuery(text.trim())), []);
   return (
     <Dialog title="Search messages" onClose={onClose}>

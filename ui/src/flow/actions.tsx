@@ -59,7 +59,12 @@ function DeedButton({ deed }: { deed: Deed }) {
   };
   return (
     <>
-      <button type="button" disabled={busy} onClick={() => (doubt === undefined ? take() : setAsks(true))}>
+      <button
+        type="button"
+        data-act=""
+        disabled={busy}
+        onClick={() => (doubt === undefined ? take() : setAsks(true))}
+      >
         {name}
       </button>
       {asks && (

@@ -11,7 +11,7 @@ import { Name } from "../parts/name.tsx";
 import { nameOf } from "../parts/names.ts";
 import { useSize } from "../parts/size.ts";
 import { State } from "../parts/state.tsx";
-import { hrefOf } from "../route.ts";
+import { chainName, hrefOf } from "../route.ts";
 import { Budget } from "./budget.tsx";
 import { StepDetails } from "./details.tsx";
 import { Legend } from "./legend.tsx";
@@ -47,6 +47,13 @@ function aroundOf(chain: ChainRow, parties: readonly ChainParty[], steps: readon
 
 function ChainHead({ chain, around, failed }: { chain: ChainRow; around: Around; failed: number }) {
   const { rootSessionKey, active, startedAt, lastAt, runs, hopMax, limits, refused, partial } = chain;
+  const name = around.name(rootSessionKey ?? chain.sessions[0] ?? "");
+  useEffect(() => {
+    chainName.value = name;
+    return () => {
+      chainName.value = undefined;
+    };
+  }, [name]);
   return (
     <header class="chain-title">
       <a class="chain-back" href={hrefOf({ view: "flow" })}>
@@ -54,7 +61,7 @@ function ChainHead({ chain, around, failed }: { chain: ChainRow; around: Around;
       </a>
       <h2>
         {"From "}
-        <Name text={around.name(rootSessionKey ?? chain.sessions[0] ?? "")} />
+        <Name text={name} />
       </h2>
       <State
         state={active ? "running" : "ended"}

@@ -30,9 +30,9 @@ function Parties({ chain }: { chain: ChainRow }) {
 export function ChainList({ chains, chosen }: { chains: readonly ChainRow[]; chosen: string | undefined }) {
   const nowMs = tick.value;
   return (
-    <ol class="chain-list" aria-label="Chains">
+    <ol class="chain-list" aria-label="Chains" data-list>
       {chains.map((chain) => (
-        <li key={chain.chainId}>
+        <li key={chain.chainId} data-item>
           <a
             class="chain-row"
             href={hrefOf({ view: "flow", chainId: chain.chainId })}

@@ -1,6 +1,7 @@
 // The bar above a chain: choice of view, search, zoom, legend.
 
 import type { Signal } from "@preact/signals";
+import { pressed } from "../keys/table.ts";
 import { chosenMode, MODES, type Mode } from "./state.ts";
 
 export interface Search {
@@ -25,9 +26,10 @@ function Find({ search }: { search: Search }) {
         value={text}
         onInput={(event) => search.onText(event.currentTarget.value)}
         onKeyDown={(event) => {
-          if (event.key !== "Enter") return;
+          const action = pressed("find", event);
+          if (action === undefined) return;
           event.preventDefault();
-          search.onStep(event.shiftKey ? -1 : 1);
+          search.onStep(action === "next" ? 1 : -1);
         }}
       />
       <span class="soft number" role="status">
@@ -97,6 +99,7 @@ export function ChainTools({ mode, search, zoom, zooms, fitted, legend, onLegend
             key={one.mode}
             type="button"
             class="quiet"
+            data-act={`Chain as ${one.name.toLowerCase()}`}
             aria-pressed={mode === one.mode}
             onClick={() => {
               chosenMode.value = one.mode;
@@ -109,12 +112,18 @@ export function ChainTools({ mode, search, zoom, zooms, fitted, legend, onLegend
       <Find search={search} />
       {zooms.length > 0 && <Zoom zoom={zoom} zooms={zooms} fitted={fitted} />}
       {onCollapse !== undefined && (
-        <button type="button" class="quiet" onClick={onCollapse}>
+        <button type="button" class="quiet" data-act="" onClick={onCollapse}>
           Collapse jobs
         </button>
       )}
       {mode !== "list" && (
-        <button type="button" class="quiet flow-legend-button" aria-expanded={legend} onClick={onLegend}>
+        <button
+          type="button"
+          class="quiet flow-legend-button"
+          data-act=""
+          aria-expanded={legend}
+          onClick={onLegend}
+        >
           Legend
         </button>
       )}

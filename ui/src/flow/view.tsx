@@ -21,6 +21,7 @@ function WindowChoice() {
           key={one.minutes}
           type="button"
           class="quiet"
+          data-act={`Chains of the last ${one.name}`}
           aria-pressed={minutes.value === one.minutes}
           onClick={() => {
             minutes.value = one.minutes;
@@ -38,6 +39,7 @@ function OverviewToggle() {
     <button
       type="button"
       class="quiet flow-toggle"
+      data-act=""
       aria-pressed={showsOverview.value}
       onClick={() => {
         showsOverview.value = !showsOverview.value;

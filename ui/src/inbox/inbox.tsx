@@ -1,12 +1,12 @@
 // The inbox: items that need the reader, and sessions that are running, waiting, failed or done. Only one row
 // is expanded at a time.
-// The keys j and k and the arrow keys move between rows, Enter opens the session, and Space expands the row.
-// They are ignored in a text field.
+// Enter opens the session of the row with the focus, and Space expands the row.
 
 import type { RefObject } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { AttentionGroupRows, AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { GROUP_TITLES } from "../../../src/core/rules/attention/groups.ts";
+import { pressed } from "../keys/table.ts";
 import { Confirm } from "../parts/dialog.tsx";
 import { Examples } from "../parts/examples.tsx";
 import { Awaited } from "../parts/failure.tsx";
@@ -72,37 +72,10 @@ function NotifyButton() {
   const state = notify.value;
   if (state === "impossible") return null;
   return (
-    <button type="button" aria-pressed={state === "on"} onClick={() => void turnNotify()}>
+    <button type="button" data-act="" aria-pressed={state === "on"} onClick={() => void turnNotify()}>
       Notify me
     </button>
   );
-}
-
-/** Handles the keys that move between rows and expand a row. */
-function useKeys(onPeek: (id: string) => void) {
-  const frame = useRef<HTMLDivElement>(null);
-  const latest = useRef(onPeek);
-  latest.current = onPeek;
-  useEffect(() => {
-    const press = (event: KeyboardEvent): void => {
-      const { key, target } = event;
-      const within = target instanceof Element ? target : document.body;
-      const isHere = within === document.body || frame.current?.contains(within) === true;
-      if (!isHere || event.ctrlKey || event.metaKey || event.altKey || within.matches("textarea, input"))
-        return;
-      const rows = [...(frame.current?.querySelectorAll<HTMLElement>("[data-row]") ?? [])];
-      const at = rows.findIndex((row) => row.closest("li")?.contains(within));
-      const step = key === "j" || key === "ArrowDown" ? 1 : key === "k" || key === "ArrowUp" ? -1 : 0;
-      const id = rows[at]?.dataset.row;
-      if (step !== 0) rows[at < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, at + step))]?.focus();
-      else if (key === " " && id !== undefined && within.matches("[data-row]")) latest.current(id);
-      else return;
-      event.preventDefault();
-    };
-    document.addEventListener("keydown", press);
-    return () => document.removeEventListener("keydown", press);
-  }, []);
-  return frame;
 }
 
 /**
@@ -150,15 +123,22 @@ export function Inbox() {
     if (words === undefined) void act(item, deed);
     else setDoubt({ item, deed, words });
   };
-  const frame = useKeys(onPeek);
+  const frame = useRef<HTMLDivElement>(null);
+  const press = (event: KeyboardEvent): void => {
+    const id = (event.target as HTMLElement).dataset.row;
+    if (id === undefined || pressed("inbox", event) !== "peek") return;
+    event.preventDefault();
+    onPeek(id);
+  };
   const shown = groups.value;
   useFocus(frame, open);
   const isEmpty = shown?.every(({ count }) => count === 0) === true;
   return (
-    <div ref={frame} class="inbox">
+    // biome-ignore lint/a11y/noStaticElementInteractions: the rows in it have the focus
+    <div ref={frame} class="inbox" data-list onKeyDown={press}>
       <div class="inbox-bar">
         <p class="soft inbox-hint">
-          <kbd>j</kbd> <kbd>k</kbd> move · <kbd>Space</kbd> peek · <kbd>Enter</kbd> open
+          <kbd>?</kbd> shows the keys
         </p>
         <NotifyButton />
       </div>

@@ -6,6 +6,7 @@ import { safeText } from "../../../src/core/text/safe-text.ts";
 import { tick } from "../clock.ts";
 import { draftOf, keepDraft } from "../conversation/drafts.ts";
 import { ask } from "../gateway.ts";
+import { pressed } from "../keys/table.ts";
 import { Awaited } from "../parts/failure.tsx";
 import { duration } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
@@ -59,7 +60,7 @@ function Answer({ sessionKey }: { sessionKey: string }) {
         readOnly={busy}
         onInput={(event) => write(event.currentTarget.value)}
         onKeyDown={(event) => {
-          if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+          if (pressed("composer", event) !== "send") return;
           event.preventDefault();
           event.currentTarget.form?.requestSubmit();
         }}

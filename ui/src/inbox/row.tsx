@@ -124,7 +124,7 @@ export function InboxRow(props: {
   const plain = safeLine(itemName(item));
   const name = <Name text={itemName(item)} title={sessionKey} />;
   return (
-    <li ref={row} class={`inbox-row tone-${toneOf(item)} ${open ? "open" : ""}`}>
+    <li ref={row} data-item class={`inbox-row tone-${toneOf(item)} ${open ? "open" : ""}`}>
       <div class="inbox-head">
         <span class="chip inbox-mark">{markOf(item)}</span>
         <p class="inbox-name">

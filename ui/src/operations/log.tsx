@@ -94,7 +94,7 @@ export function LogTab() {
           aria-label="Search the log"
           onInput={({ currentTarget }) => typed(currentTarget.value)}
         />
-        <button type="button" onClick={() => setFollowing(!following)}>
+        <button type="button" data-act="" onClick={() => setFollowing(!following)}>
           {following ? "Pause" : "Follow"}
         </button>
         <span class="soft" role="status">
@@ -129,7 +129,7 @@ function Lines({ lines, all }: { lines: readonly LogLine[]; all: boolean }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard
     <section class="log-lines card" ref={box} onScroll={look} aria-label="Lines" tabIndex={0}>
-      <ol>
+      <ol data-list>
         {lines.map((line) => (
           <LogRow key={line.seq} line={line} />
         ))}
@@ -160,7 +160,7 @@ function LogRow({ line }: { line: LogLine }) {
     </>
   );
   return (
-    <li class={`log-line tone-${TONES[line.level]} ${line.level}`}>
+    <li data-item class={`log-line tone-${TONES[line.level]} ${line.level}`}>
       {details === undefined && line.cut !== true ? (
         <span class="log-what">{what}</span>
       ) : (

@@ -3,6 +3,7 @@
 
 import type { TargetedPointerEvent } from "preact";
 import { useId, useState } from "preact/hooks";
+import { pressed, stepOf } from "../keys/table.ts";
 import { clockTime } from "../parts/format.ts";
 import { inUnit, inWords, type Plotted } from "./figures.ts";
 import { extremes, HEIGHT, lineShape, nearest, niceTop, type Span, WIDTH, xOf } from "./plot-shape.ts";
@@ -14,17 +15,8 @@ interface PlotProps {
   readonly span: Span;
 }
 
-/** Number of points by which each key moves the cursor. The page keys move it by five minutes. */
-const KEYS: Readonly<Record<string, number>> = {
-  ArrowLeft: -1,
-  ArrowDown: -1,
-  ArrowRight: 1,
-  ArrowUp: 1,
-  PageDown: -30,
-  PageUp: 30,
-  Home: Number.NEGATIVE_INFINITY,
-  End: Number.POSITIVE_INFINITY,
-};
+/** Number of points in five minutes, by which the page keys move the cursor. */
+const PAGE_POINTS = 30;
 
 function Values({ plotted: { lines, unit }, at }: { plotted: Plotted; at: number }) {
   return (
@@ -88,8 +80,9 @@ export function Plot({ plotted, times, stepMs, span }: PlotProps) {
   const top = niceTop(found?.most ?? 0);
   const time = times[at];
   const onKeyDown = (event: KeyboardEvent): void => {
-    if (event.key === "Escape") setPointed(undefined);
-    const step = KEYS[event.key];
+    const action = pressed("plot", event);
+    if (action === "leave") setPointed(undefined);
+    const step = stepOf(action, PAGE_POINTS);
     if (step === undefined || last < 0) return;
     event.preventDefault();
     setPointed(times[Math.max(0, Math.min(last, at + step))]);

@@ -9,6 +9,7 @@ import { Name } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
 import { Select } from "../parts/select.tsx";
 import { State } from "../parts/state.tsx";
+import { hasWords } from "../parts/words.ts";
 import { SessionPicker } from "./session-picker.tsx";
 
 type Catalogue = PayloadOf<"tools.catalog">;
@@ -29,11 +30,7 @@ function linesOf({ tools, withheld }: Catalogue): ToolLine[] {
 }
 
 function fits({ name, reason, description }: ToolLine, words: string): boolean {
-  const text = `${name} ${reason} ${description}`.toLowerCase();
-  return words
-    .toLowerCase()
-    .split(/\s+/)
-    .every((word) => text.includes(word));
+  return hasWords(`${name} ${reason} ${description}`, words);
 }
 
 function ToolRow({ name, allowed, reason, description }: ToolLine) {

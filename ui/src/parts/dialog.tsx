@@ -8,8 +8,13 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Failed } from "./failure.tsx";
 
 /** Shows a dialog as long as it is rendered. `onClose` is called on Escape or a click outside. */
-export function Dialog(props: { title: string; onClose: () => void; children: ComponentChildren }) {
-  const { title, onClose, children } = props;
+export function Dialog(props: {
+  title: string;
+  class?: string;
+  onClose: () => void;
+  children: ComponentChildren;
+}) {
+  const { title, class: name = "", onClose, children } = props;
   const box = useRef<HTMLDialogElement>(null);
   const titleId = useId();
   useEffect(() => {
@@ -25,7 +30,7 @@ export function Dialog(props: { title: string; onClose: () => void; children: Co
     // biome-ignore lint/a11y/useKeyWithClickEvents: the dialog itself handles Escape
     <dialog
       ref={box}
-      class="dialog"
+      class={`dialog ${name}`}
       aria-labelledby={titleId}
       onCancel={(event) => {
         event.preventDefault();

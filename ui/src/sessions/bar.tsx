@@ -1,23 +1,20 @@
 // The bar above the session list: search, filters with counts, the choice of tree or list, and a button for a
 // new session.
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { SESSION_KINDS } from "../../../src/core/shapes/session.ts";
 import { settled } from "../clock.ts";
 import { ask, has, may } from "../gateway.ts";
-import { lazy } from "../parts/lazy.tsx";
+import { overlay } from "../overlay.ts";
 import { useReading } from "../parts/reading.ts";
 import { type Option, Select } from "../parts/select.tsx";
 import { counts, want } from "./model.ts";
-import { NewSession } from "./new-session.tsx";
 import { SEARCH_MAX_CHARS, type Wish, wish } from "./wish.ts";
 
 /** Time after the last key press before the search starts. */
 const TYPED_MS = 200;
 /** The gateway counts at most this many sessions. */
 const COUNTED_MAX = 1_000;
-
-const MessageSearch = lazy(async () => (await import("../conversation/search.tsx")).MessageSearch);
 
 const KINDS: readonly Option<Wish["kind"]>[] = [
   ["", "Any kind"],
@@ -51,7 +48,13 @@ function Search() {
 function Shape() {
   const { shape } = wish.value;
   const button = (one: Wish["shape"], text: string, title: string) => (
-    <button type="button" aria-pressed={shape === one} title={title} onClick={() => want({ shape: one })}>
+    <button
+      type="button"
+      aria-pressed={shape === one}
+      title={title}
+      data-act={`Sessions as a ${one}`}
+      onClick={() => want({ shape: one })}
+    >
       {text}
     </button>
   );
@@ -85,6 +88,7 @@ function Only() {
             class={isBad ? "tone-bad" : ""}
             aria-pressed={wish.value.only === only}
             title={title}
+            data-act={title}
             onClick={() => want({ only })}
           >
             {text}
@@ -121,15 +125,20 @@ function Filters() {
 }
 
 export function Bar() {
-  const [making, setMaking] = useState(false);
-  const [searching, setSearching] = useState(false);
   return (
     <div class="session-bar">
       <div class="session-bar-line">
         <Search />
         <Shape />
         {may("operator.write") && has("sessions.create") && (
-          <button type="button" onClick={() => setMaking(true)} aria-label="New session" title="New session">
+          <button
+            type="button"
+            onClick={() => {
+              overlay.value = "new-session";
+            }}
+            aria-label="New session"
+            title="New session"
+          >
             <span aria-hidden="true">+</span> New
           </button>
         )}
@@ -145,14 +154,14 @@ export function Bar() {
             class="quiet session-messages"
             aria-label="Search messages"
             title="Find words in the messages of all sessions"
-            onClick={() => setSearching(true)}
+            onClick={() => {
+              overlay.value = "messages";
+            }}
           >
             Messages
           </button>
         )}
       </div>
-      {searching && <MessageSearch onClose={() => setSearching(false)} />}
-      {making && <NewSession onClose={() => setMaking(false)} />}
     </div>
   );
 }

@@ -5,6 +5,7 @@
 
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { pressed } from "../keys/table.ts";
 import { Awaited } from "../parts/failure.tsx";
 import { VirtualList } from "../parts/virtual-list.tsx";
 import { go } from "../route.ts";
@@ -150,9 +151,8 @@ function Tree({ lines, selected }: { lines: readonly ForestLine[]; selected: str
   const active = [chosen, selected].map(indexOfKey).find((at) => at >= 0) ?? 0;
   const press = (event: KeyboardEvent): void => {
     const line = lines[active];
-    if (event.ctrlKey || event.metaKey || event.altKey || line === undefined) return;
-    const deed = deedOf(event.key, lines, active, rowsInSight() - 1);
-    if (deed === undefined) return;
+    const deed = deedOf(pressed("rows", event), lines, active, rowsInSight() - 1);
+    if (deed === undefined || line === undefined) return;
     event.preventDefault();
     leave();
     holdFor("keys", HELD_MS);
@@ -174,6 +174,7 @@ function Tree({ lines, selected }: { lines: readonly ForestLine[]; selected: str
   const attributes = {
     role: "tree",
     tabIndex: 0,
+    "data-list": "",
     "aria-label": isFiltered.value ? "Matching sessions" : "Sessions",
     "aria-activedescendant": rowId(lines[active]?.key ?? ""),
   };

@@ -1,15 +1,12 @@
 // Owns the keyboard focus in the views of a chain: one row is in the tab order, and keys move to other rows.
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { type ActionOf, pressed, stepOf } from "../../keys/table.ts";
 
-const STEPS_OF_KEYS: Readonly<Record<string, number>> = {
-  ArrowDown: 1,
-  ArrowUp: -1,
-  PageDown: 10,
-  PageUp: -10,
-  Home: Number.NEGATIVE_INFINITY,
-  End: Number.POSITIVE_INFINITY,
-};
+type Action = ActionOf<"rows">;
+
+/** Number of rows that the page keys move. */
+const PAGE_ROWS = 10;
 
 /** A row that can take the focus. Its element has the id as `data-step`. */
 export interface KeyRow {
@@ -24,8 +21,8 @@ interface KeysOf {
   readonly look: () => void;
   readonly chosen: string | undefined;
   readonly onChoose: (id: string) => void;
-  /** Handles other keys on a row. Returns true if it handled the key. */
-  readonly onOther?: (id: string, key: string) => boolean;
+  /** Handles other actions on a row. Returns true if it handled the action. */
+  readonly onOther?: (id: string, action: Action) => boolean;
   /** The row that a search must show. `count` is incremented each time, also for the same row. */
   readonly wanted: { readonly id: string; readonly count: number } | undefined;
 }
@@ -55,10 +52,11 @@ export function useKeys({ rows, box, look, chosen, onChoose, onOther, wanted }: 
   const onKeyDown = (event: KeyboardEvent): void => {
     const id = (event.target as Element).closest("[data-step]")?.getAttribute("data-step");
     const at = rows.findIndex((row) => row.id === id);
-    if (at < 0 || id == null) return;
-    const by = event.key === "Enter" || event.key === " " ? 0 : STEPS_OF_KEYS[event.key];
+    const action = pressed("rows", event);
+    if (at < 0 || id == null || action === undefined) return;
+    const by = action === "choose" ? 0 : stepOf(action, PAGE_ROWS);
     if (by === undefined) {
-      if (onOther?.(id, event.key) === true) event.preventDefault();
+      if (onOther?.(id, action) === true) event.preventDefault();
       return;
     }
     event.preventDefault();

@@ -200,11 +200,11 @@ function useActs({ calls, onChoose }: WaterfallProps, rows: readonly Row[], flip
     if (bar?.kind === "group") flip(id);
     else if (bar !== undefined) onChoose(bar.step.id, callOf.get(id));
   };
-  const onOther = (id: string, key: string): boolean => {
+  const onOther = (id: string, action: string): boolean => {
     const row = rows.find(({ bar }) => bar.id === id);
     if (row === undefined || row.bar.children.length === 0) return false;
-    if ((key === "ArrowRight" && !row.open) || (key === "ArrowLeft" && row.open)) flip(id);
-    return key === "ArrowRight" || key === "ArrowLeft";
+    if ((action === "open" && !row.open) || (action === "close" && row.open)) flip(id);
+    return action === "open" || action === "close";
   };
   return { onChoose: choose, onOther };
 }

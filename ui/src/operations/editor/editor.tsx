@@ -9,6 +9,7 @@ import { json5Places, pathAt } from "../../../../src/core/text/json5-places.ts";
 import { safeText } from "../../../../src/core/text/safe-text.ts";
 import { settled } from "../../clock.ts";
 import { ask } from "../../gateway.ts";
+import { pressed } from "../../keys/table.ts";
 import { Awaited, Failed } from "../../parts/failure.tsx";
 import { counted } from "../../parts/format.ts";
 import { useReading } from "../../parts/reading.ts";
@@ -226,7 +227,7 @@ function TextBox(props: {
           if (numbers.current !== null) numbers.current.scrollTop = currentTarget.scrollTop;
         }}
         onKeyDown={(event) => {
-          if (event.key !== "s" || !(event.ctrlKey || event.metaKey)) return;
+          if (pressed("editor", event) !== "review") return;
           event.preventDefault();
           onReview();
         }}

@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { counted } from "../../parts/format.ts";
+import { hasWords } from "../../parts/words.ts";
 import { groupsIn, type Setting, settingsIn } from "./places.ts";
 
 const FOUND_MAX = 40;
@@ -44,10 +45,9 @@ function About({ setting }: { setting: Setting }) {
  * Returns the settings whose path or meaning contains each word of the search. Matching paths come first.
  */
 function matching(settings: readonly Setting[], search: string): Setting[] {
-  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-  const inPath = ({ path }: Setting) => words.every((word) => path.toLowerCase().includes(word));
-  const inAll = ({ path, meaning }: Setting) =>
-    words.every((word) => `${path} ${meaning}`.toLowerCase().includes(word));
+  const words = search.trim();
+  const inPath = ({ path }: Setting) => hasWords(path, words);
+  const inAll = ({ path, meaning }: Setting) => hasWords(`${path} ${meaning}`, words);
   return [...settings.filter(inPath), ...settings.filter((one) => !inPath(one) && inAll(one))];
 }
 

@@ -65,16 +65,6 @@ function Waits({ run: { waitingFor = [], waitingForCount = 0 } }: { run: ActiveR
 const figure = (value: number | undefined, write: (value: number) => string): string =>
   value === undefined ? "—" : write(value);
 
-/** Moves the focus between checkboxes with the arrow keys. */
-function move(event: KeyboardEvent): void {
-  const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
-  const { target } = event;
-  if (step === 0 || !(target instanceof HTMLInputElement)) return;
-  const all = [...(target.closest("table")?.querySelectorAll<HTMLInputElement>("tbody input") ?? [])];
-  event.preventDefault();
-  all[Math.max(0, Math.min(all.length - 1, all.indexOf(target) + step))]?.focus();
-}
-
 interface RowUse {
   readonly isChosen: boolean;
   readonly isStopping: boolean;
@@ -87,7 +77,7 @@ function Row({ run, mayStop, use }: { run: ActiveRun; mayStop: boolean; use: Row
   const name = safeLine(nameOfRun(run));
   const now = tick.value;
   return (
-    <tr class={use.isChosen ? "chosen" : undefined}>
+    <tr data-item class={use.isChosen ? "chosen" : undefined}>
       {mayStop && (
         <td class="runs-check">
           {run.mayStop && (
@@ -211,7 +201,7 @@ export function RunsTable(props: TableProps) {
   const { runs, chosen, stopping, mayStop, onTurn, onStop } = props;
   return (
     <section class="card runs-box" aria-label="Unfinished runs">
-      <table class="runs-table" onKeyDown={move}>
+      <table class="runs-table" data-list>
         <Head {...props} />
         <tbody>
           {runs.map((run) => (

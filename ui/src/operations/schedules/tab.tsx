@@ -54,7 +54,7 @@ export function SchedulesTab({ about }: { about: string | undefined }) {
       <div class="bar head-bar">
         <h2>Schedules</h2>
         {may("operator.admin") && (
-          <button type="button" class="primary" onClick={() => setEditing({ job: undefined })}>
+          <button type="button" class="primary" data-act="" onClick={() => setEditing({ job: undefined })}>
             New job
           </button>
         )}

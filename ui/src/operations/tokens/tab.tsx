@@ -105,7 +105,7 @@ export function TokensTab() {
       <div class="tokens-head">
         <h2>Tokens</h2>
         {value?.mayCreate === true && (
-          <button type="button" class="primary" onClick={() => setOpen({ dialog: "new" })}>
+          <button type="button" class="primary" data-act="" onClick={() => setOpen({ dialog: "new" })}>
             New token
           </button>
         )}

@@ -4,6 +4,7 @@
 import type { TargetedPointerEvent } from "preact";
 import { useState } from "preact/hooks";
 import type { UsageLine, UsageOrder } from "../../../../src/core/shapes/usage.ts";
+import { pressed, stepOf } from "../../keys/table.ts";
 import { money, tokens } from "../../parts/format.ts";
 import { HEIGHT, niceTop } from "../plot-shape.ts";
 
@@ -13,14 +14,8 @@ const GAP = 3;
 /** Minimum height of a bar, so that a day with little usage has a visible bar. */
 const BAR_MIN = 1.5;
 
-const KEYS: Readonly<Record<string, number>> = {
-  ArrowLeft: -1,
-  ArrowDown: -1,
-  ArrowRight: 1,
-  ArrowUp: 1,
-  Home: Number.NEGATIVE_INFINITY,
-  End: Number.POSITIVE_INFINITY,
-};
+/** Number of days by which the page keys move. */
+const PAGE_DAYS = 7;
 
 /** Formats a day, such as `Mon, 1 Mar`. */
 export function dayWords(day: string): string {
@@ -102,8 +97,9 @@ export function Days({ days, lines, measure }: DaysProps) {
     return `${dayWords(one)}: ${both}`;
   };
   const onKeyDown = (event: KeyboardEvent): void => {
-    if (event.key === "Escape") setPointed(undefined);
-    const step = KEYS[event.key];
+    const action = pressed("plot", event);
+    if (action === "leave") setPointed(undefined);
+    const step = stepOf(action, PAGE_DAYS);
     if (step === undefined) return;
     event.preventDefault();
     setPointed(days[Math.max(0, Math.min(last, at + step))]);

@@ -1,0 +1,206 @@
+// The command palette in a real browser with a real gateway, by keyboard alone.
+// Hard cases: 2,000 sessions; Enter before the gateway has answered; tokens with few rights; a route that changes
+// while the palette is open.
+
+import type { Page } from "playwright-core";
+import { expect } from "vitest";
+import { openHouse, TOKEN } from "../../gateway/kit.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { test } from "../../kit/deep.ts";
+import { MAIN, player, say } from "../inbox/kit.ts";
+import { relayOf } from "../relay.ts";
+import { FAMILY, manySessions, NEWEST, seedSessions } from "../sessions/seed.ts";
+
+const field = (page: Page) => page.getByRole("combobox", { name: "Session, view or action" });
+const options = (page: Page) => page.getByRole("option").locator(".name:first-child").allInnerTexts();
+
+/** Returns the id and the text of the element with the focus. */
+const focused = (page: Page) =>
+  page.evaluate(() => {
+    const { activeElement: one } = document;
+    return { id: one?.id, name: one?.ariaLabel, text: one instanceof HTMLTextAreaElement ? one.value : "" };
+  });
+
+/** Opens the palette, types, and presses Enter at once. */
+async function choose(page: Page, text: string): Promise<void> {
+  await page.keyboard.press("Control+k");
+  await field(page).waitFor();
+  await page.keyboard.type(text);
+  await page.keyboard.press("Enter");
+  await field(page).waitFor({ state: "detached" });
+}
+
+const opened = (page: Page, key: string) =>
+  expect.poll(() => decodeURIComponent(page.url())).toContain(`#/sessions/${key}`);
+
+describeInBrowser("the palette", () => {
+  test("of 2,000 sessions, it opens one by its label, its key or words in any order, and the focus is in the view", async () => {
+    const house = await openHouse();
+    await seedSessions(house.store, manySessions(1_250, NEWEST));
+    const { page } = await visit(house.http, { token: TOKEN });
+    await choose(page, "conversation 1234");
+    await opened(page, "agent:research:chat:c1234");
+    await expect.poll(() => focused(page)).toMatchObject({ id: "view" });
+    await choose(page, "main:chat:c1233");
+    await opened(page, "agent:main:chat:c1233");
+    await choose(page, "1231 CONV research");
+    await opened(page, "agent:research:chat:c1231");
+    await page.keyboard.press("Control+k");
+    await page.getByRole("option", { name: "agent:main:main" }).waitFor();
+    expect(await page.getByRole("option", { name: "agent:" }).count()).toBe(8);
+    await page.keyboard.type("no such thing");
+    await page.getByText("No matches").waitFor();
+  });
+
+  test("Enter waits for the gateway's answer, and does nothing if there is no match", async () => {
+    const house = await openHouse();
+    await seedSessions(house.store, FAMILY);
+    const { page } = await visit(house.http, { token: TOKEN });
+    const relay = await relayOf(page, "sessions.list");
+    await page.reload();
+    await page.getByRole("treeitem", { name: "plan" }).waitFor();
+    await page.keyboard.press("Control+k");
+    await field(page).waitFor();
+    relay.hold();
+    await page.keyboard.type("stop no");
+    await page.keyboard.press("Enter");
+    relay.release();
+    await page.getByText("No matches").waitFor();
+    await field(page).fill("");
+    relay.hold();
+    await page.keyboard.type("look it");
+    await page.keyboard.press("Enter");
+    await page.getByText("Searching…").waitFor();
+    relay.release();
+    await opened(page, "agent:research:subagent:one");
+  });
+
+  test("arrow keys move and wrap, the field names the active option, and Escape returns the focus and the text", async () => {
+    const house = await openHouse();
+    await seedSessions(house.store, FAMILY);
+    const { page } = await visit(house.http, {
+      token: TOKEN,
+      at: `sessions/${encodeURIComponent(MAIN)}`,
+    });
+    const message = page.getByRole("textbox", { name: "Message" });
+    await message.fill("half a thought");
+    await page.keyboard.press("Control+k");
+    await page.getByRole("option", { name: "agent:main:chat:plan" }).waitFor();
+    const active = async () => {
+      const id = await field(page).getAttribute("aria-activedescendant");
+      const option = page.locator(`[id="${id}"]`);
+      expect(await option.getAttribute("aria-selected")).toBe("true");
+      return option.innerText();
+    };
+    const first = await active();
+    await page.keyboard.press("ArrowDown");
+    expect(await active()).not.toBe(first);
+    await page.keyboard.press("ArrowUp");
+    await page.keyboard.press("ArrowUp");
+    expect(await active()).toContain("Sign out");
+    await page.keyboard.press("ArrowDown");
+    expect(await active()).toBe(first);
+    await page.keyboard.press("Escape");
+    await field(page).waitFor({ state: "detached" });
+    expect(await focused(page)).toMatchObject({ name: "Message", text: "half a thought" });
+    await page.keyboard.press("Control+k");
+    await field(page).waitFor();
+    await page.keyboard.press("Control+k");
+    await field(page).waitFor({ state: "detached" });
+    expect(await focused(page)).toMatchObject({ name: "Message" });
+  });
+
+  test("it opens every view and tab, and offers only those that the token may use", async () => {
+    const tokens = [{ token: "reader", role: "operator" as const, scopes: ["operator.read" as const] }];
+    const house = await openHouse({ gateway: { tokens } });
+    const { page } = await visit(house.http, { token: TOKEN });
+    for (const [text, at] of [
+      ["log", "operations/log"],
+      ["runs", "operations/runs"],
+      ["flow", "flow"],
+      ["inbox", "inbox"],
+    ] as const) {
+      await choose(page, text);
+      await expect.poll(() => page.url()).toContain(`#/${at}`);
+    }
+    await page.keyboard.press("Control+k");
+    await page.getByRole("option", { name: "agent:main:main" }).waitFor();
+    const all = await options(page);
+    const { page: reader } = await visit(house.http, { token: "reader", at: "operations/status" });
+    const tabs = await reader
+      .getByRole("navigation", { name: "Operations" })
+      .getByRole("link")
+      .allInnerTexts();
+    await reader.keyboard.press("Control+k");
+    await reader.getByRole("option", { name: "agent:main:main" }).waitFor();
+    const few = await options(reader);
+    expect(few).toEqual(expect.arrayContaining(tabs));
+    const withheld = ["New session", "Deliveries", "Tokens", "Nodes", "Log", "Configuration"];
+    expect(all).toEqual(expect.arrayContaining(withheld));
+    expect(few.filter((one) => withheld.includes(one))).toEqual([]);
+  });
+
+  test("it stops the run of the open session, creates a session, shows the keys, changes the colours and signs out", async () => {
+    const { play, release } = player();
+    const house = await openHouse({ play });
+    await say(house, MAIN, "hold on");
+    const { page } = await visit(house.http, {
+      token: TOKEN,
+      at: `sessions/${encodeURIComponent(MAIN)}`,
+    });
+    await page.getByRole("button", { name: "Stop", exact: true }).waitFor();
+    await choose(page, "stop");
+    await page.getByText("The run did not succeed.").waitFor({ state: "attached" });
+    release();
+    await choose(page, "new session");
+    const dialog = page.getByRole("dialog", { name: "New session" });
+    await dialog.getByRole("textbox", { name: "Label" }).fill("from the palette");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => page.title()).toBe("from the palette · Parley");
+    await choose(page, "keys");
+    const keys = page.getByRole("dialog", { name: "Keys" });
+    await keys.waitFor();
+    await page.keyboard.press("Escape");
+    await keys.waitFor({ state: "detached" });
+    await choose(page, "dark");
+    await expect.poll(() => page.evaluate(() => document.documentElement.dataset.theme)).toBe("dark");
+    await choose(page, "as a list");
+    await expect.poll(() => page.url()).toContain("shape=list");
+    await choose(page, "sign out");
+    await page.getByRole("button", { name: "Sign in" }).waitFor();
+  });
+
+  test("it closes when the reader goes back, and hostile names stay text", async () => {
+    const house = await openHouse();
+    const hostile = `<img src=x onerror="document.title='owned'">\u202egnp.exe`;
+    await seedSessions(house.store, [{ key: "agent:main:chat:h", label: hostile, updatedAt: 900 }]);
+    const { page } = await visit(house.http, { token: TOKEN, at: "flow" });
+    await page.getByText("No conversations between sessions yet").waitFor();
+    await choose(page, "status");
+    await page.getByRole("heading", { name: "Operations" }).waitFor({ state: "attached" });
+    await page.keyboard.press("Control+k");
+    await page.getByRole("option", { name: "\\u{202e}gnp.exe" }).waitFor();
+    expect(await page.locator(".palette img").count()).toBe(0);
+    await page.goBack();
+    await field(page).waitFor({ state: "detached" });
+    await page.keyboard.press("Control+k");
+    await field(page).waitFor();
+  });
+
+  test.deep(
+    "on a phone its button opens it, nothing is too wide, and axe-core finds no problem",
+    async () => {
+      const house = await openHouse();
+      await seedSessions(house.store, manySessions(30, NEWEST));
+      const { page } = await visit(house.http, { token: TOKEN, viewport: PHONE });
+      await page.getByRole("button", { name: "Command palette" }).tap();
+      await field(page).fill("conversation");
+      await page.getByRole("option", { name: "conversation 7" }).waitFor();
+      expect(await sideways(page)).toBe(0);
+      expect(await accessibilityProblems(page)).toEqual([]);
+      await page.getByRole("option", { name: "conversation 7" }).tap();
+      await opened(page, "agent:research:chat:c7");
+    },
+    60_000,
+  );
+});

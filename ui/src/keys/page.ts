@@ -1,0 +1,67 @@
+// Handles the keys that act in every view: the palette, the search of the view, the dialog of keys, and moves
+// between the rows of a list.
+// A list is an element with `data-list`. Its rows have `data-item`. A list without such rows handles its keys
+// itself.
+
+import { overlay } from "../overlay.ts";
+import { route } from "../route.ts";
+import { isTyping, pressed } from "./table.ts";
+
+/** Returns the visible elements of the view that match. */
+export function visible(selector: string): HTMLElement[] {
+  return [...document.querySelectorAll<HTMLElement>(`#view ${selector}`)].filter((one) =>
+    one.checkVisibility(),
+  );
+}
+
+/** Focuses the search field of the view. A view without one has the palette. */
+function search(): void {
+  const field = visible("input[type=search]").at(-1) as HTMLInputElement | undefined;
+  field?.focus();
+  field?.select();
+  if (field === undefined) overlay.value = "palette";
+}
+
+/** Moves the focus by one row. Returns false if there is no list. */
+function move(within: Element, step: 1 | -1, isArrow: boolean): boolean {
+  const isNowhere = within.matches("body, #view");
+  // Elsewhere the arrow keys scroll.
+  const mayEnter = !isArrow || (isNowhere && route.value.view === "inbox");
+  const list = within.closest<HTMLElement>("[data-list]") ?? (mayEnter && visible("[data-list]").at(-1));
+  if (!list) return false;
+  const rows = [...list.querySelectorAll<HTMLElement>("[data-item]")];
+  const at = rows.findIndex((row) => row.contains(within));
+  const top = Math.max(0, list.getBoundingClientRect().top);
+  const inSight = rows.find((row) => row.getBoundingClientRect().top >= top);
+  const row = at < 0 ? inSight : rows[Math.max(0, Math.min(rows.length - 1, at + step))];
+  (row?.querySelector<HTMLElement>("a, button, input") ?? list).focus();
+  return true;
+}
+
+function act(event: KeyboardEvent): boolean {
+  const action = pressed("page", event);
+  if (action === "search") search();
+  else if (action !== undefined) overlay.value = action;
+  if (action !== undefined) return true;
+  const row = pressed("rows", event);
+  const within = event.target instanceof Element ? event.target : document.body;
+  if ((row !== "next" && row !== "previous") || isTyping(within)) return false;
+  return move(within, row === "next" ? 1 : -1, event.key.length > 1);
+}
+
+/** Handles the keys until the returned function is called. */
+export function followKeys(): () => void {
+  const press = (event: KeyboardEvent): void => {
+    if (event.defaultPrevented || document.querySelector("dialog[open]") !== null) return;
+    // The code of the dialog is still loading.
+    if (overlay.value !== undefined) {
+      if (event.key === "Escape") overlay.value = undefined;
+    } else if (act(event)) event.preventDefault();
+  };
+  // The handlers of the views are on elements of the document, so they come first.
+  window.addEventListener("keydown", press);
+  return () => {
+    window.removeEventListener("keydown", press);
+    overlay.value = undefined;
+  };
+}

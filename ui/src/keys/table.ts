@@ -1,0 +1,85 @@
+// Owns the keys of the page: handlers ask this table which action a key has, and the dialog of keys shows it.
+// KY1: a single character does nothing while the reader types in a field.
+
+/** Keys of the views of a chain, the tree of sessions and the lists. */
+const ROWS = {
+  next: "j ArrowDown",
+  previous: "k ArrowUp",
+  nextPage: "PageDown",
+  previousPage: "PageUp",
+  first: "Home",
+  last: "End",
+  open: "ArrowRight",
+  close: "ArrowLeft",
+  choose: "Enter Space",
+};
+
+/** Keys of each area and action, separated by spaces. `Mod` is Ctrl or Cmd. */
+export const KEYS = {
+  page: { palette: "Mod+k", search: "/", keys: "?" },
+  rows: ROWS,
+  inbox: { peek: "Space", enter: "Enter" },
+  runs: { select: "Space", range: "Shift+Space" },
+  composer: { send: "Enter", line: "Shift+Enter", commands: "/" },
+  menu: { next: "ArrowDown", previous: "ArrowUp", choose: "Enter", complete: "Tab", leave: "Escape" },
+  find: { next: "Enter", previous: "Shift+Enter" },
+  plot: {
+    next: "ArrowRight ArrowUp",
+    previous: "ArrowLeft ArrowDown",
+    nextPage: "PageUp",
+    previousPage: "PageDown",
+    first: "Home",
+    last: "End",
+    leave: "Escape",
+  },
+  editor: { review: "Mod+s" },
+};
+
+type Keys = typeof KEYS;
+export type Area = keyof Keys;
+export type ActionOf<A extends Area> = Extract<keyof Keys[A], string>;
+
+/** Whether keys in this element write text or change a choice. */
+export function isTyping(target: EventTarget | null): boolean {
+  return (
+    target instanceof Element &&
+    target.matches("textarea, select, [contenteditable], input:not([type=checkbox], [type=button])")
+  );
+}
+
+/** Returns the name that a key has in the table: `Mod+k`, `Shift+Enter`, `?`. */
+function chordOf({ key, ctrlKey, metaKey, altKey, shiftKey }: KeyboardEvent): string {
+  const hasMod = ctrlKey || metaKey;
+  const name = key === " " ? "Space" : hasMod ? key.toLowerCase() : key;
+  // A character that is typed with Shift, like "?", has it already.
+  const hasShift = shiftKey && (hasMod || name.length > 1);
+  return `${hasMod ? "Mod+" : ""}${altKey ? "Alt+" : ""}${hasShift ? "Shift+" : ""}${name}`;
+}
+
+/** Returns the action that a key has in an area. */
+export function actionOf<A extends Area>(area: A, chord: string): ActionOf<A> | undefined {
+  const keys: Record<string, string> = KEYS[area];
+  return Object.keys(keys).find((action) => keys[action]?.split(" ").includes(chord)) as
+    | ActionOf<A>
+    | undefined;
+}
+
+/** Returns the action of a key press in an area. */
+export function pressed<A extends Area>(area: A, event: KeyboardEvent): ActionOf<A> | undefined {
+  const { key, ctrlKey, metaKey, isComposing, target } = event;
+  const isText = key.length === 1 && !ctrlKey && !metaKey && isTyping(target);
+  return isComposing || isText ? undefined : actionOf(area, chordOf(event));
+}
+
+/** Returns by how many rows or points an action moves. Undefined: it does not move. */
+export function stepOf(action: string | undefined, page: number): number | undefined {
+  const steps: Readonly<Record<string, number>> = {
+    next: 1,
+    previous: -1,
+    nextPage: page,
+    previousPage: -page,
+    first: Number.NEGATIVE_INFINITY,
+    last: Number.POSITIVE_INFINITY,
+  };
+  return steps[action ?? ""];
+}

@@ -1,0 +1,70 @@
+// Owns what the palette offers besides sessions: the views, the actions of the page, and those of the view.
+// An action of the view is a visible button with `data-act`, so the palette offers what the view offers. The
+// attribute has a text for the palette if the button's name is too short outside of its place.
+
+import { canEnterDemo, enterDemo, inDemo, leaveDemo } from "../demo/scene.ts";
+import { has, may, signOut } from "../gateway.ts";
+import { visible } from "../keys/page.ts";
+import { offeredTabs } from "../operations/tabs.ts";
+import { overlay } from "../overlay.ts";
+import { go, type Route, VIEW_TITLES } from "../route.ts";
+import { THEME_WORDS, theme, turnTheme } from "../theme.ts";
+
+export interface Entry {
+  readonly title: string;
+  /** Text beside the title. */
+  readonly about: string;
+  readonly act: () => void;
+}
+
+/** Navigates to a route, and moves the focus there. */
+export function visit(to: Route): void {
+  go(to);
+  document.getElementById("view")?.focus();
+}
+
+function ofView(): Entry[] {
+  return visible("[data-act]:not(:disabled)").map((button) => ({
+    title: button.dataset.act || button.ariaLabel || button.innerText,
+    about: "this view",
+    act: () => button.click(),
+  }));
+}
+
+const open = (what: typeof overlay.value) => (): void => {
+  overlay.value = what;
+};
+
+function ofPage(): Entry[] {
+  const mayPlay = canEnterDemo && may("operator.admin") && has("demo.start");
+  const offered: [boolean, string, () => void][] = [
+    [may("operator.write") && has("sessions.create"), "New session", open("new-session")],
+    [has("sessions.search"), "Search messages", open("messages")],
+    [true, "Keys", open("keys")],
+    [!inDemo && mayPlay, "Play the demo", enterDemo],
+    [inDemo, "Leave the demo", leaveDemo],
+    ...Object.entries(THEME_WORDS).map(([name, words]): [boolean, string, () => void] => [
+      name !== theme.value,
+      `Colours: ${words}`,
+      () => turnTheme(name as typeof theme.value),
+    ]),
+    [true, "Sign out", signOut],
+  ];
+  return offered.filter(([is]) => is).map(([, title, act]) => ({ title, about: "action", act }));
+}
+
+function ofViews(): Entry[] {
+  const views = Object.entries(VIEW_TITLES).map(([view, title]) => ({
+    title,
+    about: "view",
+    act: () => visit({ view } as Route),
+  }));
+  const tabs = offeredTabs().map(({ title, name }) => ({
+    title,
+    about: VIEW_TITLES.operations,
+    act: () => visit({ view: "operations", tab: name }),
+  }));
+  return [...views, ...tabs];
+}
+
+export const entries = (): Entry[] => [...ofView(), ...ofViews(), ...ofPage()];

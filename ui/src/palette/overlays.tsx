@@ -1,0 +1,26 @@
+// The dialogs that can be opened in every view.
+
+import { useEffect, useRef } from "preact/hooks";
+import { MessageSearch } from "../conversation/search.tsx";
+import { overlay } from "../overlay.ts";
+import { hrefOf, route } from "../route.ts";
+import { NewSession } from "../sessions/new-session.tsx";
+import { KeysDialog } from "./keys.tsx";
+import { Palette } from "./palette.tsx";
+
+const SHOWN = { palette: Palette, keys: KeysDialog, "new-session": NewSession, messages: MessageSearch };
+
+function close(): void {
+  overlay.value = undefined;
+}
+
+export function Overlays() {
+  const at = hrefOf(route.value);
+  const from = useRef(at);
+  useEffect(() => {
+    // The reader has followed a link, or gone back.
+    if (from.current !== at) close();
+  }, [at]);
+  const Shown = overlay.value === undefined ? undefined : SHOWN[overlay.value];
+  return Shown === undefined ? null : <Shown onClose={close} />;
+}

@@ -1,0 +1,70 @@
+// A list of options for a field. The focus stays in the field, which handles the keys.
+
+import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
+
+const optionId = (id: string, at: number): string => `${id}-${at}`;
+
+/** Returns the attributes that connect a field with its list. */
+export function fieldOf(id: string, active: number, count: number) {
+  return {
+    "aria-autocomplete": "list",
+    "aria-controls": id,
+    "aria-activedescendant": active >= 0 && active < count ? optionId(id, active) : undefined,
+  } as const;
+}
+
+/** Like `fieldOf`, for a field of one line. */
+export function comboboxOf(id: string, active: number, count: number) {
+  return {
+    role: "combobox",
+    autoComplete: "off",
+    spellcheck: false,
+    "aria-expanded": count > 0,
+    ...fieldOf(id, active, count),
+  } as const;
+}
+
+/**
+ * Returns the index of the next or previous option, wrapping around. If no option is active, returns the
+ * first or last one.
+ */
+export function nextOf(active: number, step: 1 | -1, count: number): number {
+  if (count === 0) return -1;
+  return active < 0 ? (step > 0 ? 0 : count - 1) : (active + step + count) % count;
+}
+
+export function Listbox(props: {
+  id: string;
+  label: string;
+  /** Beginning of the classes of the list and its options. */
+  class: string;
+  /** The content of each option. */
+  options: readonly ComponentChildren[];
+  active: number;
+  onPick: (at: number) => void;
+}) {
+  const { id, label, class: name, options, active, onPick } = props;
+  useEffect(() => {
+    document.getElementById(optionId(id, active))?.scrollIntoView({ block: "nearest" });
+  }, [active, options.length]);
+  return (
+    <div id={id} class={`${name}-list`} role="listbox" aria-label={label} hidden={options.length === 0}>
+      {options.map((option, at) => (
+        // biome-ignore lint/a11y/useKeyWithClickEvents: the field handles the keys
+        <div
+          key={optionId(id, at)}
+          id={optionId(id, at)}
+          class={`${name}-option`}
+          role="option"
+          tabIndex={-1}
+          aria-selected={at === active}
+          onMouseDown={(event) => event.preventDefault()}
+          onClick={() => onPick(at)}
+        >
+          {option}
+        </div>
+      ))}
+    </div>
+  );
+}

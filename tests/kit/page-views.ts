@@ -70,6 +70,10 @@ export const PAGE_VIEWS: readonly PageView[] = [
   },
   { name: "rich-text", at: ({ richKey }) => `sessions/${encodeURIComponent(richKey)}` },
   {
+    ...{ name: "commands", at: `sessions/${RESEARCH}`, shows: ".entry" },
+    enter: (page) => page.getByRole("textbox", { name: "Message" }).pressSequentially("/"),
+  },
+  {
     name: "palette",
     at: "sessions",
     async enter(page) {

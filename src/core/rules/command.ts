@@ -62,6 +62,21 @@ export const COMMANDS = [
 
 export type CommandName = (typeof COMMANDS)[number]["name"];
 
+/** Commands whose method needs operator.admin, in addition to the commands for owners. */
+const FOR_ADMINS: readonly CommandName[] = ["new", "reset"];
+
+interface OperatorRights {
+  readonly scope: "operator.admin" | "operator.write";
+  /** The token must cover all sessions. */
+  readonly everySession: boolean;
+}
+
+/** Returns what the token of an operator needs for a command, so that it has the rights of its method. */
+export function rightsFor(command: CommandName): OperatorRights {
+  const forAdmins = FOR_ADMINS.includes(command) || findCommand(command)?.ownerOnly === true;
+  return { scope: forAdmins ? "operator.admin" : "operator.write", everySession: command === "pair" };
+}
+
 /** A parsed command. */
 export interface CommandCall {
   readonly command: CommandName;

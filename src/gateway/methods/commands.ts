@@ -11,7 +11,7 @@
 import type { CommandParts } from "../../channels/commands/context.ts";
 import { performCommand } from "../../channels/commands.ts";
 import type { PayloadOf } from "../../contract/methods.ts";
-import { type CommandCall, type CommandName, findCommand, parseCommand } from "../../core/rules/command.ts";
+import { type CommandCall, type CommandName, parseCommand, rightsFor } from "../../core/rules/command.ts";
 import { hasScope } from "../../core/rules/scopes.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { WEBCHAT } from "../../core/shapes/route.ts";
@@ -23,17 +23,14 @@ import { needEverySession } from "./operations.ts";
 
 export type CommandDeps = BasicDeps & CommandParts;
 
-/** Commands whose method needs operator.admin, in addition to the commands for owners. */
-const FOR_ADMINS: readonly CommandName[] = ["new", "reset"];
-
 /** Returns whether the caller may give this command, and whether as an owner. */
 function checkRights({ caller }: CallContext, command: CommandName): Result<{ isOwner: boolean }> {
   const isOwner = hasScope(caller.scopes, "operator.admin");
-  const forAdmins = FOR_ADMINS.includes(command) || findCommand(command)?.ownerOnly === true;
-  if (forAdmins && !isOwner) {
-    return fail("missing_scope", `/${command} requires the scope operator.admin`);
+  const { scope, everySession } = rightsFor(command);
+  if (!hasScope(caller.scopes, scope)) {
+    return fail("missing_scope", `/${command} requires the scope ${scope}`);
   }
-  const allowed = command === "pair" ? needEverySession(caller, "/pair") : ok(undefined);
+  const allowed = everySession ? needEverySession(caller, `/${command}`) : ok(undefined);
   return allowed.ok ? ok({ isOwner }) : allowed;
 }
 

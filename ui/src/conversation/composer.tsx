@@ -14,6 +14,7 @@ import { pressed } from "../keys/table.ts";
 import { complain } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
 import { Select } from "../parts/select.tsx";
+import { useCommands } from "./commands.tsx";
 import { draftOf, handed, keepDraft } from "./drafts.ts";
 import { addPictures, keepPictures, PickPictures, Pictures, picturesOf } from "./pictures.tsx";
 import { currentRun, type Thread } from "./thread.ts";
@@ -187,6 +188,7 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row; onSent: () =
   const { sessionKey } = thread;
   const { text, write, send, sending, problem, canSend, add } = useDraft(sessionKey, onSent);
   const field = useGrowing(text);
+  const commands = useCommands(text, write);
   useDrop(field, add);
   useEffect(() => {
     const { value } = handed;
@@ -213,12 +215,16 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row; onSent: () =
         </p>
       )}
       <Pictures sessionKey={sessionKey} />
+      {commands.menu}
       <textarea
         ref={field}
         rows={1}
         dir="auto"
         aria-label="Message"
-        placeholder={isTouch() ? "Message" : "Message. Enter sends, Shift+Enter adds a line"}
+        {...commands.field}
+        placeholder={
+          isTouch() ? "Message" : "Message. Enter sends, Shift+Enter adds a line, / lists the commands"
+        }
         value={text}
         readOnly={sending}
         onInput={(event) => write(event.currentTarget.value)}
@@ -229,7 +235,7 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row; onSent: () =
           add(files);
         }}
         onKeyDown={(event) => {
-          if (pressed("composer", event) !== "send" || isTouch()) return;
+          if (commands.press(event) || pressed("composer", event) !== "send" || isTouch()) return;
           event.preventDefault();
           sendNow();
         }}

@@ -13,7 +13,7 @@ const JOBS = "Spawn 3 jobs: wait 2 seconds, then say part {n} is done";
 
 describeInBrowser("an empty state", () => {
   for (const viewport of [{ width: 1280, height: 800 }, PHONE]) {
-    test(`a first visit ${viewport.width} px wide says what Parley is, how to add a key, and three sentences fill the composer`, async () => {
+    test(`a first visit ${viewport.width} px wide says what Parley is and how to add a key; sentences fill the composer`, async () => {
       const house = await openHouse({ openDemo: () => openDemo(quietWorld()) });
       const { page } = await visit(house.http, { token: TOKEN, viewport });
       const welcome = page.getByRole("region", { name: "Welcome to Parley" });
@@ -24,7 +24,7 @@ describeInBrowser("an empty state", () => {
       expect(await sentences.allInnerTexts()).toEqual([
         expect.stringMatching(/^Ask \w+: what should we check before a release\?$/),
         JOBS,
-        "List the sessions",
+        "Show my sessions",
       ]);
       expect(await accessibilityProblems(page)).toEqual([]);
       expect(await sideways(page)).toBe(0);
@@ -62,9 +62,9 @@ describeInBrowser("an empty state", () => {
     await row(page, /research/).waitFor();
     expect(await names(page)).toHaveLength(3);
     await row(page, /research/).click();
-    await page.getByRole("button", { name: "List the sessions" }).click();
+    await page.getByRole("button", { name: "Show my sessions" }).click();
     const field = page.getByRole("textbox", { name: "Message" });
-    await expect.poll(() => field.inputValue()).toBe("List the sessions");
+    await expect.poll(() => field.inputValue()).toBe("Show my sessions");
     expect(page.url()).toContain("research");
     await page.goto(`${house.http}/#/flow`);
     await page.getByText("No conversations between sessions yet").waitFor();

@@ -18,7 +18,7 @@ export function Examples({ sessionKey = defaults.value?.mainSessionKey }: { sess
   const sentences = [
     other === undefined ? "Who are you?" : `Ask ${other}: what should we check before a release?`,
     "Spawn 3 jobs: wait 2 seconds, then say part {n} is done",
-    "List the sessions",
+    "Show my sessions",
   ];
   return (
     <div class="examples">

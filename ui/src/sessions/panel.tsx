@@ -7,6 +7,7 @@ import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { pressed } from "../keys/table.ts";
 import { Awaited } from "../parts/failure.tsx";
+import { arrive } from "../parts/motion.ts";
 import { VirtualList } from "../parts/virtual-list.tsx";
 import { go } from "../route.ts";
 import "./sessions.css";
@@ -67,6 +68,24 @@ function News() {
   );
 }
 
+/** Shows how rows in sight have moved. `scrolled`: pixels by which the list was scrolled meanwhile. */
+function showMoves(
+  before: readonly ForestLine[],
+  lines: readonly ForestLine[],
+  box: Element,
+  scrolled: number,
+) {
+  const places = new Map(before.map(({ key }, at) => [key, at]));
+  const first = Math.floor(box.scrollTop / ROW_HEIGHT);
+  for (const [at, { key }] of lines
+    .slice(first, first + Math.ceil(box.clientHeight / ROW_HEIGHT))
+    .entries()) {
+    const was = places.get(key);
+    const fromY = was === undefined ? undefined : (was - first - at) * ROW_HEIGHT + scrolled;
+    arrive(document.getElementById(rowId(key)), fromY);
+  }
+}
+
 /** Manages the scroll position: keeps visible rows in place, and scrolls to the selected row. */
 function useBox(lines: readonly ForestLine[], selected: string | undefined) {
   const frame = useRef<HTMLDivElement>(null);
@@ -96,10 +115,14 @@ function useBox(lines: readonly ForestLine[], selected: string | undefined) {
       wished.current = wish.value;
       leave();
       element?.scrollTo(0, 0);
-    } else if (moved && element !== null && element.scrollTop > 0) {
-      const first = Math.floor(element.scrollTop / ROW_HEIGHT);
-      const seen = Math.ceil(element.clientHeight / ROW_HEIGHT);
-      element.scrollTop += shiftOf(before.current, lines, first, seen) * ROW_HEIGHT;
+    } else if (element !== null && before.current !== lines) {
+      const { scrollTop, clientHeight } = element;
+      if (moved && scrollTop > 0) {
+        const first = Math.floor(scrollTop / ROW_HEIGHT);
+        const seen = Math.ceil(clientHeight / ROW_HEIGHT);
+        element.scrollTop += shiftOf(before.current, lines, first, seen) * ROW_HEIGHT;
+      }
+      showMoves(before.current, lines, element, element.scrollTop - scrollTop);
     }
     before.current = lines;
   }, [lines]);

@@ -68,6 +68,8 @@ export const IDEMPOTENCY = {
   "metrics.history": "none",
   usage: "none",
   "logs.tail": "none",
+  "servers.list": "none",
+  "servers.test": "none",
   "store.backups": "none",
   "store.backup": "optional",
   doctor: "none",

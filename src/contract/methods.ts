@@ -17,6 +17,7 @@ import { DEVICE_METHODS } from "./methods/devices.ts";
 import { NODE_METHODS } from "./methods/nodes.ts";
 import { OPERATION_METHODS, OVERVIEW_METHODS } from "./methods/operations.ts";
 import type { MethodSpec } from "./methods/parts.ts";
+import { SERVER_METHODS } from "./methods/servers.ts";
 import { SESSION_METHODS } from "./methods/sessions.ts";
 import { TALK_METHODS } from "./methods/talk.ts";
 import { TOKEN_METHODS } from "./methods/tokens.ts";
@@ -39,6 +40,7 @@ export const METHODS = {
   ...OPERATION_METHODS,
   ...CONFIG_METHODS,
   ...UPKEEP_METHODS,
+  ...SERVER_METHODS,
   ...CRON_METHODS,
   ...DEVICE_METHODS,
   ...TOKEN_METHODS,

@@ -54,6 +54,7 @@ import { accessMethods } from "./methods/rights/access.ts";
 import { type DeviceDeps, deviceMethods } from "./methods/rights/devices.ts";
 import { permissionMethods } from "./methods/rights/permissions.ts";
 import { type TokenDeps, tokenMethods } from "./methods/rights/tokens.ts";
+import { type ServerListDeps, serverMethods } from "./methods/servers.ts";
 import { type SessionDeps, sessionMethods } from "./methods/sessions.ts";
 import { type SystemDeps, systemMethods } from "./methods/system.ts";
 import { type ToolDeps, toolMethods } from "./methods/tools.ts";
@@ -72,6 +73,7 @@ export type MethodDeps = DescribeDeps &
   NodeDeps &
   OperationDeps &
   SendingDeps &
+  ServerListDeps &
   SessionDeps &
   SystemDeps &
   TokenDeps &
@@ -96,6 +98,7 @@ const HANDLERS: { readonly [M in MethodName]: Method<M, MethodDeps> } = {
   ...operationMethods,
   ...configMethods,
   ...upkeepMethods,
+  ...serverMethods,
   ...cronMethods,
   ...deviceMethods,
   ...tokenMethods,

@@ -58,6 +58,13 @@ export interface OutsideTools {
   knownNames(): readonly string[];
   /** Returns the status of each server. Starts nothing. */
   statuses(): readonly OutsideServerStatus[];
+  /** Returns the tools of a server in the list that was read last, and those that are left out. */
+  toolsOf(server: string): {
+    readonly tools: readonly string[];
+    readonly leftOut: readonly { readonly tool: string; readonly why: string }[];
+  };
+  /** Starts a server if it is not running, also during the pause after a failure, and reads its tools. */
+  test(server: string, signal: AbortSignal): Promise<Result<unknown>>;
 }
 
 /** Access to paired devices. */

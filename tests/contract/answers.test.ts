@@ -29,6 +29,7 @@ import { misfits } from "../kit/event-check.ts";
 import { peopleChannel, telegramAccount } from "../kit/platforms/people-channel.ts";
 import { until } from "../kit/until.ts";
 import { fakeWorld } from "../kit/world.ts";
+import { mcpWith, nodeServer, REFERENCE } from "../tools/mcp-kit.ts";
 
 const MAIN = "agent:main:main";
 const NOTES = "agent:main:notes";
@@ -118,6 +119,8 @@ const EXAMPLES: Examples = {
   "metrics.history": nothing,
   usage: () => ({ by: "session" }),
   "logs.tail": nothing,
+  "servers.list": nothing,
+  "servers.test": () => ({ name: "notes" }),
   "store.backup": nothing,
   "store.backups": nothing,
   doctor: () => ({ offline: true }),
@@ -164,7 +167,10 @@ async function openScene() {
   const house = await openHouse({
     world: { ...fakeWorld({ clock: "real" }), logTail },
     gateway: { tokens: NODE_TOKENS, tickIntervalMs: 500 },
-    choices: { channels: [telegramAccount("default")] },
+    choices: {
+      channels: [telegramAccount("default")],
+      tools: { mcp: mcpWith([nodeServer("notes", [REFERENCE])]) },
+    },
     channels: [{ ...peopleChannel(["default"]), test: async () => ok("a bot") }],
     checkConfig: () => CHECKED,
     doctor: async () => ok([{ name: "node", level: "ok", text: "Node 24", mend: "Nothing." }]),

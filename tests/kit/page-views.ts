@@ -102,6 +102,7 @@ export const PAGE_VIEWS: readonly PageView[] = [
   { name: "schedules", at: "operations/schedules", needs: "cron.list", shows: "li.job" },
   { name: "rights", at: `operations/rights/${MAIN}%0A${RESEARCH}`, shows: ".answers" },
   { name: "permissions", at: "operations/permissions", needs: "permissions.list" },
+  { name: "servers", at: "operations/servers", needs: "servers.list", shows: ".empty, .out-rows li" },
   {
     ...{ name: "backups", at: "operations/backups", needs: "store.backups" },
     async enter(page) {

@@ -1,4 +1,4 @@
-// The doctor and the backups in a real browser with a real gateway.
+// The doctor, the backups, MCP servers and ACP agents in a real browser with a real gateway.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,6 +9,8 @@ import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
 import type { Moved } from "../../src/store/transfer/transfer.ts";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
+import { agentSettings } from "../tools/app.ts";
+import { badServer, mcpWith, openWitness } from "../tools/mcp-kit.ts";
 
 const TOKENS: TokenSettings[] = [
   { token: "writer-token", role: "operator", scopes: ["operator.write"] },
@@ -111,6 +113,47 @@ describeInBrowser("backups", () => {
     const row = page.getByRole("list", { name: "Backups" }).getByRole("listitem");
     expect(await row.innerText()).toContain(next.slice(next.lastIndexOf("/") + 1));
     await page.getByText(join(house.dir, "backups")).waitFor();
+    expect(await sideways(page)).toBe(0);
+    expect(await accessibilityProblems(page)).toEqual([]);
+  });
+});
+
+describeInBrowser("MCP servers and ACP agents", () => {
+  test("a server shows its tools after a test, or the reason of its failure; an agent shows its failed run", async () => {
+    const witness = await openWitness();
+    const tools = [{ name: "say_hello", inputSchema: { type: "object" } }];
+    const servers = [
+      badServer("good", { witness: witness.port, tools }),
+      badServer("bad", { witness: witness.port, lastWords: "the disk is full" }),
+    ];
+    const runtime = { type: "acp", command: ["/opt/coder"], env: {}, permissions: "deny" } as never;
+    const house = await openHouse({
+      choices: {
+        agents: [agentSettings("main"), agentSettings("coder", { runtime })],
+        tools: { mcp: mcpWith(servers) },
+      },
+      play: () => {
+        throw new Error("could not start /opt/coder");
+      },
+    });
+    const client = await house.client();
+    await client.agent({ agentId: "coder", message: "x", idempotencyKey: "x" }).done.catch(() => {});
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/servers", viewport: PHONE });
+    const rows = page.getByRole("list", { name: "MCP servers" }).getByRole("listitem");
+    await expect.poll(() => rows.count()).toBe(2);
+    expect(await rows.first().innerText()).toContain("not in use");
+    await page.getByRole("button", { name: "Test good" }).click();
+    await rows.first().getByText("connected", { exact: true }).waitFor();
+    await rows.first().getByText("1 tool").click();
+    await rows.first().getByText("say_hello").waitFor();
+    await page.getByRole("button", { name: "Test bad" }).click();
+    await rows
+      .nth(1)
+      .getByText(/did not start/)
+      .waitFor();
+    await rows.nth(1).getByText("failed", { exact: true }).waitFor();
+    const agent = page.getByRole("list", { name: "ACP agents" }).getByRole("listitem");
+    expect(await agent.innerText()).toMatch(/not running[\s\S]*coder[\s\S]*could not start \/opt\/coder/);
     expect(await sideways(page)).toBe(0);
     expect(await accessibilityProblems(page)).toEqual([]);
   });

@@ -1,4 +1,4 @@
-// Counts the unfinished runs of each agent.
+// Counts the unfinished runs of each agent, and finds its failed ones.
 
 import { sql } from "kysely";
 import type { Db } from "../sql.ts";
@@ -21,4 +21,25 @@ export async function workByAgent(db: Db): Promise<Map<string, AgentWork>> {
     found.set(agent, { ...(found.get(agent) ?? none), [state]: Number(n) });
   }
   return found;
+}
+
+const FAILURES_MAX = 200;
+
+/** Returns the newest failed runs of all agents, newest first. */
+export async function newestFailures(
+  db: Db,
+): Promise<{ agentId: string; sessionKey: string; at: number; error: string }[]> {
+  const rows = await db
+    .selectFrom("runs")
+    .select(["agent_id", "session_key", "ended_at", "error", "accepted_at"])
+    .where("state", "=", "error")
+    .orderBy("accepted_at", "desc")
+    .limit(FAILURES_MAX)
+    .execute();
+  return rows.map(({ agent_id, session_key, ended_at, accepted_at, error }) => ({
+    agentId: agent_id,
+    sessionKey: session_key,
+    at: Number(ended_at ?? accepted_at),
+    error: error ?? "",
+  }));
 }

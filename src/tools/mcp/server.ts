@@ -1,7 +1,7 @@
 // Owns one MCP server: starts it when it is first needed, and restarts it after it has ended.
 // - A server has at most one process (or session), which runs share.
 // - It is started only when it is needed. After each failure the pause grows: a server that never works is
-//   started at most once every five minutes.
+//   started at most once every five minutes, except by an operator.
 // - A caller waits only until its limit; the start continues in the background.
 // - `close` ends the server's process, and the server is not started again.
 
@@ -110,6 +110,11 @@ export class Server {
       default:
         return { server, state: state.kind };
     }
+  }
+
+  /** Ends the pause after a failure, because an operator wants to know now whether the server works. */
+  endPause(): void {
+    if (this.#state.kind === "down") this.#state = { ...this.#state, untilMs: 0 };
   }
 
   /** Returns the server's current tools, or a failure. */

@@ -7,18 +7,20 @@
 
 import { optional } from "../../core/optional.ts";
 import { decideTool, filtersFor, mayHaveToolsUnder, outsidePrefix } from "../../core/rules/tool-policy.ts";
-import { fail, type Result } from "../../core/shapes/errors.ts";
+import { type Failure, fail, type Result } from "../../core/shapes/errors.ts";
 import type { McpServerSettings, Settings } from "../../core/shapes/settings/settings.ts";
 import type { MissingTools, OutsideSet, OutsideTools } from "../tool.ts";
 import type { CallEnd } from "./connection.ts";
-import type { Definition } from "./definitions.ts";
-import { secretsMaskOf } from "./plain-text.ts";
+import type { Definition, Definitions } from "./definitions.ts";
+import { plainLine, secretsMaskOf } from "./plain-text.ts";
 import { type OutsideResult, resultOf } from "./result.ts";
 import { Server } from "./server.ts";
 import type { OutsideWorld } from "./transport.ts";
 
 /** Maximum number of MCP tools of a run: model APIs accept 128 tools, including Parley's own. */
 const TOOLS_OF_A_RUN_MAX = 100;
+const NAME_MAX_CHARS = 128;
+const NO_TOOLS: Definitions = { tools: [], leftOut: [] };
 
 /**
  * Variables of the gateway's environment that every MCP server's program gets: paths and locale, no secrets.
@@ -145,6 +147,17 @@ export function openOutsideServers(parts: OutsideParts): OutsideServers {
     forSession,
     knownNames: () => servers.flatMap(({ known }) => known.tools.map(({ name }) => name)),
     statuses: () => servers.map((server) => server.status()),
+    toolsOf(name) {
+      const { tools, leftOut } = servers.find((one) => one.name === name)?.known ?? NO_TOOLS;
+      return { tools: tools.map(({ ownName }) => plainLine(ownName, NAME_MAX_CHARS)), leftOut };
+    },
+    async test(name, signal) {
+      const server = servers.find((one) => one.name === name);
+      if (server === undefined) return fail("mcp_unavailable", "it is not configured");
+      server.endPause();
+      const list = await server.tools({ untilMs: patienceOf(server, world), signal });
+      return list.ok ? list : { ...list, error: wordsOf(list) };
+    },
     inspect: () => Promise.all(servers.map((server) => inspectOne(server, parts))),
     close: async () => {
       await Promise.all(servers.map((server) => server.close()));
@@ -154,12 +167,22 @@ export function openOutsideServers(parts: OutsideParts): OutsideServers {
 
 const isOf = (server: Server, tool: string): boolean => tool.startsWith(outsidePrefix(server.name));
 
+/** Returns the time until which a caller waits for the end of a start. */
+const patienceOf = ({ settings }: Server, { clock }: OutsideWorld): number =>
+  clock.now() + (settings.startTimeoutSeconds + 1) * 1_000;
+
+/** Returns the error with the last words of the program. */
+function wordsOf({ error, details }: Failure): string {
+  return typeof details?.said === "string" ? `${error}; it said: ${details.said}` : error;
+}
+
 async function inspectOne(server: Server, { world }: OutsideParts): Promise<ServerReport> {
-  const untilMs = world.clock.now() + (server.settings.startTimeoutSeconds + 1) * 1_000;
-  const list = await server.tools({ untilMs, signal: new AbortController().signal });
+  const list = await server.tools({
+    untilMs: patienceOf(server, world),
+    signal: new AbortController().signal,
+  });
   if (!list.ok) {
-    const said = typeof list.details?.said === "string" ? `; it said: ${list.details.said}` : "";
-    return { server: server.name, usable: false, text: `${list.error}${said}` };
+    return { server: server.name, usable: false, text: wordsOf(list) };
   }
   const { tools, leftOut } = list.value;
   const without = leftOut.map(({ tool, why }) => `${tool} (${why})`).join(", ");

@@ -145,6 +145,8 @@ const ABOUT_ATTENTION = {
 } as const;
 
 const ABOUT_CONFIGURATION = {
+  "servers.list": [{}],
+  "servers.test": [{ name: "velvet" }],
   "store.backups": [{}],
   "store.backup": [{}],
   doctor: [{}, { offline: true }],

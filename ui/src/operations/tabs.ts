@@ -19,6 +19,7 @@ const TABS = [
   { title: "Permissions", scope: "operator.read", method: "permissions.list" },
   { title: "Tokens", scope: "operator.admin", method: "tokens.list" },
   { title: "Nodes", scope: "operator.admin", method: "node.pair.list" },
+  { title: "Servers", scope: "operator.read", method: "servers.list", whole: true },
   { title: "Backups", scope: "operator.admin", method: "store.backups", whole: true },
   { title: "Doctor", scope: "operator.admin", method: "doctor", whole: true },
   { title: "Log", scope: "operator.admin", method: "logs.tail", whole: true },

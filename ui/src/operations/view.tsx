@@ -13,6 +13,7 @@ import { PermissionsTab } from "./permissions.tsx";
 import { RightsTab } from "./rights.tsx";
 import { RunsTab } from "./running/tab.tsx";
 import { SchedulesTab } from "./schedules/tab.tsx";
+import { ServersTab } from "./servers/tab.tsx";
 import { StatusTab } from "./status.tsx";
 import { offeredTabs, type TabTitle } from "./tabs.ts";
 import { TokensTab } from "./tokens/tab.tsx";
@@ -33,6 +34,7 @@ const CONTENT: Readonly<Record<TabTitle, ComponentType<{ about: string | undefin
   Permissions: PermissionsTab,
   Tokens: TokensTab,
   Nodes: NodesTab,
+  Servers: ServersTab,
   Backups: BackupsTab,
   Doctor: DoctorTab,
   Log: LogTab,

@@ -160,7 +160,7 @@ export function NodesTab() {
       <h2>Nodes</h2>
       <p class="soft">
         Machines and devices that offer commands to agents. MCP servers and ACP agents are under{" "}
-        <a href={hrefOf({ view: "operations", tab: "channels" })}>Channels</a>.
+        <a href={hrefOf({ view: "operations", tab: "servers" })}>Servers</a>.
       </p>
       <Awaited {...list} />
       {value !== undefined && <Pending requests={value.pending} />}

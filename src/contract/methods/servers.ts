@@ -1,0 +1,74 @@
+// Defines the methods about MCP servers and the programs of ACP agents.
+
+import { about, list, named, number, type Of, object, oneOf, text } from "../schema.ts";
+import { ADMIN, type MethodSpec, NOTHING, name, READ } from "./parts.ts";
+
+const WHOLE = "Requires a token that covers every session.";
+
+const MCP_SERVER = named(
+  "McpServerRow",
+  "A configured MCP server.",
+  object(
+    {
+      name: text(),
+      transport: about(oneOf("stdio", "http"), "`stdio`: a program that the gateway starts."),
+      place: text("Its program, or the origin of its address. Arguments and headers are not shown."),
+      agents: list(text(), "Patterns of agents that may use it. Empty: all."),
+      state: about(
+        oneOf("idle", "starting", "ready", "down"),
+        "`idle`: not needed since the start of the gateway, or since its connection ended.",
+      ),
+      tools: list(text(), "Names of its tools in the list that was read last."),
+      leftOut: list(
+        object({ tool: text("Its name on the server."), why: text() }),
+        "Tools that agents do not get.",
+      ),
+    },
+    {
+      connectedSince: number(),
+      backoffUntil: number("Earliest time of the next start by a run."),
+      lastError: text(),
+      lastErrorAt: number(),
+    },
+  ),
+);
+export type McpServerRow = Of<typeof MCP_SERVER>;
+
+const ACP_AGENT = named(
+  "AcpAgentRow",
+  "An agent that is an outside program.",
+  object(
+    {
+      agentId: text(),
+      program: text("Its program, without arguments."),
+      sessions: list(text(), "Keys of the sessions whose program is running."),
+    },
+    {
+      lastFailure: about(
+        object({ sessionKey: text(), atMs: number(), error: text() }),
+        "Its newest failed run, if it is among the 200 newest failed runs of the store.",
+      ),
+    },
+  ),
+);
+export type AcpAgentRow = Of<typeof ACP_AGENT>;
+
+export const SERVER_METHODS = {
+  "servers.list": {
+    scope: READ,
+    summary: `Lists the MCP servers and the ACP agents with their state. Starts none. ${WHOLE}`,
+    params: NOTHING,
+    result: object({
+      ts: number(),
+      servers: list(MCP_SERVER, "In the order of the configuration."),
+      agents: list(ACP_AGENT),
+    }),
+  },
+  "servers.test": {
+    scope: ADMIN,
+    summary: `Starts an MCP server if it is not running, and reads its tools. ${WHOLE}`,
+    params: object({ name: about(name, "Name of the MCP server.") }),
+    result: MCP_SERVER,
+    errors: ["mcp_unavailable"],
+  },
+} as const satisfies Record<string, MethodSpec>;

@@ -406,6 +406,22 @@ async function startOutbox(of: {
   return () => watch.stop();
 }
 
+/** Lets models write titles, if the settings ask for it. */
+async function writeTitles(
+  { settings, world: all }: AppOptions,
+  { db }: Store,
+  { commit, bus }: Engine,
+  { metrics }: Watching,
+  undo: (() => Promise<void>)[],
+): Promise<void> {
+  if (settings.titles !== "model") return;
+  const { Titles } = await import("./execute/titles.ts");
+  const world = asPart(all, "agent");
+  const port = openModelPort(world, metrics.modelCalled);
+  const titles = new Titles({ settings, db, world, port, commit, limits: engineSettings(settings) });
+  undo.push(titles.follow(bus));
+}
+
 /** Opens the store and its JSONL copies. */
 async function openRecords(options: AppOptions, undo: (() => Promise<void>)[]) {
   const store = watchWrites(await openStore(options));
@@ -431,14 +447,14 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const { engine, outbox, nodes } = buildEngine({ ...options, world }, store, jsonlCopies, helpers);
   followTranscripts(engine, store, jsonlCopies, asPart(world, "store").log);
   logRuns(engine, store, world);
+  await writeTitles({ ...options, world }, store, engine, watching, undo);
   await ensureMainSessions({ engine, settings });
   await removeLost(store, settings, world);
   const checkModel = (name: string): Result<string> => fullModelName(settings.providers, name);
   undo.push(() => ways.close());
   await ways.open({ engine, outbound: outbox, checkModel });
   undo.push(await startOutbox({ engine, outbox, settings, world }));
-  const forget = forgetSent(engine.commit, asPart(world, "channels"));
-  undo.push(() => outbox.stop(), forget, acp.close);
+  undo.push(() => outbox.stop(), forgetSent(engine.commit, asPart(world, "channels")), acp.close);
   undo.push(async () => nodes?.close());
   const gateway = await startGateway({
     settings,

@@ -298,6 +298,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
     providers,
     agents,
     maxConcurrent: file.agents.defaults.maxConcurrent,
+    titles: file.agents.defaults.titles,
     subagents: subagentsOf(file),
     session: sessionOf(file),
     tools: {

@@ -69,7 +69,7 @@ test("without a file every setting has its default, and the default model is the
       },
     ],
     channels: [],
-    maxConcurrent: 8,
+    ...{ maxConcurrent: 8, titles: "words" },
     subagents: {
       maxConcurrent: 8,
       maxChildren: 20,

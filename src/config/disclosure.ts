@@ -223,6 +223,7 @@ export const DISCLOSURE: Rule<Settings> = {
   providers: { each: PROVIDER },
   agents: { each: AGENT },
   maxConcurrent: "show",
+  titles: "show",
   subagents: {
     model: "show",
     maxConcurrent: "show",

@@ -128,6 +128,7 @@ export function settingsWith(choices: Choices = {}): Settings {
     providers: choices.providers ?? [],
     agents: choices.agents ?? [agentSettings("main"), agentSettings("research"), agentSettings("writer")],
     maxConcurrent: 4,
+    titles: "words",
     subagents: {
       maxConcurrent: 8,
       maxChildren: 20,

@@ -164,6 +164,14 @@ const agents = z
         maxToolResultBytes: maxToolResultBytes
           .default(ANSWER_LIMITS.maxToolResultBytes)
           .describe("Maximum bytes of one tool result; longer results are cut, with a note for the model."),
+        titles: z
+          .enum(["words", "model"])
+          .default("words")
+          .describe(
+            "model: after the first answer in a conversation without a label, one call of the agent's " +
+              "model writes its title, which costs tokens. words: the title is the first message's " +
+              "beginning.",
+          ),
         sandbox,
         subagents,
         budget: budget.optional().describe("Daily budget of each agent."),

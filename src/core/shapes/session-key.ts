@@ -385,6 +385,11 @@ export function isSubagentKey(key: string): boolean {
   return rootOf(readKey(key))?.form === "subagent";
 }
 
+/** Returns whether a key belongs to a conversation that a person began: `agent:<agentId>:chat:<id>`. */
+export function isChatKey(key: string): boolean {
+  return readKey(key)?.form === "chat";
+}
+
 /**
  * Prefix of an id that is derived from the `user` field of an HTTP request. All other ids in `openai` keys
  * are temporary.

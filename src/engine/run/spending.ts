@@ -31,7 +31,7 @@ interface SpendingParts {
 }
 
 /** Returns the budgets that apply to a run's model calls, with their current values. */
-async function budgetsOf(unit: Unit, run: Run, limits: AcceptLimits): Promise<BudgetState[]> {
+export async function budgetsOf(unit: Unit, run: Run, limits: AcceptLimits): Promise<BudgetState[]> {
   const { runId, chainId, agentId } = run;
   const since = dayStart(unit.now);
   const { chain, agent } = await budgetUse(unit.tx, { runId, chainId, agentId, since });

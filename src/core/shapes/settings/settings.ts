@@ -357,6 +357,8 @@ export interface Settings {
   readonly agents: readonly AgentSettings[];
   /** Maximum number of runs that execute at the same time. */
   readonly maxConcurrent: number;
+  /** `model`: the agent's model writes the title of a conversation after its first answer. */
+  readonly titles: "words" | "model";
   readonly subagents: SubagentSettings;
   readonly session: {
     readonly scope: "per-sender" | "global";

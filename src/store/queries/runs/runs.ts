@@ -342,3 +342,20 @@ export async function listRuns(db: Db, filter: RunFilter): Promise<Run[]> {
   if (filter.states !== undefined) query = query.where("state", "in", filter.states);
   return (await query.execute()).map(toRun);
 }
+
+/** Returns whether no other turn of the run's session has succeeded, in any of its transcripts. */
+export async function isFirstAnswer(
+  db: Db,
+  { runId, sessionKey }: Pick<Run, "runId" | "sessionKey">,
+): Promise<boolean> {
+  const other = await db
+    .selectFrom("runs")
+    .select("run_id")
+    .where("session_key", "=", sessionKey)
+    .where("state", "=", "ok")
+    .where("kind", "=", "turn")
+    .where("run_id", "!=", runId)
+    .limit(1)
+    .executeTakeFirst();
+  return other === undefined;
+}

@@ -418,3 +418,24 @@ export async function activityOf(db: Db, keys: readonly string[]): Promise<Map<s
   }
   return found;
 }
+
+/** Names a session that has neither label nor name. Returns false if it has one, or another transcript. */
+export async function nameUnnamed(
+  tx: Tx,
+  {
+    sessionKey,
+    sessionId,
+    name,
+  }: { readonly sessionKey: string; readonly sessionId: string; readonly name: string },
+): Promise<boolean> {
+  const done = await tx
+    .updateTable("sessions")
+    .set({ display_name: name })
+    .where("key", "=", sessionKey)
+    .where("session_id", "=", sessionId)
+    .where("label", "is", null)
+    .where("display_name", "is", null)
+    .where("archived_at", "is", null)
+    .executeTakeFirst();
+  return done.numUpdatedRows > 0n;
+}

@@ -80,8 +80,8 @@ function thinkingOf({ content }: Message): string {
 
 /**
  * Returns the ids of the runs whose streamed text is already in the transcript, although the last events
- * about it have not arrived yet. `said` returns the stored text. The value is computed as a string, because equal
- * strings cause no redraw: after most deltas it is the same.
+ * about it have not arrived yet. `said` returns the stored text. The computed value is a string, because
+ * equal strings cause no redraw: after most deltas it is the same.
  */
 function useWritten(reader: SessionReader, lives: StreamedTexts, said: (message: Message) => string) {
   return useComputed(() => {

@@ -226,7 +226,7 @@ test("AU6: an access token cannot create tokens, jobs, nodes or device tokens, b
   ] as const)
     await expect(client.call(method, params), method).rejects.toMatchObject({
       code: "FORBIDDEN",
-      message: expect.stringContaining("access token cannot"),
+      message: expect.stringMatching(/an access token (cannot|nor)/),
     });
 });
 
@@ -243,7 +243,7 @@ test("AU6: a device token cannot create access tokens, because these would be va
   raw.send({ type: "req", id: "t", method: "tokens.create", params });
   expect((await raw.res("t")).error).toMatchObject({
     code: "FORBIDDEN",
-    message: expect.stringContaining("nor can a device token"),
+    message: expect.stringContaining("nor a device token"),
   });
 });
 
@@ -316,7 +316,7 @@ test("a store has at most 500 access tokens, and their names are one plain line"
   });
   const params = { name: "one more", scopes: ["operator.read"] } as const;
   await expect(admin.request("tokens.create", params)).rejects.toThrow(
-    "there are 500 access tokens, the maximum",
+    "there are already 500 access tokens",
   );
   await admin.request("tokens.revoke", { id });
   expect(await admin.request("tokens.create", params)).toMatchObject({ ok: true });

@@ -147,7 +147,15 @@ function readFrame(text: string): { request: RequestFrame } | { bad: BadFrame } 
 }
 
 /** Methods that may wait for a long time. */
-const LONG_METHODS: readonly string[] = ["agent.wait", "tools.invoke", "node.invoke", "models.test"];
+const LONG_METHODS: readonly string[] = [
+  "agent.wait",
+  "tools.invoke",
+  "node.invoke",
+  "models.test",
+  "servers.test",
+  "channels.test",
+  "doctor",
+];
 
 /** Returns the queue of a method. Methods that may wait for a long time use no queue. */
 function queueOf(method: string): RequestQueue | undefined {

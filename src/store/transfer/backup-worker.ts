@@ -1,12 +1,12 @@
-// The backup worker: a thread that makes one backup and ends. transfer/backup-thread.ts starts it.
+// The backup worker: a process that makes one backup and ends. transfer/backup-process.ts starts it. It also
+// ends when the process that started it has ended.
 
-import { parentPort, workerData } from "node:worker_threads";
 import type { StoreSettings } from "../../core/shapes/settings/settings.ts";
 import { Redactor } from "../../core/text/redact/redact.ts";
 import { realWorld } from "../../world.ts";
 import { backupStore } from "./transfer.ts";
 
-/** Start options of the thread. Any message to the thread cancels the backup. */
+/** The message that starts the backup. */
 export interface BackupWorkerOptions {
   readonly settings: StoreSettings;
   readonly file: string;
@@ -14,9 +14,10 @@ export interface BackupWorkerOptions {
   readonly secrets: readonly string[];
 }
 
-const { settings, file, secrets } = workerData as BackupWorkerOptions;
-const stop = new AbortController();
-parentPort?.once("message", () => stop.abort());
-const world = realWorld({ level: "silent", redactor: new Redactor(secrets) });
-parentPort?.postMessage(await backupStore({ settings, world, signal: stop.signal }, file));
-parentPort?.close();
+const gone = new AbortController();
+process.once("disconnect", () => gone.abort());
+process.once("message", async ({ settings, file, secrets }: BackupWorkerOptions) => {
+  const world = realWorld({ level: "silent", redactor: new Redactor(secrets) });
+  const made = await backupStore({ settings, world, signal: gone.signal }, file);
+  if (process.connected) process.send?.(made, () => process.disconnect());
+});

@@ -12,7 +12,7 @@ import { ensureFolder } from "../../world/folders.ts";
 import type { World } from "../../world.ts";
 import { databaseBytes } from "../sqlite/file.ts";
 import { STORE_FILE } from "../sqlite/sqlite.ts";
-import { backupInThread } from "./backup-thread.ts";
+import { backupInProcess } from "./backup-process.ts";
 
 const LISTED_MAX = 100;
 /** Files beyond this number are counted, but not read. */
@@ -53,13 +53,15 @@ interface BackupParts {
   readonly world: World;
   /** Texts to remove from the search index of a backup. */
   readonly secrets: readonly string[];
-  readonly make?: typeof backupInThread;
+  readonly make?: typeof backupInProcess;
 }
 
 const unreadable = (folder: string, error: unknown) =>
   fail("store_unavailable", `the folder ${folder} cannot be used: ${(error as Error).message}`, {
     hint: "Check its owner and its mode, or set store.backupDir.",
   });
+
+const STOPPING = fail("shutting_down", "the gateway is stopping");
 
 const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT";
 
@@ -126,13 +128,15 @@ export class Backups {
 
   /** Starts a backup. `list` shows its progress and its end. */
   async begin(): Promise<Result<RunningBackup>> {
-    if (this.#stop.signal.aborted) return fail("shutting_down", "the gateway is stopping");
+    if (this.#stop.signal.aborted) return STOPPING;
     if (this.#isBusy)
       return fail("rate_limited", "a backup is being made; wait for its end before you start another");
     this.#isBusy = true;
     const ready = await this.#prepared();
-    if (!ready.ok) this.#isBusy = false;
-    else this.#making = this.#make(ready.value);
+    const isStopping = this.#stop.signal.aborted;
+    if (!ready.ok || isStopping) this.#isBusy = false;
+    if (isStopping) return STOPPING;
+    if (ready.ok) this.#making = this.#make(ready.value);
     return ready;
   }
 
@@ -164,7 +168,7 @@ export class Backups {
   }
 
   async #make(running: RunningBackup): Promise<void> {
-    const { settings, world, secrets, make = backupInThread } = this.#parts;
+    const { settings, world, secrets, make = backupInProcess } = this.#parts;
     const { name, startedAtMs } = running;
     this.#running = running;
     const file = join(this.#folder, name);

@@ -51,16 +51,24 @@ function act(event: KeyboardEvent): boolean {
 
 /** Handles the keys until the returned function is called. */
 export function followKeys(): () => void {
-  const press = (event: KeyboardEvent): void => {
-    if (event.defaultPrevented || document.querySelector("dialog[open]") !== null) return;
-    // The code of the dialog is still loading.
-    if (overlay.value !== undefined) {
-      if (event.key === "Escape") overlay.value = undefined;
-    } else if (act(event)) event.preventDefault();
+  const isOpen = (): boolean => document.querySelector("dialog[open]") !== null;
+  /** While the code of a dialog is loading, no key acts in the view behind it. */
+  const guard = (event: KeyboardEvent): void => {
+    if (overlay.value === undefined || isOpen() || event.key === "Tab") return;
+    if (event.key === "Escape") overlay.value = undefined;
+    else if (event.target instanceof Element && event.target.closest(".overlay") !== null) return;
+    event.preventDefault();
+    event.stopPropagation();
   };
+  const press = (event: KeyboardEvent): void => {
+    if (event.defaultPrevented || isOpen()) return;
+    if (act(event)) event.preventDefault();
+  };
+  window.addEventListener("keydown", guard, { capture: true });
   // The handlers of the views are on elements of the document, so they come first.
   window.addEventListener("keydown", press);
   return () => {
+    window.removeEventListener("keydown", guard, { capture: true });
     window.removeEventListener("keydown", press);
     overlay.value = undefined;
   };

@@ -14,6 +14,8 @@ import { age, table } from "../../layout.ts";
 
 const DAY_MS = 86_400_000;
 const ID_SHOWN_CHARS = 8;
+/** A shorter beginning of an id could be a name. */
+const ID_START_CHARS_MIN = 4;
 const LIST_HINT = "List ids and names: parley tokens list";
 
 interface RightsOptions {
@@ -90,8 +92,11 @@ async function tokenIn(link: Link, word: string): Promise<Reply<AccessTokenEntry
   if (!list.ok) return list;
   const { tokens } = list.value;
   const wanted = word.trim();
-  const byId = tokens.filter(({ id }) => wanted !== "" && id.startsWith(wanted.toLowerCase()));
-  const found = byId.length > 0 ? byId : tokens.filter(({ name }) => name === wanted);
+  const isStart = (id: string): boolean =>
+    wanted.length >= ID_START_CHARS_MIN && id.startsWith(wanted.toLowerCase());
+  const exact = tokens.find(({ id }) => id === wanted);
+  const found =
+    exact === undefined ? tokens.filter(({ id, name }) => isStart(id) || name === wanted) : [exact];
   const [only, ...others] = found;
   if (only !== undefined && others.length === 0) return { ok: true, value: only };
   const named = quoted(word, 80);

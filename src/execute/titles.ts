@@ -18,8 +18,9 @@ import { head } from "../core/text/cut.ts";
 import { TITLE_MAX_CHARS, titleIn } from "../core/text/title.ts";
 import type { Bus } from "../engine/bus.ts";
 import type { AcceptLimits } from "../engine/run/accept.ts";
-import { budgetsOf } from "../engine/run/spending.ts";
+import { budgetsOf, hasBudget } from "../engine/run/spending.ts";
 import type { Commit } from "../engine/unit.ts";
+import { holdSessions } from "../store/locks.ts";
 import { addChainUsage } from "../store/queries/chains/chains.ts";
 import { addUsageRow } from "../store/queries/runs/ledger.ts";
 import { getRun, isFirstAnswer } from "../store/queries/runs/runs.ts";
@@ -132,6 +133,7 @@ export class Titles {
   }
 
   async #fits(request: ModelRequest, run: Run): Promise<boolean> {
+    if (!hasBudget(run, this.#parts.limits)) return true;
     const { maxOutputTokens, cost: price } = request.model.settings;
     const size = { inputTokens: inputCeiling(request), maxOutputTokens, price };
     const budgets = await this.#parts.commit((unit) => budgetsOf(unit, run, this.#parts.limits));
@@ -143,6 +145,7 @@ export class Titles {
     const { runId, sessionKey, sessionId, agentId, chainId } = run;
     const slash = ref.indexOf("/");
     await this.#parts.commit(async (unit) => {
+      await holdSessions(unit.tx, [sessionKey]);
       if (usage !== undefined && usage.totalTokens > 0) {
         const model = { provider: ref.slice(0, slash), model: ref.slice(slash + 1) };
         await addUsageRow(unit.tx, { runId, sessionKey, agentId, ...model, usage, at: unit.now });

@@ -5,12 +5,17 @@ import { expect, test } from "vitest";
 import { forkKey } from "../../src/core/fork-key.ts";
 import { decideAccess, scopeOf, type Viewer } from "../../src/core/rules/visibility.ts";
 import { type Entry, isCompaction, type Message, textOf } from "../../src/core/shapes/message.ts";
+import { insertRun } from "../../src/store/queries/runs/runs.ts";
 import { filterCounts } from "../../src/store/queries/sessions/counts.ts";
-import { earlierConversations } from "../../src/store/queries/sessions/earlier-conversations.ts";
+import {
+  earlierConversations,
+  hadTranscript,
+} from "../../src/store/queries/sessions/earlier-conversations.ts";
 import {
   deleteSessionRows,
   insertSession,
   replaceSessionId,
+  wasDeleted,
 } from "../../src/store/queries/sessions/sessions.ts";
 import { Contexts } from "../../src/store/queries/transcripts/contexts.ts";
 import { forkMarkerId, forkPointAt, linkFork } from "../../src/store/queries/transcripts/forks.ts";
@@ -18,7 +23,7 @@ import { searchTranscripts } from "../../src/store/queries/transcripts/transcrip
 import * as transcripts from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { plainRedactor } from "../kit/redactor.ts";
-import { assistantMessage, sampleSession, toolResult, userMessage } from "../store/samples.ts";
+import { assistantMessage, sampleRun, sampleSession, toolResult, userMessage } from "../store/samples.ts";
 
 interface Place {
   readonly key: string;
@@ -233,6 +238,7 @@ export function forkContract(store: () => Store): void {
   });
 
   exampleContract(acts, store);
+  heirContract(acts, store);
   rightsContract(store);
 }
 
@@ -311,6 +317,45 @@ function exampleContract(acts: ReturnType<typeof actsOn>, store: () => Store): v
     expect(await stored()).toEqual(["m1", markOne]);
     await remove(one.key);
     expect(await stored()).toEqual([]);
+  });
+}
+
+/** Forks whose origin is deleted: its transcript belongs to the first fork, which shares only its beginning. */
+function heirContract({ append, open, fork, remove }: ReturnType<typeof actsOn>, store: () => Store) {
+  async function orphans() {
+    const [origin, one, two] = [at("origin"), at("one"), at("two")];
+    await open(origin);
+    const told = ["apricot", "blackberry", "cloudberry", "damson"];
+    await append(
+      origin,
+      told.map((text, index) => userMessage(`m${index + 1}`, text)),
+    );
+    await fork(origin, one, "m2");
+    await fork(origin, two, "m4");
+    return { origin, one, two };
+  }
+
+  test("the fork that inherits a transcript has only the messages that it shares", async () => {
+    const { origin, one, two } = await orphans();
+    await remove(origin.key);
+    expect(await hadTranscript(store().db, one.key, origin.sessionId)).toBe(false);
+    expect(await forkPointAt(store().db, one, "m3")).toBe("missing");
+    expect(await forkPointAt(store().db, one, "m2")).toMatchObject({ messageId: "m2" });
+    expect(await forkPointAt(store().db, two, "m3")).toMatchObject({ messageId: "m3" });
+    const asked = { scope: { all: true }, redactor: plainRedactor, limit: 5 } as const;
+    const found = async (query: string) =>
+      (await searchTranscripts(store().db, { ...asked, query })).hits.map(({ messageId }) => messageId);
+    expect([await found("blackberry"), await found("cloudberry")]).toEqual([["m2"], []]);
+  });
+
+  test("a transcript that was deleted with its last fork counts as deleted for every heir", async () => {
+    const { origin, one, two } = await orphans();
+    const run = { sessionKey: origin.key, sessionId: origin.sessionId };
+    await store().transaction((tx) => insertRun(tx, sampleRun(run)));
+    for (const { key } of [origin, one, two]) await remove(key);
+    for (const { key } of [origin, one, two])
+      expect(await wasDeleted(store().db, key, origin.sessionId)).toBe(true);
+    expect(await wasDeleted(store().db, "agent:main:other", origin.sessionId)).toBe(false);
   });
 }
 

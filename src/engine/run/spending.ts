@@ -59,6 +59,12 @@ export async function budgetsOf(unit: Unit, run: Run, limits: AcceptLimits): Pro
   });
 }
 
+/** Returns whether the chain or the agent of a run has a budget. */
+export function hasBudget({ agentId }: Pick<Run, "agentId">, limits: SpendingParts["limits"]): boolean {
+  const daily = dailyBudgetOf(limits, agentId);
+  return (limits.maxChainTokens ?? limits.maxChainCost ?? daily) !== undefined;
+}
+
 /** Creates the budget of a run, or returns undefined if the run has none. */
 export function createSpending(
   run: Run,
@@ -67,9 +73,7 @@ export function createSpending(
   signal: AbortSignal,
 ): ModelBudget | undefined {
   const { commit, world, limits } = parts;
-  const daily = dailyBudgetOf(limits, run.agentId);
-  if ((limits.maxChainTokens ?? limits.maxChainCost ?? daily) === undefined) return undefined;
-
+  if (!hasBudget(run, limits)) return undefined;
   const look = (call: CallSize, spent: Amount): Promise<CallVerdict | "lost"> =>
     untilStored(world, signal, () =>
       commit(async (unit) => {

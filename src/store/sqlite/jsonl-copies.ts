@@ -16,7 +16,7 @@ import { sql } from "kysely";
 import { pause } from "../../world/pause.ts";
 import type { Clock } from "../../world/plain.ts";
 import type { Log } from "../../world.ts";
-import { inheritedTranscripts } from "../queries/transcripts/inherited.ts";
+import { inheritedTranscripts, isInheritedTranscript } from "../queries/transcripts/inherited.ts";
 import type { Db } from "../sql.ts";
 import { CopyWriter } from "./jsonl-copy-file.ts";
 
@@ -106,8 +106,7 @@ class CopyQueue implements JsonlCopies {
         this.#warn(error, "could not remove a transcript copy", sessionId);
       }),
     );
-    const inherited = await inheritedTranscripts(this.#parts.db).catch((): string[] => []);
-    if (inherited.includes(sessionId)) this.note(sessionId);
+    if (await isInheritedTranscript(this.#parts.db, sessionId).catch(() => false)) this.note(sessionId);
     await this.flush();
   }
 

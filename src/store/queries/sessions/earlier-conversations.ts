@@ -45,13 +45,14 @@ export async function earlierConversations(
   }));
 }
 
-/** Returns whether this transcript ever belonged to the session. */
+/** Returns whether this transcript ever belonged to the session. An inherited one belongs to its writer only. */
 export async function hadTranscript(db: Db, key: string, sessionId: string): Promise<boolean> {
   const row = await db
     .selectFrom("session_ids")
     .select("session_id")
     .where("session_key", "=", key)
     .where("session_id", "=", sessionId)
+    .where(sql<boolean>`not ${isInherited("session_ids.session_id")}`)
     .executeTakeFirst();
   return row !== undefined;
 }

@@ -5,8 +5,10 @@
 // session updates it. session-lists.ts lists sessions.
 
 import { type Insertable, type RawBuilder, type Selectable, sql, type Updateable } from "kysely";
+import { forkOrigin } from "../../../core/fork-key.ts";
 import type { Route } from "../../../core/shapes/route.ts";
 import type { SendOverride, Session, SessionKind, SessionState } from "../../../core/shapes/session.ts";
+
 import type { SpawnFacts } from "../../../core/shapes/spawn.ts";
 import { held } from "../../locks.ts";
 import { prepared } from "../../prepared.ts";
@@ -355,10 +357,13 @@ export async function deleteSessionRows(
  * show that the store once contained the transcript.
  */
 export async function wasDeleted(db: Db, key: string, sessionId: string): Promise<boolean> {
+  // A session that inherited the transcript is a fork of the one that had the runs.
+  const keys = [key];
+  for (let of = forkOrigin(key); of !== undefined; of = forkOrigin(of)) keys.push(of);
   const run = await db
     .selectFrom("runs")
     .select("run_id")
-    .where("session_key", "=", key)
+    .where("session_key", "in", keys)
     .where("session_id", "=", sessionId)
     .limit(1)
     .executeTakeFirst();

@@ -3,8 +3,10 @@
 // FK1: the transcript of a fork consists of the other transcript up to and including `forked_at`, and of its
 //      own entries. The first own entry is its marker, so reading any other transcript needs no extra query.
 
+import { sql } from "kysely";
 import { type Message, openCalls, toolCallsOf } from "../../../core/shapes/message.ts";
 import type { Db, Tx } from "../../sql.ts";
+import { isInherited } from "./inherited.ts";
 import { readMessage } from "./stored-entry.ts";
 
 /** Maximum number of parts. It is above any depth of forks, and stops at a cycle in damaged data. */
@@ -83,6 +85,7 @@ async function findMessage(
     .selectFrom("session_ids")
     .select("session_key")
     .where("session_id", "=", row.sessionId)
+    .where(sql<boolean>`not ${isInherited("session_ids.session_id")}`)
     .executeTakeFirst();
   if (owner?.session_key === session.key) return row;
   const parts = await partsOf(db, session.sessionId);

@@ -54,8 +54,17 @@ const INHERITED = sql<boolean>`exists (select 1 from session_ids c
 /** Returns the inherited transcripts. */
 export async function inheritedTranscripts(db: Db): Promise<string[]> {
   const { rows } = await sql<{ id: string }>`
-    select p.session_id as id from session_ids p where ${INHERITED}`.execute(db);
+    select distinct p.session_id as id from session_ids c
+    join session_ids p on p.session_id = c.forked_from and p.session_key = c.session_key
+    where c.forked_from is not null`.execute(db);
   return rows.map(({ id }) => id);
+}
+
+/** Returns whether a session has inherited this transcript. */
+export async function isInheritedTranscript(db: Db, sessionId: string): Promise<boolean> {
+  const { rows } = await sql`
+    select 1 from session_ids p where p.session_id = ${sessionId} and ${INHERITED}`.execute(db);
+  return rows.length > 0;
 }
 
 /** Matches the id of a transcript that a session has inherited. */

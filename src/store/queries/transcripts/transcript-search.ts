@@ -8,10 +8,11 @@ import { textOf } from "../../../core/shapes/message.ts";
 import type { Redactor } from "../../../core/text/redact/redact.ts";
 import { type Db, kindOf } from "../../sql.ts";
 import { fewInScope, fewInTree, scopeConditions } from "../sessions/session-scope.ts";
-import { partsOf } from "./forks.ts";
+import { isInheritedTranscript } from "./inherited.ts";
 import { lexemeQuestion } from "./search-lexemes.ts";
 import { agentToken, excerptOf, matchText, PARTS_MAX, sessionToken, wordsOf } from "./search-text.ts";
 import { readMessage } from "./stored-entry.ts";
+import { partsFrom } from "./transcripts.ts";
 
 /** Maximum number of matches that a page reads to find those in the scope. */
 const MATCHES_MAX = 5_000;
@@ -169,7 +170,10 @@ export async function searchTranscripts(
     ${kindOf(db) === "sqlite" ? sql`` : sql`order by f.seq desc`}
     limit ${asked.limit + 1}`.execute(db, { signal });
   const hits: SearchHit[] = [];
-  for (const row of rows.slice(0, asked.limit)) hits.push(await hitOf(db, row, words, asked.redactor));
+  for (const row of rows.slice(0, asked.limit)) {
+    const place = await placeOf(db, row);
+    if (place !== "hidden") hits.push({ ...(await hitOf(db, row, words, asked.redactor)), ...place });
+  }
   const last = rows[asked.limit - 1];
   if (rows.length > asked.limit && last !== undefined) return { hits, nextCursor: String(last.seq) };
   const cut = (await matches({ before, skip: MATCHES_MAX - 1, limit: 1 }).execute(db, { signal })).rows[0];
@@ -186,14 +190,13 @@ async function hitOf(db: Db, row: HitRow, words: readonly string[], redactor: Re
     timestamp: row.created_at,
     // Redacts the text before it is cut, because part of a credential could not be recognised any more (I14).
     excerpt: excerptOf(await redactor.whole(text), words),
-    ...((await isCurrent(db, row)) ? {} : { earlier: true }),
   };
 }
 
-/** Whether a message belongs to the session's current transcript, or to a part that this one inherited. */
-async function isCurrent(db: Db, { session_id, current_id }: HitRow): Promise<boolean> {
-  if (session_id === current_id) return true;
-  return (await partsOf(db, current_id)).some(({ sessionId }) => sessionId === session_id);
+/** Returns where the session has this message. "hidden": only other forks share this part of its origin. */
+async function placeOf(db: Db, row: HitRow): Promise<{ earlier?: true } | "hidden"> {
+  if ((await partsFrom(db, row.current_id, row)).length > 0) return {};
+  return (await isInheritedTranscript(db, row.session_id)) ? "hidden" : { earlier: true };
 }
 
 /** Returns the text of a large entry, or an empty text if it was deleted meanwhile. */

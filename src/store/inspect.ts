@@ -23,8 +23,8 @@ export interface StoreInspection {
 }
 
 /**
- * Returns the schema differences. The list is empty if the file cannot be read as a store; the inspection's
- * `text` then says why.
+ * Returns the differences between the file's schema and this program's schema. The list is empty if the file
+ * cannot be read as a store; the `text` of the inspection then says why.
  */
 function differencesOf(file: string): string[] {
   const known = checkFile(file, { whole: false });
@@ -52,8 +52,8 @@ export function inspectStoreDir(dir: string): StoreInspection {
 }
 
 /**
- * Returns the reason why a gateway would refuse to start on this store, or describes its first damaged page.
- * Undefined if neither exists. `isFree`: no gateway uses the store.
+ * Returns the reason why a gateway would refuse to start on this store, or else a description of its first
+ * damaged page. Returns undefined if there is no such problem. `isFree`: no gateway uses the store.
  */
 function damageIn(settings: Pick<StoreSettings, "dir" | "durability">, isFree: boolean): string | undefined {
   const file = join(settings.dir, STORE_FILE);

@@ -34,8 +34,8 @@ export async function holdSessions(tx: Tx, keys: readonly string[]): Promise<voi
 }
 
 /**
- * Locks those of the given sessions that no other transaction has locked, and returns the keys of the locked
- * sessions. On the embedded store these are all keys.
+ * Locks each given session that no other transaction has locked, and returns the keys of the sessions that it
+ * locked. The embedded store needs no locks and returns all keys.
  */
 export async function holdFreeSessions(tx: Tx, keys: readonly string[]): Promise<readonly string[]> {
   if (kindOf(tx) === "sqlite" || keys.length === 0) return keys;
@@ -46,7 +46,8 @@ export async function holdFreeSessions(tx: Tx, keys: readonly string[]): Promise
 }
 
 /**
- * Builds the recursive table `above`: the session's spawner, the spawner's spawner, and so on up to the root.
+ * Builds the recursive table `above`, which holds the keys of the session's spawner, of the spawner's
+ * spawner, and so on up to the root.
  */
 function above(sessionKey: string): RawBuilder<unknown> {
   return sql`above (key) as (
@@ -107,7 +108,7 @@ const ADVISORY_LOCKS: Record<AdvisoryLock, number> = {
   budgets: 0x70617203,
 };
 
-/** Waits for an advisory lock and holds it until the transaction ends. The embedded store needs none. */
+/** Waits for an advisory lock and holds it until the transaction ends. Does nothing on the embedded store. */
 export async function takeAdvisoryLock(tx: Tx, name: AdvisoryLock): Promise<void> {
   if (kindOf(tx) === "sqlite") return;
   const lockNumber = sql.lit(ADVISORY_LOCKS[name]);

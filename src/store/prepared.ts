@@ -3,7 +3,7 @@
 // writes the SQL by hand. The text must not depend on the values.
 // PostgreSQL uses one plan of a prepared query for all values (postgres/connection.ts), so each query must
 // find its rows by an index. A constant that a partial index requires must be in the text itself.
-// If a plugin is installed (in tests), each query is compiled again with its values.
+// If the query builder has a plugin (only in tests), each query is compiled again with its values.
 
 import { createHash } from "node:crypto";
 import type { CompiledQuery, QueryResult } from "kysely";

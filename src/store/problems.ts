@@ -1,4 +1,4 @@
-// Defines the problems of a store that are not bugs, and their texts.
+// Defines the errors of a store that are not bugs (for example a full disk), and their texts.
 // Each text names the store and says how to fix the problem. Nothing has been overwritten when a problem is
 // reported.
 // A problem lasts for a while, or until somebody fixes it, so callers wait before they retry. A conflict is
@@ -137,7 +137,7 @@ const WORDS: Record<StoreProblemKind, Words> = {
   },
 };
 
-/** Texts for a database server, where they differ from those for a file. */
+/** Texts for a database server. Kinds that are missing here have the same text as for a file. */
 const SERVER_WORDS: Partial<Record<StoreProblemKind, Words>> = {
   newer: {
     what: WORDS.newer.what,
@@ -164,9 +164,9 @@ const SERVER_WORDS: Partial<Record<StoreProblemKind, Words>> = {
 interface Circumstances {
   readonly detail?: string;
   readonly cause?: unknown;
-  /** Whether `place` is a file or a server. Default "file". */
+  /** Type of `place`: a file or a database server. Default "file". */
   readonly on?: "file" | "server";
-  /** Default false. */
+  /** See `StoreProblem.inDoubt`. Default false. */
   readonly inDoubt?: boolean;
 }
 
@@ -197,7 +197,7 @@ export class StoreProblem extends Error {
   }
 }
 
-/** Marks a failed commit whose outcome is unknown. */
+/** Returns the error of a failed commit, marked as in doubt: the outcome of the commit is unknown. */
 export function asInDoubt(error: unknown): unknown {
   if (!(error instanceof StoreProblem)) return error;
   const { problem, place, message, cause } = error;

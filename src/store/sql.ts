@@ -7,7 +7,7 @@ import type { Tables } from "./schema/tables.ts";
 
 /** A database that can be read. */
 export type Db = Kysely<Tables>;
-/** A transaction, which can also write. Functions that only read take a `Db`. */
+/** A transaction, which can read and write. Functions that only read take a `Db`. */
 export type Tx = Transaction<Tables>;
 
 export type StoreKind = "sqlite" | "postgres";
@@ -63,7 +63,7 @@ export interface SharedStore {
   notify(texts: readonly string[]): Promise<void>;
   /**
    * Subscribes to the messages of the other processes. `onGap` is called when messages may have been lost;
-   * the subscriber must then read the rows again.
+   * the subscriber must then read the affected rows again.
    */
   listen(onText: (text: string) => void, onGap: () => void): Promise<() => Promise<void>>;
 }

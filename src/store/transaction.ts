@@ -31,7 +31,7 @@ export interface Connections<C extends TransactionConnection> {
   release(connection: C): void;
 }
 
-/** An open transaction, and a function after which it refuses further statements (TX2). */
+/** An open transaction, and a function that makes it refuse further statements (TX2). */
 interface OpenTransaction {
   readonly tx: Tx;
   readonly end: () => void;
@@ -94,14 +94,14 @@ async function committed(connection: TransactionConnection): Promise<void> {
   }
 }
 
-/** Work at the end of a transaction. */
+/** Work that `atCommit` adds to a transaction. */
 export type LastWork = (tx: Tx) => Promise<void>;
 
 const lastWork = new WeakMap<Tx, LastWork[]>();
 
 /**
- * Starts the list to which `atCommit` adds work for a transaction. Returns the list; the caller must do this
- * work.
+ * Starts an empty list of work for a transaction; `atCommit` then adds to this list. Returns the list. The
+ * caller must do the work in it before the commit.
  */
 export function notesOf(tx: Tx): readonly LastWork[] {
   const notes: LastWork[] = [];
@@ -110,9 +110,9 @@ export function notesOf(tx: Tx): readonly LastWork[] {
 }
 
 /**
- * Does work on which nothing else in the transaction depends. On PostgreSQL this happens at once; on the
- * embedded store before the commit, after all transactions that share the commit. If the work fails, so do
- * these transactions.
+ * Runs `work`, on which nothing else in the transaction depends. PostgreSQL runs it at once. The embedded
+ * store runs it before the commit, after all transactions that share the commit. If the work fails, all these
+ * transactions fail.
  */
 export async function atCommit(tx: Tx, work: LastWork): Promise<void> {
   const notes = lastWork.get(tx);

@@ -1,6 +1,7 @@
 // Tracks whether a store accepts writes. On a full disk, reads still work and writes fail. While writes
-// succeed, tracking writes nothing itself. After a failed one, each query of the status of an embedded store
-// tries to write. To a shared store, the heartbeat of the process writes every second.
+// succeed, nothing extra is written. After a failed write to an embedded store, each query of the store's
+// status tries to write again. A shared store needs no such attempt, because the heartbeat of the process
+// writes to it every second.
 
 import { statfsSync } from "node:fs";
 import { dirname } from "node:path";
@@ -17,7 +18,7 @@ function isFull(file: string): boolean {
   return bavail * bsize < ROOM_BYTES_MIN;
 }
 
-/** Wraps a store so that `refusal` returns the reason if its last transaction could not be written. */
+/** Wraps a store. If its last transaction could not be written, `refusal` returns the reason. */
 export function watchWrites(store: Store): Store {
   let refused: StoreProblem | undefined;
   let trying: Promise<void> | undefined;

@@ -8,9 +8,11 @@ import { StoreProblem } from "../problems.ts";
 
 const DEFAULT_SCHEMA = "parley";
 const DEFAULT_PORT = 5432;
-/** Valid schema names: they need no quotes, and are short enough for a prefixed channel name. */
+/**
+ * Matches schema names that need no quotes and leave room for the prefix of the notification channel's name.
+ */
 const SCHEMA_NAME = /^(?!pg_)[a-z_][a-z0-9_]{0,47}$/;
-/** Schema names that exist in every database and cannot be used for a store. */
+/** Schema names that every database already uses, so a store cannot have them. */
 const TAKEN_SCHEMAS = new Set(["information_schema"]);
 const PARAMETERS = [
   "schema",
@@ -37,7 +39,7 @@ export interface PostgresAddress {
   };
   readonly schema: string;
   /**
-   * The form shown to people: `postgresql://host:port/database`, with the schema if it is not the default.
+   * The form shown to people: `postgresql://host:port/database`, plus the schema if it is not the default.
    */
   readonly place: string;
   /** Removes the password from a text. */
@@ -49,8 +51,8 @@ function bad(detail: string): StoreProblem {
 }
 
 /**
- * Parses the address. An address without a host (a socket path in `?host=`) gets a placeholder host, because
- * `URL` requires one.
+ * Parses the address. An address may have no host, if it names a socket path in `?host=`. `URL` requires a
+ * host, so such an address gets a placeholder.
  */
 function parsed(text: string): URL {
   const url = URL.parse(text) ?? URL.parse(text.replace("@/", "@localhost/"));

@@ -7,7 +7,7 @@
 import type { Clock } from "../../world.ts";
 
 const SAMPLES_KEPT_MS = 60_000;
-/** Tolerance in addition to the round-trip times, for clocks that run at slightly different speeds. */
+/** Tolerance in addition to the round-trip times, because two clocks run at slightly different speeds. */
 const DRIFT_MS = 50;
 
 interface Sample {

@@ -1,8 +1,8 @@
 // Owns one connection to a PostgreSQL server: its settings and its queries.
 // PC1: statements run in the order of the calls. Statements that are issued together are sent together and
 //      cost one round trip.
-// Result values are numbers, strings and null. A connection that is lost, or whose state is unknown, is never
-// used again.
+// Result values are numbers, strings, booleans and null. A connection that is lost, or whose state is
+// unknown, is never used again.
 // The server plans a query from store/prepared.ts once per connection. It plans every other query again at
 // each execution, for the actual values, because a generic plan would be slow for an agent or a word that has
 // many rows.
@@ -17,24 +17,23 @@ import type { PostgresAddress } from "./address.ts";
 import { asPostgresProblem } from "./problems.ts";
 
 /**
- * If the server has not applied its `statement_timeout` after this extra time, the driver fails the query. In
- * pipeline mode it also drops the connection.
+ * Extra time after `statement_timeout`. If the server has not cancelled the query by then, the driver fails
+ * the query and, in pipeline mode, drops the connection.
  */
 const OVERDUE_MS = 2_000;
 const KEEP_ALIVE_AFTER_MS = 10_000;
 /** Maximum wait for the server's answer when a connection is closed. */
 const END_TIMEOUT_MS = 1_000;
 
-/** 0: never. */
+/** Time limits of a connection, in ms. 0: no limit. */
 export interface Timeouts {
   /** Maximum time for establishing a connection. */
   readonly connectMs: number;
-  /**
-   * The server aborts a statement, a wait for a lock, or a session with an idle transaction after these
-   * times.
-   */
+  /** The server cancels a statement after this time. */
   readonly statementMs: number;
+  /** The server cancels a statement that has waited for a lock for this time. */
   readonly lockMs: number;
+  /** The server closes a connection whose transaction has been idle for this time. */
   readonly idleInTransactionMs: number;
 }
 
@@ -46,7 +45,9 @@ export interface Connecting {
   readonly world: World;
 }
 
-/** 16, 20, 21, 23, 26, 700, 701, 1700: boolean, int8, int2, int4, oid, float4, float8, numeric. */
+/**
+ * OIDs of the types that are read as numbers: int8, int2, int4, oid, float4, float8, numeric. Boolean is 16.
+ */
 const NUMBERS = new Set([20, 21, 23, 26, 700, 701, 1700]);
 const TYPES = {
   getTypeParser: (type: number) => {
@@ -69,8 +70,8 @@ function configOf(connecting: Connecting): ClientConfig {
     // A plan that was made while a table was small must not scan the whole table once it is large. Every
     // frequent query has an index.
     enable_seqscan: "off",
-    // Plans that still contain a sequential scan have a high estimated cost, so the server would JIT-compile
-    // them.
+    // A plan that still contains a sequential scan has a high estimated cost, so the server would JIT-compile
+    // it.
     jit: "off",
     // Frequently used pages are cached in memory, so an index scan costs little more than a sequential read.
     random_page_cost: "1.1",
@@ -146,7 +147,10 @@ export class PostgresConnection implements TransactionConnection {
     this.#onLost = onLost;
   }
 
-  /** `onLost` is called once, with the reason, when the connection is lost, whether or not it is in use. */
+  /**
+   * Opens a connection. `onLost` is called once, with the reason, when the connection is lost, even while it
+   * is idle.
+   */
   static async open(
     connecting: Connecting,
     onLost: (lost: PostgresConnection, reason: unknown) => void,
@@ -180,7 +184,9 @@ export class PostgresConnection implements TransactionConnection {
     throw new Error("the store cannot stream queries: read page by page");
   }
 
-  /** Sends `begin` together with the first statement. If it fails, the next statement reports the failure. */
+  /**
+   * Sends `begin` without waiting for the answer. If `begin` fails, the next statement reports the failure.
+   */
   async begin(): Promise<void> {
     const beginning = this.#send("begin").then(() => {
       this.#beginning = undefined;
@@ -279,14 +285,14 @@ export class PostgresConnection implements TransactionConnection {
 }
 
 /**
- * Returns whether a statement only reads. Row locks count as reading: outside a transaction they have no
- * effect.
+ * Returns whether a statement only reads. Row locks count as reading, because outside a transaction they have
+ * no effect.
  */
 function isRead(text: string): boolean {
   return /^\s*(select|with recursive)\s/i.test(text);
 }
 
-/** The server cancelled a slow statement. The connection is still usable. */
+/** SQLSTATE of a statement that the server cancelled because it was slow. The connection is still usable. */
 const TOO_SLOW = "57014";
 
 function codeOf(error: unknown): unknown {

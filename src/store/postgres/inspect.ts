@@ -18,7 +18,7 @@ import { Outage, PostgresPool, postgresDialect } from "./pool.ts";
 import { CONNECTIONS_OF_PROCESS, TIMEOUTS } from "./postgres.ts";
 import { asPostgresProblem } from "./problems.ts";
 
-/** No time limits, because counting the rows of a large store is slow. */
+/** Counting the rows of a large store is slow, so statements have no time limit. */
 const UNHURRIED = { ...TIMEOUTS, statementMs: 0 };
 
 export interface PostgresInspection {
@@ -138,7 +138,7 @@ async function differencesIn(client: Client, schema: string): Promise<string[]> 
 interface SchemaFacts {
   readonly mayAdd: boolean;
   readonly closed: number;
-  /** A role that owns tables and that the user is not a member of. */
+  /** Role that owns tables of the schema, if the user is not a member of this role. */
   readonly owner: string | null;
   readonly bytes: number;
 }
@@ -228,7 +228,7 @@ export async function inspectPostgres(
   const address = postgresAddress(url);
   const { default: driver } = await import("pg");
   const connecting: Connecting = { Client: driver.Client, address, timeouts: UNHURRIED, world };
-  // Passes no settings: an old server would reject those that it does not know.
+  // Sends no settings, because an old server would reject settings that it does not know.
   const client = await connectClient(connecting, { options: "" });
   try {
     return await lookThrough(client, connecting, address, counted);

@@ -1,6 +1,6 @@
 // Checks a PostgreSQL database before use, and migrates it to this version's schema.
-// Each migration is one transaction under a lock of the whole deployment. If several processes start at the
-// same time, only one of them runs it.
+// Each migration is one transaction, under a lock for the whole deployment. If several processes start at the
+// same time, only one of them runs the migration.
 // A server, database or schema that does not meet the requirements is left unchanged. A store that is only
 // inspected or read is not migrated. postgres-schema.ts documents which program versions work with which
 // schema.
@@ -148,7 +148,7 @@ export async function migratePostgres(
   asItIs: boolean,
 ): Promise<void> {
   const { address, world } = connecting;
-  // Passes no settings: an old server would reject those that it does not know.
+  // Sends no settings, because an old server would reject settings that it does not know.
   const client = await connectClient(connecting, { options: "", query_timeout: 0 });
   try {
     await (asItIs ? refuseOther : bringUp)(client, connecting, migrations);

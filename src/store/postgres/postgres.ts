@@ -49,11 +49,13 @@ export const TIMEOUTS: Timeouts = {
  */
 const URGENT: Timeouts = { connectMs: 1_000, statementMs: 750, lockMs: 500, idleInTransactionMs: 1_000 };
 /**
- * Maximum number of connections of one gateway: writers, readers, the listener, the side connection and the
- * one for the lease.
+ * Maximum number of connections of one gateway: for transactions, for reading, and one each for the listener,
+ * for short queries (`SideConnection`) and for the lease.
  */
 export const CONNECTIONS_OF_PROCESS = WRITERS_MAX + READERS_MAX + 3;
-/** Number of clock measurements at the start. A single one could be slow, and therefore inaccurate. */
+/**
+ * Number of clock measurements at the start. A single measurement could be slow, and therefore inaccurate.
+ */
 const FIRST_SAMPLES = 5;
 
 /**

@@ -1,8 +1,9 @@
 // Sends short messages between processes over the database. Each process receives the messages of all others,
 // but not its own.
-// A message is only a hint and may be lost. A listener that may have missed messages is notified, and reads
+// A message is only a hint and may be lost. If a listener may have missed messages, it is told so and reads
 // the rows again.
-// Messages use separate connections, so no transaction waits for a message, and none contains one.
+// Messages use connections of their own and are never part of a transaction, so no transaction waits for
+// them.
 
 import type { Client, Notification } from "pg";
 import { TRANSPORT_MESSAGE_MAX_BYTES } from "../sql.ts";
@@ -10,8 +11,9 @@ import { type Connecting, connectClient, endClient } from "./connection.ts";
 import type { Outage } from "./pool.ts";
 import { asPostgresProblem } from "./problems.ts";
 
-/** Maximum number of messages per statement, and of messages that wait. Further messages are dropped. */
+/** Maximum number of messages per statement. */
 const BATCH_MAX = 256;
+/** Maximum number of messages that wait to be sent. Further messages are dropped. */
 const PENDING_MAX = 10_000;
 const QUERY_TIMEOUT_MS = 3_000;
 const RECONNECT_MIN_MS = 100;
@@ -86,7 +88,7 @@ export class Notifier {
   #pending: string[] = [];
   #sending: Promise<void> | undefined;
   #count = 0;
-  /** Number of messages lost since the last one that was sent. */
+  /** Number of messages lost since messages were last sent successfully. */
   #lostCount = 0;
   #lostInAll = 0;
   /** Error that caused the latest loss of messages. */
@@ -98,7 +100,10 @@ export class Notifier {
     this.#sender = sender;
   }
 
-  /** Sends messages. Rejects if any of them is lost; the caller must then announce a gap. */
+  /**
+   * Sends messages. Rejects if any of them is lost. The caller must then make the other processes read the
+   * rows again.
+   */
   async notify(texts: readonly string[]): Promise<void> {
     const lostBefore = this.#lostInAll;
     const tooLong = texts.find((text) => Buffer.byteLength(text) > TRANSPORT_MESSAGE_MAX_BYTES);
@@ -139,7 +144,7 @@ export class Notifier {
     }
   }
 
-  /** Logs one warning per outage, because an outage loses many messages. */
+  /** Logs one warning per outage, because many messages may be lost during an outage. */
   #lost(count: number, reason: unknown): void {
     if (this.#lostCount === 0) {
       this.#connecting.world.log.warn({ err: reason, count }, "messages to other processes were lost");

@@ -69,6 +69,6 @@ create table cron_runs (
 create index cron_runs_of_job on cron_runs (job_id, seq);
 `;
 
-/** Name of the token whose rights the job has. */
+/** Id of the token whose rights the job has (triggers/creator.ts). */
 export const CRON_CREATORS = "alter table cron_jobs add column created_by text;";
 export const CRON_CREATORS_ON_POSTGRES = `alter table cron_jobs add column created_by ${T};`;

@@ -69,7 +69,7 @@ create table node_requests (
 );
 `;
 
-/** Token whose rights the paired device has. */
+/** Id of the token whose rights the paired device has (triggers/creator.ts). */
 export const NODE_CREATORS = "alter table nodes add column created_by text;";
 export const NODE_CREATORS_ON_POSTGRES = `alter table nodes add column created_by ${T};`;
 
@@ -89,7 +89,7 @@ create table device_tokens (
 ) strict, without rowid;
 `;
 
-/** Same table for PostgreSQL. */
+/** The same table for PostgreSQL. */
 export const DEVICE_TOKENS_ON_POSTGRES = `
 create table device_tokens (
   device_id ${T} not null,

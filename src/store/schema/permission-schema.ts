@@ -22,7 +22,7 @@ create table permissions (
 create index permissions_of_run on permissions (run_id);
 `;
 
-/** Same table for PostgreSQL. */
+/** The same table for PostgreSQL. */
 export const PERMISSIONS_ON_POSTGRES = `
 create table permissions (
   id ${T} primary key,

@@ -102,7 +102,8 @@ end $$;
 create trigger session_unnamed after delete on sessions for each row execute function session_unnamed();
 `;
 
-// Without the pg_trgm extension, and without the right to create it, a search by name reads all names.
+// If the server lacks the pg_trgm extension, and the user may not create it, a search by name reads all
+// names.
 const NAME_INDEX = `
 do $$
 declare
@@ -410,8 +411,8 @@ alter table runs add column reserved_tokens bigint not null default 0;
 alter table runs add column reserved_cost double precision not null default 0;
 `;
 
-// Indexes the waits of callers that are not runs, because these waits end with their process. Includes waits
-// whose outcome has not been sent to the caller yet.
+// Indexes the waits of callers that are not runs, because these waits end when the caller's process ends. The
+// index includes waits whose outcome has not been sent to the caller yet.
 const READY_WAITS = `
 create index waits_of_callers_left on waits (owner) where state in ('open', 'ready') and waiter_run_id = '';
 `;

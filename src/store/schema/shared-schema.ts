@@ -1,19 +1,25 @@
 // Defines the migrations whose SQL is the same on both databases, except for the type of text columns. Never
 // edit them after a release.
 
-/** Finds the sessions of one kind of an agent without reading all its sessions, which may be many. */
+/** Index for an agent's sessions of one kind. Without it, a query would read all sessions of the agent. */
 export const KINDS_OF_AGENTS = `
 create index sessions_by_agent_kind on sessions (agent_id, kind, archived, updated_at desc, key desc);
 `;
 
-/** Links the transcript of a fork to the one that it continues. `text` is the type of a text column. */
+/**
+ * Links the transcript of a fork to the transcript whose beginning it shares. `text` is the type of a text
+ * column.
+ */
 export const transcriptForks = (text: string): string => `
 alter table session_ids add column forked_from ${text};
 alter table session_ids add column forked_at ${text};
 create index session_ids_by_fork on session_ids (forked_from) where forked_from is not null;
 `;
 
-/** Tokens that operators create. `time` is the type of a time, `strict` the options of a table. */
+/**
+ * Table of the tokens that operators create. `text`: type of a text column. `time`: type of a time column.
+ * `strict`: options of the table.
+ */
 export const accessTokens = (text: string, time: string, strict = ""): string => `
 create table access_tokens (
   id ${text} primary key,
@@ -28,8 +34,8 @@ create table access_tokens (
 `;
 
 /**
- * Links a session to its last turn if that turn failed, and indexes the sessions that a caller wrote to.
- * `text` is the type of a text column.
+ * Adds the last turn of a session, if that turn failed, and an index for the sessions to which a caller
+ * wrote. `text` is the type of a text column.
  */
 export const lastFailures = (text: string): string => `
 alter table sessions add column failed_run ${text};

@@ -104,13 +104,13 @@ export interface RunTable {
   pool: Generated<string | null>;
   /** 1 while a run that has waited needs a slot to resume. Such runs take precedence over new ones. */
   resuming: Generated<number>;
-  /** Amount that an unfinished run has spent. Recorded if a budget applies to the run. */
+  /** Tokens that an unfinished run has spent. Recorded only if a budget applies to the run. */
   spent_tokens: Generated<number>;
-  /** USD. */
+  /** Cost in USD that an unfinished run has spent. */
   spent_cost: Generated<number>;
-  /** Maximum amount of the current model call. Recorded if a budget applies to the run. */
+  /** Maximum number of tokens of the current model call. Recorded only if a budget applies to the run. */
   reserved_tokens: Generated<number>;
-  /** USD. */
+  /** Maximum cost of the current model call, in USD. */
   reserved_cost: Generated<number>;
   accepted_at: number;
   started_at: number | null;
@@ -135,7 +135,10 @@ export interface RunTable {
   dismissed_at: Generated<number | null>;
 }
 
-/** Waits of runs for other runs. While `state` is `open`, the row is an edge of the wait graph. */
+/**
+ * Waits of runs, and of other callers, for the end of a run. While `state` is `open`, the row is an edge of
+ * the wait graph.
+ */
 export interface WaitTable {
   /** Id of the tool call that waits. */
   call_id: string;
@@ -166,8 +169,8 @@ export interface JobWaitTable {
 }
 
 /**
- * Conversations between two sessions, and jobs of sub-agents. A row exists from the acceptance of the flow
- * on.
+ * Conversations between two sessions, and jobs of sub-agents. A flow's row is inserted when the flow is
+ * accepted.
  */
 export interface FlowTable {
   flow_id: string;
@@ -213,7 +216,7 @@ export interface ChainTable {
   crossed: Generated<number>;
 }
 
-/** Sends and spawns of runs that were refused. Kept for some days, so that the chain can show them. */
+/** Refused sends and spawns of runs. Kept for some days, so that the chain can show them. */
 export interface RefusalTable {
   call_id: string;
   chain_id: string;
@@ -257,9 +260,9 @@ export interface DeliveryTable {
   code: string | null;
   error: string | null;
   attempts: number;
-  /** 1 while an attempt to send has begun and its end is not recorded. */
+  /** 1 from the start of a delivery attempt until its outcome is stored. */
   attempt_open: number;
-  /** Id of the process that makes the open attempt. */
+  /** Id of the process that started the open attempt. */
   attempt_owner: Generated<string | null>;
   /** Number of parts of the text that the channel has acknowledged. */
   parts_sent: number;
@@ -312,8 +315,8 @@ export interface ProcessTable {
 }
 
 /**
- * Tasks that only one process may do at a time, for example polling a bot account, and the process that does
- * each.
+ * Tasks that only one process may do at a time, for example polling a bot account. Each row names the process
+ * that does the task.
  */
 export interface HoldingTable {
   name: string;
@@ -348,11 +351,11 @@ export interface CronJobTable {
   next_at: number | null;
   created_at: number;
   updated_at: number;
-  /** Name of the token that created the job. Null: the gateway's own token. */
+  /** Id of the token that created the job. Null: the gateway's own token. */
   created_by: string | null;
 }
 
-/** Turns of a job, started by its schedule or by hand. `runs` has the outcome of a turn's run. */
+/** Turns of a job, started by its schedule or by hand. The outcome of a turn is in the table `runs`. */
 export interface CronRunTable {
   seq: Generated<number>;
   job_id: string;
@@ -440,7 +443,7 @@ export interface PermissionTable {
   detail: string | null;
   asked_at: number;
   expires_at: number;
-  /** Unset while the request is open. */
+  /** Null until somebody decides about the request. */
   decision: "allow" | "deny" | null;
   decided_at: number | null;
   decided_by: string | null;

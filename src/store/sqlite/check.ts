@@ -45,8 +45,8 @@ export function copiesIn(dir: string): string[] {
 }
 
 /**
- * Returns the file size that the file's own header implies. Returns 0 if the header's figure is outdated, and
- * undefined if there is no header.
+ * Returns the file size according to the file's own header. Returns 0 if the size in the header is outdated,
+ * and undefined if there is no header.
  */
 function bytesInHeader(file: string): number | undefined {
   const header = Buffer.alloc(HEADER_BYTES);
@@ -64,8 +64,8 @@ function bytesInHeader(file: string): number | undefined {
 }
 
 /**
- * Returns whether SQLite can read a database from the file and its log together. Opens a copy, so that
- * neither file changes.
+ * Returns whether SQLite can read a database from the file and its log together. Opens copies of both, so
+ * that neither of them changes.
  */
 function isWholeInLog(file: string): boolean {
   const dir = mkdtempSync(join(tmpdir(), "parley-look-"));
@@ -87,7 +87,7 @@ function isWholeInLog(file: string): boolean {
 }
 
 /**
- * Throws for a damaged file that SQLite would open without an error. A missing file is a new store.
+ * Throws if the file is damaged, or if it is empty or missing although other files show that it held data.
  * Returns true if the end of the file is missing but may still be in the log.
  */
 export function refuseDamagedFile(dir: string, file: string): boolean {

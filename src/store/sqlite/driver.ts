@@ -1,10 +1,10 @@
 // Connects the query builder to one `node:sqlite` connection: prepared statements and transactions.
 // D1: only one transaction at a time uses the connection (`sqlite/groups.ts`).
-// D2: after SQLite has rolled back a transaction by itself (full disk, I/O error), no further statement of it
-//     runs.
-// D3: SQLite plans each statement only once. It would plan again for each new value of a bound limit, or of a
-//     column that a partial index tests, so such values are written into the SQL text
-//     (tests/store/plans.test.ts).
+// D2: SQLite itself may roll back a transaction (full disk, I/O error). After that, no further statement of
+//     this transaction runs.
+// D3: SQLite plans each statement only once. If a limit, or a value for a column that a partial index tests,
+//     were a parameter, SQLite would plan again for each new value. So these values are written into the SQL
+//     text (tests/store/plans.test.ts).
 // D4: a long transaction yields to other work between two statements. The order of its statements does not
 //     change.
 
@@ -29,7 +29,10 @@ import { afterSync, type LogSync } from "./log-sync.ts";
 import { Statements } from "./statements.ts";
 
 interface TransactionParts {
-  /** Returns the pace of a new transaction: when it must yield. If absent, transactions never yield. */
+  /**
+   * Returns the pace of a new transaction, which decides when it must yield. If absent, transactions never
+   * yield.
+   */
   readonly paceOf?: PaceOf | undefined;
   /** Syncs commits to disk. If absent, the operating system writes them some time later. */
   readonly sync?: LogSync | undefined;
@@ -56,7 +59,7 @@ class SqliteConnection implements GroupConnection {
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     while (this.#resting !== undefined) await this.#resting;
-    // A statement waits for at most one pause of its own, even if the next pause is already due.
+    // A statement waits for at most one pause that it begins itself, even if the next pause is already due.
     const rest = this.rest();
     if (rest !== undefined) await rest;
     try {
@@ -139,8 +142,8 @@ class SqliteConnection implements GroupConnection {
 }
 
 /**
- * Writes limits into the SQL text, because SQLite plans a query again for each bound limit. A query has only
- * a few different limits.
+ * Writes limits into the SQL text, because SQLite plans a query again for each new value of a limit that is a
+ * parameter. A query has only a few different limits.
  */
 class QueryCompiler extends SqliteQueryCompiler {
   protected override visitLimit(node: LimitNode): void {
@@ -177,8 +180,8 @@ export function dialectOf(connection: DatabaseConnection): Dialect {
 /**
  * Returns a dialect with which the query builder reads committed rows. A query never waits for a transaction.
  * `writer` is the connection that writes the same file. While it has no open transaction, it also serves
- * reads, because each commit empties the page caches of all other connections. Without it, `reader` serves
- * all reads.
+ * reads, except raw SQL, because each commit empties the page caches of all other connections. Without
+ * `writer`, `reader` serves all reads.
  */
 export function sqliteDialect(
   reader: DatabaseSync,

@@ -15,10 +15,10 @@ import { distrust } from "./trust.ts";
 
 /** Maximum time to wait for a program that has locked the file. */
 const BUSY_TIMEOUT_MS = 5_000;
-/** Number of pages to copy between two checks of the signal. */
+/** Number of pages that are copied before the abort signal is checked again. */
 const COPY_PAGES = 1_000;
 /**
- * SQLite result codes: the file is not a database; the database is damaged; another program has locked it.
+ * SQLite result codes: the file is not a database, the database is damaged, another program has locked it.
  */
 const NOT_A_DATABASE = 26;
 const CORRUPT = 11;
@@ -30,8 +30,8 @@ export function sizeOf(file: string): number {
 }
 
 /**
- * Returns the size that a copy of the database will have, with the pages of its log. Returns undefined if the
- * database cannot be read.
+ * Returns the size that a copy of the database, including the pages of its log, will have. Returns undefined
+ * if the database cannot be read.
  */
 export function databaseBytes(file: string): number | undefined {
   let database: DatabaseSync | undefined;
@@ -126,7 +126,7 @@ function statOf(file: string): Stats | undefined {
   return statSync(file, { throwIfNoEntry: false });
 }
 
-/** An embedded store's file that passed the checks. */
+/** A file of an embedded store, after it has passed the checks. */
 export interface KnownFile {
   readonly version: number;
   /** Schema objects that differ from this program's schema. They are never copied. */
@@ -150,7 +150,9 @@ function refuseIrregular(file: string): Result<void> {
   return fail("store_unavailable", `${odd} is not a regular file`, { hint: NAME_A_BACKUP });
 }
 
-/** Extent of a check. `false`: the schema; `"pages"`: also every page; `true`: also every index entry. */
+/**
+ * Extent of a check. `false`: only the schema. `"pages"`: also every page. `true`: also every index entry.
+ */
 interface Reading {
   readonly whole: boolean | "pages";
 }

@@ -7,13 +7,17 @@
 // SG3: if the database rolls back the whole group (full disk, I/O error) or the commit fails, all members of
 //      the group fail.
 // Work for the end of a transaction (`atCommit`) runs before the commit of the group, for all its members.
-// SG4: a group never waits for more members. It contains those that are queued when it begins.
+// SG4: a running group does not wait for more members. It ends when no further transaction is queued, or when
+//      it has `GROUP_MAX` members.
 
 import { StoreProblem } from "../problems.ts";
 import type { Store, Tx } from "../sql.ts";
 import { type LastWork, notesOf, type TransactionConnection } from "../transaction.ts";
 
-/** Maximum number of transactions that share a commit, because each of them waits for the whole group. */
+/**
+ * Maximum number of transactions that share a commit. It is limited because each member waits for the whole
+ * group.
+ */
 const GROUP_MAX = 32;
 
 export interface GroupConnection extends TransactionConnection {
@@ -35,7 +39,10 @@ interface Member {
   reject(error: unknown): void;
 }
 
-/** Outcome of a member that has succeeded. */
+/**
+ * Outcome of a member that has run. `tell` settles the member's promise; it is called once the group is on
+ * disk.
+ */
 interface Ended {
   tell(): void;
   readonly last: readonly LastWork[];
@@ -43,10 +50,7 @@ interface Ended {
 
 /** Callbacks before and after a group. */
 export interface GroupHooks {
-  /**
-   * Called before a group begins, so that more callers can queue. Without it, a group contains only
-   * transactions that were started in the same step.
-   */
+  /** Called before a group begins, so that more callers can queue. If absent, the group begins at once. */
   readonly gather?: (() => Promise<void>) | undefined;
   /** Called after a group was committed. Must not throw. */
   readonly committed?: () => void;
@@ -96,7 +100,7 @@ export function groupedTransactions(parts: GroupParts): Store["transaction"] {
     });
 }
 
-/** `tell` settles the member's promise once the group is on disk. */
+/** A member that has run. `reject` rejects the member's promise if the group fails. */
 interface Done extends Ended {
   reject(error: unknown): void;
 }
@@ -152,8 +156,8 @@ async function runFirst(connection: GroupConnection, member: Member): Promise<Do
 }
 
 /**
- * Runs another member in a savepoint. Throws if the database rolled back the whole group when the member
- * failed.
+ * Runs a further member in a savepoint. Throws if the member's failure made the database roll back the whole
+ * group.
  */
 async function runPart(connection: GroupConnection, member: Member): Promise<Done> {
   const { reject } = member;
@@ -169,13 +173,16 @@ async function runPart(connection: GroupConnection, member: Member): Promise<Don
       reject(error);
       throw lost(error);
     }
-    // The failure may be due to uncommitted rows of other members, so the error is reported only after their
-    // commit.
+    // The member may have failed because of uncommitted rows of other members, so the error is reported only
+    // after their commit.
     return { tell: () => reject(error), last: [], reject };
   }
 }
 
-/** Returns the error for members that were rolled back because another one failed. They may be retried. */
+/**
+ * Returns the error for members that were rolled back only because another member failed. They may be
+ * retried.
+ */
 function lost(error: unknown): StoreProblem {
   if (error instanceof StoreProblem) return error;
   const why = error instanceof Error ? error.message : String(error);

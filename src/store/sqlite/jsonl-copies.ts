@@ -6,9 +6,9 @@
 // A progress file records the position up to which all copies are complete. After a crash it shows which
 // copies may be behind. The copies are synced before the progress file is written, so the file is still valid
 // after a power loss. Each start also checks the newest sessions.
-// The copy of a deleted transcript is deleted, if necessary at the next start. An unknown copy is kept,
-// because it may be all that is left of another database. A copy with messages that the store lacks is never
-// truncated: it is kept under another name, and a warning is logged.
+// The copy of a deleted transcript is deleted, if necessary at the next start. A copy of a transcript that
+// this store never had is kept, because it may be all that is left of another database. A copy with messages
+// that the store lacks is never truncated: it is kept under another name, and a warning is logged.
 
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -23,11 +23,11 @@ import { CopyWriter } from "./jsonl-copy-file.ts";
 /** Name of the progress file: the position up to which all copies are complete. */
 export const PROGRESS_FILE = "mirror.progress";
 /**
- * Number of entries after which the progress file is written again. A start after a crash reads at most this
- * many.
+ * Number of new entries after which the progress file is written again. After a crash, the next start reads
+ * only about this many entries.
  */
 const PROGRESS_STEP = 1_000;
-/** Time to wait for further entries, so that those of one session need only one write. */
+/** Time to wait for further entries, so that several entries of a session need only one write. */
 const GATHER_MS = 100;
 /** Number of newest sessions whose copies are checked when the gateway starts. */
 const CHECKED_AT_START = 200;
@@ -50,7 +50,7 @@ interface Parts {
   readonly dir: string;
   readonly log: Log;
   readonly db: Db;
-  /** Clock for the wait for further entries. If absent, each entry is written as soon as possible. */
+  /** Clock that measures the wait for further entries. If absent, each entry is written as soon as possible. */
   readonly clock?: Clock;
 }
 
@@ -166,7 +166,8 @@ class CopyQueue implements JsonlCopies {
     await this.#noteAll();
     try {
       await this.#writer.removeDeleted();
-      // After a crash, the copy of an inherited transcript may still have messages that were deleted.
+      // After a crash, the copy of an inherited transcript (inherited.ts) may still have messages that were
+      // deleted.
       for (const sessionId of await inheritedTranscripts(this.#parts.db)) {
         await this.#writer.remove(sessionId);
         this.#noted.add(sessionId);

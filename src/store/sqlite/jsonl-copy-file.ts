@@ -24,7 +24,7 @@ const TAIL_BYTES = 16 * 1024;
 const HEAD_BYTES = 4 * 1024;
 const NEWLINE = 0x0a;
 const ENDING = ".jsonl";
-/** Suffix of a renamed copy that had messages the store lacks; a number follows. */
+/** Suffix of a copy that was renamed because it had messages that the store lacks. A number follows. */
 const AHEAD = ".ahead-";
 /** Session ids are used as file names. A session whose id is not a safe file name gets no copy. */
 const PLAIN_ID = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$/;

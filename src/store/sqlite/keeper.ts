@@ -1,7 +1,7 @@
 // Updates the files of an open embedded store in the background: writes the high-water mark after commits,
 // and checkpoints the log into the database after a limited time. No commit waits for this.
-// KP1: mark and checkpoint wait for a running sync of the log, so the mark never names a row that is not on
-//      disk (I2).
+// KP1: the mark and the checkpoint wait for a running sync of the log, so the mark never names a row that is
+//      not on disk (I2).
 // With durability "normal" the mark contains no log position and no row numbers while the store is open,
 // because a power loss may remove the end of the log.
 
@@ -17,11 +17,11 @@ import type { Mark, MarkWriter } from "./mark.ts";
 
 /** Maximum time between a commit and the mark that includes it. */
 const MARK_DELAY_MS = 100;
-/** Maximum time until a commit is in the database file. */
+/** Maximum time between a commit and the checkpoint that writes it to the database file. */
 const CHECKPOINT_DELAY_MS = 30_000;
 /**
- * Number of pages in the log at which it is checkpointed (16 MB). A page that changed many times is then
- * written only once, and a start after a crash has little more than this to read.
+ * Length of the log, in pages, at which it is checkpointed (16 MB). A page that changed many times is then
+ * written to the database only once, and a start after a crash reads little more than this.
  */
 export const CHECKPOINT_PAGES = 4_000;
 
@@ -46,7 +46,8 @@ export class StoreKeeper {
   #isClosed = false;
 
   /**
-   * `isCurrent`: whether the existing mark is valid for this store, in case a power loss damages the new one.
+   * `isCurrent`: the existing mark is valid for this store. If it is not, the first new mark is synced to
+   * disk, because after a power loss the next start might otherwise use the old mark.
    */
   constructor(parts: KeeperParts, { isCurrent }: { isCurrent: boolean }) {
     this.#parts = parts;
@@ -75,7 +76,7 @@ export class StoreKeeper {
     });
   }
 
-  /** Does the work now, or right after a running sync and before another commit begins. */
+  /** Does the work now. If a sync is running, does it right after the sync, before another commit begins. */
   #onceSynced(work: () => void): void {
     const pending = this.#parts.sync?.pending;
     if (pending === undefined) {
@@ -109,7 +110,7 @@ export class StoreKeeper {
   /** Must be called after the connections are closed. */
   closed(): void {
     const { file, writer, view } = this.#parts;
-    // SQLite deletes the log after the whole log is written to the database.
+    // SQLite deletes the log only after it has written the whole log to the database.
     const isWhole = statSync(`${file}-wal`, { throwIfNoEntry: false }) === undefined;
     if (isWhole) this.#write({ state: "closed", rows: this.#rows }, true);
     view.close();

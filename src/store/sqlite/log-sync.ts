@@ -2,7 +2,7 @@
 // disk. SQLite itself syncs only when it makes a checkpoint and when it restarts the log (log.ts).
 // A row is visible only after it is on disk: the callers of a commit group (groups.ts), readers and the
 // high-water mark wait for the sync of every earlier commit. Nothing is committed during a sync.
-// LS2: after a failed sync the store stays closed, because the system may have discarded the pages: every
+// LS2: after a failed sync the store stays closed, because the system may have discarded the pages. Every
 //      request is refused, and no checkpoint reads the log. The next start verifies the log with its
 //      checksums.
 // The log's file descriptor stays open, because the system reports a failed write only to descriptors that
@@ -44,7 +44,8 @@ export class LogSync {
   readonly #parts: SyncParts;
   readonly #log: number;
   /**
-   * Prevents a checkpoint: SQLite checkpoints when the last connection is closed, and this one stays open.
+   * Keeps SQLite from checkpointing after a failed sync: SQLite does so when the last connection is closed,
+   * and this connection is then still open.
    */
   readonly #guard: DatabaseSync;
   /** End of the log at the last commit, or undefined if it is unknown. */
@@ -70,14 +71,15 @@ export class LogSync {
     if (this.#problem !== undefined) throw this.#problem;
   }
 
-  /** The running sync, or undefined if every commit is on disk. */
+  /** The running sync, or undefined if no sync is running. */
   get pending(): Promise<void> | undefined {
     return this.#pending;
   }
 
   /**
    * Syncs the last commit. Call this in the same step as the commit. Returns a promise that resolves when the
-   * commit is on disk, or undefined if it already is or wrote nothing. Throws or rejects if the sync fails.
+   * commit is on disk. Returns undefined if the commit is already on disk, or if it wrote nothing. Throws or
+   * rejects if the sync fails.
    */
   commit(): Promise<void> | undefined {
     const before = this.#end;

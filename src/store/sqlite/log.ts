@@ -1,7 +1,7 @@
-// Reads the position of an embedded store's write-ahead log: its round, and the number of committed frames in
-// it. A round begins when SQLite writes the log from its start again, after a checkpoint.
-// The shared index (-shm) must stay open as long as the database. If this process closed any descriptor of
-// it, the system would release the locks that SQLite holds on it.
+// Reads the position of an embedded store's write-ahead log: the log's round, and the number of committed
+// frames in that round. A round begins when SQLite, after a checkpoint, writes the log from its start again.
+// The shared index (-shm) must stay open as long as the database. If this process closed any file descriptor
+// of the index, the system would release the locks that SQLite holds on it.
 
 import { closeSync, openSync, readSync } from "node:fs";
 import { crc32 } from "node:zlib";
@@ -26,7 +26,7 @@ const FRAMES_AT = 16;
 const SALT_AT = 32;
 const LOG_HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
-/** The value 1 stands for 65,536, which does not fit into two bytes. */
+/** In the index, the value 1 stands for a page size of 65,536, which does not fit into two bytes. */
 const LARGEST_PAGE = 1;
 
 /** Reads this range of bytes, or returns undefined if the file is too short. */
@@ -46,8 +46,8 @@ function openIfThere(file: string): number | undefined {
 }
 
 /**
- * Returns whether the database file contains the page of a log's last frame. Call this only while nobody in
- * this process has the database open, because closing the file releases the locks on it.
+ * Returns whether the database file already contains the page that the last frame of a log holds. Call this
+ * only while nobody in this process has the database open, because closing the file releases the locks on it.
  */
 export function holdsPage(file: string, { page, pageBytes, crc }: LogPlace): boolean {
   const handle = openIfThere(file);

@@ -1,7 +1,7 @@
 // Detects a loss of data. A store is compared with its high-water mark and with the JSONL copies of its
 // transcripts. If it is behind either of them, it has lost data.
-// SL1: this comparison never reports a loss just because a process was killed or the power failed.
-// SL2: this comparison only reads, and only a limited amount.
+// SL1: a killed process or a power failure alone is never reported as a loss.
+// SL2: the comparison only reads, and it reads a limited amount.
 
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
@@ -23,14 +23,14 @@ const EMPTY = "nothing is left in it";
 /** Maximum number of rounds that the log may have begun since the mark was written. */
 const ROUNDS_MAX = 1_000_000;
 
-/** Returns the last number that was used in each of these tables. */
+/** Returns the last row number that was used in each table of `NUMBERED`. */
 export function numbersGiven(database: DatabaseSync): Mark["rows"] {
   const rows = database.prepare("select name, seq from sqlite_sequence").all();
   const numbers = rows.map(({ name, seq }): [string, number] => [String(name), Number(seq)]);
   return Object.fromEntries(numbers.filter(([name]) => NUMBERED.includes(name)));
 }
 
-/** Part of a log's position that the comparison needs. The salts change with each new round. */
+/** Parts of a log's position that identify its round and its length. The salts change with each new round. */
 type Round = Pick<LogPlace, "salt" | "salt2" | "frames">;
 
 /** Compares the current round of the log with the round in the mark. */
@@ -56,7 +56,7 @@ function lostOfLog({ rows, log }: Mark, { file, database, view, hasPage }: Opene
   if (log === undefined) return undefined;
   const found = view.index();
   const round = roundOf(log, found);
-  // SQLite only begins a new round after a checkpoint has written the whole log to the database.
+  // SQLite begins a new round only after a checkpoint has written the whole log to the database.
   if (round === "later") return undefined;
   if (round === "same") {
     const frames = found?.frames ?? 0;
@@ -103,8 +103,8 @@ function lastIdIn(file: string): string | undefined {
     readSync(handle, tail, 0, tail.length, size - tail.length);
     const end = tail.lastIndexOf(NEWLINE);
     const start = end <= 0 ? -1 : tail.lastIndexOf(NEWLINE, end - 1);
-    // The last line is longer than the part that was read. It is not checked here, because the writer of the
-    // copies compares it later, and keeps a copy that is ahead.
+    // The last line is longer than the part that was read. It is not checked here: the writer of the copies
+    // compares it later, and keeps a copy with messages that the store lacks.
     if (end < 0 || (start < 0 && tail.length < size)) return undefined;
     const value = jsonOf(tail.subarray(start + 1, end));
     return isObject(value) && typeof value.id === "string" ? value.id : undefined;
@@ -114,8 +114,8 @@ function lastIdIn(file: string): string | undefined {
 }
 
 /**
- * Describes those copies of the newest sessions that end with a message the store lacks. Returns undefined if
- * there are none.
+ * Describes the copies, among those of the newest sessions, that end with a message that the store lacks.
+ * Returns undefined if there are none.
  */
 export function lostSinceCopies(
   { database, version }: Pick<Opened, "database" | "version">,

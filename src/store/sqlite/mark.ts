@@ -19,8 +19,8 @@ export interface Mark {
   /** Last number used in each numbered table. Numbers are never reused. */
   readonly rows: Readonly<Record<string, number>>;
   /**
-   * The log must reach this position, unless the database contains its last page. If absent, no log is
-   * required.
+   * At the next start, the log must reach this position, unless the database already contains the last page
+   * of the log. If absent, no log is required.
    */
   readonly log?: LogPlace;
 }
@@ -75,7 +75,7 @@ export function readMark(file: string): Mark | "damaged" | undefined {
   return newest(bytes)?.mark ?? (bytes.every((byte) => byte === 0) ? undefined : "damaged");
 }
 
-/** Returns whether the mark says that the store contains data. */
+/** Returns whether the mark says that the store contained data. */
 export function claimsAnything({ rows, log }: Mark): boolean {
   return log !== undefined || Object.values(rows).some((seq) => seq > 0);
 }

@@ -11,7 +11,7 @@ import type { ReadWorkerOptions } from "./read-worker.ts";
 /** Delay after the start, so that the check does not slow down the first requests. */
 const FIRST_MS = 10 * 60_000;
 const EVERY_MS = 24 * 3_600_000;
-/** Cache size. Each page is read only once, so a larger cache would just keep memory allocated. */
+/** Size of the cache. Each page is read only once, so a larger cache would only take memory. */
 const CACHE_KIB = 1_024;
 
 const TABLES = `select name from sqlite_schema where type = 'table' and sql not like 'create virtual%'
@@ -102,7 +102,10 @@ export class PageCheck {
   }
 }
 
-/** Returns the finding of a check that a damaged page made fail. Throws any other error. */
+/**
+ * Returns the error's text as the finding if a check failed because of a damaged page. Throws any other
+ * error.
+ */
 function corruption(error: unknown): string[] {
   if (error instanceof StoreProblem && error.problem === "corrupt") return [error.message];
   throw error;

@@ -1,8 +1,8 @@
-// Runs slow reads of the embedded store, for example a search in a million messages, in the read worker: a
-// thread, so that the event loop is not blocked. The first request starts the thread, so a gateway without
-// such requests does not pay for it.
-// SA2: requests run one at a time and in order. A waiting request is dropped if its caller has aborted. A
-//      running request completes and its result is discarded, because `node:sqlite` cannot interrupt it.
+// Runs slow reads of the embedded store, for example a search in a million messages, in the read worker. The
+// read worker is a separate thread, so slow reads do not block the event loop. The first request starts the
+// thread, so a gateway without slow reads does not pay for it.
+// SA2: requests run one at a time and in order. A waiting request is dropped if its caller aborts. A running
+//      request completes and its result is discarded, because `node:sqlite` cannot interrupt it.
 // SA3: at most `WAITING_MAX` requests wait; further ones are refused immediately. If the thread dies, only
 //      the current request fails. The next one starts a new thread.
 

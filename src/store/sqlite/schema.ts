@@ -30,8 +30,8 @@ interface SchemaObject {
 const OWN_NAME = /^sqlite_/;
 
 /**
- * Returns the columns of an ordinary table as JSON, or the SQL text of any other object, with each run of
- * white space as one space.
+ * Returns the normalised definition of an object. For an ordinary table, these are its columns as JSON; for
+ * any other object, its SQL text with single spaces.
  */
 function shapeOf(database: DatabaseSync, type: string, name: string, text: string): string {
   if (type !== "table" || /^\s*create\s+virtual\s/i.test(text)) return text.replaceAll(/\s+/g, " ").trim();
@@ -77,7 +77,7 @@ export function schemaDifferences(database: DatabaseSync, version: number): Sche
 }
 
 /**
- * Returns the first table that cannot be read, because it is missing, has other columns or is not a table.
+ * Returns the first table that cannot be read because it is missing, has other columns, or is not a table.
  */
 export function unreadableTable(differences: readonly SchemaDifference[]): SchemaDifference | undefined {
   const copied: readonly string[] = COPIED_TABLES;

@@ -41,11 +41,11 @@ interface SqliteOptions {
    */
   readonly durability: "full" | "normal";
   readonly log: Log;
-  /** Clock for work that is delayed after a commit. `StoreKeeper` says what happens without a clock. */
+  /** Clock for work that is delayed after a commit. `StoreKeeper` describes the behaviour without a clock. */
   readonly clock?: Clock;
   /**
-   * Lets waiting callers begin their transactions, so that they share a commit. If absent, a group does not
-   * wait.
+   * Called before a commit group begins, so that waiting callers can start their transactions and share the
+   * commit. If absent, the group begins at once.
    */
   readonly gather?: () => Promise<void>;
 }
@@ -57,11 +57,11 @@ export const STORE_FILE = "parley.sqlite";
 const BUSY_TIMEOUT_MS = 250;
 const CACHE_KIB = 16_384;
 /**
- * Cache size of the reader. It is small, because the reader is used only while a transaction is open; at
- * other times the writer reads.
+ * Cache size of the reader. It is small, because the reader serves only raw SQL, and other reads while a
+ * transaction is open. The writer serves all other reads.
  */
 const READER_CACHE_KIB = 2_048;
-/** Length of the log at which a commit itself checkpoints, if the keeper has not done so earlier. */
+/** Length of the log at which the commit itself checkpoints, if the keeper has not done so before. */
 const CHECKPOINT_AT_COMMIT_PAGES = 16_000;
 /** Maximum number of cached paths of existing JSONL copies. */
 const WRITTEN_KNOWN_MAX = 10_000;
@@ -175,7 +175,7 @@ function lookBefore(
   }
 }
 
-/** Throws if the missing end of a file that is too short is not in the log either. */
+/** Throws if a file that is too short is damaged, because its missing end is not in the log either. */
 function refuseUnsound(database: DatabaseSync, file: string): void {
   const found = String(Object.values(database.prepare("pragma quick_check(1)").get() ?? {})[0]);
   if (found !== "ok") throw new StoreProblem("corrupt", file, { detail: `its end is missing: ${found}` });
@@ -212,8 +212,8 @@ function keeperOf(
 ): StoreKeeper {
   const { mark, version } = look;
   const known = mark === "damaged" ? undefined : mark;
-  // Keep the old mark only if the log that it names exists: if a power loss damages the new mark, the next
-  // start uses the old one.
+  // The old mark is current only if the log that it names still exists: if a power loss damages the new mark,
+  // the next start uses the old one.
   const isCurrent =
     known?.durability === durability &&
     version === SCHEMA_VERSION &&
@@ -303,8 +303,8 @@ function storeOf(parts: Parts): Store {
 }
 
 /**
- * Returns a function that finds existing copies. It caches those that it found, because a list of sessions
- * asks for hundreds.
+ * Returns a function that returns the path of a copy if the copy exists. It caches the paths that it found,
+ * because a list of sessions asks for hundreds.
  */
 function writtenOf(pathOf: (sessionId: string) => string): Store["writtenTranscript"] {
   const found = new Map<string, string>();

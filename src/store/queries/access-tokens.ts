@@ -1,5 +1,6 @@
-// Owns the table of access tokens, which operators create for programs and people. It stores their rights,
-// and nothing from which a token could be made. Without its row, an access token is invalid.
+// Owns the table of access tokens, which operators create for programs and people. A row stores the rights of
+// a token, and nothing from which the token could be computed. If its row is missing, an access token is
+// invalid.
 
 import type { Selectable } from "kysely";
 import type { TokenScope } from "../../core/shapes/settings/settings.ts";
@@ -54,7 +55,7 @@ export async function getAccessToken(db: Db, id: string): Promise<AccessTokenRow
   return row === undefined ? undefined : toRow(row);
 }
 
-/** Reads a token and locks its row, so that what the transaction decides about it stays true. */
+/** Reads a token, and locks its row until the transaction ends. */
 export async function holdAccessToken(tx: Tx, id: string): Promise<AccessTokenRow | undefined> {
   const query = tx.selectFrom("access_tokens").selectAll().where("id", "=", id);
   const row = await held(tx, query).executeTakeFirst();

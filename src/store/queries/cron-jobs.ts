@@ -96,7 +96,7 @@ export async function holdJob(tx: Tx, id: string): Promise<CronJob | undefined> 
   return row && toJob(row);
 }
 
-/** Sets the time of the next turn. Undefined means that the job has no further turns. */
+/** Sets the time of the next turn. If it is undefined, the job has no further turns and is disabled. */
 export async function moveJob(tx: Tx, id: string, nextAt: number | undefined): Promise<void> {
   const columns = { next_at: nextAt ?? null, enabled: Number(nextAt !== undefined) };
   await tx.updateTable("cron_jobs").set(columns).where("id", "=", id).execute();
@@ -129,7 +129,7 @@ export async function listJobs(
   return (await query.execute()).map(toJob);
 }
 
-/** Returns the oldest jobs whose agents are not in the list. */
+/** Returns the oldest jobs whose agents are not in `agentIds`. */
 export async function jobsOfOthers(db: Db, agentIds: readonly string[], limit: number): Promise<CronJob[]> {
   const rows = await db
     .selectFrom("cron_jobs")
@@ -142,7 +142,7 @@ export async function jobsOfOthers(db: Db, agentIds: readonly string[], limit: n
   return rows.map(toJob);
 }
 
-/** Stores a turn, and deletes the oldest turns of the job above the limit. */
+/** Stores a turn. If the job then has too many turns, deletes the oldest ones. */
 export async function insertTurn(tx: Tx, turn: NewTurn): Promise<void> {
   await tx
     .insertInto("cron_runs")
@@ -231,7 +231,7 @@ export async function lastTurns(db: Db, jobIds: readonly string[]): Promise<Read
   return new Map(rows.map((row) => [row.jobId, toTurn(row)]));
 }
 
-/** Returns the id of an unfinished run of this job. */
+/** Returns the id of an unfinished run of this job, if there is one. */
 export async function unfinishedRunOf(db: Db, jobId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom("cron_runs")

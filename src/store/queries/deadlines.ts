@@ -90,7 +90,10 @@ export async function hasDeadlineOf(db: Db, kind: string, first: string): Promis
   return row !== undefined;
 }
 
-/** Returns the keys of the given kind whose text from character `at` on (counted from 1) equals `rest`. */
+/**
+ * Returns the keys, of deadlines of this kind, whose text equals `rest` from character `at` on (counted from
+ * 1).
+ */
 export async function deadlineKeysWith(db: Db, kind: string, at: number, rest: string): Promise<string[]> {
   const rows = await db
     .selectFrom("deadlines")

@@ -1,12 +1,13 @@
-// Owns the table of devices that have a token: one row per device and role. Without its row, a device token
-// is invalid. A row that was deleted and created again has another series, so earlier tokens stay invalid.
+// Owns the table of devices that have a token: one row per device and role. If its row is missing, a device
+// token is invalid. Each new row gets a new series id, and each token names its series. So if a row was
+// deleted and created again, earlier tokens stay invalid.
 
 import type { Selectable } from "kysely";
 import { held } from "../locks.ts";
 import type { DeviceTokenTable } from "../schema/tables.ts";
 import type { Db, Tx } from "../sql.ts";
 
-/** Maximum number of devices per gateway token. The device that was seen least recently is deleted first. */
+/** Maximum number of devices per gateway token. The device that was used least recently is deleted first. */
 const DEVICES_OF_TOKEN_MAX = 200;
 
 export interface DeviceTokenId {
@@ -15,7 +16,7 @@ export interface DeviceTokenId {
 }
 
 export interface DeviceTokenRow extends DeviceTokenId {
-  /** Identical in all tokens that the device has received since its row was created. */
+  /** Id that all tokens of the device contain. It changes only if the row is deleted and created again. */
   readonly series: string;
   /** `tokenId` of the gateway token from which the newest device token was derived. */
   readonly tokenId: string;
@@ -51,8 +52,8 @@ export async function holdSeries(tx: Tx, { deviceId, role }: DeviceTokenId): Pro
 }
 
 /**
- * Stores that a device receives a token. Returns the series for the token: that of the existing row, if there
- * is one.
+ * Stores that a device receives a token. Returns the series for the token. If the row exists, its series
+ * stays the same.
  */
 export async function putDeviceToken(tx: Tx, row: DeviceTokenRow): Promise<string> {
   const columns = {

@@ -1,13 +1,13 @@
-// Owns exclusive tasks, called holdings: only one process may do each at a time, for example poll a bot
-// account. A process keeps its holdings while it is alive. Afterwards each goes to the next process that
-// asks.
+// Owns exclusive tasks, called holdings. Only one process at a time may do such a task, for example poll a
+// bot account. A process keeps its holdings while it is alive. After that, each holding goes to the next
+// process that asks.
 
 import { held } from "../locks.ts";
 import type { Tx } from "../sql.ts";
 import { livingProcesses } from "./processes.ts";
 
 /**
- * Takes a free holding, or confirms one of the same owner. Returns false if another living process has it.
+ * Takes a free holding, or confirms that this owner has it. Returns false if another living process has it.
  */
 export async function hold(tx: Tx, name: string, owner: string, nowMs: number): Promise<boolean> {
   const now = Math.round(nowMs);

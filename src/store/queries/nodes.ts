@@ -1,6 +1,6 @@
 // Owns the tables of paired devices and of pairing requests.
 // NS1: a device has at most one open request, and is never both requested and paired.
-// NS2: only the latest connection of a node counts. If an earlier one ends after it began, nothing changes.
+// NS2: only the latest connection of a node counts. If an earlier connection ends later, nothing changes.
 
 import { type Selectable, sql } from "kysely";
 import type { NodeConnection, NodeFacts, NodeRow, PairRequest } from "../../core/shapes/node.ts";
@@ -25,7 +25,9 @@ function toFacts(row: FactColumns): NodeFacts {
   };
 }
 
-/** Facts that a device reports. Its name is not included, because operators can change it. */
+/**
+ * Returns the columns for the facts that a device reports, except for its name, which operators can change.
+ */
 function factColumns({ platform, version, caps, commands }: NodeFacts): Omit<FactColumns, "name"> {
   return {
     platform,
@@ -98,7 +100,10 @@ export async function holdNode(tx: Tx, id: string): Promise<NodeRow | undefined>
   return row && toNode(row);
 }
 
-/** Lists paired nodes, oldest first, and for each whether the process with its connection is alive. */
+/**
+ * Lists paired nodes, oldest first. For each node, also returns whether the process of its connection is
+ * alive.
+ */
 export async function listNodes(db: Db): Promise<{ node: NodeRow; ownerLives: boolean }[]> {
   const rows = await db
     .selectFrom("nodes")
@@ -212,7 +217,7 @@ export async function dropRequests(tx: Tx, until: number): Promise<void> {
   await tx.deleteFrom("node_requests").where("created_at", "<=", until).execute();
 }
 
-/** Returns false if the request does not exist any more. */
+/** Deletes the pairing request of a device. Returns false if there is none. */
 export async function deleteRequest(tx: Tx, nodeId: string): Promise<boolean> {
   const { numDeletedRows } = await tx
     .deleteFrom("node_requests")

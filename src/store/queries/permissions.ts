@@ -1,7 +1,7 @@
-// Owns the table of agents' permission requests. A row stays until its agent has taken the decision, so the
+// Owns the table of agents' permission requests. A row stays until its agent has read the decision, so the
 // table holds only requests that are open or were just decided.
-// A request is open until it expires, and only while the attempt that asked is the current one of its
-// unfinished run.
+// A request is open until it is decided or expires. It is no longer open if its run has ended, or if the run
+// has begun another attempt.
 
 import type { Selectable } from "kysely";
 import { optional } from "../../core/optional.ts";
@@ -22,10 +22,15 @@ function toQuestion(row: Selectable<PermissionTable>): PermissionQuestion {
   };
 }
 
-/** Time for which an expired request is kept, so that its agent can still take a decision made in time. */
+/**
+ * Time for which an expired request is kept, so that its agent can still read a decision that was made in
+ * time.
+ */
 const KEPT_MS = 60_000;
 
-/** Stores a request. Deletes long expired ones, and those of earlier attempts of the same run. */
+/**
+ * Stores a request. Deletes requests that expired long ago, and requests of earlier attempts of the same run.
+ */
 export async function insertPermission(tx: Tx, asked: PermissionQuestion, attempt: number): Promise<void> {
   await tx
     .deleteFrom("permissions")
@@ -88,7 +93,7 @@ export async function decidePermission(
   return numUpdatedRows > 0n;
 }
 
-/** Returns the decision about a request; undefined: there is none yet; `gone`: the row was deleted. */
+/** Returns the decision about a request. Undefined: there is no decision yet. `gone`: the row was deleted. */
 export async function decisionOf(db: Db, id: string): Promise<PermissionDecision | "gone" | undefined> {
   const query = db.selectFrom("permissions").select("decision").where("id", "=", id);
   const row = await query.executeTakeFirst();

@@ -2,7 +2,8 @@
 // PR1: a process is alive as long as it has a row, regardless of any clock. Its row is deleted when it stops,
 //      or when another process has seen no new heartbeat during a whole lease (`declareDead`).
 // PR2: a heartbeat updates an existing row and never inserts one. A process whose row was deleted has lost
-//      everything it held, and has to join again. Owner and attempt fence the writes of its runs.
+//      everything it held, and has to join again. Once its runs are back in their queues, its writes for them
+//      fail, because each write names the owner and the attempt of the run.
 
 import { type RawBuilder, sql } from "kysely";
 import type { ProcessFacts, ProcessRow } from "../../core/shapes/process.ts";
@@ -61,8 +62,8 @@ export async function beats(db: Db): Promise<Beat[]> {
 }
 
 /**
- * Deletes the row of a process if its last heartbeat is still this one. Returns false if the process has sent
- * another heartbeat or has stopped.
+ * Deletes the row of a process if `beatAt` is still its last heartbeat. Returns false if there is a newer
+ * heartbeat, or no row.
  */
 export async function declareDead(tx: Tx, { processId, beatAt }: Beat): Promise<boolean> {
   const { numDeletedRows } = await tx
@@ -82,7 +83,7 @@ export async function isAlive(db: Db, processId: string): Promise<boolean> {
   return (await ALIVE(db, { processId })).rows.length > 0;
 }
 
-/** Deletes the row of a stopping process, which thereby loses everything that it holds (PR2). */
+/** Deletes the row of a process that stops. The process then loses everything that it holds (PR2). */
 export async function leave(tx: Tx, processId: string): Promise<void> {
   await tx.deleteFrom("processes").where("process_id", "=", processId).execute();
 }

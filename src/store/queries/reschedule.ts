@@ -1,6 +1,6 @@
 // Moves stored due times after the system clock was set back. Otherwise the work would be late by the size of
-// the change. Several processes may do this, and each at its next start: a second move can make a time too
-// early, but never earlier than now.
+// the change. Several processes may notice the same change, and each then moves the times. The second move
+// can make a time too early, but never earlier than now.
 
 import { sql } from "kysely";
 import { type Db, kindOf, type Tx } from "../sql.ts";
@@ -32,8 +32,8 @@ export async function newestTime(db: Db): Promise<number> {
 }
 
 /**
- * Moves stored due times by the change of the clock, so that the remaining time is the same. Calendar times
- * stay.
+ * Moves stored due times by the size of the change, so that the remaining time stays the same. Calendar times
+ * do not move.
  */
 export async function planAfterStep(tx: Tx, { now, before }: BackwardStep, kinds: Kinds): Promise<void> {
   const back = Math.round(before - now);
@@ -52,7 +52,7 @@ export async function planAfterStep(tx: Tx, { now, before }: BackwardStep, kinds
     .updateTable("deadlines")
     .set({ due_at: larger("due_at") })
     .where("due_at", ">", at)
-    // Other deadlines last hours or days, so they stay. Only those that were due before the change are moved.
+    // Other deadlines are hours or days away. They move only if they were already due before the change.
     .where((eb) => eb.or([eb("kind", "=", kinds.short), eb("due_at", "<=", at + back)]))
     .where("kind", "!=", kinds.calendar)
     .execute();

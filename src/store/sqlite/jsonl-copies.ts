@@ -40,7 +40,10 @@ export interface JsonlCopies {
   note(sessionId: string): void;
   /** Resolves when each reported entry was written, or its failure was logged. */
   flush(): Promise<void>;
-  /** Deletes the copy of a deleted transcript. If a fork shares messages of it, writes a copy of these. */
+  /**
+   * Deletes the copy of a deleted transcript. Writes the copy again if a fork still shares a part of the
+   * transcript.
+   */
   remove(sessionId: string): Promise<void>;
   /** Writes the remaining entries. */
   close(): Promise<void>;
@@ -50,7 +53,7 @@ interface Parts {
   readonly dir: string;
   readonly log: Log;
   readonly db: Db;
-  /** Clock that measures the wait for further entries. If absent, each entry is written as soon as possible. */
+  /** Clock that measures the wait for further entries. If absent, entries are written as soon as possible. */
   readonly clock?: Clock;
 }
 

@@ -1,7 +1,8 @@
 // Owns the backups that a gateway makes of its store, in one folder.
 // BK1: at most one backup is made at a time. Its name comes from the clock, never from a caller.
-// BK2: a file of the list is a complete backup. A backup gets its name when it is complete; one that was
-//      interrupted leaves a folder, which is not listed and which a backup after a day removes.
+// BK2: each listed file is a complete backup, because a backup gets its name only when it is complete. An
+//      interrupted backup leaves a folder, which is not listed. A backup that is made more than a day later
+//      removes this folder.
 
 import { readdir, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
@@ -15,13 +16,13 @@ import { STORE_FILE } from "../sqlite/sqlite.ts";
 import { backupInProcess } from "./backup-process.ts";
 
 const LISTED_MAX = 100;
-/** Files beyond this number are counted, but not read. */
+/** Maximum number of backup files whose size and time are read. Further files are only counted. */
 const READ_MAX = 1_000;
 const ENDING = ".sqlite";
-/** A folder of this form holds an unfinished backup of this class. */
+/** Matches the name of a folder that holds an unfinished backup. */
 const UNFINISHED = /^parley-[\dTZ-]+\.sqlite\.unfinished-/;
 const LEFT_AFTER_MS = 86_400_000;
-/** Space that a backup must leave free, so that the gateway can continue to write. */
+/** Free disk space that must remain during a backup, so that the gateway can continue to write. */
 const SPARE_BYTES = 64 * 1024 ** 2;
 
 interface BackupFile {
@@ -76,7 +77,7 @@ async function namesIn(folder: string): Promise<string[]> {
 
 const sizeOf = async (file: string): Promise<number> => (await stat(file).catch(() => undefined))?.size ?? 0;
 
-/** Returns the size of all files in these folders. */
+/** Returns the total size of all files in these folders. */
 async function sizeIn(folders: readonly string[]): Promise<number> {
   const files = await Promise.all(
     folders.map(async (folder) => (await namesIn(folder)).map((name) => join(folder, name))),

@@ -31,7 +31,7 @@ async function textIn(row: Row, redactor: Redactor): Promise<string> {
 const hasText = (block: unknown): boolean =>
   typeof (block as { readonly text?: unknown } | null)?.text === "string";
 
-/** Inserts rows, which get new numbers, and indexes each for full-text search. */
+/** Inserts rows, which get new numbers, and indexes each row for full-text search. */
 export async function writeMessages(tx: Tx, rows: readonly Row[], redactor: Redactor): Promise<void> {
   const added = await tx
     .insertInto("messages")
@@ -55,7 +55,7 @@ export async function writeMessages(tx: Tx, rows: readonly Row[], redactor: Reda
   else if (found.length > 0) await indexOnServer(tx, found);
 }
 
-/** Returns the agents of those sessions that exist. */
+/** Returns the agent of each of these sessions that exists. */
 async function agentsOf(tx: Tx, keys: readonly string[]): Promise<{ key: string; agent_id: string }[]> {
   // Passes all keys as one parameter, so that the text of the query does not depend on their number.
   const wanted =

@@ -1,5 +1,5 @@
-// Copies all rows from one database to another, which may be of the other kind. Columns are copied unchanged,
-// except for numbers that the target generates; rows keep their order.
+// Copies all rows from one database to another. The two may be of different kinds (SQLite, PostgreSQL).
+// Columns are copied unchanged, except for numbers that the target generates. Rows keep their order.
 // The state of running processes (heartbeats, open listeners, live events) is not copied.
 // The copy holds at most one page in memory. A page is limited by rows and bytes, but has at least one row.
 // After each table the rows are counted, and a difference between source and target is an error.

@@ -6,7 +6,10 @@ import { type Db, kindOf, type Tx } from "../sql.ts";
 import { COPIED_TABLES } from "./copy.ts";
 import type { Row } from "./copy-messages.ts";
 
-/** A store with this many sessions does not count as empty, because a start alone creates fewer. */
+/**
+ * A store with at least this many sessions does not count as empty, because the start of a gateway creates
+ * fewer.
+ */
 const SESSIONS_MAX = 1_000;
 /** Columns that are set in every new session. */
 const OF_EVERY_SESSION = new Set([
@@ -20,7 +23,7 @@ const OF_EVERY_SESSION = new Set([
   "archived",
 ]);
 
-/** Returns those of the copied tables that this database has. A file of an older version lacks some. */
+/** Returns the copied tables that this database has. A file of an older version lacks some of them. */
 async function tablesOf(db: Db): Promise<readonly string[]> {
   if (kindOf(db) === "postgres") return COPIED_TABLES;
   const { rows } = await sql<{ name: string }>`select name from sqlite_schema where type = 'table'`.execute(

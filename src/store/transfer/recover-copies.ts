@@ -1,6 +1,5 @@
-// Restores, from the JSONL copy of a transcript, the messages that the store lacks. Keeps the order of the
-// copy: if messages are missing in the middle, the whole transcript is written again. A deleted transcript is
-// not restored.
+// Restores the messages that only the JSONL copy of a transcript still has. To keep the order of the copy, the
+// whole transcript is then written again. A deleted transcript is not restored.
 
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { isObject, jsonOf } from "../../core/json.ts";
@@ -124,8 +123,8 @@ async function ensureSession(tx: Tx, { id, key, createdAt }: CopyHeader, keys: K
 }
 
 /**
- * Writes a transcript again, with the messages of the JSONL copy in their positions. Messages that the store
- * already had keep their link to a run.
+ * Writes a transcript again in the order of the JSONL copy, including the messages that the store lacks.
+ * Messages that the store already had keep their link to a run.
  */
 async function writeAnew(
   tx: Tx,
@@ -158,7 +157,7 @@ function rowOf(
   return { id, session_id, session_key, run_id: null, role, entry_json: text, created_at: timestamp };
 }
 
-/** Returns the ids of those messages in the copy that the store lacks. */
+/** Returns the ids of the messages in the copy that the store lacks. */
 async function missingOf(tx: Tx, lines: readonly CopyLine[]): Promise<Set<string>> {
   const missing = new Set(lines.map(({ id }) => id));
   for (let at = 0; at < lines.length; at += BATCH_ENTRIES) {
@@ -169,7 +168,7 @@ async function missingOf(tx: Tx, lines: readonly CopyLine[]): Promise<Set<string
   return missing;
 }
 
-/** Restores the messages that only the copy has, in one transaction. */
+/** Restores, in one transaction, the messages that only the copy has. */
 export async function bringBack(
   store: Store,
   file: string,

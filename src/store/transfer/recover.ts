@@ -40,8 +40,8 @@ const BATCH_ROWS = 128;
 type Writer = (rows: readonly Row[]) => Promise<void>;
 
 /**
- * Reads the rows of a table in one direction. Returns false if damage stopped the reading before the last
- * row.
+ * Reads the rows of a query and passes them to `write` in batches. Returns false if damage stopped the
+ * reading before the last row.
  */
 async function readRows(source: DatabaseSync, query: string, write: Writer): Promise<boolean> {
   let batch: Row[] = [];
@@ -63,8 +63,8 @@ async function readRows(source: DatabaseSync, query: string, write: Writer): Pro
 }
 
 /**
- * Writes the readable rows of a table: from the first row to the damage, and from the last row back to the
- * damage.
+ * Writes the rows of a table from the first one on. If damage stops the reading, also writes the rows from
+ * the last one back to the damage, and returns false.
  */
 async function salvageTable(
   source: DatabaseSync,
@@ -102,8 +102,8 @@ async function salvageTable(
 }
 
 /**
- * Opens a copy of the old database. Returns undefined if SQLite cannot read the copy, or if the schema
- * version differs.
+ * Opens a copy of the old database. Returns undefined if SQLite cannot read the copy, or if its schema
+ * version differs from this program's.
  */
 function openOld(file: string): DatabaseSync | undefined {
   let database: DatabaseSync | undefined;
@@ -127,7 +127,7 @@ async function copyOld(dir: string, folder: string, { world }: MoveJob): Promise
     if (existsSync(file)) copyFileSync(file, `${copy}${ending}`);
   }
   if (sizeOf(copy) === 0) return undefined;
-  // Tries to migrate a database of an older version.
+  // If the database is of an older version, tries to migrate the copy.
   const open = () => openSqlite({ dir: folder, durability: "normal", log: world.log });
   if (openOld(copy) === undefined) await withStore(open, async () => {}).catch(() => {});
   return openOld(copy);

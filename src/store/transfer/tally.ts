@@ -1,4 +1,4 @@
-// Counts the content of a store, to show it to people.
+// Counts the content of a store for reports to people.
 
 import { sql } from "kysely";
 import type { Db } from "../sql.ts";

@@ -1,8 +1,9 @@
 // Moves a whole store: from an embedded store to PostgreSQL, to a backup file, and back from a backup file. A
 // backup is an embedded database file, whichever kind of store it was made from. It can be restored into both
 // kinds.
-// The source is never written or migrated. A move copies one snapshot of it. A target that contains anything
-// is refused. After a failure or a crash the target is still empty. No file is ever overwritten.
+// The source is never written or migrated. A move copies a single snapshot of the source. A target that
+// contains anything is refused. After a failure or a crash the target is still empty. No file is ever
+// overwritten.
 // Only rows are moved, not the schema: unknown triggers and views in the source are reported and left out.
 
 import { existsSync, linkSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
@@ -137,7 +138,7 @@ export async function withFolder<T>(beside: string, work: (folder: string) => Pr
   }
 }
 
-/** Counts of the rows read from a file, and its unknown schema objects. */
+/** Counts of the rows that were read from a file, and the unknown schema objects of that file. */
 interface ReadOut {
   readonly tally: Tally;
   readonly leftOut?: readonly string[];
@@ -152,7 +153,7 @@ async function withSource(
 ): Promise<Result<ReadOut>> {
   const read = await (version === SCHEMA_VERSION
     ? withFile(file, work)
-    : // Only a copy is migrated.
+    : // The file must not change, so a copy of it is migrated.
       withFolder(join(settings.dir, "moving"), async (folder) => {
         copyIntoOwnSchema(file, join(folder, STORE_FILE), version);
         const open = () => openSqlite({ dir: folder, durability: "normal", log: world.log });
@@ -252,7 +253,7 @@ export function backupStore(job: MoveJob, name: string): Promise<Result<Moved>> 
   });
 }
 
-/** Gives the finished file its name. Fails if another file has taken the name in the meantime. */
+/** Gives the finished file its name. Fails if another file with this name has appeared in the meantime. */
 function giveName(made: string, file: string): void {
   try {
     linkSync(made, file);
@@ -317,16 +318,15 @@ async function refuseHeld(dir: string): Promise<Result<void>> {
 /** Moves a finished store into a directory. */
 export function giveStore(made: string, dir: string): void {
   const to = join(dir, STORE_FILE);
-  // Removes files of an earlier database: SQLite would use its log, and the high-water mark would not match.
+  // Removes files of an earlier database: SQLite would use its old log, and its high-water mark would not
+  // match.
   for (const beside of ["-wal", "-shm", MARK_ENDING]) rmSync(`${to}${beside}`, { force: true });
   // Without this file, the next start checks all JSONL copies.
   rmSync(join(dir, PROGRESS_FILE), { force: true });
   renameSync(made, to);
 }
 
-/**
- * Moves existing JSONL copies into a separate folder, because they may hold messages that the backup lacks.
- */
+/** Moves existing JSONL copies into a separate folder. They may hold messages that the backup lacks. */
 function setCopiesAside(dir: string): void {
   const names = copiesIn(dir);
   if (names.length === 0) return;

@@ -116,8 +116,8 @@ export async function listPeers(db: Db, limit: number): Promise<ChannelPeer[]> {
 }
 
 /**
- * Deletes the account's pending persons who requested access by `beforeMs`, and returns how many pending
- * persons remain.
+ * Deletes the account's pending persons who requested access at or before `beforeMs`. Returns how many
+ * pending persons remain.
  */
 export async function openAsks(
   tx: Tx,
@@ -143,8 +143,8 @@ export async function openAsks(
 }
 
 /**
- * Deletes the pending person of the account whose last reply is the oldest, if that reply was sent by
- * `beforeMs`. Returns false if there is no such person.
+ * Among the account's pending persons, deletes the one whose last reply is the oldest, if that reply was sent
+ * at or before `beforeMs`. Returns false if there is no such person.
  */
 export async function forgetStalestAsk(
   tx: Tx,

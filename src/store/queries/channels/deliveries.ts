@@ -212,8 +212,9 @@ export async function nextDueAt(db: Db, of?: DeliveryClass): Promise<number | un
 }
 
 /**
- * Stores that `owner` starts an attempt with the parts after `partsSent`. A repeated call has no effect.
- * Returns false if another process has made the attempt or settled the row; the caller must then not send.
+ * Stores that `owner` starts an attempt to send the parts after `partsSent`. A repeated call has no effect.
+ * Returns false if another process has made the attempt or settled the row. The caller must then send
+ * nothing.
  */
 export async function beginAttempt(
   tx: Tx,
@@ -277,8 +278,8 @@ export interface Recovery {
   /** Only deliveries of this class. If absent, all deliveries. */
   readonly of?: DeliveryClass | undefined;
   /**
-   * The calling process, and a function that says whether this process is currently making the attempt of a
-   * row. Other open attempts of this process were interrupted.
+   * `owner` is the calling process. `isUnderWay` returns whether this process is currently sending the row.
+   * Other open attempts of this process were interrupted.
    */
   readonly own?: { readonly owner: string; isUnderWay(id: string): boolean };
 }
@@ -420,7 +421,7 @@ export async function countDeliveries(db: Db): Promise<{ pending: number; failed
   return { pending: Number(pending.n), failed: Number(failed.n) };
 }
 
-/** Returns whether a text of any of these runs is still pending. */
+/** Returns whether any of these runs has a text that is still pending. */
 export async function hasPendingDelivery(db: Db, runIds: readonly string[]): Promise<boolean> {
   if (runIds.length === 0) return false;
   const row = await db

@@ -1,5 +1,5 @@
-// Limits how many rows may wait for a program or a chat. If events for a program are dropped, one row records
-// their number.
+// Limits how many outbox rows may wait for a program or a chat. If events for a program are dropped, one row
+// records their number.
 
 import { sql } from "kysely";
 import type { Route } from "../../../core/shapes/route.ts";

@@ -37,7 +37,7 @@ export interface HookLook {
   readonly nextAt?: number;
 }
 
-/** Number of rows that may be sent to a program now, and when to look again if that is 0. */
+/** Number of rows that may be sent to a program now. If it is 0, `againAt` is the time to look again. */
 interface Room {
   readonly rows: number;
   readonly againAt: number;
@@ -67,7 +67,7 @@ export async function dueNews(
     const isFree = (head: Head): boolean => head.attempt_open === 0 && !isUnderWay(head.id);
     const isDue = (head: Head): boolean => isFree(head) && head.next_attempt_at <= now;
     if (heads.length > 0 && !heads.some(isDue)) {
-      // Sessions that cannot be served yet fill the window, so the query looks past them.
+      // None of the sessions in the window can be served yet, so the query looks for others behind the window.
       heads = [
         ...heads,
         ...(await headsOf(

@@ -1,6 +1,6 @@
-// Caches the context of recently used transcripts, so that a run reads and checks only the newer entries.
-// Stored entries never change, and entries of one transcript are committed in the order of their positions:
-// only the run that holds the session's lane writes them.
+// Caches the context (the entries that the model sees) of recently used transcripts, so that a run reads and
+// checks only the newer entries. Stored entries never change, and only the run that holds the session's lane
+// writes entries. So the entries of a transcript are committed in the order of their positions.
 
 import type { Entry } from "../../../core/shapes/message.ts";
 import type { Db } from "../../sql.ts";
@@ -24,7 +24,10 @@ interface Context {
 
 const EMPTY: Context = { entries: [], last: undefined, chars: 0 };
 
-/** Adds rows to a context. A compaction comes first although the entries that it kept are older. */
+/**
+ * Adds rows to a context. The newest row need not be the last: a compaction comes before the older entries
+ * that it kept.
+ */
 function extended(context: Context, rows: readonly ContextRow[]): Context {
   let { last, chars } = context;
   for (const { seq, id, entry_json } of rows) {
@@ -36,7 +39,7 @@ function extended(context: Context, rows: readonly ContextRow[]): Context {
 
 export class Contexts {
   readonly #db: Db;
-  /** By transcript, the most recently used ones last. */
+  /** Contexts by transcript id. The most recently used ones come last. */
   readonly #cached = new Map<string, Context>();
   #chars = 0;
 
@@ -54,7 +57,7 @@ export class Contexts {
         ? extended(EMPTY, await contextRows(this.#db, sessionId))
         : extended(cached, newer);
     this.#drop(sessionId);
-    // A context this large would evict all others, and then itself.
+    // A context this large would evict all others, and in the end itself.
     if (context.chars > CHARS_MAX) return context.entries;
     this.#cached.set(sessionId, context);
     this.#chars += context.chars;

@@ -9,7 +9,10 @@ import type { Db, Tx } from "../../sql.ts";
 import { isInherited } from "./inherited.ts";
 import { readMessage } from "./stored-entry.ts";
 
-/** Maximum number of parts. It is above any depth of forks, and stops at a cycle in damaged data. */
+/**
+ * Maximum number of parts that are read. It exceeds any real depth of forks, and ends the search if damaged
+ * data contains a cycle.
+ */
 const PARTS_MAX = 16;
 
 /** Maximum number of entries that are read to find the results of a message's calls. */
@@ -18,7 +21,7 @@ const RESULTS_MAX = 1_000;
 /** The part of a transcript that is stored under one session id. */
 export interface TranscriptPart {
   readonly sessionId: string;
-  /** Position of its last entry. Undefined: the part has no end yet. */
+  /** Position of the last entry of the part. Undefined: the part has no end yet. */
   readonly upTo?: number;
 }
 
@@ -27,7 +30,9 @@ export function forkMarkerId(sessionId: string): string {
   return `${sessionId}:fork`;
 }
 
-/** Returns the part before this transcript's own entries. Undefined if the transcript is not a fork. */
+/**
+ * Returns the part that precedes a transcript's own entries, or undefined if the transcript is not a fork.
+ */
 export async function partBefore(db: Db, sessionId: string): Promise<TranscriptPart | undefined> {
   const row = await db
     .selectFrom("session_ids")
@@ -104,8 +109,9 @@ async function readAt(db: Db, seq: number): Promise<Message> {
 }
 
 /**
- * Returns the row after which a fork at `row` continues. A message with tool calls is shared with all their
- * results or, if one is missing, not at all.
+ * Returns the last row that a fork at `row` shares, or undefined if it shares none. A message with tool calls
+ * is shared only together with the results of all its calls. If a result is missing, the fork ends before
+ * that message.
  */
 async function wholeCalls(db: Db, row: PointRow): Promise<PointRow | undefined> {
   if (row.role === "user") return row;
@@ -124,7 +130,7 @@ async function wholeCalls(db: Db, row: PointRow): Promise<PointRow | undefined> 
   for (const next of await near.where("seq", ">", caller.seq).orderBy("seq").limit(RESULTS_MAX).execute()) {
     if (next.role === "assistant") break;
     if (next.role !== "toolResult") continue;
-    // Keeps only what pairs a result with its call, because results may be large.
+    // Omits the content, because results may be large and only their call ids are needed.
     results.push({ ...(await readAt(db, next.seq)), content: [] });
     if (next.seq > last.seq) last = next;
     if (openCalls([message, ...results]).length === 0) return last;
@@ -132,7 +138,10 @@ async function wholeCalls(db: Db, row: PointRow): Promise<PointRow | undefined> 
   return near.where("seq", "<", caller.seq).orderBy("seq", "desc").limit(1).executeTakeFirst();
 }
 
-/** Finds the last message that a fork at this message shares. "missing": the session has no such message. */
+/**
+ * Finds the last message that a fork at this message shares. "missing": the session does not have this
+ * message. "nothing": the fork would share no message.
+ */
 export async function forkPointAt(
   db: Db,
   session: { readonly key: string; readonly sessionId: string },

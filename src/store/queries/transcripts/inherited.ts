@@ -1,14 +1,18 @@
 // Keeps the messages that forks share when the session that wrote them is deleted.
-// IN1: a deleted transcript is kept up to the last message that a fork shares, and then belongs to the
-//      session of that fork. The fork's deletion deletes it, unless another fork shares it, too.
-// The full-text index still has the deleted session's token, so a search that is limited to the fork does not
-// find these messages; other searches do.
+// IN1: a deleted transcript is kept up to the last message that a fork shares. It then belongs to the session
+//      of that fork, which inherits it. When the fork is deleted, the transcript is deleted, unless another
+//      fork shares it, too.
+// In the full-text index, inherited messages still have the token of the deleted session. A search that is
+// limited to the fork's session therefore does not find them. Other searches do.
 
 import { sql } from "kysely";
 import { holdSessions } from "../../locks.ts";
 import type { Db, Tx } from "../../sql.ts";
 
-/** Returns the transcripts of a session that forks of other sessions share, with the session of one fork. */
+/**
+ * Returns the transcripts of a session that forks in other sessions share. For each, names the session of one
+ * fork.
+ */
 async function heirsOf(tx: Tx, key: string): Promise<{ sessionId: string; heir: string }[]> {
   const { rows } = await sql<{ sessionId: string; heir: string }>`
     select p.session_id as "sessionId", min(c.session_key) as heir
@@ -17,7 +21,10 @@ async function heirsOf(tx: Tx, key: string): Promise<{ sessionId: string; heir: 
   return rows;
 }
 
-/** Gives the shared transcripts of a session that is being deleted to forks. Returns their ids. */
+/**
+ * Gives the shared transcripts of a session that is being deleted to sessions of forks. Returns the ids of
+ * these transcripts.
+ */
 export async function handOver(tx: Tx, key: string): Promise<string[]> {
   const given: string[] = [];
   const held = new Set<string>();
@@ -26,7 +33,8 @@ export async function handOver(tx: Tx, key: string): Promise<string[]> {
     if (heirs.length === 0) return given;
     const unheld = heirs.map(({ heir }) => heir).filter((heir) => !held.has(heir));
     if (unheld.length > 0) {
-      // Another transaction may be deleting such a session. If it is, the next query returns another one.
+      // Another transaction may be deleting one of these sessions. If it is, the next query returns another
+      // session.
       await holdSessions(tx, unheld);
       for (const heir of unheld) held.add(heir);
       continue;
@@ -47,11 +55,14 @@ export async function handOver(tx: Tx, key: string): Promise<string[]> {
   }
 }
 
-/** Matches a transcript `p` that its session has inherited: another one of the session continues it. */
+/**
+ * Matches a row `p` of `session_ids` if its transcript is inherited: a fork of it belongs to the same
+ * session.
+ */
 const INHERITED = sql<boolean>`exists (select 1 from session_ids c
   where c.forked_from = p.session_id and c.session_key = p.session_key)`;
 
-/** Returns the inherited transcripts. */
+/** Returns the ids of all inherited transcripts. */
 export async function inheritedTranscripts(db: Db): Promise<string[]> {
   const { rows } = await sql<{ id: string }>`
     select distinct p.session_id as id from session_ids c
@@ -67,15 +78,15 @@ export async function isInheritedTranscript(db: Db, sessionId: string): Promise<
   return rows.length > 0;
 }
 
-/** Matches the id of a transcript that a session has inherited. */
+/** Returns a condition that is true if the transcript with this id is inherited. */
 export function isInherited(sessionId: string) {
   const id = sql.ref(sessionId);
   return sql<boolean>`exists (select 1 from session_ids p where p.session_id = ${id} and ${INHERITED})`;
 }
 
 /**
- * Deletes the messages of inherited transcripts that no fork shares any more. Ignores other transcripts.
- * Returns the ids of the inherited ones.
+ * Deletes those messages of inherited transcripts that no fork shares any more. Ignores transcripts that are
+ * not inherited. Returns the ids of the inherited ones.
  */
 export async function trimInherited(tx: Tx, sessionIds: readonly string[]): Promise<string[]> {
   const trimmed: string[] = [];

@@ -8,25 +8,33 @@
 
 import { PREFIX_CHARS_MIN, spaced } from "./search-text.ts";
 
-/** Limits of one tsvector. They leave room for additional tokens. */
+/**
+ * Limits of one tsvector. They are below PostgreSQL's limits, to leave room for tokens of sessions and
+ * agents.
+ */
 const PLACES_MAX = 16_000;
 const PLACES_OF_WORD_MAX = 255;
 const BYTES_MAX = 900_000;
-/** Only the beginning of a longer word is indexed, because a lexeme must be shorter than 2,048 bytes. */
+/** Maximum number of indexed characters of a word, because a lexeme must be shorter than 2,048 bytes. */
 const WORD_CHARS_MAX = 500;
 /** Maximum number of words of a phrase that are looked up; the rest is ignored. */
 const PHRASE_WORDS_MAX = 64;
-/** Begins index entries that are not words: of sessions, agents and texts in parts. No word contains it. */
+/**
+ * Begins the index entries that are not words: tokens of sessions and agents, and the mark of a text that is
+ * indexed in parts. No word contains this character.
+ */
 const MARK = "/";
 const IN_PARTS = `${MARK}p`;
 
 const WORD = /[\p{L}\p{N}\p{Co}]+/gu;
-/** Lower-case letters with a second form that must match as well. */
+/**
+ * Letters that exist in two lower-case forms. The first form is indexed as the second, so that both match.
+ */
 const FORMS: Readonly<Record<string, string>> = { ς: "σ", ſ: "s", µ: "μ" };
 
 /**
- * Splits a text into words. Converts them to lower case and removes accents from a-z. Each character of a
- * script without spaces becomes a word.
+ * Splits a text into words. Converts them to lower case and removes accents from a-z. In writing systems that
+ * do not separate words by spaces, each character becomes a word.
  */
 export function lexemesOf(text: string): string[] {
   const plain = spaced(text)
@@ -67,7 +75,7 @@ class Part {
   }
 }
 
-/** Returns the index entries of a text as tsvector literals. Each contains the tokens in `places`. */
+/** Returns the tsvectors of a text as literals. Each of them contains the tokens in `places`. */
 export function vectorsOf(text: string, places: readonly string[]): string[] {
   const lexemes = lexemesOf(text);
   const parts: Part[] = [];
@@ -83,11 +91,13 @@ export function vectorsOf(text: string, places: readonly string[]): string[] {
 }
 
 export interface LexemeQuestion {
-  /** Query for texts with one part. */
+  /** Query for texts that are indexed in one part. */
   readonly whole: string;
-  /** For texts with several parts: finds each part that contains any of the words. */
+  /** Query for texts in several parts. It finds each part that contains any of the words. */
   readonly part: string;
-  /** One query per word. The parts of a text must together match all of these queries. */
+  /**
+   * One query per word. A text in several parts matches if each of these queries matches one of its parts.
+   */
   readonly together: readonly string[];
 }
 

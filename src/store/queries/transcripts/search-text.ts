@@ -10,7 +10,7 @@ import { createHash } from "node:crypto";
 export const INDEXED_CHARS_MAX = 1_000_000;
 /** Characters per part of a long text. The embedded index needs a few milliseconds for a part. */
 const PART_CHARS = 64 * 1024;
-/** Part numbers of a text are smaller than this. */
+/** Maximum number of parts of a text. Part numbers are smaller than this. */
 export const PARTS_MAX = 4_096;
 const QUESTION_CHARS_MAX = 1_000;
 /**
@@ -19,18 +19,21 @@ const QUESTION_CHARS_MAX = 1_000;
  */
 const PHRASE_CHARS_MAX = 4 * QUESTION_CHARS_MAX;
 const WORDS_MAX = 16;
-/** Shorter words only match whole words. As prefixes they would match most of the index. */
+/**
+ * Minimum length of a word that also matches longer words that begin with it. A shorter word would match most
+ * of the index.
+ */
 export const PREFIX_CHARS_MIN = 3;
 const EXCERPT_CHARS = 240;
 const EXCERPT_LEAD_CHARS = 60;
 
-/** Scripts that do not separate words by spaces. Each character is indexed as a word. */
+/** Matches characters of writing systems that do not separate words by spaces. Each is indexed as a word. */
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/gu;
 const WORD = /[\p{L}\p{N}\p{M}\p{Co}]+/gu;
 /** Matches characters that separate words. */
 const BETWEEN_WORDS = new RegExp(`[^\\p{L}\\p{N}\\p{M}\\p{Co}]|${UNSPACED.source}`, "gu");
 
-/** Puts spaces around the characters of scripts that have none. */
+/** Puts spaces around each character of writing systems that do not separate words by spaces. */
 export function spaced(text: string): string {
   return text.replace(UNSPACED, " $& ");
 }
@@ -57,7 +60,7 @@ export function placeTokens(sessionKey: string, agentId: string | undefined): st
   return [sessionToken(sessionKey), ...(agentId === undefined ? [] : [agentToken(agentId)])];
 }
 
-/** Returns the last words of a part, as many as a single phrase may contain. */
+/** Returns the last words of a part, up to the maximum length of a phrase. */
 function lastWords(part: string): string {
   const words = part.match(WORD) ?? [];
   let chars = 0;
@@ -82,8 +85,8 @@ export function* textParts(text: string): Generator<string> {
 }
 
 /**
- * Returns the words of a search text. A word may be a phrase of several tokens. Empty if nothing can be
- * looked up.
+ * Returns the words of a search text. A word may consist of several tokens, which are then searched as a
+ * phrase. The list is empty if nothing can be looked up.
  */
 export function wordsOf(question: string): string[] {
   const words = question
@@ -95,8 +98,8 @@ export function wordsOf(question: string): string[] {
 }
 
 /**
- * Builds a match expression that requires all words in any order, each also as a prefix, and one of `places`
- * if given.
+ * Builds a match expression. It requires all words, in any order, and one of the tokens in `places` if given.
+ * Each long enough word also matches as a prefix.
  */
 export function matchText(words: readonly string[], places: readonly string[] | undefined): string {
   const phrases = words.map((word) => `"${word}"${word.length < PREFIX_CHARS_MIN ? "" : " *"}`);

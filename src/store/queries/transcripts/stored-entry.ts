@@ -40,11 +40,14 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const isText = (value: unknown): value is string => typeof value === "string";
 const isTextOrNone = (value: unknown): boolean => value === undefined || isText(value);
-/** Returns whether a value is a valid count, time or price, so that sums of such values are numbers. */
+/** Returns whether a value is a valid count, time or price. A sum of valid values is a number. */
 const isAmount = (value: unknown): value is number =>
   typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
 
-/** Iterates level by level, because recursion could overflow the stack. */
+/**
+ * Returns whether a value is nested too deeply. Iterates level by level, because recursion could overflow the
+ * stack.
+ */
 function isTooDeep(value: unknown): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; level.length > 0; depth += 1) {
@@ -91,7 +94,7 @@ function contentOf<B>(role: Message["role"], content: unknown): Content<B> {
   return { blocks: content.map((block) => (fits(block) ? block : DAMAGED_BLOCK)), isWhole: false };
 }
 
-/** Returns a text field, or nothing if it is missing or invalid. */
+/** Returns an object with this text field, or an empty object if the field is missing or invalid. */
 function optionalText<N extends string>(name: N, fields: Fields): { [P in N]?: string } {
   const value = fields[name];
   return isText(value) ? ({ [name]: value } as { [P in N]?: string }) : {};
@@ -159,7 +162,7 @@ function assistantOf(fields: Fields, base: Base): AssistantMessage {
     provider: isText(provider) ? provider : "unknown",
     model: isText(model) ? model : "unknown",
     usage: usageOf(fields.usage),
-    // With any other stop reason, the readable rest of a damaged answer could end a turn or be continued.
+    // If a damaged answer kept its stop reason, its readable rest could end a turn or be continued.
     stopReason: isWhole && isText(stopReason) ? stopReason : "injected",
     ...optionalText("errorMessage", fields),
   };
@@ -191,7 +194,10 @@ function baseOf({ id, created_at }: EntryRow, { timestamp }: Fields): Base {
   return { id, timestamp: isAmount(timestamp) ? timestamp : created_at };
 }
 
-/** Returns the fields of the stored JSON, or none if they do not match the role in the row. */
+/**
+ * Returns the fields of the stored JSON. Returns no fields if the JSON is invalid or does not match the row's
+ * role.
+ */
 function fieldsOf(row: EntryRow): Fields {
   const value = jsonOf(row.entry_json);
   if (!isObject(value)) return {};

@@ -80,7 +80,7 @@ async function tokensOf(db: Db, rowIds: readonly number[] | undefined): Promise<
   return rows.map((row) => sessionToken(row.key));
 }
 
-/** A range of the matches, which are ordered newest first. */
+/** A range of the list of matches, which begins with the newest one. */
 interface Slice {
   readonly before: number | undefined;
   readonly skip: number;
@@ -199,7 +199,7 @@ async function placeOf(db: Db, row: HitRow): Promise<{ earlier?: true } | "hidde
   return (await isInheritedTranscript(db, row.session_id)) ? "hidden" : { earlier: true };
 }
 
-/** Returns the text of a large entry, or an empty text if it was deleted meanwhile. */
+/** Returns the text of a large entry, or an empty text if the entry was deleted in the meantime. */
 async function largeEntry(db: Db, seq: number): Promise<string> {
   const row = await db.selectFrom("messages").select("entry_json").where("seq", "=", seq).executeTakeFirst();
   return row?.entry_json ?? "";

@@ -91,7 +91,8 @@ const INSERT_WITH_VECTORS = prepared((tx, { vectors, firstPart, ...row }: Vector
 export async function appendEntry(tx: Tx, args: NewEntry, redactor: Redactor): Promise<Entry> {
   const { sessionKey, entry } = args;
   const found = searchableText(entry, redactor);
-  // Without an `await` in between, the statements of this transaction are sent together.
+  // Awaits only a promise: without an `await` in between, the statements of this transaction are sent
+  // together.
   const text = typeof found === "string" ? found : await found;
   const row = rowOf(args);
   if (text !== "" && kindOf(tx) === "postgres") {
@@ -126,7 +127,7 @@ const AGENT = prepared((tx, { sessionKey }: { sessionKey: string }) =>
   tx.selectFrom("sessions").select("agent_id").where("key", "=", sessionKey),
 );
 
-// Adds words only if the message still exists, because it may be deleted before `atCommit` does this.
+// Adds words only if the message still exists, because it may be deleted before the work of `atCommit` runs.
 const WORDS = prepared((_, { seq, words, place }: { seq: number; words: string; place: string }) => {
   return sql`insert into message_texts (rowid, text, place) select ${seq}, ${words}, ${place}
     where exists (select 1 from messages where seq = ${seq})`;
@@ -171,17 +172,17 @@ export async function indexEmbedded(tx: Tx, message: Searchable): Promise<void> 
 /** Columns that are needed to read an entry. */
 const ENTRY = ["id", "role", "entry_json", "created_at"] as const;
 
-/** Start of a page, exclusive, and the direction in which it is read. */
+/** The message before or after which a page is read. Without a message, the newest page is read. */
 type HistoryPosition =
   | {
       readonly way: "back";
-      /** The part that ends the page. */
+      /** The part in which the page ends. */
       readonly part: TranscriptPart;
       readonly before?: { readonly seq: number; readonly id: string };
     }
   | {
       readonly way: "on";
-      /** The part that begins the page, and the following ones. */
+      /** The part in which the page begins, and the parts that follow it. */
       readonly parts: readonly TranscriptPart[];
       readonly afterSeq: number;
       readonly afterRun?: string;
@@ -339,7 +340,10 @@ async function positionOf(db: Db, wanted: HistoryWanted): Promise<Result<History
   return ok({ way: "on", parts, afterSeq: row.seq, ...afterRun });
 }
 
-/** Returns the part of a transcript that has this message, and the following parts. Empty if none has it. */
+/**
+ * Returns the part of a transcript that has this message, and the following parts. Returns an empty list if
+ * no part has the message.
+ */
 export async function partsFrom(
   db: Db,
   sessionId: string,
@@ -352,7 +356,7 @@ export async function partsFrom(
   return at < 0 ? [] : parts.slice(at);
 }
 
-/** Whether there are messages before the first one of a page. */
+/** Returns whether there are messages before the first message of a page. */
 async function isOlder(db: Db, first: EntryPosition | undefined, includeTools: boolean): Promise<boolean> {
   if (first === undefined) return false;
   const place = { way: "back", part: first.part, before: first } as const;
@@ -403,7 +407,7 @@ const LAST_COMPACTION = prepared((db, { sessionId }: { sessionId: string }) =>
     .orderBy("seq", "desc")
     .limit(1),
 );
-/** Reads a whole transcript. Returns no rows if the transcript contains a compaction. */
+/** Reads a whole transcript, but returns no rows if it contains a compaction. */
 const UNCOMPACTED = prepared((db, { sessionId }: { sessionId: string }) => {
   const compactions = db
     .selectFrom("messages as compaction")
@@ -434,7 +438,7 @@ async function firstKeptIn(db: Db, part: TranscriptPart, row: ContextRow): Promi
   return kept?.seq;
 }
 
-/** Reads the entries of a part without its compactions, from a position on. */
+/** Reads the entries of a part from a position on, without its compactions. */
 async function messageRows(db: Db, { sessionId, upTo }: TranscriptPart, from = 0): Promise<ContextRow[]> {
   let query = db
     .selectFrom("messages")

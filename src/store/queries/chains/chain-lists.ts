@@ -83,7 +83,7 @@ function hasCovered(db: Db, patterns: readonly string[]): Condition {
     or exists (select 1 from flows f where f.chain_id = chains.chain_id and ${fits("f.requester_key")}))`;
 }
 
-/** Returns the first sessions of these chains, by chain id. */
+/** Returns the root session of each of these chains, by chain id. */
 export async function rootsOfChains(db: Db, chainIds: readonly string[]): Promise<Map<string, string>> {
   if (chainIds.length === 0) return new Map();
   const rows = await db

@@ -1,5 +1,6 @@
 // Owns the usage figures of a chain of runs (I8). A transaction that decides by these figures first locks the
-// chain's row. Otherwise two runs could both take the last permitted run, or the rest of the budget.
+// chain's row. Otherwise two transactions could both start the last permitted run, or both use the rest of
+// the budget.
 
 import { type Insertable, type Selectable, sql } from "kysely";
 import type { Usage } from "../../../core/shapes/message.ts";

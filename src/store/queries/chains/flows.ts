@@ -1,6 +1,6 @@
-// Owns the flow table: one row per conversation between two sessions, and per job of a sub-agent. Only a
-// transaction that ends a run of a flow, or that aborts, resets or deletes one of its sessions, changes the
-// flow.
+// Owns the flow table: one row per conversation between two sessions, and one per job of a sub-agent. A flow
+// is changed only by a transaction that ends one of its runs, or that aborts, resets or deletes one of its
+// sessions.
 
 import { type Selectable, sql } from "kysely";
 import type { JobOutcome } from "../../../core/rules/announcement.ts";
@@ -102,7 +102,7 @@ export async function noteReply(tx: Tx, flowId: string, reply: string, round1: b
     .execute();
 }
 
-/** Ends an open flow. If the flow has already ended, its first reason stays. */
+/** Ends an open flow. Returns false if the flow had already ended; its first reason then stays. */
 export async function endFlow(tx: Tx, flowId: string, reason: string, at: number): Promise<boolean> {
   const done = await tx
     .updateTable("flows")
@@ -126,7 +126,7 @@ export async function endJob(
   return true;
 }
 
-/** Returns the ids of those flows that have ended. */
+/** Returns the ids of those of the given flows that have ended. */
 export async function endedFlowsAmong(db: Db, flowIds: readonly string[]): Promise<string[]> {
   if (flowIds.length === 0) return [];
   const rows = await db
@@ -201,7 +201,7 @@ export async function hasSentInChain(
 
 /**
  * Finds the oldest message from the requester to `targetKey` whose sender still waits for an answer at `now`.
- * Returns the run that wrote the message into the inbox.
+ * Returns the run that put the message into the inbox.
  */
 export async function awaitedMessage(
   db: Db,

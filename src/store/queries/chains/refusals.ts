@@ -1,5 +1,5 @@
 // Owns the table of refusals: sends and spawns that runs tried and that were refused. A refused call is
-// stored only once, even if a run repeats it after a crash.
+// stored only once, even if a run repeats the call after a crash.
 
 import type { Selectable } from "kysely";
 import { heldIfFree } from "../../locks.ts";
@@ -44,7 +44,7 @@ function toRefusal(row: Selectable<RefusalTable>): Refusal {
   };
 }
 
-/** Stores a refusal. Returns false if it had been stored before. */
+/** Stores a refusal. Returns false if this call's refusal is already stored. */
 export async function addRefusal(tx: Tx, refusal: Refusal): Promise<boolean> {
   const done = await tx
     .insertInto("refusals")

@@ -91,8 +91,9 @@ function turnOf(row: TurnRow): TurnOf {
 }
 
 /**
- * How to find the sessions whose last turn failed, or did not fail, and that turn. `done` leaves out external
- * sessions: all their runs are messages, so the search for a turn would read every run.
+ * SQL for failed turns and for done turns: the sessions to search, their last turn, and the states of that
+ * turn. `done` leaves out external sessions: all their runs are messages, so the search for a turn would read
+ * every run.
  */
 const ENDS = {
   failed: {
@@ -241,8 +242,8 @@ export async function textsOfTurns(
 }
 
 /**
- * Dismisses the last turn of a session. `retriedBy` is the run that repeats it. Returns false if it is no
- * longer the last turn, or was already dismissed.
+ * Dismisses the last turn of a session. `retriedBy` is the run that repeats the turn. Returns false if the
+ * turn is no longer the last one, or was already dismissed.
  */
 export async function dismissTurn(
   tx: Tx,

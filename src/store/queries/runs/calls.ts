@@ -1,5 +1,6 @@
 // Reads the messages that show when the model calls and tool calls of runs began and ended.
-// CL1: the texts of results are not read. Answers of models are read up to a number of bytes, newest first.
+// CL1: the texts of tool results are not read. Answers of models are read newest first, up to a total number
+//      of bytes.
 
 import { sql } from "kysely";
 import type { AssistantMessage } from "../../../core/shapes/message.ts";

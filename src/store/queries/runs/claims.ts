@@ -36,8 +36,8 @@ export async function nextInLane(db: Db, sessionKey: string): Promise<Run | unde
 }
 
 // A single statement: between two statements a run could return to the queue, and the run behind it would
-// start first (I3). The statement queries each state separately: with three states in one condition the
-// database would sort the result, which takes ten times as long.
+// start first (I3). Each state has a query of its own. With three states in one condition, the database would
+// sort the result, which takes ten times as long.
 const FIRST_OF_IDLE = prepared((db, { sessionKey }: Lane) =>
   db
     .selectFrom("runs")
@@ -106,7 +106,7 @@ const CLAIM = prepared((tx, { runId, owner, attempt, startedAt, pool }: ClaimVal
 
 /**
  * Stores a claim (`claimedBy`). The caller must hold the lock of the lane, and must have read the run as
- * queued. `pool` names the slots in which it executes.
+ * queued. `pool` names the slots in which the run executes.
  */
 export async function claimRun(
   tx: Tx,
@@ -174,15 +174,18 @@ export async function isHeld(tx: Tx, fence: Fence): Promise<boolean> {
   return (await heldState(tx, fence)) !== undefined;
 }
 
-/** Returns whether the run executes or waits. Undefined if this owner does not hold it in this attempt. */
+/**
+ * Returns the state of a held run, `running` or `waiting`. Undefined: this owner does not hold it in this
+ * attempt.
+ */
 export async function heldState(tx: Tx, fence: Fence): Promise<string | undefined> {
   return (await HELD(tx, fence)).rows[0]?.state;
 }
 
 /**
- * Puts held runs back at the head of their lanes after a crash. Returns these runs, those with the fewest
- * crashes first. With `of`, only runs of dead processes; rows or sessions that another transaction has locked
- * are skipped until the next call.
+ * Puts held runs back at the head of their lanes after a crash. Returns these runs, the ones with the fewest
+ * crashes first. With `of`, only runs of dead processes are put back, and rows or sessions that another
+ * transaction has locked are skipped until the next call.
  */
 export async function requeueHeld(tx: Tx, of?: "the dead"): Promise<Run[]> {
   let query = tx.selectFrom("runs").select(["run_id", "session_key"]).where("state", "in", HOLDING);
@@ -228,7 +231,7 @@ export async function hasOrphans(db: Db): Promise<boolean> {
   return wait !== undefined;
 }
 
-/** A run that is held, with its state. */
+/** A run that a process holds. */
 export interface HeldRun extends Fence {
   readonly sessionKey: string;
   readonly chainId: string;
@@ -252,8 +255,8 @@ export async function heldBy(db: Db, owner: string): Promise<HeldRun[]> {
 }
 
 /**
- * Returns the lanes with queued runs: those whose runs crashed least first, and of these the lane with the
- * oldest run first.
+ * Returns the lanes with queued runs. Lanes whose runs crashed least come first. Among these, the lane with
+ * the oldest run comes first.
  */
 export async function lanesWithWork(db: Db): Promise<string[]> {
   const rows = await db

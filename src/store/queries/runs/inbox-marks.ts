@@ -131,7 +131,7 @@ export async function hasUnread(db: Db, inbox: Omit<Marked, "runId">): Promise<b
   return (await query.limit(1).executeTakeFirst()) !== undefined;
 }
 
-/** Counts the messages of an inbox that its program was never given. */
+/** Counts the messages of an inbox that were never offered to its program. */
 export async function countUnoffered(db: Db, inbox: Omit<Marked, "runId">): Promise<number> {
   // The first condition lets the query use an index. It follows from the second one.
   const fresh = shownIn(db, inbox).where("mark.in_turn_at", "is", null);
@@ -141,7 +141,7 @@ export async function countUnoffered(db: Db, inbox: Omit<Marked, "runId">): Prom
 }
 
 /**
- * Deletes the marks of messages that need no receipt, for example notices, when the inbox loses its
+ * Deletes the marks of messages that need no receipt, for example notices. Call this when the inbox loses its
  * transcript.
  */
 export async function dropNoticeMarks(tx: Tx, sessionKey: string): Promise<void> {

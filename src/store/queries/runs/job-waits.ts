@@ -1,6 +1,7 @@
 // Owns the table of runs that wait for jobs of sub-agents, with deadlines and outcomes.
 // Open rows of unfinished runs are edges of the wait graph (I7). They and their deadlines survive a crash.
-// The transaction that ends a job sets `answered`. `ended` means that the waiting run stopped waiting first.
+// The transaction that ends a job sets `answered`. `ended` means that the run stopped waiting before the job
+// ended.
 
 import { type Selectable, sql } from "kysely";
 import type { JobWaitTable } from "../../schema/tables.ts";
@@ -32,8 +33,8 @@ function toJobWait(row: Selectable<JobWaitTable>): JobWait {
 }
 
 /**
- * The end of a run does not update its waits, which saves a statement per run. So queries check the run
- * instead.
+ * The end of a run does not update the waits of the run, which saves a statement per run. So queries check
+ * whether the run has ended.
  */
 const waiterIsUnfinished = sql<boolean>`exists (
   select 1 from runs where runs.run_id = job_waits.waiter_run_id and runs.ended_at is null)`;
@@ -64,7 +65,7 @@ export async function jobWaitsOfCall(db: Db, callId: string): Promise<JobWait[]>
   return rows.map(toJobWait);
 }
 
-/** Returns the jobs whose outcome was returned to this run by a wait. */
+/** Returns the ids of the jobs whose outcomes this run received by waiting for them. */
 export async function jobsAnsweredTo(db: Db, waiterRunId: string): Promise<string[]> {
   const rows = await db
     .selectFrom("job_waits")
@@ -76,8 +77,8 @@ export async function jobsAnsweredTo(db: Db, waiterRunId: string): Promise<strin
 }
 
 /**
- * Returns links from `sessionKeys` to sub-agents, if a run of the session waits at `now` for a job of the
- * sub-agent.
+ * Returns edges of the wait graph that begin at `sessionKeys`. An edge goes from a session with a run that
+ * waits for a job at `now` to the sub-agent that has the job.
  */
 export async function openJobEdges(
   db: Db,
@@ -113,7 +114,7 @@ export async function answerJobWaits(tx: Tx, flowId: string, endedAt: number): P
     .execute();
 }
 
-/** Ends those waits of a tool call whose jobs are unfinished. */
+/** Ends the waits of a tool call for jobs that are unfinished. */
 export async function giveUpJobWaits(tx: Tx, callId: string): Promise<void> {
   await tx
     .updateTable("job_waits")

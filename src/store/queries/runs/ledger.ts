@@ -97,10 +97,14 @@ export async function usageSince(
   return { totalTokens: Number(rows[0]?.tokens ?? 0), cost: Number(rows[0]?.cost ?? 0) };
 }
 
-/** `covers` limits the sessions: a root session outside of it is not named. */
+/**
+ * Returns the column by which usage is grouped. In a tree whose root session does not match `covers`, each
+ * session has a line of its own.
+ */
 function columnOf(group: UsageGroup, covers: (key: RawBuilder<unknown>) => Condition): RawBuilder<unknown> {
   switch (group) {
-    // As expressions, so that no index on these columns replaces the one on the period.
+    // Written as expressions, so that the database uses the index on the period, not an index on these
+    // columns.
     case "agent":
       return sql`l.agent_id || ''`;
     case "tree":
@@ -124,13 +128,16 @@ interface UsageWanted {
   /** Only sessions with a matching key. If absent, all sessions. */
   readonly patterns?: readonly string[] | undefined;
   readonly order: UsageOrder;
-  /** Maximum number of lines. If lines are days, the newest are returned, otherwise the first in `order`. */
+  /**
+   * Maximum number of lines. If each line is a day, the newest days are returned, otherwise the first lines
+   * in `order`.
+   */
   readonly limit: number;
 }
 
 /**
- * Returns the usage, one line per agent, session, chain, model or day. The name is empty for runs that are no
- * longer stored, whose chain is unknown.
+ * Returns the usage, with one line per agent, tree, session, chain, model or day. The chain of a run that is
+ * no longer stored is unknown, so its line has an empty name.
  */
 export async function usageBy(db: Db, wanted: UsageWanted): Promise<UsageLine[]> {
   const { by, since, agentId, patterns, limit } = wanted;

@@ -1,4 +1,5 @@
-// Finds the runs of a chain that had ended when another of its runs was accepted. They may have caused it.
+// Finds the runs of a chain that ended before another run of the chain was accepted. They may have caused
+// that run.
 
 import type { Run } from "../../../core/shapes/run.ts";
 import type { Db } from "../../sql.ts";
@@ -14,7 +15,7 @@ export interface PrecedingRun {
   readonly flowTurn?: number;
 }
 
-/** Maximum number of runs of a chain that are considered, the latest ones. */
+/** Maximum number of runs that are returned, beginning with the one that ended last. */
 const RUNS_MAX = 500;
 
 /** Returns the earlier turns of a run's chain. The turn that ended last comes first. */

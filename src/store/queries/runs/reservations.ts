@@ -32,9 +32,9 @@ const useOf = (row: Sums | undefined): BudgetUse => ({
 });
 
 /**
- * Returns how much of the chain's and the agent's budget is used, without what this run has spent and
- * reserved. No other run can reserve until the transaction ends. A single statement reads everything, so that
- * a run that ends at the same time is counted exactly once.
+ * Returns how much of the chain's budget and of the agent's budget is used, without the amounts that this run
+ * has spent and reserved. No other run can reserve until the transaction ends. A single statement reads
+ * everything, so that a run that ends at the same time is counted exactly once.
  */
 export async function budgetUse(tx: Tx, asking: Asking): Promise<{ chain: BudgetUse; agent: BudgetUse }> {
   const { runId, chainId, agentId, since } = asking;

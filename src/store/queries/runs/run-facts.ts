@@ -1,5 +1,5 @@
-// Reads facts about runs that are not in the transcript: outcome, usage, flow step. One query reads a page.
-// Inputs are only read for waiting runs, and only short ones.
+// Reads facts about runs that are not in the transcript: outcome, usage, flow step. One query reads the facts
+// for a whole page. Inputs are read only for waiting runs, and only if they are short.
 
 import { sql } from "kysely";
 import { optional } from "../../../core/optional.ts";

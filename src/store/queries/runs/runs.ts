@@ -29,7 +29,10 @@ export const QUEUED = sql.lit<RunState>("queued");
 export const HOLDING = [sql.lit<RunState>("running"), sql.lit<RunState>("waiting")];
 export const ACTIVE = [QUEUED, ...HOLDING];
 
-/** The right of an owner to write for a run. Every commit for a run names it. */
+/**
+ * Names the attempt in which an owner holds a run. Every commit for the run checks that the owner still holds
+ * it in this attempt.
+ */
 export interface Fence {
   readonly runId: string;
   readonly owner: string;
@@ -272,7 +275,7 @@ export async function endHeldRun(
 /** Maximum number of ids per query. */
 const IDS_AT_ONCE = 256;
 
-/** Returns those of the given runs that have ended. */
+/** Returns the ids of the given runs that have ended. */
 export async function endedAmong(db: Db, runIds: readonly string[]): Promise<string[]> {
   const ended: string[] = [];
   for (let from = 0; from < runIds.length; from += IDS_AT_ONCE) {

@@ -2,7 +2,7 @@
 // WS1: open rows are the edges of the wait graph (I7). They and their deadlines survive a crash.
 // The transaction that ends the target run sets `answered`. `ended` means that the waiting run stopped
 // waiting first. Exactly one of the two happens, so an outcome is reported only once.
-// A client, unlike a run, does not survive a crash. When the target ends, a client's wait becomes `ready`. It
+// A client does not survive a crash as a run does. When the target ends, a client's wait becomes `ready`. It
 // becomes `answered` only after the outcome was written to the client's connection. Otherwise it becomes
 // `lost`, and the client's session is notified.
 
@@ -47,7 +47,7 @@ function toWait(row: Selectable<WaitTable>): Wait {
   };
 }
 
-/** `owner` is the process of a waiting caller that is not a run. */
+/** Inserts a wait. `owner` is the process of a waiting caller that is not a run. */
 export async function insertWait(tx: Tx, wait: Wait, owner?: string): Promise<void> {
   await tx
     .insertInto("waits")
@@ -69,7 +69,7 @@ export async function getWait(db: Db, callId: string): Promise<Wait | undefined>
   return row && toWait(row);
 }
 
-/** Returns the waits of those tool calls that have one. */
+/** Returns the waits of these tool calls. Calls without a wait are missing. */
 export async function waitsOfCalls(db: Db, callIds: readonly string[]): Promise<Wait[]> {
   if (callIds.length === 0) return [];
   const rows = await db.selectFrom("waits").selectAll().where("call_id", "in", callIds).execute();
@@ -81,8 +81,8 @@ const WAITER_IS_HELD_UP = sql<boolean>`(waiter_run_id != '' or exists (
   select 1 from sessions where sessions.key = waits.waiter_session_key and sessions.external = 1))`;
 
 /**
- * Returns links from `sessionKeys` to the sessions for which their runs or external clients wait at `now`. A
- * wait whose deadline has passed blocks nobody.
+ * Returns the edges of the wait graph that begin at `sessionKeys`: links to the sessions for which their runs
+ * or external clients wait at `now`. A wait whose deadline has passed blocks nobody.
  */
 export async function openEdges(
   db: Db,
@@ -128,8 +128,8 @@ export async function answerWaits(tx: Tx, targetRunId: string, endedAt: number):
 }
 
 /**
- * Ends a wait because the waiter stopped waiting. Returns false if the target had ended before, so that its
- * outcome counts.
+ * Ends a wait because the waiter stopped waiting. Returns false if the target had already ended; its outcome
+ * then counts.
  */
 export async function giveUpWait(tx: Tx, callId: string): Promise<boolean> {
   const done = await tx

@@ -10,7 +10,7 @@ import { scopeConditions } from "./session-scope.ts";
 /** Maximum value of a count. */
 const COUNTED_MAX = 1_000;
 
-/** Sessions with a message of a token are counted only among this number of newest sessions. */
+/** Number of newest sessions among which the sessions with a message of a token are counted. */
 const OWN_AMONG_MAX = 10_000;
 
 /** Counts of the sessions that one session spawned, each at most `COUNTED_MAX`. */

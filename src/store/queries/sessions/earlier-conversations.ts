@@ -13,7 +13,10 @@ export interface EarlierConversation {
   readonly messages: number;
 }
 
-/** Lists the conversations before the current one, newest first. Skips empty and inherited ones. */
+/**
+ * Lists the conversations before the current one, newest first. Skips empty conversations and inherited
+ * transcripts (transcripts/inherited.ts).
+ */
 export async function earlierConversations(
   db: Db,
   session: { readonly key: string; readonly sessionId: string },

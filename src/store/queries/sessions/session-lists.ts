@@ -3,10 +3,10 @@
 // again.
 // A page reads a limited number of rows. If few of them match the filter, the page is shorter, or even empty,
 // and its cursor continues after the rows that were read.
-// LS3: rows are read in the order of an index for failed sessions, one label, one spawner, roots, agents,
-//      kinds, agents and kinds, or all sessions. If a filter can only match few sessions (a tree, a searched
-//      text, key patterns, keys), these are looked up first and then sorted. A search with many matches reads
-//      the newest rows instead of looking up all matches.
+// LS3: rows are read in the order of an index. There are indexes for failed sessions, for a label, a spawner,
+//      an agent, a kind, an agent and a kind, for roots, and for all sessions. Some filters match only few
+//      sessions: a tree, a searched text, key patterns, keys. These sessions are looked up first and then
+//      sorted. If a search has many matches, the newest rows are read instead.
 
 import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
 import type { Scope } from "../../../core/rules/visibility.ts";
@@ -32,8 +32,8 @@ const WALK_ROWS_MAX = 10_000;
 /** Number of newest rows to check before a searched text is looked up in an index. */
 const GLANCE_ROWS_MAX = 400;
 /**
- * Maximum number of index ranges that are merged into a page. With more agents, rows are read in order and
- * filtered.
+ * Maximum number of index ranges that are merged into a page. If the scope has more agents, rows are read in
+ * order and filtered.
  */
 const RANGES_MAX = 8;
 /** Maximum number of ranges by agent and kind. */
@@ -53,7 +53,10 @@ export interface SessionFilter {
   /** Only sessions with exactly this label. */
   readonly label?: string;
   readonly spawnedBy?: string;
-  /** Only sessions without a spawner. A spawner that was deleted, or is outside the scope, does not count. */
+  /**
+   * Only sessions without a spawner. A deleted spawner, or a spawner outside the scope, does not count as
+   * one.
+   */
   readonly roots?: boolean;
   /** Only sessions with these keys. */
   readonly keys?: readonly string[];
@@ -90,7 +93,10 @@ interface Cut extends Position {
   readonly row_id: number;
 }
 
-/** Rows from one source, in order. All matches before `cutAt` are included. */
+/**
+ * Rows from one source, in order. If `cutAt` is set, reading stopped at this position, and later matches are
+ * missing.
+ */
 interface Portion {
   readonly rows: readonly Row[];
   readonly cutAt?: Cut;
@@ -146,7 +152,10 @@ export function all(conditions: readonly RawBuilder<unknown>[]): RawBuilder<unkn
   return conditions.length === 0 ? sql`1 = 1` : sql.join(conditions, sql` and `);
 }
 
-/** Returns the conditions that limit an index range: the end of the previous page, and the oldest time. */
+/**
+ * Returns the conditions that limit an index range: rows after the previous page, and the oldest allowed
+ * time.
+ */
 function bounds(filter: SessionFilter, after: Position | undefined): Condition[] {
   const conditions: Condition[] = [];
   if (filter.activeSinceMs !== undefined) {
@@ -260,7 +269,7 @@ function sortedById(
   return sorted(db, among, ids.length, conditions, filter);
 }
 
-/** Reads an index range in order, and keeps the matching rows. */
+/** Reads an index range in order, and keeps the rows that match. */
 async function walked(
   db: Db,
   range: readonly Condition[],
@@ -285,11 +294,11 @@ async function walked(
   return cutAt === undefined ? { rows } : { rows, cutAt };
 }
 
-/** Index ranges that contain all possible matches, and the remaining conditions for rows in them. */
+/** Index ranges that together contain all possible matches, and further conditions for the rows in them. */
 interface Ranges {
   readonly axis: readonly Condition[];
   readonly fits: readonly Condition[];
-  /** Ids of further rows outside the ranges, with conditions of their own. */
+  /** Ids of further rows to check that are outside the ranges. These rows have conditions of their own. */
   readonly besides: readonly number[];
   readonly besidesFit?: readonly Condition[];
 }
@@ -376,7 +385,7 @@ export async function listSessions(db: Db, filter: SessionFilter): Promise<Sessi
   }
   if (within === undefined && mayGlance) {
     const glance = await inRanges(db, bounded, filter, GLANCE_ROWS_MAX);
-    // A full page is correct, and a short one only if no more rows follow.
+    // A full page is correct. A short page is correct only if no more rows follow.
     if (glance.rows.length === filter.limit || glance.nextCursor === undefined) return glance;
   }
   const named = await fewNamed(db, filter.search);

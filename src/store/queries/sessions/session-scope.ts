@@ -30,8 +30,8 @@ function forkCondition(db: Db, key: RawBuilder<unknown>): Condition {
 }
 
 /**
- * Matches the keys that a token with these patterns covers (`decideAccess`): a fork is covered only with its
- * origins.
+ * Matches the keys that a token with these patterns covers (`decideAccess`). A fork is covered only if the
+ * sessions from which it was forked are covered, too.
  */
 export function patternCondition(
   db: Db,
@@ -108,7 +108,7 @@ function treeIds(self: string | undefined, treeKey: string | undefined, max: num
   }>`${downFrom(roots, treeKey !== undefined)} select row_id from down limit ${sql.lit(max)}`;
 }
 
-/** Returns the range of keys that a pattern can match. Undefined if the pattern begins with a star. */
+/** Returns the range of keys that a pattern can match, or undefined if the pattern begins with a star. */
 function prefixRange(pattern: string): { from: string; to: string } | undefined {
   const star = pattern.indexOf("*");
   if (star < 0) return { from: pattern, to: pattern };
@@ -116,9 +116,9 @@ function prefixRange(pattern: string): { from: string; to: string } | undefined 
 }
 
 /**
- * Returns the row ids of sessions in the scope, by tree or key pattern, if there are at most `max` and they
- * can be looked up directly. The result may contain more sessions than the scope, so check `scopeConditions`
- * afterwards. Undefined if rows must be read in order and filtered.
+ * Returns the row ids of the sessions in the scope, if there are at most `max` of them and they can be looked
+ * up by tree or key pattern. The result may contain more sessions than the scope, so check `scopeConditions`
+ * afterwards. Returns undefined if rows must be read in order and filtered instead.
  */
 export async function fewInScope(db: Db, scope: Scope, max: number): Promise<number[] | undefined> {
   if (scope.all) return undefined;
@@ -141,8 +141,8 @@ export async function fewInScope(db: Db, scope: Scope, max: number): Promise<num
 }
 
 /**
- * Returns the row ids of the sessions that are in the scope by key or tree, not by their agent. Undefined if
- * there are more than `max`.
+ * Returns the row ids of the sessions that are in the scope because of their key or tree, not because of
+ * their agent. Returns undefined if there are more than `max`.
  */
 export async function fewInTree(db: Db, scope: Scope, max: number): Promise<number[] | undefined> {
   if (scope.all) return [];

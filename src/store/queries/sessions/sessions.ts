@@ -218,7 +218,7 @@ export async function updateSession(tx: Tx, key: string, patch: SessionPatch): P
   await tx.updateTable("sessions").set(columns).where("key", "=", key).execute();
 }
 
-/** Usage of a run, and the state of its session after the run. */
+/** Usage of a run, and the state in which the run leaves its session. */
 interface SessionUsage {
   readonly at: number;
   readonly aborted: boolean;
@@ -299,7 +299,7 @@ const LANE_PLACE = prepared((tx, { key, at }: { key: string; at: number }) =>
     .where("key", "=", key),
 );
 
-/** Takes the next number of a locked lane, and sets the session's last use to `at`. */
+/** Increases the next number of a locked lane by one, and sets the time of the session's last use to `at`. */
 export async function takeLanePlace(tx: Tx, key: string, at: number): Promise<void> {
   await LANE_PLACE(tx, { key, at });
 }
@@ -353,8 +353,8 @@ export async function deleteSessionRows(
 }
 
 /**
- * Returns whether a transcript that the store lacks was deleted. The runs of a deleted session remain, and
- * show that the store once contained the transcript.
+ * Returns whether a transcript that is not in the store was deleted from it. The runs of a deleted session
+ * remain, and show that the store once contained the transcript.
  */
 export async function wasDeleted(db: Db, key: string, sessionId: string): Promise<boolean> {
   // A session that inherited the transcript is a fork of the one that had the runs.

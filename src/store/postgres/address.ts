@@ -98,7 +98,7 @@ function choiceOf(url: URL, name: (typeof PARAMETERS)[number], values: readonly 
   throw bad(`its ${name} must be ${values.slice(0, -1).join(", ")} or ${values.at(-1)}`);
 }
 
-/** TLS always verifies the server's certificate, unless `no-verify` disables this. */
+/** Returns the TLS options, or false without TLS. Only `no-verify` disables the check of the certificate. */
 function tlsOf(url: URL): boolean | ConnectionOptions {
   const mode = choiceOf(url, "sslmode", SSL_MODES);
   const ca = fileOf(url, "sslrootcert");

@@ -10,7 +10,7 @@ import { postgresProblem } from "./problems.ts";
 
 /** Maximum number of callers that wait for a connection. The pool refuses further callers immediately. */
 const WAITING_MAX = 10_000;
-/** Idle time after which connections are closed, except for the first one. */
+/** When a connection is returned to the pool, a connection that has been idle for longer is closed. */
 const IDLE_MS = 300_000;
 
 interface Waiting {

@@ -1,5 +1,5 @@
 // Owns the tables of paired devices and of pairing requests.
-// NS1: a device has at most one open request, and is never both requested and paired.
+// NS1: a device has at most one open pairing request. A paired device has none.
 // NS2: only the latest connection of a node counts. If an earlier connection ends later, nothing changes.
 
 import { type Selectable, sql } from "kysely";
@@ -157,7 +157,7 @@ export async function nodeLeft(
     .execute();
 }
 
-/** Returns false if the node does not exist. */
+/** Renames a node. Returns false if the node does not exist. */
 export async function renameNode(tx: Tx, id: string, name: string): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("nodes")
@@ -167,7 +167,7 @@ export async function renameNode(tx: Tx, id: string, name: string): Promise<bool
   return numUpdatedRows > 0n;
 }
 
-/** Returns false if the node does not exist. */
+/** Deletes a paired node. Returns false if the node does not exist. */
 export async function deleteNode(tx: Tx, id: string): Promise<boolean> {
   const { numDeletedRows } = await tx.deleteFrom("nodes").where("id", "=", id).executeTakeFirst();
   return numDeletedRows > 0n;

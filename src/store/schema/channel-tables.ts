@@ -60,8 +60,8 @@ export interface ThreadBindingTable {
   kind: string;
   created_at: number;
   used_at: number;
-  /** 0: never. */
+  /** Time after the last message at which the binding ends, in ms. 0: never. */
   idle_ms: number;
-  /** 0: never. */
+  /** Maximum age of the binding, in ms. 0: unlimited. */
   max_age_ms: number;
 }

@@ -206,7 +206,8 @@ export interface ChainTable {
   /** 1 after the root session was notified that the chain's budget is used up. */
   told: Generated<number>;
   /**
-   * Time of the last acceptance, usage or refusal. 0 in rows of an earlier version, which did not record it.
+   * Time at which a run was last accepted, usage was last added, or a call was last refused. 0 in rows of an
+   * earlier version, which did not record it.
    */
   last_at: Generated<number>;
   /**

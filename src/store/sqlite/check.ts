@@ -18,9 +18,10 @@ import { DatabaseSync } from "node:sqlite";
 import { StoreProblem } from "../problems.ts";
 import { claimsAnything, MARK_ENDING, readMark } from "./mark.ts";
 
-/** Size of the header of an SQLite file, and size of the smallest possible page, in bytes. */
+/** Size of the header of an SQLite file, in bytes. */
 const HEADER_BYTES = 100;
 const MAGIC = "SQLite format 3\0";
+/** Smallest possible size of a page, in bytes. */
 const PAGE_BYTES_MIN = 512;
 const PAGE_BYTES_AT = 16;
 const CHANGES_AT = 24;

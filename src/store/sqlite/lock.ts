@@ -1,5 +1,6 @@
 // Owns the lock of one process on a store directory. The operating system holds the lock for an open file, so
-// it ends with the process. A file beside it names the process and its start time, only for information.
+// it ends with the process. A file beside the lock says which process holds it since when. This file is only
+// for information.
 
 import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

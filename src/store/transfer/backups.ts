@@ -45,7 +45,7 @@ export interface BackupList {
   readonly total: number;
   /** `bytes`: size of the copy so far. */
   readonly running?: RunningBackup & { readonly bytes: number };
-  /** The last failure of this process, until a backup succeeds. */
+  /** The last backup of this process that failed. Absent after a later backup has succeeded. */
   readonly failed?: { readonly name: string; readonly atMs: number; readonly error: string };
 }
 

@@ -1,5 +1,5 @@
-// Restores the messages that only the JSONL copy of a transcript still has. To keep the order of the copy, the
-// whole transcript is then written again. A deleted transcript is not restored.
+// Restores the messages that only the JSONL copy of a transcript still has. To keep the order of the copy,
+// the whole transcript is then written again. A deleted transcript is not restored.
 
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { isObject, jsonOf } from "../../core/json.ts";

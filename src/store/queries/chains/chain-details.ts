@@ -41,9 +41,9 @@ export interface WholeChain {
   readonly waits: ReadonlyMap<string, Wait>;
   readonly refusals: readonly Refusal[];
   readonly deliveries: readonly Delivery[];
-  /** By run id. */
+  /** Receipts, by run id. */
   readonly receipts: ReadonlyMap<string, Receipt>;
-  /** By run id. */
+  /** Messages, by run id. */
   readonly messages: ReadonlyMap<string, RunMessages>;
   /** Sessions by key. */
   readonly sessions: ReadonlyMap<string, ChainSession>;

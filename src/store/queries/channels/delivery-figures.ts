@@ -53,7 +53,8 @@ async function troubles(
   const query = sql<Trouble>`select ${way} as way, error, settled_at from ${some(state, order)}
     where error is not null order by seq ${sql.raw(order)}`;
   const { rows } = await query.execute(db);
-  // In a Map a later entry replaces an earlier one, so the row to keep, the first of its prefix, comes last.
+  // A later entry of a Map replaces an earlier one. The rows are reversed, so that the first row of each
+  // prefix is kept.
   return new Map(rows.toReversed().map((row) => [Number(row.way), row]));
 }
 

@@ -67,7 +67,7 @@ export async function dueNews(
     const isFree = (head: Head): boolean => head.attempt_open === 0 && !isUnderWay(head.id);
     const isDue = (head: Head): boolean => isFree(head) && head.next_attempt_at <= now;
     if (heads.length > 0 && !heads.some(isDue)) {
-      // None of the sessions in the window can be served yet, so the query looks for others behind the window.
+      // No session in the window can be served yet, so the query looks for others behind the window.
       heads = [
         ...heads,
         ...(await headsOf(

@@ -94,7 +94,7 @@ export async function limitBinding(
     .execute();
 }
 
-/** Returns false if the binding was already deleted. */
+/** Deletes a binding. Returns false if the binding was already deleted. */
 export async function deleteBinding(tx: Tx, { route }: ThreadBinding): Promise<boolean> {
   const done = await tx
     .deleteFrom("thread_bindings")

@@ -25,7 +25,7 @@ import {
 } from "./session-scope.ts";
 import { toSession } from "./sessions.ts";
 
-/** Maximum number of matches to look up and sort. With more, reading rows in order is faster. */
+/** Maximum number of matches to look up and sort. With more matches, reading rows in order is faster. */
 const FEW_MAX = 4_000;
 /** Maximum number of rows that a page reads in order to find matches. */
 const WALK_ROWS_MAX = 10_000;

@@ -1,8 +1,8 @@
-// Owns the session table: one row per session, and the ids of all transcripts that it ever had. A patch only
-// changes the fields that it contains. A reset keeps settings and route. The runs of a session are numbered.
-// The next number is in the session's row, and the lock of this row makes runs commit in the order of their
-// numbers (I3). `orphaned` means that the session's spawner does not exist; each insert and delete of a
-// session updates it. session-lists.ts lists sessions.
+// Owns the session table, which has one row per session, and the table of all transcript ids that a session
+// ever had. A patch changes only the fields that it contains. A reset keeps settings and route. The runs of a
+// session are numbered. The next number is in the session's row, and the lock of this row makes runs commit
+// in the order of their numbers (I3). `orphaned` means that the session's spawner does not exist; each insert
+// and delete of a session updates it. session-lists.ts lists sessions.
 
 import { type Insertable, type RawBuilder, type Selectable, sql, type Updateable } from "kysely";
 import { forkOrigin } from "../../../core/fork-key.ts";

@@ -1,7 +1,8 @@
 // Reads how the transcript of a fork continues another one. The shared messages are stored once, in the
 // transcript in which they were written.
 // FK1: the transcript of a fork consists of the other transcript up to and including `forked_at`, and of its
-//      own entries. The first own entry is its marker, so reading any other transcript needs no extra query.
+//      own entries. The first own entry is a marker. A transcript without this marker is not a fork, and
+//      reading it needs no extra query.
 
 import { sql } from "kysely";
 import { type Message, openCalls, toolCallsOf } from "../../../core/shapes/message.ts";

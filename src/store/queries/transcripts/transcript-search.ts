@@ -18,7 +18,7 @@ import { partsFrom } from "./transcripts.ts";
 const MATCHES_MAX = 5_000;
 /** Larger entries are read one at a time. */
 const READ_AT_ONCE_BYTES = 256 * 1024;
-/** Maximum number of sessions in an index query. With more, matches are filtered afterwards. */
+/** Maximum number of sessions in an index query. With more sessions, matches are filtered afterwards. */
 const PLACES_MAX = 200;
 
 interface TranscriptQuestion {

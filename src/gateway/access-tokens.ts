@@ -1,7 +1,7 @@
-// Owns the use of access tokens: finds their rows, records their last use, and closes connections and HTTP
-// requests whose token was revoked or narrowed, has expired, or lost the token that it was derived from.
-// AT1: other gateways of the same store close their connections and requests with such a token at their next
-// tick.
+// Owns the use of access tokens: finds their rows and records their last use. Closes connections and HTTP
+// requests whose token was revoked or narrowed, has expired, or was derived from a token that was removed.
+// AT1: the other gateways of the same store close their own connections and requests with this token at their
+// next tick.
 
 import { CLOSE } from "../contract/protocol.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -70,7 +70,7 @@ export class AccessTokenUsers {
     return () => this.#users.delete(user);
   }
 
-  /** Closes the users of one token. */
+  /** Closes the connections and HTTP requests that use this token. */
   end(id: string): void {
     for (const { caller, close } of this.#users) {
       if (caller.accessToken === id) close(CLOSE.policy, CHANGED);
@@ -79,8 +79,8 @@ export class AccessTokenUsers {
 
   /** Closes connections and requests whose token has expired, or was changed by another gateway (AT1). */
   async check(): Promise<void> {
-    // Copied before the read, because the token of a user that joins during the read may be too new for its
-    // result.
+    // Copy the list before the read: the result may not contain the token of a user that joins during the
+    // read.
     const users = [...this.#users];
     if (users.length === 0) return;
     const rows = await listAccessTokens(this.#engine.store.db, this.#engine.now());

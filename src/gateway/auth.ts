@@ -4,13 +4,14 @@
 // too. A caller never has more rights than its token: a client's request can only narrow them.
 // An address that sent too many wrong tokens has to wait, but a right token is always admitted: a token is
 // too long to be guessed, and others may share the address.
-// A device token is valid for 90 days, while its parent token exists, and only with the device's signature
-// over the connection's challenge. A device token therefore cannot be used over HTTP.
+// A device token is valid for 90 days, if its parent token still exists, and only together with the device's
+// signature over the connection's challenge. A device token therefore cannot be used over HTTP.
 // AU5: a session's pass gives access to that session's tools only; it creates no device tokens. A token of an
 //      external session (`contract/session-token.ts`) is valid for MCP requests of that session only;
 //      `mcp/client.ts` refuses it once its series was revoked.
 // AU6: an access token, which an operator created, has the rights in its row, within the current rights of
-//      the token that it was derived from. It creates no tokens, jobs or nodes, which could outlive it.
+//      the token that it was derived from. It cannot create tokens, jobs or nodes, because these could
+//      outlive it.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
@@ -34,11 +35,11 @@ export interface Caller extends TokenRights {
   /** A hash of the token: the same for a device token and its parent token. */
   readonly id: string;
   /**
-   * For an ACP agent's program, which authenticates with a pass: the only session whose tools it may call. A
-   * pass gives no other rights.
+   * Set for the program of an ACP agent, which authenticates with a pass (a temporary token): the only
+   * session whose tools it may call. A pass gives no other rights.
    */
   readonly actsAs?: string;
-  /** For the token of an external session: the only session as which the caller may make MCP requests. */
+  /** Set for the token of an external session: the caller may make MCP requests as this session only. */
   readonly onlyAs?: Pick<SessionGrant, "sessionKey" | "series">;
   /** Id of the access token, if the caller uses one. */
   readonly accessToken?: string;
@@ -76,9 +77,12 @@ export interface Authority {
     caller: Caller,
     given: { readonly deviceId: string; readonly series: string; readonly until: number },
   ): string | undefined;
-  /** Derives an access token from the caller's token. Undefined if the caller may create none (AU6). */
+  /**
+   * Derives an access token from the caller's token. Returns undefined if the caller may not create access
+   * tokens (AU6).
+   */
   accessToken(caller: Caller, id: string): string | undefined;
-  /** Returns the current rights of an access token. Undefined if its parent token was removed. */
+  /** Returns the current rights of an access token, or undefined if its parent token was removed. */
   accessRights(row: AccessTokenRow): TokenRights | undefined;
 }
 
@@ -156,7 +160,10 @@ function accessSeal(id: string, parent: string): string {
   return createHmac("sha256", parent).update(`access:${id}`).digest("base64url");
 }
 
-/** Returns the id of an access token and the token that sealed it, if that is one of these tokens. */
+/**
+ * Returns the id in an access token, and the id of the token that signed it. Returns undefined if none of
+ * `tokens` signed it.
+ */
 function readAccessToken(
   tokens: readonly TokenSettings[],
   given: string,
@@ -258,12 +265,13 @@ function narrow(caller: Caller, claim: Claim): Result<Caller> {
 function passRights(given: string, sessionOf: SessionOfPass | undefined): Caller | undefined {
   const key = sessionOf?.(given);
   if (key === undefined) return undefined;
-  // A `*` in a platform's id must not become a pattern.
+  // A key with a `*`, for example from a platform's id, would match other sessions if it were used as a
+  // pattern.
   const patterns = key.includes("*") ? [] : [key];
   return { id: tokenId(given), role: "operator", scopes: SCOPES, patterns, actsAs: key };
 }
 
-/** Returns the token of an operator with this id, from which access tokens may be derived. */
+/** Returns the operator token with this id. Access tokens can be derived only from operator tokens. */
 function operatorToken(tokens: readonly TokenSettings[], id: string): TokenSettings | undefined {
   return tokens.find(({ token, role }) => role === "operator" && tokenId(token) === id);
 }
@@ -296,7 +304,7 @@ export function createAuthority(
     { id, sealedBy }: { readonly id: string; readonly sealedBy: string },
   ): Promise<Result<Caller>> => {
     const row = await accessTokens?.find(id);
-    // The holder of another token of the configuration can seal any id.
+    // The holder of any configured token can sign any id, so the signer must be the row's own parent token.
     const rights = row?.tokenId === sealedBy ? accessRights(row) : undefined;
     if (row === undefined || rights === undefined)
       return fail("unauthorized", "the access token was revoked", { hint: NEW_TOKEN });
@@ -363,7 +371,7 @@ export async function ensureToken(dir: string, world: World): Promise<string> {
     return text?.trim();
   };
   const known = await read();
-  // A truncated token could be guessed.
+  // Refuse a truncated file: a short token could be guessed.
   if (known !== undefined && !TOKEN_IN_FILE.test(known)) throw new StoreProblem("no_token", file);
   if (known !== undefined) return known;
   await ensureFolder(dir).catch((error: unknown) => {

@@ -37,8 +37,8 @@ export interface CallContext<Deps extends BasicDeps = BasicDeps> {
    */
   readonly signal: AbortSignal;
   /**
-   * Id of this request for the tools. A retry with the same key and params has the same id, also after a
-   * restart.
+   * The id of this request, as tools see it. A retry with the same key and params has the same id, also after
+   * a restart.
    */
   readonly callId: string;
   /**
@@ -60,7 +60,7 @@ export interface Method<M extends MethodName, Deps extends BasicDeps> {
    * idempotency key.
    */
   readonly repeats?: (params: ParamsOf<M>) => boolean;
-  /** Returns the second answer, once the work that the first one accepted is done. */
+  /** Waits until the accepted work is done, then returns the second answer. */
   readonly follow?: (ctx: CallContext<Deps>, answer: unknown) => Promise<Result<unknown>>;
 }
 

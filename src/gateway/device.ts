@@ -57,7 +57,10 @@ function signedTexts(params: ConnectParams, proof: DeviceProof): string[] {
   return texts;
 }
 
-/** Verifies `params.device` against this connection's challenge. A key has exactly one accepted spelling. */
+/**
+ * Verifies `params.device` against this connection's challenge. Returns the key as raw bytes, however the
+ * client encoded it.
+ */
 export function verifyDevice(
   params: ConnectParams,
   challenge: string,

@@ -1,8 +1,8 @@
 // Dispatches a request: checks role, scope, params and idempotency key, then calls the method.
 // The caller's right to the method is checked first; no method runs with invalid params.
 // The same idempotency key of the same owner (a token, or a device with a token) gives the same answer, also
-// after a restart; if that owner uses the key for another request, that is a conflict. Keys of two owners are
-// independent.
+// after a restart. A second request of that owner with the same key is a conflict if it differs. Keys of two
+// owners are independent.
 // Only successful answers are stored: a refused request may be retried.
 // Work that must not be done twice reserves its key first. A retry waits for the answer. If the process dies,
 // a retry is answered with "outcome unknown".
@@ -152,7 +152,7 @@ function mayCall(caller: Caller, method: string): Result<MethodName> {
   if (caller.role === "node") {
     return fail("missing_scope", `a connection with role "node" may call node methods only, not "${method}"`);
   }
-  // AU6 of auth.ts.
+  // An access token must not create things that outlive it (AU6 of auth.ts).
   if (caller.accessToken !== undefined && outlivesToken) {
     return fail("missing_scope", `an access token cannot call "${method}", whose effect outlives it`, {
       hint: "Use a token of the configuration (gateway.auth.tokens).",
@@ -207,8 +207,9 @@ const ELSEWHERE_PAUSE_MS = 200;
 class AnsweredElsewhere extends Error {}
 
 /**
- * Retries until the store answers, if the answer to a commit was lost. The stored result is found by its key,
- * so no caller gets a failure for work that succeeded.
+ * Calls `ask`. If the connection to the database broke during a commit, repeats the call until the store
+ * answers. A result that was stored is then found by its key, so no caller gets a failure for work that
+ * succeeded.
  */
 async function throughDoubt<T>(world: World, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
   try {
@@ -224,7 +225,8 @@ const CONFLICT = fail("idempotency_conflict", "this idempotencyKey was used for 
 });
 
 /**
- * Returns the stored answer of a key, once no living process works on it. Returns undefined if there is none.
+ * Waits until no other process works on this key, then returns its stored answer. Returns undefined if none
+ * is stored.
  */
 async function settledAnswer(
   { engine, world }: Pick<BasicDeps, "engine" | "world">,
@@ -238,7 +240,8 @@ async function settledAnswer(
     if (known === "conflict") return CONFLICT;
     const { answer, begunBy } = known;
     if (begunBy === undefined) return ok(answer);
-    // This process reserved the key but no longer works on it, so the work ended without an answer.
+    // If this process itself reserved the key, its work has ended without an answer: `createOnce` waits for
+    // work in progress.
     const isElsewhere = begunBy !== engine.processId && (await isAlive(db, begunBy));
     if (isElsewhere) await pause(world.clock, ELSEWHERE_PAUSE_MS, signal);
     else await engine.commit((unit) => settleKey(unit.tx, keyed, begunBy));
@@ -246,7 +249,10 @@ async function settledAnswer(
   return fail("shutting_down", "the gateway is stopping; try again in a moment");
 }
 
-/** Does the work of a keyed call once: a concurrent or later retry gets the stored answer. */
+/**
+ * Returns a function that does the work of a keyed call once: a concurrent or later retry gets the same
+ * answer.
+ */
 function createOnce(
   deps: Pick<BasicDeps, "engine" | "world">,
   signal: AbortSignal,
@@ -341,8 +347,8 @@ function underKey<T>(
 }
 
 /**
- * Runs a changing request without a key. Its answer is stored under a generated key, where it is found if the
- * answer to the commit is lost.
+ * Runs a request that changes data and has no key. Its answer is stored under a generated key, where a
+ * repeated attempt finds it if the database's reply to the commit was lost.
  */
 function withoutKey<T>(
   base: BaseContext,
@@ -361,7 +367,7 @@ function withoutKey<T>(
     try {
       return await ask();
     } catch (error) {
-      // The commit was still in progress and has succeeded since.
+      // The commit of an earlier attempt was still in progress, and has succeeded now.
       if (error instanceof AnsweredElsewhere) return ask();
       throw error;
     }

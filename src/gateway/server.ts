@@ -319,7 +319,10 @@ class GatewayServer implements Gateway {
     sockets.handleUpgrade(request, socket, head, (ws) => this.#accept(ws, request, socket));
   }
 
-  /** Returns undefined if loading failed: then the socket is closed, and the next one tries again. */
+  /**
+   * Loads the WebSocket server. If that fails, closes the socket and returns undefined; the next connection
+   * tries again.
+   */
   async #socketsFor(socket: Duplex): Promise<WebSocketServer | undefined> {
     try {
       return await this.#sockets();

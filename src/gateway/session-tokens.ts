@@ -1,5 +1,6 @@
-// Owns the revoked tokens of joined windows. A revocation is stored as a deadline, and deleted when every
-// token of its series has expired.
+// Owns the revocations of the tokens of joined windows. A revocation covers all tokens of one window, which
+// share a `series`. It is stored as a deadline: when the deadline passes, every token of the series has
+// expired, and the revocation is deleted.
 
 import type { DEVICE_METHODS } from "../contract/methods/devices.ts";
 import { SESSION_TOKEN_MS } from "../contract/session-token.ts";

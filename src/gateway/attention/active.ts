@@ -1,5 +1,5 @@
-// Lists unfinished runs with their model and their usage so far. As in the attention list, a caller gets runs
-// of sessions that its token covers (I9).
+// Lists unfinished runs with their model and their usage so far. As in the attention list, a caller gets only
+// runs of sessions that its token covers (I9).
 
 import { viewerScope } from "../../access/access.ts";
 import type { ActiveRun } from "../../contract/methods/attention.ts";
@@ -18,7 +18,7 @@ import { activeItem, coversOf } from "./items.ts";
 
 const LIMIT = { byDefault: 200, max: 1_000 } as const;
 const STATES = ["running", "waiting", "queued"] as const;
-/** Maximum number and bytes of the answers that are read to add up the usage. */
+/** Limits on the model answers that are read to add up the usage: their number, and their bytes together. */
 const CALLS = { answersOnly: true, rowsMax: 20_000, bytesMax: 8 * 1024 * 1024 } as const;
 
 interface Spent {

@@ -1,7 +1,7 @@
-// Implements the methods of the attention list: items that need a person, and decisions about a session's
-// last turn.
+// Implements the methods of the attention list: list the items and the unfinished runs, and retry or dismiss
+// a session's last turn.
 // AT3: a caller gets items of sessions that its token covers, and only actions that it may take (I9). To see
-//      a pairing request, a caller needs the rights of the methods that decide about it.
+//      a pairing request, a caller needs the rights of the methods that accept or refuse it.
 
 import { viewerScope } from "../../access/access.ts";
 import { createGate } from "../../access/token.ts";
@@ -83,8 +83,8 @@ async function turnsOf(ctx: CallContext, covers: Covers): Promise<Record<Attenti
 }
 
 /**
- * Returns the items of the first group that are not turns: permission requests, pairings and failed
- * deliveries.
+ * Returns the items of the group `needs_you` that are not turns: permission requests, pairing requests and
+ * failed deliveries.
  */
 async function requests(ctx: CallContext, covers: Covers) {
   const deliveries = covers.isAdmin ? await failedDeliveries(ctx.access.db, ROWS_MAX) : [];

@@ -1,8 +1,8 @@
 // Serves incoming web hooks: POST /hooks/agent, /hooks/wake, and /hooks/<path> of a mapping.
 // The sender is authenticated before any work, and with a token before the body is read.
 // The answer 202 is sent once the run is on disk (I2), without waiting for the run's end.
-// HO3: a repeated delivery gets the first answer, and no second run; with another body it is refused. A
-//      signed body is processed once, whatever its headers are, because headers are not signed.
+// HO3: a repeated delivery starts no second run and gets the first answer. It is refused if its body differs.
+//      A signed body is processed once, whatever its headers are, because headers are not signed.
 // HO4: no header, body or secret is written to a log.
 
 import type { Context } from "hono";
@@ -231,7 +231,10 @@ class HookDoor {
   }
 }
 
-/** Stores the answer, and the rows that `once` writes, in the transaction that accepts the run. */
+/**
+ * Returns a function that stores the answer, and the rows that `once` writes, in the transaction that accepts
+ * the run.
+ */
 function remembering(ctx: CallContext, once?: (unit: Unit) => Promise<Result<void>>) {
   return async (unit: Unit, run: Run): Promise<Result<void>> => {
     // Store the answer first: if two processes got the same delivery, one of them returns the other's answer.

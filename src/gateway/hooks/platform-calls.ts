@@ -1,11 +1,11 @@
 // Serves the web hooks of chat platforms: GET and POST /channels/<channel>/<account>.
-// PC1: there is no token: the platform authenticates to its channel, by a signature. Before that, no work is
-// done and the memory for bodies is bounded.
+// PC1: these calls have no token: the channel checks the platform's signature. Until that has succeeded, no
+// work is done, and the memory for bodies is limited.
 // An unauthenticated sender gets only a status code.
 // PC3: a 5xx status means that the call was not stored and the platform must send it again. An acknowledged
 //      call is stored (I2).
-// PC4: unauthenticated senders can't fill the log: unauthenticated calls of an account are logged as one line
-// a minute.
+// PC4: unauthenticated senders can't fill the log: their calls to one account cause at most one line a
+// minute.
 
 import type { Context } from "hono";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
@@ -38,7 +38,10 @@ interface Called {
   readonly name: string;
 }
 
-/** Logs unauthenticated calls: the first one immediately, later ones once a minute as a number. */
+/**
+ * Logs unauthenticated calls of an account: the first one at once, then at most one line a minute with their
+ * number.
+ */
 function createTellTale({ clock, log }: World) {
   const told = new Map<string, { untilMs: number; unsaid: number }>();
   return (account: string, status: number): void => {

@@ -1,9 +1,9 @@
 // Authenticates web hooks: by the hooks' own token, or a signature over the body.
-// HP1: whole tokens and signatures are compared, in constant time.
+// HP1: tokens and signatures are compared as a whole, in constant time.
 // HP2: a token of the gateway is not valid for hooks, even if it is configured as the hooks' token. The
 //      hooks' token is valid for nothing else.
 // HP3: an address that sent too many wrong tokens has to wait; a right token or signature is always accepted,
-// since others may share a proxy.
+// because several senders may share the address of a proxy.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -56,8 +56,8 @@ function signatureIn(proof: Signed, header: (name: string) => string | undefined
 }
 
 /**
- * Returns the check of a body against the signature in the headers. Fails if a signature is missing: then the
- * body need not be read.
+ * Returns a function that checks a body against the signature in the headers. Fails if the headers have no
+ * signature; the body need not be read then.
  */
 export function signatureCheck(
   proof: Signed,

@@ -1,4 +1,4 @@
-// Checks a request's headers: the host that it names, and the page that sent it.
+// Checks two headers of a request: the host that it names, and the web page that sent it.
 // A Host that is neither loopback nor configured is refused, which prevents DNS rebinding.
 // A browser's Origin must be this host or be configured; programs send none.
 // H3: health probes are accepted under any host name, except from web pages, because a load balancer or a
@@ -54,7 +54,7 @@ export function checkHeaders(
   });
 }
 
-/** Returns whether these headers may probe the gateway's health. */
+/** Returns whether a request with these headers may use the health check. */
 export function mayProbe(
   settings: Settings["gateway"],
   headers: { host?: string | undefined; origin?: string | undefined },

@@ -1,5 +1,5 @@
-// Owns the plain HTTP routes: metrics, one tool call, and the entry to all other routes, such as the web
-// page. Loaded by the first request that is not a health probe (listener.ts).
+// Owns the plain HTTP routes: metrics, tool calls, and the entry to all other routes, such as the web page.
+// Loaded by the first request that is not a health probe (listener.ts).
 // Headers are checked first; without a token no body is read and nothing is done.
 // Every answer is JSON, errors included, in the shape that the path's clients expect.
 // HT3: the code for OpenAI's API, MCP, web hooks and chat platforms is loaded by the first request that needs

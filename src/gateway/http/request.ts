@@ -86,7 +86,8 @@ export function authenticate({
   return async (c, next) => {
     const { outgoing } = c.env;
     const admitted = await authority.admit(remoteOf(c), { token: bearer(c) });
-    // The client has disconnected, and "close", which would return its share, does not fire again.
+    // The client has disconnected. Count nothing: the event "close", which ends the counting, has already
+    // fired.
     if (outgoing.destroyed) return new Response(null, { status: 499 });
     if (!admitted.ok) return refuse(c, admitted);
     const caller = admitted.value;

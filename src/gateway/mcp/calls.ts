@@ -1,8 +1,9 @@
 // Lists the tools of an MCP client and executes its calls.
 // A call is handled like an agent's call, with the same tools, checks and results. The only additional tool
 // is the inbox. A client has no tools for files or programs.
-// The caller needs the scope, and a token that covers only some sessions spawns only sessions that it covers.
-// If a client disconnects, its run continues; the result is then written into the client's session.
+// The caller's token needs the scope for the call. A token that covers only some sessions can spawn only
+// sessions that it covers. If a client disconnects, its run continues; the result is then written into the
+// client's session.
 
 import { openGate } from "../../access/access.ts";
 import { createGate } from "../../access/token.ts";

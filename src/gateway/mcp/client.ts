@@ -1,4 +1,4 @@
-// Identifies an MCP client: its session, and its rights.
+// Identifies the client behind an MCP request: its session, and its rights.
 // Nothing about a client is kept between two requests: each request identifies its sender, so any process can
 // answer it. The transport's session id only contains the client's name.
 // A client has its token's rights and its own session's identity. When a client acts as another session, it

@@ -101,7 +101,7 @@ async function wantedOf(args: unknown): Promise<Result<Wanted>> {
   return fail("invalid_argument", "give only one of after and before");
 }
 
-/** Returns as many rows as fit: from the start of a continued page, from the end of the first one. */
+/** Returns as many rows as fit, but at least one: the last ones if `fromEnd`, else the first ones. */
 function within<T>(rows: readonly T[], maxBytes: number, fromEnd: boolean): T[] {
   const kept: T[] = [];
   let bytes = 2;
@@ -113,9 +113,9 @@ function within<T>(rows: readonly T[], maxBytes: number, fromEnd: boolean): T[] 
   return fromEnd ? kept.reverse() : kept;
 }
 
-/** Signals about the end of a `sessions_inbox` call. */
+/** A signal and a callback for the end of a `sessions_inbox` call. */
 interface InboxCall {
-  /** Ends the wait: the client left, or the gateway stops. */
+  /** Aborted when the client disconnects or the gateway stops. This ends the wait. */
   readonly signal: AbortSignal;
   /** Runs at the end of the exchange. `written`: the client's connection got the whole answer. */
   atEnd(action: (written: boolean) => void): void;
@@ -165,7 +165,7 @@ async function untilNews(
   for (;;) {
     const news = new AbortController();
     const stop = engine.bus.subscribe((event) => {
-      // If another process accepted the message, this process learns only of the end of its run.
+      // If another process accepted the message, only the event `run_ended` arrives in this process.
       const isNews = event.kind === "message" || event.kind === "run_ended" || event.kind === "session";
       if (isNews && event.sessionKey === key) news.abort();
     });
@@ -181,7 +181,10 @@ async function untilNews(
   }
 }
 
-/** Returns the messages that wait for the client, after it acknowledged others and waited for new ones. */
+/**
+ * Handles a `sessions_inbox` call: acknowledges messages, waits for new ones if asked, and returns messages
+ * or their number.
+ */
 export async function inboxOf(
   deps: BasicDeps,
   client: McpClient,
@@ -206,7 +209,7 @@ export async function inboxOf(
   return wanted.limit === 0 ? countOf(deps, client) : pageOf(deps, client, wanted, call);
 }
 
-/** Counts the messages that were not offered yet, and offers none. */
+/** Returns the number of messages that were not offered yet, without offering them. */
 async function countOf({ engine, settings }: BasicDeps, { viewer, session }: McpClient) {
   const { db } = engine.store;
   const { key: sessionKey, sessionId } = (await getSession(db, session.key)) ?? session;
@@ -333,7 +336,7 @@ export function onInbox(
       known = true;
       came();
     }
-    // If another process accepted the message, this process learns only of the end of its run.
+    // If another process accepted the message, only the event `run_ended` arrives in this process.
     if (event.kind === "run_ended") looked();
   });
   looked();

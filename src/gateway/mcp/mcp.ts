@@ -41,7 +41,7 @@ const JSON_TYPE = { "content-type": "application/json" };
 
 type Rpc = Readonly<Record<string, unknown>>;
 
-/** A parsed body, with the facts that are needed before the gateway answers. */
+/** A parsed body, and the data in it that is needed before the messages are handled. */
 interface Body {
   readonly json: unknown;
   readonly messages: readonly Rpc[];
@@ -101,7 +101,10 @@ function bodyOf(json: unknown): Result<Body> {
   });
 }
 
-/** Reads the sender's facts from headers or, for clients that can't set any, from the query. */
+/**
+ * Reads the fields that identify the sender, from headers or, for clients that can't set headers, from the
+ * query.
+ */
 function wishesOf(request: Request, clientName: string | undefined): McpWishes {
   const { searchParams } = new URL(request.url);
   const said = (name: string): string | undefined =>

@@ -84,7 +84,10 @@ function readCall(deps: McpDeps, params: unknown): ToolCall {
   return { callId: `mcp:${deps.world.ids.uuid()}`, name, arguments: args };
 }
 
-/** Returns the kind of wait of a call: for the reply to a send, for sub-agents, for its inbox, or none. */
+/**
+ * Returns the event that a call waits for: the reply to a send, the end of sub-agents, or new messages in its
+ * inbox. Returns undefined if the call does not wait.
+ */
 function waitsFor({ name, arguments: args }: ToolCall): "reply" | "jobs" | "news" | undefined {
   const { timeoutSeconds, action } = args;
   if (name === INBOX_TOOL.name) return waitsForNews(args) ? "news" : undefined;
@@ -102,7 +105,10 @@ interface Ends {
 
 type Exchange = TaskParts & Ends;
 
-/** Confirms the answer to a call once it was written to the client's connection. */
+/**
+ * Records, at the end of the exchange, whether the answer to this call was written to the client's
+ * connection.
+ */
 function confirmAtEnd({ deps: { engine, world }, atEnd }: Exchange, callId: string): void {
   atEnd((written) => {
     const noted = written ? engine.confirmAnswer(callId) : engine.loseAnswer(callId);
@@ -115,7 +121,7 @@ function confirmAtEnd({ deps: { engine, world }, atEnd }: Exchange, callId: stri
   });
 }
 
-/** Returns the answer to a call that was waiting when the gateway stopped. */
+/** Returns the answer to a call that still waits when the gateway stops. */
 async function stoppedResult({ deps, client }: Exchange, { callId }: ToolCall): Promise<ToolResult> {
   const sent = await sentSoFar(deps, { requester: client.session, callId });
   if (sent === undefined) {
@@ -210,7 +216,8 @@ function addInbox(server: Server, { deps, client, stop, atEnd }: Exchange): void
     const text = JSON.stringify(toolResult(await inboxOf(deps, client, {}, { signal: stop, atEnd })));
     return { contents: [{ uri, mimeType: inbox.mimeType, text }] };
   });
-  // In revisions that have these methods, the open stream is the subscription: see docs/MCP.md.
+  // Nothing is stored: in protocol revisions with these methods, each open stream gets the notifications
+  // (docs/MCP.md).
   server.setRequestHandler("resources/subscribe", ({ params: { uri } }) => {
     known(uri);
     return {};
@@ -254,8 +261,8 @@ export function buildServer(deps: McpDeps, client: McpClient, ends: Ends): Serve
     {
       capabilities: { tools: {}, resources: { subscribe: true }, extensions: { [TASKS_EXTENSION]: {} } },
       instructions: instructionsFor(deps, client),
-      // The library's default would validate answers that are never requested, and is built again for each
-      // server.
+      // Replaces the library's default, which costs time for each new server: it validates answers that
+      // Parley never requests.
       jsonSchemaValidator: {
         getValidator: () => () => ({
           valid: false,

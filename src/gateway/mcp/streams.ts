@@ -19,7 +19,7 @@ export interface Exchange {
    * whole answer.
    */
   atEnd(action: (written: boolean) => void): void;
-  /** Returns the same response; the exchange ends with its body. */
+  /** Returns the response. The exchange ends when the response's body ends. */
   until(response: Response): Response;
   /** Called when the client disconnects. */
   end(): void;

@@ -1,6 +1,6 @@
-// Owns long sends of MCP clients: progress while they wait, and tasks for clients that declare the extension.
-// A task is the run that a send started, under the call's id. No other state is kept, so any process can
-// return its state, also after a restart.
+// Owns sends of MCP clients that take long: progress while they wait, and tasks for clients that declare
+// MCP's extension for tasks. A task is the run that a send started, under the call's id. No other state is
+// kept, so any process can return its state, also after a restart.
 // A task is returned once its run is on disk and belongs to the sending session.
 // Cancelling ends the wait, never the run.
 
@@ -22,7 +22,7 @@ const POLL_EVERY_MS = 2_000;
 /** Lifetime of a task, during which its run is kept (`agent.wait`). */
 const TASK_TTL_MS = 86_400_000;
 
-/** A task's state, in the extension's terms. */
+/** The state of a task, as MCP's tasks extension defines it. */
 export type Task = {
   readonly taskId: string;
   readonly createdAt: string;

@@ -28,7 +28,8 @@ import { splitModel } from "./session-row.ts";
 const WAIT_MAX_MS = 86_400_000;
 
 /**
- * Returns the session of the params: by key, id, label or agent; without them the default agent's main one.
+ * Returns the session that the params name by key, id, label or agent. Without these params, returns the main
+ * session of the default agent.
  */
 async function targetOf(ctx: CallContext, params: ParamsOf<"agent">): Promise<Result<Opening>> {
   const { sessionKey, sessionId, label, agentId } = params;
@@ -93,7 +94,7 @@ async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Resul
   return begun.ok ? ok(answer(begun.value.run)) : begun;
 }
 
-/** The end of a run. `agent` sends it after it has accepted the run. */
+/** The result of a run: the second answer of `agent`, after the one that accepts the run. */
 type RunSummary = {
   readonly runId: string;
   readonly summary: string;
@@ -113,7 +114,7 @@ type RunSummary = {
   | { readonly status: "error"; readonly runStatus: Run["state"]; readonly code?: Code }
 );
 
-/** Returns the end of a run in the form of the protocol. A run without a reply has no payloads. */
+/** Returns the result of a run in the protocol's form. A run without a reply has no payloads. */
 async function summaryOf(run: Run, redactor: Redactor): Promise<RunSummary> {
   const { runId, state, startedAt, endedAt, usage } = run;
   const text = run.reply === undefined || isSilent(run.reply) ? undefined : await redactor.whole(run.reply);

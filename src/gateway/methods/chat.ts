@@ -1,4 +1,5 @@
-// Owns the methods of a chat window: a message, a stop, an operator's note. history.ts reads the transcript.
+// Owns the methods of a chat window: send a message, stop a run, add an operator's note. history.ts reads the
+// transcript.
 
 import { resolveSession } from "../../access/resolve.ts";
 import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";

@@ -1,9 +1,8 @@
 // Owns the commands that an operator gives in a chat window: they run at once, and their answer is in the
 // transcript.
-// CD1: the command, its answer's position in the lane and the stored answer of the request are one
-// transaction.
-// CD2: the answer is a note in the transcript and the end of the request's run; while another run has the
-// lane, it is sent as a live event at once, and written after that run.
+// CD1: one transaction applies the command, queues its answer in the lane, and stores the request's answer.
+// CD2: the command's answer is a note in the transcript, and the result of the request's run. If other runs
+// are ahead in the lane, the answer is sent as a live event at once, and written after those runs.
 // Only an operator's own messages are commands: the text of a caller that acts as a session always goes to
 // the agent.
 // CD4: a command needs the rights of the method that does the same.
@@ -40,7 +39,7 @@ export function commandOf({ viewer }: CallContext, message: string): CommandCall
   return parseCommand(message, { isOurs: () => false });
 }
 
-/** Runs the command and accepts its answer as the run of this key. */
+/** Runs the command, and queues its answer as the run `runId`. */
 export async function answerCommand(
   ctx: CallContext<CommandDeps>,
   { session, before }: Opening,
@@ -76,7 +75,8 @@ export async function answerCommand(
         input: { text, injected: true },
         runId: call.runId,
         askedBy: keyOwnerOf(ctx.caller),
-        // A full queue must not prevent a command, which may stop the queue's runs.
+        // A full queue must not block a command, because the command may be the one that stops the queued
+        // runs.
         successor: true,
       }),
     );

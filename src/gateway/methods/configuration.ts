@@ -61,7 +61,7 @@ function partsOf(ctx: CallContext<ConfigDeps>): EditorParts {
   };
 }
 
-/** Returns the effects of a restart with these settings on this caller's connection. */
+/** Returns how this caller's connection would change after a restart with these settings. */
 function reachOf({ deps, caller }: CallContext<ConfigDeps>, next: Settings): string[] {
   const { settings, token } = deps;
   // A generated token is stored with the store, so it changes with the store.
@@ -70,7 +70,8 @@ function reachOf({ deps, caller }: CallContext<ConfigDeps>, next: Settings): str
   const own = main !== undefined && tokenId(main) === caller.id;
   const admin = { role: "operator", scopes: ["operator.admin"] } as const;
   const listed = next.gateway.tokens.find((one) => tokenId(one.token) === caller.id);
-  // A caller with an access token can only check a text, so its rights are not compared with the file.
+  // A caller with an access token cannot change the file, only check a text. So its rights are not compared
+  // with it.
   const entry = caller.accessToken === undefined ? (own ? admin : listed) : caller;
   return reachChanges(settings, next, { now: caller, next: entry });
 }

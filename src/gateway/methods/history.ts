@@ -33,7 +33,7 @@ import type { CallContext, Methods } from "../call.ts";
 import { failuresOf, listedRow } from "./session-row.ts";
 
 const HISTORY_LIMIT_DEFAULT = 200;
-/** Maximum bytes of one answer; a client continues from its end. */
+/** Maximum bytes of one answer; a client gets the rest with the next page. */
 const HISTORY_MAX_BYTES = 4 * 1024 * 1024;
 const TEXT_MAX_CHARS = 1024 * 1024;
 /** Maximum characters of one part of a picture. */
@@ -44,8 +44,8 @@ const WAITING_TEXT_MAX_CHARS = 4_000;
 type Params = ParamsOf<"chat.history">;
 
 /**
- * Redacts a page and cuts it to the limit. A page that was read forwards keeps its oldest messages, every
- * other page its newest.
+ * Redacts a page and cuts it to the limit. A page that was read forwards keeps its oldest messages; every
+ * other page keeps its newest.
  */
 async function fitted(
   page: HistoryPage,

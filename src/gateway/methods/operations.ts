@@ -1,5 +1,6 @@
 // Owns the methods about the gateway's operation: metrics over time, usage, its log.
-// OP1: except usage, they cover every session's work, so they need a token that covers every session (I9).
+// OP1: all of them except usage report on the work of every session, so they need a token that covers every
+//      session (I9).
 // A line of the log is returned as it was written to stderr: redacted, and cut if it is too long.
 
 import { seesEverything } from "../../access/token.ts";

@@ -123,7 +123,7 @@ export class Histogram {
     this.#observed += 1;
   }
 
-  /** Returns this quantile of the newest values of the last `ms`, or null if there were none. */
+  /** Returns the quantile `share` (0 to 1) of the kept values of the last `ms`, or null if there are none. */
   quantile(share: number, ms: number): number | null {
     const since = this.#now() - ms;
     const kept = Math.min(this.#observed, NEWEST_MAX);

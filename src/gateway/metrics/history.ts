@@ -27,7 +27,7 @@ interface Series {
   measure(readings: GaugeReadings): number | null | undefined;
 }
 
-/** Returns the increase of a counter in the last minute; null at the first call. */
+/** Returns a function that returns a counter's increase in the last minute. Its first call returns null. */
 function gain(total: () => number): () => number | null {
   const seen: number[] = [];
   return () => {

@@ -144,7 +144,7 @@ export class Metrics {
       new Histogram({ name, help, labels }, bounds, now);
     this.#parts = parts;
     this.#startedAt = clock.now();
-    // Rates need the zero value before the first run ends.
+    // Count from 0: Prometheus can compute a rate only if it has seen a value before the first run ends.
     for (const state of ENDED_STATES) this.runsEnded.add(0, state);
     const run = "Seconds from the start of a run to its end, waits included.";
     this.runSeconds = histogram("parley_run_seconds", run, LONG_S);

@@ -1,6 +1,6 @@
 // Creates the usage report: tokens and cost by group, and how much of each budget is used.
-// UR1: a token that covers only some sessions gets the usage of these, and no budgets, because other sessions
-//      use them too (I9).
+// UR1: a token that covers only some sessions gets the usage of these sessions. It gets no budgets, because
+//      other sessions use them, too (I9).
 
 import { createGate, seesEverything } from "../../access/token.ts";
 import type { UsageReport } from "../../contract/methods/operations.ts";

@@ -1,10 +1,10 @@
 // Owns the nodes that are connected to this gateway, and sends commands to any node, wherever it is
 // connected.
-// NH1: a node has one connection, the newest. When a device is unpaired its connection ends at once, or at
-// the latest at the next check of the rows.
+// NH1: a node has one connection, the newest. When a device is unpaired, its connection ends at once, or at
+// the latest when the rows of connected nodes are checked again.
 // A command is sent only if the row, the node's list of commands and the settings allow it at that moment
 // (ND1 of node.ts).
-// NH3: processes send each other commands as messages, which may be lost: then the caller learns that the
+// NH3: processes pass commands to each other as messages. If a message is lost, the caller learns that the
 // outcome is unknown. A message never has an effect twice.
 // NH4: the number of runs that one node can start per minute is limited.
 
@@ -36,7 +36,9 @@ import { NodeCalls, type NodeLine, type NodeSaid, unknownOutcome } from "./calls
  * lost.
  */
 const LOOK_MS = 30_000;
-/** Maximum time for a message and its answer. */
+/**
+ * Maximum time for a message to another process and for its answer, in addition to the command's own timeout.
+ */
 const MESSAGES_MS = 5_000;
 /**
  * A node may start a burst of `max` runs, then one per second. No node's count is evicted, because `usersMax`
@@ -54,7 +56,7 @@ interface Parts {
   engine(): Engine;
 }
 
-/** `ownerLives`: the process in the row is alive. */
+/** `ownerLives`: whether the process that the row names as the node's process is alive. */
 type OwnedNodeStatus = NodeStatus & { readonly ownerLives: boolean };
 
 interface Checked {
@@ -83,7 +85,7 @@ export class NodeHub {
   readonly #elsewhere = new Map<string, (result: Result<unknown>) => void>();
   /** Commands that other processes have sent, and may cancel. */
   readonly #forOthers = new Map<string, AbortController>();
-  /** The remaining events of each node. */
+  /** Limits the runs that each node may start (NH4). */
   readonly #events: Allowance;
   #writes: Promise<unknown> = Promise.resolve();
   #lookTimer: Timer | undefined;
@@ -117,7 +119,7 @@ export class NodeHub {
     await this.#writes;
   }
 
-  /** Checks whether a device may connect; if so its row records this process. */
+  /** Checks whether a device may connect. If so, its row then names this process. */
   async admit(
     caller: Caller,
     params: ConnectParams,
@@ -312,7 +314,8 @@ export class NodeHub {
       }
       this.#parts.engine().writeTo(from, { kind: "node.answer", id, result } satisfies ProcessMessage);
     } catch (error) {
-      // The other process answers its caller when the time limit is over.
+      // Send no answer: the other process reports an unknown outcome to its caller when its time limit is
+      // over.
       world.log.error(
         { err: error, nodeId: call.nodeId },
         "could not send another gateway's command to a node",

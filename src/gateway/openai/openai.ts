@@ -32,8 +32,8 @@ import { type EndedRun, type Followed, RunFeed, streamRun } from "./run.ts";
 /** Maximum bytes of a body: it may include pictures. */
 const BODY_MAX_BYTES = 25 * 1024 * 1024;
 /**
- * Maximum bytes of all bodies that are being read or not yet accepted. Above this limit, requests must be
- * retried.
+ * Maximum bytes of all bodies that are being read or not yet accepted. Above this limit, requests are refused
+ * and may be retried.
  */
 const BODIES_MAX_BYTES = 200 * 1024 * 1024;
 const BODIES_RETRY_MS = 1_000;
@@ -299,7 +299,10 @@ class OpenAiDoor {
     return c.body(body);
   }
 
-  /** Waits for the end of the run; a failure if it ended badly, or if the gateway stops first. */
+  /**
+   * Waits for the end of the run. Returns a failure if the run did not succeed, or if the gateway stops
+   * first.
+   */
   async #ended(asked: ReadRequest, followed: Followed, client: AbortSignal): Promise<Result<EndedRun>> {
     const { stopped } = this.#dispatcher;
     const accepted = asked.idempotencyKey === undefined;
@@ -326,8 +329,8 @@ class OpenAiDoor {
     const code = endCodeOf(run);
     if (code === undefined) {
       const { world, engine } = this.#deps;
-      // Let other work run first: other subscribers are notified in the same step, and reading the row may
-      // take long.
+      // Let other work run before the read: the other subscribers are still being notified in this step, and
+      // reading the run's messages may take long.
       await world.gather?.();
       const cutShort = isCutShort(await readRun(engine.store.db, run.runId));
       await world.gather?.();

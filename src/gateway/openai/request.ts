@@ -21,7 +21,7 @@ export interface AgentRequest {
   readonly model: string;
   readonly user?: string;
   readonly previousRunId?: string;
-  /** The history, for a session that has none yet. */
+  /** The history that the client sent. It is used only for a new session. */
   readonly seed: readonly SeedMessage[];
   readonly text: string;
   readonly images: readonly ImageBlock[];
@@ -105,8 +105,8 @@ interface Said {
 }
 
 /**
- * Splits the items. `keepsHistory`: the session stores its history, so the history that the client sent is
- * ignored (OR1).
+ * Splits the items into history, input and instructions. `keepsHistory`: the session stores its history, so
+ * the history that the client sent is ignored (OR1).
  */
 function divide(items: readonly Item[], keepsHistory: boolean): Result<Said> {
   const last = items.findLastIndex((item) => item.role === "assistant");
@@ -244,7 +244,7 @@ function assembled(
   });
 }
 
-/** Reads a body. `namesSession`: the request's header names one. */
+/** Parses a body. `namesSession`: a header of the request names the session. */
 export function readRequest(api: OpenAiApi, body: unknown, namesSession: boolean): Result<AgentRequest> {
   if (!isObject(body)) return fail("invalid_argument", "the body must be one JSON object");
   const fields = checkFields(api, body);

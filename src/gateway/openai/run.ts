@@ -177,7 +177,7 @@ class RunStream {
     return frames + shape.fail(end, end.details?.ended === true);
   }
 
-  /** Returns false after a while without events. */
+  /** Waits for the next event. Returns false if none came for `KEEP_ALIVE_MS`. */
   async #woken(): Promise<boolean> {
     const { clock } = this.#parts;
     const woken = Promise.withResolvers<boolean>();

@@ -71,7 +71,7 @@ export class TextPieces {
     return this.#send(this.#mask.push(text.slice(known.length)));
   }
 
-  /** Starts the message again. */
+  /** Handles a message that started again. */
   #anew(text: string): string {
     const earlier = this.#closed ? "" : (this.#earlier ?? this.#heard);
     this.#heard = "";

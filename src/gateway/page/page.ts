@@ -1,7 +1,6 @@
 // Serves the web page's built files over HTTP, with the headers that restrict it.
-// WP1: only files of the built page's folder are served. Their names come from listing the folder; a
-//      request's path is
-// never joined to it.
+// WP1: only files of the built page's folder are served. Their names come from listing the folder; the path
+//      of a request never becomes a part of a file's path.
 // WP2: the page runs its own scripts and styles and connects to its own host only; it can't be framed, and
 // its address, which may have contained a token, is never sent as a referrer.
 // Nothing is read before the first request for the page.

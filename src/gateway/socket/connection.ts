@@ -214,7 +214,8 @@ export class Connection {
       hold: peer.hold?.bind(peer),
     });
     this.#deadline = clock.at(clock.now() + CONNECT_TIMEOUT_MS, () => {
-      // Checks in a later step: if this process was slow, the request has already arrived and is read first.
+      // Check only after pending input was read: if this process was slow, the request may have arrived in
+      // time.
       this.#deadline = clock.at(clock.now(), () => this.#isTooLate());
     });
     this.#stopCounting = peer.countBytes((bytes) => this.#count(bytes));
@@ -522,7 +523,10 @@ export class Connection {
     this.#send(this.#responseOf(id, result));
   }
 
-  /** Answers with the end of a run, whose text can be long and is in the answer twice. */
+  /**
+   * Sends the result of a run. It is encoded in steps, because its text can be long and is in the answer
+   * twice.
+   */
   async #answerInSteps(id: string, result: Result<unknown>): Promise<void> {
     if (this.#isClosed()) return;
     const pace = createPaces(this.#parts.world)("with this step");

@@ -27,14 +27,17 @@ import type { RunTracks } from "./run-tracks.ts";
 /** An event of the protocol, and its session. */
 export type OutEvent = EventOf & {
   readonly sessionKey: string;
-  /** The right that a subscriber needs: `deliveries` is operator.admin. Default `events`. */
+  /** The right that a subscriber needs. `deliveries` needs the scope operator.admin. Default: `events`. */
   readonly access?: "deliveries";
   /** Another session that the payload names, and the event for subscribers who may not see that session. */
   readonly other?: {
     readonly sessionKey: string;
     readonly withoutIt: AgentEvent | EventPayloads["message.receipt"];
   };
-  /** Key of a session: subscribers who may see it do not get this event, because they get another one. */
+  /**
+   * Key of a session. Subscribers who may see that session do not get this event, because they get another
+   * one.
+   */
   readonly unless?: string;
   readonly marks?: EventMarks;
 };
@@ -97,7 +100,7 @@ export class Translator {
         // This change is not sent as an event: subscribers get `outbox` events, and programs use web hooks.
         return [];
       case "permission":
-        // Clients get the event `attention`.
+        // Not sent itself: clients get the event `attention` instead.
         return [];
       case "receipt":
         return receiptEvents(event);
@@ -243,7 +246,9 @@ function deliveriesEvent({ deliveryId: id, sessionKey, state }: Of<"outbox">): O
   return { event: "deliveries", sessionKey, payload, access: "deliveries", marks };
 }
 
-/** Returns the event for those who see the recipient, and for those who see only the sender. */
+/**
+ * Returns one event for subscribers who may see the recipient, and one for those who may see only the sender.
+ */
 function receiptEvents({ runId, sessionKey, from, state, atMs, code }: Of<"receipt">): OutEvent[] {
   const payload = { messageId: runId, from, to: sessionKey, state, at: atMs, ...optional({ code }) };
   const base = { event: "message.receipt", marks: { replaces: `receipt:${runId}` } } as const;

@@ -2,7 +2,8 @@
 // longer intervals, to all others.
 // A text is redacted once, in pieces (I14): immediately while a client subscribes, otherwise whenever
 // `UNREAD_CHARS_MAX` new characters have accumulated, so that no step takes long.
-// A delta continues the client's last text, or begins a message; otherwise the whole text is sent.
+// A client gets a delta if it has all the text before it, or if a message begins; otherwise it gets the whole
+// text.
 // A whole text is sent at most every 150 ms, and less often the longer it is; before a run does something
 // else, its complete text is sent.
 
@@ -35,7 +36,7 @@ export interface LiveTextParts {
   watching(sessionKey: string): readonly TextListener[];
 }
 
-/** Returns the marks of the events with a run's text so far (assistant stream, chat) and thinking so far. */
+/** Returns the marks of a run's three live events: text as `agent` event, text as `chat` event, thinking. */
 export function textMarks(runId: string): readonly [text: string, chat: string, thinking: string] {
   return [`text:${runId}`, `chat:${runId}`, `thinking:${runId}`];
 }
@@ -84,7 +85,10 @@ export class LiveTexts {
     text.timer?.cancel();
   }
 
-  /** Ends the run with this text. Returns it redacted, reusing finished work; empty without subscribers. */
+  /**
+   * Ends the live text of a run, whose final text is `whole`. Returns that text redacted: parts that were
+   * redacted before are reused. Returns an empty text if nobody subscribes.
+   */
   end(runId: string, sessionKey: string, whole: string): string {
     const text = this.#texts.get(runId);
     this.#texts.delete(runId);
@@ -97,7 +101,10 @@ export class LiveTexts {
     return text.masked;
   }
 
-  /** Sends a new client the current texts; one without deltas gets them with the next change. */
+  /**
+   * Sends the current texts to a new client that gets deltas. Any other client gets them with the next
+   * change.
+   */
   greet(listener: TextListener, admits: (sessionKey: string) => boolean): void {
     if (!listener.textDeltas) return;
     for (const text of this.#texts.values()) {

@@ -88,7 +88,9 @@ export class LiveThinking {
     }
   }
 
-  /** Returns the event with the end of a thought: `delta`, which may be all of it. */
+  /**
+   * Returns the event that carries the newest part of a thought, `delta`. This part may be the whole thought.
+   */
   #event(thought: Thought, delta: string): EncodedEvent {
     const { runId, sessionKey, masked, ms } = thought;
     const { clock, runs } = this.#parts;
@@ -97,7 +99,7 @@ export class LiveThinking {
     const payload: AgentEvent = { ...about, stream: "thinking_delta", data: { offset, delta, ms } };
     const [, , mark] = textMarks(runId);
     let whole: EncodedEvent | undefined;
-    // The whole thought, for a slow reader that has missed deltas.
+    // Returns the whole thought, for a slow reader that has missed deltas.
     const latest = (): EncodedEvent => {
       whole ??= this.#event(thought, thought.masked);
       return whole;

@@ -15,7 +15,10 @@ import { CLOSE, type EventName } from "../../contract/protocol.ts";
 export interface EventMarks {
   /** Events with the same mark replace each other: only the newest matters. */
   readonly replaces?: string;
-  /** For an event with only the new part: the event with the whole text, for a reader that missed parts. */
+  /**
+   * Set if the event has only the new part of a text. Returns the event with the whole text, for a reader
+   * that missed parts.
+   */
   readonly latest?: () => EncodedEvent;
   /** Marks of events that this one makes obsolete: they must not be sent after it. */
   readonly settles?: readonly string[];

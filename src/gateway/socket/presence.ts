@@ -14,7 +14,7 @@ const ENTRIES_MAX = 100;
 const SHOWN_MAX_CHARS = 128;
 
 export interface Presence {
-  /** Counts the changes so far. */
+  /** Returns the number of changes so far. */
   version(): number;
   count(): number;
   add(member: Member): void;

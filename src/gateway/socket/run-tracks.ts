@@ -36,8 +36,8 @@ export class RunTracks {
   readonly #past = new Map<string, number>();
   readonly #shown = new Set<string>();
   /**
-   * Event numbers are times of the database's clock: any process continues above the numbers of any other
-   * process.
+   * True if event numbers come from the database's clock, so that a process always continues above the
+   * numbers of the other processes.
    */
   readonly #byClock: boolean;
 
@@ -53,8 +53,8 @@ export class RunTracks {
 
   begin(run: RunStart): void {
     if (this.#live.has(run.runId)) return;
-    // A run that began in an earlier process has already used numbers. No run has a thousand events per
-    // second, so this number is larger.
+    // A run that began before this process has already used event numbers. It has had less than one event per
+    // ms, so the number of ms since its start is above all of them.
     const earlier = run.startedAt !== undefined && run.startedAt < this.#since;
     const used = earlier ? this.#now() - (run.startedAt ?? 0) : 0;
     // The flow of the run may have published events before the run began.

@@ -1,5 +1,5 @@
-// Limits the memory for bodies of unauthenticated senders: web hooks, including those of chat platforms, all
-// together.
+// Limits the memory for bodies of all unauthenticated senders together: web hooks, including those of chat
+// platforms.
 // UP1: their bytes are limited in total and per address, and counted as they arrive, so a slow sender
 //      reserves nothing. A body is counted until its check has succeeded or failed.
 

@@ -1,8 +1,9 @@
 // Computes the model calls and tool calls of a chain's runs from the stored messages. The functions are pure.
-// They get only runs whose steps the viewer sees with their figures, and return no texts (I9).
-// CC1: a model call begins when its run starts, or when the tool calls before it have ended.
-// CC2: a tool call begins with the answer that asks for it. If the call or the one before it may not run in
-//      parallel, the call begins when the one before it has ended.
+// Callers pass only runs whose steps the viewer sees in full. The results contain no texts (I9).
+// CC1: the first model call begins when its run starts; each later one begins when the tool calls before it
+//      have ended.
+// CC2: a tool call begins when the answer that asks for it is complete. If the call or the previous one may
+//      not run in parallel, it begins when the previous call has ended.
 
 import { TOOLS } from "../../../contract/tools.ts";
 import { optional } from "../../../core/optional.ts";
@@ -77,13 +78,13 @@ function callsOfRun(run: Run, messages: readonly CallMessage[], ends: Ends): Cha
   return calls;
 }
 
-/** Returns those of the runs that have a step of their own among these steps. */
+/** Returns the runs that have a step of their own in `steps`. */
 export function runsShownIn(steps: readonly ChainStep[], runs: readonly Run[]): Run[] {
   const ids = new Set(steps.map(({ id }) => id));
   return runs.filter(({ runId }) => ids.has(`run:${runId}`));
 }
 
-/** Returns the calls of these runs, in their order. */
+/** Returns the calls of these runs, in the order of the runs. */
 export function callsOf(runs: readonly Run[], messages: readonly CallMessage[]): ChainCall[] {
   const ends = new Map(
     messages.flatMap((one) => (one.kind === "result" ? [[one.id, { at: one.at, failed: one.failed }]] : [])),

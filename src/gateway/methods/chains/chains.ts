@@ -1,5 +1,6 @@
 // Owns the methods about chains: the list of active ones, and one chain's steps in order. A reader who may
-// see one session of a chain sees the chain, but not its other sessions or their figures (I9).
+// see at least one session of a chain sees the chain. Sessions that the reader may not see, and their
+// figures, are hidden (I9).
 
 import { operatorKey } from "../../../access/access.ts";
 import { createGate } from "../../../access/token.ts";
@@ -36,7 +37,10 @@ const LIMIT_MAX = 200;
  * store page that was read.
  */
 const PAGES_MAX = 10;
-/** Maximum number of chains with long, silent work that are appended to the last page. */
+/**
+ * Maximum number of chains that are appended to the last page because they still work, although their last
+ * step is older than the time window.
+ */
 const AT_WORK_MAX = 200;
 const SESSIONS_MAX = 24;
 const TALKS_MAX = 40;
@@ -167,7 +171,7 @@ function rowOf(head: ChainHead, facts: ChainFacts, reader: ChainReader): ChainRo
 
 function seesOf(ctx: CallContext): Sees {
   const gate = createGate(ctx.deps.settings, ctx.caller, "read");
-  // A pattern must not match the stand-in for hidden sessions by accident.
+  // `NOT_VISIBLE` stands for every hidden session; a pattern must not match it by accident.
   return (key) => key !== NOT_VISIBLE && gate(key);
 }
 
@@ -288,7 +292,7 @@ async function get(
   const { messages, truncated } = await callMessagesOf(ctx.access.db, runIds, most);
   const calls = callsOf(runs, messages).map((call) => ({
     ...call,
-    // A model may ask for a tool of any name.
+    // Redact and shorten the name, because a model may ask for a tool that does not exist, with any name.
     name: shortExcerpt(redactor, call.name),
   }));
   return ok({ ...answer, calls, truncated: cut || truncated });

@@ -102,7 +102,7 @@ class Steps {
     const { runs, refusals, deliveries } = this.#chain;
     const drafts = [
       ...runs.flatMap((run) => [this.#run(run), ...this.#wait(run)]),
-      // Removes refused calls that were repeated after a crash and then accepted.
+      // Leaves out refused calls that were repeated after a crash and then accepted.
       ...refusals.filter(({ callId }) => !this.#runOfCall.has(callId)).map((one) => this.#refused(one)),
       ...deliveries.map((one) => this.#delivery(one)),
     ];
@@ -180,7 +180,8 @@ class Steps {
     const wait = run.callId === undefined ? undefined : this.#chain.waits.get(run.callId);
     const flow = run.flow === undefined ? undefined : this.#chain.flows.get(run.flow.flowId);
     if (wait === undefined || flow === undefined) return [];
-    // A wait for the answer to an inbox message ends with the conversation. The answer has its own step.
+    // If the message went to an inbox, the wait ends when the flow ends, because the run only stores the
+    // message. The answer has its own step.
     const inInbox = run.kind === "append" && run.state === "ok";
     const { state, endAt } = this.#endOfWait(wait, inInbox ? flow.endedAt : run.endedAt);
     const messages = this.#chain.messages.get(run.runId);

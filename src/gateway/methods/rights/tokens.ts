@@ -83,8 +83,8 @@ function coversRow(ctx: Context, row: AccessTokenRow): boolean {
 }
 
 /**
- * Returns true if the caller's token may create others. A device token or an access token could otherwise
- * outlive itself.
+ * Returns true if the caller's token may create others. Otherwise, whoever has a device token or an access
+ * token could keep its rights after that token ends.
  */
 const mayCreate = ({ accessToken, device }: Context["caller"]): boolean =>
   accessToken === undefined && device === undefined;

@@ -2,7 +2,8 @@
 // field is reported with the nearest valid name, an invalid value with the expected one. The result has only
 // the fields that handlers read: ignored and inherited fields are left out. Depth is checked before any
 // recursive walk.
-// V4: a limit on characters counts UTF-16 units, because one visible character can consist of a million.
+// V4: a limit on characters counts UTF-16 code units, because one visible character can have a million of
+//     them.
 
 import type { Validator } from "typebox/schema";
 import { isObject } from "../core/json.ts";
@@ -252,7 +253,10 @@ async function refuseSchema(of: GivenObject<ObjectSchema>, given: unknown): Prom
   );
 }
 
-/** Returns the fields that the schema defines, if they match it. */
+/**
+ * Returns the fields that the schema defines, or a failure if one of them does not match or a field is
+ * unknown.
+ */
 async function checkObject<S extends ObjectSchema>(
   of: GivenObject<S>,
   given: unknown,

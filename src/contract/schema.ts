@@ -108,7 +108,7 @@ export function nullable<T>(inner: Schema<T>): Schema<T | null> {
   return schema({ ...inner, type: [type, "null"] });
 }
 
-/** Has no fields. */
+/** The type of an object without fields. */
 type None = Record<never, never>;
 
 /** An object with these fields, and no others. */

@@ -28,7 +28,7 @@ interface Turn {
 }
 
 interface EventFilter {
-  /** Canonical. */
+  /** The session's canonical key. */
   readonly sessionKey: string | undefined;
   readonly runId: string | undefined;
   readonly names: readonly EventName[] | undefined;
@@ -90,7 +90,7 @@ export class EventStream implements AsyncIterableIterator<GatewayEvent> {
     if (this.#wants(frame.event, event)) this.#put({ event, chars });
   }
 
-  /** Called after a reconnect. Events that were sent in between are lost. */
+  /** Called after a reconnect. Events that were sent while the connection was broken are lost. */
   reconnected(): void {
     const payload: Missed = { reason: "reconnect", events: {}, sessionKeys: [] };
     this.#put({ event: { event: "missed", payload }, chars: 0 });

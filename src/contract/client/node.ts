@@ -11,7 +11,7 @@ export type * from "./types.ts";
 
 /**
  * Connects to a gateway. Rejects with a `GatewayError` if the gateway is unreachable, the token is wrong, or
- * they share no protocol version.
+ * the gateway supports no protocol version of this client.
  */
 export async function connect(options: ConnectOptions): Promise<GatewayClient> {
   return withEvents(await openClient(options, wsDialer));

@@ -1,7 +1,7 @@
 // Owns the client of the gateway's protocol: requests, events, and reconnecting. Each request ends with its
 // answer or with a `GatewayError`. A request is sent again only if repeating it is harmless.
-// CL2: a broken connection is reopened, after growing pauses. Reads, waits and requests with an idempotency
-//      key continue; a wait continues with its remaining time.
+// CL2: a broken connection is reopened, after growing pauses. Pending requests that only read, that wait, or
+//      that have an idempotency key are sent again; a wait is sent with its remaining time.
 // A listener that throws does not affect the others.
 // CL4: pending requests and buffered events are limited.
 
@@ -79,8 +79,8 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
   readonly #pending = new Map<string, Pending>();
   readonly #listeners = new Set<(frame: EventFrame, chars: number) => void>();
   /**
-   * Events before the first listener or request; some arrive with the greeting. Undefined after they were
-   * passed on.
+   * Events that arrived before the first listener was added or the first request was sent. Undefined once
+   * they were passed on.
    */
   #early: [frame: EventFrame, chars: number][] | undefined = [];
   readonly #stateListeners = new Set<StateListener>();
@@ -316,7 +316,8 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
       if (this.#isClosed()) return socket.close();
       this.#socket = socket;
       this.#failures = 0;
-      // Send pending requests before the listeners run, because requests of listeners are sent at once.
+      // Send pending requests before the listeners run, so that a listener's new request does not overtake
+      // them.
       for (const [id, pending] of this.#pending) this.#sendAgain(id, pending);
       this.#move("connected");
       this.#attach(socket);

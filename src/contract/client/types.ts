@@ -41,7 +41,7 @@ export interface DeviceClaim {
   readonly scopes: readonly string[] | undefined;
   readonly token: string | undefined;
   readonly nonce: string;
-  /** ms since 1970. */
+  /** Time of the signature, in ms since 1970. */
   readonly at: number;
 }
 

@@ -1,4 +1,4 @@
-// Defines the methods that list what needs a person and what runs, and the two decisions about a failed run.
+// Defines the methods that list what needs a person and what runs, and that retry or dismiss an ended run.
 
 import { ATTENTION_GROUPS } from "../../core/rules/attention/groups.ts";
 import type { ActiveRunState } from "../../core/shapes/run.ts";

@@ -41,7 +41,10 @@ export const NOTHING = object({});
 /** The entry of a method of the protocol. Its callers, its handler and the documentation use it. */
 export interface MethodSpec {
   /** `node`: only for connections of paired nodes. */ readonly scope: TokenScope | typeof NODE;
-  /** The effect keeps the rights of the caller's token after its end, so access tokens may not call it. */
+  /**
+   * Set if the method's effect keeps the rights of the caller's token after the token ends. Access tokens may
+   * not call such methods.
+   */
   readonly outlivesToken?: true;
   /** One sentence for the documentation. */
   readonly summary: string;

@@ -31,7 +31,7 @@ export const choice = <const V extends readonly string[]>(
 /** The status of a call that succeeded. */
 export const done = oneOf("ok");
 
-/** For tools that may run in parallel with other calls, and again after a crash. */
+/** For tools whose calls may run in parallel with other calls, and may be repeated after a crash. */
 export const REPEATABLE = { parallel: true, idempotent: true } as const;
 
 /** Describes the sessions that have the tools for other sessions. */

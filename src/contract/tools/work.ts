@@ -21,7 +21,7 @@ import {
 } from "../schema.ts";
 import { choice, done, OF_SESSIONS, REPEATABLE, type ToolEntry } from "./parts.ts";
 
-/** Seconds. */
+/** Timeout of a node's command, in seconds. */
 export const NODE_TIMEOUT = {
   fallback: NODE_TIMEOUT_DEFAULT_MS / 1_000,
   min: 1,

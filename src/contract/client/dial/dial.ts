@@ -5,7 +5,7 @@ import type { GatewayError } from "../error.ts";
 
 interface DialEvents {
   message(text: string): void;
-  /** Called once when the socket has ended, whether it was ever open or not. No event follows. */
+  /** Called once when the socket has ended, even if it was never open. No event follows. */
   end(error: GatewayError): void;
 }
 

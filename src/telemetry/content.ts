@@ -1,5 +1,5 @@
 // Formats texts of conversations for spans. Used only if content is traced.
-// Credentials are redacted before text is cut, so that a cut leaves no part of one.
+// Credentials are redacted before text is cut; otherwise the cut could leave a part of a credential.
 // The text of a span is limited; the newest messages are kept.
 
 import { type Entry, isCompaction, type Message } from "../core/shapes/message.ts";

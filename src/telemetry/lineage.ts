@@ -1,7 +1,7 @@
 // Finds the parent span of a run from stored data.
 // LN1: the parent of a run is the tool call that caused it. The parent of a step of a flow is the previous
-// step. If the end of another session's run started a run, that other run is its parent. Any other run is the
-// root of its trace.
+// step. If a run was started because a run of another session had ended, that other run is its parent. Any
+// other run is the root of its trace.
 // LN2: a parent never starts after its child, even if all have the same time.
 
 import type { Run } from "../core/shapes/run.ts";

@@ -110,7 +110,7 @@ export class SpanQueue {
 
   async #export(batch: readonly Span[]): Promise<void> {
     const problem = await this.#exporter.export(batch);
-    // Exports that were in progress at the stop are already counted.
+    // An export that was in progress at the stop was already counted as dropped.
     if (this.#closed) return;
     this.#exporting = undefined;
     this.#underWay = 0;

@@ -22,7 +22,9 @@ export interface Span {
   readonly failed?: { readonly words?: string };
 }
 
-/** Returns the given number of hexadecimal digits, never only zeros, which OpenTelemetry does not allow. */
+/**
+ * Returns an id of `digits` hexadecimal digits. It is never all zeros, because OpenTelemetry forbids that.
+ */
 function idOf(kind: string, name: string, digits: number): string {
   const id = createHash("sha256").update(`parley ${kind} ${name}`).digest("hex").slice(0, digits);
   return /^0+$/.test(id) ? id.replace(/0$/, "1") : id;

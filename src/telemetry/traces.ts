@@ -60,12 +60,14 @@ export interface Traces {
   close(): Promise<void>;
 }
 
-/** Decides by its id whether a trace is sent, so that every process and attempt decides in the same way. */
+/**
+ * Decides from the trace's id whether it is sent, so that all processes and attempts decide in the same way.
+ */
 function isSampled(traceId: string, ratio: number): boolean {
   return ratio >= 1 || Number.parseInt(traceId.slice(0, 8), 16) / 2 ** 32 < ratio;
 }
 
-/** Names of providers that differ in the OpenTelemetry conventions. */
+/** Providers whose name in the OpenTelemetry conventions differs from their name here. */
 const PROVIDER_NAMES: Readonly<Record<string, string>> = { google: "gcp.gemini" };
 
 function modelAttributes(ref: string | undefined): Attributes {
@@ -166,7 +168,7 @@ class OtelTraces implements Traces {
         const code = isError === true ? failureCode(result) : undefined;
         this.#tellTool(run, begun, { endMs: event.atMs, result, ...optional({ code }) });
       },
-      // Calls that are still open were parked with their run. The run's next attempt traces them.
+      // The run's next attempt traces the calls that are still open.
       left: () => open.clear(),
     };
   }

@@ -1,7 +1,7 @@
 // Owns the catalogue of tools, the tools of a session, and tool calls.
 // - A tool that the policy denies is not offered; a call of it names the setting that denies it.
-// - A call that was accepted before a restart is not checked against the policy again: it is answered.
-// - Bad input never throws: every call is answered with one JSON object.
+// - A call that was accepted before a restart is answered without another check of the policy.
+// - Invalid input never causes an exception: every call is answered with one JSON object.
 // - The caller passes the MCP tools of the session; no server is started here.
 
 import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
@@ -114,8 +114,8 @@ export function toolNames(outside?: Pick<OutsideTools, "knownNames">): string[] 
 }
 
 /**
- * Returns the specs of all tools. `called`: names in the transcript. For an MCP tool among them that is
- * missing, adds a spec that says that the call can't be repeated.
+ * Returns the specs of all tools. `called`: names of tools that were called in the transcript. If one of them
+ * is an MCP tool that is missing now, adds a spec for it, which says that its calls can't be repeated.
  */
 export function toolSpecs(outside?: OutsideSet, called: Iterable<string> = []): ToolSpec[] {
   const specs = [...TOOLS, ...(outside?.tools ?? [])].map((tool) => tool.spec);
@@ -157,8 +157,8 @@ export function describeTools(policy: Policy): ToolDescription[] {
 }
 
 /**
- * Returns the MCP tools that the policy denies to a session, with the reason: the tools whose names are
- * known, and `mcp__<server>__*` for a server whose tools are all denied and unknown.
+ * Returns the MCP tools that the policy denies to a session, with the reasons. `mcp__<server>__*` stands for
+ * the tools of a server if all of them are denied and their names are unknown.
  */
 export function withheldOutside(
   policy: Policy,

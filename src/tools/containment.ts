@@ -1,6 +1,6 @@
 // Makes the last check before a tool touches files or starts a command.
-// CO1: the tools of a sandboxed session run in its sandbox or fail, for every caller, and even if the caller
-//      passed no sandbox.
+// CO1: the tools of a sandboxed session run in its sandbox, or they fail. This holds for every caller, even
+//      for one that passed no sandbox.
 
 import { isSandboxed } from "../core/rules/sandbox-policy.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";

@@ -20,8 +20,8 @@ import { type CallerContext, type RunContext, type Tool, tool } from "./tool.ts"
 
 const COMMAND_MAX_BYTES = 100_000;
 /**
- * Redirects stderr to stdout, which keeps the order of writing, and replaces itself by the shell that runs
- * the command.
+ * Redirects stderr to stdout, so that the output keeps its order, and then becomes the shell that runs the
+ * command.
  */
 const OUTER_SHELL = ["--noprofile", "--norc", "-c", 'exec bash --noprofile --norc -c "$1" 2>&1', "bash"];
 

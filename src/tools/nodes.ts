@@ -1,7 +1,7 @@
-// Implements the tool nodes: lists paired devices and their commands, and invokes a command. A command is
-// sent with the call's id, so that the node runs a repeated call only once.
-// TN1: a session has the tool only if a device is paired and nodes are enabled; a sandboxed session only with
-//      nodes.allowSandboxed, because a node is outside of every sandbox.
+// Implements the tool `nodes`, which lists paired devices and their commands, and invokes a command. A
+// command is sent with the call's id, so that the node runs a repeated call only once.
+// TN1: a session has the tool only if a device is paired and nodes are enabled. A sandboxed session also
+//      needs `nodes.allowSandboxed`, because a node is outside of every sandbox.
 
 import { NODE_TIMEOUT } from "../contract/tools/work.ts";
 import type { ArgumentsOf, ToolResultOf } from "../contract/tools.ts";
@@ -19,12 +19,15 @@ export interface NodesContext extends Pick<ReadingContext, "settings">, Pick<Run
 
 const NAME_MAX_CHARS = 128;
 const SECOND_MS = 1_000;
-/** The paired devices at the time of the call. */
+/** Access to the paired devices, and whether any is paired now. */
 export interface NodeSource extends NodeDoor {
   anyPaired(): Promise<boolean>;
 }
 
-/** Returns access to the paired devices, or undefined if there are none: then prompts don't mention them. */
+/**
+ * Returns access to the paired devices. Returns undefined if none is paired, so that prompts don't mention
+ * them.
+ */
 export async function nodesIn(source: NodeSource | undefined): Promise<NodeDoor | undefined> {
   return source !== undefined && (await source.anyPaired()) ? source : undefined;
 }

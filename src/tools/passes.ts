@@ -1,6 +1,6 @@
 // Owns passes: tokens with which the program of an ACP agent calls its session's tools, with that session's
 // rights only.
-// PS1: a pass is valid for one session, in this process, while its program runs; it is stored nowhere.
+// PS1: a pass is valid for one session, in this process, while the session's program runs. It is not stored.
 // PS2: a pass is accepted only while a run of that session is active in this process, and each call belongs
 //      to that run: its chain, hops, waits and end count (I6, I7, I8).
 

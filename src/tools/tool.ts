@@ -36,7 +36,7 @@ export interface OutsideSet {
 /** The current status of an MCP server. */
 export interface OutsideServerStatus {
   readonly server: string;
-  /** `idle`: the server was not needed yet, or not needed again since its process or session ended. */
+  /** `idle`: the server is not running, because it was not needed since the start, or since it ended. */
   readonly state: "idle" | "starting" | "ready" | "down";
   readonly connectedSince?: number;
   /** The earliest time at which the server may be started again. */

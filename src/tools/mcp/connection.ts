@@ -1,6 +1,6 @@
 // Owns one connection to an MCP server: handshake, tool list, calls, and the classification of failures. An
-// unfinished call is `unsent` if it had no effect, or `lost` if it may have had one. Of the server's requests
-// only ping is answered: a server gets no access to models, files or people.
+// unfinished call is `unsent` if it had no effect, or `lost` if it may have had one. The only request of a
+// server that is answered is ping: a server gets no access to models, files or people.
 
 import type { Client, PriorDiscovery, StandardSchemaV1 } from "@modelcontextprotocol/client";
 import { isObject } from "../../core/json.ts";
@@ -26,7 +26,10 @@ export type CallEnd =
    * refusal.
    */
   | { readonly kind: "refused"; readonly error: string; readonly mayHaveRun: boolean }
-  /** `link`: whether to keep the connection, or open a new one, at once or after a pause. */
+  /**
+   * The call had no effect. `link`: keep the connection, open a new one at once, or open a new one after a
+   * pause.
+   */
   | { readonly kind: "unsent"; readonly error: string; readonly link: "same" | "new" | "pause" }
   | { readonly kind: "lost"; readonly error: string }
   | { readonly kind: "timeout" }

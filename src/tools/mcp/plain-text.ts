@@ -55,8 +55,8 @@ export function maskOf({ reach }: McpServerSettings, redactor: Redactor): Mask {
 }
 
 /**
- * Returns a function that redacts only secrets in results, because a result may name a folder that is also in
- * the environment.
+ * Returns a function that redacts a server's secrets in results. It keeps other values of the server's
+ * environment, for example a folder, because results may contain them for good reason.
  */
 export function secretsMaskOf({ reach }: McpServerSettings): Mask {
   if (reach.kind === "http") return hiding(Object.values(reach.headers));

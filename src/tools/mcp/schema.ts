@@ -104,7 +104,7 @@ function shapeOf(walk: Walk, schema: Tree, depth: number, above: readonly string
   return kept;
 }
 
-/** Simplifies the schema of a list's items. A list of schemas, one for each position, becomes any value. */
+/** Simplifies the schema of a list's items. If there is a schema for each position, allows any items. */
 const itemsOf = (items: unknown): unknown => (Array.isArray(items) ? true : items);
 
 function typesOf(schema: Tree): string[] {

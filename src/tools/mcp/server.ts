@@ -1,5 +1,5 @@
 // Owns one MCP server: starts it when it is first needed, and restarts it after it has ended.
-// - A server has at most one process (or session), which runs share.
+// - All runs share one process of a server (over HTTP: one session).
 // - It is started only when it is needed. After each failure the pause grows: a server that never works is
 //   started at most once every five minutes, except by an operator.
 // - A caller waits only until its limit; the start continues in the background.
@@ -19,10 +19,7 @@ import type { Link, OutsideWorld } from "./transport.ts";
 
 const PAUSE_FIRST_MS = 1_000;
 const PAUSE_MAX_MS = 300_000;
-/**
- * Callers wait for a restart if the rest of the pause before it is at most this long. Otherwise their calls
- * fail at once.
- */
+/** If the server is restarted within this time, calls wait for the restart. Otherwise they fail at once. */
 const PAUSE_WAITED_MAX_MS = 1_500;
 /** If the server ends after this uptime, it is restarted without backoff. */
 const HEALTHY_MS = 60_000;

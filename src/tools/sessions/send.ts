@@ -137,7 +137,7 @@ export function sendResult(settings: Settings, sender: Session, outcome: SendOut
   }
 }
 
-/** Returns the time limit of a send's wait, and the way of waiting. */
+/** Returns the part of a send that concerns the wait for its reply. */
 function requestOf(
   ctx: SendContext,
   call: ToolCallRequest,

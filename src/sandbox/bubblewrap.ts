@@ -1,8 +1,9 @@
 // Implements the sandbox with bubblewrap: new namespaces of every kind, the file system of system-view.ts and
 // the system calls of seccomp.ts. The kernel enforces the limits if it can, otherwise a watch from outside
 // does.
-// B1: the first process inside is a shell of Parley's. It exits when the program exits. Then the kernel kills
-// all other processes of the namespace, before bubblewrap, which waits for the shell, can exit.
+// B1: the first process inside is a shell that Parley starts. It exits when the program exits. The kernel
+// then kills all other processes of the namespace. Bubblewrap waits for the shell, so it exits only after
+// that.
 // B2: a program is stopped by killing that first process, so B1 applies to a stop, too. When the gateway
 // dies, bubblewrap dies, and the first process with it.
 // Limitations:
@@ -127,7 +128,7 @@ async function weighsMore(processes: Tree["processes"], bytesMax: number): Promi
   return (await exactMemory(processes, bytesMax)) > bytesMax;
 }
 
-/** Returns a function that checks the limits of a run other than time and disk: processes and memory. */
+/** Returns a function that checks the processes and the memory of a run. watch.ts checks time and disk. */
 function lookInside(needs: SandboxNeeds, clock: World["clock"]): Parameters<typeof watchRun>[3] {
   // One more than configured, because the first process is Parley's own shell.
   const threadsMax = needs.processesMax + 1;
@@ -142,15 +143,17 @@ function lookInside(needs: SandboxNeeds, clock: World["clock"]): Parameters<type
     const startedAt = clock.monotonic();
     void weighsMore(processes, memoryMax).then((tooMuch) => {
       weighing = false;
-      // Rests as long as the check took, so that a program that is slow to measure costs at most half a
-      // thread.
+      // The next check waits as long as this one took. So the checks use at most half of a processor core,
+      // even if they are slow.
       restUntil = 2 * clock.monotonic() - startedAt;
       if (tooMuch) stop("memory");
     });
   };
 }
 
-/** `shareNetwork`: uses the network namespace of the uplink, in which bubblewrap is started. */
+/**
+ * `shareNetwork`: keeps the network namespace in which bubblewrap is started, which is that of the uplink.
+ */
 function namespaceArguments(shareNetwork: boolean): string[] {
   return [
     ["--unshare-all", "--unshare-user", "--disable-userns"],

@@ -2,7 +2,7 @@
 // A workspace above its quota can only shrink: no file in it may grow, and the next command's result says so.
 // A command that lets a workspace grow beyond its quota is stopped within one or two checks.
 // Q3: a file counts as at least 4 KiB, so that a workspace cannot use up the inodes of the file system.
-// Q4: errors of the file system are not thrown: bubblewrap refuses a missing folder.
+// Q4: errors of the file system are not thrown. If the folder is missing, bubblewrap reports it.
 // This is a watch, not a hard limit: between two checks a program may write some hundred megabytes to a fast
 // disk. To measure, all files must be visited. Between two measurements the free space of the file system is
 // used as an estimate; if other programs write, this leads to a measurement, not to a stop. Data that a walk
@@ -108,7 +108,7 @@ export class DiskBook {
   }
 }
 
-/** Rejects at once if the caller aborts, because its command will not run. */
+/** Waits for the measurement, but returns at once if the caller aborts: its command will not run. */
 async function unlessAborted(measured: Promise<number>, signal: AbortSignal): Promise<void> {
   const waiting = new AbortController();
   const aborted = new Promise<void>((done) => {

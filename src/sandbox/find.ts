@@ -44,7 +44,7 @@ export interface FinderParts extends Pick<Surroundings, "keepOut" | "workspaces"
   readonly world: World;
   /** Folder for the compiled code of Parley's scripts. If absent, the code is not cached. */
   readonly cacheDir?: string;
-  /** Notified of every program that carries network traffic. */
+  /** Records the processes that carry the network traffic of sandboxes. */
   readonly peers?: NetworkPeers;
   /** The gateway's environment. The backends' programs get only the variables in `PASSED_ON`. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
@@ -164,7 +164,7 @@ async function probeDocker(env: Environment, image: string): Promise<Probe> {
 }
 
 /**
- * Checks whether programs in bubblewrap can have their own network here, and finds the carrier that works.
+ * Checks whether programs in bubblewrap can have their own network here, and which carrier (uplink.ts) works.
  */
 async function probeNetwork(environment: Environment): Promise<Probe> {
   const opened = await openUplink(environment, undefined);

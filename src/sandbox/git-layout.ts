@@ -110,8 +110,8 @@ class Looking {
   }
 
   /**
-   * Records a workspace path under its name and its real path. Paths outside the workspace are not writable
-   * in a sandbox.
+   * Records a path under its name and its real path. Skips paths outside the workspace, because no sandbox
+   * can write them.
    */
   async #note(path: string): Promise<void> {
     const real = await realpath(path).catch(() => path);

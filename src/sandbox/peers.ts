@@ -1,6 +1,6 @@
 // Detects connections of sandboxed programs to the gateway's own port. Sandboxes with `network: true` have a
-// carrier (uplink.ts) that connects for them from the host, so they could reach a gateway that listens beyond
-// the loopback. Their connections are closed here.
+// carrier: a process outside of the sandbox that makes their connections (uplink.ts). So they could reach a
+// gateway that listens beyond the loopback. Their connections are closed here.
 // While such a sandbox runs, a connection from this machine is served only if it belongs to another user, or
 // if a process that is not a carrier holds its other end. If this can't be determined, the connection is
 // closed.
@@ -49,7 +49,10 @@ async function holds(pid: string, inode: number): Promise<boolean> {
   return false;
 }
 
-/** Returns whether a process outside all carriers holds this socket, in the gateway's process namespace. */
+/**
+ * Returns whether a process that is not a carrier has this socket open. Looks only at processes in the
+ * gateway's process namespace.
+ */
 async function isHeldOutside(inode: number, carriers: ReadonlySet<string>): Promise<boolean> {
   const own = await readlink("/proc/self/ns/pid");
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));

@@ -14,9 +14,9 @@
 // that all sandboxes show.
 // The git repository of the workspace is read-only unless `git` allows writing (repository.ts): later git
 // commands of the user run its hooks outside the sandbox.
-// Not guaranteed: sessions that share a workspace share its contents. An unsandboxed session, or a person,
-// who runs files that a sandboxed one left there (a script, a build file, a nested repository) runs them
-// without a sandbox.
+// Not guaranteed: sessions that share a workspace share its contents. If an unsandboxed session or a person
+// runs a file that a sandboxed session left there (a script, a build file, a nested repository), the file
+// runs without a sandbox.
 // The workspace has the same path inside and outside, so that paths mean the same everywhere.
 
 import { type Failure, fail, type Result } from "../core/shapes/errors.ts";
@@ -34,8 +34,8 @@ export type SandboxNeeds = Pick<
 >;
 
 /**
- * Maximum size of temporary files. Temporary files are in memory, so their limit is a part of the memory
- * limit, but no more than the disk limit.
+ * Returns the maximum size of temporary files. They are kept in memory, so it is half of the memory limit,
+ * but at most the disk limit.
  */
 export function temporaryMbOf(needs: Pick<SandboxNeeds, "memoryMb" | "diskMb">): number {
   return Math.min(needs.diskMb, Math.ceil(needs.memoryMb / 2));

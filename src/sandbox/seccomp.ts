@@ -20,7 +20,7 @@ interface Guarded {
 }
 
 interface Machine {
-  /** AUDIT_ARCH_… */
+  /** The kernel's constant AUDIT_ARCH_… of the machine. */
   readonly audit: number;
   readonly refused: readonly number[];
   readonly guarded: readonly Guarded[];

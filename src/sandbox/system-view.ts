@@ -47,7 +47,7 @@ const CONFIGURATION = [
 ];
 /** Files of /proc that everybody may read but that help an attacker. */
 const PROC_TELLING = ["cmdline", "iomem", "ioports", "kallsyms", "key-users", "keys"];
-/** An entry that is not hidden, because namespaces isolate it. */
+/** Entries of /proc that are not hidden, because a namespace isolates them. */
 const PROC_OWN = ["sysvipc"];
 const READ_BY_ALL_WRITTEN_BY_NONE = 0o444;
 /** The kernel's settings, which programs may read but must never write. */

@@ -1,7 +1,8 @@
 // Gives sandboxed programs a network: their own network namespace, and a program outside of it, the carrier
 // (pasta or slirp4netns), that forwards their traffic like an ordinary client on the host's network.
 // UL1: nothing of the host's own network is shared: no loopback, no abstract Unix socket and no interface.
-// UL2: programs start only after the carrier has connected the namespace; without a carrier none starts.
+// UL2: programs start only after the carrier has connected the namespace. Without a carrier no program
+//      starts.
 // UL3: the carrier exits with the program, and with the gateway.
 // The carrier connects as a process of the gateway's user, so a service that listens on all addresses of this
 // machine can be reached at one of them, as from the network. The gateway itself closes these connections
@@ -26,8 +27,8 @@ const WORDS_MAX = 2_000;
 const READY_TRIES_MAX = 250;
 
 /**
- * Keeps the namespaces open while its input is open. Prints "made" when they exist, and "up" when the network
- * works. It is root of its user namespace, which contains only the gateway's user.
+ * A shell script that keeps the namespaces open while its input is open. It prints "made" when they exist,
+ * and "up" when the network works. It is root of its user namespace, which contains only the gateway's user.
  */
 const HOLDER = [
   "echo made",
@@ -42,8 +43,8 @@ const HOLDER = [
 ].join("\n");
 
 /**
- * Runs the carrier, and kills it when standard input is closed, which also happens when the gateway exits.
- * Otherwise pasta would outlive a killed gateway.
+ * A shell script that runs the carrier. It kills the carrier when standard input is closed, which also
+ * happens when the gateway exits. Otherwise pasta would outlive a killed gateway.
  */
 const KEEPER = [
   "exec 3<&0",

@@ -25,9 +25,9 @@ export interface SandboxInputs {
    */
   readonly environment: Readonly<Record<string, string>>;
   readonly disk: DiskBook;
-  /** Notified of every program that carries network traffic. */
+  /** Records the processes that carry the network traffic of sandboxes. */
   readonly peers?: NetworkPeers;
-  /** The network backend that works on this machine, if the program has a network. */
+  /** The carrier (uplink.ts) that works on this machine. Absent if the program gets no network. */
   readonly carrier?: Carrier;
 }
 
@@ -60,7 +60,9 @@ const LOOK_EVERY_MS = 50;
 /** After a check, the pause is this many times as long as the check took, to leave time for other work. */
 const PAUSE_TIMES = 10;
 
-/** `look`: an additional check, called with the backend's process. */
+/**
+ * Returns the watch of one run. `look`: the backend's own check, called with the process id of the backend.
+ */
 export function watchRun(
   ground: SandboxInputs,
   usedAtStart: number,

@@ -3,7 +3,7 @@
 //      user.
 // If no control group can be created (for example in a container), only the watch remains.
 // PW3: the name of a group identifies the process that created it. Another process removes the group only
-// after that one has exited: an empty group may be about to be used.
+// after its creator has exited, because even an empty group may be about to be used.
 // Only the number of processes is limited here. A group of version 2 is created next to the gateway's own
 // group, because a group that contains processes cannot have children with limits.
 
@@ -40,8 +40,8 @@ function groupsOfGateway(): string[] {
 }
 
 /**
- * Returns folders in which a group with a limit on processes may be created, first for version 1, then for
- * version 2.
+ * Returns the folders in which a group with a limit on processes may be created, in the order of
+ * /proc/self/cgroup.
  */
 function groupFolders(): string[] {
   return groupsOfGateway().flatMap((line) => {
@@ -81,7 +81,10 @@ function processNamespace(): string {
   }
 }
 
-/** Returns whether the creator of a group has exited, as far as this process can see. */
+/**
+ * Returns whether the creator of a group has exited. Returns false if its process namespace is another one,
+ * because this process cannot know then.
+ */
 function isLeft(name: string): boolean {
   const [, namespace, pid, start] = GROUP.exec(name) ?? [];
   return namespace === processNamespace() && startOf(Number(pid)) !== start;

@@ -61,9 +61,9 @@ function timeZone(): string {
   return knownTimeZone;
 }
 
-/** Pool for the runs of sub-agents, which have a separate limit. */
+/** Name of the pool of execution slots for sub-agents, whose runs have a separate limit. */
 const SUBAGENT_POOL = "subagents";
-/** Maximum number of failing jobs that the start-up log lists. */
+/** Maximum number of scheduled jobs that the start-up log lists because they will fail. */
 const JOB_WARNINGS_MAX = 10;
 
 export interface AppOptions {
@@ -79,8 +79,7 @@ export interface AppOptions {
   /** The process's environment, for sandbox programs. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /**
-   * Stops the wait for a database server that is down. If absent, a server that is down is an immediate
-   * failure.
+   * Stops the wait for a database server that is down. If absent, there is no wait: the start fails at once.
    */
   readonly stop?: AbortSignal | undefined;
   /** Opens a separate gateway for a demo. Absent if there is no demo. */
@@ -143,7 +142,7 @@ interface AcpParts {
   readonly passes: Passes;
   readonly open: () => Promise<AcpHost>;
   readonly programs: () => readonly string[];
-  /** Set once the gateway listens. No run is executed before that. */
+  /** Set once the gateway listens. Runs start only after that. */
   port: number;
   close(): Promise<void>;
 }
@@ -299,9 +298,7 @@ async function openStore({ settings, world: all, stop }: AppOptions): Promise<St
   return openWhenThere(() => openPostgres({ url, world }), { settings, world, stop });
 }
 
-/**
- * Returns the gateway's token. From here on, the token and the secrets of the settings are redacted (I14).
- */
+/** Returns the gateway's token. Also teaches the redactor the token and the secrets of the settings (I14). */
 async function tokenOf({ settings, world }: AppOptions): Promise<string> {
   const token = settings.gateway.token ?? (await ensureToken(settings.store.dir, world));
   world.redactor.learn([...secretsOf(settings), token]);
@@ -382,7 +379,10 @@ async function removeLost({ db }: Store, settings: Settings, { clock, log }: Wor
   }
 }
 
-/** Returns warnings about jobs that will fail because their agent was removed from the configuration. */
+/**
+ * Returns warnings about scheduled jobs that will fail because their agent was removed from the
+ * configuration.
+ */
 async function jobWarnings({ db }: Store, { agents }: Settings, { redactor }: World): Promise<string[]> {
   const ids = agents.map(({ id }) => id);
   return (await jobsOfOthers(db, ids, JOB_WARNINGS_MAX)).map(({ id, name = id, agentId }) => {
@@ -485,7 +485,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   });
   undo.push(() => gateway.close({ reason: "stopping" }));
   acp.port = gateway.port;
-  // Comes last: if the port is in use, no run must have started.
+  // Runs start last: none must have started if the port is in use.
   await engine.start();
   ways.listen();
   return {

@@ -127,7 +127,9 @@ async function openGateway(
   });
 }
 
-/** Answers in milliseconds could not be followed: with this, the three acts of the demo take about 8 s. */
+/**
+ * Time before each answer of the demo's model, so that people can follow it. The demo then takes about 8 s.
+ */
 const DEMO_THINK_MS = 200;
 
 /**
@@ -235,7 +237,7 @@ export async function inspectMcp(
   }
 }
 
-/** A model that answers later counts as too slow. */
+/** Time limit of a model's test call; a model that needs longer counts as too slow. */
 const MODEL_TRIAL_MS = 30_000;
 
 /** Asks a model for one word. The first call loads the provider's code. */

@@ -27,7 +27,10 @@ export interface World {
   readonly log: Log;
   /** Redacts output. It knows all secrets of the configuration, and generated ones (I14). */
   readonly redactor: Redactor;
-  /** Resolves once all input that has already arrived was processed. If absent, there is no wait. */
+  /**
+   * Yields to other work. Resolves once the input that has already arrived was processed. If absent, there is
+   * no wait.
+   */
   readonly gather?: () => Promise<void>;
   /** The newest lines of the log. Absent if they are not kept. */
   readonly logTail?: LogTail;
@@ -99,8 +102,8 @@ export function realWorld(options: LogOptions = {}): World {
     pino.destination({ fd: 2, sync: options.sync ?? false }),
   );
   const isSplit = Object.keys(parts).length > 0;
-  // Waits for two rounds of the event loop, because one round alone handles less of the arrived input. A
-  // round of an idle loop takes some microseconds.
+  // Waits for two rounds of the event loop, because one round may leave some of the arrived input unhandled.
+  // A round of an idle loop takes some microseconds.
   const gather = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
   redactor.pacedBy(createPaces({ clock: plainClock, gather }));
   return {

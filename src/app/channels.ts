@@ -1,7 +1,7 @@
 // Connects channels to the gateway: opens them before the first delivery, and starts to listen once runs
 // execute. Part of the composition root.
-// CH1: without a channel in the configuration this loads nothing. A message that arrives before the stop is
-//      kept, or its platform sends it again.
+// CH1: without a channel in the configuration, no channel code is loaded. A message that arrives before the
+//      stop is kept, or its platform sends it again.
 
 import type { AccountStatus, Accounts } from "../channels/accounts.ts";
 import type { Channel, ChannelHost } from "../channels/channel.ts";
@@ -28,10 +28,11 @@ interface Rest {
 }
 
 export interface ChannelParts {
-  /** The channels of the outbox; `open` fills it. */
+  /** The channels to which the outbox delivers; `open` fills it. */
   readonly channels: Map<string, Channel>;
   /**
-   * Handles the deadline at which messages of one person are joined. Absent if no channel receives messages.
+   * Handles the deadline at which messages that one person sent in quick succession are joined. Absent if no
+   * channel receives messages.
    */
   readonly burstDue?: DeadlineHandler;
   /** Loads the configured channels. Called before the first delivery. */

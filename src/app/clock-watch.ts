@@ -1,5 +1,5 @@
 // Watches the clock on which stored dates depend. Part of the composition root. If the clock is set back,
-// even while no gateway runs, dates that were stored before must not be delayed.
+// even while no gateway runs, the stored dates are recomputed. Otherwise they would be reached too late.
 
 import type { Engine } from "../engine/engine.ts";
 import { INBOUND_DEADLINE } from "../flows/delivery/inbound-files.ts";
@@ -12,7 +12,7 @@ const LOOK_MS = 5_000;
 /** Smaller changes are normal corrections by time servers. */
 const STEP_MIN_MS = 2_000;
 /**
- * The same limit for the check at a start. It is higher, because the stored time may come from another
+ * Like `STEP_MIN_MS`, for the check at a start. It is higher, because the stored time may come from another
  * machine.
  */
 const START_STEP_MIN_MS = 60_000;

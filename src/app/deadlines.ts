@@ -31,10 +31,7 @@ interface DeadlineParts {
   engine(): Engine;
 }
 
-/**
- * Returns the handlers: clean-up of finished sub-agents, archiving of request sessions, expiry of messages in
- * inboxes, forgotten revocations, turns of jobs.
- */
+/** Returns the handlers, by the kind of their deadline. */
 export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHandler> {
   const { settings, world, jsonlCopies, outbound, engine, burstDue } = parts;
   const remove = (workspace: string, dir: string): void => {
@@ -60,7 +57,7 @@ export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHand
     [TEMPORARY_DEADLINE, archiveTemporary],
     [INBOX_DEADLINE, createInboxExpiry({ settings, engine })],
     [REVOKED_DEADLINE, async () => "done"],
-    // Without a handler the dates stay stored, for another gateway that runs jobs, or for later.
+    // Without this handler, the dates of jobs stay stored, for a gateway that runs jobs.
     ...(settings.cron.enabled ? [[CRON_DEADLINE, createCronHandler({ settings, engine })] as const] : []),
   ]);
 }

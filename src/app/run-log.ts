@@ -1,4 +1,4 @@
-// Logs the begin, the end and the result of runs and deliveries. Part of the composition root.
+// Logs the start and the end of runs, and the result of deliveries. Part of the composition root.
 // TR1: a failed run and an undelivered text are logged as warnings, success at level debug. Each process logs
 //      only its own runs.
 

@@ -17,7 +17,7 @@ const LINE_MAX_MS = 300_000;
 interface Wait {
   readonly settings: Settings;
   readonly world: World;
-  /** Stops the wait. Absent if there is no wait. */
+  /** Stops the wait. If absent, the first failure ends the start. */
   readonly stop: AbortSignal | undefined;
 }
 
@@ -25,7 +25,9 @@ function isAway(error: unknown): error is StoreProblem {
   return error instanceof StoreProblem && error.problem === "unreachable";
 }
 
-/** Opens the store once its server is reachable. If stopped, rejects with the last problem. */
+/**
+ * Opens the store as soon as its server is reachable. Rejects with the last problem if the wait is stopped.
+ */
 export async function openWhenThere(open: () => Promise<Store>, wait: Wait): Promise<Store> {
   try {
     return await open();

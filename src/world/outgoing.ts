@@ -126,7 +126,7 @@ export interface FetchLimits {
   readonly connectTimeoutSeconds: number;
 }
 
-/** Maximum number of dispatchers. There is one for each value of the setting. */
+/** Maximum number of dispatchers. There is one for each value of `connectTimeoutSeconds`. */
 const DISPATCHERS_MAX = 32;
 const dispatchers = new Map<number, Dispatcher>();
 

@@ -24,7 +24,7 @@ export interface ProcessWatch {
   stop(): void;
 }
 
-/** Interval of the measurement. The measured delays include it. */
+/** Interval of the measurement. Node's figures include it, so it is subtracted. */
 const RESOLUTION_MS = 20;
 
 export function watchProcess(): ProcessWatch {

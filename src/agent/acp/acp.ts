@@ -1,7 +1,7 @@
 // Owns the programs of ACP agents and their turns. A session has at most one program, with one prompt at a
 // time. Sessions of Parley are known here only by their keys.
-// AC2: an aborted run ends at once. Its prompt is cancelled afterwards, and a program that does not
-//      end it in time is killed; the session's next turn waits for that.
+// AC2: an aborted run ends at once. Its prompt is cancelled afterwards. A program that does not end the
+//      prompt in time is killed. The session's next turn waits for this.
 // AC3: a program that ends during a prompt ends the run with `error`; nothing is repeated.
 // AC4: idle programs are kept for a while, up to a limit.
 
@@ -91,7 +91,7 @@ export class AcpAgents {
     this.#parts = parts;
   }
 
-  /** Runs one turn, unless an earlier attempt has ended it. Errors of `append` are thrown. */
+  /** Runs one turn, unless an earlier attempt has already ended it. Errors of `append` are thrown. */
   async turn(args: AcpTurnArgs): Promise<TurnEnd> {
     const done = endBefore(args);
     if (done !== undefined) return done;

@@ -35,11 +35,11 @@ const GUARD = '(read -r _ <&3; kill -9 0) >/dev/null 2>&1 & exec "$@" 3<&-';
 export interface AcpProgram {
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Absolute. */
+  /** The program's working folder, as an absolute path. */
   readonly cwd: string;
   /** Whether a missing folder is created: true for a workspace, false for a configured folder. */
   readonly makeCwd: boolean;
-  /** Arguments and variables that may be secrets: they are redacted from its output. */
+  /** Arguments and variables that may be secrets. They are redacted from the program's output. */
   readonly secrets?: readonly string[];
 }
 

@@ -3,7 +3,7 @@
 // runtime is in separate blocks before the message. A summary of entries starts each line of a message with
 // "| ", so that no text can imitate the runtime. A long summary contains only the newest messages, and says
 // so.
-// PR3: if a prompt may have reached the agent before, the repeated prompt says so.
+// PR3: if an earlier attempt of the run may have sent the prompt already, the prompt says so.
 
 import type { ContentBlock } from "@agentclientprotocol/sdk/unstable";
 import {
@@ -36,7 +36,7 @@ export interface AcpPromptParts {
   readonly takesImages: boolean;
 }
 
-/** Returns the run's input. No other run writes into the transcript while this one is active. */
+/** Returns the run's input: the last user message, because no other run writes into the transcript now. */
 export function inputOf(entries: readonly Entry[]): UserMessage | undefined {
   return entries.findLast((entry): entry is UserMessage => !isCompaction(entry) && entry.role === "user");
 }

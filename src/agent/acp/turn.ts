@@ -144,7 +144,7 @@ export class AcpTurn {
     this.#failed.promise.catch(() => {});
   }
 
-  /** Rejects when an entry could not be written, because this process has lost the run. */
+  /** Rejects if an entry could not be written because another process has taken over the run. */
   get failed(): Promise<never> {
     return this.#failed.promise;
   }
@@ -393,7 +393,10 @@ export class AcpTurn {
     };
   }
 
-  /** Stops writing because the run was stopped. The end of the run answers the open calls. */
+  /**
+   * Stops writing, because the run was stopped. The open calls get their results when the run's end is
+   * stored.
+   */
   drop(): void {
     this.#over = true;
     this.#segments.length = 0;

@@ -6,8 +6,8 @@
 // L4: after an abort nothing more is appended, and the turn settles at once.
 // L5: messages that arrive during the turn are read between two steps: after every call is answered, before
 //     the next model call.
-// Errors thrown by `append`, `callTool` or `steered` are not caught here: the run was lost, or there is a
-// bug.
+// Errors thrown by `append`, `callTool` or `steered` are not caught here: another process has taken over the
+// run, or there is a bug.
 
 import { optional } from "../../core/optional.ts";
 import type { ModelBudget } from "../../core/rules/budget.ts";
@@ -59,7 +59,10 @@ export interface TurnArgs {
    * All tools, including those not offered now: an earlier attempt may have called them. Default: `tools`.
    */
   readonly everyTool?: readonly ToolSpec[];
-  /** Stores an entry before it returns. Returns the stored entry. Throws if the run was lost. */
+  /**
+   * Stores an entry before it returns. Returns the stored entry. Throws if another process has taken over the
+   * run.
+   */
   append(entry: Entry): Promise<Entry>;
   callTool(request: ToolCallRequest, signal: AbortSignal): Promise<ToolOutcome>;
   /**

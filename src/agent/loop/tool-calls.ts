@@ -4,8 +4,9 @@
 // K2: adjacent calls of `parallel` tools run in parallel; any other call waits for all before it, and blocks
 //     all after it.
 // K3: after a crash, a call that may have begun runs again only if its tool is idempotent; otherwise its
-//     result says that the outcome is unknown. By K2 a call after an unanswered group hasn't begun: it runs.
-//     A tool that is no longer offered is called, too: only the tool knows the outcome of its call.
+//     result says that the outcome is unknown. By K2, a call has not begun if a result of an earlier group is
+//     missing, so it runs. A tool that is no longer offered is called, too: only the tool knows the outcome
+//     of its call.
 // K4: a call that can't be trusted (cut off, unreadable arguments, unknown tool) is answered without running;
 //     the answer has the form of a tool's failure.
 

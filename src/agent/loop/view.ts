@@ -1,11 +1,13 @@
 // Builds the messages that a model gets from a transcript.
-// V1: tool calls are followed at once by their results, in call order; neither appears alone.
+// V1: tool calls are followed at once by their results, in call order; there is no call without its result,
+//     and no result without its call.
 // V2: adjacent messages of one speaker are merged; the first and the last message are never the assistant's.
 // V3: parts of another model (thinking, signatures) and failed parts are left out. Thinking without a
 //     signature is left out, too: providers refuse it, or treat it as the answer's text.
 // V4: a compacted transcript is shown as its summary and the messages from `firstKeptId` on.
-// V5: the author of a message is named unless it is the person of the conversation. That person is named when
-//     the person writes again after others. No other author's line can imitate a line of the runtime.
+// V5: the author of a message is named unless it is the person of the conversation. That person is named only
+//     after a message of another author. No other author can write a line that looks like a line of the
+//     runtime.
 
 import {
   type AssistantMessage,
@@ -250,7 +252,8 @@ function textOnly(message: AssistantMessage): AssistantMessage {
 }
 
 /**
- * Label of a person's text after text of other authors. Without it, those would seem to be its authors (V5).
+ * Label of a person's text after text of other authors. Without the label, the person's text would seem to be
+ * of the other authors (V5).
  */
 const PERSON_AGAIN: TextBlock = { type: "text", text: "[from the person in this conversation]" };
 

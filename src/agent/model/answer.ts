@@ -1,7 +1,7 @@
 // Collects one answer of a model while it streams in: its blocks, its tokens, and its stop reason. After each
 // read, new text and new thinking go to their listeners, at a cost that does not grow with the answer. `over`
-// is called after each piece and returns an error if the answer has exceeded a limit. A tool call whose
-// arguments are not a JSON object keeps them as written, and is marked.
+// is called after each piece and returns an error if the answer has exceeded a limit. If a tool call's
+// arguments are not a JSON object, the call keeps the text of the arguments, and is marked.
 
 import { isObject, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -38,7 +38,7 @@ const RAW_BYTES_ANYWAY = 1024 * 1024;
 
 type OnDelta = (delta: TextDelta) => void;
 
-/** Passes on the text of one type of parts. Parts are joined with newlines. */
+/** Collects the text of all parts of one type, joined with newlines, and passes it on to the listener. */
 class Passed<P extends Part> {
   readonly #on: OnDelta;
   #length = 0;
@@ -121,7 +121,10 @@ export class Answer {
     this.#text.add(part, delta);
   }
 
-  /** Passes on what was added since the last call. Clients call it after each read. */
+  /**
+   * Passes the text and the thinking that were added since the last call to their listeners. Clients call it
+   * after each read.
+   */
   show(): void {
     this.#thinking?.show();
     this.#text.show();

@@ -1,5 +1,5 @@
 // Wraps model ports: when a model has failed permanently, calls the fallback models in order. An answer that
-// was partly shown is not repeated with another model. A call that a budget refused is not repeated either.
+// was partly shown is not repeated with another model. A call that a budget refused is not repeated, either.
 
 import type { ModelPort, ResolvedModel } from "./model.ts";
 

@@ -59,7 +59,7 @@ export interface AnswerReader {
   end(): void;
 }
 
-/** A wait of this length between two reads leaves enough time for other work. */
+/** A pause between two reads that leaves enough time for other work. */
 const TURN_MS = 1;
 const ERROR_BYTES_MAX = 64 * 1024;
 /** Interval between two reads once the answer has content. The engine does not publish text more often. */

@@ -8,7 +8,7 @@
 // signature over the connection's challenge. A device token therefore cannot be used over HTTP.
 // AU5: a session's pass gives access to that session's tools only; it creates no device tokens. A token of an
 //      external session (`contract/session-token.ts`) is valid for MCP requests of that session only;
-//      `mcp/client.ts` refuses it once its series was revoked.
+//      `mcp/client.ts` refuses it once its series (all tokens of one joined window) was revoked.
 // AU6: an access token, which an operator created, has the rights in its row, within the current rights of
 //      the token that it was derived from. It cannot create tokens, jobs or nodes, because these could
 //      outlive it.
@@ -207,8 +207,8 @@ function callerOf(known: TokenSettings): Caller {
 }
 
 /**
- * Returns the rights of a device token. Undefined if the token is invalid, or if the token that it was made
- * from was removed.
+ * Returns the rights of a device token. Returns undefined if the token is invalid, or if its parent token was
+ * removed.
  */
 function deviceRights(
   tokens: readonly TokenSettings[],

@@ -124,7 +124,7 @@ export interface Dispatcher {
   call(caller: Caller, method: string, params: unknown, signal: AbortSignal): Promise<Answer>;
   /** Runs a request of a caller whose scope was checked. */
   perform<T>(caller: Caller, request: DoorRequest<T>, signal: AbortSignal): Promise<Result<T>>;
-  /** Aborted once requests no longer get answers. */
+  /** Aborted when the gateway stops answering requests. */
   readonly stopped: AbortSignal;
   /** Aborts the requests with a key that continue after their callers disconnected. */
   close(): void;
@@ -286,8 +286,8 @@ function createOnce(
 }
 
 /**
- * Retries until the answer is stored or the gateway stops, because the work must not be repeated to learn its
- * outcome.
+ * Calls `store`, and repeats this until the answer is stored or the gateway stops: the work itself must not
+ * be repeated.
  */
 async function storedAtLast(world: World, signal: AbortSignal, store: () => Promise<void>): Promise<void> {
   for (;;) {

@@ -125,7 +125,7 @@ class GatewayServer implements Gateway {
   /** Stops counting the event bus's events. */
   readonly #unfollow: () => void;
   readonly #open = new Set<Connection>();
-  /** Connections for which the check for a sandbox is still in progress. */
+  /** The result of the check whether a connection comes from inside a sandbox. */
   readonly #judged = new WeakMap<Duplex, Promise<boolean>>();
   readonly #byDeviceToken = new Set<Member>();
   readonly #accessUsers: AccessTokenUsers;

@@ -1,8 +1,8 @@
 // Runs one program for a node, on the node's machine: without a sandbox, but with limits on time and output.
 // HP1: the program gets exactly the given environment and no input. Its time is measured by the world's
 // clock.
-// HP2: at its time limit, or when it is cancelled, everything that it started is killed, as far as the system
-// shows it; children that left the process group are found through /proc, if there is one.
+// HP2: at its time limit, or when it is cancelled, everything that it started is killed. Children that left
+// the process group are killed only if the system has /proc, through which they are found.
 
 import type { ChildProcess } from "node:child_process";
 import type { HostProgram, HostProgramEnd } from "../core/rules/node-exec.ts";
@@ -22,7 +22,7 @@ function killTree(child: ChildProcess): void {
     try {
       process.kill(one, "SIGKILL");
     } catch {
-      // The whole process group has already exited.
+      // This process has already exited.
     }
   }
 }

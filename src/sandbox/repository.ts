@@ -7,7 +7,7 @@
 // RE2: a mount covers exactly the file that was checked. A parallel program may replace it by a link while
 // the sandbox is built: the first process inside checks again, and starts nothing if the file differs.
 // RE3: if a file that controls git cannot be protected, no program is started. This is the case for a file
-// behind a link, and for a missing file if no folder of the workspace would contain it.
+// behind a link, and for a missing file whose nearest existing folder is the workspace itself.
 
 import { lstat, realpath } from "node:fs/promises";
 import { dirname } from "node:path";

@@ -139,8 +139,8 @@ function guardSocket(number: number): Buffer[] {
 }
 
 /**
- * Returns the filter for a machine (`process.arch`), or undefined if its call numbers are unknown: then there
- * is no filter.
+ * Returns the filter for a machine (`process.arch`), or undefined if its call numbers are unknown. Programs
+ * run without a filter then.
  */
 export function seccompFilter(arch: string): Buffer | undefined {
   const machine = { x64: X64, arm64: ARM64 }[arch];

@@ -1,4 +1,4 @@
-// Implements the tool exec: one shell command in the agent's workspace.
+// Implements the tool `exec`, which runs one shell command in the agent's workspace.
 // - A command is a separate process group, which is killed when the command ends for any reason.
 // - A command gets none of the gateway's environment, and no input (bare-environment.ts, system-view.ts).
 // - Memory for the output is limited: its beginning and its end are kept, the middle is only counted.

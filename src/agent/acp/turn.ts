@@ -58,7 +58,7 @@ export interface TurnPort {
 
 interface Call {
   readonly block: ToolCallBlock;
-  /** `runId:messageId:index`. */
+  /** Has the form `runId:messageId:index`. */
   readonly callId: string;
   readonly name: string;
   title: string;

@@ -252,8 +252,8 @@ function textOnly(message: AssistantMessage): AssistantMessage {
 }
 
 /**
- * Label of a person's text after text of other authors. Without the label, the person's text would seem to be
- * of the other authors (V5).
+ * Label of a person's text after text of other authors. Without the label, the person's text would seem to
+ * come from the other authors (V5).
  */
 const PERSON_AGAIN: TextBlock = { type: "text", text: "[from the person in this conversation]" };
 

@@ -59,7 +59,7 @@ export interface AnswerReader {
   end(): void;
 }
 
-/** A pause between two reads that leaves enough time for other work. */
+/** If a read waited at least this long, other work has had time to run, so the next pause is due later. */
 const TURN_MS = 1;
 const ERROR_BYTES_MAX = 64 * 1024;
 /** Interval between two reads once the answer has content. The engine does not publish text more often. */

@@ -237,7 +237,8 @@ class HookDoor {
  */
 function remembering(ctx: CallContext, once?: (unit: Unit) => Promise<Result<void>>) {
   return async (unit: Unit, run: Run): Promise<Result<void>> => {
-    // Store the answer first: if two processes got the same delivery, one of them returns the other's answer.
+    // Store the answer first: if another process got the same delivery, this fails, and its answer is
+    // returned.
     await ctx.remember(unit, answerOf(run));
     return once === undefined ? ok(undefined) : once(unit);
   };

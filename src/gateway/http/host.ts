@@ -11,7 +11,7 @@ import { quoted } from "../../core/text/cut.ts";
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 const ANY_ADDRESS = ["0.0.0.0", "::", "[::]"];
 
-/** Returns the host name in lower case and without the port. Undefined if the name is invalid. */
+/** Returns the host name in lower case and without the port. Returns undefined if the name is invalid. */
 function nameOf(host: string): string | undefined {
   const name = /^(\[[0-9a-f:.]+\]|[^:/\s@]+)(?::\d{1,5})?$/i.exec(host.trim())?.[1];
   return name?.toLowerCase();

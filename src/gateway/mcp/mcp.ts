@@ -74,7 +74,10 @@ function metaOf({ params }: Rpc): Rpc {
   return isObject(params) && isObject(params._meta) ? params._meta : {};
 }
 
-/** Returns the client's own name, from either kind of revision. */
+/**
+ * Returns the client's own name. Older protocol revisions send it only with `initialize`, newer ones in every
+ * message.
+ */
 function clientNameIn(message: Rpc): string | undefined {
   const params = fieldsOf(message.params);
   const info = message.method === "initialize" ? params.clientInfo : metaOf(message)[CLIENT_INFO_META_KEY];

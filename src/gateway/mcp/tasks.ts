@@ -15,7 +15,7 @@ import { INBOX_TOOL } from "./inbox.ts";
 
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 
-/** A reply within this time needs no task. */
+/** A send whose reply comes within this time needs no task. */
 const TASK_AFTER_MS = 3_000;
 const PROGRESS_EVERY_MS = 10_000;
 const POLL_EVERY_MS = 2_000;

@@ -61,7 +61,7 @@ function parsed(text: string): Result<unknown> {
   }
 }
 
-/** Returns the payload of an answer; without one, `null`. */
+/** Returns the payload of an answer, or `null` if it has none. */
 function payloadOf({ payload, payloadJSON }: NodeSaid): Result<unknown> {
   const text = typeof payloadJSON === "string" ? payloadJSON : JSON.stringify(payload ?? null);
   const bytes = Buffer.byteLength(text);

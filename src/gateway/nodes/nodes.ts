@@ -73,7 +73,9 @@ interface Live {
 type ProcessMessage =
   | { readonly kind: "node.ask"; readonly from: string; readonly id: string; readonly call: NodeCall }
   | { readonly kind: "node.cancel"; readonly id: string }
-  /** The node has connected to the sender: its earlier connection is over. */
+  /**
+   * The node has connected to the sending process, so the receiving process closes the connection `connId`.
+   */
   | { readonly kind: "node.moved"; readonly nodeId: string; readonly connId: string }
   | { readonly kind: "node.answer"; readonly id: string; readonly result: Result<unknown> };
 

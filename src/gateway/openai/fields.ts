@@ -25,7 +25,10 @@ export const READ: Readonly<Record<OpenAiApi, readonly string[]>> = {
   ],
 };
 
-/** The agent's settings decide how its model runs; hints for OpenAI's service have no use here. */
+/**
+ * Fields that are accepted and ignored: the agent's settings decide how its model runs, and hints for
+ * OpenAI's own service have no effect here.
+ */
 export const UNUSED: Readonly<Record<OpenAiApi, readonly string[]>> = {
   chat: [
     "frequency_penalty",

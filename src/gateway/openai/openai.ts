@@ -129,8 +129,8 @@ function mismatch(what: string, session: Session): Failure {
 }
 
 /**
- * Returns the session that the request's header names, else the session of its `user` field. Undefined if the
- * request has neither.
+ * Returns the session that the request's header names, else the session of its `user` field. Returns
+ * undefined if the request has neither.
  */
 async function namedSession(ctx: CallContext, asked: ReadRequest): Promise<Result<Opening> | undefined> {
   const { request, agentId, sessionKey } = asked;

@@ -15,7 +15,7 @@ export class TextPieces {
   #whole = "";
   /** The text of the current message, as received. */
   #heard = "";
-  /** The previous text of a message that started again, until the new one is longer or differs. */
+  /** The text of a message before it started again. Undefined once the new text is longer or differs. */
   #earlier: string | undefined;
   #mask: MaskStream;
   #closed = false;

@@ -5,7 +5,7 @@
 // C4: requests that read run one after another, so one client cannot make the gateway hold many large answers
 //      at once, and other work can run between two of them.
 // When the socket closes, its pending waits are released; runs continue.
-// The strings of a frame that was read have limited length; its params are not validated yet.
+// After a frame was read, the length of its strings is limited, but its params are not validated yet.
 
 import type { RawData, WebSocket } from "ws";
 import { checkConnect } from "../../contract/check.ts";
@@ -464,7 +464,7 @@ export class Connection {
     void begun.then((later) => later?.last).finally(place.value);
   }
 
-  /** Takes capacity for one more request, until the returned function is called. */
+  /** Counts one more request against the limits, until the returned function is called. Fails at a limit. */
   #placeFor(size: number): Result<() => void> {
     const { calls } = this.#parts.shares;
     const who = this.#caller?.id ?? "";

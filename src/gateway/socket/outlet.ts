@@ -3,7 +3,7 @@
 // No send is awaited: a slow reader affects only its own socket.
 // Of events that replace each other only the newest is kept while the reader is behind.
 // The events of one run are sent in order, including those that were held back.
-// O5: the output of one step is sent in one piece, since each write costs a system call.
+// O5: the output of one event-loop turn is sent in one piece, because each write costs a system call.
 // O6: a long event is encoded to bytes once for all readers.
 
 import type { WebSocket } from "ws";

@@ -82,8 +82,8 @@ function processNamespace(): string {
 }
 
 /**
- * Returns whether the creator of a group has exited. Returns false if its process namespace is another one,
- * because this process cannot know then.
+ * Returns whether the creator of a group has exited. Returns false if the creator is in another process
+ * namespace, because this process cannot see it.
  */
 function isLeft(name: string): boolean {
   const [, namespace, pid, start] = GROUP.exec(name) ?? [];

@@ -1,5 +1,5 @@
-// Defines the tools read, write and edit. file-operations.ts implements them; for a sandboxed session the
-// same code runs in the sandbox, through file-worker.ts. Every path of a call is then resolved inside the
+// Defines the tools `read`, `write` and `edit`. file-operations.ts implements them; for a sandboxed session
+// the same code runs in the sandbox, through file-worker.ts. Every path of a call is then resolved inside the
 // sandbox, so a hostile command that swaps links and folders at the same time reaches nothing outside.
 
 import { fileURLToPath } from "node:url";

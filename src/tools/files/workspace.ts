@@ -197,7 +197,7 @@ async function walkTo(walk: Walk, parts: readonly string[]): Promise<Result<Work
 const isLinux = process.platform === "linux";
 const byHandle = (handle: FileHandle): string => `/proc/self/fd/${handle.fd}`;
 
-/** Returns whether an open handle has this real path. True if the system can't tell. */
+/** Returns whether an open handle has this real path. Returns true if the system can't tell. */
 async function leadsTo(handle: FileHandle, real: string): Promise<boolean> {
   const leads = isLinux ? await readlink(byHandle(handle)).catch(nothingThere) : undefined;
   return leads === undefined || leads === real;

@@ -1,10 +1,9 @@
 // Defines the common types of the two transports, stdio and HTTP.
 
 import type { Transport } from "@modelcontextprotocol/client";
-
-/** The parts of the world that MCP servers need. */
 import type { Redactor } from "../../core/text/redact/redact.ts";
 
+/** The parts of the world that MCP servers need. */
 export interface OutsideWorld {
   readonly clock: {
     now(): number;

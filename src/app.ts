@@ -63,7 +63,7 @@ function timeZone(): string {
 
 /** Name of the pool of execution slots for sub-agents, whose runs have a separate limit. */
 const SUBAGENT_POOL = "subagents";
-/** Maximum number of scheduled jobs that the start-up log lists because they will fail. */
+/** Maximum number of scheduled jobs in the start-up log's list of jobs that will fail. */
 const JOB_WARNINGS_MAX = 10;
 
 export interface AppOptions {

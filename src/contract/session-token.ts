@@ -1,6 +1,7 @@
-// Owns session tokens: the owner of an operator's token derives the token of one session without the gateway.
-// ST1: the gateway accepts a session token only at `/mcp`, until it expires, while the operator's token is
-//      valid, and until its series is revoked.
+// Owns session tokens: whoever has an operator's token can derive the token of one session from it, without
+// asking the gateway.
+// ST1: a session token is valid only at `/mcp`. It becomes invalid when it expires, when its series is
+//      revoked, or when the operator's token becomes invalid.
 // ST2: its holder acts as that session only, with the session's rights, limited by those of the operator's
 //      token.
 

@@ -327,7 +327,8 @@ class GatewayServer implements Gateway {
     try {
       return await this.#sockets();
     } catch (error) {
-      // Loading fails only if the installation is broken or is being replaced. Runs should continue.
+      // Loading fails only if the installation is broken or is being replaced. The process goes on, for its
+      // runs.
       this.#deps.world.log.error({ err: error }, "could not load the WebSocket server");
       socket.destroy();
       return undefined;

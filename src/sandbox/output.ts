@@ -50,14 +50,14 @@ const readable = (bytes: Buffer): string => bytes.toString("utf8").replaceAll("\
 
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
 
-/** Returns the start of the first complete character, at most three bytes further. */
+/** Returns the position of the first complete character, which is at most 3. */
 function characterStart(bytes: Buffer): number {
   let at = 0;
   while (at < 3 && isContinuation(bytes[at])) at += 1;
   return at;
 }
 
-/** Returns the end without an incomplete last character. */
+/** Returns the number of bytes without an incomplete last character. */
 function characterEnd(bytes: Buffer): number {
   let lead = bytes.length - 1;
   while (lead > bytes.length - 4 && isContinuation(bytes[lead])) lead -= 1;

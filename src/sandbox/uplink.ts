@@ -73,7 +73,8 @@ export function resolverFile(): string {
 /** Explains why a carrier must not be used here, or returns undefined if it may. */
 function unfit(carrier: Carrier): string | undefined {
   const [server] = serversIn(RESOLVER);
-  // Slirp4netns forwards all ports of its name server address to the host's first DNS server.
+  // Slirp4netns forwards all ports of its name server address to the host's first DNS server, so that server
+  // must not be on the loopback.
   if (carrier === "pasta" || (server !== undefined && !LOOPBACK.test(server))) return undefined;
   return `is not used, because ${RESOLVER} names a loopback server, which programs could then reach`;
 }

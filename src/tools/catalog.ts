@@ -180,7 +180,7 @@ function findTool(policy: Policy, name: string): Result<AnyTool> {
   if (tool !== undefined && verdict.allowed) return ok(tool);
   const names = toolsFor(policy).map((candidate) => candidate.spec.name);
   const hint = names.length === 0 ? "You have no tools here." : `You have: ${names.join(", ")}.`;
-  // The tools of a denied server are unknown, because its list is never requested.
+  // The tool list of a denied server is never requested, so any name of an MCP tool counts as known.
   const isThere = tool !== undefined || isOutsideName(name) || name === NODES_TOOL;
   if (isThere && !verdict.allowed) return fail("tool_denied", verdict.error, { hint });
   if (name === NODES_TOOL) return fail("node_not_found", "no node is paired with this gateway", { hint });

@@ -86,7 +86,7 @@ function pastOf(parts: AcpPromptParts): string | undefined {
   const at = before.findIndex((message) => message.id === parts.knownUpTo);
   const isKnown = parts.knownUpTo !== undefined && (at >= 0 || parts.knownUpTo === input?.id);
   if (isKnown) {
-    // The agent remembers its own messages.
+    // Leave out the agent's own messages, because it remembers them.
     const since = before.slice(at + 1).filter((message) => !isOwn(message));
     const text = parts.knownUpTo === input?.id ? "" : account(since);
     const head = `Since your last turn this was added to the conversation. ${QUOTED}`;

@@ -3,7 +3,9 @@
 
 import type { ModelPort, ResolvedModel } from "./model.ts";
 
-/** Returns a port with fallbacks. `used`: called with each fallback model that is used. */
+/**
+ * Returns a port that tries the fallback models, too. `used`: called with each fallback model that is used.
+ */
 export function fallbackPort(
   port: ModelPort,
   models: readonly ResolvedModel[],

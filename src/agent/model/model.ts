@@ -38,7 +38,7 @@ export interface ModelRequest {
   readonly limits: Pick<AnswerLimits, "maxAnswerBytes" | "maxAnswerToolCalls">;
   /** Called before each retry of this call. Default: none. */
   readonly onRetry?: ((retry: ModelRetry) => void) | undefined;
-  /** Gets the streamed thinking. A retry starts it again at offset 0. Default: none. */
+  /** Gets the streamed thinking. After a retry it starts again at offset 0. Default: none. */
   readonly onThinking?: ((delta: TextDelta) => void) | undefined;
 }
 

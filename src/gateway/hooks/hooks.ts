@@ -237,8 +237,8 @@ class HookDoor {
  */
 function remembering(ctx: CallContext, once?: (unit: Unit) => Promise<Result<void>>) {
   return async (unit: Unit, run: Run): Promise<Result<void>> => {
-    // Store the answer first: if another process got the same delivery, this fails, and its answer is
-    // returned.
+    // Store the answer first: if another process got the same delivery, this throws, and the answer of that
+    // process is returned.
     await ctx.remember(unit, answerOf(run));
     return once === undefined ? ok(undefined) : once(unit);
   };

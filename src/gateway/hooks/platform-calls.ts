@@ -50,7 +50,7 @@ function createTellTale({ clock, log }: World) {
       last.unsaid += 1;
       return;
     }
-    // The map has at most one entry for each account.
+    // The map needs no limit: it has at most one entry for each account.
     told.set(account, { untilMs: clock.now() + TELL_EVERY_MS, unsaid: 0 });
     log.warn(
       { account, status, count: (last?.unsaid ?? 0) + 1 },

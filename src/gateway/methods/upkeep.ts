@@ -11,7 +11,7 @@ import { needEverySession } from "./operations.ts";
 
 export interface UpkeepDeps extends BasicDeps {
   readonly backups: Pick<Backups, "list" | "begin">;
-  /** Runs the doctor. Refuses if it is running. Absent if it is unavailable. */
+  /** Runs the doctor. Fails if a doctor is already running. Absent if it is unavailable. */
   readonly doctor?: (offline: boolean, signal: AbortSignal) => Promise<Result<readonly DoctorFinding[]>>;
 }
 

@@ -1,6 +1,6 @@
 // Owns the OpenAI-compatible routes: a chat completion or a response is one run of an agent.
-// A run uses the same flows as everywhere else; a refusal comes before a stream begins.
-// The result comes from the run's row, in whichever process it was executed (I12).
+// A run takes the same path as any other run. A request is refused only before its stream begins.
+// The result comes from the run's row, even if another process executed the run (I12).
 // OA3: a run in a temporary session without an Idempotency-Key is cancelled when its client leaves, since
 // nobody can retrieve it. Any other run continues.
 

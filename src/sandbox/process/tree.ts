@@ -1,6 +1,6 @@
 // Counts and measures the processes of a sandboxed program from outside.
-// In a process namespace every orphan becomes a child of the first process, so a walk down from the
-// backend's process finds every process; one that forks during the walk is found by the next check.
+// In a process namespace every orphan becomes a child of the first process, so a walk down from the backend's
+// process finds every process; a process that starts during the walk is found by the next check.
 // PT2: the memory of a process is read from any living thread: the first one may exit before the others.
 
 import { readdirSync, readFileSync } from "node:fs";

@@ -153,7 +153,7 @@ export class Connection {
       const result = await this.#client
         .request({ method: "tools/list", ...params }, AS_IT_IS, options)
         .catch((error: unknown) => {
-          // A server without tools has an empty list.
+          // A server that does not know this method has no tools.
           if ((error as Thrown).code === METHOD_NOT_FOUND) return {};
           throw error;
         });

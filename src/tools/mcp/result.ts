@@ -35,7 +35,7 @@ function addImage(into: Gathered, data: unknown, named: string): void {
   if (bytes > IMAGE_MAX_BYTES) return void leave(`more than ${IMAGE_MAX_BYTES}`);
   if (into.images.length >= IMAGES_MAX) return void leave(`more than ${IMAGES_MAX} pictures`);
   const decoded = Buffer.from(data, "base64");
-  // Providers refuse a whole conversation that contains a broken picture.
+  // Check the picture: providers refuse a whole conversation that contains a broken one.
   const mimeType = imageTypeOf(decoded.subarray(0, 12));
   if (mimeType === undefined) return void leave("no PNG, JPEG, GIF or WebP");
   into.images.push({ type: "image", data: decoded.toString("base64"), mimeType });

@@ -140,7 +140,7 @@ class Steps {
 
   #opens(sessionKey: string, ref: RunMessages["input"]): Pick<ChainStep, "messageId" | "messageIn"> {
     const session = this.#chain.sessions.get(sessionKey);
-    // The conversation view does not show a transcript from before a reset.
+    // Return no link to the message: the conversation view does not show a transcript from before a reset.
     if (ref === undefined || session?.sessionId !== ref.sessionId) return {};
     return { messageId: ref.id, messageIn: sessionKey };
   }

@@ -45,7 +45,7 @@ export interface LogOptions {
   readonly sync?: boolean;
   /** Redacts each line before it is kept or written (I14). Default: a redactor without known secrets. */
   readonly redactor?: Redactor;
-  /** An additional step for each line. Default: none. */
+  /** Changes each redacted line before it is kept or written. Default: no change. */
   readonly tame?: (line: string) => string;
   /** Formats a line for standard error only. Default: unchanged. */
   readonly format?: (line: string) => string;

@@ -31,8 +31,8 @@ export function followTranscripts(engine: Engine, store: Store, jsonlCopies: Jso
   };
   engine.bus.subscribe((event: LiveEvent) => {
     if (event.kind === "message") jsonlCopies.note(event.sessionId);
-    // If the answer to a commit was lost, the run's messages are not published, but its end is. So the copy
-    // is updated at the end, too.
+    // If the database's answer to a commit was lost, the run's messages are not published, but its end is. So
+    // the copy is updated at the end, too.
     if (event.kind === "run_ended" && event.sessionId !== undefined) jsonlCopies.note(event.sessionId);
     if (event.kind === "session" && (event.change === "created" || event.change === "reset")) {
       void noteSession(event.sessionKey);

@@ -1,4 +1,4 @@
-// Owns session tokens: whoever has an operator's token can derive the token of one session from it, without
+// Owns session tokens: the owner of an operator's token can derive the token of one session from it, without
 // asking the gateway.
 // ST1: a session token is valid only at `/mcp`. It becomes invalid when it expires, when its series is
 //      revoked, or when the operator's token becomes invalid.

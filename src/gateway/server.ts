@@ -327,7 +327,7 @@ class GatewayServer implements Gateway {
     try {
       return await this.#sockets();
     } catch (error) {
-      // Loading fails only if the installation is broken or is being replaced. The process goes on, for its
+      // Loading fails only if the installation is broken or is being replaced. The process continues, for its
       // runs.
       this.#deps.world.log.error({ err: error }, "could not load the WebSocket server");
       socket.destroy();

@@ -167,7 +167,7 @@ function namespaceArguments(shareNetwork: boolean): string[] {
 const ENTER = ["-c", 'echo $$ > "$1" && shift && exec "$@"', "sandbox"];
 
 /**
- * Starts bubblewrap. If the sandbox has a control group or an uplink (its filtered network), bubblewrap
+ * Starts bubblewrap. If the sandbox has a control group or an uplink (uplink.ts: its own network), bubblewrap
  * starts inside them.
  */
 function started(found: Found, args: readonly string[]): Pick<ProcessPlan, "file" | "args"> {

@@ -195,7 +195,7 @@ function groundOf(args: {
   return { world, environment, needs, ...place, ...cache, ...peers, disk };
 }
 
-/** Returns a function that runs a probe by its name, unless a recent result is known (FB2). */
+/** Returns a function that runs the probe `ask`, unless a recent result of this name is known (FB2). */
 function rememberProbes(world: World): (name: string, ask: () => Promise<Probe>) => Promise<Probe> {
   const probes = new Map<string, { at: number; probe: Promise<Probe> }>();
   return async (name, ask) => {

@@ -10,7 +10,7 @@
 // S6: time, output, memory, processes and disk are limited. Above a limit the program is stopped, and the
 // result says why.
 // S7: a workspace that would expose the host (/, a system folder, a home, the gateway's own files, another
-// agent's workspace inside it) is refused; and so is every workspace if the gateway's files are in a folder
+// agent's workspace inside it) is refused. Every workspace is refused if the gateway's files are in a folder
 // that all sandboxes show.
 // The git repository of the workspace is read-only unless `git` allows writing (repository.ts): later git
 // commands of the user run its hooks outside the sandbox.

@@ -1,5 +1,6 @@
 // Sends a POST and reads the answer piece by piece, with the same connections and rules as fetch. Does not
-// use fetch's requests, responses and web streams, which take half of the time for a small piece.
+// use fetch's requests, responses and web streams, because these would take half of the time for a small
+// piece.
 // OS1: redirects are not followed; the reader gets the redirect's own status and headers.
 // OS2: at most a few pieces are buffered; then the server has to wait.
 // OS3: a reader may stop early. The connection is reused if the rest of the answer is short and arrives soon.

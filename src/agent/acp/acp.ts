@@ -270,7 +270,8 @@ export class AcpAgents {
       const memory = { remoteId: seat.connection.remoteId, program, cost, ...known };
       await this.#parts.memories.write(sessionId, memory);
     } catch (error) {
-      // The agent's next process starts a new session, and gets a summary of the conversation.
+      // Not serious: the agent's next process then starts a new session, and gets a summary of the
+      // conversation.
       (log ?? this.#parts.world.log).warn(
         { err: error },
         "the state of an ACP agent's session could not be stored",

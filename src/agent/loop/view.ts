@@ -75,7 +75,7 @@ function summaryText(summary: string): string {
   return `Summary of the conversation so far; the earlier messages were left out to save room.\n\n${summary}`;
 }
 
-/** Timestamp of generated notes, which no stored message has. */
+/** Timestamp of notes that are generated here. No stored message has it. */
 const NOTE_TIMESTAMP = 0;
 
 function note(id: string, text: string): UserMessage {

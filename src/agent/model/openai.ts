@@ -1,5 +1,5 @@
-// Implements the format of OpenAI's chat completions, for OpenAI and compatible servers. Other servers use
-// pi-ai (clients.ts).
+// Implements the format of OpenAI's chat completions, for OpenAI and compatible servers. Requests to other
+// servers go through pi-ai (clients.ts).
 
 import type { Message as PiMessage } from "@earendil-works/pi-ai";
 import { shortHash } from "@earendil-works/pi-ai/utils/hash";

@@ -72,7 +72,7 @@ function quiet<T>() {
 /** `wanted` is true if the program itself closed the client. */
 type StateListener = (state: ClientState, error: GatewayError | undefined, wanted: boolean) => void;
 
-/** The client without event streams (`with-events.ts`), which not every program needs. */
+/** The client without event streams. `with-events.ts` adds them, because not every program needs them. */
 export class ReconnectingClient implements Omit<GatewayClient, "events"> {
   readonly #parts: SocketParts;
   readonly #reconnect: boolean;

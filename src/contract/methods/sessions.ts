@@ -115,7 +115,7 @@ export const ROW = {
   abortedLastRun: flag(),
 };
 
-/** Optional fields of a session in the same rows. */
+/** Optional fields of a session in these results. */
 export const ROW_OPTIONS = {
   label: text(),
   displayName: text(),

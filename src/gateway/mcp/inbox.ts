@@ -121,7 +121,7 @@ interface InboxCall {
   atEnd(action: (written: boolean) => void): void;
 }
 
-/** Marks messages as read by the program that serves the inbox. All ids must be in this inbox. */
+/** Marks messages as acknowledged. All ids must be in this inbox. */
 async function acknowledgeIn(
   { engine }: BasicDeps,
   { viewer }: McpClient,

@@ -35,7 +35,7 @@ const TASK_ID_CHARS_MAX = 200;
 
 type Params = Readonly<Record<string, unknown>>;
 
-/** Used for methods of an extension, whose handlers check the params themselves. */
+/** Accepts any params: the handlers of the tasks methods check them themselves. */
 const ANY_PARAMS: StandardSchemaV1<unknown, Params> = {
   "~standard": {
     version: 1,

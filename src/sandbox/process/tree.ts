@@ -23,7 +23,7 @@ function threadsOf(pid: number): string[] {
   }
 }
 
-/** Returns the child processes that have not been waited for. */
+/** Returns the child processes, including those that have exited but were not reaped yet. */
 export function childrenOf(pid: number): number[] {
   return threadsOf(pid).flatMap((thread) =>
     read(`/proc/${pid}/task/${thread}/children`).split(" ").filter(Boolean).map(Number),

@@ -225,7 +225,7 @@ function checkText(value: unknown, name: string): Failure | undefined {
 
 const isOfGit = (path: string): boolean => path.split(/[/\\]/).some((part) => part.toLowerCase() === ".git");
 
-/** Resolves a path for writing; refuses git's own files behind any link (F3). */
+/** Resolves a path for writing. Refuses git's own files, even if a link leads to them (F3). */
 async function pathToWrite(
   ctx: FileContext,
   path: string,

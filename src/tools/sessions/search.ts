@@ -1,4 +1,4 @@
-// The tool `sessions_search`: full-text search in the transcripts of visible sessions.
+// Implements the tool `sessions_search`: full-text search in the transcripts of visible sessions.
 
 import { SEARCH_LIMIT } from "../../contract/methods/sessions.ts";
 import { badCursor, ok } from "../../core/shapes/errors.ts";

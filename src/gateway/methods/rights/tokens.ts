@@ -83,7 +83,7 @@ function coversRow(ctx: Context, row: AccessTokenRow): boolean {
 }
 
 /**
- * Returns true if the caller's token may create others. Otherwise, whoever has a device token or an access
+ * Returns true if the caller's token may create others. Otherwise, the owner of a device token or an access
  * token could keep its rights after that token ends.
  */
 const mayCreate = ({ accessToken, device }: Context["caller"]): boolean =>

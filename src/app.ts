@@ -406,7 +406,7 @@ async function startOutbox(of: {
   return () => watch.stop();
 }
 
-/** Lets models write titles, if the settings ask for it. */
+/** Lets models write the titles of conversations, if the settings request this. */
 async function writeTitles(
   { settings, world: all }: AppOptions,
   { db }: Store,

@@ -58,7 +58,9 @@ export interface OutsideTools {
   knownNames(): readonly string[];
   /** Returns the status of each server. Starts nothing. */
   statuses(): readonly OutsideServerStatus[];
-  /** Returns the tools of a server in the list that was read last, and those that are left out. */
+  /**
+   * Returns the tools in the list that a server sent last: those that are used, and those that are left out.
+   */
   toolsOf(server: string): {
     readonly tools: readonly string[];
     readonly leftOut: readonly { readonly tool: string; readonly why: string }[];

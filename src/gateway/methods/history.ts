@@ -171,7 +171,8 @@ async function readRuns(ctx: CallContext, session: Session, page: HistoryPage, a
   const wanted = [after ?? "", ...page.messages.map(({ id }) => id)].map((id) => page.runIds.get(id));
   const others = [...new Set(wanted)].filter((id) => id !== undefined && !known.has(id)) as string[];
   const found = await factsOfRuns(db, others);
-  // A run that a fork shares with its origin can be active only there.
+  // In a fork, leave out unfinished runs: they belong to the session that it was forked from, and are active
+  // only there.
   const shown =
     forkOrigin(session.key) === undefined ? found : found.filter((run) => run.endedAt !== undefined);
   const facts = [...shown, ...lane.map(({ input: _, ...run }) => run)];

@@ -1,7 +1,7 @@
 // Owns one MCP server: starts it when it is first needed, and restarts it after it has ended.
 // - All runs share one process of a server (over HTTP: one session).
 // - It is started only when it is needed. After each failure the pause grows: a server that never works is
-//   started at most once every five minutes, except by an operator.
+//   started at most once every five minutes, unless an operator tests it.
 // - A caller waits only until its limit; the start continues in the background.
 // - `close` ends the server's process, and the server is not started again.
 

@@ -171,7 +171,7 @@ const isOf = (server: Server, tool: string): boolean => tool.startsWith(outsideP
 const patienceOf = ({ settings }: Server, { clock }: OutsideWorld): number =>
   clock.now() + (settings.startTimeoutSeconds + 1) * 1_000;
 
-/** Returns the error with the last words of the program. */
+/** Returns the error, followed by the last output of the server's program. */
 function wordsOf({ error, details }: Failure): string {
   return typeof details?.said === "string" ? `${error}; it said: ${details.said}` : error;
 }

@@ -73,7 +73,10 @@ export function processEnvironment(): { env: Env; home: string } {
   return { env: { ...process.env }, home: homedir() };
 }
 
-/** Returns the complete settings from all sources, or all problems. `text` is read in place of the file. */
+/**
+ * Returns the complete settings from all sources, or all problems. If `text` is given, it is used instead of
+ * the file's content.
+ */
 export function loadSettings(options: LoadOptions, text?: string): Result<Loaded> {
   const named = options.configPath ?? (options.env.PARLEY_CONFIG || undefined);
   const path = configPathOf(options);
@@ -89,15 +92,15 @@ export function loadSettings(options: LoadOptions, text?: string): Result<Loaded
 }
 
 interface Reading {
-  /** The settings without their invalid parts. */
+  /** The settings. Absent if the file has a problem. */
   readonly settings?: Settings;
   readonly problems: readonly Problem[];
   readonly warnings: string[];
-  /** The parsed file before variables were inserted. */
+  /** The file's content as parsed, with references to variables not yet replaced. */
   readonly literals: Tree;
 }
 
-/** Parses and checks a file's text as if it were at this path. */
+/** Parses and checks `text` as the content of the configuration file at `path`. */
 function readSettings(text: string, path: string, options: LoadOptions): Result<Reading> {
   const { env, home } = options;
   const parsed = parseText(text, path);
@@ -126,7 +129,7 @@ export function configPathOf({ configPath, env, home }: LoadOptions): string {
   return named === undefined ? join(home, ".parley", "parley.json5") : expand(named, home, ".");
 }
 
-/** Returns the settings of a text as if it were the file at `path`, or its problems. */
+/** Returns the settings for `text` as the content of the configuration file at `path`, or its problems. */
 export function settingsOfText(
   text: string,
   path: string,
@@ -145,7 +148,10 @@ function refuse(problems: readonly Problem[], path: string): Failure {
   return fail("invalid_config", error, { details: { path, problems: lines } });
 }
 
-/** Reads the file. Returns undefined if it is missing and was not given explicitly. */
+/**
+ * Reads the configuration file. A missing file is an error only if its path was given explicitly; otherwise
+ * returns undefined.
+ */
 function readFile(path: string, named: boolean): Result<string | undefined> {
   try {
     const { size } = statSync(path);
@@ -179,12 +185,15 @@ function applyOverrides(tree: Tree, { host, port, storeDir }: NonNullable<LoadOp
   put("store", "dir", storeDir);
 }
 
-/** Disables compilation of the schema, which is used once: compiling would take half of the loading time. */
+/**
+ * Tells Zod not to compile the schema. The schema is used only once, and compiling it would take half of the
+ * loading time.
+ */
 const ONCE = { jitless: true };
 
 /**
- * Checks the schema. After a problem, continues with the remaining parts, so that later checks can report
- * their problems, too.
+ * Checks the file against the schema. After a problem it continues without the invalid parts, so that later
+ * checks can report their problems, too.
  */
 function checkShape({ tree, paths }: Substituted, problems: Problem[]): ConfigFile | undefined {
   let result = configSchema.safeParse(tree, ONCE);
@@ -207,7 +216,10 @@ function checkShape({ tree, paths }: Substituted, problems: Problem[]): ConfigFi
   return configSchema.safeParse(rest, ONCE).data;
 }
 
-/** Accepts a word of a closed list in upper or lower case. Thinking levels also have other spellings. */
+/**
+ * Changes a value to the spelling of the allowed word that it matches in upper or lower case. Thinking levels
+ * also have other spellings.
+ */
 function readAsWord(tree: Tree, path: Path, words: readonly unknown[]): void {
   const parent = valueAt(tree, path.slice(0, -1)) as Record<string | number, unknown> | undefined;
   const key = path.at(-1);
@@ -219,7 +231,7 @@ function readAsWord(tree: Tree, path: Path, words: readonly unknown[]): void {
   if (meant !== undefined) parent[key] = meant;
 }
 
-/** Converts a text from a variable to the expected type: `port: "${PORT}"` becomes a number. */
+/** Converts a text that came from a variable to the expected type: `port: "${PORT}"` becomes a number. */
 function readAsType(tree: Tree, path: Path, wanted: string, fromEnv: ReadonlySet<string>): void {
   const parent = valueAt(tree, path.slice(0, -1)) as Record<string | number, unknown> | undefined;
   const key = path.at(-1);
@@ -335,7 +347,7 @@ function sessionOf(file: ConfigFile): Settings["session"] {
     dmScope,
     queueMax,
     sendPolicy: {
-      // Keys that are not set are left out, instead of being undefined.
+      // Leaves out keys that are not set; they must not be present as undefined.
       rules: sendPolicy.rules.map(({ match: { channel, chatType, keyPrefix }, action }) => ({
         match: {
           ...optional({ channel, chatType, keyPrefix }),
@@ -353,7 +365,7 @@ function subagentsOf(file: ConfigFile): Settings["subagents"] {
   return { ...subagents, ...(model ? { model } : {}) };
 }
 
-/** Limits that are not set are left out. */
+/** Returns the limits that are set, without keys for the others. */
 function limitsOf(file: ConfigFile): Settings["session"]["agentToAgent"] {
   const { maxChainTokens, maxChainCost, ...limits } = file.session.agentToAgent;
   return {
@@ -389,8 +401,8 @@ function tokensOf(
 }
 
 /**
- * Warns about agents whose workspace contains the store or the configuration: they could read and change them
- * with their file tools.
+ * Warns about each agent whose workspace contains the store or the configuration, because the agent could
+ * read and change them with its file tools.
  */
 function placeWarnings(settings: Settings, path: string): string[] {
   const inside = (file: string, folder: string) =>

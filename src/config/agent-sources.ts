@@ -19,7 +19,10 @@ const PATHS = [
   "budget.dailyCost",
 ] as const;
 
-/** In a budget, `null` means no limit. Elsewhere `null` and an empty text mean that nothing is set. */
+/**
+ * Returns whether a value is set. In a budget, `null` sets "no limit"; elsewhere `null` and an empty text set
+ * nothing.
+ */
 function isSet(tree: unknown, path: string): boolean {
   const value = valueAt(tree, path.split("."));
   return value !== undefined && (path.startsWith("budget.") || (value !== null && value !== ""));
@@ -33,7 +36,7 @@ function sourcesOf(agent: unknown, defaults: unknown): Record<string, ValueSourc
   return Object.fromEntries(sources);
 }
 
-/** Returns the sources of all agents. A file without agents has one agent, `main`. */
+/** Returns for each agent where its values come from. A file without agents has one agent, `main`. */
 export function agentSourcesOf(tree: Tree): AgentSources {
   const list = valueAt(tree, ["agents", "list"]);
   const defaults = valueAt(tree, ["agents", "defaults"]);

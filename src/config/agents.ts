@@ -1,4 +1,5 @@
-// Builds the agents of a configuration, with all defaults filled in: those of the list, or one default agent.
+// Builds the agents of a configuration: those in its list, or one default agent if there is no list. All
+// defaults are filled in.
 
 import { optional } from "../core/optional.ts";
 import type {
@@ -26,7 +27,7 @@ const defaultIndex = (list: readonly AgentInFile[]): number =>
     list.findIndex((agent) => agent.default),
   );
 
-/** Returns all agents, complete. `expand` makes a path absolute. */
+/** Returns all agents with all defaults filled in. `expand` makes a path absolute. */
 export function agentsOf(
   file: ConfigFile,
   firstModel: string,
@@ -65,7 +66,7 @@ export function agentsOf(
   });
 }
 
-/** Returns an agent's budget. Each key is the agent's own, else the default; `null` means no limit. */
+/** Returns an agent's budget: for each key the agent's value, else the default. `null` means no limit. */
 function budgetOf(
   defaults: ConfigFile["agents"]["defaults"]["budget"],
   own: AgentInFile["budget"],
@@ -87,7 +88,7 @@ function runtimeOf({ runtime }: AgentInFile, expand: (path: string) => string): 
   return { type, ...rest, ...(cwd === undefined ? {} : { cwd: expand(cwd) }) };
 }
 
-/** Reports contradictions in an agent's runtime. */
+/** Reports keys of an agent that contradict its runtime. */
 function checkRuntime(file: ConfigFile, agent: AgentInFile, path: Path, problems: Problem[]): void {
   const { runtime } = agent;
   if (runtime === undefined) return;
@@ -111,13 +112,16 @@ function checkRuntime(file: ConfigFile, agent: AgentInFile, path: Path, problems
   }
 }
 
-/** Returns whether no workspace is configured, so that the folder is created for this agent alone. */
+/**
+ * Returns whether neither the agent nor the defaults set a workspace. Then Parley creates the folder for this
+ * agent alone.
+ */
 const isOurFolder = (file: ConfigFile, agent: AgentInFile): boolean =>
   agent.workspace === undefined && file.agents.defaults.workspace === WORKSPACE_DEFAULT;
 
 /**
- * Returns an agent's sandbox. Each key is the agent's own, else the default. `ownFolder`: no other agent or
- * person uses the workspace.
+ * Returns an agent's sandbox settings: for each key the agent's value, else the default. `ownFolder`: no
+ * other agent or person uses the workspace.
  */
 function sandboxOf(
   defaults: ConfigFile["agents"]["defaults"]["sandbox"],
@@ -134,8 +138,8 @@ function sandboxOf(
     memoryMb: own?.memoryMb ?? defaults.memoryMb,
     processesMax: own?.processesMax ?? defaults.processesMax,
     diskMb: own?.diskMb ?? defaults.diskMb,
-    // Sandboxed sessions must not choose the programs that git runs for unsandboxed sessions or people in the
-    // same folder.
+    // If the agent shares its folder with people or unsandboxed sessions, a sandboxed session must not change
+    // git's settings, because they can name programs that git runs for the others.
     git: own?.git ?? defaults.git ?? (mode === "all" && ownFolder ? "write" : "read"),
     ...(image ? { image } : {}),
   };

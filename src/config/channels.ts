@@ -39,12 +39,12 @@ const NEEDED: { readonly [C in ChannelId]: readonly (keyof AccountInFile<C>)[] }
   imessage: [],
 };
 
-/** Returns the fields that are set; `null` counts as not set. */
+/** Returns the fields that have a value; `null` counts as not set. */
 function said(fields: object): Readonly<Record<string, unknown>> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null));
 }
 
-/** Merges an account over the keys of its channel, key by key, including nested objects. */
+/** Returns a channel's rules, overridden by those of an account: key by key, including nested objects. */
 function layered(rules: Readonly<Record<string, unknown>>, account: object): object {
   const own = said(account);
   const both = ["inbound", "threadBindings"].map((key): [string, object] => {
@@ -83,8 +83,8 @@ function commonOf(file: ConfigFile, account: AccountInFile<"telegram">, accountI
     allowFrom: account.allowFrom ?? [],
     groupPolicy: account.groupPolicy ?? "allowlist",
     groupAllowFrom: account.groupAllowFrom ?? [],
-    // For a group without an entry here (allowed by groupPolicy `open`, or for an owner or a sender in
-    // groupAllowFrom), the account's own settings apply.
+    // The account's own settings apply to a group that has no entry here, but is allowed by groupPolicy
+    // `open`, or because an owner or a sender in groupAllowFrom writes.
     groups,
     requireMention,
     inbound: {
@@ -135,7 +135,7 @@ function wholeAccount(channel: ChannelId, common: AccountSettings, account: obje
   }
 }
 
-/** Reports unknown agents that an account names. */
+/** Reports each agent that an account names and that does not exist. */
 function checkAgents(account: AccountSettings, path: Path, { agents, problems }: Around): void {
   const ids = agents.map(({ id }) => id);
   const named: [string | undefined, Path][] = [
@@ -163,7 +163,7 @@ function accountsOf(channel: ChannelId, file: ConfigFile, around: Around): Chann
   const { accounts = {}, ...own } = section;
   const needed = NEEDED[channel] as readonly string[];
   const first = needed[0] ?? "enabled";
-  // An empty key comes from an unset variable; a missing key was forgotten.
+  // An empty key comes from an unset variable and is no error. A key that is absent was probably forgotten.
   const isForgotten =
     channel === "imessage" ? !isDescribed(channel, own) : needed.every((key) => !(key in own));
   if (isForgotten && Object.keys(own).length > 0 && Object.keys(accounts).length === 0) {
@@ -172,7 +172,7 @@ function accountsOf(channel: ChannelId, file: ConfigFile, around: Around): Chann
     around.problems.push({ path: ["channels", channel, first], text });
   }
   const inFile: [string, object, Path][] = Object.entries(accounts).map(([name, account]) => {
-    // Further accounts inherit only rules, not the keys that define an account.
+    // Accounts in `accounts` inherit the channel's rules, but not the keys that define its own account.
     const rules = Object.fromEntries(Object.entries(own).filter(([key]) => !needed.includes(key)));
     return [name, layered(rules, account), ["channels", channel, "accounts", name]];
   });

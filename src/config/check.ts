@@ -5,7 +5,7 @@ import { configPathOf, type LoadOptions, loadSettings } from "../config.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import { describeSettings } from "./describe.ts";
 
-/** Paths of settings that have another name in the file. */
+/** The path in the file for each setting that has another name there. */
 const IN_FILE: Partial<Record<keyof Settings, string>> = {
   providers: "models.providers",
   maxConcurrent: "agents.defaults.maxConcurrent",
@@ -15,7 +15,7 @@ const IN_FILE: Partial<Record<keyof Settings, string>> = {
   traces: "telemetry.traces",
 };
 
-/** Returns the paths of the settings that differ, without values. */
+/** Returns the paths of the settings that differ. The values are left out, because they may be secret. */
 function changedParts(running: Settings, found: Settings): string[] {
   const names = new Set([...Object.keys(running), ...Object.keys(found)] as (keyof Settings)[]);
   return [...names]
@@ -33,13 +33,13 @@ interface Compared {
   readonly warnings: readonly string[];
   readonly differs: boolean;
   readonly changed: readonly string[];
-  /** The settings of the next start. Absent if the file has problems. */
+  /** The settings that the next start would use. Absent if the file has problems. */
   readonly next?: Settings;
 }
 
 /**
- * Reads the file and the environment as a start would, and compares them with the running settings. With
- * `text`, checks it in place of the file.
+ * Reads the file and the environment as a start would, and compares them with the running settings. If `text`
+ * is given, it is used instead of the file's content.
  */
 export function compare(options: LoadOptions, running: Settings, text?: string): Compared {
   const again = loadSettings(options, text);

@@ -1,4 +1,4 @@
-// Formats settings for display and collects the secrets among them, both by the rules of disclosure.ts.
+// Formats settings for display, and collects the secrets in them. Both follow the rules of disclosure.ts.
 // G5: neither secrets nor settings without a rule are shown.
 
 import { isObject } from "../core/json.ts";
@@ -60,17 +60,17 @@ function shownTree(rule: { readonly [key: string]: AnyRule }, value: unknown): u
   return told;
 }
 
-/** Returns the settings as `config.check` shows them. A secret is shown only as set or not set. */
+/** Returns the settings as `config.check` shows them. For a secret, shows only whether it is set. */
 export function describeSettings(settings: Settings): Record<string, unknown> {
   const { gateway, tools, ...rest } = shown(DISCLOSURE as AnyRule, settings) as Record<string, Tree>;
   const token = settings.gateway.token === undefined ? "(generated at first start)" : SET;
   const mcp = tools?.mcp as { servers: { reach: Tree }[] };
-  // An MCP server is shown as in the file, where address and program are different keys.
+  // Shows an MCP server as in the file, which has different keys for a program and an address.
   const servers = mcp.servers.map(({ reach: { kind: _, ...reach }, ...server }) => ({ ...server, ...reach }));
   return { ...rest, gateway: { ...gateway, token }, tools: { ...tools, mcp: { ...mcp, servers } } };
 }
 
-/** Returns the names of all settings that have one of these rules. */
+/** Returns the names of all settings whose rule is in `wanted`. */
 function namesRuled(wanted: readonly AnyRule[], rule = DISCLOSURE as AnyRule): string[] {
   if (typeof rule === "string") return [];
   return Object.entries(rule).flatMap(([name, its]) =>
@@ -82,12 +82,12 @@ function namesRuled(wanted: readonly AnyRule[], rule = DISCLOSURE as AnyRule): s
 const SECRETS = new Set(namesRuled(["secret", "secret or none"]));
 const OF_SECRETS = new Set(namesRuled(["names"]));
 
-/** Returns whether the value at this path of the file is, or may be, a secret. */
+/** Returns whether the value at this path of the file is, or may contain, a secret. */
 export function isSecretPath(path: Path): boolean {
   return SECRETS.has(String(path.at(-1))) || path.some((part) => OF_SECRETS.has(String(part)));
 }
 
-/** Returns whether a word is long and looks random, unlike a word, a path or a name. */
+/** Returns whether a word is so long and so random that it is probably a secret. */
 function looksRandom(word: string): boolean {
   if (!/^[\w.~+=-]{20,}$/.test(word)) return false;
   return /^[0-9a-f]{24,}$/i.test(word) || (/[a-z]/.test(word) && /[A-Z]/.test(word) && /[0-9]/.test(word));
@@ -102,7 +102,7 @@ function inValue(name: string, value: string): string[] {
   return words.filter((word) => (isSecretName(name) ? word.length >= SECRET_CHARS_MIN : looksRandom(word)));
 }
 
-/** Returns the secrets in an address: the password, and other parts that look random. */
+/** Returns the secrets in an address: the password, and other parts that look random (`looksRandom`). */
 function inAddress(address: string): string[] {
   const url = parsed(address);
   if (url === undefined) return [];
@@ -130,7 +130,8 @@ function inArguments(words: readonly string[]): string[] {
 }
 
 /**
- * Returns whether a text contains a secret. `before`: the text before it in its list, such as `--api-key`.
+ * Returns whether a text contains a secret. `before`: the previous text in the same list, such as
+ * `--api-key`.
  */
 export function hasSecretWord(value: string, before: string): boolean {
   const words = value.split(/[\s"',=]+/);

@@ -10,18 +10,18 @@ import type { Settings } from "../core/shapes/settings/settings.ts";
 type Leaf = string | number | boolean | null | undefined;
 type Values = Readonly<Record<string, string>>;
 
-/** How texts are shown that are or may contain a secret. */
+/** How to show a text that is a secret, or may contain one. */
 export type TextRule =
-  /** Shows only that the secret is set. */
+  /** A required secret: shows that it is set. */
   | "secret"
-  /** Shows only whether the secret is set. */
+  /** An optional secret: shows whether it is set. */
   | "secret or none"
   /** Shows an address without user, password and query. */
   | "place"
   /** Shows only the origin of an address, because the rest may be a secret. */
   | "origin";
 
-/** How a list of words is shown if a word may contain a secret. */
+/** How to show a list of words of which one may contain a secret. */
 export type ListRule =
   /** Shows the first word of a command and the number of its arguments. */
   | "program"
@@ -37,8 +37,8 @@ type ObjectRule<T> =
     : { readonly [K in KeyOf<T>]-?: Rule<At<T, K>> };
 
 /**
- * The rule for a value of this type. `names`: shows only the names of the fields, because the values may be
- * secrets.
+ * The form of a rule for a value of type `T`. `names`: shows only the names of the fields, because the values
+ * may be secrets.
  */
 export type Rule<T> = [T] extends [Leaf]
   ? "show" | ([T] extends [string | undefined] ? TextRule : never)

@@ -1,4 +1,4 @@
-// Checks by a file's mode whether only its owner can access it.
+// Checks the mode of a file: can users other than its owner access it?
 
 /** Mode bits that give access to other users. */
 const OTHERS = 0o077;

@@ -5,7 +5,10 @@ import type { OutgoingHook } from "../core/shapes/settings/settings.ts";
 import type { OutgoingInFile } from "./schema/hooks.ts";
 import type { Problem } from "./source.ts";
 
-/** Returns a hook's name. The default depends only on the address, which can't be derived from it. */
+/**
+ * Returns a hook's name. The default name is the host and a hash of the address: the address cannot be
+ * derived from it.
+ */
 function nameOf({ name, url }: OutgoingInFile): string {
   if (name !== undefined) return name;
   const { host } = new URL(url);

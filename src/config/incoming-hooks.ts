@@ -17,7 +17,7 @@ import { agentProblem } from "./schema/fields.ts";
 import { HOOK_KEYS_DEFAULT, type HooksInFile, type MappingInFile } from "./schema/hooks.ts";
 import type { Problem } from "./source.ts";
 
-/** Minimum length of a token: a shorter one could be found by trying for years. */
+/** Minimum length of a token. A shorter one could be guessed by trying for years. */
 const TOKEN_CHARS_MIN = 16;
 const SIGNATURE_HEADER = "x-signature-256";
 const DELIVERY_HEADER = "x-delivery-id";

@@ -17,7 +17,7 @@ const INDENT = "  ";
 export type InsertFormat = "json5" | "json";
 const BLANK = /[\s\uFEFF]/;
 
-/** Returns the position after white space and comments. */
+/** Returns the first position at or after `from` that is not in white space or a comment. */
 function pastBlanks(text: string, from: number): number {
   let at = from;
   for (;;) {
@@ -67,8 +67,8 @@ function pastValue(text: string, from: number): number {
 }
 
 /**
- * Returns the position inside the object or list at `key`, after its opening bracket. `from`: the start of
- * the content of the object that has the key.
+ * Returns the position after the opening bracket of the object or list at `key`. `from`: where the content of
+ * the object that contains `key` starts.
  */
 function insideOf(text: string, from: number, key: string): number | undefined {
   let at = pastBlanks(text, from);
@@ -106,7 +106,7 @@ function contentText(value: Tree | readonly unknown[], depth: number, format: In
     .replace(/,$/, "");
 }
 
-/** Returns an object with the value at `path`, creating an object for each part of the path. */
+/** Returns nested objects, one for each part of `path`, with `value` at the end. */
 function nested(path: readonly string[], value: unknown): Tree {
   return path.reduceRight((below, name) => ({ [name]: below }), value as Tree);
 }

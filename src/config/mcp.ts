@@ -7,7 +7,10 @@ import type { Path } from "../core/text/value-path.ts";
 import { agentProblem, DAY_SECONDS, httpAddress, limit, text, texts } from "./schema/fields.ts";
 import type { Problem } from "./source.ts";
 
-/** A name has no `__`, and no `_` at either end, so that `mcp__a__b__c` is unambiguous. */
+/**
+ * A name has no `__`, and no `_` at either end. So `mcp__a__b__c` can only mean the tool `b__c` of the server
+ * `a`.
+ */
 const SERVER_NAME = /^(?=.{1,24}$)[a-z0-9]+(?:(?:-+|_)[a-z0-9]+)*$/;
 
 const server = z.strictObject({

@@ -14,7 +14,10 @@ type Issue = z.core.$ZodIssue;
 
 let ofTheFile: Tree | undefined;
 
-/** Built when the first problem is found, because this takes longer than all other checks. */
+/**
+ * Returns the JSON Schema of the file. Builds it when the first problem is found, because that takes longer
+ * than all other checks.
+ */
 function fileSchema(): Tree {
   ofTheFile ??= configJsonSchema();
   return ofTheFile;
@@ -71,7 +74,10 @@ const WORDS: Readonly<Record<string, string>> = {
   record: "an object, { … }",
 };
 
-/** Describes an invalid value. For secrets and values of variables only the type is shown. */
+/**
+ * Describes an invalid value. Shows only the type if the value is long or `hidden` (a secret, or from a
+ * variable).
+ */
 function showValue(value: unknown, hidden: boolean): string {
   if (value === undefined || value === null) return String(value);
   if (Array.isArray(value)) return "a list";
@@ -79,7 +85,7 @@ function showValue(value: unknown, hidden: boolean): string {
   // JSON cannot represent Infinity and NaN.
   const shown = typeof value === "number" ? String(value) : (JSON.stringify(value) ?? String(value));
   if (hidden || shown.length > 60) return typeof value === "string" ? "a string" : `a ${typeof value}`;
-  // A redactor without known secrets, because the configuration with the secrets is still being read.
+  // The secrets are not known yet, because the configuration that contains them is still being read.
   return new Redactor([]).mask(shown);
 }
 
@@ -103,7 +109,7 @@ export function problemsOf(issue: Issue, tree: Tree, fromEnv: ReadonlySet<string
     case "invalid_value": {
       const wanted = `must be one of ${list(issue.values)}`;
       if (value === undefined) return problem(`is missing; ${wanted}`);
-      // An invalid text is not quoted, because it may be a secret under the wrong key.
+      // Don't quote an invalid text: it may be a secret under the wrong key.
       return problem(typeof value === "string" ? wanted : `${wanted}, ${got}`);
     }
     case "too_small":
@@ -121,7 +127,7 @@ export function problemsOf(issue: Issue, tree: Tree, fromEnv: ReadonlySet<string
   }
 }
 
-/** Returns the schema's own message if it has one. */
+/** Returns the message that the schema defines for this problem, else a general one. */
 function sizeText(message: string, bound: string, got: string): string {
   return message.startsWith("must ") ? message : `must be ${bound}, ${got}`;
 }
@@ -130,8 +136,8 @@ function sizeText(message: string, bound: string, got: string): string {
 const HIDDEN_CHARS_MIN = 6;
 
 /**
- * Returns a function that replaces each value, in any case, by the text to show for it. Of values that begin
- * at the same character, the longest is replaced.
+ * Returns a function that replaces each of the values in a text, in upper or lower case. If several begin at
+ * the same character, the longest one is replaced.
  */
 export function replacing(
   values: Iterable<readonly [value: string, shown: string]>,

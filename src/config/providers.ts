@@ -1,5 +1,6 @@
-// Builds the list of model providers: those of the file, else those with a key in the environment, and always
-// the built-in offline one. Some models are predefined, so that a key is enough to start.
+// Builds the list of model providers: those in the file. If the file has none, those with a key in the
+// environment. The built-in offline provider is always added. Some models are predefined, so that a key is
+// enough to start.
 
 import { optional } from "../core/optional.ts";
 import {

@@ -1,4 +1,5 @@
-// Replaces a file atomically: a reader gets either the old text or the new one, also after a power cut.
+// Replaces a file atomically: a reader gets either the whole old text or the whole new one, even after a
+// power cut.
 
 import {
   chownSync,
@@ -14,7 +15,7 @@ import {
   writeSync,
 } from "node:fs";
 
-/** Writes a new file to the disk. */
+/** Creates a file, and returns when its content is on the disk. */
 function writeNew(file: string, text: string, mode: number): void {
   const handle = openSync(file, "wx", mode);
   try {
@@ -29,7 +30,7 @@ function writeNew(file: string, text: string, mode: number): void {
 
 /**
  * Writes a file. If the path is a link, replaces the file that it points to. An existing file keeps its mode
- * and its owner; `mode` is for a new one. If this throws, the file is unchanged.
+ * and its owner; `mode` is used only for a new file. If this function throws, the file is unchanged.
  */
 export function replaceFile(file: string, text: string, mode = 0o600): void {
   const known = statSync(file, { throwIfNoEntry: false });

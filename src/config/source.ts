@@ -1,6 +1,5 @@
-// Parses the text of a configuration file into a plain tree. Supports JSON5, earlier spellings of keys, and
-// `${NAME}`.
-// Problems and warnings show the current spelling of a path, if there is one.
+// Parses the text of a configuration file into a plain tree. Supports JSON5, earlier names of keys, and
+// `${NAME}`. Problems and warnings show the current name of a key.
 
 import JSON5 from "json5";
 import { isObject } from "../core/json.ts";
@@ -18,10 +17,13 @@ export interface Problem {
   readonly text: string;
 }
 
-/** Maximum depth, far above that of any key, so that recursive code cannot exhaust the stack. */
+/**
+ * Maximum depth of nested values. It is far above that of any setting, and keeps recursive code from
+ * exhausting the stack.
+ */
 const DEPTH_MAX = 64;
 
-/** Parses a file's text. A text of only blanks and comments counts as an empty file. */
+/** Parses a file's text. A text of only white space and comments counts as an empty file. */
 export function parseText(text: string, file: string): Result<Tree> {
   const body = text.replace(/^\uFEFF/, "");
   let tree: unknown;
@@ -52,7 +54,7 @@ function emptyTree(body: string): Tree | undefined {
 const reasonOf = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).replace(/^JSON5: /, "");
 
-/** Earlier spelling and current spelling. More specific paths come first. */
+/** Earlier paths of keys, each with the current path. More specific paths come first. */
 const MOVED: readonly (readonly [Path, Path])[] = [
   [
     ["agent", "subagents", "tools"],
@@ -92,14 +94,14 @@ function putIn(tree: Tree, path: Path, value: unknown, from: Path, problems: Pro
   for (const part of path.slice(0, -1)) {
     if (!Object.hasOwn(parent, part)) parent[part] = {};
     const next = parent[part];
-    // The schema check reports a wrong type on the path.
+    // Ignore a wrong type on the path: the schema check reports it.
     if (!isObject(next)) return;
     parent = next;
   }
   const name = String(path.at(-1));
   const there = Object.hasOwn(parent, name) ? parent[name] : undefined;
   if (there === undefined) {
-    // Uses defineProperty, because assigning to `__proto__` would not create a key, and it must be reported
+    // Uses defineProperty, because assigning to `__proto__` creates no key. The key must exist to be reported
     // as unknown.
     Object.defineProperty(parent, name, { value, configurable: true, enumerable: true, writable: true });
   } else if (isObject(there) && isObject(value)) {
@@ -114,7 +116,7 @@ function putIn(tree: Tree, path: Path, value: unknown, from: Path, problems: Pro
   }
 }
 
-/** Replaces earlier spellings by current ones, in place. Returns a warning for each. */
+/** Moves keys from their earlier paths to their current ones, in place. Returns a warning for each key. */
 export function readEarlierSpellings(tree: Tree, problems: Problem[]): string[] {
   const warnings: string[] = [];
   const note = (from: Path, to: string) =>
@@ -160,7 +162,7 @@ export interface Substituted {
   readonly values: ReadonlyMap<string, string>;
 }
 
-/** Returns the text with each reference to a variable replaced, unless it has a fallback. */
+/** Returns the text with `by` in place of each reference to a variable, unless it has a fallback text. */
 export function withoutReferences(text: string, by = ""): string {
   return text.replaceAll(/\$\{\w+(:-)?\}/g, () => by);
 }
@@ -177,7 +179,7 @@ export function substitute(tree: Tree, env: Env, problems: Problem[]): Substitut
     }
     if (Array.isArray(value)) return value.map((inner, index) => walk(inner, [...path, index]));
     if (!isObject(value)) return value;
-    // A key `__proto__` would be lost when the object is copied.
+    // Reject a key `__proto__`: it would be lost when the object is copied.
     if (Object.hasOwn(value, "__proto__"))
       problems.push({ path: [...path, "__proto__"], text: "unknown key" });
     return Object.fromEntries(

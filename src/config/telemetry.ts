@@ -1,5 +1,5 @@
 // Defines the schema of traces in the configuration file, and builds their settings.
-// TL1: only the file can enable traces. The environment may set the destination.
+// TL1: only the file can enable traces. The environment can only set the destination.
 
 import { z } from "zod";
 import type { TraceSettings } from "../core/shapes/settings/traces.ts";

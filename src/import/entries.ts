@@ -31,7 +31,7 @@ export type SourceEntry =
   | { readonly kind: "compaction"; readonly summary: string; readonly firstKept?: string }
   /** The file's header. */
   | { readonly kind: "header" }
-  /** A known entry that is not part of the conversation. */
+  /** A known entry that is skipped without a report, because it is not part of the conversation. */
   | { readonly kind: "silent" }
   | { readonly kind: "unknown"; readonly what: string };
 
@@ -64,7 +64,9 @@ export function timestampOf(value: unknown, now: number): number | undefined {
   return timeIn(fieldsOf(message).timestamp, now) ?? timeIn(timestamp, now);
 }
 
-/** Reads an entry. `origin`: provenance of the messages if no person writes in this session. */
+/**
+ * Reads an entry. `origin`: the provenance of its message if the session is one in which no person writes.
+ */
 export function readSourceEntry(value: unknown, origin: Provenance | undefined): SourceEntry {
   if (!isObject(value)) return { kind: "unknown", what: "not an object" };
   const { type } = value;
@@ -137,8 +139,8 @@ function readUser(message: Fields, origin: Provenance | undefined): SourceEntry 
 }
 
 /**
- * Converts the source's typed provenance. A message with unreadable provenance counts as the runtime's, not
- * as a person's.
+ * Converts the source's provenance of a message. If it is unreadable, the message counts as the runtime's,
+ * not as a person's.
  */
 function sourceOf(provenance: Fields): Provenance | undefined {
   const { kind } = provenance;

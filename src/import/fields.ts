@@ -4,18 +4,20 @@ import { numberOf, trimmedOf } from "../core/json.ts";
 
 const TEXT_CHARS_MAX = 4_096;
 
-/** Returns a text that is not blank, trimmed and shortened. */
+/**
+ * Returns the value if it is a text that is not blank, trimmed and shortened to `charsMax`, else undefined.
+ */
 export function textIn(value: unknown, charsMax = TEXT_CHARS_MAX): string | undefined {
   return trimmedOf(value, charsMax);
 }
 
-/** Returns one line without control characters. */
+/** Returns a text as one line without control characters, or undefined for other values. */
 export function lineIn(value: unknown, charsMax: number): string | undefined {
   if (typeof value !== "string") return undefined;
   return textIn(value.slice(0, 4 * charsMax).replace(/[\p{Cc}\p{Cs}\u2028\u2029]+/gu, " "), charsMax);
 }
 
-/** Returns a whole number of at least 0. */
+/** Returns the value, rounded to a whole number, if it is a number of at least 0; else undefined. */
 export function countIn(value: unknown): number | undefined {
   const number = numberOf(value);
   return number !== undefined && number >= 0 && number <= Number.MAX_SAFE_INTEGER
@@ -23,12 +25,12 @@ export function countIn(value: unknown): number | undefined {
     : undefined;
 }
 
-/** Returns a price, or 0 if it is negative or not a number. */
+/** Returns the value if it is a price, or 0 if it is negative or not a number. */
 export function priceIn(value: unknown): number {
   return Math.max(0, numberOf(value) ?? 0);
 }
 
-/** Returns a time in ms since 1970 from a number or a date text, at most `now`. */
+/** Converts a number or a date text to ms since 1970. A later time than `now` becomes `now`. */
 export function timeIn(value: unknown, now: number): number | undefined {
   const at = typeof value === "string" ? Date.parse(value) : numberOf(value);
   return at === undefined || Number.isNaN(at) || at <= 0 ? undefined : Math.min(Math.round(at), now);

@@ -1,4 +1,5 @@
-// Derives the ids of imported rows from the source only, so that a repeated import creates the same ids.
+// Derives the ids of imported rows only from the source's data, so that a repeated import creates the same
+// ids.
 
 import { createHash } from "node:crypto";
 
@@ -13,7 +14,7 @@ export function entryId(sessionId: string, ...source: readonly string[]): string
   return `import-${digest(["entry", sessionId, ...source]).slice(0, 32)}`;
 }
 
-/** Returns a UUID derived from the source. */
+/** Returns a UUID that is derived from texts of the source. */
 export function derivedUuid(...source: readonly string[]): string {
   const hex = digest(["uuid", ...source]);
   return [
@@ -26,8 +27,8 @@ export function derivedUuid(...source: readonly string[]): string {
 }
 
 /**
- * Returns a transcript's id. Keeps the source's id if it is a UUID, because a UUID is neither a path nor a
- * session key. Otherwise derives an id.
+ * Returns a transcript's id. Keeps the source's id if it is a UUID, because a UUID can't be mistaken for a
+ * path or a session key. Otherwise derives a UUID from it.
  */
 export function sessionIdOf(source: string, agentId: string): string {
   const id = source.toLowerCase();

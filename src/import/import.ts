@@ -26,19 +26,19 @@ const LEFT_ALONE_MAX = 50;
 
 export interface ImportOptions extends LoadOptions {
   readonly dir: string;
-  /** True to report what the import would do, without writing anything. */
+  /** True: only report what the import would do, and write nothing. */
   readonly dryRun: boolean;
   /** Names of accepted settings, or `all`. Default: none. */
   readonly accept?: readonly string[];
   /**
-   * Asks about every setting that must be accepted and is not in `accept`. If absent, these settings are
-   * removed.
+   * Asks about every setting that must be accepted and is not in `accept`. If this function is absent, these
+   * settings are removed.
    */
   readonly ask?: (setting: TrustedSetting) => Promise<Result<boolean>>;
   readonly world: World;
   /** Stops the import between two sessions. */
   readonly signal: AbortSignal;
-  /** Called after each session with the number of sessions so far. */
+  /** Called after each session. `sessions`: the number of sessions so far. */
   progress(sessions: number): void;
 }
 
@@ -71,7 +71,7 @@ interface ConfigReport {
   readonly notes: readonly string[];
   /** Settings without a counterpart. */
   readonly left: readonly string[];
-  /** Settings that need acceptance. Those that were not accepted are removed. */
+  /** Settings that a person must accept. Those that were not accepted are removed. */
   readonly trusted: readonly (TrustedSetting & { readonly accepted: boolean })[];
 }
 
@@ -80,7 +80,7 @@ interface Prepared {
   readonly report: ConfigReport;
   readonly keys: { readonly mainName: string; readonly isGlobal: boolean };
   readonly defaultAgentId: string;
-  /** The file to write. */
+  /** The configuration file to write. Absent if there is none. */
   readonly file?: { readonly text: string; readonly path: string; readonly replaces?: string };
 }
 
@@ -97,7 +97,7 @@ async function prepare(
   const check = (file: Tree) =>
     found === undefined ? undefined : checkConfig(file, found.name, path, options);
   const { accept = [], ask, home } = options;
-  // A setting that an earlier import has accepted needs no second acceptance.
+  // A setting that was accepted in an earlier import needs no second acceptance.
   const isAccepted = exists && textAt(path) === check(mapped.file)?.text;
   const judged = await judgeTrust(
     mapped.file,
@@ -193,7 +193,7 @@ async function readStores(
   return stores;
 }
 
-/** Reports the other files in the source directory. */
+/** Reports the files in the source directory that are not imported. */
 async function noteOthers(source: SourceDir, remarks: Remarks): Promise<void> {
   for (const { name } of await source.list([])) {
     if (/^(agents|sessions|(openclaw|clawdbot|moltbot)\.json(\.bak.*)?)$/.test(name)) continue;
@@ -233,7 +233,7 @@ class Counts {
   }
 }
 
-/** Returns the reason to refuse an import. */
+/** Returns the reason why this import is not possible, or undefined. */
 function refuse(
   options: ImportOptions,
   source: SourceDir,
@@ -261,7 +261,7 @@ function noteAgents(stores: readonly AgentStore[], settings: Settings, remarks: 
   }
 }
 
-/** Imports a state directory. */
+/** Imports a state directory. With `dryRun`, only reports what would be imported. */
 export async function importState(options: ImportOptions): Promise<Result<ImportReport>> {
   const { world, dryRun, signal } = options;
   const opened = await openSourceDir(options.dir);

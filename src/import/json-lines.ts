@@ -1,6 +1,6 @@
-// Reads untrusted JSON line by line with limited memory. Only one line of at most LINE_BYTES_MAX is in
-// memory. A text with too many values or levels is rejected before it is parsed, because it could need far
-// more memory than its text.
+// Reads untrusted JSON line by line with limited memory. Only one line is in memory, and of a longer line at
+// most LINE_BYTES_MAX. A text with too many values or levels is rejected before it is parsed, because it
+// could need far more memory than its text.
 
 import type { FileHandle } from "node:fs/promises";
 
@@ -24,7 +24,7 @@ function endOfString(text: Buffer, from: number): number {
   for (let at = text.indexOf(QUOTE, from + 1); at !== -1; at = text.indexOf(QUOTE, at + 1)) {
     let before = at - 1;
     while (text[before] === BACKSLASH) before -= 1;
-    // A quote after an even number of backslashes is not escaped.
+    // The quote ends the string if an even number of backslashes precedes it.
     if ((at - before) % 2 === 1) return at;
   }
   return text.length;
@@ -53,7 +53,7 @@ export type Parsed =
 
 const strict = new TextDecoder("utf-8", { fatal: true });
 
-/** Parses untrusted JSON. Invalid UTF-8 is read as replacement characters. */
+/** Parses untrusted JSON. Invalid UTF-8 becomes replacement characters. */
 export function parseForeign(bytes: Buffer, valuesMax: number): Parsed {
   if (!isModest(bytes, valuesMax)) return { ok: false, why: "too_complex" };
   let isUtf8 = true;
@@ -87,7 +87,7 @@ export async function* linesOf(handle: FileHandle, size: number): AsyncGenerator
   let at = 0;
   const take = (piece: Buffer): void => {
     keptBytes += piece.length;
-    // Bytes over the limit are counted but not kept.
+    // Of a line that is too long, the rest is counted but not kept.
     if (keptBytes <= LINE_BYTES_MAX) kept.push(Buffer.from(piece));
     else kept = [];
   };

@@ -23,7 +23,7 @@ export interface KeyHints {
   readonly channel?: string;
   /** Last part of the source's keys of main sessions. */
   readonly mainName: string;
-  /** True if all chats of the source share one session. */
+  /** True if the source keeps all chats in one session. */
   readonly isGlobal: boolean;
 }
 
@@ -33,10 +33,13 @@ export type KeyVerdict =
       readonly key: string;
       readonly agentId: string;
       readonly accountId?: string;
-      /** The key that older versions created, when names and ids could not contain colons. */
+      /**
+       * The key under which an older version of Parley imported this session: names and ids could not contain
+       * colons then.
+       */
       readonly formerKey?: string;
     }
-  /** A key of any other form. */
+  /** A key of an unknown form, which becomes the name of a conversation. */
   | { readonly kind: "conversation"; readonly key: string; readonly agentId: string }
   | { readonly kind: "reserved" };
 
@@ -47,11 +50,11 @@ const KINDS: Readonly<Record<string, "group" | "channel" | "dm">> = {
   dm: "dm",
   direct: "dm",
 };
-/** Older keys of direct chats contain only a phone number. */
+/** A phone number. Older keys of direct chats consist only of one. */
 const PHONE = /^\+?\d{4,}$/;
 const JID = /@g\.us$/i;
 
-/** Returns an agent's id in Parley's spelling, or undefined if it can't be one. */
+/** Returns an agent's id in Parley's spelling, or undefined if nothing valid remains. */
 export function agentIdOf(text: string): string | undefined {
   const id = text
     .trim()
@@ -112,7 +115,7 @@ interface Spelled {
   readonly formerText?: string;
 }
 
-/** Reads the rest after `agent:<id>:`, or a whole key in an earlier spelling. */
+/** Reads the part of a key after `agent:<id>:`, or a whole key of an earlier form. */
 function readRest(parts: readonly string[], agentId: string, hints: KeyHints): Spelled | undefined {
   const [first = "", second = ""] = parts;
   const head = first.toLowerCase();
@@ -134,7 +137,7 @@ function readRest(parts: readonly string[], agentId: string, hints: KeyHints): S
     case "node":
       return withColons("node-");
     case "subagent":
-      // The key of a nested sub-agent contains both ids.
+      // The source key of a nested sub-agent contains the ids of both sub-agents, so join them.
       return { text: `agent:${agentId}:subagent:${encodeOutsideId(parts.slice(1).join("."))}` };
     case "mcp":
     case "acp":

@@ -13,7 +13,7 @@ interface OpenCall {
   readonly resultId: string;
 }
 
-/** A source entry with its name and time. */
+/** A source entry, its time, and the name from which its id is derived. */
 export interface TimedSourceEntry {
   readonly entry: SourceEntry;
   readonly name: string;

@@ -1,6 +1,6 @@
-// Collects an import's remarks about skipped or changed data, counted by kind. Their number is limited. They
-// contain neither secrets nor terminal control characters (I14): values are never recorded, names are
-// redacted.
+// Collects an import's remarks about skipped or changed data, counted by kind. Their number is limited.
+// Remarks contain neither secrets nor terminal control characters (I14): values are never recorded, and names
+// are redacted.
 
 import { Redactor } from "../core/text/redact/redact.ts";
 
@@ -19,7 +19,10 @@ export class Remarks {
   readonly #kinds = new Map<string, { count: number; examples: string[] }>();
   #others = 0;
 
-  /** Adds a remark. `what`: a fixed sentence. `example`: the file or the name that it is about. */
+  /**
+   * Adds a remark. `what`: a fixed sentence. `example`: the name of the file or the setting that the remark
+   * is about.
+   */
   note(what: string, example?: string, count = 1): void {
     const known = this.#kinds.get(what);
     if (known === undefined && this.#kinds.size >= KINDS_MAX) {
@@ -45,7 +48,7 @@ export class Remarks {
 
 /** Shortens and redacts a name of the source. */
 function shorten(text: string): string {
-  // A redactor without known secrets, because the source's values are not registered.
+  // No secrets are known to this redactor, because the source's values are not registered.
   const shown = new Redactor([]).cut(text, EXAMPLE_CHARS_MAX);
   return shown.toWellFormed().replace(/[\p{Cc}\u2028\u2029]/gu, "\u{FFFD}");
 }

@@ -19,7 +19,7 @@ import type { SourceSession } from "./source-sessions.ts";
 import { parseLine, planTranscript, type TranscriptPlan } from "./transcript-plan.ts";
 import { type ImportStore, ownerOfTranscript, type SessionOutcome, writeSession } from "./write-session.ts";
 
-/** Maximum number of spawners that are followed. */
+/** Maximum length of the chain of spawners that is followed from a session. */
 const ANCESTORS_MAX = 64;
 
 /** The sessions of one agent of the source. */
@@ -30,7 +30,7 @@ export interface AgentStore {
   readonly sessions: readonly SourceSession[];
 }
 
-/** Settings of the source about its keys. */
+/** The parts of the source's configuration that determine its session keys. */
 export interface SourceKeys {
   readonly mainName: string;
   readonly isGlobal: boolean;
@@ -57,7 +57,7 @@ interface MappedSession {
   readonly key: string;
   readonly agentId: string;
   readonly accountId?: string;
-  /** True if the key has no other known form, so that the session becomes a conversation. */
+  /** True if the source key has an unknown form, so that the session becomes a conversation. */
   readonly isConversation: boolean;
   readonly folder: readonly string[];
   readonly session: SourceSession;
@@ -77,7 +77,7 @@ async function keyHere(
   return former === undefined ? verdict : { ...verdict, key: verdict.formerKey };
 }
 
-/** Assigns keys. If several sessions get the same key, keeps the newest. */
+/** Assigns the keys. If several sessions get the same key, keeps the newest session. */
 async function place(stores: readonly AgentStore[], job: SessionsJob): Promise<Map<string, MappedSession>> {
   const placed = new Map<string, MappedSession>();
   for (const { agentId, folder, sessions } of stores) {
@@ -108,7 +108,7 @@ async function place(stores: readonly AgentStore[], job: SessionsJob): Promise<M
   return placed;
 }
 
-/** Returns a spawner's key in Parley, whether or not the spawner is imported. */
+/** Returns the key of a session's spawner in Parley, even if the spawner itself is not imported. */
 async function spawnerOf(placement: MappedSession, job: SessionsJob): Promise<string | undefined> {
   const { spawnedBy } = placement.session;
   if (spawnedBy === undefined) return undefined;
@@ -184,14 +184,14 @@ function sessionOf(
     createdAt: Math.min(session.startedAt ?? startedAt ?? updatedAt, updatedAt),
     updatedAt,
     spawnDepth: family.depth,
-    // Marked as external, so that a client that reconnects under this key finds its inbox.
+    // Marks an MCP client's session as external, so that the client finds its inbox when it reconnects.
     external: parsed.ok && parsed.value.form === "external" && parsed.value.client === "mcp",
     systemSent: session.systemSent,
     abortedLastRun: session.abortedLastRun,
     inputTokens: session.inputTokens,
     outputTokens: session.outputTokens,
     totalTokens: session.totalTokens,
-    // The source's total is the size of the context at the end.
+    // The source's `totalTokens` is the size of the context at the end, not a sum.
     contextUsed: session.totalTokens,
     cost: 0,
     ...optional({ label, displayName, archivedAt, spawnedBy: family.spawnedBy }),

@@ -1,6 +1,6 @@
 // Reads a directory that another program wrote. Nothing in it is changed: files are opened read-only. Nothing
-// outside is read: links are not followed, and a name can't lead to another folder. Only regular files are
-// read, up to the reader's limit.
+// outside the directory is read: links are not followed, and a name can't lead to another folder. Only
+// regular files are read, up to the reader's limit.
 
 import { constants } from "node:fs";
 import { type FileHandle, lstat, open, opendir, realpath, stat } from "node:fs/promises";
@@ -24,7 +24,7 @@ export type Opened =
 /** Reason why a file was not read. */
 export type Unread = "absent" | "link" | "other" | "unreadable" | "too_large";
 
-/** The text for each reason in a report. */
+/** The words for each reason in the import's report. */
 export const UNREAD_WORDS: Readonly<Record<Unread, string>> = {
   absent: "missing",
   link: "a link",
@@ -69,7 +69,9 @@ export async function openSourceDir(dir: string): Promise<Result<SourceDir>> {
   });
 }
 
-/** Checks a path. Returns the problem of the first segment that is not a plain folder. */
+/**
+ * Returns `fine` if the path leads through plain folders only, else the problem of the first other segment.
+ */
 async function walk(root: string, path: readonly string[]): Promise<"fine" | "absent" | "link" | "other"> {
   let at = root;
   for (const [index, name] of path.entries()) {
@@ -110,7 +112,7 @@ async function openFile(root: string, path: readonly string[]): Promise<Opened> 
   const way = await walk(root, path);
   if (way !== "fine") return { kind: way };
   try {
-    // With O_NONBLOCK, opening a pipe does not block forever.
+    // O_NONBLOCK: opening a named pipe must not wait for a writer.
     const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
     const handle = await open(join(root, ...path), flags);
     const found = await handle.stat();

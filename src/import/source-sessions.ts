@@ -13,7 +13,7 @@ import type { Remarks } from "./remarks.ts";
 import { readWhole, type SourceDir, UNREAD_WORDS } from "./source-dir.ts";
 
 const STORE_BYTES_MAX = 96 * 1024 * 1024;
-/** Maximum bytes of a store in JSON5 (written by hand), which is slower to parse. */
+/** Maximum size of a store in JSON5, which is written by hand and slower to parse than JSON. */
 const HAND_BYTES_MAX = 4 * 1024 * 1024;
 const VALUES_MAX = 3_000_000;
 const SESSIONS_MAX = 50_000;
@@ -22,7 +22,7 @@ const SESSIONS_MAX = 50_000;
 export interface SourceSession {
   readonly sourceKey: string;
   readonly sessionId: string;
-  /** The transcript's file, if it is not `<sessionId>.jsonl`. */
+  /** The name of the transcript's file. Absent: `<sessionId>.jsonl`. */
   readonly fileName?: string;
   readonly updatedAt?: number;
   readonly startedAt?: number;
@@ -69,7 +69,7 @@ function channelIn(value: unknown): string | undefined {
   return channel !== undefined && isChannelId(channel) ? channel : undefined;
 }
 
-/** Returns the session's route: the last one in the entry, without the channel's prefix. */
+/** Returns the session's last route, without the prefix that names the channel. */
 function routeIn(entry: Fields): Route | undefined {
   const context = fieldsOf(entry.deliveryContext);
   const channel = channelIn(context.channel) ?? channelIn(entry.lastChannel) ?? channelIn(entry.lastProvider);
@@ -166,7 +166,9 @@ function parse(bytes: Buffer, name: string): unknown {
   return byHand.ok ? byHand.value : undefined;
 }
 
-/** Returns the sessions of one store, or none if it is missing or unreadable, which is reported. */
+/**
+ * Returns the sessions of one store. If it is missing or unreadable, reports this and returns an empty list.
+ */
 export async function readSourceSessions(
   source: SourceDir,
   path: readonly string[],

@@ -1,5 +1,5 @@
-// Opens the store for an import: exclusively if it is embedded, beside running gateways if it is shared, and
-// read-only in a dry run.
+// Opens the store for an import. An embedded store is opened exclusively, a shared one while gateways run on
+// it. A dry run opens it read-only.
 
 import { join } from "node:path";
 import { fail, type Result } from "../core/shapes/errors.ts";
@@ -56,7 +56,8 @@ async function write({ settings, world }: StoreLocation, work: Work): Promise<Re
 }
 
 /**
- * Does the work on the store of these settings. A problem that a person must solve is returned as a failure.
+ * Opens the store of these settings, and calls `work` with it. Returns a failure if a person must solve a
+ * problem first.
  */
 export async function withImportStore(place: StoreLocation, work: Work): Promise<Result<void>> {
   const { dir } = place.settings;

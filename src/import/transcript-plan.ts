@@ -15,13 +15,16 @@ const ENTRIES_MAX = 500_000;
 const VALUES_MAX = 500_000;
 
 export interface TranscriptPlan {
-  /** Number of bytes to read. Later additions are left for another import. */
+  /** Number of bytes to read: the file's size now. Lines that are added later are left for another import. */
   readonly size: number;
   /** Time of the first entry. */
   readonly startedAt?: number;
-  /** Returns whether a line is part of the conversation. */
+  /** Returns whether the entry on this line is part of the conversation. */
   includes(line: number): boolean;
-  /** Returns the name from which a line's id is derived, the same at every import. */
+  /**
+   * Returns the name from which the id of the entry on this line is derived. The name is the same at every
+   * import.
+   */
   nameOf(line: number, id: string | undefined): string;
   /**
    * Returns the name of the first message that the compaction on this line kept, or undefined if that message
@@ -30,20 +33,20 @@ export interface TranscriptPlan {
   firstKept(line: number): string | undefined;
 }
 
-/** Data about the lines while the plan is made. */
+/** Data that are collected about the lines. A position is an index into these lists. */
 interface Index {
-  /** Line number of each position. */
+  /** The line number at each position. */
   readonly lines: number[];
-  /** For each entry, the position of its parent, or -1 if it has none. */
+  /** For each position, that of the parent entry, or -1 if there is none. */
   readonly parents: number[];
   /**
    * For each position: 2 for a message that may start the model's context, 1 for another usable entry, 0 for
    * any other line.
    */
   readonly uses: number[];
-  /** Name of each position. */
+  /** The name (`nameOf`) at each position. */
   readonly names: string[];
-  /** Position of the first entry with an id. */
+  /** For each id, the position of the first entry that has it. */
   readonly ids: Map<string, number>;
   readonly compactions: Map<number, string>;
   startedAt?: number;
@@ -101,10 +104,10 @@ function addEntry(
   }
 }
 
-/** Marks the path from the newest entry to the root. */
+/** Returns 1 for each position on the path from the newest entry to the root. */
 function pathOf(parents: readonly number[]): Uint8Array {
   const onPath = new Uint8Array(parents.length);
-  // A parent always precedes its child, so the loop ends.
+  // A parent always comes before its child in the list, so the loop ends.
   for (let at = parents.length - 1; at >= 0; at = parents[at] ?? -1) onPath[at] = 1;
   return onPath;
 }
@@ -141,7 +144,9 @@ export async function planTranscript(
   return planOf(index, onPath, included, file.size);
 }
 
-/** For each position, the next message on the path that is not a tool result, or -1 if there is none. */
+/**
+ * Returns for each position the next message on the path that is not a tool result, or -1 if there is none.
+ */
 function openersOf({ uses }: Index, onPath: Uint8Array): Int32Array {
   const openers = new Int32Array(uses.length);
   let next = -1;
@@ -162,7 +167,7 @@ function planOf(
   const openers = openersOf(index, onPath);
   const kept = new Map<number, string>();
   for (const [position, firstKept] of compactions) {
-    // The kept part must not begin with a tool result, which must follow its call.
+    // The part that a compaction keeps must not begin with a tool result, because its call would be missing.
     const at = openers[ids.get(firstKept) ?? position] ?? -1;
     const [line, name] = [lines[position], names[at]];
     if (at >= 0 && at < position && line !== undefined && name !== undefined) kept.set(line, name);

@@ -23,14 +23,14 @@ const CONFLICTS_MAX = 8;
 
 /** The store of an import. */
 export interface ImportStore {
-  /** Absent in a dry run if there is no store yet. */
+  /** The open store. Absent in a dry run if there is no store yet. */
   readonly db?: Db;
-  /** Absent in a dry run. */
+  /** Runs a function in a transaction. Absent in a dry run. */
   readonly transaction?: Store["transaction"];
   readonly redactor: Redactor;
 }
 
-/** Result for a session. `entries`: the number written by this import. */
+/** What became of a session. `entries`: the number of entries that this import wrote. */
 export type SessionOutcome =
   | { readonly kind: "added" | "topped_up"; readonly entries: number }
   | { readonly kind: "unchanged" }
@@ -49,15 +49,15 @@ type Reason = keyof typeof REASONS;
 
 const leave = (reason: Reason): SessionOutcome => ({ kind: "left_alone", why: REASONS[reason] });
 
-/** Status of the session before the import. */
+/** State of the session in the store before the import. */
 type ImportStatus =
   | { readonly kind: "absent" }
-  /** The session was created by a gateway's start, and was never used. */
+  /** A gateway created the session when it started, and nobody has used it. */
   | { readonly kind: "untouched" }
   | { readonly kind: "imported"; readonly entries: number; readonly laneSeq: number }
   | { readonly kind: "taken"; readonly reason: Reason };
 
-/** Returns the key of the session in this store to which a transcript belongs. */
+/** Returns the key of the session that has this transcript in the store, or undefined. */
 export async function ownerOfTranscript(db: Db, sessionId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom("session_ids")
@@ -96,7 +96,7 @@ async function importStatusOf(db: Db, wanted: Session): Promise<ImportStatus> {
   return { kind: "taken", reason: "own" };
 }
 
-/** Thrown inside a transaction to roll it back. */
+/** Rolls back the transaction in which it is thrown, because the session can't be imported. */
 class Taken extends Error {
   readonly reason: Reason;
   constructor(reason: Reason) {
@@ -110,7 +110,7 @@ class SessionWriter {
   readonly #store: ImportStore;
   readonly #session: Session;
   readonly #status: ImportStatus;
-  /** Number of entries that exist already. */
+  /** Number of entries that the store had before this import. */
   readonly #there: number;
   #seen = 0;
   #begun = false;
@@ -175,7 +175,7 @@ class SessionWriter {
     }
   }
 
-  /** Locks the session, and checks that nobody has used it since the import started. */
+  /** Locks the session's row, and throws if somebody has used the session since the import started. */
   async #hold(tx: Tx, isFirst: boolean): Promise<void> {
     const session = this.#session;
     const lane = await holdLane(tx, session.key);
@@ -191,7 +191,7 @@ class SessionWriter {
     }
     if (lane.session.sessionId !== session.sessionId) throw new Taken("inUse");
     if (!isFirst) return;
-    // Counters that have changed since the last import.
+    // Updates the counters that have changed since the last import.
     const { updatedAt, inputTokens, outputTokens, totalTokens, contextUsed } = session;
     await updateSession(tx, session.key, {
       updatedAt,

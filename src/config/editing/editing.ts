@@ -1,5 +1,5 @@
 // Reads and writes the configuration file for a remote editor, such as the web page.
-// ED1: a text is written only if the file is the one that the editor read, and the text is valid.
+// ED1: a text is written only if it is valid, and if the file has not changed since the editor read it.
 // ED2: the editor gets secrets only in hidden form, and sends them back in the same form (`hidden.ts`).
 // ED3: the file keeps its byte order mark and its line ends. The editor gets only `\n`.
 
@@ -17,11 +17,12 @@ import { configKeys, type KeyWords, keyWords } from "../schema/keys.ts";
 import { type HiddenText, hideSecrets, revealSecrets, type Sealing } from "./hidden.ts";
 
 /**
- * A larger file must be edited on the gateway's machine, because an editor checks the whole text repeatedly.
+ * Maximum size of a file that can be edited remotely, because an editor has the whole text checked again and
+ * again. A larger file must be edited on the gateway's machine.
  */
 const EDITED_BYTES_MAX = 128 * 1024;
 const PROBLEMS_MAX = 100;
-/** A shorter secret is not replaced in a problem, because it could be part of an ordinary word. */
+/** A shorter secret is not replaced in an error message, because it could be part of an ordinary word. */
 const SECRET_CHARS_MIN = 4;
 const BOM = "\uFEFF";
 const ELSEWHERE = "Edit it with an editor on the gateway's machine.";
@@ -79,9 +80,7 @@ function readDisk(path: string, sealing: Sealing): Result<OnDisk> {
   return ok({ ...hidden.value, exists, bytes, begin, lineEnd, revision: revisionOf(read.value, sealing) });
 }
 
-/**
- * Returns the bytes to write for the edited text, with the file's secrets, byte order mark and line ends.
- */
+/** Returns the edited text as it is written: with the file's secrets, byte order mark and line ends. */
 function toBytes(edited: string, disk: OnDisk): Result<string> {
   const whole = revealSecrets(edited.replaceAll(/\r\n?/g, "\n"), disk);
   if (!whole.ok) return whole;
@@ -95,7 +94,7 @@ const tooLarge = (name: string, bytes: number): Result<never> =>
     hint: ELSEWHERE,
   });
 
-/** Returns a function that hides the file's secrets in a text, such as a problem (ED2). */
+/** Returns a function that masks the file's secrets in a text, for example in an error message (ED2). */
 function hiderOf({ values }: HiddenText): (text: string) => string {
   const forms = [...values].flatMap(([shown, { raw }]) => {
     const value = unescaped(raw);
@@ -104,7 +103,7 @@ function hiderOf({ values }: HiddenText): (text: string) => string {
   return replacing(forms.filter(([form]) => form.length >= SECRET_CHARS_MIN));
 }
 
-/** Returns at most `PROBLEMS_MAX` problems, without the secrets of the file. */
+/** Returns the first `PROBLEMS_MAX` problems, with the file's secrets masked. */
 function shownProblems(problems: readonly string[], hide: (text: string) => string): string[] {
   const shown = problems.slice(0, PROBLEMS_MAX).map(hide);
   const more = problems.length - shown.length;
@@ -118,9 +117,9 @@ function unwritten(path: string, error: unknown): Result<never> {
   });
 }
 
-/** The parts of the gateway that an editor needs. */
+/** The functions of the gateway that the editor needs. */
 interface EditorParts extends Sealing {
-  /** Says how the next start's settings change the way in which the editor's user reaches the gateway. */
+  /** Returns the ways in which the next start's settings change how the editor's user reaches the gateway. */
   readonly reachOf: (next: Settings) => readonly string[];
 }
 
@@ -152,16 +151,14 @@ export function openConfigFile(options: LoadOptions, running: Settings) {
   const path = configPathOf(options);
   return {
     settings: () => (words ??= configKeys().map(keyWords)),
-    /**
-     * Returns the text of the file with hidden secrets. If there is no file, returns a text to begin with.
-     */
+    /** Returns the text of the file with hidden secrets. If there is no file, returns a template. */
     read(sealing: Sealing) {
       const disk = readDisk(path, sealing);
       if (!disk.ok) return disk;
       const { exists, revision, text, values } = disk.value;
       return ok({ path, exists, revision, text: exists ? text : EMPTY, hidden: values.size });
     },
-    /** Checks a text as if it were the file. */
+    /** Checks a text as if it were the file's content. */
     check(edited: string, parts: EditorParts): Result<Checked> {
       const disk = readDisk(path, parts);
       if (!disk.ok) return disk;

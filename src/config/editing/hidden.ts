@@ -11,7 +11,7 @@ import type { Path } from "../../core/text/value-path.ts";
 import { hasSecretWord, isSecretPath } from "../describe.ts";
 import { withoutReferences } from "../source.ts";
 
-/** The functions of the gateway that know its secrets. */
+/** The gateway's functions that need its token or its secrets. */
 export interface Sealing {
   /** Returns a keyed hash, which nobody can compute without the gateway's token. */
   readonly seal: (text: string) => string;
@@ -21,17 +21,21 @@ export interface Sealing {
 
 interface Hidden {
   readonly raw: string;
-  /** The kind of text (value or comment), and for a value the name of its key. */
+  /**
+   * `key NAME` for a quoted value, else the kind of the place. A secret can be put back only in an equal
+   * place (HS2).
+   */
   readonly place: string;
   /**
-   * The quote or the comment mark before the secret. After another mark, the secret's text could end early.
+   * The quote or the comment mark before the secret. After another mark, a character of the secret could end
+   * the text early.
    */
   readonly mark: string;
 }
 
 export interface HiddenText {
   readonly text: string;
-  /** The hidden parts, by the text that replaces them. */
+  /** The hidden parts. Each key is the text that replaces the part. */
   readonly values: ReadonlyMap<string, Hidden>;
 }
 
@@ -54,23 +58,30 @@ function placeName({ kind, path }: Pick<Json5Place, "kind" | "path">): string {
   return kind === "text" ? `key ${nameOf(path)}` : kind;
 }
 
-/** Of an address with this path only the origin is shown, as in the effective configuration. */
+/**
+ * Returns whether only the origin of the address at this path is shown, as in the effective configuration.
+ */
 const showsOrigin = (path: Path): boolean =>
   (path.includes("outgoing") && nameOf(path) === "url") || nameOf(path) === "endpoint";
 
-/** Replaces hidden secrets and references to variables, so that redaction does not change them. */
+/**
+ * Replaces hidden secrets and references to variables by the mask, so that redaction leaves them as they are.
+ */
 const known = (text: string): string => withoutReferences(text.replaceAll(SHOWN, MASK), MASK);
 
-/** Returns true if the text contains a credential that is neither hidden nor a reference to a variable. */
+/** Returns true if redaction finds a credential that is neither hidden nor a reference to a variable. */
 function tells(text: string, { mask }: Sealing): boolean {
   return mask(known(text)) !== known(text);
 }
 
-/** Returns `tells` for each text. Redacting one long text is much faster than redacting many short ones. */
+/**
+ * Returns the result of `tells` for each text. Redacts all texts at once, which is much faster than one by
+ * one.
+ */
 function tellingOnes(texts: readonly string[], sealing: Sealing): boolean[] {
   const before = texts.map(known);
   const after = sealing.mask(before.join(BETWEEN)).split(BETWEEN);
-  // A secret of several lines may have removed a separator. In that case each text is redacted separately.
+  // If redaction removed a separator, because a secret has several lines, redact each text separately.
   if (after.length !== before.length) return texts.map((text) => tells(text, sealing));
   return after.map((text, at) => text !== before[at]);
 }
@@ -98,19 +109,19 @@ function isSecretSetting(comment: string): boolean {
 }
 
 /**
- * Returns true if any part of the path is the name of a secret, because an invalid file may have an object
- * there.
+ * Returns true if any key on the path is the name of a secret. Usually it is the last one, but an invalid
+ * file may have an object in place of the secret.
  */
 const isBelowSecret = (path: Path): boolean => path.some((_, at) => isSecretPath(path.slice(0, at + 1)));
 
 const isTokenItem = (path: Path): boolean => path.at(-2) === "tokens" && typeof path.at(-1) === "number";
 
-/** Returns true if a place is in an object whose values are all secret, such as `env`. */
+/** Returns true if the place is inside an object whose values are all secret, such as `env`. */
 const isInSecrets = ({ path }: Json5Place): boolean => isSecretPath([...path.slice(0, -1), ""]);
 
 /**
- * Returns the comments that must be hidden because of their neighbours: comments in an object whose values
- * are all secret, and consecutive comment lines that contain a secret setting only when they are joined.
+ * Returns the comments that must be hidden because of their neighbours. These are comments in an object whose
+ * values are all secret, and consecutive comment lines that together contain a secret setting.
  */
 function hiddenComments(
   text: string,
@@ -160,7 +171,7 @@ interface Around {
   readonly isTelling: boolean;
 }
 
-/** Returns the part of a place that must be hidden, or undefined. */
+/** Returns start and end of the secret in a place. Returns undefined if the place has none. */
 function secretIn(text: string, place: Json5Place, around: Around): [number, number] | undefined {
   const { kind, start, end, path } = place;
   const raw = text.slice(start, end);
@@ -215,8 +226,8 @@ function withLines(
   const spans = new Map(first.map((span) => [span.start, span]));
   const starts = [0, ...[...text.matchAll(/\n/g)].map(({ index }) => index + 1)];
   const lines = rendered(text, first).split("\n");
-  // Hidden block comments may have had several lines. The lines then no longer match, so every value is
-  // hidden.
+  // Lines can be matched only if their number is unchanged, which it is not if a block comment of several
+  // lines was hidden. If they can't be matched, every value is hidden.
   const fits = lines.length === starts.length;
   const telling = fits ? tellingOnes(lines, sealing) : starts.map(() => true);
   let line = 0;

@@ -4,13 +4,13 @@ import { z } from "zod";
 import { DM_POLICIES, GROUP_POLICIES, QUEUE_MODES } from "../../core/shapes/settings/channels.ts";
 import { httpAddress, limit, optionalText, text, texts } from "./fields.ts";
 
-/** Maximum of `debounceMs`, the time within which messages are joined. */
+/** Maximum of `debounceMs`. Messages of one sender that arrive within this time are joined. */
 const DEBOUNCE_MAX_MS = 60_000;
 const MEDIA_MAX_MB = 100;
 
 /**
- * Keys of `session.threadBindings` and of each channel. A channel's keys have no defaults, so that omitted
- * keys can be recognised.
+ * Keys of `session.threadBindings` and of each channel. The keys of a channel have no defaults, so that one
+ * can tell which are omitted.
  */
 const bindingKeys = {
   enabled: z.boolean().describe("Whether threads may be bound to sub-agents."),
@@ -66,7 +66,7 @@ const group = z.strictObject({
   agentId: text.optional().describe("Default: the account's."),
 });
 
-/** Keys of every account. An omitted key has the value of the channel, else the default. */
+/** Keys of every account. If a key is omitted, the value of the channel applies, else the default. */
 const common = {
   enabled: z.boolean().optional().describe("Default true."),
   agentId: text.optional().describe("The agent that receives messages. Default: the default agent."),

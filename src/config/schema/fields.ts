@@ -5,10 +5,15 @@ import { nearestNames } from "../../core/text/nearest.ts";
 
 export const text = z.string().min(1);
 export const texts = z.array(text);
-/** A secret or an address. It may be empty because a variable is unset; empty counts as absent. */
+/**
+ * A secret or an address. May be empty, if it comes from an unset variable; an empty text counts as absent.
+ */
 export const optionalText = z.string().nullish();
 const namesUser = (address: string): boolean => /^\w+:\/\/[^/?#]*@/.test(address);
-/** Returns the schema of an HTTP address. `instead`: the key to use for a password. */
+/**
+ * Returns the schema of an HTTP address. `instead`: the key that must hold the password, because the address
+ * must not.
+ */
 export const httpAddress = (instead?: string) =>
   z
     .url({ protocol: /^https?$/ })
@@ -30,7 +35,7 @@ export const toolFilter = z
   })
   .prefault({});
 
-/** Describes the problem of an agent's name, or returns undefined if the name is valid. */
+/** Returns an error message if no agent has this name, else undefined. */
 export function agentProblem(name: string, ids: readonly string[]): string | undefined {
   if (ids.includes(name.toLowerCase())) return undefined;
   const [nearest] = nearestNames(name, ids, 1);

@@ -94,7 +94,7 @@ const mapping = z.strictObject({
     .describe("Time limit of a run; 0: none. Default 0."),
 });
 
-/** Default of the session keys that a caller may name. */
+/** Default patterns for the session keys that a caller may name. */
 export const HOOK_KEYS_DEFAULT = ["hook:*"];
 
 export const hooks = z.strictObject({

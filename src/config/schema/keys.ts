@@ -10,7 +10,7 @@ export interface Key {
   readonly required: boolean;
 }
 
-/** Returns every key with a value; objects are replaced by their keys. */
+/** Returns every setting. An object is replaced by the settings in it. */
 export function configKeys(schema: Schema = configJsonSchema() as Schema, prefix = ""): Key[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, inner]) => {
     const path = `${prefix}${name}`;
@@ -50,7 +50,10 @@ const UNITS: readonly (readonly [RegExp, string])[] = [
   [/Calls$/, "count"],
 ];
 
-/** Returns the unit of a number, or undefined if its name has none. */
+/**
+ * Returns the unit of a setting, as its name tells: "" if it is not a number, undefined if the name tells no
+ * unit.
+ */
 export function unitOf({ path, schema }: Key): string | undefined {
   if (![schema.type].flat().some((type) => type === "integer" || type === "number")) {
     return schema.anyOf?.some((one) => unitOf({ path, schema: one, required: false }) !== "") === true
@@ -60,25 +63,25 @@ export function unitOf({ path, schema }: Key): string | undefined {
   return UNITS.find(([pattern]) => pattern.test(path))?.[1];
 }
 
-/** The notation in which a number of this key is written. */
+/** Returns the function that formats a number of this unit. */
 const written =
   (unit: string | undefined) =>
   (value: number): string =>
     unit === "bytes" ? bytes(value) : String(value);
 
-/** A setting as people read it. Words in backticks are written as they stand. */
+/** The texts that describe a setting to people. Text in backticks is code. */
 export interface KeyWords {
   /** Names joined by dots. `[]` stands for the items of a list, `<name>` for a name of your own. */
   readonly path: string;
   readonly type: string;
   readonly unit?: string;
-  /** Absent if nothing is the default. */
+  /** The default. Absent if the setting has none. */
   readonly fallback?: string;
   readonly required: boolean;
   readonly meaning: string;
 }
 
-/** Describes a setting in words. */
+/** Returns the texts that describe a setting. */
 export function keyWords(key: Key): KeyWords {
   const { path, schema, required } = key;
   const unit = unitOf(key) || undefined;

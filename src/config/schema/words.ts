@@ -18,7 +18,7 @@ export interface Schema {
   readonly maxItems?: number;
 }
 
-/** Formats a number of bytes for people, as KiB or MiB if it is a power of two. */
+/** Formats a number of bytes, as KiB, MiB or GiB if it is a multiple of that unit. */
 export function bytes(value: number): string {
   for (const [size, unit] of [
     [1024 ** 3, "GiB"],
@@ -30,7 +30,7 @@ export function bytes(value: number): string {
   return String(value);
 }
 
-/** Larger numbers are technical maximums, which the pages do not show. */
+/** Returns whether a limit is shown. Larger numbers are only technical maximums. */
 const isLimit = (value: number | undefined): value is number =>
   value !== undefined && Math.abs(value) < Number.MAX_SAFE_INTEGER;
 

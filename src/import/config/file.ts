@@ -23,7 +23,7 @@ export interface CheckedConfig {
   readonly settings: Settings;
   /** Removed settings, with the reasons. */
   readonly takenOut: readonly string[];
-  /** Environment variables that the configuration needs and that the import's environment does not set. */
+  /** Environment variables that the configuration refers to and that are not set now. */
   readonly variables: readonly string[];
 }
 
@@ -31,13 +31,13 @@ const textOf = (tree: Tree, from: string): string =>
   `// Made by "parley import" of ${from}. Review it before you start the gateway.\n` +
   `${JSON.stringify(tree, undefined, 2)}\n`;
 
-/** Returns the variables in a text that have no fallback. */
+/** Returns the names of the variables in a text that have no fallback. */
 function variablesIn(text: string): string[] {
   const names = [...text.matchAll(/(?<!\$)\$\{([A-Za-z_]\w*)\}/g)].map(([, name = ""]) => name);
   return [...new Set(names)].sort();
 }
 
-/** Returns the configuration without invalid settings, as if it were in the file at `path`. */
+/** Returns the configuration as the text of a file at `path`, without the settings that are invalid. */
 export function checkConfig(
   mapped: Tree,
   from: string,
@@ -50,7 +50,7 @@ export function checkConfig(
     const text = textOf(tree, from);
     const needed = variablesIn(text);
     const variables = needed.filter((name) => options.env[name] === undefined);
-    // Assumes that the gateway's environment sets the variables that are missing here.
+    // Checks as if the gateway's environment set the variables that are missing now.
     const env = { ...options.env, ...Object.fromEntries(variables.map((name) => [name, "set-later"])) };
     const { settings, problems } = settingsOfText(text, path, { ...options, env });
     const [problem] = problems;
@@ -66,7 +66,7 @@ export function checkConfig(
 
 export type PlacedConfig =
   | { readonly kind: "written" | "proposed"; readonly path: string; readonly replaces?: string }
-  /** An earlier import has written the same text. */
+  /** No file needs to be written, because an earlier import wrote the same text. */
   | { readonly kind: "there"; readonly path: string };
 
 /** Returns the text of a file, or undefined if it is missing or unreadable. */
@@ -79,8 +79,8 @@ export function textAt(path: string): string | undefined {
 }
 
 /**
- * Returns the target path without writing to it. `exists`: whether a configuration file exists. `earlier`: a
- * text that an import may have written there.
+ * Returns the path at which to write `text`, without writing it. `exists`: whether there is a configuration
+ * file. `earlier`: the text that an earlier import may have written there.
  */
 export function placeFor(
   text: string,
@@ -105,8 +105,8 @@ export function placeFor(
 }
 
 /**
- * Writes the file atomically. It overwrites only a file with the text `replaces`. `unique`: suffix of the
- * temporary name.
+ * Writes the file atomically. Overwrites an existing file only if its text is `replaces`. `unique`: suffix of
+ * the temporary name.
  */
 export async function writeConfig(
   { text, path, replaces }: { text: string; path: string; replaces?: string | undefined },

@@ -1,6 +1,6 @@
 // Maps the source's configuration to Parley's: agents, tools, sessions, channels, and the models that they
-// name. A setting without a counterpart is reported, never guessed. Values, which may be secrets, appear only
-// in the result. The same source always gives the same text.
+// name. A setting without a counterpart is reported, never guessed. A value may be a secret, so values appear
+// only in the mapped configuration. The same source always gives the same text.
 
 import type { Tree } from "../../config/source.ts";
 import { fieldsOf, isObject } from "../../core/json.ts";
@@ -11,9 +11,9 @@ import { mapTools, takeFilter } from "./tools.ts";
 import { compact, leftIn, noteRest, putBack, take, takeTree } from "./tree.ts";
 
 export interface MappedConfig {
-  /** The configuration file. */
+  /** The content of Parley's configuration file. */
   readonly file: Tree;
-  /** Manual steps, and settings that differ slightly. */
+  /** Steps that a person must do, and settings whose meaning differs slightly. */
   readonly notes: readonly string[];
   /** Settings without a counterpart. */
   readonly left: readonly string[];
@@ -180,7 +180,7 @@ function mapSession(session: Tree, notes: string[]): Tree {
   return mapped;
 }
 
-/** Maps bots that need only a token. */
+/** Maps the channels whose bots need only a token. */
 function mapChannels(tree: Tree, notes: string[]): Tree {
   const channels = takeTree(tree, "channels");
   const token = (name: string, key: string): Tree | undefined => {
@@ -204,7 +204,7 @@ function mapChannels(tree: Tree, notes: string[]): Tree {
   return mapped;
 }
 
-/** Escapes `${…}`, which is a variable here but not in the source. */
+/** Escapes `${…}`, which is a reference to a variable in Parley's file, but plain text in the source. */
 function escapeText(value: unknown): unknown {
   if (typeof value === "string") {
     return value.replace(/\$\$\{|\$\{(?![A-Z_][A-Z0-9_]*(?::-[^}]*)?\})/g, (found) =>

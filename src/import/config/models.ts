@@ -29,7 +29,10 @@ export function aliasesIn(models: unknown): Map<string, string> {
   return aliases;
 }
 
-/** Returns a plain secret or a reference to its variable, or undefined for other kinds. */
+/**
+ * Returns a plain secret, or a reference to the variable that holds it. Returns undefined for other kinds of
+ * secrets.
+ */
 export function secretIn(value: unknown): string | undefined {
   if (typeof value === "string") return value === "" ? undefined : value;
   const { source, id } = fieldsOf(value);
@@ -83,7 +86,7 @@ function mapProvider(id: string, value: unknown, notes: string[]): Tree | undefi
   };
 }
 
-/** Maps the section `models`, and adds known providers that are used only in model names. */
+/** Maps the section `models`, and adds each known provider that occurs only in the name of a model. */
 export function mapModels(tree: Tree, named: ReadonlySet<string>, notes: string[]): Tree {
   const providers = new Map<string, Tree>();
   for (const [id, value] of Object.entries(fieldsOf(take(tree, "models", "providers")))) {

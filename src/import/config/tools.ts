@@ -12,7 +12,7 @@ import { compact, noteRest, take } from "./tree.ts";
 const SESSIONS = ["sessions_list", "sessions_history", "sessions_send", "sessions_spawn", "session_status"];
 const FILES = ["read", "write", "edit"];
 
-/** Tools by group name, and current tool names by earlier tool names. */
+/** The tools of each group. Also the current name of each tool that had another name. */
 const GROUPS: Readonly<Record<string, readonly string[]>> = {
   "group:sessions": [...SESSIONS, "sessions_search", "subagents"],
   "group:fs": FILES,

@@ -1,4 +1,5 @@
-// Removes settings from a configuration as they are used. The settings that remain have no counterpart.
+// Takes settings out of a configuration one by one, as the mapping uses them. The settings that remain have
+// no counterpart.
 
 import type { Tree } from "../../config/source.ts";
 import { isObject } from "../../core/json.ts";
@@ -44,7 +45,7 @@ export function take(tree: Tree, ...path: readonly string[]): unknown {
   return value;
 }
 
-/** Like `take`, for an object. Other values stay, so that they are reported. */
+/** Like `take`, but only for an object. A value of another type stays in place, and is therefore reported. */
 export function takeTree(tree: Tree, name: string): Tree {
   const inner = Object.hasOwn(tree, name) ? tree[name] : undefined;
   if (!isObject(inner)) return {};
@@ -52,12 +53,15 @@ export function takeTree(tree: Tree, name: string): Tree {
   return { ...inner };
 }
 
-/** Puts the unused rest of an object back, so that it is reported. */
+/** Puts the unused rest of an object back into the tree, so that it is reported. */
 export function putBack(tree: Tree, name: string, rest: Tree): void {
   if (Object.keys(rest).length > 0) tree[name] = rest;
 }
 
-/** Removes undefined values, and containers that become empty. Keeps a rule that matches everything. */
+/**
+ * Removes undefined values, and objects that become empty. Keeps an empty `match`, which makes a rule match
+ * everything.
+ */
 export function compact(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(compact);
   if (!isObject(value)) return value;
@@ -70,7 +74,7 @@ export function compact(value: unknown): unknown {
   return Object.fromEntries(entries);
 }
 
-/** Reports the rest of an object whose counterpart exists already. */
+/** Reports the fields of an object that remain after the fields with a counterpart were taken. */
 export function noteRest(rest: Tree, where: string, notes: string[]): void {
   for (const name of Object.keys(rest).slice(0, LEFT_MAX)) {
     notes.push(`${below(where, name)} has no counterpart here`);
@@ -78,7 +82,7 @@ export function noteRest(rest: Tree, where: string, notes: string[]): void {
 }
 
 /**
- * Returns the paths of unused settings: two levels of names, without values. `leftOf`: further unused
+ * Returns the paths of unused settings, at most two levels deep, without values. `leftOf`: further unused
  * settings, by path.
  */
 export function leftIn(tree: Tree, leftOf: ReadonlyMap<string, Tree>): string[] {

@@ -1,7 +1,6 @@
-// Finds settings of an imported configuration that could harm this machine if its author is not trusted, and
-// removes those that nobody accepted. Such a setting is written only if it was accepted by name; the report
-// lists all of them. The report shows only the relevant part of a value: hosts, folders, owners, names of
-// variables.
+// Finds settings of an imported configuration that could harm this machine if its author is not trusted. Such
+// a setting is written only if it was accepted by name; the others are removed. The report lists all of them,
+// and shows only the relevant part of each value: hosts, folders, owners, names of variables.
 
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
@@ -30,18 +29,18 @@ const VARIABLE = /(?<!\$)\$\{([A-Za-z_]\w*)/g;
 const variablesIn = (value: unknown): string[] =>
   [...(JSON.stringify(value) ?? "").matchAll(VARIABLE)].map(([, name = ""]) => name);
 
-/** Returns host and port. The rest of a URL may contain a password. */
+/** Returns host and port of a URL. The rest is not shown, because it may contain a password. */
 function hostOf(address: string): string {
   return URL.canParse(address) ? new URL(address).host : "an invalid address";
 }
 
-/** Returns settings that send variables of this machine's environment to a URL. */
+/** Returns the settings that send environment variables of this machine to a URL. */
 function addresses(file: Tree): Found[] {
   return Object.entries(fieldsOf(fieldsOf(file.models).providers)).flatMap(([id, value]) => {
     const { baseUrl, apiKey, headers } = fieldsOf(value);
     const address = textIn(baseUrl, 2_000);
     if (address === undefined) return [];
-    // For a known provider without a key in the file, the key comes from the environment.
+    // For a known provider without a key in the file, Parley takes the key from the environment.
     const own = apiKey === undefined && KEY_VARIABLES[id] !== undefined ? [KEY_VARIABLES[id]] : [];
     const sent = [...new Set([...own, ...variablesIn([address, apiKey, headers])])].sort();
     if (sent.length === 0) return [];
@@ -86,7 +85,7 @@ function workspaces(file: Tree, home: string): Found[] {
   });
 }
 
-/** Returns every setting that needs acceptance. */
+/** Returns every setting that a person must accept. */
 function trustedIn(file: Tree, home: string): Found[] {
   return [...addresses(file), ...owners(file), ...workspaces(file, home)];
 }
@@ -96,7 +95,7 @@ export interface Judged {
   readonly settings: readonly (TrustedSetting & { readonly accepted: boolean })[];
 }
 
-/** How settings are accepted: by name, all of them, or by asking a person. */
+/** How settings are accepted: by name, all at once, or by asking a person about each. */
 export interface Acceptance {
   readonly names: readonly string[];
   readonly ask?: ((setting: TrustedSetting) => Promise<Result<boolean>>) | undefined;
@@ -137,7 +136,7 @@ export async function judgeTrust(
   return ok({ file: without(file, declined), settings });
 }
 
-/** Returns the configuration without any trusted setting. */
+/** Returns the configuration without the settings that a person must accept. */
 export function withoutTrust(file: Tree, home: string): Tree {
   return without(file, trustedIn(file, home));
 }

@@ -1,11 +1,11 @@
 // Builds the program: for the package (`npm pack`), and for a checkout, which runs the build if it was built
 // from exactly the current files (bin/freshness.js), and otherwise src.
-// B1: main and app are at the top of dist and all other files one folder below, as in src, so that relative
+// B1: main and app are at the top of dist, as in src, and all other files one folder below. Thus relative
 // paths (workers, package.json, the page, the folder that a sandbox shows) work in both.
-// B2: the browser's client is one file without Node: the build fails on a remaining import.
-// B3: a library that every start needs is bundled: one file with only the used parts costs a third of the
-// time and memory of many files. Libraries for single calls stay in node_modules.
-// The package must include the licences of bundled libraries: dist/licenses.md lists them.
+// B2: the client for browsers is one file that needs no Node: the build fails if an import remains.
+// B3: a library that every start needs is bundled. One file with only the used parts takes a third of the
+// time and memory of many files. Libraries that only single calls need stay in node_modules. The package must
+// include the licences of bundled libraries: dist/licenses.md lists them.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ const COMMON = {
 
 const BUILT_IN = ["@hono/node-server", "commander", "hono", "json5", "kysely", "pino", "ws", "zod"];
 
-/** Returns the package folder of a module. undefined: the module is ours. */
+/** Returns the package folder of a module, or undefined for a module of Parley. */
 function packageOf(id: string): string | undefined {
   return /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(id.replaceAll("\\", "/"))?.[0];
 }
@@ -33,7 +33,7 @@ function licenseOf(folder: string): string {
   return `## ${name} ${version} (${license})${text}\n`;
 }
 
-/** Writes the licences of the bundled libraries. */
+/** A plugin that writes the licences of the bundled libraries. */
 const licenses: Rolldown.Plugin = {
   name: "licenses",
   generateBundle(_options, bundle) {
@@ -58,12 +58,12 @@ export default defineConfig([
     platform: "node",
     target: "node24",
     plugins: [licenses],
-    // Their dependencies are bundled, too.
+    // Bundles these libraries and their dependencies.
     deps: { alwaysBundle: BUILT_IN.map((name) => new RegExp(`^${name}(/|$)`)), onlyBundle: false },
-    // V8 keeps the sources of loaded modules: comments would need a megabyte.
+    // V8 keeps the sources of loaded modules in memory. Comments would take a megabyte of it.
     outputOptions: { chunkFileNames: "parts/[name].js", comments: { legal: true, annotation: false, jsdoc: false } },
     dts: false,
-    // It is built elsewhere and then moved into place (build.js).
+    // The program is built in another folder and then moved into place (build.js).
     clean: false,
   },
   {

@@ -5,17 +5,17 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Tests that take minutes: `npm run test:deep`. All others: `npm test`. */
 const DEEP = ["tests/**/*.deep.test.ts"];
-/** A thousand clients need the machine to themselves. */
+/** These tests need the machine to themselves: they run a thousand clients. */
 const ALONE = ["tests/e2e/load.deep.test.ts"];
-/** Files with tests of both kinds (tests/kit/deep.ts). */
+/** Files that have both kinds of tests (tests/kit/deep.ts). */
 const SHARED = globSync("tests/**/*.test.ts").filter((file) => {
   return readFileSync(file, "utf8").includes('/kit/deep.ts"');
 });
 
 /**
- * Small files with minutes of work. In a new clone, without recorded times, the largest files run first, so
- * these would run last and alone. Not those of tests/e2e: processes with heartbeats should not compete with
- * all of these at once.
+ * Tests that run first: small files that take minutes. In a new clone, where no times are recorded, the
+ * largest files run first, so these would run last and alone. Tests of tests/e2e are not among them, because
+ * processes with heartbeats should not compete with all of these at once.
  */
 const LONG = /\/tests\/(sim|fuzz|contract|cli\/wake)/;
 
@@ -35,7 +35,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     pool: "forks",
     sequence: { sequencer: LongFirst },
-    // Polling tests wait for events that come late on a busy machine.
+    // On a busy machine events come late, so polling tests wait for up to 30 seconds.
     expect: { poll: { timeout: 30_000 } },
     projects: [
       {
@@ -46,7 +46,8 @@ export default defineConfig({
           exclude: [...configDefaults.exclude, ...DEEP],
           provide: { isDeep: false },
           sequence: { groupOrder: 0 },
-          // A new process for each file, loading the program again, would take a third of all processor time.
+          // Files share a process. A new one for each file would load the program again and take a third of
+          // all processor time.
           isolate: false,
           // One more than the cores, because many files wait for processes, browsers and databases.
           maxWorkers: availableParallelism() + 1,

@@ -1,11 +1,12 @@
 // Tests Parley by hand with ACP agents of other projects. F is an empty folder:
 //
-//   npm install --prefix F @agentclientprotocol/sdk@1.0.0
-//   node bench/acp.ts example F                the protocol's own example agent
-//   node bench/acp.ts qwen F [--no-tools]      Qwen Code (installed if missing), with a scripted model server
+// npm install --prefix F @agentclientprotocol/sdk@1.0.0
+// node bench/acp.ts example F                the protocol's own example agent
+// node bench/acp.ts qwen F [--no-tools]      Qwen Code (installed if missing), with a scripted model server
 //
 // Starts a gateway with the agent in a temporary home. Each printed line names a check and its result.
-// `--no-tools`: gives the agent no session tools, for a source tree without `parley mcp`.
+// With `--no-tools` the agent gets no session tools. Use this for a source tree that does not have `parley
+// mcp`.
 
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -52,7 +53,7 @@ async function turn(client: GatewayClient, message: string, sessionKey = "main")
   return { ...end, messages: (await history(client, sessionKey)).slice(before) };
 }
 
-/** Returns whether each tool call has one result, directly after its message. */
+/** Returns whether the result of each tool call directly follows the message with the call, once. */
 function isValid(messages: readonly Message[]): boolean {
   const open: string[] = [];
   for (const message of messages) {

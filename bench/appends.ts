@@ -1,5 +1,5 @@
-// Benchmarks appends to transcripts. Each entry is a transaction that is on disk when it resolves. Measures
-// appends one after the other and in many sessions at once, at several sizes of the store.
+// Benchmarks appends to transcripts. Each append is a transaction, which resolves once the entry is on disk.
+// Measures appends one after the other and in many sessions at once, at several sizes of the store.
 
 import { insertSession } from "../src/store/queries/sessions/sessions.ts";
 import { appendEntry } from "../src/store/queries/transcripts/transcripts.ts";
@@ -12,7 +12,7 @@ import { type Row, sampleFor, sizeText } from "./measure.ts";
 const SESSIONS = 64;
 const ROUND = 256;
 const ROUNDS = 10;
-/** Large enough to show growth, and small enough to fill quickly. */
+/** Number of messages in the largest store: enough to show growth, and few enough to fill it quickly. */
 const MESSAGES_MAX = 100_000;
 
 export async function appends({ sizes }: { readonly sizes: readonly number[] }): Promise<Row[]> {

@@ -1,5 +1,5 @@
 // Runs the benchmarks: `npm run bench`. options.ts lists the options, parts.ts the parts. The figures are
-// only printed; none is asserted.
+// only printed: no figure makes the benchmark fail.
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -37,7 +37,7 @@ async function measured(options: Options, names: readonly string[]): Promise<Mea
     const from = performance.now();
     const found = await part({ sizes: options.sizes });
     rows.push(...found.map((row) => ({ part: name, ...row })));
-    // Written after each part, so that a later failure loses nothing.
+    // Write the file after each part, so that a failure of a later part loses nothing.
     if (options.json !== undefined) writeJson(options.json, measurementOf(rows, ROOT));
     console.error(`${name}: ${found.length} rows in ${((performance.now() - from) / 1_000).toFixed(0)} s`);
   }
@@ -45,8 +45,8 @@ async function measured(options: Options, names: readonly string[]): Promise<Mea
 }
 
 /**
- * Returns the figures to show: measured now, read from a file, or read from a file with some parts
- * measured again.
+ * Returns the figures to show. They are measured now, or read from a file, or both: read from a file, with
+ * some parts measured again.
  */
 async function obtained(options: Options): Promise<Measurement> {
   const { only, from } = options;

@@ -92,7 +92,9 @@ async function answered(): Promise<() => void> {
   return () => {};
 }
 
-/** Requests forty previews of a session at once. It has twenty messages of 256 KiB that look like secrets. */
+/**
+ * Requests forty previews at once of a session that has twenty messages of 256 KiB that look like secrets.
+ */
 async function previews(): Promise<() => void> {
   const client = await connect({ url, token: TOKEN, reconnect: false });
   const message = "eyJhbGciOi".repeat(26_000).slice(0, 256 * 1024);

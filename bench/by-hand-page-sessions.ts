@@ -48,7 +48,7 @@ function note(name: string, samples: readonly number[]): void {
   rows.push({ name, size: `${sessions} sessions`, unit: "ms", samples });
 }
 
-// Code for the browser is text, because this file runs in Node, which has no DOM.
+// The browser's code is a string, because this file is type-checked for Node, which has no DOM.
 const MARK_ROWS = `window.rowsShown = new Promise((resolve) => {
   new MutationObserver((_, observer) => {
     if (document.querySelector(".session-row") === null) return;

@@ -18,7 +18,10 @@ import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/process/fleet.
 import { machine, type Row, table } from "./measure.ts";
 
 const SECONDS = Number(process.argv[2] ?? 15);
-/** Interval between two pieces of the model's answer. The gateway forwards text less often. */
+/**
+ * Interval between two pieces of the model's answer. It is shorter than the interval at which the gateway
+ * forwards text.
+ */
 const PIECE_EVERY_MS = 12;
 const KEY_EVERY_MS = 60;
 const AGENTS = ["main", "research", "ops"];
@@ -50,8 +53,8 @@ interface Seen {
 }
 
 /**
- * Code that records the browser's measurements in the page. It is text, because this file runs in Node,
- * which has no DOM.
+ * Code that records the browser's measurements in the page. It is a string, because this file is
+ * type-checked for Node, which has no DOM.
  */
 const WATCH = `{
   const seen = { keysMs: [], longMs: [], frames: 0 };

@@ -1,5 +1,5 @@
-// Measures the cost of one `sessions_send` that waits for its answer, compared with the same two runs without
-// the send: `node bench/by-hand-waits.ts [sqlite|postgres] [messages in the caller's transcript]`.
+// Measures the cost of one `sessions_send` that waits for its answer. Compares it with the same two runs
+// without the send: `node bench/by-hand-waits.ts [sqlite|postgres] [messages in the caller's transcript]`.
 
 import { randomUUID } from "node:crypto";
 import type { WrittenMessage } from "../src/agent/model/model.ts";
@@ -26,7 +26,10 @@ const userTextOf = (entries: readonly Entry[]): { text: string; results: number 
   return { text: JSON.stringify(messages[at]), results: messages.length - 1 - at };
 };
 
-/** Answers `ask now` with the measured call, and `look now` with a call that does not wait. */
+/**
+ * The model: answers the message `ask now` with the call to measure, and `look now` with a call that does not
+ * wait.
+ */
 function answerTo(entries: readonly Entry[]): WrittenMessage["content"] {
   const { text, results } = userTextOf(entries);
   const called = (name: string, args: Record<string, unknown>): WrittenMessage["content"] => [

@@ -1,7 +1,7 @@
 // Benchmarks a cluster: `npm run bench:cluster`. Runs several gateway engines, each in its own process, over
-// one PostgreSQL server: one that is started for the benchmark, or that of PARLEY_DATABASE_URL, with a new
-// schema. Asserts nothing. The model answers at once, so only the engine, the database and the machine
-// determine the figures.
+// one PostgreSQL server: a server that is started for the benchmark, or the server of PARLEY_DATABASE_URL,
+// where it uses a new schema. No figure makes it fail. The model answers at once, so only the engine, the
+// database and the machine determine the figures.
 
 import { type ChildProcess, fork } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -40,7 +40,7 @@ async function startWorker(url: string): Promise<Worker> {
   };
 }
 
-/** Returns the runs per second of several processes together. Each process uses its own sessions. */
+/** Returns the runs per second of all these processes together. Each process uses its own sessions. */
 async function throughput(workers: readonly Worker[]): Promise<number> {
   const runs = Math.floor(RUNS_TOGETHER / workers.length);
   const from = performance.now();

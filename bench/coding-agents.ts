@@ -19,7 +19,7 @@ interface Door {
   readonly args?: readonly string[];
 }
 
-/** Returns the two ways to start a program from one file: over ACP, and headless. */
+/** Returns the ways to start a program over ACP and headless, if both start the same file. */
 function doorsOf(
   program: Omit<Door, "args">,
   args: { readonly acp: readonly string[]; readonly headless: readonly string[] },
@@ -34,7 +34,10 @@ export interface McpEntry {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Environment of a program, configuration files in its home, and additional arguments of headless runs. */
+/**
+ * The settings of a program: its environment, the configuration files in its home, and additional arguments
+ * of headless runs.
+ */
 interface Settings {
   readonly env: Readonly<Record<string, string>>;
   readonly files?: Readonly<Record<string, string>>;
@@ -47,11 +50,17 @@ export interface CodingAgent {
   readonly acp: Door;
   /** Starts the program without a terminal; the prompt follows the arguments. */
   readonly headless: Door;
-  /** Returns the settings. `mcp`: the only MCP server, named `parley`; all of its tools are allowed. */
+  /**
+   * Returns the settings for this model server. `mcp`: the agent's only MCP server. It is named `parley`, and
+   * the agent may call all of its tools.
+   */
   settings(server: ModelServer, home: string, mcp?: McpEntry): Settings;
 }
 
-/** Names a model that Codex knows, because Codex begins answers of unknown models with a warning. */
+/**
+ * Codex's configuration. It names a model that Codex knows, because answers of other models begin with a
+ * warning.
+ */
 const codexConfig = (baseUrl: string, mcp?: McpEntry): string => `model = "gpt-5.5"
 model_provider = "local"
 [model_providers.local]
@@ -114,8 +123,8 @@ export const CODING_AGENTS: readonly CodingAgent[] = [
       args: ["exec", "--skip-git-repo-check"],
     },
     settings: (server, home, mcp) => ({
-      // Codex creates no sandbox inside the system's temporary folder, and runs no commands without a
-      // sandbox.
+      // Codex needs a temporary folder of its own: it creates no sandbox inside the system's temporary
+      // folder, and runs no commands without a sandbox.
       env: { CODEX_HOME: join(home, ".codex"), OPENAI_API_KEY: "none", TMPDIR: join(home, "tmp") },
       files: { ".codex/config.toml": codexConfig(server.provider("openai-responses").baseUrl, mcp) },
     }),
@@ -177,7 +186,7 @@ export const CODING_AGENTS: readonly CodingAgent[] = [
   },
 ];
 
-/** Returns the id of a coding agent. Its folder and its agent in Parley have this name. */
+/** Returns the id of a coding agent. Its folder, and the Parley agent that runs it, have this name. */
 export const idOf = ({ name }: CodingAgent): string => name.toLowerCase().replaceAll(" ", "-");
 
 /** The fields of a package.json that determine the installation. */

@@ -1,18 +1,18 @@
 // Compares two measurements: the rows in both, their differences, and whether these exceed noise. A
 // difference counts if it is larger than `SLACK` and if the 99 % bootstrap interval of the ratio of the two
-// medians excludes 1. A few samples never count, because they do not show the noise. The same files give the
-// same text, because resampling uses a fixed seed. The samples of one run are taken on one machine within
-// minutes, so the interval ignores differences between runs (other load, another disk layout). `SLACK` allows
-// for those.
+// medians excludes 1. Rows with few samples never count as different, because their noise is unknown. The
+// same files give the same text, because resampling uses a fixed seed. The samples of one run are taken on
+// one machine within minutes, so the interval does not include differences between runs (other load, another
+// disk layout). `SLACK` allows for those.
 
 import { numbersFrom } from "../tests/kit/dice.ts";
 import { columns, middle, percentile, type Row, shown } from "./measure.ts";
 
-/** A ratio of medians that differs less than this from 1 is noise. */
+/** If the ratio of two medians differs from 1 by less than this, the difference is noise. */
 const SLACK = 0.1;
 const RESAMPLES = 1_000;
 const SAMPLES_MIN = 8;
-/** Maximum number of resampled values. More would hardly make the median more exact. */
+/** Maximum number of samples that are resampled. More would hardly make the median more exact. */
 const SAMPLES_MAX = 200;
 const INTERVAL = [0.005, 0.995] as const;
 
@@ -28,7 +28,9 @@ export interface Compared {
   readonly change: Change;
 }
 
-/** Returns evenly spaced samples, so that a drift during the measurement stays visible. */
+/**
+ * Returns at most `SAMPLES_MAX` samples, evenly spaced, so that a drift during the measurement stays visible.
+ */
 function thinned(samples: readonly number[]): readonly number[] {
   if (samples.length <= SAMPLES_MAX) return samples;
   const step = samples.length / SAMPLES_MAX;
@@ -59,7 +61,7 @@ const WORDS = {
 function changeOf(before: Row, after: Row): Change {
   const [fewer, more] = WORDS[after.unit];
   if (after.unit === "packages") {
-    // Packages are counted, not measured, so every difference is real.
+    // Packages are counted exactly, so every difference is real.
     const [was, is] = [middle(before), middle(after)];
     return is === was ? "same" : is < was ? fewer : more;
   }

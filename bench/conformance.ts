@@ -1,4 +1,4 @@
-// Measures the states that the receipt of a message reaches, for each kind of recipient. Installs real coding
+// Checks which states the receipt of a message reaches, for each kind of recipient. Installs real coding
 // agents from npm (a gigabyte, some minutes) into a temporary folder, or into `--dir FOLDER`, which is reused
 // the next time. One scripted server replaces all models. Writes the table between two markers in
 // docs/DELIVERY.md. Exit code 1: an expected state was not reached.
@@ -38,18 +38,18 @@ type State = (typeof STATES)[number];
 
 /** Maximum time until a state is reached: some programs need half a minute to start. */
 const STATE_MAX_MS = 90_000;
-/** Maximum time of a headless program for all states. */
+/** Maximum time for a headless program to reach all states. */
 const PROGRAM_MAX_MS = 180_000;
 const ASKER = "agent:asker:main";
 const BOT = { token: "123456789:AAH-not-a-real-token-of-any-bot-0", username: "parley_conformance_bot" };
 const ADA = { id: 1001, is_bot: false, first_name: "Ada" };
 
-/** Defined while the model holds back its answers; resolves at the first request. */
+/** While this is defined, the model does not answer. The promise resolves at the first request. */
 let held: PromiseWithResolvers<void> | undefined;
 
 /**
- * Leaves the current request unanswered while `held` is defined. After an abort a program may repeat the
- * request, and gets an answer.
+ * Returns an answer that never comes while `held` is defined, else a normal one: after an abort a program may
+ * repeat the request.
  */
 function hold(): Answer {
   held?.resolve();
@@ -66,15 +66,15 @@ async function abortHeld({ client }: Ground, sessionKey: string): Promise<void> 
   await client.call("chat.abort", { sessionKey });
 }
 
-/** The scripted model of the coding agent that is being checked as an MCP client. */
+/** The scripted model of the coding agent that is checked as an MCP client at the moment. */
 let puppet: Puppet | undefined;
 
-/** Plays all models. A word such as `TASK-HANG` in a message decides the answer. */
+/** Answers as the model of every agent. A word such as `TASK-HANG` in a message decides the answer. */
 function play(request: ServedRequest): Answer | Promise<Answer> {
   if (puppet !== undefined && request.agentId === undefined) return puppet.answer(request);
   const users = request.messages.filter(({ role }) => role === "user").flatMap(({ texts }) => texts);
   const asked = /TASK-([A-Z]+)/.exec(users.findLast((said) => said.includes("TASK-")) ?? "")?.[1];
-  // Coding agents also request titles and summaries, without tools.
+  // Requests without tools ask for a title or a summary.
   if (request.agentId === "asker" || request.toolNames.length === 0) return "REPLY_SKIP";
   const counted = usage({ input: 100, output: 20 });
   switch (asked) {
@@ -125,8 +125,8 @@ async function reaches({ client }: Ground, messageId: string, wanted: State): Pr
 type Reached = Partial<Record<State, boolean>>;
 
 /**
- * Sends a message that the model refuses. Returns false if the receipt claims that the model has read or
- * answered it.
+ * Sends a message whose request the model server rejects. Returns false if the receipt claims that the model
+ * has read or answered the message.
  */
 async function failsUnheard(ground: Ground, sessionKey: string): Promise<boolean> {
   const messageId = await send(ground, sessionKey, "TASK-REFUSE");
@@ -156,7 +156,7 @@ async function tryModel(ground: Ground, sessionKey: string): Promise<Reached> {
   return reached;
 }
 
-/** Calls a tool through a program that is an MCP client. */
+/** Calls one of Parley's tools through a program that is an MCP client. */
 type OwnTool = (name: string, args: Record<string, unknown>) => Promise<unknown>;
 
 /** Sends messages to the session of an MCP client, and checks each state that they should reach. */
@@ -191,7 +191,8 @@ async function tryReference(ground: Ground): Promise<Reached> {
     requestInit: { headers },
   });
   const mcp = new Client({ name: "reference", version: "0" });
-  // The types of the SDK's transport and of its client differ in one optional field.
+  // The cast is needed, because the types of the SDK's transport and of its client differ in one optional
+  // field.
   await mcp.connect(transport as Parameters<Client["connect"]>[0]);
   const reached = await tryInbox(ground, "reference", (name, args) =>
     mcp.callTool({ name, arguments: args }),
@@ -266,7 +267,7 @@ async function telegramSession({ client, telegram, bot }: Ground): Promise<strin
 interface Recipient {
   readonly name: string;
   readonly how: string;
-  /** The coding agent that must be installed for this check. */
+  /** The coding agent that must be installed before this check. */
   readonly agent?: CodingAgent;
   /** States that this recipient cannot reach. */
   readonly never?: readonly State[];

@@ -44,7 +44,7 @@ async function begin(client: GatewayClient, at: number): Promise<void> {
   if (at % RESET_EVERY !== 0) return;
   for (const key of [keyOf(0), keyOf(1)]) {
     await client.request("sessions.reset", { key });
-    // A person's message gives the session a chat to which it can announce.
+    // Sends a person's message, so that the session has a chat to which it can announce.
     await client.agent({ sessionKey: key, message: "hello", channel: "webchat" }).done;
   }
 }

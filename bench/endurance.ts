@@ -1,6 +1,6 @@
 // Benchmarks a gateway under heavy load: a thousand clients subscribed to everything, ten thousand runs that
-// a crash interrupted, ten thousand runs in a row. `node bench/endurance.ts [PART]` runs only this part;
-// PART: fanOut, recovery, memory.
+// a crash interrupted, and ten thousand runs one after another. `node bench/endurance.ts [PART]` runs only
+// this part; PART: fanOut, recovery, memory.
 
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -68,7 +68,7 @@ interface Load {
   readonly lanes: { readonly queued: number; readonly running: number };
 }
 
-/** Waits until the lanes that a gateway reports satisfy a condition. */
+/** Waits until the gateway's numbers of queued and running runs satisfy a condition. */
 async function untilLanes(client: GatewayClient, stand: (lanes: Load["lanes"]) => boolean): Promise<void> {
   for (const from = performance.now(); performance.now() - from < DONE_MAX_MS; ) {
     const { lanes } = await client.call<Load>("health");

@@ -1,6 +1,7 @@
-// Fills an embedded store quickly with many sessions and messages. It writes rows like those of the product
-// in large transactions, over a second connection to the open store. The newest rows are the same at every
-// size; a larger store only has more old rows. So reads at 1,000 and at 1,000,000 rows can be compared.
+// Fills an embedded store quickly with many sessions and messages. It writes the rows that Parley would
+// write, but in large transactions and over a second connection to the open store. The newest rows are the
+// same at every size; a larger store only has more old rows. So reads at 1,000 and at 1,000,000 rows can be
+// compared.
 
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -28,7 +29,7 @@ export class Filling {
   constructor(dir: string, nowMs: number) {
     this.#nowMs = nowMs;
     this.#database = new DatabaseSync(join(dir, STORE_FILE), { timeout: 10_000 });
-    // Syncing is off, because rows that a power cut would lose can be created again.
+    // Writes need not be synced: if a power cut loses rows, they can be created again.
     this.#database.exec("pragma synchronous = off; pragma cache_size = -262144");
   }
 
@@ -59,7 +60,7 @@ export class Filling {
     });
   }
 
-  /** Inserts the messages from `from` to `to`. `of` returns session and text of each. */
+  /** Inserts the messages from `from` to `to`. `of` returns the session and the text of each. */
   messages(from: number, to: number, of: (at: number) => MessageOf): void {
     const insert = this.#database.prepare(`insert into messages (seq, id, session_id, session_key, role,
         entry_json, created_at) values (?, ?, ?, ?, ?, ?, ?)`);
@@ -112,7 +113,7 @@ function uuidOf(at: number): string {
 
 export const sessionIdOf = (at: number): string => uuidOf(at + 0.5);
 
-/** Returns the session with this number, as the session of a message. */
+/** Returns the columns of a message that name its session: the session with this number. */
 export const placeOf = (at: number): Omit<MessageOf, "text"> => ({
   sessionKey: sessionKeyOf(at),
   sessionId: sessionIdOf(at),
@@ -120,7 +121,7 @@ export const placeOf = (at: number): Omit<MessageOf, "text"> => ({
 });
 
 const isRare = (at: number): boolean => at % RARE_EVERY === RARE_EVERY - 1;
-/** Every fifth session was spawned by the next older one. */
+/** Every fifth session is a child of the next older session. */
 const isChild = (at: number): boolean => at % 5 === 4 && !isRare(at);
 
 function agentOf(at: number): string {

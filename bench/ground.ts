@@ -17,7 +17,7 @@ const MODEL = fileURLToPath(new URL("./quick-model.ts", import.meta.url));
 export interface Ground {
   readonly url: string;
   readonly pid: number;
-  /** The address of the model server, for the provider's configuration. */
+  /** The address of the model server, as the provider's configuration needs it. */
   readonly modelUrl: string;
   readonly home: string;
   /** Connects a client that receives the events of all sessions. */
@@ -39,7 +39,7 @@ export interface Memory {
   readonly heapUsed: number;
   /** Longest time in ms that the event loop was blocked since the last call of `memory`. */
   readonly worstDelayMs: number;
-  /** Processor time, in ms, of the longest step since the last call of `memory`. */
+  /** Processor time in ms of the longest uninterrupted work since the last call of `memory`. */
   readonly worstStepMs: number;
 }
 
@@ -89,7 +89,7 @@ function configOf(options: Options, root: string, modelUrl: string): Record<stri
   };
 }
 
-/** Starts the gateway like `npm start`, but with fewer log lines. */
+/** Starts the gateway with the same arguments as `npm start`, but with fewer log lines. */
 async function startGateway(home: string, flags: readonly string[]): Promise<[ChildProcess, string]> {
   const child = launch(home, ["gateway"], flags, { PARLEY_LOG: "warn" });
   child.stderr?.pipe(process.stderr);

@@ -1,5 +1,5 @@
-// Benchmarks reading a long transcript: its newest page with `sessions_history` and from the store, and a
-// page from the middle.
+// Benchmarks reading a long transcript: its newest page, with `sessions_history` and directly from the store,
+// and a page from the middle.
 
 import { insertSession } from "../src/store/queries/sessions/sessions.ts";
 import { readHistory } from "../src/store/queries/transcripts/transcripts.ts";
@@ -9,7 +9,7 @@ import { sessionRow } from "./instant.ts";
 import { type Row, sampleFor, sizeText } from "./measure.ts";
 import { callerOf } from "./session-caller.ts";
 
-/** More messages than any real transcript has. */
+/** Length of the longest transcript in messages: more than any real transcript has. */
 const MESSAGES_MAX = 100_000;
 
 export async function histories({ sizes }: { readonly sizes: readonly number[] }): Promise<Row[]> {

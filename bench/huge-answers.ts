@@ -1,5 +1,5 @@
 // Benchmarks answers at their size limits: how long the event loop is blocked while such an answer arrives,
-// and later when its session is used. `node bench/huge-answers.ts` runs only this part.
+// and when the session is used afterwards. `node bench/huge-answers.ts` runs only this part.
 
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -19,7 +19,7 @@ const CALLS = 256;
 const CALL_BYTES = 15_000;
 /** Number of lines that a command prints; together 1 MB. */
 const LINES = 150_000;
-/** Time for the work that follows the end of the run. */
+/** Time for the work that the gateway does after the end of the run. */
 const AFTER_MS = 1_500;
 
 /** Starts a server that receives the requests of an outgoing hook. */

@@ -88,7 +88,7 @@ async function peakDuring(ground: Ground, work: () => Promise<unknown>): Promise
   return Math.max(peak, residentMb(ground));
 }
 
-/** Runs while a crowd of clients is subscribed to everything, and another client never reads. */
+/** Measures the peak memory during runs while a crowd of clients is subscribed to everything. */
 async function watched(): Promise<Row[]> {
   return onGround({ sessions: WRITERS }, async (ground) => {
     const crowd = fork(CROWD, [ground.url.replace("http", "ws"), TOKEN, String(CLIENTS)]);

@@ -1,6 +1,6 @@
 // Benchmarks an install: the disk space of `npm ci` for a user of Parley, with and without the libraries of
-// optional channels. Node itself is not counted. Packages are really installed into an empty folder. If the
-// registry is unreachable, there is a note instead of a figure.
+// optional channels. Node itself is not counted. The packages are installed into an empty folder. If the
+// registry is unreachable, prints a note instead of a figure.
 
 import { execFile } from "node:child_process";
 import { copyFileSync, lstatSync, readdirSync, readFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import type { Row } from "./measure.ts";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..");
 const INSTALL_MAX_MS = 300_000;
-/** The block size of `lstat`, which is independent of the file system. */
+/** The unit of `blocks` in the result of `lstat`. It does not depend on the file system. */
 const BLOCK_BYTES = 512;
 
 /** Returns the disk space of a folder in MB, as `du` counts it. */

@@ -22,8 +22,8 @@ export function benchSettings(home: string = tmpdir()): Settings {
 }
 
 /**
- * Returns a model that answers at once. `answers`: returns the blocks of an answer for a transcript. Default:
- * a text.
+ * Returns a model that answers at once. `answers`: returns the content of the answer for a transcript.
+ * Default: one text.
  */
 export function instantModel(
   world: World,

@@ -29,7 +29,7 @@ const TALKED = 60;
 const MESSAGES_EACH = 12;
 const TARGET = "< 3";
 
-/** Every filter of the tool, and the pairs of filters that select few of many rows. */
+/** Every filter of the tool, and those pairs of filters that select few of many rows. */
 const FILTERS: Readonly<Record<string, Record<string, unknown>>> = {
   "no filter": {},
   "limit 200": { limit: 200 },
@@ -49,7 +49,7 @@ const FILTERS: Readonly<Record<string, Record<string, unknown>>> = {
   "search, frequent, rare kind": { search: "conversation", kinds: [RARE_KIND] },
 };
 
-/** Parameters that the gateway's method has, but not the tool. */
+/** Filters of the gateway's method that the tool does not have. */
 const METHOD_FILTERS: Readonly<Record<string, Record<string, unknown>>> = {
   "no filter, 200 rows": {},
   roots: { roots: true, limit: 50 },
@@ -121,7 +121,7 @@ async function rowsAt(ground: Ground, size: number): Promise<Row[]> {
   return rows;
 }
 
-/** Runs the same reads at each of these sizes of a growing store. */
+/** Runs all reads at each of these sizes, in one store that grows. */
 export async function lists({ sizes }: { readonly sizes: readonly number[] }): Promise<Row[]> {
   return withViewer(async (ground) => {
     const filling = new Filling(ground.settings.store.dir, world.clock.now());

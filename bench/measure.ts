@@ -8,9 +8,9 @@ export interface Row {
   readonly size: string;
   readonly unit: "ms" | "µs" | "s" | "KB" | "MB" | "/s" | "%" | "packages";
   readonly samples: readonly number[];
-  /** The target of this row: "< 5", "> 400", "p99 < 50", "max < 50". */
+  /** The target, like "< 5", "> 400", "p99 < 50" or "max < 50". */
   readonly target?: string;
-  /** Set if the row is one point of a line in a plot against size. */
+  /** Set if the row is one point of a line in a plot of a figure against size. */
   readonly growth?: Growth;
 }
 
@@ -20,7 +20,7 @@ export interface Growth {
   readonly at: number;
   /** The unit of the size axis. Default: "size". */
   readonly of?: string;
-  /** The plot that contains the line. Default: a separate plot with the name of the line. */
+  /** The plot that contains the line. Default: the line has a plot of its own, with the name of the line. */
   readonly plot?: string;
 }
 
@@ -43,7 +43,7 @@ export async function sample(
 const WARM_UP = 10;
 const TIMES_MIN = 5;
 
-/** Takes samples for `forMs`, but at least a minimum and at most `timesMax`. */
+/** Takes samples until `forMs` is over, but at least a minimum number and at most `timesMax`. */
 export async function sampleFor(
   work: (at: number) => Promise<unknown>,
   { timesMax = 200, forMs = 1_500 }: { readonly timesMax?: number; readonly forMs?: number } = {},
@@ -72,7 +72,7 @@ export function middle(row: Pick<Row, "samples">): number {
 
 const TARGET = /^(?:(p\d{1,2}|max) )?([<>]) (\d+(?:\.\d+)?)$/;
 
-/** Returns whether a row meets its target; undefined: it has no target. */
+/** Returns whether a row meets its target. Returns undefined if it has no target. */
 export function meets(row: Row): boolean | undefined {
   if (row.target === undefined) return undefined;
   const [, which = "p50", sign, limit] = TARGET.exec(row.target) ?? [];
@@ -96,12 +96,12 @@ export function shown(value: number): string {
   return value.toFixed(Math.abs(value) < 10 ? 2 : Math.abs(value) < 100 ? 1 : 0);
 }
 
-/** `10,000 sessions`. */
+/** Formats a size with its unit, for example `10,000 sessions`. */
 export const sizeText = (size: number, what: string): string => `${size.toLocaleString("en-US")} ${what}`;
 
 export const HEAD = ["what", "size", "n", "p50", "p95", "p99", "max", "unit", "target", "met"] as const;
 
-/** Returns a row as the cells of a table. A single sample has no percentiles. */
+/** Returns a row as the cells of a table. If there is only one sample, fills in only p50. */
 export function cellsOf(row: Row): string[] {
   const met = meets(row);
   const figures = [0.5, 0.95, 0.99, 1].map((share, at) =>

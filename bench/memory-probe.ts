@@ -1,6 +1,7 @@
-// Loaded into a measured gateway. At SIGUSR2 it collects garbage and reports to the parent process: the
-// memory in use, the longest time that the event loop was blocked since the last report, and the processor
-// time of the longest step. Other load on the machine does not affect that last figure.
+// A module that is loaded into the measured gateway. At SIGUSR2 it collects garbage and reports to the parent
+// process: the memory in use, and, since the last report, the longest time that the event loop was blocked
+// and the processor time of the longest uninterrupted work. Other load on the machine does not affect this
+// processor time.
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
 
@@ -24,7 +25,7 @@ process.on("SIGUSR2", () => {
   const worst = { worstDelayMs: Math.max(0, delay.max / 1e6 - RESOLUTION_MS), worstStepMs };
   const collect = (globalThis as { gc?: () => void }).gc;
   collect?.();
-  // The second collection frees the memory that finalizers released.
+  // Collects again, to free the memory that finalizers released.
   setTimeout(() => {
     collect?.();
     // Resets the histogram, because the collection itself blocks the event loop.

@@ -11,7 +11,7 @@ export const USAGE = `npm run bench -- [--only PART[,PART]] [--sizes N[,N]]
   --from FILE      takes the rows from FILE; with --only, measures these parts again
   --compare OLD.json [NEW.json]   compares two files; without NEW.json, measures the parts of OLD.json`;
 
-/** Default sizes of the store for figures that grow with it. */
+/** Default sizes of the store, for parts whose figures depend on the size. */
 const SIZES = [1_000, 10_000, 100_000, 1_000_000];
 const SIZE_MAX = 10_000_000;
 
@@ -62,7 +62,7 @@ function parsed(args: readonly string[]) {
   return readTyped(args, options, true);
 }
 
-/** Returns undefined after `--help`. Throws `WrongUsage`. */
+/** Returns the options, or undefined after `--help`. Throws `WrongUsage` if the command line is invalid. */
 export function readOptions(args: readonly string[], known: readonly string[]): Options | undefined {
   const { values, positionals } = parsed(args);
   if (values.help) return undefined;

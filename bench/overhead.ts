@@ -6,7 +6,10 @@ import { chatKey, oneRun, sessionRow } from "./instant.ts";
 import { type Row, sample } from "./measure.ts";
 
 const SESSIONS_AT_ONCE = 16;
-/** Number of runs after which another session is used, because a long transcript has a separate benchmark. */
+/**
+ * Number of runs after which the next session is used, so that the transcripts stay short: long ones are
+ * measured separately.
+ */
 const RUNS_OF_A_SESSION = 25;
 const ROUND_RUNS = 3_000;
 const ROUNDS = 5;
@@ -47,8 +50,8 @@ async function engineRuns(): Promise<Row> {
 }
 
 /**
- * Measures the time from accepting a message until its waiting caller has the answer: two commits with
- * synchronous=FULL.
+ * Measures the time from the acceptance of a message until the waiting caller has the answer. This includes
+ * two commits with synchronous=FULL.
  */
 export async function runOverhead(): Promise<Row[]> {
   const samples = await withEngine(({ engine, store }) =>

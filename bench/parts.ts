@@ -17,7 +17,7 @@ import { streaming } from "./streaming.ts";
 
 /** Options of a part. */
 export interface Wanted {
-  /** Store sizes for figures that grow with the store. */
+  /** Store sizes for figures that depend on the size. */
   readonly sizes: readonly number[];
 }
 

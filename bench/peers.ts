@@ -2,7 +2,7 @@
 // Installs them from the npm registry (about a gigabyte, some minutes) into a temporary folder, or into
 // `--dir FOLDER`, which is reused the next time. `--only clawdbot` runs only that client. Starts a gateway on
 // loopback with its own home, runs the commands of docs/PEERS.md with each client, and prints the table of
-// that document. Exit code 1: a command failed that is expected to work.
+// that document. Exit code 1: a command failed that should work.
 
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -34,8 +34,8 @@ const PEERS: readonly Peer[] = [
   {
     name: "clawdbot",
     version: "2026.1.24-3",
-    // The registry no longer has the required version of a dependency, so it is overridden. The package also
-    // omits the dependency `strip-ansi`.
+    // Overrides a version that the registry no longer has, and adds `strip-ansi`, which the package uses but
+    // does not list.
     manifest: {
       dependencies: { clawdbot: "2026.1.24-3", "strip-ansi": "7.1.2" },
       overrides: { libsignal: "2.0.1", linkedom: "0.18.12" },
@@ -57,9 +57,9 @@ interface Step {
   readonly args: readonly string[];
   /** Matches the output of a successful command. */
   readonly shows: RegExp;
-  /** The known reason why a command fails, by the command. The command runs anyway. */
+  /** For each command that is known to fail, the reason. The command runs nevertheless. */
   readonly known?: Readonly<Record<string, string>>;
-  /** Default: the gateway's token. `none`: only the device token that the client stored earlier. */
+  /** `none`: the client has only the device token that it stored earlier. Default: the gateway's token. */
   readonly token?: "wrong" | "none";
 }
 

@@ -1,7 +1,7 @@
-// Draws plots of a figure against size, as SVG with two logarithmic axes. Each `growth.plot` gives a plot,
-// and each `growth.line` a line through the medians of the samples. The tinted area behind a line reaches to
-// its p95. Each line has its name at its end, so no colours are needed to read it. The file needs no font or
-// script, and suits light and dark pages.
+// Draws plots of a figure against size, as SVG with two logarithmic axes. Rows with the same `growth.plot`
+// share a plot, and rows with the same `growth.line` a line, which connects the medians. The tinted area
+// above a line reaches to its p95. Each line has its name at its end, so a reader need not tell colours
+// apart. The file needs no font or script, and suits light and dark pages.
 
 import { type Growth, percentile, type Row, shown } from "./measure.ts";
 
@@ -33,7 +33,7 @@ const TEXT_PX = 17;
 const TITLE_PX = 21;
 /** Minimum vertical distance between the names of lines, in pixels. */
 const NAME_GAP = 21;
-/** Approximate width of a character, to reserve space for the names at the right. */
+/** Approximate width of a character, used to reserve space for the names at the right. */
 const SIGN_PX = 9;
 
 /** Colours for a white page and for a black one. They also differ in lightness. */
@@ -121,7 +121,10 @@ function axes(plot: Plot, x: Scale, y: Scale, right: number): string[] {
   ];
 }
 
-/** Places the names at the ends of the lines: as near to the lines as possible without overlap. */
+/**
+ * Returns the vertical positions of the lines' names: as near to the ends of the lines as possible without
+ * overlap.
+ */
 function nameHeights(ends: readonly number[]): number[] {
   const order = ends.map((end, at) => ({ end, at })).sort((a, b) => a.end - b.end);
   const heights = new Array<number>(ends.length).fill(0);
@@ -156,7 +159,7 @@ function drawn(plot: Plot, x: Scale, y: Scale, right: number): string[] {
     const from = last === undefined ? right : x.place(last.at);
     const dash = index >= LIGHT.length ? ' stroke-dasharray="8 5"' : "";
     return [
-      // Left out in plots with many lines, where the areas would cover each other.
+      // Plots with many lines have no areas, because these would cover each other.
       ...(plot.lines.length > LIGHT.length ? [] : [`<polygon class="${tone} high" points="${edge}"/>`]),
       `<polyline class="${tone} line"${dash} points="${path(({ middle }) => middle, points)}"/>`,
       ...points.map(({ at, middle }) => {

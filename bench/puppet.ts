@@ -1,15 +1,15 @@
-// A scripted model through which a benchmark uses a coding agent like a client library: the model calls a
-// tool of the agent's MCP server, and returns the result to the benchmark.
+// A scripted model that lets a benchmark call a coding agent's MCP tools, as if the agent were a client
+// library: the model calls the tool, and passes the result to the benchmark.
 
 import type { ServedRequest } from "../tests/kit/model-server/requests.ts";
 import type { Answer } from "../tests/kit/model-server/server.ts";
 import { call, type Step, text, usage } from "../tests/kit/model-server/steps.ts";
 
-/** Number of model requests in which the tool may be absent, while the agent's MCP server connects. */
+/** Maximum number of model requests without the tool, while the agent is still connecting its MCP server. */
 const LOOKS_MAX = 30;
 const LOOK_MS = 500;
 
-/** Returns a tool call that every coding agent can make. It may fail. */
+/** Returns a call of a tool that the agent offers. The call may fail. */
 export function anyCall({ toolNames }: ServedRequest): Step {
   const name = toolNames.find((one) => /sessions_list$|^(Read|read|read_file|exec_command)$/.test(one));
   return call(name ?? toolNames[0] ?? "none", { file_path: "/none", cmd: "true", filePath: "/none" });
@@ -19,13 +19,14 @@ interface Wanted {
   readonly name: string;
   readonly args: Record<string, unknown>;
   readonly result: PromiseWithResolvers<string>;
-  /** Number of requests without the result of the call. */
+  /** Number of requests so far that did not offer the tool. */
   looks: number;
   isMade: boolean;
 }
 
 /**
- * Builds the call of a tool of the MCP server `parley`; undefined: the agent does not offer that tool yet.
+ * Returns the call of a tool of the MCP server `parley`, or undefined if the agent does not offer that tool
+ * yet.
  */
 function ownCall(
   { api, toolNames, messages, body }: ServedRequest,
@@ -34,16 +35,17 @@ function ownCall(
   const shown = toolNames.find((one) => one.endsWith(name));
   if (shown !== undefined) return call(shown, args);
   const full = `mcp__parley__${name}`;
-  // Qwen Code calls some MCP tools through another tool, after the model has read their description.
+  // Qwen Code calls some MCP tools only through its tool `tool_call`, and only after the model has read their
+  // description.
   const isRead = messages.some(({ role, texts }) => role === "tool" && texts.join().includes(`"${full}"`));
   if (toolNames.includes("tool_call") && isRead) return call("tool_call", { name: full, arguments: args });
-  // Codex accepts calls of all tools of a connected server, and lists the connected servers in its search
-  // tool.
+  // Codex lists the connected servers in the description of its search tool, and accepts calls of all their
+  // tools.
   const isConnected = JSON.stringify(body.tools).includes("\\n- parley: ");
   return api === "openai-responses" && isConnected ? call(`mcp__parley/${name}`, args) : undefined;
 }
 
-/** Builds a call of the agent's own tool search; undefined: it has none. */
+/** Returns a call of the agent's own tool search, or undefined if it has none. */
 function searchFor(name: string, { toolNames }: ServedRequest): Step | undefined {
   const search = toolNames.find((one) => one === "ToolSearch" || one === "tool_search");
   return search === undefined ? undefined : call(search, { query: `select:mcp__parley__${name}` });
@@ -69,7 +71,7 @@ export class Puppet {
 
   /** Answers a request of the coding agent. */
   async answer(request: ServedRequest): Promise<Answer> {
-    // Coding agents also request titles and summaries, without tools.
+    // Requests without tools ask for a title or a summary.
     if (request.toolNames.length === 0) return "A title";
     const last = request.messages.at(-1);
     if (this.#wanted?.isMade === true && last?.role === "tool") {

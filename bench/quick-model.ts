@@ -68,7 +68,7 @@ function writing(count: number, bytes: number): string {
 }
 
 function answerTo(body: string): string {
-  // Most requests ask for no tool call. They are answered without parsing their long text.
+  // Most requests ask for no tool call. Answer them without parsing their long text.
   if (!/calls? (?:sessions_|exec|\d)/.test(body)) return TEXT;
   const { messages } = JSON.parse(body) as { messages: readonly Said[] };
   const last = messages.at(-1);
@@ -80,14 +80,14 @@ function answerTo(body: string): string {
 }
 
 /**
- * Number of characters at the end of a request in which `stream` is searched. The last message is within
- * them, because only the tools follow it.
+ * Number of characters at the end of a request that are searched for `stream`. They contain the last message,
+ * because only the tools follow it.
  */
 const STREAM_WITHIN_CHARS = 100_000;
 const STREAM_STEP_MS = 10;
 const TOKENS_AT_ONCE = 1_000;
 
-/** Writes tokens at this pace, each in its own chunk. Late tokens are written together with the next one. */
+/** Writes tokens at this rate, each as one event. If several tokens are due, writes their events at once. */
 function streamTokens(outgoing: ServerResponse, count: number, perSecond: number): void {
   outgoing.writeHead(200, { "content-type": "text/event-stream" });
   const begun = performance.now();
@@ -112,7 +112,7 @@ function streamTokens(outgoing: ServerResponse, count: number, perSecond: number
   step();
 }
 
-/** Functions that send the held answers; undefined: answers are not held. */
+/** Functions that send the held answers. Undefined if answers are not held. */
 let held: (() => void)[] | undefined;
 
 function answer(path: string, outgoing: ServerResponse, body: string): void {

@@ -1,7 +1,7 @@
 // Writes a measurement as a file, as markdown, and into docs/BENCHMARKS.md. The text between `<!-- figures
-// A,B -->` and `<!-- /figures -->` in the document is the table of the parts A and B; all other text stays,
-// and so do the tables of parts that were not measured. A file without a valid measurement is an error that
-// names the reason.
+// A,B -->` and `<!-- /figures -->` in the document is the table of the parts A and B; all other text stays
+// unchanged, also the tables of parts that were not measured. A file without a valid measurement is an error
+// that names the reason.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -12,7 +12,7 @@ export type PartRow = Row & { readonly part: string };
 
 export interface Measurement {
   readonly machine: string;
-  /** ISO, UTC. */
+  /** In ISO format and UTC. */
   readonly date: string;
   /** The commit, followed by `+` if there were uncommitted changes. Empty outside a repository. */
   readonly commit: string;
@@ -54,7 +54,7 @@ export function readMeasurement(file: string): Measurement {
   return { machine, date, commit, rows: rows.map((row) => ({ ...row, part: row.part ?? "" })) };
 }
 
-/** Returns `older`, with the rows of measured parts replaced by those of `newer`. */
+/** Returns `older`, with its rows replaced for each part that `newer` has measured. */
 export function withNewer(older: Measurement, newer: Measurement): Measurement {
   const parts = new Set(newer.rows.map(({ part }) => part));
   const places = [...new Set([...older.rows, ...newer.rows].map(({ part }) => part))];
@@ -80,10 +80,7 @@ function tableOf(head: readonly string[], lines: readonly (readonly string[])[])
 const sizeName = (size: number): string =>
   size % 1_000_000 === 0 ? `${size / 1_000_000}M` : size % 1_000 === 0 ? `${size / 1_000}k` : String(size);
 
-/**
- * Formats rows with `growth`: a table for each plot, a row for each line, a column with the median at each
- * size.
- */
+/** Formats the rows of one plot as a table: a row for each line, a column with the median for each size. */
 function growthTable(rows: readonly Row[], plot: string): string {
   const mine = rows.flatMap((row) => {
     const { growth } = row;
@@ -124,7 +121,7 @@ const MACHINE_PLACE = /(<!-- machine -->\n)[\s\S]*?(<!-- \/machine -->)/g;
 
 export interface Filled {
   readonly text: string;
-  /** Parts that were measured but have no section in the document. */
+  /** Parts that were measured but have no place in the document. */
   readonly homeless: readonly string[];
 }
 

@@ -7,19 +7,25 @@ import { optional } from "../src/core/optional.ts";
 import { type Ground, keyOf, onGround } from "./ground.ts";
 import { percentile, type Row, sample } from "./measure.ts";
 
-/** Number of runs after which a session is reset, because a long transcript has a separate benchmark. */
+/**
+ * Number of runs after which a session is reset, so that the transcripts stay short: long ones are measured
+ * separately.
+ */
 const RESET_EVERY = 25;
 const ONE_BY_ONE = 500;
 /** Number of rounds of runs in many sessions at once. */
 const ROUNDS = 5;
 /** Number of runs before measuring, during which Node compiles hot code. */
 const WARM_UP = 1_000;
-/** Number of first runs, before Node has compiled hot code. They are a separate figure. */
+/**
+ * Number of runs at the start that are reported as a separate figure, because Node has not compiled hot code
+ * yet.
+ */
 const FIRST = 200;
 
 /**
- * Sends a request like the gateway's to the model server and reads the whole answer, to measure only the
- * model call.
+ * Sends the same request as the gateway to the model server and reads the whole answer. This measures the
+ * model call alone.
  */
 export async function modelCall(modelUrl: string): Promise<void> {
   const messages = [

@@ -1,6 +1,6 @@
 // Benchmarks full-text search at several numbers of messages: a rare word, a frequent word, and the pause of
-// the event loop during a search. A pause is the longest gap between two ticks of a 1 ms timer, so it is the
-// delay of any other work in the process. Other load on the machine makes it longer.
+// the event loop during a search. The pause is the longest gap between two ticks of a 1 ms timer: the search
+// delays other work of the process by up to this time. Other load on the machine makes it longer.
 
 import { optional } from "../src/core/optional.ts";
 import { insertSession } from "../src/store/queries/sessions/sessions.ts";
@@ -26,7 +26,7 @@ const QUESTIONS: Readonly<Record<string, { readonly query: string; readonly targ
   "beginning of many words": { query: "word" },
 };
 
-/** Returns a text with words of a large vocabulary, and sometimes with the rare word. */
+/** Returns a text with words of a large vocabulary. One in `RARE_EVERY` texts contains the rare word. */
 function textOf(at: number): string {
   const some = [7, 131, 1_789, 40_009].map((step) => `word${(at * step) % VOCABULARY}`).join(" ");
   return `${at} ${WORDS} ${some}${at % RARE_EVERY === 77 ? " zyzzyva" : ""}`;

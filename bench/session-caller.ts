@@ -16,7 +16,9 @@ export interface Called {
 
 export type ToolCall = (name: string, args: Record<string, unknown>) => Promise<ToolResult>;
 
-/** `mode` sets the visibility mode. Access to other agents' sessions is enabled. */
+/**
+ * Returns a function that calls tools with this visibility mode. Access to other agents' sessions is enabled.
+ */
 export function callerOf(parts: Called, session: Session, mode: VisibilityMode): ToolCall {
   const { tools } = parts.settings;
   const agentToAgent = { ...tools.agentToAgent, enabled: true, allow: ["*"] };

@@ -7,8 +7,8 @@ import { crc32, deflateSync, inflateSync } from "node:zlib";
 const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 const COLOURS_MAX = 256;
 /**
- * Number of high bits per channel. Of colours with the same high bits, the most frequent one enters the
- * palette early.
+ * Number of high bits per channel. Colours with the same high bits form a group. The most frequent colour of
+ * each group enters the palette before other rare colours.
  */
 const NEAR_BITS = 3;
 

@@ -18,7 +18,7 @@ const withRoom = (settings: Settings): Settings => ({
   subagents: { ...settings.subagents, maxChildren: CHILDREN },
 });
 
-/** Resolves when the transcript of `main` has this many further announcements. */
+/** Resolves when the transcript of `main` has this many more announcements than now. */
 function announcements(app: App, wanted: number): Promise<void> {
   return new Promise((resolve) => {
     let found = 0;
@@ -46,7 +46,7 @@ async function fiftyChildren(app: App): Promise<number> {
 
 export async function spawning(): Promise<Row[]> {
   const rounds: number[] = [];
-  // Each round uses a new store, as the first use of a gateway does.
+  // Use a new store in each round, so that each round measures a new gateway.
   for (let round = 0; round < ROUNDS; round += 1) {
     rounds.push(await withApp(fiftyChildren, withRoom));
   }

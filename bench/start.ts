@@ -63,8 +63,8 @@ async function idleOf(config: Record<string, unknown> | undefined): Promise<numb
 }
 
 /**
- * Starts a server that accepts every call and answers none, in place of a chat platform, so that the
- * network is not measured.
+ * Calls `work` with the address of a server that accepts every request and answers none. It replaces the chat
+ * platforms, so that the network is not measured.
  */
 async function withSilentPlatform<T>(work: (url: string) => Promise<T>): Promise<T> {
   const { origin, close } = await serveHttp(() => {});
@@ -77,7 +77,7 @@ async function withSilentPlatform<T>(work: (url: string) => Promise<T>): Promise
 
 /** Measures cold start and idle memory, without channels and with two of them. */
 export async function startUp(): Promise<Row[]> {
-  // Builds dist from the current files, as in an installed package.
+  // Build dist from the current files, because an installed package starts from dist.
   execFileSync(process.execPath, [join(ROOT, "build.js"), "--if-stale"], { stdio: "ignore" });
   const plain = "no channels";
   const busy = "Telegram and Signal";
@@ -99,6 +99,6 @@ export async function startUp(): Promise<Row[]> {
     rows.push({ name: "cold start to /readyz", size: busy, unit: "ms", samples });
     rows.push({ name: "idle RSS", size: busy, unit: "MB", samples: await idleOf(config) });
   });
-  // Drops rows without samples: without /proc the memory is unknown.
+  // Rows without samples are dropped: without /proc the memory is unknown.
   return rows.filter(({ samples }) => samples.length > 0);
 }

@@ -12,14 +12,14 @@ import { benchSettings, chatKey, instantEngine, oneRun, sessionRow } from "./ins
 
 const SESSIONS = 20;
 const RUN_MAX_MS = 30_000;
-/** Wait after a run, because its hints are sent shortly afterwards. */
+/** Wait after each run, because the run's hints to other processes are sent shortly after its end. */
 const QUIET_MS = 60;
 
 const quiet = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, QUIET_MS));
 
 /**
- * Returns the statements of the run with the fewest, because the others include periodic statements such as
- * heartbeats.
+ * Returns the statements of the run with the fewest statements. The other runs include periodic statements
+ * such as heartbeats.
  */
 async function quietest(url: string): Promise<readonly Sent[]> {
   const plain = realWorld({ level: "warn", sync: true });

@@ -2,8 +2,8 @@
 // idle, and after the window was closed (`--wake resume`). Gemini CLI, whose idle window cannot be woken, is
 // also asked during a turn. `npm run woken:each -- FOLDER [NAME]`. FOLDER has the packages of the agents
 // (`npm install --prefix FOLDER …`); a missing one is skipped. One scripted server plays their models. Needs
-// `script` of util-linux as their terminal. Prints the answers and receipts, and exits with 1 if an answer
-// does not come.
+// `script` of util-linux as their terminal. Prints the answers and receipts. Exit code 1: an answer is
+// missing.
 
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -38,26 +38,27 @@ const folderOf = ({ packageName }: WindowProgram): string =>
   resolve(programs, "node_modules", ...packageName.split("/"));
 
 /**
- * Plays the model of a coding agent: answers each question once, whether a hook delivered it or only
- * announced it. Calls `begin` before the first question.
+ * Returns a model for a coding agent. It answers each question once, whether a hook delivered the question or
+ * only announced it. Calls `begin` before the first question.
  */
 function answers(begin: () => Promise<void>) {
   return async ({ api, body, messages, toolNames }: ServedRequest): Promise<Answer> => {
     const asked = new Set([...JSON.stringify(body).matchAll(new RegExp(ASKED, "g"))].map(([, id]) => id));
     const calls = (name: string) =>
       messages.flatMap((message) => message.calls).filter((one) => one.name.endsWith(name)).length;
-    // Codex puts tools of an MCP server into a namespace; Qwen Code lists them only after a search.
+    // Codex puts MCP tools into a namespace. Qwen Code offers them only after a search.
     const prefix = api === "openai-responses" ? "mcp__parley/" : "mcp__parley__";
     const named = (name: string) => toolNames.find((one) => one.endsWith(name)) ?? `${prefix}${name}`;
     const sent = calls("sessions_send");
-    // A program that continues a conversation may have dropped earlier output of its hooks.
+    // Counting is not enough: a program that continues a conversation may have dropped earlier output of its
+    // hooks. So the last question is also compared with the last answer.
     const last = (holds: (message: ServedRequest["messages"][number]) => boolean) =>
       messages.findLastIndex(holds);
     const lastAsked = last(({ texts }) => texts.some((text) => ASKED.test(text)));
     const lastSent = last((message) => message.calls.some(({ name }) => name.endsWith("sessions_send")));
     if (asked.size + calls("sessions_inbox") > sent || lastAsked > lastSent)
       return [call(named("sessions_send"), { sessionKey: ASKER, message: REPLY, timeoutSeconds: 0 })];
-    // The prompt announces a message that no hook has shown. opencode puts the prompt in quotes.
+    // This prompt announces a message that no hook has delivered. opencode puts the prompt in quotes.
     if (messages.at(-1)?.texts.some((text) => text.replace(/^"/, "").startsWith(NUDGE)))
       return [call(named("sessions_inbox"), { limit: 1 })];
     if (sent === 0) await begin();
@@ -91,11 +92,11 @@ const isKnown = async ({ parley }: Ground): Promise<boolean> =>
 const hasFile = ({ home }: Ground, name: string): boolean =>
   existsSync(join(home, ".parley", "joined", "window", name));
 
-/** Returns whether the window can be woken: its hook waits, or its conversation is known. */
+/** Returns whether the window can be woken now: its hook waits, or the id of its conversation is known. */
 const waits = (ground: Ground, { door }: Program): boolean =>
   hasFile(ground, door === "own" ? "1.waiter" : "1.conversation");
 
-/** Returns whether the hooks reported a turn in progress. */
+/** Returns whether a turn is in progress, according to the hooks. */
 function isBusy({ home }: Ground): boolean {
   const file = join(home, ".parley", "joined", "window", "1.conversation");
   if (!existsSync(file)) return false;
@@ -113,7 +114,10 @@ function openTerminal(command: readonly string[], { folder, env }: Ground): Chil
   });
 }
 
-/** Sends two questions while the agent is idle: one after its start or first turn, one after its answer. */
+/**
+ * Sends two questions while the agent is idle: the first after its start or its first turn, the second after
+ * its answer.
+ */
 async function askIdle(ground: Ground, program: Program): Promise<string[]> {
   await until(() => waits(ground, program), "the window waits");
   await until(() => isKnown(ground), "the window's session");
@@ -132,7 +136,7 @@ async function untilIdle(ground: Ground): Promise<void> {
   await run("sleep", ["5"]);
 }
 
-/** Closes the window and asks. The agent must continue the conversation without a window. */
+/** Closes the window, then sends a question. The agent must continue the conversation without a window. */
 async function askClosed(ground: Ground, terminal: ChildProcess): Promise<string> {
   if (terminal.pid !== undefined) process.kill(-terminal.pid);
   const windowFile = join(ground.home, ".parley", "joined", "window", "1.json");
@@ -154,7 +158,7 @@ async function pageText(url: string, chainId: string): Promise<string> {
   return text.slice(text.lastIndexOf("\nFrom ")).trim();
 }
 
-/** Prints the answers, and the receipts and the sequence of each chain. */
+/** Prints the answers. For each chain, prints the receipts and the sequence. */
 async function report(
   one: WindowProgram,
   { parley }: Ground,
@@ -227,7 +231,7 @@ async function tryProgram(one: WindowProgram): Promise<boolean> {
     try {
       if (terminal.pid !== undefined) process.kill(-terminal.pid);
     } catch {
-      // The window is already closed.
+      // The window was already closed.
     }
     gateway.kill();
     await model.close();

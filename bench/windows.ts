@@ -19,7 +19,7 @@ interface Place {
 interface Start {
   readonly command: readonly string[];
   readonly env: Record<string, string>;
-  /** Arguments that give the user's consent to the MCP server, after joining. */
+  /** Arguments of a command that, after joining, gives the user's consent to the MCP server. */
   readonly consent?: readonly string[];
 }
 
@@ -27,7 +27,7 @@ export interface WindowProgram {
   readonly id: ProgramId;
   readonly name: string;
   readonly packageName: string;
-  /** Whether the agent can be woken while it is idle. */
+  /** True if the agent can be woken while it is idle. */
   readonly idle: boolean;
   /** Writes the agent's configuration files, and returns its command and environment. */
   start(place: Place): Start;
@@ -60,7 +60,7 @@ export const WINDOWS: readonly WindowProgram[] = [
       const state = { hasCompletedOnboarding: true, theme: "dark", projects };
       write(join(home, ".claude.json"), JSON.stringify(state));
       return {
-        // Starts without a prompt, because the hook at its start delivers the first message.
+        // There is no prompt, because the hook at the start delivers the first message.
         command: [join(packageFolder, "..", "..", ".bin", "claude")],
         env: {
           ANTHROPIC_BASE_URL: server.provider("anthropic-messages").baseUrl,

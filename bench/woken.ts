@@ -32,7 +32,7 @@ const base = { PATH: process.env.PATH ?? "", HOME: home, TERM: "xterm-256color" 
 const parley = async (...args: string[]): Promise<string> =>
   (await run(process.execPath, [LAUNCHER, ...args], { cwd: folder, env: base })).stdout;
 
-/** Plays the model of Codex: it waits until Codex has connected its MCP server, then asks once. */
+/** Plays the model of Codex: waits until Codex has connected its MCP server, then sends the question once. */
 function asCodex({ body, messages, toolResults }: ServedRequest): Answer {
   const called = messages.flatMap(({ calls }) => calls.map(({ name }) => name));
   if (called.includes("sessions_send")) return `It answered: ${toolResults.at(-1)}`;
@@ -42,7 +42,7 @@ function asCodex({ body, messages, toolResults }: ServedRequest): Answer {
   return [call("mcp__parley/sessions_send", question)];
 }
 
-/** Plays the model of Claude Code: it answers the session that asks. */
+/** Plays the model of Claude Code: answers the session that asked. */
 function asClaude({ messages }: ServedRequest): Answer {
   const asker = /from session (\S+):\n/.exec(messages.flatMap(({ texts }) => texts).join("\n"))?.[1];
   if (asker === undefined || messages.some(({ role }) => role === "tool")) return "Done.";

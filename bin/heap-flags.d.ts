@@ -2,12 +2,12 @@
 
 type Environment = Record<string, string | undefined>;
 
-/** Returns the Node flags for a command line, without those in `given`, the current flags. */
+/** Returns the Node flags for a command line. `given`: the current flags, which are not returned again. */
 export function heapFlags(args: readonly string[], given: readonly string[]): string[];
 /**
- * Returns `env` with settings of the C library that save memory. A variable that is already set keeps its
- * value.
+ * Returns `env` with settings of the C library that save memory. Returns `env` unchanged if it has one of
+ * them.
  */
 export function withHeapEnv<T extends Environment>(env: T): T & Environment;
-/** Removes the added variables from `env`, so that child processes do not inherit them. */
+/** Removes from `env` the variables that `withHeapEnv` added, so that child processes do not inherit them. */
 export function dropHeapEnv(env: Environment): void;

@@ -2,22 +2,26 @@
 // and later, because the launcher imports it before it checks the version.
 
 /**
- * `--max-semi-space-size`: MB for young objects. Node's default of up to 128 does not make a busy gateway
- * faster. `--heap-growing-percent`: percentage by which the heap may grow between two collections.
+ * `--max-semi-space-size`: MB for young objects. Node's default is up to 128, but more than 8 does not make a
+ * busy gateway faster. `--heap-growing-percent`: percentage by which the heap may grow between two
+ * collections.
  */
 const FLAGS = { "--max-semi-space-size": 8, "--heap-growing-percent": 20 };
-/** Uses one memory arena instead of one for each thread, and returns free memory to the system. */
+/**
+ * Settings of the C library: use one memory arena instead of one for each thread, and return free memory to
+ * the system.
+ */
 const ENVIRONMENT = {
   MALLOC_ARENA_MAX: "1",
   MALLOC_TRIM_THRESHOLD_: "131072",
   MALLOC_MMAP_THRESHOLD_: "131072",
 };
-/** Names the environment variables that were added for this process only. */
+/** The variable that lists the variables that were added for this process only. */
 const ADDED = "PARLEY_ADDED_ENV";
 /** Commands that run for a long time; only these get the flags. */
 const SERVERS = ["gateway", "demo"];
 
-/** Returns the Node flags for a command line, without those in `given`, the current flags. */
+/** Returns the Node flags for a command line. `given`: the current flags, which are not returned again. */
 export function heapFlags(args, given) {
   if (args.length > 0 && !args.some((arg) => SERVERS.includes(arg))) return [];
   return Object.entries(FLAGS)
@@ -25,14 +29,14 @@ export function heapFlags(args, given) {
     .map(([flag, value]) => `${flag}=${value}`);
 }
 
-/** Returns `env` with these settings. A variable that is already set keeps its value. */
+/** Returns `env` with these settings. Returns `env` unchanged if it has one of them. */
 export function withHeapEnv(env) {
   const names = Object.keys(ENVIRONMENT);
   if (names.some((name) => env[name] !== undefined)) return env;
   return { ...env, ...ENVIRONMENT, [ADDED]: names.join(",") };
 }
 
-/** Removes the added variables from `env`, so that child processes do not inherit them. */
+/** Removes from `env` the variables that `withHeapEnv` added, so that child processes do not inherit them. */
 export function dropHeapEnv(env) {
   for (const name of env[ADDED]?.split(",") ?? []) delete env[name];
   delete env[ADDED];

@@ -26,7 +26,7 @@ async function run() {
   if (process.env[LAUNCHED] !== undefined) dieWithLauncher();
   else replaceWithSmallHeap();
   dropHeapEnv(process.env);
-  // A program such as `head` may close the standard output of this process early.
+  // The program that reads this output may close it early, like `head`.
   process.stdout.once("error", (error) => {
     if (error.code !== "EPIPE") throw error;
     process.exit();
@@ -59,14 +59,17 @@ function launchArgs() {
   return [...process.execArgv, ...ownHeapFlags(), script, ...process.argv.slice(2)];
 }
 
-/** A killed launcher cannot forward the signal, but its end closes the channel to this process. */
+/**
+ * Exits if the launcher dies. A killed launcher cannot forward the signal, but its end closes the channel to
+ * this process.
+ */
 function dieWithLauncher() {
   delete process.env[LAUNCHED];
   process.once("disconnect", () => process.kill(process.pid, "SIGKILL"));
   process.channel?.unref();
 }
 
-/** Returns the path of the Node that npm installed as the package `node`; undefined: not installed. */
+/** Returns the path of the Node that npm installed as the package `node`, or undefined if there is none. */
 function installedNode() {
   try {
     return createRequire(import.meta.url).resolve("node/bin/node");
@@ -76,7 +79,7 @@ function installedNode() {
 }
 
 function startNewerNode() {
-  // If the launcher already started this Node and it is too old, too, it must not start another one.
+  // If the launcher has already started this Node, and this one is too old as well, do not start another one.
   const node = process.env[LAUNCHED] === undefined ? installedNode() : undefined;
   if (node === undefined) {
     refuse(`this is Node ${process.versions.node}.`);
@@ -87,7 +90,7 @@ function startNewerNode() {
   const child = spawn(node, launchArgs(), { env, stdio: ["inherit", "inherit", "inherit", "ipc"] });
   const onTerminal = [process.stdin, process.stdout, process.stderr].some((stream) => stream.isTTY === true);
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
-    // On Ctrl+C the terminal signals both processes, so forwarding the signal would duplicate it.
+    // On Ctrl+C the terminal signals both processes, so don't forward this signal a second time.
     const fromTerminal = onTerminal && signal === "SIGINT";
     process.on(signal, () => fromTerminal || child.kill(signal));
   }

@@ -14,7 +14,7 @@ import { outgoingFetch } from "../world/outgoing.ts";
 import type { Clock } from "../world.ts";
 import type { Cli } from "./cli.ts";
 
-/** Timeout of the probe: a gateway answers sooner. */
+/** Timeout of the probe. A gateway usually answers much sooner. */
 const PROBE_MS = 3_000;
 /** Error codes which show that nothing listens at the address. */
 const UNREACHABLE = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"];
@@ -32,22 +32,27 @@ export function reachableHost(host: string): string {
   return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
 }
 
-/** Returns the `ws://` address for --url, which may also be an `http://` link, or host and port. */
+/**
+ * Converts the value of --url (a `ws://` address, an `http://` link, or host and port) to a `ws://` address.
+ */
 export function socketUrl(text: string): Result<string> {
   const address = socketAddress(/^[a-z]+:\/\//i.test(text) ? text : `ws://${text}`);
   if (address !== undefined) return ok(address);
   return fail("invalid_argument", `--url must be like ws://127.0.0.1:7275, got "${text}"`);
 }
 
-/** Returns the link that opens the page and signs in. Browsers do not send the part after "#". */
+/**
+ * Returns the link that opens the page and signs in. The token is after "#", which browsers do not send to
+ * the server.
+ */
 export function pageLink(httpUrl: string, token: string): string {
   return `${httpUrl}/#token=${encodeURIComponent(token)}`;
 }
 
-/** Returns the `http://` address of a gateway with this `ws://` address. */
+/** Returns the `http://` address for a gateway's `ws://` address. */
 export const httpBase = (url: string): string => url.replace(/^ws/, "http");
 
-/** Returns the kind of program that answers at `http://host:port`. Does not send the token. */
+/** Returns the kind of program that answers at `http://host:port`. The request does not contain the token. */
 export async function probe(base: string, clock: Clock): Promise<"gateway" | "stranger" | "nobody"> {
   const late = new AbortController();
   const timer = clock.at(clock.now() + PROBE_MS, () => late.abort());
@@ -64,7 +69,8 @@ export async function probe(base: string, clock: Clock): Promise<"gateway" | "st
 }
 
 /**
- * Returns the token that the gateway generated. Undefined if it does not exist or this user cannot read it.
+ * Returns the token that the gateway generated. Returns undefined if there is none, or this user cannot read
+ * it.
  */
 export async function generatedToken(storeDir: string): Promise<string | undefined> {
   const text = await readFile(join(storeDir, TOKEN_FILE), "utf8").catch(() => undefined);
@@ -79,7 +85,9 @@ export async function addressOf(settings: Settings): Promise<Address> {
   };
 }
 
-/** Reads the settings. The code for that is loaded only here, because many commands do not need it. */
+/**
+ * Reads the settings. Loads the code for this only when it is called, because many commands do not need it.
+ */
 export async function loadedSettings({ parts, options }: Cli): Promise<Result<Settings>> {
   const { loadSettings } = await import("../config.ts");
   const { env, home } = parts;

@@ -1,6 +1,6 @@
 // Recognises and formats the announcement of a sub-agent.
 // AL1: an announcement is recognised by its format (core/rules/announcement.ts) and by its sender, so no
-//      other message is shown as a result.
+// other message can be taken for a sub-agent's result.
 
 import { isSubagentKey } from "../core/shapes/session-key.ts";
 import { safeLine, safeText } from "../core/text/safe-text.ts";
@@ -33,7 +33,7 @@ export function readAnnouncement(text: string, from?: string): Announcement | un
 /** Formats the status, the result, the notes and the figures of an announcement. */
 export function announcementLines(paint: Pick<Cli, "style">, announcement: Announcement): string[] {
   const { status, result, notes, stats, childKey } = announcement;
-  // The announcement's first line already shows the session key.
+  // Leave out the session key of the figures, because the announcement's first line already shows it.
   const [figures = ""] = stats.split(" · session ");
   const good = status === "ok";
   const indented = (text: string): string => safeText(text).replaceAll("\n", "\n    ");

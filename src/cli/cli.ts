@@ -1,7 +1,7 @@
 // Shared by all commands: the global options, output, exit codes.
-// Standard output has only the answer. With --json it is exactly one JSON document, also for a failure.
+// Standard output has only the answer; with --json, exactly one JSON document, even if the command fails.
 // CL2: each exit code has one meaning: 0 done, 1 failed, 2 wrong usage, 3 gateway unreachable or connection
-//      lost.
+// lost.
 
 import { styleText } from "node:util";
 import { optional } from "../core/optional.ts";
@@ -37,20 +37,23 @@ export interface Trouble {
 export interface Cli {
   readonly parts: CliParts;
   readonly options: GlobalOptions;
-  /** Prints a line of the answer; prints nothing with --json. The caller has escaped the text. */
+  /** Prints a line of the answer; with --json, prints nothing. The caller must have escaped the text. */
   line(text?: string): void;
-  /** Prints part of a line of the answer; prints nothing with --json. */
+  /** Prints part of a line of the answer; with --json, prints nothing. */
   write(text: string): void;
-  /** Prints the answer as JSON with --json; otherwise prints nothing. */
+  /** With --json, prints the answer as JSON; otherwise prints nothing. */
   document(value: unknown): void;
   /** Prints a line to standard error. */
   note(text: string): void;
   style(style: Style, text: string): string;
-  /** Prints a failure and returns the exit code. Default: 3 if the gateway is unreachable, otherwise 1. */
+  /**
+   * Prints a failure and returns the exit code. Default of `exit`: 3 if the gateway is unreachable or was
+   * lost, otherwise 1.
+   */
   fail(trouble: Trouble, exit?: number): number;
 }
 
-/** Aborts the returned signal when this process is interrupted or terminated, until `release` is called. */
+/** Returns a signal that is aborted when this process is interrupted or terminated. `release` ends this. */
 export function stopOnSignals(parts: Pick<CliParts, "onSignal">): {
   readonly signal: AbortSignal;
   release(): void;

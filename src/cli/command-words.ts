@@ -1,4 +1,5 @@
-// Rewrites the gateway's hints for users of a terminal: names commands instead of tools and methods.
+// Rewrites the gateway's hints for users of a terminal, so that they name commands instead of tools and
+// methods.
 
 /** The message and the hint of a failure. */
 interface FailureText {
@@ -8,8 +9,8 @@ interface FailureText {
 }
 
 /**
- * The command for each tool and method that hints name. A tool without one is called with `parley tool`,
- * and a method with `parley call`.
+ * The command for each tool and method that occurs in hints. If there is no special command, it is `parley
+ * tool` or `parley call`.
  */
 const COMMANDS: Readonly<Record<string, string>> = {
   agents_list: "parley agents",
@@ -28,10 +29,13 @@ const COMMANDS: Readonly<Record<string, string>> = {
 };
 const NAME = new RegExp(`\\b(?:${Object.keys(COMMANDS).join("|").replaceAll(".", "\\.")})\\b`, "g");
 
-/** Error codes about tools. Hints with these codes list tools, so the hints stay unchanged. */
+/** Error codes about tools. Their hints list names of tools, so these hints are not rewritten. */
 const ABOUT_TOOLS: readonly string[] = ["tool_denied", "unknown_tool"];
 
-/** Returns the failure with commands in its hint, and in its message if that ends with the hint. */
+/**
+ * Returns the failure with a rewritten hint. If the message ends with the hint, the message is rewritten,
+ * too.
+ */
 export function inCommands<T extends FailureText>(trouble: T): T {
   const { code, error, hint } = trouble;
   if (hint === undefined || ABOUT_TOOLS.includes(code)) return trouble;

@@ -13,7 +13,7 @@ interface CommandNode {
   readonly options: readonly OptionOffer[];
   /** Valid values of the command's arguments. */
   readonly values: readonly string[];
-  /** Whether one of the command's arguments is a file or a directory. */
+  /** True if one of the command's arguments is a file or a directory. */
   readonly takesFiles: boolean;
 }
 
@@ -43,7 +43,7 @@ function optionsOf(command: Command): OptionOffer[] {
     });
 }
 
-/** Returns the default subcommand of a group. */
+/** Returns the subcommand that a group runs if none is named. */
 function defaultOf(command: Command): Command | undefined {
   const name = (command as { _defaultCommandName?: string })._defaultCommandName;
   return command.commands.find((one) => one.name() === name);
@@ -68,20 +68,20 @@ function commandNodes(program: Command): CommandNode[] {
   return nodes;
 }
 
-/** Quotes one word for bash and zsh. */
+/** Quotes a word for bash and zsh. */
 const word = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 interface Parts {
   readonly nodes: readonly CommandNode[];
-  /** Options of the program, which every command accepts. */
+  /** The options of `parley` itself, which every command accepts. */
   readonly global: readonly OptionOffer[];
 }
 
 const HELP: OptionOffer = { word: "--help", text: "Show help", flags: ["--help", "-h"] };
 
 /**
- * Returns `case` branches for bash and zsh that process one of the words before the cursor: a subcommand, or
- * an option that takes a value.
+ * Returns the `case` branches (bash, zsh) for a word before the cursor: a subcommand, or an option that takes
+ * a value.
  */
 function stepLines({ nodes, global }: Parts): string[] {
   const takes = (options: readonly OptionOffer[]) => options.filter(({ value }) => value !== undefined);
@@ -102,7 +102,7 @@ function stepLines({ nodes, global }: Parts): string[] {
 
 const FILES = "files=1";
 
-/** Returns `case` branches for bash and zsh that list the candidates at the cursor. */
+/** Returns the `case` branches (bash, zsh) that list the candidates at the cursor. */
 function offerLines({ nodes, global }: Parts): string[] {
   const set = (value: OptionOffer["value"]): string =>
     value === "files"
@@ -125,7 +125,7 @@ function offerLines({ nodes, global }: Parts): string[] {
   return lines;
 }
 
-/** Returns the shell code that bash and zsh share: it finds the candidates for the word at the cursor. */
+/** Returns shell code for bash and zsh that finds the candidates for the word at the cursor. */
 function walk(parts: Parts): string {
   const indent = (lines: readonly string[]) => lines.map((line) => `      ${line}`).join("\n");
   return `# The words before the cursor are given; sets offers, flags and files.
@@ -183,7 +183,7 @@ if [ "$funcstack[1]" = _parley ]; then _parley "$@"; else compdef _parley parley
 `;
 }
 
-/** Quotes one word for fish. */
+/** Quotes a word for fish. */
 const fishWord = (text: string): string => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
 
 function fishScript({ nodes, global }: Parts): string {

@@ -5,10 +5,10 @@ import type { CliParts } from "./parts.ts";
 
 const SHOW_MS = 10_000;
 const OUTPUT_MAX_BYTES = 1_000;
-/** Environment variables with which a program finds the desktop. */
+/** Environment variables that a program needs to show something on the desktop. */
 const DESKTOP = ["DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"];
 
-/** A notification, and the process that shows it. */
+/** A notification, with the environment for the program that shows it. */
 interface DesktopNotice {
   readonly parts: Pick<CliParts, "env" | "home" | "runProgram">;
   readonly platform: string;
@@ -17,11 +17,12 @@ interface DesktopNotice {
   readonly body: string;
 }
 
-/** Returns the command that shows a notification. Its text cannot be read as an option. */
+/** Returns the command that shows a notification. The text of a notification can't be taken for an option. */
 function commandFor({ platform, title, body }: DesktopNotice): readonly string[] {
   if (platform !== "darwin") return ["notify-send", "--app-name=Parley", "--", title, body];
   const show = "display notification (item 2 of argv) with title (item 1 of argv)";
-  // Words after the script are its arguments, unless the first one looks like an option.
+  // osascript takes words after the script as its arguments, unless the first one looks like an option. So
+  // prepend a blank.
   return ["osascript", "-e", "on run argv", "-e", show, "-e", "end run", title.replace(/^-/, " -"), body];
 }
 
@@ -32,7 +33,7 @@ export async function showOnDesktop(notice: DesktopNotice, signal: AbortSignal):
     const value = parts.env[name];
     return value === undefined ? [] : [[name, value] as const];
   });
-  // Without a desktop, the program would wait for one.
+  // Without a desktop, the program would wait until there is one.
   if (platform !== "darwin" && desktop.length === 0) return false;
   try {
     const { ending, exitCode } = await parts.runProgram({

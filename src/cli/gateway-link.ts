@@ -14,7 +14,7 @@ export interface Link {
   readonly client: GatewayClient;
   /** Calls a method. Returns a failure as a value. */
   request<M extends MethodName>(method: M, params: RequestParams<M>): Promise<Reply<PayloadOf<M>>>;
-  /** Calls a method whose name comes from the user. Returns the first answer, or a failure as a value. */
+  /** Calls a method whose name the user typed. Returns the answer, or a failure as a value. */
   call<T = unknown>(method: string, params: object): Promise<Reply<T>>;
 }
 
@@ -31,7 +31,7 @@ function troubleOf(error: unknown): { ok: false } & Trouble {
   };
 }
 
-/** Opens a connection. The caller must close it. */
+/** Opens a connection to the gateway. The caller must close it. */
 export async function openLink(
   address: Address,
   options: Pick<ConnectOptions, "reconnect" | "world" | "connectTimeoutMs">,
@@ -62,7 +62,8 @@ export async function openLink(
 }
 
 /**
- * Connects to the gateway, runs `work` and closes the connection. Prints the failure if it cannot connect.
+ * Connects to the gateway, runs `work` and closes the connection. If it cannot connect, prints the failure
+ * and returns the exit code.
  */
 export async function withLink(
   cli: Cli,

@@ -389,7 +389,7 @@ export function addService(parent: Command, on: (command: Command, load: Load) =
   on(status, async () => (await commands()).serviceStatus);
 }
 
-/** Adds the command `completion`. The scripts complete the commands of `program`. */
+/** Adds the command `completion`, which prints a script that completes the commands of `program`. */
 export function addCompletion(program: Command, on: (command: Command, load: Load) => void): void {
   const command = program.command("completion").addArgument(new Argument("<shell>").choices(SHELLS));
   command.description("Print a completion script for a shell");

@@ -4,7 +4,10 @@ import { safeLine } from "../core/text/safe-text.ts";
 
 const CELL_CHARS_MAX = 100;
 
-/** Shortens the text to `max` characters with an ellipsis. Never splits a character. */
+/**
+ * Shortens the text to at most `max` characters; a shortened text ends with an ellipsis. Never splits a
+ * character.
+ */
 function clip(text: string, max: number): string {
   const chars = [...text];
   return chars.length > max ? `${chars.slice(0, max - 1).join("")}…` : text;
@@ -15,7 +18,7 @@ export function excerpt(text: string, max: number): string {
   return clip(safeLine(text.trim().replaceAll(/\s+/g, " ")), max);
 }
 
-/** Wraps the text to lines of at most `width` characters. A longer word gets its own line. */
+/** Wraps the text to lines of at most `width` characters. A word that is longer gets its own line. */
 export function wrap(text: string, width: number): string[] {
   const lines: string[] = [];
   for (const word of safeLine(text).split(" ")) {

@@ -1,7 +1,7 @@
 // Formats a line of the log for a terminal: time, level, part, message, fields.
 // LL1: nothing in a line can move the cursor or look like another line: values are escaped, and continuation
-//      lines are indented.
-// LL2: a line that is not JSON is also shown.
+// lines are indented.
+// LL2: a line that is not a JSON log entry is shown as it is, escaped.
 
 import { styleText } from "node:util";
 import { isObject, jsonOf } from "../core/json.ts";
@@ -32,7 +32,7 @@ function valueText(value: unknown): string {
   return safeLine(safeJson(value).replace(/\n\s*/g, " "));
 }
 
-/** Formats an error. Its stack includes the message. */
+/** Formats an error. Shows the stack, which includes the message, if there is one. */
 function errorText(err: unknown): string {
   const { stack, type, message, ...rest } = err as Record<string, unknown>;
   const text = typeof stack === "string" && stack !== "" ? stack : `${type ?? "Error"}: ${message ?? ""}`;
@@ -40,7 +40,7 @@ function errorText(err: unknown): string {
   return safeText(`${text}${more}`).replace(/^/gm, "    ");
 }
 
-/** Formats a log line for people. `colours`: whether the terminal supports them. */
+/** Formats a log line for people. `colours`: true if the terminal supports colours. */
 export function logLine(line: string, colours: boolean): string {
   const entry = jsonOf(line);
   if (!isObject(entry) || !("level" in entry)) return `${safeLine(line.trimEnd())}\n`;

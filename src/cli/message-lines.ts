@@ -1,6 +1,6 @@
 // Formats one message of a transcript: speaker, text, tool calls.
-// A silent reply is shown as `(silent)`, never as its token. No line of a message can look like another
-// speaker's.
+// A reply that is meant for nobody is shown as `(silent)`, never as the token that the model wrote. No line
+// of a message can look like another speaker's.
 
 import { HEADING, isSilent } from "../core/rules/turn-rules.ts";
 import { type Message, type Provenance, textOf, toolCallsOf } from "../core/shapes/message.ts";
@@ -17,14 +17,17 @@ export const below = (text: string): string => safeText(text).replaceAll("\n", "
 
 type Painter = Pick<Cli, "style">;
 
-/** Returns the origin of a message that was not written by a person. */
+/** Describes the sender of a message that no person wrote. */
 function sourceOf(provenance: Provenance): string {
   const source = "sourceSessionKey" in provenance ? provenance.sourceSessionKey : undefined;
   if (provenance.kind === "inter_session") return `from ${provenance.sourceSessionKey}`;
   return source === undefined ? provenance.kind : `${provenance.kind} of ${source}`;
 }
 
-/** Returns the label of a reply turn. Empty for round 1, which is the answer itself. */
+/**
+ * Returns the label of a reply turn. It is empty for round 1, in which the other session answers the message
+ * itself.
+ */
 export function turnLabel(turn: number, turnsMax: number): string {
   return turn <= 2 ? "" : ` (reply turn ${turn - 2} of ${turnsMax})`;
 }
@@ -48,7 +51,7 @@ export function incomingLine(paint: Painter, from: string, text: string): string
   return `${paint.style("magenta", `  « ${safeLine(from)}:`)} ${below(text)}`;
 }
 
-/** Formats a message that has the role `user` but was not written by a person. */
+/** Formats a message that has the role `user` although no person wrote it. */
 export function arrivedLines(paint: Painter, provenance: Provenance, text: string): string[] {
   if (provenance.kind === "inter_session" && provenance.sourceTool === "sessions_spawn") {
     const announcement = readAnnouncement(text, provenance.sourceSessionKey);

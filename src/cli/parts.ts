@@ -1,6 +1,6 @@
 // The dependencies that `main.ts` passes to the command line: streams, environment, signals, functions that
-// start a gateway or inspect things. Commands use the process and the store only through them, so that tests
-// can replace each one.
+// start a gateway or inspect things. Commands use the process and the store only through these functions, so
+// that tests can replace each of them.
 
 import type { HostProgram, HostProgramEnd } from "../core/rules/node-exec.ts";
 import type { Result } from "../core/shapes/errors.ts";
@@ -16,16 +16,17 @@ import type { World } from "../world.ts";
 
 export interface GatewayOptions {
   /**
-   * Stops waiting for an unreachable database. If absent, an unreachable database is an immediate failure.
+   * If the database is unreachable, the start waits for it until this signal is aborted. If absent, the start
+   * fails at once.
    */
   readonly stop?: AbortSignal;
   /** Default: `PARLEY_CONFIG`, else `~/.parley/parley.json5`. */
   readonly configPath?: string;
-  /** Overrides the configuration. 0 means any free port. */
+  /** The port to use instead of the configured one. 0: any free port. */
   readonly port?: number;
-  /** Overrides the configuration. */
+  /** The host to use instead of the configured one. */
   readonly host?: string;
-  /** Logs errors only. Default: the level of the world's log. */
+  /** True: log only errors. Default: the level of the world's log. */
   readonly quiet?: boolean;
   /** Time before each answer of the offline model. Default 0. */
   readonly offlineThinkMs?: number;
@@ -38,16 +39,18 @@ export interface RunningGateway {
   /** `http://host:port` */
   readonly httpUrl: string;
   readonly token: string;
-  /** True for the token that was generated in the store directory; false for a configured one. */
+  /** True if the gateway generated the token in the store directory, false if the token is configured. */
   readonly tokenIsGenerated: boolean;
   readonly settings: Settings;
   readonly configPath: string;
   readonly warnings: readonly string[];
-  /** Finishes or parks running work within `graceMs`, then closes everything. */
+  /**
+   * Lets running work finish within `graceMs` and stores the rest for the next start. Then closes everything.
+   */
   close(graceMs: number): Promise<void>;
 }
 
-/** Result of inspecting a store directory, without changing it. */
+/** Facts about a store directory. Inspecting it changes nothing. */
 export interface StoreReport {
   /** `absent`: the first start of a gateway creates the store. `in_use`: a running gateway holds it. */
   readonly state: "absent" | "free" | "in_use" | "problem";
@@ -55,7 +58,7 @@ export interface StoreReport {
   readonly text: string;
   /** Schema objects that differ from the expected ones, like `unknown trigger "x"`. */
   readonly differences: readonly string[];
-  /** Damage of the content and how to fix it. */
+  /** Description of damaged content, and how to fix it. */
   readonly damage?: string;
 }
 
@@ -63,7 +66,7 @@ export interface StoreTally {
   readonly sessions: number;
   readonly messages: number;
   readonly runs: number;
-  /** Accepted runs that have not ended; a gateway that starts on the store continues them. */
+  /** Runs that were accepted and have not ended. A gateway that starts on this store continues them. */
   readonly unfinishedRuns: number;
   readonly pendingDeliveries: number;
 }
@@ -83,10 +86,10 @@ export interface StoreFacts {
   readonly kind: "embedded" | "postgres";
   /** The store's address for people, without secrets. */
   readonly place: string;
-  /** `version` is absent if the store does not exist. `known`: the version that this program writes. */
+  /** `version`: absent if the store does not exist. `known`: the version that this program writes. */
   readonly schema: { readonly version?: number; readonly known: number };
   readonly holds?: { readonly tally: StoreTally; readonly bytes: number };
-  /** For an embedded store: text that says whether a gateway uses the store. */
+  /** For an embedded store: a text that says whether a gateway is using it. */
   readonly use?: string;
   /** For a PostgreSQL store: its gateways, including those that stopped recently. */
   readonly processes?: readonly StoreProcess[];
@@ -100,27 +103,27 @@ export interface StoreMove {
   readonly tally: StoreTally;
   /** Size of the backup file. */
   readonly bytes?: number;
-  /** Schema objects of the source that were left out, like `trigger "x"`. */
+  /** Schema objects of the source that were not copied, like `trigger "x"`. */
   readonly leftOut?: readonly string[];
 }
 
 /** Result of a recovery. */
 export interface StoreRecovery extends StoreMove {
-  /** Folder with the old files. */
+  /** The folder to which the old files were moved. */
   readonly kept: string;
   readonly sessionsFromCopies: number;
   readonly messagesFromCopies: number;
   /** Tables with unreadable rows. */
   readonly incomplete: readonly string[];
-  /** Lines of JSONL copies that could not be read. */
+  /** Number of lines of JSONL copies that could not be read. */
   readonly unreadLines: number;
 }
 
-/** Cancellation and progress of a move. */
+/** Lets the caller cancel a move and follow its progress. */
 export interface MoveWatch {
   /** Cancels the move and undoes its changes. */
   readonly signal: AbortSignal;
-  /** Called periodically with the number of rows so far. */
+  /** Called again and again. `rows`: the number of rows that were copied so far. */
   copied(rows: number): void;
 }
 
@@ -133,7 +136,7 @@ export interface StoreTools {
   recover(settings: StoreSettings, keys: KeyRules, watch: MoveWatch): Promise<Result<StoreRecovery>>;
 }
 
-/** Result of inspecting a PostgreSQL store, without changing it. */
+/** Facts about a PostgreSQL store. Inspecting it changes nothing. */
 export interface DatabaseReport {
   readonly place: string;
   /** The server's version. */
@@ -143,11 +146,13 @@ export interface DatabaseReport {
   readonly differences: readonly string[];
   /** SQL statements that grant the missing rights. */
   readonly missingRights: readonly string[];
-  /** This machine's clock minus the database's clock. */
+  /** The time of this machine's clock minus the time of the database's clock. */
   readonly clockAheadMs: number;
-  /** `max`: limit of the server. `others`: used by other programs. `ofProcess`: limit of one gateway. */
+  /**
+   * `max`: the server's limit. `others`: number that other programs use. `ofProcess`: maximum of one gateway.
+   */
   readonly connections: { readonly max: number; readonly others: number; readonly ofProcess: number };
-  /** Server settings with which a commit may be lost. */
+  /** Settings of the server with which a commit can be lost. */
   readonly unsafe: readonly string[];
   readonly processes: readonly StoreProcess[];
   /** Version of this program. */
@@ -157,7 +162,7 @@ export interface DatabaseReport {
 /** Result of testing the sandbox on this machine. */
 export interface SandboxReport {
   readonly usable: boolean;
-  /** Text for people: the backend that works, or the problem of each backend. */
+  /** Text for people: the backend that works, or for each backend the reason why it does not work. */
   readonly text: string;
   /** How to fix the problem. */
   readonly mend?: string;
@@ -169,11 +174,13 @@ export interface ImportWanted {
   readonly dryRun: boolean;
   /** Names of settings that the user accepts, or `all`. */
   readonly accept: readonly string[];
-  /** Asks about each setting that is not accepted. If absent, such settings are left out. */
+  /**
+   * Asks the user about each setting that must be accepted and is not. If absent, such settings are left out.
+   */
   readonly ask?: (setting: { readonly name: string; readonly text: string }) => Promise<Result<boolean>>;
   /** Stops the import after the current session. */
   readonly signal: AbortSignal;
-  /** Called after each session with the number of sessions so far. */
+  /** Called after each session. `sessions`: the number of sessions so far. */
   progress(sessions: number): void;
 }
 
@@ -215,7 +222,7 @@ export interface ImportFacts {
 export interface McpReport {
   readonly server: string;
   readonly usable: boolean;
-  /** Text for people: the number of tools, or the reason for their absence. */
+  /** Text for people: the number of tools, or the reason why there are none. */
   readonly text: string;
 }
 
@@ -240,9 +247,9 @@ export interface Machine {
   readonly version: string;
   readonly hostName: string;
   readonly platform: string;
-  /** Absolute paths of Node and of `bin/parley.js`, with which a service starts this program. */
+  /** Absolute paths of Node and of `bin/parley.js`. A service starts this program with them. */
   readonly launcher: { readonly node: string; readonly script: string };
-  /** Absent on systems without user ids. 0: root. */
+  /** The user's id (0: root). Absent on systems without user ids. */
   readonly userId?: number;
 }
 
@@ -253,12 +260,12 @@ export interface CliParts {
   readonly home: string;
   /** The folder in which the program was started. */
   readonly folder: string;
-  /** As in `process.versions.node`. */
+  /** Version of Node, in the format of `process.versions.node`. */
   readonly nodeVersion: string;
   readonly stdin: NodeJS.ReadableStream;
   readonly stdout: NodeJS.WritableStream;
   readonly stderr: NodeJS.WritableStream;
-  /** Whether both standard input and standard output are terminals. */
+  /** True if both standard input and standard output are terminals. */
   readonly isTTY: boolean;
   /** Calls `fire` each time the process gets the signal `name`, until the returned function is called. */
   onSignal(name: "SIGINT" | "SIGTERM", fire: () => void): () => void;
@@ -269,7 +276,7 @@ export interface CliParts {
   runProgram(program: HostProgram): Promise<HostProgramEnd>;
   readonly machine: Machine;
   inspectStore(dir: string): Promise<StoreReport>;
-  /** Works like inspectStore, and also reads the whole store to find damage. */
+  /** Like `inspectStore`, but also reads the whole store to find damage. */
   checkStore(settings: StoreSettings): Promise<StoreReport>;
   inspectDatabase(url: string): Promise<Result<DatabaseReport>>;
   readonly store: StoreTools;
@@ -278,7 +285,7 @@ export interface CliParts {
   inspectSandbox?(wanted: SandboxSettings): Promise<SandboxReport>;
   /** Tests a model (`<provider>/<model>`) by asking it for one word. Absent if the test is not available. */
   inspectModel?(providers: readonly ProviderSettings[], ref: string): Promise<ModelReport>;
-  /** Returns the packages that the settings need but that are not installed, and how to install them. */
+  /** Returns which packages the settings need and are missing, and how to install them. */
   missingFor?(settings: Settings): Promise<string | undefined>;
   /** Starts and stops every outside MCP server of the settings. Absent if the test is not available. */
   inspectMcp?(settings: Settings): Promise<McpReport[]>;

@@ -1,6 +1,5 @@
-// Declares the commands of the command line and their options, and runs one of them.
-// The modules of the other commands are not loaded, and the configuration only if needed, so that the start
-// is fast.
+// Declares the commands of the command line and their options, and runs one of them. To start fast, loads
+// only the modules of that command, and the configuration only if the command needs it.
 // RN2: wrong usage has exit code 2, and a message that names the option or the command.
 
 import { MessageChannel } from "node:worker_threads";
@@ -206,7 +205,7 @@ function addOperations(parent: Command, on: (command: Command, load: Load) => vo
   );
 }
 
-/** Describes the command `help` of each group. The library adds these commands. */
+/** Sets the description of the command `help`, which the library adds to each group. */
 function describeHelp(parent: Command): void {
   for (const group of parent.commands.filter(({ commands }) => commands.length > 0)) {
     group.helpCommand("help [command]", "Show the help of a command");
@@ -229,7 +228,7 @@ async function checkUrl(url: string | undefined): Promise<void> {
   if (!read.ok) throw new CommanderError(EXIT.usage, "usage", read.error);
 }
 
-/** Returns the error about an unknown command of a group, with the most similar command. */
+/** Returns the error for an unknown command of a group. It suggests the most similar command. */
 function unknownCommand(group: Command, word: string): CommanderError {
   const names = group.commands.map((command) => command.name());
   const [nearest] = nearestNames(word, names, 1);
@@ -237,7 +236,10 @@ function unknownCommand(group: Command, word: string): CommanderError {
   return new CommanderError(EXIT.usage, "usage", `unknown command "${word}".${guess}`);
 }
 
-/** Returns the error to print. Commander gives an unknown word after a group to its default command. */
+/**
+ * Returns the error to print. An unknown word after a group reaches the group's default command as an
+ * argument: reports it as an unknown command.
+ */
 function usageError(program: Command, error: CommanderError): CommanderError {
   if (error.code !== "commander.excessArguments") return error;
   const group = program.commands.find((command) => command.name() === program.args[0]);
@@ -261,8 +263,8 @@ function defaultAction(program: Command, action: Action): Action {
 }
 
 /**
- * Builds the program. `finish` gets the exit code of the command; `writeError` gets the message for wrong
- * usage.
+ * Builds the program. `finish` is called with the exit code of the command, `writeError` with the message for
+ * wrong usage.
  */
 export function buildProgram(
   parts: CliParts,
@@ -289,7 +291,7 @@ export function buildProgram(
   program.addHelpText("after", HELP_AFTER).helpCommand(false).exitOverride();
   program.configureOutput({
     writeOut: (text) => void parts.stdout.write(text),
-    // The error message is only collected here. `runCli` prints it, perhaps as JSON.
+    // Only collect the error message here. `runCli` prints it, as JSON if --json is given.
     writeErr: writeError,
   });
   const on = (command: Command, load: Load): void => {
@@ -304,7 +306,7 @@ export function buildProgram(
   addOperations(program, on);
   addCompletion(program, on);
   describeHelp(program);
-  // This call must be last: a subcommand that is created after it would inherit the setting.
+  // This call must be last: subcommands that are created after it would inherit the setting.
   on(program.allowExcessArguments(), async () => defaultAction(program, await gateway()));
   return program;
 }
@@ -322,7 +324,8 @@ export async function runCli(argv: readonly string[], parts: CliParts): Promise<
       errorText += text;
     },
   );
-  // Keeps the process alive: a command may wait for a timer, and the world's timers do not keep it alive.
+  // Keep the process alive: a command may wait for a timer, and the world's timers do not keep the process
+  // alive.
   const hold = new MessageChannel();
   hold.port1.ref();
   try {
@@ -333,9 +336,9 @@ export async function runCli(argv: readonly string[], parts: CliParts): Promise<
     const wrong = usageError(program, error);
     if (error.exitCode === 0) return EXIT.done;
     const cli = createCli(parts, { json: argv.includes("--json") });
-    // A group without a subcommand prints its help.
+    // Commander prints the help if a group is called without a subcommand.
     const isHelp = error.code === "commander.help";
-    // Redact: an argument may be the address of a database, with its password.
+    // Redact the message: an argument may be the address of a database, with its password.
     const message = parts.world.redactor.mask(
       isHelp ? errorText.trim() : wrong.message.replace(/^error: /, ""),
     );

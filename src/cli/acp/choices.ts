@@ -21,7 +21,7 @@ export interface Choices {
 
 type Change = Pick<RequestParams<"sessions.patch">, "model" | "thinkingLevel">;
 
-/** The model provider of agents that run as external programs. */
+/** The provider name in the model of an agent that runs as an external program. */
 const PROGRAM = "acp";
 const MODEL = "model";
 const THINKING = "thinking";

@@ -1,7 +1,7 @@
 // Implements the agent's side of the Agent Client Protocol: an editor opens, prompts and cancels sessions.
-// Each prompt starts one run and ends with that run, even if the connection to the gateway was lost in
-// between. A run continues after the editor disconnects. Every failure is reported as a protocol error with a
-// message.
+// Each prompt starts one run, and is answered when that run ends, even if the connection to the gateway was
+// lost in between. A run continues after the editor disconnects. Every failure is reported as a protocol
+// error with a message.
 
 import type {
   AgentContext,
@@ -26,14 +26,14 @@ type Sdk = typeof import("@agentclientprotocol/sdk");
 /** Maximum number of earlier messages that are sent to an editor on `session/load`. */
 const REPLAYED_MAX = 1_000;
 const LABEL_MAX_CHARS = 100;
-/** Maximum number of characters of output that the editor has not read yet. */
+/** Maximum number of characters of output that the editor has not yet read. */
 const UNREAD_MAX_CHARS = 64 * 1024 * 1024;
 const NOT_FOUND = -32_002;
 const FAILED = -32_603;
 const INVALID = -32_602;
 
 export interface AcpOptions {
-  /** Session that every `session/new` opens. Default: a new one each time. */
+  /** The session that every `session/new` opens. Default: each `session/new` creates a session. */
   readonly session?: string;
   /** Agent of new sessions. Default: the default agent. */
   readonly agent?: string;
@@ -43,7 +43,7 @@ export interface AcpOptions {
 interface OpenSession {
   readonly key: string;
   readonly client: AgentContext;
-  /** The prompt in progress. */
+  /** The run that answers the current prompt. Undefined if there is none. */
   run: { readonly id: string; readonly updates: RunUpdates; cancelled: boolean } | undefined;
 }
 
@@ -67,12 +67,12 @@ export class AcpServer {
     link.client.on("agent", (event) => this.#onAgent(event));
   }
 
-  /** Resolves when too much output is unread: the editor has stopped reading. */
+  /** Resolves when too much output is unread, because the editor has stopped reading. */
   get overflow(): Promise<void> {
     return this.#overflow.promise;
   }
 
-  /** Returns the handlers of all requests, ready to connect to an editor's streams. */
+  /** Returns the protocol app with the handlers of all requests, ready to connect to an editor's streams. */
   app() {
     const cli = this.#cli;
     return this.#sdk
@@ -143,7 +143,7 @@ export class AcpServer {
     return new this.#sdk.RequestError(code, text, data);
   }
 
-  /** Returns the value of a reply. Throws a failure as a protocol error. */
+  /** Returns the value of a reply. If the reply is a failure, throws it as a protocol error. */
   #value<T>(reply: Reply<T>, code = FAILED): T {
     if (reply.ok) return reply.value;
     const hint = reply.hint === undefined || reply.error.includes(reply.hint) ? "" : ` ${reply.hint}`;
@@ -164,7 +164,10 @@ export class AcpServer {
     return this.#value(await this.#link.request("sessions.resolve", { key }), NOT_FOUND).key;
   }
 
-  /** `sessionId`: the editor's name for the session, which may be an alias. */
+  /**
+   * Remembers that the editor has a session open. `sessionId`: the name by which the editor knows it, which
+   * may be an alias.
+   */
   #opened(key: string, client: AgentContext, sessionId = key): OpenSession {
     const known = this.#open.get(sessionId);
     if (known !== undefined) return known;
@@ -173,7 +176,7 @@ export class AcpServer {
     return opened;
   }
 
-  /** Sends an update of a session to the editor; ignores an editor that has disconnected. */
+  /** Sends an update of a session to the editor. Does nothing if the editor has disconnected. */
   #notify(sessionId: string, { client }: OpenSession, update: SessionUpdate): void {
     if (this.#unreadChars > UNREAD_MAX_CHARS) return;
     const chars = JSON.stringify(update).length;
@@ -206,7 +209,7 @@ export class AcpServer {
     return configOptions;
   }
 
-  /** Returns a session that the editor has open. */
+  /** Returns the session that the editor opened under this id. Throws if there is none. */
   #session(sessionId: string): OpenSession {
     const opened = this.#open.get(sessionId);
     if (opened !== undefined) return opened;
@@ -281,7 +284,8 @@ export class AcpServer {
       if (opened.run?.id === event.runId) {
         if (event.state === "delta") opened.run.updates.text(text);
       } else if (opened.key === event.sessionKey && event.state === "final" && text !== "") {
-        // The text comes from another run: an announcement, or an answer to another session.
+        // This text comes from a run that the editor did not start: an announcement, or an answer to another
+        // session.
         const content = { type: "text", text } as const;
         this.#notify(sessionId, opened, {
           sessionUpdate: "agent_message_chunk",

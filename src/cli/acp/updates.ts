@@ -1,6 +1,6 @@
 // Converts events of a session to updates for an editor: text as increments, thoughts, tool calls, history.
 // The gateway sends the whole text so far; the editor gets only the new part. If the text starts again, it
-// becomes a new message. Each tool call that was sent to the editor is also completed.
+// becomes a new message. Each tool call that was sent to the editor gets a completion, too.
 
 import type { ContentBlock, SessionUpdate, ToolKind } from "@agentclientprotocol/sdk";
 import type { ToolData } from "../../contract/events.ts";
@@ -66,7 +66,7 @@ export class RunUpdates {
   readonly #newId: () => string;
   readonly #open = new Set<string>();
   #messageId: string;
-  /** The sent part of the growing message. Undefined if the next text starts a new message. */
+  /** The part of the growing message that was sent. Undefined if the next text starts a new message. */
   #sent: string | undefined = "";
 
   constructor(send: SendUpdate, newId: () => string) {
@@ -79,7 +79,7 @@ export class RunUpdates {
   text(soFar: string): void {
     if (soFar === "") return;
     const sent = this.#sent;
-    // Ignores a late update, and a restarted text that is still shorter than the sent one.
+    // Ignore a late update, and a text that was restarted and is still shorter than the sent part.
     if (sent?.startsWith(soFar)) return;
     if (sent === undefined || !soFar.startsWith(sent)) {
       this.#messageId = this.#newId();
@@ -104,7 +104,7 @@ export class RunUpdates {
     }
   }
 
-  /** Ends the run: completes its open calls and sends the missing part of its final text. */
+  /** Ends the run's updates: reports open tool calls as failed, and sends the rest of the final text. */
   end(text: string): void {
     for (const toolCallId of this.#open) this.#send(endOf(toolCallId, true, undefined));
     this.#open.clear();
@@ -124,7 +124,7 @@ function plainText(content: readonly (TextBlock | ImageBlock)[]): string {
   return content.map((block) => (block.type === "text" ? block.text : "[image]")).join("\n");
 }
 
-/** Sends a stored message as updates. */
+/** Sends a message of the transcript to the editor, as one or more updates. */
 export function replay(message: Message, send: SendUpdate): void {
   if (message.role === "toolResult") {
     send(endOf(message.toolCallId, message.isError, plainText(message.content)));

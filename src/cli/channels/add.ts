@@ -20,10 +20,10 @@ import { checkAnswer, FROM_ENVIRONMENT, GUIDES } from "./guides.ts";
 import { openPrompter, type Prompter } from "./prompter.ts";
 
 export interface AddOptions {
-  /** `key=value` pairs. */
+  /** Values from the command line, each as `key=value`. */
   readonly set?: readonly string[];
   readonly account?: string;
-  /** False skips the test of the account at the platform. */
+  /** False: do not test the account at the platform. */
   readonly test?: boolean;
 }
 
@@ -36,7 +36,7 @@ function isChannel(name: string): name is ChannelId {
   return (CHANNEL_IDS as readonly string[]).includes(name);
 }
 
-/** Converts a value from the command line: lists, objects, true and false are parsed as JSON. */
+/** Converts a value from the command line: JSON lists and objects, `true` and `false` are parsed. */
 function configValue(text: string): unknown {
   if (!/^(?:true|false|\[.*\]|\{.*\})$/s.test(text)) return text;
   try {
@@ -73,7 +73,7 @@ async function chooseChannel(
   );
 }
 
-/** Returns all values that the channel needs, from the command line or from the user's answers. */
+/** Returns a value for each question of the channel's guide, from the command line or from the user. */
 async function answersFor(
   channel: ChannelId,
   given: Readonly<Record<string, string>>,
@@ -118,7 +118,7 @@ interface ConfigDraft {
   readonly accountId: string;
 }
 
-/** Returns the configuration file with the account added. The result is checked, but not written. */
+/** Adds the account to the text of the configuration file and checks the result. Writes nothing. */
 function draftConfig(
   cli: Cli,
   { channel, values }: Wanted,
@@ -143,7 +143,8 @@ function draftConfig(
     key,
     asText.includes(key) ? word : configValue(word),
   ]);
-  // A channel without questions needs this key to count as configured.
+  // A channel without questions needs `enabled`, because an account without any key does not count as
+  // configured.
   const value = { ...(asText.length === 0 ? { enabled: true } : {}), ...Object.fromEntries(held) };
   const changed = insertAt(text, keys, value);
   if (!changed.ok) {

@@ -6,7 +6,7 @@ interface Question {
   /** Key in the configuration of the account. */
   readonly key: string;
   readonly ask: string;
-  /** Whether the input is hidden while the user types. */
+  /** True if the input is hidden while the user types. */
   readonly secret: boolean;
   /** Returns an error text for an invalid value, or undefined for a valid one. */
   check(value: string): string | undefined;
@@ -14,10 +14,10 @@ interface Question {
 
 export interface Guide {
   readonly title: string;
-  /** Steps at the platform, before the questions. */
+  /** Instructions for the platform, shown before the questions. */
   readonly first: readonly string[];
   readonly questions: readonly Question[];
-  /** Steps after the account was added. `{account}` stands for the account's name. */
+  /** Instructions shown after the account was added. `{account}` stands for the account's name. */
   readonly afterwards: readonly string[];
   /** The channel's page in docs/. */
   readonly page: string;

@@ -22,7 +22,7 @@ export interface Prompter {
 
 const CANCELLED = fail("cancelled", "cancelled; nothing was written");
 
-/** Loads the prompt library and asks over the command's streams. */
+/** Returns a prompter that asks over the command's streams. Loads the prompt library. */
 export async function openPrompter({ stdin, stdout }: Pick<CliParts, "stdin" | "stdout">): Promise<Prompter> {
   const clack = await import("@clack/prompts");
   const streams = { input: stdin as Readable, output: stdout as Writable };

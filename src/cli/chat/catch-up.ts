@@ -1,5 +1,6 @@
 // Reads the messages that were added to a transcript since the last read.
-// Each message is returned once, in order. If too many were added to read them all, the result says so.
+// Each message is returned once, in order. If too many were added, reads only the newest ones, and the result
+// says so.
 
 import type { HistoryPage } from "../../contract/methods/talk.ts";
 import { optional } from "../../core/optional.ts";
@@ -15,7 +16,7 @@ export interface CaughtUp {
   readonly messages: readonly Message[];
   /** True after a reset of the session: the messages are those of its new transcript. */
   readonly wasReset: boolean;
-  /** True if older new messages were skipped, because there were too many. */
+  /** True if some of the new messages were skipped, because there were too many. */
   readonly gap: boolean;
 }
 
@@ -30,7 +31,7 @@ export class TranscriptReader {
     this.#sessionKey = sessionKey;
   }
 
-  /** Returns the newest `limit` messages; `readNew` returns the messages after them. */
+  /** Returns the newest `limit` messages. `readNew` then returns the messages after them. */
   async begin(limit: number): Promise<Reply<readonly Message[]>> {
     const page = await this.#page(limit, undefined);
     if (!page.ok) return page;

@@ -1,5 +1,5 @@
-// Runs one conversation at the terminal: sends typed lines and shows the session's events, also after the
-// connection was lost and restored.
+// Runs one conversation at the terminal: sends typed lines and shows the session's events. It continues when
+// a lost connection is restored.
 // Each message has one idempotency key, so a repeated send adds it only once. Events can be missed, so the
 // new messages of the transcript are read after each run and each reconnect.
 
@@ -39,13 +39,13 @@ function isCommand(text: string): boolean {
   return parseCommand(text, { isOurs: () => false }) !== undefined;
 }
 
-/** Returns whether a message belongs to a conversation with another session. */
+/** Returns whether a message is a turn of a conversation with another session. */
 function isTurn(provenance: Provenance | undefined): boolean {
   return provenance?.kind === "inter_session" && provenance.sourceTool === "sessions_send";
 }
 
 export interface ConversationEnd {
-  /** With --json, all messages of the conversation. */
+  /** All messages of the conversation with --json; otherwise empty. */
   readonly messages: readonly Message[];
   /** The failure that ended the conversation. Absent if the user or the end of the input ended it. */
   readonly trouble?: Trouble;
@@ -61,11 +61,11 @@ class Conversation {
   readonly #messages: Message[] = [];
   /** Runs of this session that are in progress, according to the events so far. */
   readonly #active = new Set<string>();
-  /** Sends of typed messages that the gateway has not accepted yet. */
+  /** Requests that send a typed message and that the gateway has not answered yet. */
   readonly #sending = new Set<Promise<void>>();
   #reading: Promise<void> = Promise.resolve();
   #readAgain = false;
-  /** The newest message, while it waits for the events of its run. */
+  /** The newest message, which is shown only when the events of its run arrive. */
   #unsettled: Message | undefined;
   #trouble: Trouble | undefined;
   #idle: () => void = () => {};
@@ -111,7 +111,7 @@ class Conversation {
     this.#tell(`${safeLine(this.#key)}, on Parley ${safeLine(server.version)}. /help lists the commands.`);
     const before = await this.#reader.begin(fresh ? 0 : SHOWN_BEFORE);
     if (!before.ok) return this.#giveUp(before);
-    // The first messages may be results of tool calls that are not shown: skip them.
+    // The page may begin with results of tool calls that are not on it: skip these results.
     const from = before.value.findIndex((message) => message.role !== "toolResult");
     const lines = before.value
       .slice(Math.max(0, from))
@@ -122,7 +122,8 @@ class Conversation {
   async #talk(): Promise<void> {
     let interrupted = false;
     this.#off = this.#terminal.onInterrupt(() => {
-      // The first Ctrl-C stops the agent; a second one, or one while idle, leaves the chat.
+      // The first Ctrl-C stops the agent. A second one leaves the chat, and so does one while no run is in
+      // progress.
       if (this.#active.size === 0 || interrupted) return this.#leave();
       interrupted = true;
       void this.#stop().then(() => {
@@ -189,7 +190,8 @@ class Conversation {
 
   async #say(text: string): Promise<void> {
     const runId = this.#cli.parts.world.ids.orderedUuid();
-    // The transcript contains the answer to a command, but not the command itself.
+    // The transcript does not contain a command, only the answer to it. So there is no copy to suppress
+    // later.
     if (!isCommand(text)) this.#view.typed(text);
     this.#active.add(runId);
     const sent = await this.#link.request("chat.send", {
@@ -222,8 +224,8 @@ class Conversation {
 
   #onChat(event: ChatEvent): void {
     if (event.sessionKey !== this.#key) return;
-    // A final text may belong to the run before the message. Every other event belongs to the message's own
-    // run.
+    // A final text may belong to the run before the unsettled message. Every other event shows that this
+    // message's own run is in progress.
     if (event.state !== "final") this.#showUnsettled();
     this.#terminal.show(this.#view.chat(event));
     if (event.state === "delta") return;
@@ -250,7 +252,7 @@ class Conversation {
     if (this.#active.size === 0) this.#idle();
   }
 
-  /** Shows new messages of the transcript. If a read is in progress, another one follows it. */
+  /** Reads and shows new messages of the transcript. If a read is in progress, another read follows it. */
   #readNew(): Promise<void> {
     if (this.#readAgain) return this.#reading;
     this.#readAgain = true;
@@ -269,7 +271,7 @@ class Conversation {
 
   /**
    * Shows messages of the transcript. If the last one comes from another session, it is shown later: the
-   * events of its run name the reply turn, and arrive just after the transcript was read.
+   * events of its run name the reply turn, and usually arrive just afterwards.
    */
   #settle(messages: readonly Message[]): void {
     const last = messages.at(-1);

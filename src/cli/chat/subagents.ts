@@ -7,7 +7,7 @@ import { age, excerpt, table } from "../layout.ts";
 const TASK_CHARS_MAX = 60;
 
 type List = Extract<ToolResultOf<"subagents">, { readonly subagents: unknown }>;
-/** Result of the tool `subagents`: the rows, or an error. */
+/** Result of the tool `subagents`: its list, or an error. */
 type SubagentsResult = Partial<List> & { readonly error?: string };
 
 export function subagentLines(answer: SubagentsResult, nowMs: number): string[] {

@@ -1,5 +1,5 @@
 // The terminal of a chat: reads typed lines, and prints output above the prompt, so that the text being typed
-// stays intact. Keeps lines that arrive before `lines` is called.
+// stays intact. Lines that arrive before `lines` is called are kept for it.
 
 import { createInterface, type Interface } from "node:readline";
 import { safeLine } from "../../core/text/safe-text.ts";
@@ -12,7 +12,7 @@ const CLEAR_DOWN = "\r\x1b[J";
 export class Terminal {
   readonly #cli: Cli;
   readonly #reader: Interface;
-  /** False if the input comes from a file or another program. */
+  /** True if a person types. False if the input comes from a file or another program. */
   readonly #interactive: boolean;
   readonly #typed: string[] = [];
   #ended = false;
@@ -89,7 +89,7 @@ export class Terminal {
     if (this.#interactive && !this.#growing && !this.#ended) this.#reader.prompt(true);
   }
 
-  /** Erases the prompt and the typed text, which may span several rows. */
+  /** Erases the prompt and the text being typed, which may span several rows. */
   #clearPrompt(): void {
     if (!this.#interactive || this.#growing) return;
     const { rows } = this.#reader.getCursorPos();

@@ -1,11 +1,11 @@
-// Decides what the chat shows, and in which order. The transcript is complete. Live events only show parts of
+// Decides what the chat shows, and in which order. The transcript is complete; live events only show parts of
 // it earlier.
-// CV1: each message is shown exactly once: one that was shown live is not shown again from the transcript,
-//      and one that was missed while the connection was down is shown from the transcript.
+// CV1: each message is shown exactly once. If it was shown live, it is not shown again from the transcript.
+// If it was missed while the connection was down, it is shown from the transcript.
 // CV2: a growing text is only appended to. If a resumed run starts its text again, the view says so. Other
-//      messages are held back until the growing message is complete.
+// messages are held back until the growing message is complete.
 // CV3: a sub-agent's result can arrive three times (as an event, as a delivery, in the transcript). Only the
-//      first is shown.
+// first is shown.
 
 import type { ChatEvent, FlowData, ToolData } from "../../contract/events.ts";
 import { evictOldest } from "../../core/bounded.ts";
@@ -26,29 +26,34 @@ import {
   turnLabel,
 } from "../message-lines.ts";
 
-/** An instruction for the terminal: print a line, or append text to the growing line. */
+/**
+ * An instruction for the terminal: print a line, append text to the growing line, or end the growing line.
+ */
 export type Op =
   | { readonly op: "line"; readonly text: string }
   | { readonly op: "grow"; readonly text: string }
   | { readonly op: "end" };
 
 /**
- * Maximum length of each list of shown texts. Greater than the number of texts that can be in progress at the
- * same time.
+ * Maximum length of each list of texts that were shown. It is greater than the number of texts that can be in
+ * progress at the same time.
  */
 const REMEMBERED_MAX = 500;
-/** Maximum number of remembered calls. The transcript shows all calls of a long run only at its end. */
+/**
+ * Maximum number of calls that are remembered. It is large, because the transcript has the calls of a long
+ * run only at the run's end.
+ */
 const CALLS_REMEMBERED_MAX = 10_000;
 const TASK_CHARS_MAX = 160;
-/** Number of characters that identify a result. */
+/** Number of characters at the start of a result by which it is recognised. */
 const MARK_CHARS = 200;
 
-/** Normalizes white space and escapes, so that copies of one text are equal. */
+/** Makes copies of one text equal: normalizes white space and control characters. */
 function normalized(text: string): string {
   return safeText(text).replaceAll(/\s+/g, " ").trim();
 }
 
-/** Removes one occurrence of the text. Returns whether there was one. */
+/** Removes one occurrence of the text from the list. Returns false if the list does not contain it. */
 function take(texts: string[], text: string): boolean {
   const at = texts.indexOf(normalized(text));
   if (at >= 0) texts.splice(at, 1);
@@ -78,15 +83,16 @@ export class ChatView {
   readonly #receivedEarly: string[] = [];
   readonly #calls = new Set<string>();
   readonly #results = new Set<string>();
-  /** Results that were shown, by their identifying text; the value is the sub-agent's key. */
+  /** Results that were shown. Key: the text by which a result is recognised. Value: the sub-agent's key. */
   readonly #announced = new Map<string, string>();
-  /** Lines held back while a message is growing. */
+  /** Lines that are held back while a message is growing. */
   readonly #held: Op[] = [];
   /**
-   * Messages of other sessions, by the id of the run that answers them. Each is shown when that run starts.
+   * Messages of other sessions, each by the id of the run that answers it. A message is shown when its run
+   * starts.
    */
   readonly #arriving = new Map<string, { readonly from: string; readonly text: string }>();
-  /** The message that is being written: its text on the terminal so far. */
+  /** The message that is growing on the terminal, with its text so far. */
   #open: { readonly runId: string; text: string } | undefined;
   #lastSettled = "";
 
@@ -95,7 +101,7 @@ export class ChatView {
     this.#paint = paint;
   }
 
-  /** Remembers a message that the user typed at this terminal: it is on the screen already. */
+  /** Remembers a message that the user typed here, because the terminal already shows it. */
   typed(text: string): void {
     remember(this.#typed, text);
   }
@@ -118,15 +124,16 @@ export class ChatView {
 
   tool(data: ToolData): Op[] {
     const line = this.#toolLine(data);
-    // A stopped run may report a tool call while the next run is already writing text.
+    // While the next run is already writing text, a stopped run may still report a tool call: hold its line
+    // back.
     const [runId] = data.toolCallId.split(":");
     if (this.#open !== undefined && this.#open.runId !== runId) return this.#holdBack(line);
     return [...this.#settleOpen(), ...line];
   }
 
   #toolLine(data: ToolData): Op[] {
-    // The id of a call is <run>:<message>:<index>. The transcript has no run id, so only the rest is
-    // compared.
+    // The id of a call is RUN:MESSAGE:INDEX. The transcript does not have the run id, so compare only the
+    // rest.
     const call = data.toolCallId.split(":").slice(-2).join(":");
     const isStart = data.phase === "start";
     const told = isStart ? this.#calls : this.#results;
@@ -136,8 +143,8 @@ export class ChatView {
   }
 
   /**
-   * Shows the message that a starting run answers. Shown earlier, it could appear inside the output of
-   * another run.
+   * Shows the message that a starting run answers. Before the start, the message could appear inside the
+   * output of another run.
    */
   started(runId: string): Op[] {
     const message = this.#arriving.get(runId);
@@ -149,7 +156,8 @@ export class ChatView {
   }
 
   /**
-   * Shows a message of the transcript if its run is known but has not started. Otherwise returns undefined.
+   * Shows a message of the transcript whose run is known but has not started yet. Returns undefined for other
+   * messages.
    */
   #beforeStart(text: string): Op[] | undefined {
     for (const [runId, message] of this.#arriving) {
@@ -177,7 +185,7 @@ export class ChatView {
           this.#arrives(runId, `from ${other}${label}`, text);
           return [];
         }
-        // The other session's turn starts with this session's reply, which was shown already.
+        // The text of this step is this session's own reply, which may be shown already.
         if (normalized(text) === normalized(this.#lastSettled) || this.#said.includes(normalized(text)))
           return [];
         remember(this.#said, text);
@@ -192,8 +200,7 @@ export class ChatView {
         return this.#holdBack([{ op: "line", text: `${head} ${excerpt(text, TASK_CHARS_MAX)}` }]);
       }
       case "announce": {
-        // In the sub-agent's own session, the announcement is the sub-agent's last message, which is shown
-        // anyway.
+        // The announcement is also the last message of the sub-agent's own session, which is shown anyway.
         if (mine && readAnnouncement(text, from) !== undefined) return [];
         const result = mine ? undefined : this.#announcement(text, from);
         if (result !== undefined) return result;
@@ -271,7 +278,8 @@ export class ChatView {
       take(this.#said, text);
       return ops;
     }
-    // The gateway stopped during this message without storing it, so the transcript does not have it.
+    // The transcript does not have the growing text, because the gateway stopped before it stored the
+    // message. So only end the line.
     this.#open = undefined;
     const end: Op[] = open === undefined ? [] : [{ op: "end" }, ...this.#held.splice(0)];
     return [...end, { op: "line", text: `${this.#speaker()}${safeText(text)}` }];
@@ -281,7 +289,7 @@ export class ChatView {
     const whole = growingText(text);
     const open = this.#open;
     if (open?.runId !== runId) {
-      // A late delta of a message that was already shown in full from the transcript.
+      // Ignore a late delta of a message that the transcript has already shown in full.
       if (safeText(this.#lastSettled).startsWith(whole)) return [];
       const ops = this.#settleOpen();
       this.#open = { runId, text: whole };
@@ -297,7 +305,7 @@ export class ChatView {
     return [{ op: "end" }, this.#dim("  (restarted)"), { op: "grow", text: `${this.#speaker()}${whole}` }];
   }
 
-  /** Shows a text without earlier deltas, unless the transcript has already shown it. */
+  /** Shows a complete text that had no deltas, unless the transcript has already shown it. */
   #whole(text: string): Op[] {
     if (text === "" || normalized(text) === normalized(this.#lastSettled)) return [];
     remember(this.#said, text);
@@ -309,7 +317,7 @@ export class ChatView {
     evictOldest(this.#arriving, REMEMBERED_MAX);
   }
 
-  /** Completes the growing message with `text`. If `text` is empty, the message stays as it is. */
+  /** Completes the growing message with its final text. If `text` is empty, ends the message as it is. */
   #finish(text: string): Op[] {
     const ops = text === "" || this.#open === undefined ? [] : this.#grow(this.#open.runId, text);
     return [...ops, ...this.#settleOpen()];
@@ -322,7 +330,9 @@ export class ChatView {
     return [{ op: "end" }, ...this.#held.splice(0)];
   }
 
-  /** Returns the lines, or holds them back until the growing message is complete. */
+  /**
+   * Returns the lines if no message is growing. Otherwise keeps them until the growing message is complete.
+   */
   #holdBack(ops: readonly Op[]): Op[] {
     if (this.#open === undefined) return [...ops];
     this.#held.push(...ops);
@@ -343,7 +353,7 @@ export class ChatView {
     return this.#holdBack(lines.map((line) => ({ op: "line", text: line })));
   }
 
-  /** Shows the end of a sub-agent's job, unless its result was announced. */
+  /** Reports the end of a sub-agent's job, unless its result was already shown. */
   #jobEnded(childKey: string, mine: boolean): Op[] {
     if (mine || [...this.#announced.values()].includes(childKey)) return [];
     this.#noteAnnounced(childKey, childKey);

@@ -9,7 +9,7 @@ import { findAddress } from "../address.ts";
 import { type Cli, createCli, EXIT } from "../cli.ts";
 import { type Link, openLink } from "../gateway-link.ts";
 
-/** After the editor has disconnected, time for the runs of a gateway in this process to finish. */
+/** Time for the runs of this process's own gateway to finish after the editor has disconnected. */
 const STOP_GRACE_MS = 10_000;
 const MESSAGE_MAX_BYTES = 24 * 1024 * 1024;
 
@@ -54,7 +54,7 @@ async function serve(cli: Cli, link: Link, options: AcpOptions): Promise<number>
 }
 
 export async function runAcp(given: Cli, _args: readonly string[], options: AcpOptions): Promise<number> {
-  // --json has no effect, because standard output carries only the protocol.
+  // --json is ignored, because standard output carries only the protocol.
   const cli = createCli(given.parts, { ...given.options, json: false });
   const { world } = cli.parts;
   const address = await findAddress(cli);

@@ -125,7 +125,7 @@ export async function removePeer(
   return decide(cli, (link) => link.request("channels.pair.remove", params), "no longer has access");
 }
 
-/** Formats a time limit in hours. Returns an empty text for no limit. */
+/** Formats a time limit in hours. Returns "" if there is no limit. */
 function hours(ms: number): string {
   return ms === 0 ? "" : `${Math.round(ms / 36_000) / 100} h`;
 }

@@ -5,7 +5,10 @@ import { type Cli, EXIT } from "../cli.ts";
 import { completionScript } from "../completion.ts";
 import type { Shell } from "../shells.ts";
 
-/** Returns the action for `program`. The parser has already checked that the shell is a known one. */
+/**
+ * Returns the action that prints the script for `program`. The parser has already checked the name of the
+ * shell.
+ */
 export function printCompletion(program: Command) {
   return async (cli: Cli, [named]: readonly string[]): Promise<number> => {
     const shell = named as Shell;

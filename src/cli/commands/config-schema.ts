@@ -7,7 +7,7 @@ import { configJsonSchema } from "../../config/schema/schema.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 
-/** Returns whether the file may be written: it is missing, or this command wrote it before. */
+/** Returns whether the file may be written: it does not exist, or it contains a schema of Parley. */
 async function mayWrite(file: string, title: unknown): Promise<boolean> {
   try {
     const there: unknown = JSON.parse(await readFile(file, "utf8"));
@@ -25,7 +25,7 @@ export async function printSchema(
   const schema = configJsonSchema();
   const { write: file } = options;
   if (file === undefined) {
-    // Prints the same JSON document with and without --json.
+    // The schema is printed as JSON, with and without --json.
     cli.parts.stdout.write(`${JSON.stringify(schema, undefined, 2)}\n`);
     return EXIT.done;
   }

@@ -39,7 +39,7 @@ interface JobOptions {
   readonly disabled?: boolean;
 }
 
-/** Formats a date and time in a time zone. Default: the zone of this machine. */
+/** Formats a date and time in a time zone. Default: the time zone of this machine. */
 function dateTime(atMs: number, timeZone?: string): string {
   const format = { dateStyle: "medium", timeStyle: "short" } as const;
   const zone = timeZone === undefined ? {} : { timeZone };
@@ -149,7 +149,7 @@ type ScheduleResult =
   | { readonly ok: true; readonly value: JobParams["schedule"] | undefined }
   | { readonly ok: false; readonly error: string };
 
-/** Returns the schedule from the options. Undefined if no option names one. */
+/** Returns the schedule that the options describe, or undefined if they describe none. */
 function scheduleOf(options: JobOptions, nowMs: number): ScheduleResult {
   const named = (["cron", "every", "at", "in"] as const).filter((name) => options[name] !== undefined);
   const [kind, second] = named;
@@ -180,7 +180,7 @@ function scheduleOf(options: JobOptions, nowMs: number): ScheduleResult {
   }
 }
 
-/** Returns the destination of the replies from the options. */
+/** Returns the chat to which the options send the replies. */
 function placeOf({ deliver, channel, account, thread }: JobOptions): JobParams["deliver"] {
   if (typeof deliver !== "string") return undefined;
   return { to: deliver, ...optional({ channel, accountId: account, threadId: thread }) };
@@ -218,7 +218,7 @@ export async function addJob(cli: Cli, args: readonly string[], options: JobOpti
   return withLink(cli, async (link) => show(cli, await link.request("cron.add", params), "scheduled"));
 }
 
-/** Returns null for an empty value, which removes the setting. */
+/** Converts an empty value to null, which removes the setting. */
 const cleared = (value: string | undefined): string | null | undefined => (value === "" ? null : value);
 
 export async function updateJob(cli: Cli, args: readonly string[], options: JobOptions): Promise<number> {

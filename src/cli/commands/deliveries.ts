@@ -10,7 +10,7 @@ import { age, excerpt, table } from "../layout.ts";
 const TEXT_CHARS_MAX = 60;
 const ERROR_CHARS_MAX = 120;
 
-/** Formats a route as `telegram -1001`, with account and thread if they are not the default. */
+/** Formats a route, for example `telegram -1001`. Appends account and thread if they are not the default. */
 function routeText({ channel, to, accountId = "default", threadId }: DeliveryRow["route"]): string {
   const from = accountId === "default" ? channel : `${channel}:${accountId}`;
   return threadId === undefined ? `${from} ${to}` : `${from} ${to} thread ${threadId}`;

@@ -8,7 +8,10 @@ import { DemoFailure, Stage } from "../demo/stage.ts";
 import { STEPS, type Step } from "../demo/steps.ts";
 import type { Reply } from "../gateway-link.ts";
 
-/** Time limits of a step. The offline model answers at once; a real model takes longer. */
+/**
+ * Time limits of a step. They differ, because the offline model answers at once and a real model takes
+ * longer.
+ */
 const PATIENCE_MS = { offline: 10_000, real: 120_000 };
 
 interface Outcome {
@@ -72,7 +75,7 @@ export async function runDemo(cli: Cli): Promise<number> {
   let played: Reply<Outcome[]>;
   try {
     const playing = play(cli, setup);
-    // Stopping the demo makes the current step fail: ignore that failure.
+    // When the demo is stopped, its current step fails: ignore that failure.
     playing.catch(() => {});
     played = await Promise.race([playing, interrupted.promise]);
   } finally {

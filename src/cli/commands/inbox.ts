@@ -1,8 +1,8 @@
-// Implements `parley inbox --hook PROGRAM`: reads the inbox of the window's session and prints it in the
-// format that the program's hooks need; and `parley inbox --window N`, which wakes a window. A hook must
-// never break the user's program: if the gateway, the record or the window is missing, the hook prints
-// nothing and its exit code is 0. Each message is printed once per window, by the hook that moves the
-// window's cursor.
+// Implements `parley inbox --hook PROGRAM`: called as a hook of a coding agent, it prints the inbox of the
+// window's session in the format of that program's hooks. Also implements `parley inbox --window N`, which
+// wakes a window. A hook must never break the user's program: if the gateway, the record or the window is
+// missing, the hook prints nothing and its exit code is 0. Each message is printed once per window, by the
+// hook that moves the window's cursor.
 
 import { join } from "node:path";
 import { INBOX_WAIT_SECONDS } from "../../contract/tools/sessions.ts";
@@ -31,10 +31,10 @@ interface InboxOptions {
 }
 
 const INPUT_MAX_CHARS = 1024 * 1024;
-/** Interval at which the files of the windows are checked. */
+/** Interval between two checks of the files that describe the windows. */
 const LOOK_EVERY_MS = 1_000;
 const AWAY_EVERY_MS = 10_000;
-/** Time for a starting program to start its MCP server. */
+/** Maximum wait for a starting program to start its MCP server. */
 const WINDOW_WITHIN_MS = 30_000;
 
 /** The fields of the event that the program writes to the hook. */
@@ -64,7 +64,7 @@ async function eventOf(input: NodeJS.ReadableStream): Promise<HookEvent> {
 
 /** The coding agent's window in which a hook runs. */
 interface HookPlace extends Place {
-  /** True if the program runs without a window, to continue the conversation. */
+  /** True if the program runs without a window, to continue the window's conversation. */
   readonly continued: boolean;
 }
 
@@ -83,7 +83,10 @@ async function placeOf(cli: Cli, handle: string, waitsMs: number): Promise<HookP
   }
 }
 
-/** Stores the id of the window's conversation, which `wake.ts` needs to wake the window. */
+/**
+ * Stores the id of the window's conversation, with which `wake.ts` wakes the window, and whether a turn is in
+ * progress.
+ */
 function noteEvent(cli: Cli, { folder, number }: Place, event: HookEvent, busy: boolean): void {
   if (event.conversation === undefined) return;
   const { QWEN_CODE_MESSAGING_SOCKET: socket, QWEN_CODE_MESSAGING_TOKEN: token } = cli.parts.env;
@@ -107,7 +110,10 @@ async function print(cli: Cli, { stdout, stderr }: HookOutput): Promise<boolean>
   return (await Promise.all(outputs)).every(Boolean);
 }
 
-/** Waits until messages were passed to the program, another hook takes over, or the program has exited. */
+/**
+ * Waits until messages were passed to the program. Also ends if another hook takes over, or the window is
+ * closed.
+ */
 async function waitForNews(
   cli: Cli,
   place: Place,
@@ -129,7 +135,7 @@ async function waitForNews(
     while (!ends.aborted && clock.now() < until) {
       const done = await tellNews(cli, place, { stop: ends, waitSeconds: INBOX_WAIT_SECONDS, write });
       if (done === "told") return;
-      // A stopping gateway also ends the wait at once, so pause in both cases.
+      // A gateway that is stopping ends the wait at once. So pause even if it answered.
       await pause(clock, done === "away" ? AWAY_EVERY_MS : LOOK_EVERY_MS, ends, "alive");
     }
   } finally {
@@ -151,14 +157,14 @@ export async function tellInbox(cli: Cli, _args: readonly string[], options: Inb
     let code: number = EXIT.done;
     const write = async (text: string): Promise<boolean> => {
       const output = program.tell(text, event.name);
-      // Printed at the end of a turn, the messages make the model continue.
+      // A turn is now in progress: messages that are printed at the end of a turn make the model continue.
       noteEvent(cli, place, event, event.name !== "SessionStart");
       code = output.code;
       return print(cli, output);
     };
     if (mayWait) {
-      // Without a window, nothing reads the output of this hook: the prompt tells the model to read its
-      // inbox.
+      // If there is no window, nothing reads the output of this hook. Then the prompt tells the model to read
+      // its inbox.
       if (!place.continued) await waitForNews(cli, place, stop.signal, write);
       return code;
     }
@@ -176,7 +182,7 @@ export async function tellInbox(cli: Cli, _args: readonly string[], options: Inb
   }
 }
 
-/** Waits for messages to a window and wakes it, until the window is closed (see `wakeWhenIdle`). */
+/** Wakes a window when messages arrive for it, until the window is closed (see `wakeWhenIdle`). */
 export async function wakeWindow(
   cli: Cli,
   _args: readonly string[],

@@ -38,7 +38,7 @@ function commandsFor(cli: Cli, program: ProgramId, handle: string): Commands {
   };
 }
 
-/** Asks for the user's consent before files are changed. */
+/** Asks for the user's consent to a change of files. */
 async function agreed(cli: Cli, yes: boolean | undefined, question: string): Promise<Result<boolean>> {
   if (yes === true) return ok(true);
   if (!cli.parts.isTTY || cli.options.json) {
@@ -80,7 +80,7 @@ async function joinAgain(cli: Cli, known: JoinRecord, options: JoinOptions): Pro
     const hint = `First: parley leave ${known.program}`;
     return cli.fail({ code: "invalid_argument", error: text, hint });
   }
-  // The gateway's token may have changed since.
+  // Make new tokens, because the gateway's token may have changed since the program joined.
   const tokens = await makeTokens(cli, known.handle, known.series);
   if (!tokens.ok) return cli.fail(tokens);
   writeRecord(cli.parts, { ...known, ...tokens.value, ...wishesOf(options) });
@@ -112,7 +112,7 @@ export async function joinProgram(
   const consent = await agreed(cli, options.yes, "Make these changes?");
   if (!consent.ok) return cli.fail(consent);
   if (!consent.value) return cli.fail({ code: "cancelled", error: "Nothing was changed." });
-  // Write the record first: after a crash in between, `leave` then knows which changes to undo.
+  // Write the record before the files: after a crash in between, `leave` then knows which changes to undo.
   writeRecord(cli.parts, {
     handle: handle.value,
     program: id,

@@ -25,7 +25,10 @@ interface JoinedWindow {
   close(): void;
 }
 
-/** Reserves a free window number of a joined program. No other open window has the same session. */
+/**
+ * Opens a window of a joined program: reserves a free number, so that no two open windows have the same
+ * session.
+ */
 async function openJoined(cli: Cli, handle: string, stop: AbortSignal): Promise<Result<JoinedWindow>> {
   const { parts } = cli;
   const known = readRecord(parts.home, handle);
@@ -53,8 +56,8 @@ async function openJoined(cli: Cli, handle: string, stop: AbortSignal): Promise<
 }
 
 /**
- * Returns the query that names the session. A header cannot be used: keys may contain characters that are
- * invalid in headers.
+ * Returns the query that names the session. The name is not in a header, because keys may contain characters
+ * that are invalid there.
  */
 function queryOf({ session, handle, agent }: McpOptions): string {
   const query = new URLSearchParams();

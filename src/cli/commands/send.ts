@@ -1,5 +1,5 @@
 // Implements `parley send`: sends a message to a session, or a text to a chat of a channel. With --wait,
-// prints the session's reply.
+// waits for the session's reply and prints it.
 
 import { optional } from "../../core/optional.ts";
 import { safeLine, safeText } from "../../core/text/safe-text.ts";
@@ -16,10 +16,7 @@ interface SendOptions {
   readonly wait?: number;
 }
 
-/**
- * Resolves with the final text of a run, from its event on this connection. Resolves with "" if the run ended
- * without text.
- */
+/** Waits for the event with the final text of a run. Resolves with "" if the run ended without text. */
 function finalText(link: Link, runId: string): { text: Promise<string>; stop: () => void } {
   const { promise: text, resolve } = Promise.withResolvers<string>();
   const stop = link.client.on("chat", (event) => {
@@ -29,7 +26,7 @@ function finalText(link: Link, runId: string): { text: Promise<string>; stop: ()
   return { text, stop };
 }
 
-/** Reports a lost connection, with the run's id and the command that shows the result. */
+/** Reports that the connection was lost, with the run's id and the command that shows the result. */
 function connectionLost(
   cli: Cli,
   trouble: Trouble,
@@ -51,7 +48,7 @@ function connectionLost(
 interface Sent {
   readonly session: string;
   readonly runId: string;
-  /** Resolves with the final text of the run, from its event. */
+  /** Resolves with the final text of the run. */
   readonly text: Promise<string>;
 }
 
@@ -86,7 +83,10 @@ function printReply(cli: Cli, runId: string, reply: string): number {
   return EXIT.done;
 }
 
-/** Checks the combination of options. Reports wrong usage and returns its exit code, or returns undefined. */
+/**
+ * Checks which options are combined. If the combination is wrong, reports this and returns the exit code for
+ * wrong usage.
+ */
 function misuse(cli: Cli, { session, channel, to, account, thread, wait }: SendOptions): number | undefined {
   const wrong = (error: string): number => cli.fail({ code: "usage", error }, EXIT.usage);
   if (channel === undefined) {
@@ -102,7 +102,7 @@ function misuse(cli: Cli, { session, channel, to, account, thread, wait }: SendO
     : wrong("--wait cannot be used with --channel: a channel has no reply");
 }
 
-/** Sends a text to a chat of a channel, without a run. */
+/** Sends a text to a chat of a channel. No agent is involved. */
 async function sendToChannel(cli: Cli, message: string, options: SendOptions): Promise<number> {
   const { session: sessionKey, channel, to = "", account: accountId, thread: threadId } = options;
   return withLink(cli, async (link) => {
@@ -124,7 +124,7 @@ export async function runSend(cli: Cli, args: readonly string[], options: SendOp
   const { session = "", wait = 0 } = options;
   return withLink(cli, async (link) => {
     const runId = cli.parts.world.ids.orderedUuid();
-    // Subscribes before the message is sent, so that a fast run is not missed.
+    // Subscribe before sending the message, so that the event of a fast run is not missed.
     const { text, stop } = finalText(link, runId);
     try {
       const params = { sessionKey: session, message, idempotencyKey: runId };

@@ -34,7 +34,8 @@ function budgetLine({ agentId, dailyTokens, dailyCost, ...today }: UsageReport["
 }
 
 /**
- * Returns the text for an empty list. An agent that was removed from the configuration may still have usage.
+ * Explains an empty list: the agent does not exist, or nothing was used. A removed agent may still have
+ * usage.
  */
 async function nothing(link: Link, { agent, days }: UsageOptions): Promise<string> {
   const answer = agent === undefined ? undefined : await link.request("agents.list", {});

@@ -9,7 +9,7 @@ import { optional } from "../../core/optional.ts";
 import { fail, type Result } from "../../core/shapes/errors.ts";
 import type { CliParts, RunningGateway } from "../parts.ts";
 
-/** Instructions that make a real model understand the same sentences as the offline one. */
+/** Instructions with which a real model understands the same messages as the offline model. */
 const INSTRUCTIONS = [
   "You take part in a demonstration; be brief, one or two sentences. Do exactly what is asked, with tools:",
   '"list sessions" means call sessions_list.',
@@ -27,9 +27,12 @@ export const AGENTS = ["main", "research", "ops"] as const;
 export const OPEN_TOOLS = { sessions: { visibility: "all" }, agentToAgent: { enabled: true } };
 
 export interface DemoGatewayOptions {
-  /** Value of `tools` in the configuration. */
+  /** Value of `tools` in the gateway's configuration. */
   readonly tools: object;
-  /** If absent, the model of the first key in the environment is used, or the offline model. */
+  /**
+   * The model of the agents. Absent: a model of the first provider with a key in the environment, else the
+   * offline model.
+   */
   readonly model?: string;
   /** Time before each answer of the offline model. Default 0. */
   readonly offlineThinkMs?: number;
@@ -94,7 +97,7 @@ export class DemoGateways {
   /** Stops the gateways: their work finishes or is parked within `graceMs`. Then removes the directory. */
   async leave(graceMs: number): Promise<void> {
     this.#left = true;
-    // Also wait for gateways that are still starting: they would create their directory again.
+    // Wait also for gateways that are still starting: they would create the removed directory again.
     for (const ended of await Promise.allSettled(this.#gateways.splice(0))) {
       if (ended.status === "fulfilled" && ended.value.ok) await ended.value.value.close(graceMs);
     }

@@ -1,4 +1,4 @@
-// Shows the demo in the terminal. Each line comes from an event of the gateway; none is scripted.
+// Shows the demo in the terminal. Each line comes from an event of the gateway; no line is scripted.
 
 import type { AgentEvent, ChatEvent, FlowData } from "../../contract/events.ts";
 import type { EventFrame } from "../../contract/frames.ts";
@@ -72,7 +72,7 @@ export class Stage {
     return frame.payload as ChatEvent;
   }
 
-  /** Resolves with the first event that matches `fits`, including events that arrived before the call. */
+  /** Resolves with the first event for which `fits` returns true. It may have arrived before the call. */
   async until(what: string, withinMs: number, fits: (frame: EventFrame) => boolean): Promise<EventFrame> {
     const { clock } = this.#cli.parts.world;
     let late = false;
@@ -142,7 +142,7 @@ export class Stage {
     return isObject(value) ? value : {};
   }
 
-  /** Prints a line, cut to the width of the terminal. With `whole`, wraps it to several lines instead. */
+  /** Prints a line, cut to the width of the terminal. With `whole`, wraps the text instead of cutting it. */
   #line(style: Style, who: string, what: string, whole = false): void {
     const { columns } = this.#cli.parts.stdout as { columns?: number };
     const room = Math.max(TEXT_CHARS_MIN, (columns ?? WIDTH_DEFAULT) - INDENT.length - NAME_WIDTH - 1);
@@ -159,7 +159,7 @@ export class Stage {
     if (agent.stream === "flow" && agent.data.from === agent.sessionKey) this.#showFlow(agent.data);
     if (agent.stream !== "tool") return;
     const { data } = agent;
-    // A call of sessions_send is shown by its flow event instead, after the message is accepted.
+    // A call of sessions_send is shown only when its message is accepted, by the flow event.
     if (data.phase === "start" && data.name !== "sessions_send") {
       this.#line("yellow", `${who} calls`, `${data.name} ${JSON.stringify(data.args ?? {})}`);
     }
@@ -189,7 +189,7 @@ export class Stage {
     if (step === "round1") this.#line("magenta", way, text);
     if (step === "reply") this.#line("magenta", way, `${turnLabel(turn, turnsMax)} ${text}`);
     if (step === "task") this.#line("magenta", way, text);
-    // The result of a sub-agent is shown by the event of its delivery.
+    // The event of the delivery shows a sub-agent's result.
     if (isSubagentKey(from)) return;
     if (step === "announce" && !isSilent(text))
       this.#line("dim", nameOf(to), "(announce step: it announces the result to its own people)");

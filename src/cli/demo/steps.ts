@@ -9,10 +9,7 @@ import { DemoFailure, keyOf, type Stage } from "./stage.ts";
 
 export interface Step {
   readonly title: string;
-  /**
-   * The gateway that plays the step: the one with default settings, or the one where agents may reach each
-   * other.
-   */
+  /** The gateway for this step: `default` has default settings; in `open`, agents may reach each other. */
   readonly where: "open" | "default";
   /** Plays the step. Returns a sentence about the result. Throws DemoFailure if the check fails. */
   play(stage: Stage, patienceMs: number): Promise<string>;
@@ -59,7 +56,8 @@ const reading: Step = {
   title: "Read: main reads another session",
   where: "open",
   async play(stage, patienceMs) {
-    // The user writes to research first, because research announces to the chat in which the user wrote.
+    // The user must write to `research` first, because `research` announces results to the chat in which the
+    // user wrote.
     await stage.ask("research", SECRET_WORD, patienceMs);
     await stage.ask("main", "read research", patienceMs);
     const { messages } = await stage.result("main", "sessions_history");

@@ -5,7 +5,7 @@ import { isProgram, SEARCH_PATH } from "../../world/programs.ts";
 import type { Cli } from "../cli.ts";
 import type { Finding } from "./finding.ts";
 
-/** Looks up each program in the PATH that its runs use: the agent's own environment comes first. */
+/** Looks for each program in the PATH of its runs: the agent's own PATH, else that of this process. */
 export async function checkPrograms({ parts }: Cli, { agents }: Settings): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const { id, runtime, workspace } of agents) {

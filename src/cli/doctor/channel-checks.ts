@@ -1,5 +1,5 @@
-// Checks whether each channel account works, and which people may write to the agents.
-// An account that anybody may write to is always reported, even if this is intended.
+// Checks whether each channel account works, and which people may write to the agents. If anybody may write
+// to an account, this is always reported, even if it is intended.
 
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Cli } from "../cli.ts";

@@ -6,7 +6,10 @@ import { age, count } from "../layout.ts";
 import type { DatabaseReport } from "../parts.ts";
 import { alteredSchema, type Finding } from "./finding.ts";
 
-/** Warning threshold: people would notice a larger difference in the dates that they see. */
+/**
+ * Warning threshold for the difference between the clocks. People would notice a larger one in the dates that
+ * they see.
+ */
 const CLOCK_DIFFERENCE_MS = 2_000;
 
 function checkSchema({ schema }: DatabaseReport): Finding {
@@ -58,7 +61,7 @@ function checkConnections({ connections, processes }: DatabaseReport): Finding {
   const name = "connections";
   const { max, others, ofProcess } = connections;
   const alive = processes.filter((process) => process.alive).length;
-  // If no gateway runs, count the one that the user probably wants to start.
+  // If no gateway runs, count one: the gateway that the user probably wants to start.
   const gateways = Math.max(1, alive);
   const wanted = gateways * ofProcess + others;
   const counted = `${count(gateways, "gateway")} with up to ${ofProcess} each, ${others} of other programs`;

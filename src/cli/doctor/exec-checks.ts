@@ -40,7 +40,7 @@ export function checkExec(settings: Settings): Finding[] {
 
 interface SandboxUse {
   readonly wanted: SandboxSettings;
-  /** Agents whose sessions run in this sandbox. Empty if no agent uses it. */
+  /** The agents that run sessions in this kind of sandbox. Empty if there are none. */
   readonly agents: readonly AgentSettings[];
 }
 

@@ -1,5 +1,5 @@
-// Checks files: their permissions, the free disk space, and whether the clock is behind the dates of files.
-// For a path that does not exist yet, the nearest existing folder above it is checked.
+// Checks files: their permissions, the free disk space, and whether the clock is behind their dates. If a
+// path does not exist yet, checks the nearest existing folder above it.
 
 import { stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -13,7 +13,7 @@ import type { Finding } from "./finding.ts";
 const OTHERS_WRITE = 0o022;
 const FREE_WARN_BYTES = 1024 ** 3;
 const FREE_NEEDED_BYTES = 64 * 1024 ** 2;
-/** Tolerance: small corrections of the clock are normal. */
+/** A clock that is behind by less than this is normal: clocks are corrected. */
 const CLOCK_BACK_MS = 60_000;
 
 /** Warns if other users can read a file or directory that only its owner should read. */
@@ -26,7 +26,8 @@ async function checkPrivate(file: string): Promise<Finding[]> {
 }
 
 /**
- * Reports a problem if other users can change, or replace in its folder, a file that controls the gateway.
+ * Reports a problem if other users can change a file that controls the gateway, or put another file in its
+ * place.
  */
 async function checkUnchangeable(file: string): Promise<Finding[]> {
   const findings: Finding[] = [];

@@ -1,4 +1,4 @@
-// The type of a finding of the doctor, and a finding that several checks report.
+// The type for what a check of `parley doctor` finds, and a finding that several checks report.
 
 export interface Finding {
   readonly name: string;
@@ -8,7 +8,10 @@ export interface Finding {
   readonly mend?: string;
 }
 
-/** Reports a changed schema: for example, a trigger in it could change the behaviour of the gateway. */
+/**
+ * Reports a database schema that was changed: for example, an unknown trigger could change what the gateway
+ * stores.
+ */
 export function alteredSchema(differences: readonly string[]): Finding[] {
   if (differences.length === 0) return [];
   return [

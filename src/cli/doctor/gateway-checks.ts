@@ -9,7 +9,7 @@ import { count } from "../layout.ts";
 import type { Finding } from "./finding.ts";
 
 const CONNECT_TIMEOUT_MS = 5_000;
-/** Number of recent messages of a main session that are searched for different senders. */
+/** Number of recent messages of a main session that are read to find its different senders. */
 const SEARCHED_MESSAGES = 200;
 
 export interface Target {
@@ -85,7 +85,7 @@ async function checkHealth(link: Link, url: string): Promise<Finding[]> {
   return [first, { name: "deliveries", level: "warning", text: failed, mend }];
 }
 
-/** Warns if the configuration file was changed after the gateway had read it. */
+/** Warns if the configuration file was changed after the gateway read it. */
 async function checkConfigAge(link: Link): Promise<Finding[]> {
   const status = await link.request("status", {});
   const config = status.ok ? status.value.config : undefined;

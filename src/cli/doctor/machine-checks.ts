@@ -34,7 +34,8 @@ function checkNode(version: string): Finding {
 
 async function checkStore(cli: Cli, settings: Settings): Promise<{ findings: Finding[]; held: boolean }> {
   const { postgresUrl } = settings.store;
-  // The state of a PostgreSQL store does not show whether a gateway runs on this machine.
+  // For PostgreSQL, `held` is false: other machines may use the store, so it does not show whether a gateway
+  // runs here.
   if (postgresUrl !== undefined) {
     return { findings: await checkDatabase(cli, postgresUrl), held: false };
   }
@@ -67,7 +68,7 @@ export interface MachineFindings {
   readonly findings: readonly Finding[];
   /** Absent if the configuration is invalid. */
   readonly settings?: Settings;
-  /** Whether a gateway uses the store. */
+  /** True if a gateway of this machine uses the store. */
   readonly storeHeld: boolean;
 }
 
@@ -77,7 +78,7 @@ async function checkInstall(cli: Cli, settings: Settings): Promise<Finding[]> {
   return text === undefined ? [] : [{ name: "install", level: "problem", text }];
 }
 
-/** Checks MCP servers and channel accounts. With `offline`, only lists the skipped checks. */
+/** Checks MCP servers and channel accounts. With `offline`, only lists these checks as skipped. */
 async function checkOutside(cli: Cli, settings: Settings, offline: boolean): Promise<Finding[]> {
   if (!offline) return [...(await checkMcp(cli, settings)), ...(await checkChannels(cli, settings))];
   const left = [

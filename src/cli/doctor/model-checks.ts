@@ -1,6 +1,6 @@
 // Checks which models the agents use, and whether each of them answers.
-// MC1: one short call tests each model in use, and one model of each provider without a model in use. The
-//      cost is reported. With --offline no model is called.
+// MC1: one short call tests each model that an agent uses. If no agent uses a model of a provider, one model
+// of that provider is tested. The cost is reported. With --offline no model is called.
 // MC2: a failure contains the provider's message, but never the key.
 
 import { secretsOf } from "../../config/describe.ts";
@@ -14,7 +14,9 @@ const name = "models";
 /** Maximum number of models to call, to limit the cost. Further models are only listed. */
 const CALLS_MAX = 12;
 
-/** Returns the models that Parley calls. External agent programs call their models themselves. */
+/**
+ * Returns the models that Parley itself calls. Agents that run as external programs call their own models.
+ */
 function usedModels({ agents }: Settings): string[] {
   const own = agents.filter(({ runtime }) => runtime === undefined);
   return [...new Set(own.flatMap(({ model, subagents }) => [model, subagents.model ?? model]))];
@@ -32,7 +34,7 @@ function modelSummary(settings: Settings): Finding {
   return { name, level: "warning", text: `${text}: only the offline model answers`, mend };
 }
 
-/** Returns the models to call: each model in use, and the first model of each provider without one in use. */
+/** Returns the models to call: each model that an agent uses, and the first model of each other provider. */
 function modelsToCall(settings: Settings): { readonly ref: string; readonly used: boolean }[] {
   const used = usedModels(settings).filter((ref) => ref !== OFFLINE_MODEL);
   const spare = settings.providers

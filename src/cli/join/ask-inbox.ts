@@ -59,8 +59,8 @@ export async function callTool(
 
 /**
  * Returns the messages after a given one, or the newest if none is given. Returns undefined if the gateway
- * cannot be reached or refuses the token. `waitSeconds`: maximum wait for a new message. `limit` 0: returns
- * only the number of messages that no program has received yet.
+ * cannot be reached or refuses the token. `waitSeconds`: maximum wait for a new message. With `limit` 0,
+ * returns only the number of messages that no program has received yet.
  */
 export async function askInbox(
   upstream: Upstream,

@@ -1,8 +1,9 @@
 // Plans, shows, makes and undoes changes of the configuration files of other programs.
 // JC1: the rest of a file stays unchanged, byte for byte, and a JSON file that cannot be parsed is not
-//      changed. TOML is not parsed: a table is added at the end of a file that does not contain its name yet.
+// changed. TOML is not parsed: a table is added at the end of the file, and only if the file does not already
+// contain the table's name.
 // JC2: undoing a change restores the earlier file exactly. If the file was edited since, only the added
-//      values are removed; added values that were edited are kept and reported.
+// values are removed. An added value that was edited itself is kept and reported.
 
 import { mkdirSync, readFileSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
@@ -25,13 +26,13 @@ export type Edit = { readonly file: string } & (
   | { readonly kind: "new"; readonly text: string }
 );
 
-/** An edit with the texts of the file before and after it. */
+/** A planned or made edit, with the text of the file before and after it. */
 export interface Change {
   readonly edit: Edit;
   /** Text of the file before the edit. Absent if the file did not exist. */
   readonly before?: string;
   readonly after: string;
-  /** Folders that were created for the file, the deepest first. */
+  /** Folders that were created for the file, deepest folder first. */
   readonly folders: readonly string[];
 }
 
@@ -92,7 +93,7 @@ function missingFolders(file: string): string[] {
   return missing;
 }
 
-/** Returns the changes, without making them. */
+/** Returns the changes that the edits would make. Writes nothing. */
 export function planChanges(edits: readonly Edit[]): Result<Change[]> {
   const changes: Change[] = [];
   for (const edit of edits) {
@@ -130,8 +131,8 @@ export function makeChange({ edit, after }: Change): void {
 }
 
 /**
- * The plan to undo a change: the text of the file afterwards, or the reason why it cannot be undone. `text`
- * is absent if the file will be deleted.
+ * The plan to undo a change. `text`: the text of the file afterwards; if absent, the file will be deleted.
+ * `problems`: parts of the change that cannot be undone.
  */
 export type Undo = { readonly text?: string; readonly problems: readonly string[] };
 

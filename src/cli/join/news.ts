@@ -1,6 +1,6 @@
 // Passes the new messages in the inbox of a window to the window's program. NE1: a message counts as passed
 // on once the output that contains it was written completely. If the process dies before that, the next
-// process passes the message on: the program may get a message twice, but none is lost.
+// process passes the message on. So the program may get a message twice, but no message is lost.
 
 import { optional } from "../../core/optional.ts";
 import { findAddress, httpBase } from "../address.ts";
@@ -11,14 +11,16 @@ import { claimNews, cursorOf, endClaim } from "./windows.ts";
 
 const ASK_MAX_MS = 8_000;
 
-/** The window that a process works for. */
+/**
+ * The window for which a process works: the folder of its files, its number, and the token of its session.
+ */
 export interface Place {
   readonly folder: string;
   readonly number: number;
   readonly token: string;
 }
 
-/** Returns the gateway's address and the token of a window, or undefined if the address is unknown. */
+/** Returns the gateway's address with the token of a window. Returns undefined if the address is unknown. */
 export async function upstreamOf(cli: Cli, { token }: Place): Promise<Upstream | undefined> {
   const address = await findAddress(cli);
   return address.ok ? { url: `${httpBase(address.value.url)}/mcp`, token } : undefined;
@@ -56,15 +58,16 @@ function wordsFor(messages: readonly InboxMessage[]): string {
 
 interface Telling {
   readonly stop: AbortSignal;
-  /** Maximum wait for new messages. */
+  /** Maximum wait for new messages, in seconds. */
   readonly waitSeconds?: number;
-  /** Writes the text. Resolves to false if the text did not reach the program. */
+  /** Writes the text. Resolves to false if it could not be written completely. */
   write(text: string): Promise<boolean>;
 }
 
 /**
- * Passes on the messages after the cursor, and moves the cursor behind them. `none`: there are no messages,
- * another process passes them on, or they could not be written. `away`: the gateway does not answer.
+ * Passes on the messages after the cursor, and moves the cursor to the last of them. Returns `none` if there
+ * are no messages, if another process passes them on, or if they could not be written. Returns `away` if the
+ * gateway does not answer.
  */
 export async function tellNews(
   cli: Cli,

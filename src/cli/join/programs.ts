@@ -1,4 +1,4 @@
-// Owns the programs that can join: their configuration files, and the protocol of their hooks.
+// The coding agents that can join: how to configure each of them, and the protocol of its hooks.
 // PR1: only documented interfaces of a program are used: its MCP servers, its hooks, its plugins.
 
 import { existsSync } from "node:fs";
@@ -9,11 +9,11 @@ import { openCodePlugin } from "./opencode-plugin.ts";
 export const PROGRAMS = ["claude-code", "codex", "opencode", "gemini", "qwen"] as const;
 export type ProgramId = (typeof PROGRAMS)[number];
 
-/** Commands that a program's configuration names. */
+/** The commands that joining writes into a program's configuration. */
 export interface Commands {
-  /** Words that start the MCP server. */
+  /** The words of the command that starts the MCP server. */
   readonly mcp: readonly string[];
-  /** Words that start the hook. */
+  /** The words of the command that runs the hook. */
   readonly hook: readonly string[];
 }
 
@@ -33,13 +33,13 @@ export interface Program {
    * or not at all.
    */
   readonly door: "own" | "queue" | "socket" | "none";
-  /** Returns the changes of the configuration of a project folder. */
+  /** Returns the edits with which the program joins in a project folder. */
   edits(folder: string, commands: Commands): Edit[];
   /**
-   * Returns whether the hook may wait for messages in the background, in this environment of the program.
+   * Returns whether the hook may wait in the background for messages. `env`: the environment of the program.
    */
   waits(env: Readonly<Record<string, string | undefined>>, event: string): boolean;
-  /** Returns the output of a hook that has messages for the model. */
+  /** Returns the output with which a hook passes messages to the model. */
   tell(text: string, event: string): HookOutput;
   /** Returns the command that continues a conversation without a window. */
   resume(conversation: string, prompt: string): readonly string[];
@@ -53,12 +53,12 @@ export const NUDGE =
   "New messages wait in your Parley inbox. If they are not shown here, read them with the Parley tool " +
   "sessions_inbox. Answer a session with sessions_send.";
 
-/** Events of hooks at which a turn begins. */
+/** Names of the hook events with which a turn begins. */
 const TURN_STARTS = ["UserPromptSubmit", "BeforeAgent"];
 
 export const startsTurn = (event: string): boolean => TURN_STARTS.includes(event);
 
-/** Maximum wait of a background hook. The next turn starts a new hook. */
+/** Maximum time for which a background hook waits. The next turn starts a new hook. */
 export const WAIT_MAX_SECONDS = 24 * 60 * 60;
 /** Time limit of a hook that does not wait; it usually answers much sooner. */
 const HOOK_SECONDS = 15;
@@ -72,8 +72,8 @@ const shellLine = (words: readonly string[]): string =>
   words.map((word) => (/^[\w./:@=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
 
 /**
- * Formats a hook's output with text for the model at the start of the program or of a turn, in the format of
- * most programs.
+ * Formats a hook's output that adds text for the model, at the start of the program or of a turn. Most
+ * programs have this format.
  */
 function contextAt(hookEventName: string, text: string): HookOutput {
   const hookSpecificOutput = { hookEventName, additionalContext: text };
@@ -81,14 +81,14 @@ function contextAt(hookEventName: string, text: string): HookOutput {
 }
 
 /**
- * Formats a hook's output that blocks a prompt or the end of a turn. The model then continues with the reason
- * as its input.
+ * Formats a hook's output that blocks a prompt, or the end of a turn. At the end of a turn, the model
+ * continues with `reason` as its input.
  */
 export function blocked(reason: string): HookOutput {
   return { stdout: JSON.stringify({ decision: "block", reason }), code: 0 };
 }
 
-/** Formats a hook's output with text for the model, in the format of Codex, Gemini CLI and Qwen Code. */
+/** Formats a hook's output that adds text for the model, in the format of Codex, Gemini CLI and Qwen Code. */
 const tellInTurn = (text: string, event: string): HookOutput =>
   event === "SessionStart" || startsTurn(event) ? contextAt(event, text) : blocked(text);
 
@@ -99,7 +99,7 @@ const claudeCode: Program = {
     ".mcp.json is often shared, but this entry names a program on this machine.",
   ],
   edits(folder, { mcp, hook }) {
-    // A hook that runs in the background. If the hook exits with code 2, the program wakes its idle session.
+    // A hook that runs in the background. If it exits with code 2, the program wakes its idle session.
     const waiting = {
       type: "command",
       command: shellLine(hook),
@@ -128,7 +128,8 @@ const claudeCode: Program = {
     ];
   },
   door: "own",
-  // Wait only in a window. Without a window, Claude Code waits for its background hooks before it exits.
+  // Wait only if there is a window. Otherwise Claude Code would wait for its background hooks before it
+  // exits.
   waits: (env, event) => env.CLAUDE_CODE_ENTRYPOINT === "cli" && !startsTurn(event),
   tell: (text, event) => (startsTurn(event) ? contextAt(event, text) : { stderr: text, code: 2 }),
   resume: (id, prompt) => ["claude", "-p", "--resume", id, prompt],
@@ -142,7 +143,7 @@ const codex: Program = {
   ],
   edits(folder, { mcp, hook }) {
     const { command, args } = entryOf(mcp);
-    // A JSON string is also a valid TOML string.
+    // JSON strings are used, because each is also a valid TOML string.
     const lines = [
       "[mcp_servers.parley]",
       `command = ${JSON.stringify(command)}`,
@@ -171,7 +172,7 @@ const codex: Program = {
   door: "queue",
   waits: () => false,
   tell: tellInTurn,
-  // The check for a Git repository is skipped, because Codex would refuse a folder without one.
+  // Skips Codex's check for a Git repository, because Codex would refuse a folder without one.
   resume: (id, prompt) => ["codex", "exec", "resume", "--skip-git-repo-check", id, prompt],
 };
 
@@ -184,7 +185,7 @@ const openCode: Program = {
   edits(folder, { mcp, hook }) {
     const commented = join(folder, "opencode.jsonc");
     const file = existsSync(commented) ? commented : join(folder, "opencode.json");
-    // opencode itself adds `$schema` to a file without it.
+    // Set `$schema`, because opencode would add it itself and so change the file.
     const schema = { path: ["$schema"], value: "https://opencode.ai/config.json" };
     const server = { path: ["mcp", "parley"], value: { type: "local", command: mcp, enabled: true } };
     return [

@@ -1,6 +1,6 @@
 // Owns the records of joined programs: `~/.parley/joined/HANDLE.json`, readable by the user only. A record
-// has the program, its project folder, a token for each window's session, and the changes that `leave`
-// undoes.
+// contains the program, its project folder, a token for each window's session, and the changes for `leave` to
+// undo.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
@@ -30,12 +30,12 @@ export interface JoinRecord {
   readonly series: string;
   /** How an idle window is woken. Default: the setting `joined.wake`. */
   readonly wake?: Wake;
-  /** Chat that gets notifications about waiting messages. Default: the setting `joined.notify`. */
+  /** The chat that is told about waiting messages. Default: the setting `joined.notify`. */
   readonly notify?: string;
   readonly changes: readonly Change[];
 }
 
-/** Returns the words that start this program with the same configuration. */
+/** Returns the words of a command that starts Parley with the same configuration. */
 export function startWords({ parts, options }: Cli): string[] {
   const { node, script } = parts.machine.launcher;
   const config = options.config ?? (parts.env.PARLEY_CONFIG || undefined);
@@ -74,7 +74,7 @@ export function readRecord(home: string, handle: string): JoinRecord | undefined
   return isObject(record) && Array.isArray(record.tokens) ? (record as unknown as JoinRecord) : undefined;
 }
 
-/** Returns whether windows of the two handles would get the same session. */
+/** Returns whether any window of one handle would get the same session as a window of the other. */
 export function shareSession(one: string, other: string): boolean {
   return WINDOW_NUMBERS.some(
     (number) => windowHandle(one, number) === other || windowHandle(other, number) === one,

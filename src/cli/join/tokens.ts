@@ -1,4 +1,4 @@
-// Makes the tokens of a joined program's windows from the user's own token, and renews and revokes them.
+// Makes the tokens of a joined program's windows from the gateway's own token. Also renews and revokes them.
 
 import { readSessionToken, SESSION_TOKEN_MS, sessionToken } from "../../contract/session-token.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -9,13 +9,13 @@ import type { Cli } from "../cli.ts";
 import { openLink } from "../gateway-link.ts";
 import { type JoinRecord, readRecord, WINDOW_NUMBERS, windowHandle, writeRecord } from "./record.ts";
 
-/** Tokens that expire within this time are renewed. */
+/** Tokens that would expire within this time are renewed. */
 const RENEW_BELOW_MS = SESSION_TOKEN_MS / 2;
 const REVOKE_WITHIN_MS = 5_000;
 
 type Tokens = Pick<JoinRecord, "tokens" | "series">;
 
-/** Makes a token for each window. `series`: the series of the earlier tokens of these windows. */
+/** Makes a token for each window. `series`: if these windows have tokens already, the series of these. */
 export async function makeTokens(cli: Cli, handle: string, series?: string): Promise<Result<Tokens>> {
   const address = await findAddress(cli);
   if (!address.ok) return address;
@@ -46,7 +46,7 @@ export async function makeTokens(cli: Cli, handle: string, series?: string): Pro
   return ok({ series: grant.series, tokens });
 }
 
-/** Extends tokens that expire soon, if they were made from the gateway's current token. */
+/** Renews tokens that expire soon, provided that the current token of the gateway made them. */
 export async function renewTokens(cli: Cli, record: JoinRecord): Promise<JoinRecord> {
   const claim = readSessionToken(record.tokens[0] ?? "");
   const leftMs = (claim?.grant.until ?? 0) - cli.parts.world.clock.now();
@@ -68,7 +68,7 @@ export function windowToken(cli: Cli, { handle, tokens }: JoinRecord, number: nu
   return (readRecord(cli.parts.home, handle)?.tokens ?? tokens)[number - 1] ?? "";
 }
 
-/** Revokes the tokens at the gateway. Returns the reason for a failure. */
+/** Revokes the tokens at the gateway. If this fails, returns the reason. */
 export async function revokeTokens(cli: Cli, { series }: Tokens): Promise<string | undefined> {
   const address = await findAddress(cli);
   if (!address.ok) return address.error;

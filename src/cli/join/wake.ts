@@ -1,10 +1,10 @@
 // Wakes the window of a joined program when its inbox has a message that no program has received yet.
-// WK1: the process that waits was started by the owner's program: as its MCP server, or by its hook. The
-//      gateway starts no program, and a sender cannot choose one.
+// WK1: the process that waits for messages was started by the owner's coding agent, as its MCP server or by
+// its hook. The gateway starts no program, and the sender of a message cannot choose a program.
 // WK2: messages that wait together cause one attempt and at most one notification. The next attempt follows
-//      only after all of these messages were read.
+// only after all of these messages were read.
 // WK3: a program is started without a window only if the owner allowed it, never during a turn, and one at a
-//      time for each window.
+// time for each window.
 
 import { spawn } from "node:child_process";
 import { connect } from "node:net";
@@ -35,16 +35,16 @@ import {
   takeOver,
 } from "./windows.ts";
 
-/** Time for the hooks at the end of a turn, or at the start of a program, to pass the message on. */
+/** Time that the hooks get to pass a message on, at the end of a turn or at the start of a program. */
 const GRACE_MS = 3_000;
 /**
- * If the program has not received the messages within this time after the window was woken, the attempt has
- * failed.
+ * Time limit for the program to receive the messages after its window was woken. After this time, the attempt
+ * has failed.
  */
 const TAKEN_WITHIN_MS = 60_000;
 const LOOK_EVERY_MS = 1_000;
 const AGAIN_EVERY_MS = 10_000;
-/** Time limit of a program without a window. */
+/** Time limit of a program that runs without a window. */
 const RUN_MAX_MS = 30 * 60_000;
 const QUEUE_MAX_MS = 30_000;
 /** A turn that takes longer counts as interrupted. */
@@ -53,8 +53,8 @@ const OUTPUT_MAX_BYTES = 4_000;
 const REASON_MAX_CHARS = 300;
 const SOCKET_MAX_MS = 5_000;
 /**
- * Environment variables that a coding agent sets for its child processes. An agent that finds them knows that
- * another instance started it.
+ * Environment variables that a coding agent sets for its child processes. They are removed, because a coding
+ * agent that finds them knows that another instance started it.
  */
 const OF_PARENT = new RegExp(
   "^(CLAUDECODE|CLAUDE_(PID|ENV_FILE|CODE_(ENTRYPOINT|SESSION|CHILD|MESSAGING))" +
@@ -69,9 +69,9 @@ interface Waker extends Place {
 }
 
 /**
- * Starts a process that waits for messages even after the window was closed, if the settings allow Parley to
- * continue its program. The process inherits the environment of the hook that starts it, because programs
- * pass fewer variables to an MCP server.
+ * Starts a process that waits for messages even after the window was closed. Does so only if the settings
+ * allow Parley to continue the window's program. The process inherits the environment of the hook that starts
+ * it, because programs pass fewer variables to an MCP server.
  */
 export async function startKeeper(cli: Cli, handle: string, { folder, number }: Place): Promise<void> {
   const record = readRecord(cli.parts.home, handle);
@@ -101,7 +101,7 @@ function environment({ cli: { parts } }: Waker): Record<string, string> {
   return Object.fromEntries(known) as Record<string, string>;
 }
 
-/** Runs a command in the project folder. Returns the reason if the command failed. */
+/** Runs a command in the project folder. If the command fails, returns the reason. */
 async function runIn(waker: Waker, argv: readonly string[], timeoutMs: number): Promise<string | undefined> {
   const { cli, record, stop } = waker;
   let end: HostProgramEnd;
@@ -125,7 +125,8 @@ async function runIn(waker: Waker, argv: readonly string[], timeoutMs: number): 
 }
 
 /**
- * Passes the messages to a window of Qwen Code, over the socket that Qwen Code offers to its own processes.
+ * Passes the messages to a window of Qwen Code, over the socket that Qwen Code opens for its own child
+ * processes. If this fails, returns the reason.
  */
 async function tellBySocket(waker: Waker, { socket, token }: Conversation): Promise<string | undefined> {
   const { clock, ids } = waker.cli.parts.world;
@@ -155,7 +156,8 @@ async function tellBySocket(waker: Waker, { socket, token }: Conversation): Prom
 }
 
 /**
- * Starts a turn in an open window, in the way that its program supports. Returns the reason if that failed.
+ * Starts a turn in an open window, in the way that the window's program supports. If this fails, returns the
+ * reason.
  */
 async function wakeWindow(waker: Waker, conversation: Conversation | undefined): Promise<string | undefined> {
   const { door } = PROGRAM[waker.record.program];
@@ -168,7 +170,7 @@ async function wakeWindow(waker: Waker, conversation: Conversation | undefined):
   return "it cannot be woken while it is idle";
 }
 
-/** Continues the conversation without a window. Returns the reason if that failed. */
+/** Continues the conversation without a window. If this fails, returns the reason. */
 async function resume(waker: Waker, conversation: Conversation | undefined): Promise<string | undefined> {
   const { folder, number, record } = waker;
   if (conversation === undefined) return "there is no conversation to continue";
@@ -181,8 +183,8 @@ async function resume(waker: Waker, conversation: Conversation | undefined): Pro
 }
 
 /**
- * Notifies the owner on the desktop and in the configured chat; if neither exists, in the chat of the first
- * owner.
+ * Notifies the owner on the desktop and in the configured chat. If neither is available, writes to the chat
+ * of the first owner.
  */
 async function tellOwner(waker: Waker, reason: string): Promise<void> {
   const { cli, record, settings, stop } = waker;
@@ -209,8 +211,7 @@ async function countWaiting(waker: Waker, waitSeconds?: number): Promise<number 
 }
 
 /**
- * Waits until the program has received all messages. Resolves to false if some are left when the time is
- * over.
+ * Waits until the program has received all messages. Resolves to false if this takes longer than `withinMs`.
  */
 async function untilTaken(waker: Waker, withinMs: number): Promise<boolean> {
   const { clock } = waker.cli.parts.world;
@@ -223,12 +224,12 @@ async function untilTaken(waker: Waker, withinMs: number): Promise<boolean> {
 }
 
 /**
- * Waits for the end of a turn. Resolves to false if the hook at the end of the turn has passed the messages
- * on.
+ * Waits for the end of a turn. Resolves to false if no messages are left, because the hook at the end of the
+ * turn passed them on.
  */
 async function untilIdle(waker: Waker): Promise<boolean> {
   const { clock } = waker.cli.parts.world;
-  // If a person interrupts a turn, no hook reports its end.
+  // Limit the wait, because no hook reports the end of a turn that a person interrupted.
   const until = clock.now() + TURN_MAX_MS;
   const isBusy = () => isOpenNow(waker) && conversationOf(waker.folder, waker.number)?.busy === true;
   while (isBusy() && !waker.stop.aborted && clock.now() < until)
@@ -237,8 +238,7 @@ async function untilIdle(waker: Waker): Promise<boolean> {
 }
 
 /**
- * Moves the cursor behind messages that the model has already read with a tool, so that no hook passes them
- * on again.
+ * Moves the cursor past messages that the model has read with a tool, so that no hook passes them on again.
  */
 async function skipRead(waker: Waker, from: string | undefined): Promise<void> {
   const { cli, folder, number, stop } = waker;
@@ -247,7 +247,7 @@ async function skipRead(waker: Waker, from: string | undefined): Promise<void> {
   await skipNews(folder, number, { from, to: page.nextAfter }, cli.parts.world.clock);
 }
 
-/** Makes one attempt to pass the waiting messages to the model. Returns the reason if the attempt failed. */
+/** Makes one attempt to pass the waiting messages to the model. If the attempt fails, returns the reason. */
 async function attempt(waker: Waker): Promise<string | undefined> {
   const { folder, number } = waker;
   const from = cursorOf(folder, number);
@@ -270,7 +270,7 @@ async function attempt(waker: Waker): Promise<string | undefined> {
     : "it was continued without a window but did not read the message";
 }
 
-/** Returns whether this process still has to wait for the window. */
+/** Returns whether this process must continue to wait for messages to the window. */
 function isNeeded(waker: Waker, isOurs: () => boolean): boolean {
   const { cli, record, stop } = waker;
   if (stop.aborted || !isOurs()) return false;
@@ -279,8 +279,8 @@ function isNeeded(waker: Waker, isOurs: () => boolean): boolean {
 }
 
 /**
- * Waits for messages to one window, and wakes the window. Ends when the window is closed. With `resume`,
- * which continues the conversation without a window, it ends after `parley leave`.
+ * Waits for messages to one window, and wakes the window when they arrive. Ends when the window is closed. If
+ * the setting is `resume`, closed windows are continued, so it ends only after `parley leave`.
  */
 export async function wakeWhenIdle(
   cli: Cli,

@@ -1,10 +1,10 @@
 // Owns the files about the open windows of a joined program, and the numbers of these windows. A window is
 // one running instance of a coding agent. Because each window has its own number, two windows never share a
 // session.
-// WI1: a window has its number from the start of its `parley mcp` until that ends; a free number is used
-//      again, so a restarted window returns to its session.
-// WI2: a hook belongs to the window whose program is among the hook's ancestors. A program that was started
-//      to continue a closed window belongs to that window: the process that started it is an ancestor.
+// WI1: a window keeps its number while its `parley mcp` runs. A free number is used again, so a restarted
+// window returns to its session.
+// WI2: a hook belongs to the window whose program started it, directly or through other processes. A program
+// that was started to continue the conversation of a closed window belongs to that window.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -15,14 +15,14 @@ import { pause } from "../../world/pause.ts";
 import type { Clock } from "../../world.ts";
 import { WINDOW_NUMBERS } from "./record.ts";
 
-/** A process that holds the lock for longer counts as dead. */
+/** If a lock is older than this, the process that took it counts as dead. */
 const LOCK_MAX_MS = 5_000;
 const LOCK_TRIES_MAX = 200;
 const LOCK_EVERY_MS = 50;
-/** Maximum number of shells and launchers between a program and its hook. */
+/** Maximum number of processes from a hook up to its program: shells and launchers are in between. */
 const ANCESTORS_MAX = 8;
 
-/** The processes of an open window: its `parley mcp`, and the program that started `parley mcp`. */
+/** The process ids of an open window: its `parley mcp`, and the program that started `parley mcp`. */
 interface Window {
   readonly bridge: number;
   readonly program: number;
@@ -45,7 +45,7 @@ function readText(file: string): string | undefined {
   }
 }
 
-/** Runs `work` while this process holds the lock of the folder. */
+/** Runs `work` while this process holds the lock of the folder. Returns undefined if the lock stays taken. */
 async function locked<T>(folder: string, clock: Clock, work: () => T): Promise<T | undefined> {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const lock = join(folder, "lock");
@@ -93,7 +93,7 @@ export function closeWindow(folder: string, number: number): void {
   rmSync(join(folder, `${number}.json`), { force: true });
 }
 
-/** Returns the parent of a process. */
+/** Returns the process id of a process's parent. */
 function parentOf(pid: number, platform: string): number | undefined {
   if (platform === "linux") {
     const parent = /^PPid:\s*(\d+)/m.exec(readText(`/proc/${pid}/status`) ?? "")?.[1];
@@ -114,7 +114,7 @@ export interface OwnWindow {
   readonly continued: boolean;
 }
 
-/** Returns the window whose program started this process, at any depth. */
+/** Returns the window whose program is an ancestor of this process. */
 export function windowOf(folder: string, pid: number, platform: string): OwnWindow | undefined {
   const ancestors: number[] = [];
   for (let at: number | undefined = pid; at !== undefined && at > 1; at = parentOf(at, platform)) {
@@ -132,14 +132,14 @@ export function windowOf(folder: string, pid: number, platform: string): OwnWind
 const continuedFile = (folder: string, number: number): string => join(folder, `${number}.continued`);
 
 /**
- * Returns whether a program was started to continue the conversation of this window, without showing the
- * window.
+ * Returns whether a program that Parley started is continuing this window's conversation in the background.
  */
 export const isContinued = (folder: string, number: number): boolean =>
   holderOf(continuedFile(folder, number)) !== undefined;
 
 /**
- * Marks a window as continued by a program that this process starts. The returned function removes the mark.
+ * Marks a window as continued by a program that this process starts. Returns a function that removes the
+ * mark.
  */
 export function continueWindow(folder: string, number: number): () => void {
   const file = continuedFile(folder, number);
@@ -148,7 +148,8 @@ export function continueWindow(folder: string, number: number): () => void {
 }
 
 /**
- * Makes this process the only one of its kind for a window. An earlier process detects that it was replaced.
+ * Makes this process the only waiter (or waker) of a window. Returns a function that tells whether it still
+ * is: a later process replaces it.
  */
 export function takeOver(folder: string, number: number, kind: "waiter" | "waker"): () => boolean {
   const file = join(folder, `${number}.${kind}`);
@@ -157,7 +158,8 @@ export function takeOver(folder: string, number: number, kind: "waiter" | "waker
 }
 
 /**
- * Returns whether a process other than the window's own waits for messages, even after the window was closed.
+ * Returns whether a process waits for messages that is not the window's own, and so continues after the
+ * window was closed.
  */
 export function hasKeeper(folder: string, number: number): boolean {
   const waker = holderOf(join(folder, `${number}.waker`));
@@ -176,8 +178,8 @@ function holderOf(file: string): number | undefined {
 }
 
 /**
- * Makes this process the only one that passes on the messages after `from`. Returns false if another process
- * does that or has done it. The claim of a process that has died does not count.
+ * Claims the messages after `from`, so that only this process passes them on. Returns false if another
+ * running process has claimed them, or if they were passed on already.
  */
 export async function claimNews(
   folder: string,
@@ -194,7 +196,7 @@ export async function claimNews(
   return claimed === true;
 }
 
-/** Ends the claim. `to`: the last message that was passed on, or undefined if none was. */
+/** Ends the claim. `to`: the id of the last message that was passed on, or undefined if none was. */
 export async function endClaim(
   folder: string,
   number: number,
@@ -208,8 +210,8 @@ export async function endClaim(
 }
 
 /**
- * Moves the cursor behind messages that the program has read itself. Does nothing if the cursor is not at
- * `from`, or if a process died while it passed messages on.
+ * Moves the cursor past messages that the program has read itself. Does nothing if the cursor is no longer at
+ * `from`, or if a claim exists.
  */
 export async function skipNews(
   folder: string,

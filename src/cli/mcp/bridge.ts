@@ -1,7 +1,8 @@
 // Bridges MCP over standard input and output to the gateway's `/mcp`: sends each message, and writes each
-// answer as one line. The gateway interprets the messages.
-// Standard output has only messages. Each request gets exactly one answer: the gateway's, or an error that
-// says whether the request may have been executed. A message is sent again only if it cannot have arrived.
+// answer as one line. Only the gateway interprets the messages.
+// Standard output contains nothing but messages. Each request gets exactly one answer: the gateway's, or an
+// error that says whether the request may have been executed. A message is sent again only if the gateway
+// cannot have received it.
 
 import type { Readable } from "node:stream";
 import { isObject, jsonOf } from "../../core/json.ts";
@@ -13,16 +14,16 @@ import { eventData } from "./event-stream.ts";
 import { LINE_MAX_BYTES, linesOf } from "./lines.ts";
 import type { Upstream } from "./upstream.ts";
 
-/** Maximum number of requests in progress. Further input waits. */
+/** Maximum number of requests in progress. At this number, no more input is read until a request ends. */
 const UNDER_WAY_MAX = 128;
 const STREAM_AGAIN_MS = 1_000;
 const STREAM_AGAIN_MAX_MS = 30_000;
-/** After the end of the input, time for requests in progress to finish. */
+/** Time for requests in progress to finish after the end of the input. */
 const END_GRACE_MS = 2_000;
 const PARSE_ERROR = -32_700;
 const FAILED = -32_000;
 const VERSION_KEY = "io.modelcontextprotocol/protocolVersion";
-/** For each method, the param that newer revisions of MCP repeat in a header. */
+/** For each method, the parameter whose value newer revisions of MCP repeat in a header. */
 const NAME_FROM: Readonly<Record<string, string>> = {
   "tools/call": "name",
   "prompts/get": "name",
@@ -38,10 +39,10 @@ export interface BridgeParts {
   readonly world: World;
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
-  /** Query of the gateway's address, which names the session. */
+  /** Query that names the session. It is appended to the gateway's address. */
   readonly query: string;
   readonly upstream: Upstream;
-  /** Finds the gateway again after it stopped answering. */
+  /** Finds a running gateway again after the gateway has stopped answering. */
   again(): Promise<Result<Upstream>>;
   note(text: string): void;
 }
@@ -84,10 +85,10 @@ export class Bridge {
   #upstream: Upstream;
   readonly #underWay = new Map<string, AbortController>();
   readonly #work = new Set<Promise<void>>();
-  /** Long-lived subscriptions. They are cancelled, not awaited, at the end of the input. */
+  /** Subscriptions that run for a long time. At the end of the input they are cancelled, not awaited. */
   readonly #streams = new Set<Promise<void>>();
   readonly #ended = new AbortController();
-  /** Headers that older revisions of MCP require after `initialize`. */
+  /** Headers that older revisions of MCP require in each request after `initialize`. */
   #agreed: Record<string, string> = {};
   #listens = false;
   #written: Promise<unknown> = Promise.resolve();
@@ -97,7 +98,7 @@ export class Bridge {
     this.#upstream = parts.upstream;
   }
 
-  /** Runs until the input ends or `stop` is aborted. */
+  /** Passes messages on until the input ends or `stop` is aborted. */
   async run(stop: AbortSignal): Promise<void> {
     const { input, world } = this.#parts;
     const over = new Promise<void>((resolve) =>
@@ -111,7 +112,7 @@ export class Bridge {
       }
     };
     await Promise.race([read(), over]);
-    // Close the input: an open one would keep the process alive.
+    // Close the input, because an open one would keep the process alive.
     (input as Readable).destroy();
     const { clock } = world;
     const late = Promise.withResolvers<void>();
@@ -230,7 +231,10 @@ export class Bridge {
     left.clear();
   }
 
-  /** Stores the protocol version and the connection id. Older revisions send both after `initialize`. */
+  /**
+   * Stores the protocol version and the connection id of the answer to `initialize`. Older revisions of MCP
+   * send both in later requests.
+   */
   #agree(response: Response, body: unknown, message: unknown): void {
     if (!isObject(body) || body.method !== "initialize" || !isObject(message)) return;
     const version = isObject(message.result) ? message.result.protocolVersion : undefined;
@@ -242,8 +246,8 @@ export class Bridge {
   }
 
   /**
-   * Reads the stream of messages that the gateway initiates (older revisions of MCP). Reopens it when it
-   * ends.
+   * Reads the stream of messages that the gateway itself initiates, which older revisions of MCP have. Opens
+   * the stream again when it ends.
    */
   async #listen(): Promise<void> {
     const { clock } = this.#parts.world;
@@ -255,14 +259,15 @@ export class Bridge {
         const headers = this.#headers(this.#upstream);
         const ask = outgoingFetch("gateway", url);
         const response = await ask(url + this.#parts.query, { headers, signal });
-        // A refusal is final. A 5xx status means that the gateway is stopping: try again.
+        // A refusal (4xx) is final. With a 5xx status the gateway is stopping, so try again.
         if (response.status < 500 && !response.ok) return;
         if (response.ok && response.body !== null) {
           againMs = STREAM_AGAIN_MS;
           for await (const data of eventData(response.body)) await this.#write(JSON.parse(data));
         }
       } catch {
-        // Only failures of the client's own messages are reported. The stream is reopened.
+        // Ignore a failure of the stream, which is opened again. Only failures of the client's own messages
+        // are reported.
       }
       await pause(clock, againMs, signal);
       againMs = Math.min(againMs * 2, STREAM_AGAIN_MAX_MS);
@@ -273,13 +278,16 @@ export class Bridge {
     for (const id of ids) void this.#write({ jsonrpc: "2.0", id, error: { code, message } });
   }
 
-  /** Writes messages in order. Each message waits until the reader has received the previous one. */
+  /**
+   * Writes a message after the previous ones. Waits until each is written, so that a slow reader slows the
+   * bridge down.
+   */
   #write(message: unknown): Promise<unknown> {
     const { output } = this.#parts;
     this.#written = this.#written.then(
       () =>
         new Promise<void>((resolve) => {
-          // Write errors are ignored: if the client has exited, the input ends, and so does the bridge.
+          // Ignore write errors: if the client has exited, the input ends, and then the bridge ends.
           output.write(`${JSON.stringify(message)}\n`, () => resolve());
         }),
     );

@@ -1,5 +1,5 @@
-// Reads server-sent events: converts the bytes of a response to the data of each event.
-// An event over the size limit ends the stream, so that memory is bounded.
+// Reads server-sent events: converts the bytes of a response to the data of each event. An event that exceeds
+// the size limit ends the stream, so that memory is bounded.
 
 /** Size limit of one event. Answers of the gateway are far smaller. */
 const EVENT_MAX_CHARS = 64 * 1024 * 1024;

@@ -1,10 +1,13 @@
-// Reads a stream line by line. A line over the size limit is discarded, and reported at its end.
+// Reads a stream line by line. A line that exceeds the size limit is discarded; `undefined` is reported in
+// its place.
 
 import type { Readable } from "node:stream";
 
 export const LINE_MAX_BYTES = 8 * 1024 * 1024;
 
-/** Yields each line without its line end. Yields undefined for a line over the limit. Skips blank lines. */
+/**
+ * Yields each line without its line end, and undefined for a line that exceeds the limit. Skips blank lines.
+ */
 export async function* linesOf(input: NodeJS.ReadableStream): AsyncGenerator<string | undefined> {
   let pieces: Buffer[] = [];
   let bytes = 0;

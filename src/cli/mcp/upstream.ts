@@ -1,8 +1,8 @@
 // Finds the gateway for `parley mcp`: a running one, or a new one in this process.
 // Only one process can own the store, so a running gateway is always used. If none is running, this process
 // runs one at the configured address, and the next `parley mcp` finds it there.
-// A client of a running gateway never starts its own later, because a restarting gateway must find its store
-// unused.
+// If a gateway was running at the start, this process never starts one later, because that gateway may be
+// restarting and must find its store unused.
 
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -12,10 +12,13 @@ import { findAddress, httpBase, probe } from "../address.ts";
 import type { Cli } from "../cli.ts";
 import type { RunningGateway } from "../parts.ts";
 
-/** Number of attempts to find a gateway that another process may be starting. */
+/** Number of attempts to find a running gateway, because another process may just be starting one. */
 const LOOKS_MAX = 10;
 const LOOK_EVERY_MS = 300;
-/** Time for running work to finish or to be parked, if this process runs the gateway. */
+/**
+ * If this process runs the gateway: the time for running work to finish. The rest is stored for the next
+ * start.
+ */
 const STOP_GRACE_MS = 1_000;
 
 export interface Upstream {
@@ -29,7 +32,7 @@ export class UpstreamFinder {
   readonly #token: (() => string) | undefined;
   #own: RunningGateway | undefined;
 
-  /** `token` replaces the configured one; it is called for each request. */
+  /** `token` returns the token to use instead of the configured one. It is called for each request. */
   constructor(cli: Cli, token?: () => string) {
     this.#cli = cli;
     this.#token = token;
@@ -41,13 +44,13 @@ export class UpstreamFinder {
     if (running.ok || running.code !== "store_unavailable" || this.#cli.options.url !== undefined)
       return running;
     const opened = await this.#start();
-    // If the start fails, another process may be starting a gateway at the moment: it will answer soon.
+    // The start may fail because another process is just starting a gateway. That gateway will answer soon.
     return opened.ok ? opened : this.again(opened);
   }
 
   /**
-   * Returns the running gateway, after retries in case it is starting. `otherwise`: the result if none
-   * answers.
+   * Returns the running gateway. Retries, because the gateway may be starting. `otherwise`: the result to
+   * return if no gateway answers.
    */
   async again(otherwise?: Result<Upstream>): Promise<Result<Upstream>> {
     const { clock } = this.#cli.parts.world;

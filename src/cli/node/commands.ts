@@ -1,7 +1,7 @@
 // Implements the commands that this machine offers as a node: exec and notify.
-// NX1: a program runs only if --allow-exec covers it; no caller can change that list. It runs without a
-//      shell, in or below one folder, with a minimal environment, and with limits on time, output and
-//      concurrency.
+// NX1: a program runs only if --allow-exec permits it; no caller can change that list. The program runs
+// without a shell, in one folder or below it, with a minimal environment, and with limits on time, output and
+// concurrency.
 // Text shown on the terminal is escaped, so that it cannot move the cursor or hide text.
 
 import { realpath } from "node:fs/promises";
@@ -19,7 +19,7 @@ const OUTPUT_MAX_BYTES = 64 * 1024;
 const ARGUMENTS_MAX = 256;
 const ARGUMENTS_MAX_CHARS = 128 * 1024;
 const RUNNING_MAX = 8;
-/** Part of the caller's timeout that is reserved for reporting a stopped program. */
+/** Part of the caller's timeout that is reserved: in it, the node reports that the program was stopped. */
 const REPORT_MS = 1_000;
 const TITLE_MAX_CHARS = 200;
 const BODY_MAX_CHARS = 2_000;
@@ -38,10 +38,10 @@ export interface Machine {
   readonly parts: Pick<CliParts, "env" | "home" | "runProgram" | "world">;
   /** Patterns of the programs that callers may run. */
   readonly allowExec: readonly string[];
-  /** Programs run in this folder, or in a folder below it. */
+  /** The folder in which programs run; a caller may choose a folder below it. */
   readonly cwd: string;
   readonly platform: string;
-  /** Shows a line in this command's terminal. */
+  /** Shows a line in the terminal of `parley node`. */
   show(text: string): void;
 }
 
@@ -74,7 +74,7 @@ function readExec(params: unknown): ExecParams | string {
   return { argv: command as string[], cwd, timeoutMs: isTime ? timeoutMs : undefined };
 }
 
-/** Returns the real path of the folder if it is `base` or below it. */
+/** Returns the real path of `wanted` if that folder is `base` or below it, else undefined. */
 async function folderOf(base: string, wanted: string | undefined): Promise<string | undefined> {
   try {
     const top = await realpath(base);

@@ -1,7 +1,7 @@
 // Reads or creates the key that identifies this machine as a node, in a file that only its owner can read.
 // NI1: the private key never leaves the machine; only signatures are sent.
-// NI2: a damaged file, or one that other users can read, is an error. A new key would make this machine a new
-//      device.
+// NI2: it is an error if the file is damaged or other users can read it. No new key is made then, because it
+// would make this machine a new device.
 
 import {
   createHash,
@@ -61,7 +61,7 @@ async function readKey(file: string): Promise<Result<DeviceKey> | undefined> {
     const key = createPrivateKey(privateKey);
     return key.asymmetricKeyType === "ed25519" ? ok(deviceOf(key)) : damaged(file);
   } catch {
-    // The error must not quote the file: it may contain part of a key.
+    // Do not quote the file in the error: the file may contain part of a key.
     return damaged(file);
   }
 }
@@ -74,7 +74,8 @@ export async function nodeIdentity(file: string): Promise<Result<DeviceKey>> {
   const pem = privateKey.export({ format: "pem", type: "pkcs8" }).toString();
   try {
     await ensureFolder(dirname(file));
-    // Never overwrites: if two processes start at the same time, one key wins and both use it.
+    // Never overwrite a file: if two processes start at the same time, both use the key that was written
+    // first.
     await writeFile(file, `${JSON.stringify({ privateKey: pem }, undefined, 2)}\n`, {
       mode: 0o600,
       flag: "wx",

@@ -28,7 +28,7 @@ export interface NodeProgramParts {
   readonly name: string;
   readonly version: string;
   readonly commands: ReturnType<typeof nodeCommands>;
-  /** Signal that ends the program. */
+  /** Aborting this signal ends the program. */
   readonly stop: AbortSignal;
 }
 
@@ -61,7 +61,9 @@ export class NodeProgram {
   readonly #parts: NodeProgramParts;
   readonly #outcomes = new Map<string, Promise<Outcome>>();
   readonly #running = new Map<string, AbortController>();
-  /** The last printed pairing code and error. A retry does not print them again. */
+  /**
+   * The last pairing code and the last error that were printed. A retry does not print the same one again.
+   */
   #shownCode = "";
   #shownError = "";
   #failures = 0;
@@ -70,7 +72,7 @@ export class NodeProgram {
     this.#parts = parts;
   }
 
-  /** Resolves with the exit code after the program was stopped or cannot continue. */
+  /** Runs until the program is stopped or cannot continue. Resolves with the exit code. */
   async run(): Promise<number> {
     const { stop } = this.#parts;
     while (!stop.aborted) {
@@ -87,7 +89,10 @@ export class NodeProgram {
     return EXIT.done;
   }
 
-  /** Returns a connection, or undefined to try again, or an exit code if retrying cannot help. */
+  /**
+   * Connects to the gateway. Returns undefined if the caller should retry, and an exit code if retrying
+   * cannot help.
+   */
   async #connect(): Promise<GatewayClient | number | undefined> {
     const { cli, address, key, name, version, commands, stop } = this.#parts;
     try {
@@ -193,7 +198,8 @@ export class NodeProgram {
     const result = outcome.ok
       ? { ok: true, payloadJSON: JSON.stringify(outcome.payload) }
       : { ok: false, error: outcome.error };
-    // If the connection is lost, the gateway has already reported a failure to the caller.
+    // Ignore a failed request: if the connection was lost, the gateway has already reported a failure to the
+    // caller.
     await client.request("node.invoke.result", { id, nodeId, ...result }).catch(() => undefined);
   }
 

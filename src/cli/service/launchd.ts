@@ -1,5 +1,5 @@
 // The launchd agent of macOS: its property list and its commands.
-// launchd cannot read a file with environment variables, so Node reads that file at the start.
+// launchd cannot read environment variables from a file, so Node reads the file when it starts.
 
 import { join } from "node:path";
 import {
@@ -81,7 +81,7 @@ export function launchdService(parts: ServiceParts): Service {
       "launchd has no desktop session for this user: sign in to the desktop. --no-start writes the file " +
       "anyway, --print shows it.",
     start: [
-      // Stop a running service, so that the new one replaces it.
+      // Stop a service that is running, so that the new one replaces it.
       { argv: bootOut, otherwise: "" },
       { argv: ["launchctl", "bootstrap", domain, file] },
     ],

@@ -1,7 +1,8 @@
 // The systemd user unit: its text and its commands.
 // SY1: paths are escaped, so quotes, percent signs and dollar signs in them have no special meaning to
-//      systemd.
-// The unit neither creates nor forbids mount, user or network namespaces, because bubblewrap creates its own.
+// systemd.
+// The unit sets no option about mount, user or network namespaces, because bubblewrap must be able to create
+// its own.
 
 import { join } from "node:path";
 import { count } from "../layout.ts";
@@ -22,8 +23,8 @@ function quoted(word: string): string {
 }
 
 /**
- * Returns the words for ExecStart. Uses a shell for a program path with a quote or backslash, which systemd
- * cannot start.
+ * Returns the words for ExecStart. systemd cannot start a program whose path has a quote or a backslash, so
+ * such a program is started through a shell.
  */
 function startable(command: readonly string[]): string[] {
   const needsShell = /["'\\]/.test(command[0] ?? "");

@@ -1,6 +1,7 @@
 // Implements `parley` and `parley gateway`: starts the gateway in this terminal, prints four lines about it,
-// and stops it on a signal. The first SIGTERM or SIGINT lets running work finish, or parks it for the next
-// start. A second SIGINT exits at once. Accepted work is on disk, so neither signal loses it.
+// and stops it on a signal. After the first SIGTERM or SIGINT, running work may finish for some seconds; the
+// rest is stored for the next start. A second SIGINT exits at once. Accepted work is on disk, so neither
+// signal loses it.
 // GW2: the token is printed only to a terminal, as part of the page's link.
 
 import { join } from "node:path";
@@ -14,7 +15,7 @@ import { type Cli, EXIT } from "../../cli.ts";
 import { count } from "../../layout.ts";
 import type { RunningGateway } from "../../parts.ts";
 
-/** Time for running work to finish or to be parked (stored for the next start). */
+/** Time for running work to finish. Work that takes longer is stored and continues at the next start. */
 const STOP_GRACE_MS = 10_000;
 const INTERRUPTED = 130;
 const KEYS = "ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY";
@@ -44,7 +45,9 @@ function stopSignal(cli: Cli): { asked: Promise<void>; release: () => void } {
   return { asked, release };
 }
 
-/** Returns the options that other commands need to find this gateway. Empty for the default address. */
+/**
+ * Returns the options with which other commands find this gateway. The list is empty for the default address.
+ */
 function connectOptions(cli: Cli, gateway: RunningGateway, options: StartOptions): string[] {
   const { config } = cli.options;
   const { host, port } = gateway.settings.gateway;
@@ -57,8 +60,8 @@ function connectOptions(cli: Cli, gateway: RunningGateway, options: StartOptions
 }
 
 /**
- * Returns the line with the page's link. A log must not contain the token, so in a log the line says how to
- * get the link.
+ * Returns the line about the page's link. On a terminal the line has the link. In a log, which must not
+ * contain the token, it says how to get the link.
  */
 function pageLine(
   { parts, options: { json } }: Cli,
@@ -101,7 +104,7 @@ export async function runGateway(cli: Cli, _args: readonly string[], options: St
       stop: starting.signal,
       ...optional({ configPath: config, port: options.port, host: options.host }),
     });
-    // A signal during the start only cancels the wait for the database.
+    // A signal during the start cancels only the wait for the database.
     if (!opened.ok) return starting.signal.aborted ? EXIT.done : cli.fail(opened);
     const gateway = opened.value;
     for (const warning of gateway.warnings) cli.note(`warning: ${safeLine(warning)}`);

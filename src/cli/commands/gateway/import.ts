@@ -33,7 +33,9 @@ function configLines({ config, dryRun }: ImportFacts): string[] {
   ];
 }
 
-/** Returns the settings that the user has to accept: the effect of each, and the option that accepts it. */
+/**
+ * Returns a line for each setting that the user has to accept: its effect, and the option that accepts it.
+ */
 function trustLines({ config }: ImportFacts): string[] {
   const left = config.trusted.filter(({ accepted }) => !accepted);
   const taken = config.trusted.filter(({ accepted }) => accepted);

@@ -1,5 +1,5 @@
 // Implements `parley link`: prints the link that opens the page and signs in. The program at that address can
-// read the token from the link, so the link is printed only if that program is this gateway.
+// read the token from the link. So the link is not printed if another program answers there.
 
 import { safeLine } from "../../../core/text/safe-text.ts";
 import { findAddress, httpBase, loadedSettings, pageLink, probe } from "../../address.ts";
@@ -8,7 +8,7 @@ import type { Reply } from "../../gateway-link.ts";
 
 const NOT_OURS = "The link is not printed, because that program could read the token in it.";
 
-/** Returns whether a gateway with this configuration uses the store. Undefined if that is unknown. */
+/** Returns whether a gateway uses the configured store. Returns undefined if that is unknown. */
 async function holdsStore(cli: Cli): Promise<boolean | undefined> {
   if (cli.options.url !== undefined) return undefined;
   const settings = await loadedSettings(cli);
@@ -16,7 +16,10 @@ async function holdsStore(cli: Cli): Promise<boolean | undefined> {
   return (await cli.parts.inspectStore(settings.value.store.dir)).state === "in_use";
 }
 
-/** Returns whether the gateway runs. Fails if another program uses the address. */
+/**
+ * Returns whether the gateway runs. Fails if another program, or a gateway with another store, answers at its
+ * address.
+ */
 async function checkAddress(cli: Cli, base: string): Promise<Reply<"runs" | "stopped">> {
   const found = await probe(base, cli.parts.world.clock);
   if (found === "nobody") return { ok: true, value: "stopped" };

@@ -1,8 +1,9 @@
 // Implements `parley service`: runs the gateway as a service of this user, under systemd or launchd.
 // SV1: a file that this command did not write is neither replaced nor removed.
-// SV2: no service is installed for root, because agents that may run commands would run them as root.
+// SV2: no service is installed for root, because agents with the right to run commands would run them as
+// root.
 // SV3: if the service manager cannot be reached, nothing is written. Each command that this program runs is
-//      printed.
+// printed.
 // SV4: keys are in a separate file that only its owner can read. Uninstalling keeps that file and all state.
 
 import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
@@ -22,7 +23,10 @@ const STEP_TIMEOUT_MS = 90_000;
 const OUTPUT_MAX_BYTES = 64 * 1024;
 /** Environment variables that systemctl, loginctl and launchctl need to find the user's service manager. */
 const HANDED_ON = ["DBUS_SESSION_BUS_ADDRESS", "XDG_CONFIG_HOME", "LANG", "LC_ALL"];
-/** Variables of the shell that the user may want in the service. A service does not inherit them. */
+/**
+ * Environment variables that the user's shell may have and the service may need. A service does not inherit
+ * them.
+ */
 const WANTED = [
   "ANTHROPIC_API_KEY",
   "OPENAI_API_KEY",
@@ -104,7 +108,7 @@ async function runOne(cli: Cli, argv: readonly string[]): Promise<HostProgramEnd
       ...Object.fromEntries(handed),
       HOME: home,
       PATH: env.PATH ?? "/usr/local/bin:/usr/bin:/bin",
-      // The variable is not set after `su`, even if the user's service manager is running.
+      // Set this variable: after `su` it is missing, even if the user's service manager is running.
       XDG_RUNTIME_DIR: env.XDG_RUNTIME_DIR ?? `/run/user/${machine.userId ?? 0}`,
     },
     outputMaxBytes: OUTPUT_MAX_BYTES,
@@ -131,7 +135,10 @@ function reasonOf(end: HostProgramEnd | undefined): string {
 const shown = (argv: readonly string[]): string =>
   argv.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
 
-/** Prints and runs the steps in order. Stops at a failed step, unless the step has `otherwise`. */
+/**
+ * Runs the steps in order, and prints each before it runs. Stops at a failed step, unless the step has
+ * `otherwise`.
+ */
 async function follow(cli: Cli, steps: readonly Step[]): Promise<Result<void>> {
   for (const { argv, otherwise } of steps) {
     cli.line(`$ ${safeLine(shown(argv))}`);
@@ -154,7 +161,8 @@ async function textOf(file: string): Promise<Result<string | undefined>> {
 }
 
 /**
- * Returns the file's text if this command wrote it, or undefined. Fails if another program wrote the file.
+ * Returns the file's text if this command wrote the file, undefined if it does not exist. Fails if another
+ * program wrote it.
  */
 async function ownFile(file: string): Promise<Result<string | undefined>> {
   const found = await textOf(file);
@@ -168,7 +176,7 @@ async function ownFile(file: string): Promise<Result<string | undefined>> {
   );
 }
 
-/** Creates the file for keys. If the file exists, only sets its mode to 600. */
+/** Creates the file for keys. If it exists and other users can read it, sets its mode to 600. */
 async function keepKeys(cli: Cli, file: string): Promise<void> {
   await ensureFolder(dirname(file));
   try {
@@ -256,7 +264,8 @@ export async function uninstallService(cli: Cli): Promise<number> {
   }
   if (succeeded(await runOne(cli, service.probe))) {
     const stopped = await follow(cli, service.stop);
-    // If stopping failed, keep the file: the service manager needs it to stop the service.
+    // If the service could not be stopped, keep its file: the service manager needs the file to stop the
+    // service.
     if (!stopped.ok) return cli.fail(stopped);
     await rm(file, { force: true });
     const forgotten = await follow(cli, service.forget);

@@ -21,7 +21,7 @@ const INTERRUPTED = 130;
 /** Number of rows between two progress reports. */
 const PROGRESS_ROWS = 10_000;
 
-/** Returns the settings, or reports what is wrong with the configuration and returns the exit code. */
+/** Returns the settings. If the configuration is invalid, reports this and returns the exit code. */
 function settingsOf(cli: Cli): Settings | number {
   const { parts, options } = cli;
   const named = options.config === undefined ? {} : { configPath: options.config };
@@ -34,7 +34,10 @@ function tallyText(tally: StoreTally): string {
   return `${count(sessions, "session")}, ${count(messages, "message")}, ${count(runs, "run")}`;
 }
 
-/** Describes the unfinished work that a gateway would continue. Undefined if there is none. */
+/**
+ * Describes the unfinished work in a store, which a gateway would continue. Returns undefined if there is
+ * none.
+ */
 function unfinished({ unfinishedRuns, pendingDeliveries }: StoreTally): string | undefined {
   const parts = [
     ...(unfinishedRuns === 0 ? [] : [count(unfinishedRuns, "unfinished run")]),
@@ -141,14 +144,14 @@ async function make<M extends StoreMove>(
   });
 }
 
-/** Returns the next steps for the user, so that gateways use the migrated database. */
+/** Tells the user how to make the gateways use the migrated database. */
 function nextSteps(to: string, { postgresUrl }: StoreSettings): string {
   const start = `check with "parley doctor", then start: parley gateway`;
   if (postgresUrl === to) return `Next: ${start}`;
   return `Next: set store.postgresUrl (or PARLEY_DATABASE_URL) to that address, ${start}`;
 }
 
-/** Lists the objects in the source database that are not part of a Parley store. */
+/** Returns a line for each object in the source database that is not part of a Parley store. */
 function leftOutLines({ leftOut = [] }: StoreMove): string[] {
   if (leftOut.length === 0) return [];
   return [`Left out, because Parley did not create it: ${leftOut.join(", ")}.`];

@@ -9,7 +9,7 @@ import { withLink } from "../../gateway-link.ts";
 
 const ACCESS_WIDTH = 8;
 
-/** Returns the other failed checks, and the settings that the access would need. */
+/** Returns lines about the other checks that failed, and about the settings that the access would need. */
 function moreOf({ rule, settings, checks }: Explanation): string[] {
   const further = checks.filter((check) => !check.allowed).slice(1);
   const missing = settings.filter((setting) => !rule.includes(setting));

@@ -12,8 +12,8 @@ import { age, excerpt } from "../../layout.ts";
 const SUMMARY_MAX_CHARS = 160;
 
 /**
- * Returns the command that settles an item. Undefined if there is none, or if the caller is not allowed to
- * run it.
+ * Returns the command that settles an item. Returns undefined if there is none, or the caller is not allowed
+ * to use it.
  */
 function commandFor({ kind, ref, sessionKey = "", actions }: AttentionItem): string | undefined {
   if (actions.length === 0 || actions.includes("stop")) return undefined;

@@ -6,7 +6,7 @@ import { type Cli, EXIT } from "../../cli.ts";
 import type { Link, Reply } from "../../gateway-link.ts";
 import { age, table } from "../../layout.ts";
 
-/** Maximum number of conversations in the list, and so the highest number that names one. */
+/** Maximum number of conversations in the list. It is also the highest number by which one can be chosen. */
 const NUMBERED_MAX = 1000;
 
 export function noSession(key: string): Failure {
@@ -40,8 +40,8 @@ export async function listEarlier(cli: Cli, link: Link, key: string): Promise<nu
 }
 
 /**
- * Returns the session id of a conversation, named by its number in the list or by its session id. If no name
- * is given, returns no id, which means the current conversation.
+ * Returns the session id of a conversation. `which`: its number in the list, its session id, or undefined for
+ * the current conversation, for which no id is returned.
  */
 export async function chooseConversation(
   link: Link,

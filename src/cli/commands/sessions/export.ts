@@ -14,12 +14,12 @@ interface ExportOptions {
 }
 
 const PAGE_MESSAGES = 1000;
-/** Maximum number of pages: ends the loop if a gateway never returns a last page. */
+/** Maximum number of pages. It ends the loop if a gateway never returns a last page. */
 const PAGES_MAX = 100_000;
 
 type Messages = HistoryPage["messages"];
 
-/** Reads all messages of a conversation, oldest first. Returns undefined if it does not exist. */
+/** Reads all messages of a conversation, oldest first. Returns undefined if there is no such conversation. */
 async function readAll(
   link: Link,
   params: RequestParams<"chat.history">,

@@ -25,7 +25,7 @@ async function newestOf(link: Link, sessionKey: string): Promise<Reply<string>> 
     : ok(id);
 }
 
-/** Says which work the origin keeps. Returns undefined if it has none. */
+/** Describes the work that stays with the original session. Returns undefined if there is none. */
 function keptWork(left: { runs: number; jobs: number; waits: number }): string | undefined {
   const { runs, jobs, waits } = left;
   const kinds: [number, string][] = [

@@ -32,7 +32,7 @@ function cells(row: ListedRow, nowMs: number): string[] {
   ];
 }
 
-/** Maximum number of pages for one list. Pages can have fewer rows than requested. */
+/** Maximum number of pages that are read for one list. A page can have fewer rows than requested. */
 const PAGES_MAX = 10;
 
 /** Reads pages until `limit` rows are read, or the list ends. */

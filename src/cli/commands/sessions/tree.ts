@@ -10,7 +10,7 @@ import { type Link, type Reply, withLink } from "../../gateway-link.ts";
 import { age, count, table } from "../../layout.ts";
 
 const PAGE_SESSIONS = 1_000;
-/** Maximum number of pages to read, the newest sessions first. */
+/** Maximum number of pages that are read. Newer sessions come first. */
 const PAGES_MAX = 20;
 
 type Row = Pick<
@@ -91,7 +91,7 @@ function cellsOf(node: Node, nowMs: number, lead: string, rest: string): string[
   return [own, ...below];
 }
 
-/** Returns the whole tree, or the subtree of one session. */
+/** Returns the whole tree, or only the named session with the sessions below it. */
 async function chosen(link: Link, nodes: readonly Node[], name: string | undefined): Promise<Reply<Node[]>> {
   if (name === undefined) return { ok: true, value: [...nodes] };
   const resolved = await link.request("sessions.resolve", { key: name });

@@ -1,13 +1,13 @@
 // Finds the channel account that a route names.
-// A route without an account id uses the first account. If the account is no longer configured, the lookup
-// fails: it never falls back to another account.
+// A route without an account id uses the first account. If the named account is no longer configured, the
+// lookup fails; it never falls back to another account.
 
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { quoted } from "../core/text/cut.ts";
 
 const ID_SHOWN_CHARS = 60;
 
-/** Finds one of a channel's accounts by its id. */
+/** Returns a function that finds one of a channel's accounts by its id. */
 export function accountFor<T>(
   channel: string,
   accounts: readonly T[],

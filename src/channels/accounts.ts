@@ -1,25 +1,29 @@
 // Decides which process listens to each channel account (one bot, for example). Only one process of the
 // deployment listens to an account at a time.
 // A process listens to an account only while it holds the account's lease. If it loses the lease, it stops
-// before another process can begin. A process that was suspended notices the loss at its next check.
+// before another process can begin. A process that was suspended notices when it continues that its lease has
+// ended.
 // AC2: when the holder of an account stops or dies, another process takes the account over.
 // AC3: a failing account is retried after growing pauses, and its status shows the reason. Other accounts are
-//      not affected.
+// not affected.
 
 import type { Commit } from "../engine/unit.ts";
 import { hold, letGo } from "../store/queries/holdings.ts";
 import type { Timer, World } from "../world.ts";
 
-/** Interval at which a lease is acquired or renewed. */
+/** Interval at which a process tries to acquire or renews each lease. */
 const HOLD_MS = 1_000;
 
-/** First and longest pause before a failed account is retried. */
+/** First and longest pause before the retry of a failed account. */
 const RETRY_MIN_MS = 1_000;
 const RETRY_MAX_MS = 5 * 60_000;
-/** After an account has worked for this long, the next failure starts with the shortest pause again. */
+/** After an account has worked for this long, the pauses after failures start with the shortest one again. */
 const STEADY_MS = 60_000;
 const ERROR_CHARS_MAX = 300;
-/** After this many consecutive failures (some minutes), the problem is logged as an error. */
+/**
+ * Number of consecutive failures (in some minutes) after which the problem is logged as an error instead of a
+ * warning.
+ */
 const STUBBORN_FAILURES = 8;
 
 /** Returns the name of an account, unique in the deployment. */
@@ -31,23 +35,25 @@ export function accountName(channel: string, accountId: string): string {
 export interface Account {
   /** Unique in the deployment, like `telegram:default`. */
   readonly name: string;
-  /** Listens until `ear.signal` is aborted. Called again after it throws or returns early. */
+  /**
+   * Listens until `ear.signal` is aborted. If it throws or returns earlier, it is called again after a pause.
+   */
   listen(ear: Ear): Promise<void>;
 }
 
 /** Passed to `listen` of an account. */
 export interface Ear {
-  /** Aborted when the listener must stop. */
+  /** Aborted when the listener must stop listening. */
   readonly signal: AbortSignal;
-  /** Reports that listening works, so messages are received from now on. */
+  /** Reports that the connection works, and messages are received from now on. */
   ready(): void;
 }
 
 /** Thrown by `listen`. The message is for an operator and must not contain secrets. */
 export class ListenProblem extends Error {
   /**
-   * True if retries cannot help until the settings or the platform's account is changed. Retries are then
-   * rare.
+   * True if retries fail until somebody changes the settings or the account at the platform. Retries then
+   * have the longest pause.
    */
   readonly lasting: boolean;
   constructor(message: string, lasting = false) {
@@ -60,7 +66,7 @@ export class ListenProblem extends Error {
 export interface AccountStatus {
   readonly account: string;
   readonly state: "standby" | "connecting" | "ready" | "retrying";
-  /** Start of this state, in ms since 1970. */
+  /** Time at which this state began, in ms since 1970. */
   readonly since: number;
   readonly error?: string;
   readonly retryAt?: number;
@@ -107,7 +113,7 @@ class Keeper {
   readonly #parts: AccountParts;
   readonly #account: Account;
   #listening: { readonly stopper: AbortController; readonly over: Promise<void> } | undefined;
-  /** End of the lease on this account, on the monotonic clock. */
+  /** Time on the monotonic clock at which this process's lease on the account ends. */
   #heldUntil = 0;
   #working: Promise<void> = Promise.resolve();
   #timer: Timer | undefined;
@@ -166,7 +172,7 @@ class Keeper {
     if (!this.#stopped) this.#timer = clock.at(clock.now() + HOLD_MS, () => this.look());
   }
 
-  /** Stops listening before other processes see the lease as expired. */
+  /** Sets a timer that stops listening when the lease ends, because then another process may begin. */
   #watchExpiry(): void {
     const { clock } = this.#parts.world;
     this.#expiry?.cancel();
@@ -218,14 +224,15 @@ class Keeper {
       error: world.redactor.beginning(text, ERROR_CHARS_MAX).text,
       retryAt: now + Math.round(pauseMs),
     });
-    // Any other error is a bug: log it with its stack.
+    // An error of another class is a bug, so it is logged with its stack.
     const isKnown = error instanceof ListenProblem;
     const fields = { account, retryInMs: Math.round(pauseMs), ...(isKnown ? { why: text } : { err: error }) };
     this.#say(isKnown && !lasting && this.#failures < STUBBORN_FAILURES ? "warn" : "error", text, fields);
   }
 
   /**
-   * Logs a failure of the account when it begins, when the reason changes, and when an operator has to act.
+   * Logs a failure as a warning or an error if its level or its reason is new, and otherwise only for
+   * debugging.
    */
   #say(level: "warn" | "error", why: string, fields: object): void {
     const isNews = this.#said?.why !== why || this.#said.level !== level;

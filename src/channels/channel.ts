@@ -1,9 +1,9 @@
 // Defines the interface of a channel: a messaging platform that people use to write to agents, and that
 // receives texts for people.
-// CH1: the platform gets the acknowledgment of a message only after `receive` has resolved and so stored it
-//      (I2).
-// CH2: a failing channel does not affect the others. It throws from `listen`, or returns an outcome, with a
-//      clear message that contains no secrets.
+// CH1: a message is acknowledged to the platform only after `receive` has resolved, which means that the
+// message is stored (I2).
+// CH2: a failing channel does not affect the others. It reports the failure by throwing from `listen` or by
+// returning an outcome, with a clear message that contains no secrets.
 // A channel contains no product rules: inbound.ts decides which messages get an answer, in which session and
 // when.
 
@@ -14,8 +14,8 @@ import type { Account } from "./accounts.ts";
 
 export interface OutgoingMessage {
   /**
-   * The same id for every attempt. Together with `part`, it is the deduplication key for channels that
-   * support one.
+   * Id of the delivery, the same for every attempt. If a channel supports deduplication, this id and `part`
+   * are the key.
    */
   readonly deliveryId: string;
   readonly sessionKey: string;
@@ -23,7 +23,7 @@ export interface OutgoingMessage {
   readonly route: Route;
   /** Text in Markdown. The channel converts it for its platform. */
   readonly text: string;
-  /** Number of this part of a long text (from 1), and total number of parts. */
+  /** Number of this part of a long text (from 1), and number of all parts. */
   readonly part: number;
   readonly parts: number;
 }
@@ -33,7 +33,7 @@ export type DeliveryOutcome =
   | { readonly kind: "sent" }
   /** The text was certainly not delivered. A retry is safe. */
   | { readonly kind: "retry"; readonly error: string; readonly afterMs?: number }
-  /** The text was certainly not delivered, and a retry cannot help. */
+  /** The text was certainly not delivered, and a retry would fail, too. */
   | { readonly kind: "refused"; readonly error: string }
   /** The text may have been delivered. It is never sent again automatically. */
   | { readonly kind: "unknown"; readonly error: string };
@@ -46,22 +46,31 @@ export interface InboundMedia {
   readonly mimeType?: string;
   /** Size that the platform reports. It may be wrong. */
   readonly bytes?: number;
-  /** Reads the content, at most `maxBytes`. A failure contains the reason. */
+  /**
+   * Reads the content. Fails if it has more than `maxBytes`, or cannot be read; the failure contains the
+   * reason.
+   */
   load(maxBytes: number, signal: AbortSignal): Promise<Result<Uint8Array>>;
 }
 
-/** A message from a channel. All platforms use this format. Ids keep their upper and lower case. */
+/** A message from a channel, in the format that all channels share. Ids keep their upper and lower case. */
 export interface InboundMessage {
   readonly channel: string;
   readonly accountId: string;
-  /** The platform's id of the message, unique in its chat. A redelivered message has the same id. */
+  /**
+   * The platform's id of the message, unique in its chat. If the platform delivers the message again, the id
+   * is the same.
+   */
   readonly messageId: string;
   readonly chat: {
     readonly type: "direct" | "group" | "channel";
     readonly id: string;
     readonly name?: string;
     readonly thread?: { readonly kind: "thread" | "topic"; readonly id: string; readonly name?: string };
-    /** Other ids of the chat that settings may use, for example its guild. A public name begins with `@`. */
+    /**
+     * Other ids of the chat that settings may use, for example the id of its guild. A public name begins with
+     * `@`.
+     */
     readonly alsoKnownAs?: readonly string[];
   };
   readonly sender: {
@@ -71,13 +80,13 @@ export interface InboundMessage {
     readonly alsoKnownAs?: readonly string[];
   };
   readonly text: string;
-  /** Whether the message mentions the agent's account or replies to it. */
+  /** True if the message mentions the agent's account or replies to it. */
   readonly mentioned: boolean;
   readonly quoted?: { readonly text: string; readonly senderName?: string };
   readonly media: readonly InboundMedia[];
   /**
-   * Present if this message edits an earlier message. Both have the same message id; `edit` differs for each
-   * edit.
+   * Present if this message is an edit of an earlier message. Both have the same message id, and each edit
+   * has a different value here.
    */
   readonly edit?: string;
   /** Time of the message, in ms since 1970. */
@@ -88,28 +97,31 @@ export interface InboundMessage {
    * True if the sender chose the command from the platform's own menu. The text is then `/name arguments`.
    */
   readonly nativeCommand?: boolean;
-  /** The sender forwarded another person's message. */
+  /** True if the sender forwarded the message of another person. */
   readonly forwarded?: boolean;
-  /** Name of the account in `/command@name`. If absent, such a command counts if the account is mentioned. */
+  /**
+   * The agent's account name, which may follow a command: `/command@name`. If absent, a command with any name
+   * counts if the account is mentioned.
+   */
   readonly accountName?: string;
 }
 
-/** Services that a channel gets from the gateway. */
+/** The services that the gateway offers to a channel. */
 export interface ChannelHost {
   readonly world: World;
   /**
-   * Accepts a message. Resolves after it is stored. If it rejects, the platform must deliver the message
-   * again.
+   * Accepts a message. Resolves after the message is stored. Rejects if it could not be stored: then the
+   * platform must deliver it again.
    */
   receive(message: InboundMessage): Promise<void>;
-  /** Returns the last value that an account has stored under this name, for example its read position. */
+  /** Returns the last value that the account stored under this name, for example its read position. */
   cursor(accountId: string, name: string): Promise<string | undefined>;
   remember(accountId: string, name: string, value: string): Promise<void>;
   /** Commands to publish in the platform's own menu. */
   readonly commands: readonly { readonly name: string; readonly description: string }[];
 }
 
-/** An HTTP request from the platform to our web server. */
+/** An HTTP request from the platform to the gateway's web server. */
 export interface PlatformCall {
   readonly accountId: string;
   readonly method: string;
@@ -125,21 +137,24 @@ export interface PlatformAnswer {
 
 export interface Channel {
   readonly id: string;
-  /** Whether a second attempt with the same delivery id shows the text only once. */
+  /** True if the platform shows a text only once, even if it is sent twice with the same delivery id. */
   readonly deduplicates: boolean;
-  /** Maximum characters of one part. Longer texts are sent in parts. No limit if absent. */
+  /** Maximum number of characters in one part. Longer texts are sent in several parts. Absent: no limit. */
   readonly textMaxChars?: number;
   deliver(message: OutgoingMessage): Promise<DeliveryOutcome>;
   /**
-   * Accounts that exactly one process of the deployment must listen to. Absent if every process can receive
+   * The accounts to each of which exactly one process must listen. Absent if every process can receive
    * messages, or if there is nothing to receive.
    */
   readonly accounts?: readonly Account[];
   /** Shows a typing indicator for some seconds. Failures are ignored. */
   typing?(route: Route): Promise<void>;
-  /** Creates a thread for a separate conversation, in this chat or next to it. Absent if not supported. */
+  /**
+   * Creates a thread for a separate conversation, in this chat or next to it. Absent if the platform has no
+   * threads.
+   */
   openThread?(at: Route, title: string): Promise<Result<OpenedThread>>;
-  /** Answers a request from the platform. Resolves after the messages in the request are stored. */
+  /** Answers a request from the platform. Resolves after all messages in the request are stored. */
   called?(call: PlatformCall): Promise<PlatformAnswer>;
   /**
    * Tests at the platform whether an account works. Returns the account's name there, or a failure:
@@ -152,8 +167,8 @@ export interface Channel {
 export interface OpenedThread {
   readonly route: Route;
   /**
-   * `created`: a new thread was created. `bound`: the platform has no threads here, so the chat itself is
-   * used.
+   * `created`: a new thread was created. `bound`: the platform has no threads here, so the sub-agent gets the
+   * chat itself.
    */
   readonly kind: "created" | "bound";
 }

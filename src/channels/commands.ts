@@ -1,10 +1,10 @@
 // Runs the commands that people write in a chat: recognises them, checks the sender's permission, and calls
 // the handler.
 // CO1: a command runs in the caller's transaction, completely or not at all. Its answer is sent only if that
-//      transaction commits.
-// CO2: permission is checked here, for every way to call a command, before anything is read or changed.
-// An answer shows only sessions that the chat's session may see (I9). Text in it is escaped, and secrets are
-// redacted.
+// transaction commits.
+// CO2: permission is checked here, for every way to call a command, before anything is read or changed. An
+// answer shows only sessions that the chat's session may see (I9). The text of an answer is escaped, and
+// secrets in it are redacted.
 
 import { type CommandCall, type CommandName, findCommand, parseCommand } from "../core/rules/command.ts";
 import type { Unit } from "../engine/unit.ts";
@@ -31,7 +31,7 @@ import { stop, subagents } from "./commands/work.ts";
 
 type Act =
   | { readonly needs: "nothing"; do(context: CommandContext): string | Promise<string> }
-  /** The command needs an existing conversation. A chat has none before its first message. */
+  /** A command that needs an existing conversation. A chat has no conversation before its first message. */
   | { readonly needs: "session"; do(here: ConversationContext): Promise<string> };
 
 const anywhere = (act: (context: CommandContext) => string | Promise<string>): Act => ({
@@ -65,8 +65,8 @@ const ACTS: { readonly [N in CommandName]: Act } = {
 };
 
 /**
- * Returns the command in a message, if it has one. Captions, edits and forwarded text never count as
- * commands.
+ * Returns the command that a message contains, or undefined. Captions, edits and forwarded text never count
+ * as commands.
  */
 export function readCommand(message: InboundMessage): CommandCall | undefined {
   if (message.media.length > 0 || message.edit !== undefined || message.forwarded === true) return undefined;
@@ -88,8 +88,8 @@ function refusalOf(request: CommandRequest): string | undefined {
 }
 
 /**
- * Runs a command in the transaction and returns the answer in Markdown. A failed command returns an answer,
- * too, and has changed nothing.
+ * Runs a command in the transaction and returns the answer in Markdown. If the command fails, it has changed
+ * nothing, and the answer says why.
  */
 export async function performCommand(
   parts: CommandParts,

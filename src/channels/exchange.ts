@@ -1,9 +1,9 @@
-// Makes one HTTP request to a platform's server, limited in time and size, with a clear result. The channel
-// interprets the response.
+// Makes one HTTP request to a platform's server, limited in time and size, with a clear result. The calling
+// channel interprets the response.
 // HX1: a failed request says whether the server may have received it (I5). A request is sent only after the
-//      connection is established and, with TLS, the server is verified.
+// connection is established and, with TLS, the server is verified.
 // HX2: each request has its own connection, unless an HTTP agent is given: the server could close a reused
-//      connection while the request is in progress.
+// connection while the request is in progress.
 // One time limit covers the whole request, redirects are not followed, and the size of an answer is limited.
 // HX4: an error message contains neither the address nor a header, because they may contain a token.
 
@@ -28,7 +28,7 @@ interface RequestParts extends Pick<Destination, "purpose" | "configured"> {
   readonly headers?: Readonly<Record<string, string>>;
   /** JSON body, which is sent with POST. If absent, the request is a GET. */
   readonly body?: string;
-  /** HTTP agent that reuses connections. If absent, the request gets a new connection. */
+  /** HTTP agent that reuses connections. If absent, the request has its own connection. */
   readonly agent?: PlainAgent | SecureAgent;
 }
 
@@ -70,12 +70,15 @@ export interface Outgoing {
   reached(): boolean;
 }
 
-/** Error message for a request that cannot be created. The error itself could contain a secret (HX4). */
+/**
+ * Error message for a request that cannot be created. It replaces the original error, which could contain a
+ * secret (HX4).
+ */
 const UNSENDABLE = "the address or the token contains invalid characters";
 
 const unsent = (why: string): Unanswered => ({ kind: "failed", reached: false, why });
 
-/** Creates a request without sending it. Returns the reason if that fails. */
+/** Creates a request without sending it. If this fails, returns the reason. */
 export function outgoingOf({
   purpose,
   configured,
@@ -92,7 +95,7 @@ export function outgoingOf({
     agent: agent ?? false,
     headers: {
       accept: "*/*",
-      // Some servers reject requests without a user agent.
+      // Send a user agent, because some servers reject requests without one.
       "user-agent": "parley",
       ...(body === undefined ? {} : ofBody),
       ...headers,
@@ -118,7 +121,7 @@ export function lateWords(server: string, timeoutMs: number): string {
   return `${server} gave no answer within ${timeoutMs / 1_000} s`;
 }
 
-/** Describes a lost connection, with the error code of the system or of TLS, for example ECONNREFUSED. */
+/** Describes a lost connection, with the error code of the system or of TLS, like ECONNREFUSED. */
 export function brokenWords(server: string, reached: boolean, error?: unknown): string {
   if (error instanceof AddressRefused) return error.message;
   const { code } = (error ?? {}) as { code?: unknown };
@@ -126,7 +129,7 @@ export function brokenWords(server: string, reached: boolean, error?: unknown): 
   return `${reached ? `the connection to ${server} broke off` : `${server} could not be reached`}${shown}`;
 }
 
-/** Reads the Retry-After header, which contains seconds or a date. */
+/** Returns the pause from the Retry-After header, which contains seconds or a date. */
 export function retryAfterIn(headers: IncomingHttpHeaders, nowMs: number): number | undefined {
   const text = headers["retry-after"]?.trim() ?? "";
   const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - nowMs;

@@ -1,10 +1,10 @@
 // Limits the requests to each receiver of webhooks: the number of concurrent requests, and the pause after a
 // failure.
-// HP1: a working receiver gets concurrent requests. A failing one gets one request at a time, after a pause
-//      that doubles with each failure, until it answers again.
+// HP1: a receiver that works gets concurrent requests. A receiver that fails gets one request at a time,
+// after a pause that doubles with each failure, until it answers again.
 // HP2: a slow or failing receiver does not reduce the share of the others.
 
-/** Maximum concurrent requests, to all receivers and to one. */
+/** Maximum number of concurrent requests: to all receivers together, and to one. */
 export const HOOKS_AT_ONCE = 128;
 const ONE_AT_ONCE = 32;
 const PAUSE_MIN_MS = 1_000;
@@ -22,7 +22,10 @@ const HEALTHY: Program = { underWay: 0, failures: 0, pausedUntil: 0 };
 export class HookPace {
   readonly #programs = new Map<string, Program>();
 
-  /** Returns how many requests may start now. `programs`: number of receivers with waiting events. */
+  /**
+   * Returns how many more requests to this receiver may start now. `programs`: number of receivers for which
+   * events wait.
+   */
   room(name: string, now: number, programs: number): number {
     const { underWay, failures, pausedUntil } = this.#of(name);
     if (now < pausedUntil) return 0;
@@ -51,7 +54,7 @@ export class HookPace {
   /** Records a failure. `afterMs`: the pause that the receiver requested. */
   failed(name: string, now: number, afterMs = 0): void {
     const program = this.#of(name);
-    // Concurrent requests fail together and count once.
+    // Failures during a pause belong to requests that began before it. Such concurrent failures count once.
     const failures = now < program.pausedUntil ? program.failures : program.failures + 1;
     const pauseMs = Math.min(PAUSE_MAX_MS, PAUSE_MIN_MS * 2 ** Math.min(failures - 1, 20));
     const pausedUntil = Math.max(program.pausedUntil, now + Math.max(pauseMs, afterMs));

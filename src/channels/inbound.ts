@@ -2,8 +2,8 @@
 // sender who is not allowed to write, except for one entry for a stranger in a list of limited length
 // (core/rules/inbound-policy). A message is stored once, even if another process, a restart or a redelivery
 // brings it again. When `receive` resolves, the message is stored.
-// IN3: messages of one person in one chat are processed in order. Nobody waits for the files of another
-//      person.
+// IN3: the messages of one person in one chat are processed in order, and do not wait for the files of other
+// people.
 // IN4: a failed command is reported as failed, and does not block later messages.
 // Admission: inbound/admission.ts. Storing messages and joining them to runs: inbound/burst.ts. The session:
 // inbound/chat-session.ts. Files: inbound/media.ts.
@@ -31,13 +31,13 @@ import { createMediaReader, type MediaReader, type MediaTarget, NO_MEDIA } from 
 export interface InboundParts extends AdmissionParts, CommandParts {}
 
 export interface Inbound {
-  /** Resolves after the message is stored or rejected. Rejects if the store fails. */
+  /** Resolves after the message is stored or rejected. Fails if the store fails. */
   receive(message: InboundMessage): Promise<void>;
-  /** Handles the stored deadline of a burst: the messages of a sender that arrived within a short time. */
+  /** Handles the end of a burst (messages of one sender within a short time), which is a stored deadline. */
   readonly burstDue: DeadlineHandler;
 }
 
-/** The session of a message, and the agent that gets its files. */
+/** The session of a message, with the agent and the model that get its files. */
 interface Target extends MediaTarget {
   readonly sessionKey: string;
 }
@@ -80,7 +80,7 @@ async function takeCommand(parts: InboundParts, admitted: AdmittedMessage): Prom
   }
 }
 
-/** Stores a message that is not stored yet. */
+/** Stores a message, unless it is stored already. */
 async function take(parts: InboundParts, reader: MediaReader, admitted: AdmittedMessage): Promise<void> {
   const { engine } = parts;
   const { id, message, command } = admitted;
@@ -88,8 +88,8 @@ async function take(parts: InboundParts, reader: MediaReader, admitted: Admitted
   if (command !== undefined) return takeCommand(parts, admitted);
   const target = await targetOf(parts, admitted);
   const media = message.edit === undefined ? await reader.read(message.media, target) : NO_MEDIA;
-  // If the commit failed, the message may still be stored. At its next start, the gateway removes files that
-  // are not needed.
+  // Do not delete the files if the commit fails, because the message may be stored nevertheless. The gateway
+  // removes files that are not needed at its next start.
   const isKept = await engine.commit((unit) => keepMessage(parts, unit, admitted, { media, ...target }));
   if (!isKept) await reader.drop(media, target);
 }
@@ -98,9 +98,9 @@ async function take(parts: InboundParts, reader: MediaReader, admitted: Admitted
 export function openInbound(parts: InboundParts): Inbound {
   const admit = createAdmission(parts);
   const reader = createMediaReader({ world: parts.world, store: parts.settings.store });
-  /** The last pending task for each sender and chat. */
+  /** For each sender and chat, the task that runs or waits last. */
   const taking = new Map<string, Promise<void>>();
-  /** Runs the tasks with the same key one after the other, even if one fails. */
+  /** Runs tasks with the same key one after the other, even if one of them fails. */
   const inTurn = async (key: string, work: () => Promise<void>): Promise<void> => {
     const own = (taking.get(key) ?? Promise.resolve()).then(work, work);
     taking.set(key, own);
@@ -112,7 +112,8 @@ export function openInbound(parts: InboundParts): Inbound {
   };
   return {
     async receive(message) {
-      // Admission runs in this queue, too, so that messages of one sender are decided in order.
+      // Decide about admission in this queue, too, so that decisions about one sender's messages are made in
+      // order.
       await inTurn(burstKeyOf(message), async () => {
         const admitted = await admit(message);
         if (admitted !== undefined) await take(parts, reader, admitted);

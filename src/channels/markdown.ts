@@ -1,8 +1,8 @@
 // Parses Markdown for platforms that format text with marks (ranges of the text), or show plain text.
 // MK1: text without markup stays unchanged, and so do HTML and character references. Only consecutive empty
-//      lines are joined, and line ends become `\n`.
-// MK2: each mark is within the text and not empty. Marks are sorted and properly nested, never inside a mark
-//      of the same kind, and never split a character.
+// lines are joined, and line ends become `\n`.
+// MK2: each mark is within the text and not empty. Marks are sorted and properly nested. A mark is never
+// inside a mark of the same kind, and never splits a character.
 // MK3: text that cannot be parsed quickly is returned as plain text.
 // MK4: the target of a link is never lost. If a platform has no links, the URL is written out.
 
@@ -14,7 +14,7 @@ type MarkKind = "bold" | "italic" | "strike" | "code" | "pre" | "link" | "quote"
 
 export interface Mark {
   readonly kind: MarkKind;
-  /** Offsets in UTF-16 units: of the first unit, and of the unit after the last one. */
+  /** Where the mark starts and ends, in UTF-16 units. `to` is the unit after the last one. */
   readonly from: number;
   readonly to: number;
   /** URL of a link, with http, https, mailto or tel. */
@@ -25,7 +25,7 @@ export interface Mark {
 
 export interface MarkedText {
   readonly text: string;
-  /** Sorted by start. An outer mark comes before the marks inside it. */
+  /** Sorted by start; a mark comes before the marks inside it. */
   readonly marks: readonly Mark[];
 }
 
@@ -38,9 +38,9 @@ const RULE = "———";
 interface Page {
   text: string;
   readonly marks: { kind: MarkKind; from: number; to: number; href?: string; language?: string }[];
-  /** Kinds of the marks that are open at the moment. */
+  /** Kinds of the marks around the current position. */
   readonly open: MarkKind[];
-  /** Indentation for the following lines of a list item. */
+  /** Indentation that the following lines of a list item get. */
   indent: string;
 }
 
@@ -53,7 +53,7 @@ function write(page: Page, text: string): void {
   });
 }
 
-/** Marks the text that `content` writes. Does nothing inside a mark of the same kind. */
+/** Writes `content` and marks it, unless it is already inside a mark of the same kind. */
 function marked(
   page: Page,
   mark: { kind: MarkKind; href?: string; language?: string },
@@ -63,7 +63,7 @@ function marked(
     content();
     return;
   }
-  // Write the indentation of the line before the mark, so that it is not part of the mark.
+  // Write the indentation before the mark begins, so that it is not part of the mark.
   if (page.indent !== "" && page.text.endsWith("\n") && mark.kind !== "pre") page.text += page.indent;
   const whole = { ...mark, from: page.text.length, to: 0 };
   page.marks.push(whole);
@@ -126,7 +126,7 @@ function writeSpan(page: Page, token: Token): void {
 function writeCode(page: Page, { text, lang = "" }: Tokens.Code): void {
   const language = LANGUAGE.exec(lang.trim())?.[0];
   const { indent } = page;
-  // Code in a list item is not indented, so that people can copy it.
+  // Do not indent code in a list item, so that people can copy it.
   page.indent = "";
   marked(page, { kind: "pre", ...optional({ language }) }, () => write(page, text));
   page.indent = indent;
@@ -169,7 +169,7 @@ const BLOCKS: Readonly<Record<string, Writer>> = {
   hr: (page) => write(page, RULE),
 };
 
-/** Writes each block on separate lines. Keeps an empty line between blocks if the source has one. */
+/** Writes each block on its own lines. Keeps an empty line between two blocks if the source has one. */
 function writeBlocks(page: Page, tokens: readonly Token[]): void {
   let before: Token | undefined;
   let isParted = false;
@@ -187,7 +187,7 @@ function writeBlocks(page: Page, tokens: readonly Token[]): void {
   }
 }
 
-/** Returns whether this offset is inside a surrogate pair. */
+/** Returns whether this offset is inside a surrogate pair, and so would split a character. */
 function isWithinCharacter(text: string, at: number): boolean {
   return /^[\uD800-\uDBFF][\uDC00-\uDFFF]$/.test(text.slice(at - 1, at + 1));
 }
@@ -207,7 +207,7 @@ export function readMarkdown(markdown: string): MarkedText {
     return plain;
   }
   const { text } = page;
-  // The text has only markup, for example a list bullet. Show its source instead of an empty text.
+  // The text consists only of markup, for example of a list bullet. Show its source instead of an empty text.
   if (/^[•\s]*$/.test(text)) return plain;
   const marks = page.marks
     .filter(({ from, to }) => from < to && !isWithinCharacter(text, from) && !isWithinCharacter(text, to))
@@ -215,7 +215,7 @@ export function readMarkdown(markdown: string): MarkedText {
   return { text, marks };
 }
 
-/** Returns whether the text of a link already shows its URL. */
+/** Returns whether the text of a link shows the link's URL already. */
 function tellsItself(words: string, href: string): boolean {
   const bare = (address: string): string =>
     address
@@ -248,7 +248,7 @@ function insertions(text: string, marks: readonly Mark[]): Insertion[] {
 
 const isLinkOrQuote = ({ kind }: Mark): boolean => kind === "link" || kind === "quote";
 
-/** Replaces marks that the platform does not support with text. Default: links and quotes. */
+/** Replaces marks that the platform does not support by text. Default: links and quotes are replaced. */
 export function spelledOut(
   marked: MarkedText,
   isSpelled: (mark: Mark) => boolean = isLinkOrQuote,
@@ -272,7 +272,7 @@ export function spelledOut(
   return { text: pieces.join("") + marked.text.slice(end), marks };
 }
 
-/** Converts to plain text. */
+/** Converts the text to plain text, without marks. */
 export function plainText(marked: MarkedText): string {
   return spelledOut(marked).text;
 }

@@ -1,6 +1,6 @@
-// Delivers the texts in the outbox: passes them to their channel and records the outcome.
-// Each attempt is stored before it is made. If a crash or a lost answer leaves an attempt open, it is settled
-// later (I5).
+// Delivers the texts in the outbox: passes them to their channel and records the outcome. Each attempt is
+// stored before it is made. If a crash or a lost answer leaves the outcome of an attempt open, this is
+// settled later (I5).
 // Deliveries of one route are sent in order, deliveries of different routes concurrently. A failing channel
 // does not delay the others. Events for programs are sent in order per session, at the pace of the program
 // (`hook-pace.ts`).
@@ -41,8 +41,8 @@ const TEXTS_AT_ONCE = 16;
 const UNKNOWN = "The gateway stopped during an attempt, so it is not known whether the text arrived.";
 
 /**
- * Publishes the outcome of an attempt. For a text, the outcome is published only if it was delivered or
- * failed.
+ * Publishes the outcome of an attempt as a change of the outbox, except for a delivered webhook event. If a
+ * text was delivered or has finally failed, also publishes a `delivery` event.
  */
 function tellOutcome(unit: Unit, delivery: Delivery, outcome: AttemptOutcome): void {
   if (outcome.kind !== "part" && (delivery.kind !== "hook" || outcome.kind !== "sent")) {
@@ -67,14 +67,14 @@ function tellOutcome(unit: Unit, delivery: Delivery, outcome: AttemptOutcome): v
 }
 
 export interface DeliveryWorker {
-  /** Settles attempts that a crash left open, and starts delivering. */
+  /** Settles the attempts that a crash left open, and then starts delivering. */
   start(): Promise<void>;
   deliveryQueued(): void;
-  /** Starts no further attempts, and waits for the running ones. */
+  /** Starts no new attempts, and waits for those in progress. */
   stop(): Promise<void>;
 }
 
-/** Combines two workers into one. */
+/** Combines two workers into one that controls both. */
 export function both(first: DeliveryWorker, second: DeliveryWorker): DeliveryWorker {
   return {
     start: async () => void (await Promise.all([first.start(), second.start()])),
@@ -94,14 +94,17 @@ interface OutboxParts {
   /** Id of this process. */
   readonly owner: string;
   /**
-   * True if other processes deliver, too. Then only attempts of dead processes are settled. Default false.
+   * True if other processes deliver from the same outbox. Then only attempts of processes that have died are
+   * settled. Default false.
    */
   readonly shared?: boolean;
   /** Delivers only this class of deliveries. Default: all classes. */
   readonly of?: DeliveryClass;
 }
 
-/** Returns the log fields of a delivery. The chain can be found through its run. */
+/**
+ * Returns the log fields of a delivery. They have the id of the run, through which the chain can be found.
+ */
 function aboutOf({ id, sessionKey, runId, route }: Delivery): object {
   return { deliveryId: id, sessionKey, ...optional({ runId }), channel: route.channel };
 }
@@ -109,7 +112,7 @@ function aboutOf({ id, sessionKey, runId, route }: Delivery): object {
 export class OutboxWorker implements DeliveryWorker {
   readonly #parts: OutboxParts;
   readonly #underWay = new Map<string, Promise<void>>();
-  /** Records every attempt, but limits only webhook events. */
+  /** Records all attempts, but its limits are used only for webhook events. */
   readonly #pace = new HookPace();
   #state: "new" | "open" | "stopped" = "new";
   #looking: Promise<void> | undefined;
@@ -127,7 +130,9 @@ export class OutboxWorker implements DeliveryWorker {
     this.deliveryQueued();
   }
 
-  /** Settles attempts that other processes or lost answers left open. Can be called at any time. */
+  /**
+   * Settles attempts that a crash of another process, or a lost answer, left open. Can be called at any time.
+   */
   sweep(): void {
     if (this.#state !== "open" || this.#recovering !== undefined) return;
     this.#recovering = this.#recover()
@@ -188,7 +193,7 @@ export class OutboxWorker implements DeliveryWorker {
     if (this.#lookAgain) this.deliveryQueued();
   }
 
-  /** Starts the due texts. Returns the time of the next check. */
+  /** Starts to send the texts that are due. Returns the time of the next check. */
   async #beginTexts(): Promise<number | undefined> {
     const { db, world, of } = this.#parts;
     const room = TEXTS_AT_ONCE - this.#underWay.size;
@@ -214,8 +219,8 @@ export class OutboxWorker implements DeliveryWorker {
   #wakeAt(atMs: number | undefined): void {
     this.#timer?.cancel();
     if (atMs === undefined || this.#state !== "open") return;
-    // The due delivery is in progress, or waits for one in progress. When that one ends, the next check
-    // starts.
+    // A due delivery is in progress, or waits for one in progress. Set no timer then: when an attempt ends,
+    // the next check starts.
     if (this.#underWay.size > 0 && atMs <= this.#parts.world.clock.now()) return;
     this.#timer = this.#parts.world.clock.at(atMs, () => this.deliveryQueued());
   }
@@ -232,7 +237,7 @@ export class OutboxWorker implements DeliveryWorker {
     this.#underWay.set(delivery.id, work);
   }
 
-  /** Sends the parts that are not acknowledged, one by one, until one fails. */
+  /** Sends the parts that have not been acknowledged, one after the other, until one fails. */
   async #attempt(delivery: Delivery): Promise<void> {
     const channel = this.#parts.channels.get(delivery.route.channel);
     const limit = channel?.textMaxChars;
@@ -260,10 +265,10 @@ export class OutboxWorker implements DeliveryWorker {
       try {
         return await commit((unit) => beginAttempt(unit.tx, delivery, owner));
       } catch (error) {
-        logRetry(withFields(world.log, aboutOf(delivery)), error, "an attempt could not be recorded");
+        logRetry(withFields(world.log, aboutOf(delivery)), error, "a delivery attempt could not be recorded");
         await pause(world.clock, RETRY_MIN_MS);
-        // The attempt may have been recorded. In that case, no other process sends on this route before it is
-        // settled.
+        // Although this failed, the attempt may be recorded. Then no other process sends on this route until
+        // the attempt is settled.
         if (this.#state === "stopped") return false;
       }
     }
@@ -305,7 +310,7 @@ export class OutboxWorker implements DeliveryWorker {
     try {
       return await channel.deliver({ deliveryId: id, sessionKey, route, ...message, ...named });
     } catch (error) {
-      // The exception does not show whether the text was sent.
+      // It is not known whether the text was sent before the exception.
       this.#parts.world.log.error({ err: error, ...aboutOf(delivery) }, "a channel failed");
       const text = error instanceof Error ? error.message : String(error);
       return channel.deduplicates ? { kind: "retry", error: text } : { kind: "unknown", error: text };

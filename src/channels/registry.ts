@@ -1,6 +1,6 @@
 // Lists the channels, and loads them.
 // A channel that is not configured is not loaded, so it costs no start time and no memory. If the library of
-// a channel is not installed, the channel's status says so, and the other channels work.
+// a channel is not installed, the channel's status says this, and the other channels work.
 
 import { fail } from "../core/shapes/errors.ts";
 import type { ChannelAccount, ChannelId } from "../core/shapes/settings/channels.ts";
@@ -9,7 +9,7 @@ import type { Channel, ChannelHost } from "./channel.ts";
 
 type AccountOf<C extends ChannelId> = Extract<ChannelAccount, { channel: C }>;
 
-/** Functions that open a channel with at least one account. */
+/** For each channel, the function that opens it for at least one account. */
 type Openers = {
   readonly [C in ChannelId]: (accounts: readonly AccountOf<C>[], host: ChannelHost) => Promise<Channel>;
 };
@@ -22,7 +22,7 @@ const OPENERS: Openers = {
   whatsapp: async (accounts, host) => (await import("./whatsapp/channel.ts")).openWhatsApp(accounts, host),
 };
 
-/** Creates the replacement for a channel that cannot be loaded: it rejects texts with the reason. */
+/** Creates the replacement for a channel that cannot be loaded. It rejects every text with the reason. */
 function unloaded(id: ChannelId, accounts: readonly ChannelAccount[], why: string): Channel {
   const account = ({ accountId }: ChannelAccount): Account => ({
     name: accountName(id, accountId),
@@ -37,7 +37,7 @@ function unloaded(id: ChannelId, accounts: readonly ChannelAccount[], why: strin
   };
 }
 
-/** Returns the reason as text for an operator. */
+/** Describes for an operator why a channel cannot be loaded. */
 function whyUnloaded(id: ChannelId, error: unknown): string {
   const code = (error as NodeJS.ErrnoException).code;
   const missing = /Cannot find package '([^']+)'/.exec(error instanceof Error ? error.message : "")?.[1];
@@ -59,7 +59,9 @@ async function openOne<C extends ChannelId>(
   }
 }
 
-/** Opens the channels of these accounts. `hostOf` returns the gateway's services for each channel. */
+/**
+ * Opens the channels of these accounts. `hostOf` returns the services that the gateway offers to a channel.
+ */
 export function openChannels(
   accounts: readonly ChannelAccount[],
   hostOf: (channel: ChannelId) => ChannelHost,

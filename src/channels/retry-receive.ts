@@ -1,11 +1,11 @@
-// Retries storing a message that its platform would not deliver again: after a few attempts, the problem is
-// reported to the operator.
+// Retries storing a message that its platform would not deliver again. After a few attempts, reports the
+// problem to the operator.
 
 import { pause } from "../world/pause.ts";
 import { type Account, ListenProblem } from "./accounts.ts";
 import type { ChannelHost, InboundMessage } from "./channel.ts";
 
-/** Number of attempts, and the first pause. Later pauses are longer. */
+/** Maximum number of attempts, and the pause after the first one. Later pauses are longer. */
 const STORE_TRIES = 6;
 const STORE_PAUSE_MS = 200;
 

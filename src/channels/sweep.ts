@@ -7,11 +7,11 @@ interface SweepParts {
   readonly commit: Commit;
   readonly world: World;
   readonly everyMs: number;
-  /** Message for the log if a deletion fails. */
+  /** Message for the log if deleting old rows fails. */
   readonly failed: string;
 }
 
-/** Runs `work` periodically, each time in a transaction. The returned function stops it. */
+/** Calls `work` periodically, each time in a new transaction. The returned function stops this. */
 export function sweep(parts: SweepParts, work: (unit: Unit) => Promise<void>): () => Promise<void> {
   const { commit, everyMs, failed } = parts;
   const { clock, log } = parts.world;

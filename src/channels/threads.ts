@@ -1,5 +1,5 @@
-// Creates channel threads for sub-agents.
-// If a channel does not answer, only the call that needs the thread fails.
+// Creates channel threads for sub-agents. If a channel does not answer, only the call fails that needs the
+// thread.
 
 import { fail } from "../core/shapes/errors.ts";
 import type { Threads } from "../flows/delivery/bindings.ts";
@@ -9,7 +9,7 @@ import type { Channel } from "./channel.ts";
 /** Time limit for creating a thread. */
 const OPEN_MS = 30_000;
 
-/** Creates the service that opens threads. `channels` can be filled later. */
+/** Creates the service that opens threads. The caller may add channels to `channels` later. */
 export function threadsOf(channels: ReadonlyMap<string, Channel>, { clock, log }: World): Threads {
   return {
     has: (id) => channels.get(id)?.openThread !== undefined,

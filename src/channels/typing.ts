@@ -1,6 +1,7 @@
 // Shows typing indicators: in the chat of a message, while the message's run executes in this process.
 // TY1: showing them is best effort. Failures are ignored, and no run waits for them.
-// TY2: limits apply to the number of runs and the time for each. Each run has at most one call at a time.
+// TY2: the number of runs with an indicator, and the time for each, are limited. For each run, at most one
+// call is in progress.
 
 import { WEBCHAT } from "../core/shapes/route.ts";
 import type { Route } from "../core/shapes/session.ts";
@@ -10,7 +11,7 @@ import type { Db } from "../store/sql.ts";
 import type { Timer, World } from "../world.ts";
 import type { Channel } from "./channel.ts";
 
-/** Interval of the calls: platforms show a typing indicator for about five seconds. */
+/** Interval of the calls. It is shorter than the five seconds for which platforms show a typing indicator. */
 const AGAIN_MS = 4_000;
 const SHOWN_MAX_MS = 15 * 60_000;
 const RUNS_MAX = 64;
@@ -28,7 +29,7 @@ interface Shown {
   readonly untilMs: number;
 }
 
-/** Shows typing indicators for runs of channels. The returned function stops it. */
+/** Shows typing indicators for runs that answer people on channels. The returned function stops it. */
 export function followTyping({ bus, db, world, channels }: TypingParts): () => void {
   const shown = new Map<string, Shown>();
   const { clock } = world;
@@ -51,7 +52,7 @@ export function followTyping({ bus, db, world, channels }: TypingParts): () => v
     shown.set(runId, { untilMs: clock.now() + SHOWN_MAX_MS });
     const run = await getRun(db, runId).catch(() => undefined);
     const { route } = run ?? {};
-    // A run in a conversation between sessions does not answer a person, so it shows no indicator.
+    // A run shows no indicator if it answers another session instead of a person.
     if (route === undefined || route.channel === WEBCHAT || run?.flow !== undefined) return end(runId);
     await show(runId, route);
   };

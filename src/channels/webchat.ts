@@ -1,5 +1,5 @@
 // Implements the channel `webchat`: clients on the gateway's own WebSocket.
-// A text for it is already in the transcript, so a delivery only sends a live event. A client that is
+// The transcript already contains each text, so a delivery only sends a live event. A client that is
 // disconnected reads the transcript later.
 
 import { optional } from "../core/optional.ts";

@@ -1,7 +1,7 @@
 // Sends outgoing webhooks: one signed POST request for each event.
-// A retry has the same id (`webhook-id`) and body, so a receiver can detect it. Each receiver costs limited
-// time and memory: one time limit, no redirects, and only the beginning of a response body is read. No log,
-// error or row contains the secret or the address.
+// A retry has the same id (`webhook-id`) and body, so a receiver can detect it. Each request needs limited
+// time and memory: it has one time limit, redirects are not followed, and only the beginning of a response
+// body is read. No log, error or row contains the secret or the address.
 
 import { createHmac } from "node:crypto";
 import type { IncomingMessage } from "node:http";
@@ -20,14 +20,14 @@ const RECEIVER = "the receiver";
 /** Time limit from the first attempt to connect to the last byte that is read. */
 const TIMEOUT_MS = 10_000;
 /**
- * Maximum number of bytes to read and discard from a response body. If the body is longer, the connection is
- * closed.
+ * Maximum number of bytes of a response body that are read and discarded. If the body is longer, the
+ * connection is closed.
  */
 const BODY_BYTES_MAX = 64 * 1024;
 /** Status codes that mean a temporary refusal. */
 const RETRIED = new Set([408, 409, 423, 425, 429]);
 
-/** Time for which delivered events are kept, so that operators can inspect them. */
+/** Time for which the rows of delivered events are kept, so that operators can inspect them. */
 const KEPT_MS = 7 * 24 * 3_600_000;
 const FORGET_EVERY_MS = 3_600_000;
 
@@ -54,7 +54,7 @@ function outcomeOf(answer: IncomingMessage, nowMs: number): DeliveryOutcome {
   return { kind: "refused", error };
 }
 
-/** Discards a response body. Calls `done` when the body ends, fails or is too long. */
+/** Discards a response body. Calls `done` when the body has ended, failed or become too long. */
 function drain(answer: IncomingMessage, done: () => void): void {
   let bytes = 0;
   answer.on("data", (chunk: Buffer) => {
@@ -95,7 +95,7 @@ async function post(
       drain(answer, end);
     });
     request.on("error", (error) => {
-      // If a status was received, it determines the outcome, even if the rest of the response was lost.
+      // If a status has arrived, it decides the outcome, even if the rest of the response was lost.
       if (!isAnswered) outcome = { kind: "retry", error: brokenWords(RECEIVER, reached(), error) };
       end();
     });
@@ -103,7 +103,9 @@ async function post(
   });
 }
 
-/** Creates the outbox channel for webhooks. Receivers deduplicate by id, so attempts can be repeated. */
+/**
+ * Creates the channel that sends webhooks. An attempt can be repeated, because receivers detect the same id.
+ */
 export function createWebhooks(hooks: readonly OutgoingHook[], world: World): Channel {
   const byName = new Map(hooks.map((hook) => [hook.name, hook]));
   return {
@@ -117,7 +119,7 @@ export function createWebhooks(hooks: readonly OutgoingHook[], world: World): Ch
   };
 }
 
-/** Deletes old delivered events periodically. The returned function stops it. */
+/** Deletes the rows of events periodically that were delivered long ago. The returned function stops it. */
 export function forgetSent(commit: Commit, world: World): () => Promise<void> {
   const failed = "old deliveries to web hooks could not be deleted";
   return sweep({ commit, world, everyMs: FORGET_EVERY_MS, failed }, (unit) =>

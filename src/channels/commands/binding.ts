@@ -33,7 +33,7 @@ function limitWords({ idleMs, maxAgeMs }: { readonly idleMs: number; readonly ma
   return `The binding ends ${ends.join(", or ")}`;
 }
 
-/** Returns whether this person may change the binding of this chat. */
+/** Returns whether the sender may change the binding of this chat. */
 async function mayRebind(here: ConversationContext, flowId: string | undefined): Promise<boolean> {
   if (isTrusted(here.request)) return true;
   const job = flowId === undefined ? undefined : await getFlow(here.unit.tx, flowId);

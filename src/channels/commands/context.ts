@@ -1,6 +1,6 @@
 // Defines the context of a command, its permission checks, and the formats of names and numbers in answers.
 // MO1: text from other people (labels, names, messages) appears in an answer only as code, or as escaped
-//      words on one line. So it cannot become a link, a mention or a heading.
+// words on one line. So this text cannot become a link, a mention or a heading.
 
 import { type AccessContext, keyRulesOf, sessionViewer } from "../../access/access.ts";
 import { spawnChainOf } from "../../access/spawn-chain.ts";
@@ -31,26 +31,26 @@ export interface CommandParts {
 export interface CommandRequest extends CommandCall {
   readonly sender: { readonly channel: string; readonly id: string; readonly isOwner: boolean };
   readonly chatType: "direct" | "group" | "channel";
-  /** Key of the conversation that the command affects. */
+  /** Key of the session for which the command was written. */
   readonly sessionKey: string;
   /** Chat in which the command was written. */
   readonly route: Route;
   readonly accountId: string;
   /**
-   * Present if an operator uses the command. The operator's rights limit the command, in addition to the
-   * session's rights.
+   * The operator who sent the command, if it did not come from a chat platform. The command is limited by the
+   * operator's rights and by the session's rights.
    */
   readonly operator?: Extract<Viewer, { kind: "operator" }>;
 }
 
-/** Context of a command while it runs. */
+/** All that a command needs while it runs. */
 export interface CommandContext {
   readonly parts: CommandParts;
   readonly unit: Unit;
   readonly request: CommandRequest;
 }
 
-/** Context of a command in an existing conversation. */
+/** All that a command needs while it runs in an existing conversation. */
 export interface ConversationContext extends CommandContext {
   readonly session: Session;
 }
@@ -66,7 +66,7 @@ export function code({ redactor }: Masking, text: string, charsMax = NAME_CHARS_
   return `\`${line === "" ? " " : cut(line, charsMax)}\``;
 }
 
-/** Formats a key as code. It is never shortened, because people copy it. */
+/** Formats a session key as code. The key is never shortened, because people copy it. */
 export function keyCode(here: Pick<ConversationContext, "parts" | "session" | "unit">, key: string): string {
   return code(here.unit, displayKey(key, here.session.agentId, keyRulesOf(here.parts.settings)), 512);
 }
@@ -81,13 +81,13 @@ export function count(number: number, what: string): string {
   return `${number} ${what}${number === 1 ? "" : "s"}`;
 }
 
-/** Formats a failure as a sentence for the sender. */
+/** Formats a failure as a sentence for the sender of the command. */
 export function why({ error, hint }: Failure): string {
   const text = safeLine(hint === undefined ? error : `${error}. ${hint}`);
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }
 
-/** Returns the name of the sender in the format of settings and runs: `<channel>:<id>`. */
+/** Returns the name of the sender in the format of settings and runs, `<channel>:<id>`. */
 export function senderName({ sender }: CommandRequest): string {
   return `${sender.channel}:${sender.id}`;
 }
@@ -98,8 +98,8 @@ export function begunBy(request: CommandRequest, run: Pick<Run, "input">): boole
 }
 
 /**
- * Returns whether the sender may use commands that are restricted to owners in groups. A direct chat that
- * shares its conversation with groups counts as a group.
+ * Returns whether the sender may use commands that only owners may use in groups. If a direct chat shares its
+ * conversation with groups, it counts as a group.
  */
 export function isTrusted({ chatType, sender, sessionKey, operator }: CommandRequest): boolean {
   if (sender.isOwner || operator !== undefined) return true;
@@ -111,8 +111,8 @@ export function accessOf({ parts, unit }: CommandContext): AccessContext {
 }
 
 /**
- * Returns this conversation as a viewer. If an operator sent the command, the viewer is also limited to the
- * operator's rights.
+ * Returns the viewer with the rights of this conversation. If an operator sent the command, the operator's
+ * rights limit the viewer, too.
  */
 export async function viewerOf(here: ConversationContext): Promise<Viewer> {
   const { parts, unit, session, request } = here;

@@ -16,7 +16,7 @@ import { activeRuns } from "../../store/queries/runs/runs.ts";
 import { lastMessages } from "../../store/queries/transcripts/transcripts.ts";
 import { type ConversationContext, code, count, why } from "./context.ts";
 
-/** The argument that restores the agent's setting. */
+/** The argument with which a person restores the agent's setting. */
 const DEFAULT = "default";
 const MODELS_SHOWN_MAX = 30;
 
@@ -79,7 +79,7 @@ export async function chooseModel(here: ConversationContext): Promise<string> {
   );
 }
 
-/** Sets a level to one of its valid values, or shows the current one. */
+/** Sets a level to one of its valid values. Without an argument, shows the current level. */
 async function chooseLevel(
   here: ConversationContext,
   what: { name: string; field: "thinkingLevel" | "verboseLevel"; now: string; valid: readonly string[] },

@@ -1,7 +1,8 @@
-// Owns the commands with which owners answer agents' permission requests in any of their chats. An owner on a
-// chat platform answers for the whole gateway. The list, and what was asked, is shown only in a direct chat,
-// because requests may come from sessions that a group must not see (I9). In a session of the gateway itself,
-// the list has only requests of sessions that this session may see.
+// Implements the commands with which owners answer the permission requests of agents, in any chat. An owner
+// on a chat platform answers for the whole gateway. The list of requests, with their details, is shown only
+// in a direct chat, because requests may come from sessions that a group must not see (I9). If an operator
+// sends the command in a session of the gateway, the list has only requests of sessions that this session may
+// see.
 
 import { openGate } from "../../access/access.ts";
 import type { PermissionDecision, PermissionQuestion } from "../../core/shapes/permission.ts";
@@ -17,7 +18,8 @@ async function openFor(context: CommandContext): Promise<PermissionQuestion[]> {
   const { unit, request } = context;
   const open = await openPermissions(unit.tx, unit.now);
   if (request.operator === undefined) return open;
-  // The answer becomes part of this session's transcript.
+  // An operator's answer becomes part of this session's transcript, so only sessions that this session may
+  // send to are listed.
   const session = await getSession(unit.tx, request.sessionKey);
   if (session === undefined) return [];
   const gate = openGate(accessOf(context), await viewerOf({ ...context, session }));

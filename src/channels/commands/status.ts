@@ -103,7 +103,7 @@ function sessionLine(here: ConversationContext, { session, state, queuedRuns }: 
   return `- ${keyCode(here, session.key)}${named}: ${state}${waiting}, ${used}`;
 }
 
-/** Lists the sessions that this conversation can see. */
+/** Lists the sessions that this conversation may see. */
 export async function sessions(here: ConversationContext): Promise<string> {
   const isGlobal = keyRulesOf(here.parts.settings).scope === "global";
   const { rows, nextCursor } = await listVisible(accessOf(here), await viewerOf(here), {
@@ -116,8 +116,8 @@ export async function sessions(here: ConversationContext): Promise<string> {
 }
 
 /**
- * Returns the context of a command together with its conversation. Undefined if the conversation does not
- * exist.
+ * Returns the context of a command, extended by its conversation. Returns undefined if there is no
+ * conversation yet.
  */
 export async function hereOf(context: CommandContext): Promise<ConversationContext | undefined> {
   const session = await getSession(context.unit.tx, context.request.sessionKey);

@@ -1,8 +1,8 @@
 // Implements the commands for running work: stop it, and list, cancel or inspect sub-agents.
 // CW1: in a group, people can stop only runs that they started; owners can stop all runs. In a direct chat,
-//      the person can stop all runs except those that another person started.
-// Only sub-agents of this conversation can be named. Any other name gets the same answer, whether it exists
-// or not (I9).
+// the person can stop all runs except those that another person started.
+// A command can name only sub-agents of this conversation. For any other name the answer is the same, whether
+// such a sub-agent exists or not (I9).
 
 import { openGate } from "../../access/access.ts";
 import { textOf } from "../../core/shapes/message.ts";
@@ -29,18 +29,21 @@ import { ago } from "./status.ts";
 
 const LISTED_MAX = 20;
 const LOG_MESSAGES = 10;
-/** Number of characters of a sub-agent's id that answers show as its name. */
+/** Number of characters of a sub-agent's id that are shown as its name. */
 const SHORT_ID_CHARS = 8;
 
 const NOT_YOURS = "Only an owner, or the person who started this work, can stop it.";
 
-/** Returns whether this person may stop a run. */
+/** Returns whether the sender may stop a run. */
 function mayStop({ request }: ConversationContext, run: Pick<Run, "input">): boolean {
   if (request.sender.isOwner || begunBy(request, run)) return true;
   return request.chatType === "direct" && run.input.sender === undefined;
 }
 
-/** Returns the runs that this person may stop: running ones, and runs whose sub-agents are still running. */
+/**
+ * Returns the active runs of this conversation, and the runs whose sub-agents are still running. `all`: their
+ * number. `mine`: those that the sender may stop.
+ */
 async function stoppable(here: ConversationContext): Promise<{ all: number; mine: string[] }> {
   const { unit, session } = here;
   const active = await activeRuns(unit.tx, session.key);
@@ -64,7 +67,8 @@ export async function stop(here: ConversationContext): Promise<string> {
   const { all, mine } = await stoppable(here);
   const ended: string[] = [];
   if (mine.length === all && isTrusted(request)) {
-    // Also stop work that no run of this conversation requested, for example an operator's call.
+    // Stop everything in the session, also work that no run of this conversation requested, for example an
+    // operator's call.
     ended.push(...(await parts.engine.abortIn(unit, { sessionKey })).runIds);
   } else {
     for (const runId of mine) {
@@ -102,7 +106,7 @@ async function list(here: ConversationContext): Promise<string> {
   return [...lines, ...(nextCursor === undefined ? [] : ["and more"])].join("\n");
 }
 
-/** Finds sub-agents by the beginning of the id, by the key, or by the label. */
+/** Returns the sub-agents with this name: the beginning of the id, the key, or the label. */
 async function meant(here: ConversationContext, name: string): Promise<Session[]> {
   const { rows } = await children(here);
   const open: Session[] = [];
@@ -110,7 +114,7 @@ async function meant(here: ConversationContext, name: string): Promise<Session[]
     const child = await getSession(here.unit.tx, job.targetKey);
     if (child !== undefined) open.push(child);
   }
-  // Add running sub-agents that are too old to be in the list.
+  // Also search the running sub-agents that are too old to be in the list.
   const known = new Map([...rows.map(({ session }) => session), ...open].map((child) => [child.key, child]));
   const gate = openGate(accessOf(here), await viewerOf(here));
   const found: Session[] = [];
@@ -123,8 +127,8 @@ async function meant(here: ConversationContext, name: string): Promise<Session[]
 }
 
 /**
- * Returns the only sub-agent with this name. If there is none, or more than one, returns the answer for the
- * sender.
+ * Returns the sub-agent with this name. If there is none, or more than one, returns the answer for the sender
+ * of the command.
  */
 async function oneMeant(here: ConversationContext, name: string): Promise<Session | string> {
   const [first, second] = await meant(here, name);
@@ -135,7 +139,9 @@ async function oneMeant(here: ConversationContext, name: string): Promise<Sessio
     : `Several sub-agents are called ${code(here.unit, name)}: give more of the id.`;
 }
 
-/** Returns whether this person may cancel a sub-agent. The rule for the run that started it applies (CW1). */
+/**
+ * Returns whether the sender may cancel a sub-agent. It depends on the run that started the sub-agent (CW1).
+ */
 export async function mayCancel(here: ConversationContext, job: Flow): Promise<boolean> {
   const { request, unit } = here;
   const run = job.requesterRunId === undefined ? undefined : await getRun(unit.tx, job.requesterRunId);

@@ -1,6 +1,6 @@
 // Reads missed messages after an interruption that was too long for Discord to resume the session.
-// DU1: for each channel that had messages before, the missed messages are read in order, up to a limit. A
-//      message that is already stored is recognised by its id.
+// DU1: for each channel from which messages came before, the missed messages are read in order, up to a
+// limit. A message that is already stored is recognised by its id.
 
 import { type Fields, objectsOf } from "../../core/json.ts";
 import type { World } from "../../world.ts";
@@ -13,7 +13,7 @@ import { patiently } from "./retry.ts";
 /** Maximum number of messages per request, set by Discord. */
 const PAGE = 100;
 const PAGES_MAX = 5;
-/** Maximum age of a missed message. Older ones get no answer. */
+/** Maximum age of a missed message. Older messages are not read. */
 const AGE_MAX_MS = 24 * 3_600_000;
 
 interface Around {

@@ -13,7 +13,7 @@ import type { Rest } from "./rest.ts";
 const PLACES_MAX = 5_000;
 const GUILDS_MAX = 200;
 /**
- * Maximum numbers of roles and channels to read. Discord allows 250 roles and 500 channels per guild, and
+ * Maximum numbers of roles and channels that are read per guild. Discord allows 250 roles, 500 channels, and
  * additional threads.
  */
 const ROLES_MAX = 300;
@@ -28,13 +28,13 @@ const FORUMS = [15, 16];
 
 export interface DiscordChannelInfo {
   readonly id: string;
-  /** `forum`: messages exist only in the forum's threads. `other`: messages there are ignored. */
+  /** `forum`: has threads, but no messages of its own. `other`: its messages are ignored. */
   readonly kind: "direct" | "room" | "forum" | "thread" | "other";
   readonly name?: string;
   readonly guildId?: string;
-  /** Parent channel, if this is a thread. */
+  /** Id of the channel that contains this thread. Absent if this is not a thread. */
   readonly parentId?: string;
-  /** True for an announcement channel: its threads have a separate type. */
+  /** True for an announcement channel, whose threads have a type of their own. */
   readonly isNews?: true;
 }
 
@@ -45,7 +45,7 @@ export interface Roles {
   readonly own?: string;
 }
 
-/** Converts Discord's data of a channel. `guildId` is used if the data contains no guild. */
+/** Converts Discord's data about a channel. `guildId`: the guild if the data does not name one. */
 function placeOf(channel: Fields, guildId?: string): DiscordChannelInfo | undefined {
   const id = idOf(channel.id);
   const type = numberOf(channel.type);

@@ -1,5 +1,5 @@
-// Implements the channel `discord`: each account is a bot with its own connection.
-// The library is loaded when the first account is opened.
+// Implements the channel `discord`: each account is a bot with its own connection. The library for Discord is
+// loaded when the first account is opened.
 
 import { fail, ok } from "../../core/shapes/errors.ts";
 import type { DiscordAccount } from "../../core/shapes/settings/channels.ts";
@@ -13,7 +13,9 @@ import { DiscordProblem } from "./problem.ts";
 import { openRest } from "./rest.ts";
 import { createSender, type Sender } from "./send.ts";
 
-/** Below Discord's limit of 2,000, because Discord lengthens some texts when it stores them. */
+/**
+ * Maximum length of a text. Discord's limit is 2,000, but Discord lengthens some texts when it stores them.
+ */
 const TEXT_CHARS_MAX = 1_900;
 
 interface Open extends DiscordClient {
@@ -26,7 +28,7 @@ async function openAccount(account: DiscordAccount, host: ChannelHost): Promise<
   return { account, host, rest, places, sender: createSender(rest, places) };
 }
 
-/** Opens the channel with at least one account. */
+/** Opens the channel for at least one account. */
 export async function openDiscord(accounts: readonly DiscordAccount[], host: ChannelHost): Promise<Channel> {
   const lines = await Promise.all(accounts.map((account) => openAccount(account, host)));
   const lineFor = accountFor(DISCORD, lines, ({ account }) => account.accountId);

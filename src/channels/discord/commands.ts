@@ -1,6 +1,6 @@
 // Publishes the bot's menu of slash commands on Discord.
-// DS1: the menu is written only if it differs from the commands, because Discord limits the number of
-//      updates.
+// DS1: the menu is written only if it differs from Parley's commands, because Discord limits the number of
+// updates.
 // DS2: if the menu cannot be written, a warning is logged. Everything else works without the menu.
 
 import { type Fields, numberOf, objectsOf, textOf } from "../../core/json.ts";
@@ -46,7 +46,7 @@ function menuOf(commands: Commands) {
     }));
 }
 
-/** Returns a text for comparing commands: different commands have different texts. */
+/** Returns a text that is different for different commands, so that commands can be compared. */
 function looks(command: Fields): string {
   const options = objectsOf(command.options, COMMANDS_MAX).map((option) => [
     textOf(option.name),
@@ -56,7 +56,7 @@ function looks(command: Fields): string {
   return JSON.stringify([textOf(command.name), textOf(command.description), options]);
 }
 
-/** Updates the menu if it differs from the commands. */
+/** Writes the menu if it differs from Parley's commands. */
 export async function writeMenu(rest: Rest, host: ChannelHost, signal: AbortSignal): Promise<void> {
   const menu = menuOf(host.commands);
   try {

@@ -1,8 +1,8 @@
 // Owns one connection to Discord's gateway, from its first byte to its close.
-// It is never reopened: listen.ts decides what follows.
+// A connection is never reopened: listen.ts decides what follows its end.
 // DC1: no frame can throw an exception or end the process. An invalid frame is skipped.
-// DC2: an event is acknowledged to Discord after it is settled, so a resumed connection gets all unsettled
-//      events (I2).
+// DC2: an event is acknowledged to Discord only after it is settled (processed and stored), so Discord sends
+// all unsettled events again after a resume (I2).
 // DC3: after the close, no socket, timer or heartbeat of the library is left.
 
 import type { SessionInfo, WebSocketShard } from "@discordjs/ws";
@@ -10,11 +10,11 @@ import { type Fields, numberOf, objectOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { Timer, World } from "../../world.ts";
 
-/** Time limit from the first byte until Discord accepts the session. */
+/** Time limit for Discord to accept the session. */
 const READY_MS = 30_000;
-/** Time limit for Discord to answer the close. */
+/** Time limit for Discord to answer a close. */
 const CLOSE_MS = 2_000;
-/** Close code with which Discord keeps the session for a while, so that it can be resumed. */
+/** Close code after which Discord keeps the session for some time, so that it can be resumed. */
 const CLOSE_CODE = 4_200;
 /** Range of valid heartbeat intervals. */
 const BEAT_MIN_MS = 50;
@@ -39,20 +39,23 @@ export interface ConnectionParts {
   readonly world: World;
   readonly token: string;
   readonly intents: number;
-  /** URL for a new session. The caller has checked this URL and the URL of the session to resume. */
+  /**
+   * URL for a new session. The caller has checked that the token may be sent to this URL, and to that of the
+   * session to resume.
+   */
   readonly url: string;
-  /** The session to resume, if there is one. */
+  /** The session to resume. Undefined: begin a new one. */
   readonly session: GatewaySession | undefined;
   /** Returns the sequence number of the last event that was settled. */
   settled(): number;
-  /** Called when a session begins. Called with undefined when the old session is lost. */
+  /** Called when a session begins. Called with undefined when the session can no longer be resumed. */
   begun(session: GatewaySession | undefined): void;
-  /** Called when messages start to arrive, in a new session (`anew`) or in a resumed one. */
+  /** Called when messages start to arrive. `anew`: in a new session. `resumed`: in the resumed one. */
   ready(how: "anew" | "resumed"): void;
   event(type: string, data: Fields, sequence: number): void;
 }
 
-/** Members of the library's connection that this file uses directly. */
+/** Private members of the library's connection that this file uses. */
 interface Innards {
   readonly connection: Socket | null;
   unpackMessage(data: unknown, isBinary: boolean): Promise<Fields | null>;
@@ -96,7 +99,7 @@ function readFrame(data: unknown, isBinary: boolean): Fields | undefined {
   }
 }
 
-/** Creates the library's connection. After `isOver`, it must not reconnect. */
+/** Creates the library's connection. When `isOver` returns true, the connection must not reconnect. */
 async function makeShard(parts: ConnectionParts, isOver: () => boolean): Promise<WebSocketShard> {
   const { DefaultWebSocketManagerOptions: defaults, WebSocketShard } = await import("@discordjs/ws");
   const { encoding, identifyProperties, version } = defaults;
@@ -130,12 +133,14 @@ async function makeShard(parts: ConnectionParts, isOver: () => boolean): Promise
           session_start_limit: { total: 1, remaining: 1, reset_after: 0, max_concurrency: 1 },
         },
       },
-      // The library calls this again before it reconnects by itself. That second call must never settle.
+      // The library calls this function again before it reconnects by itself. The promise of that call must
+      // never settle, so that it does not reconnect.
       retrieveSessionInfo: () => {
         if (isOver()) return new Promise<null>(() => {});
         return known === undefined ? null : info(known);
       },
-      // The library's sequence number counts received events, but only settled ones may be acknowledged.
+      // Do not store the library's sequence number: it counts received events, but only settled events may be
+      // acknowledged.
       updateSessionInfo: (_, session) => {
         if (isOver()) return;
         const before = known;
@@ -155,19 +160,20 @@ async function leave(shard: WebSocketShard, { clock }: World): Promise<void> {
   let deadline: Timer | undefined;
   const closed = new Promise<void>((resolve) => {
     if (!isOpen) return resolve();
-    // An error may follow after the library has removed its error listener.
+    // Ignore an error that comes after the library has removed its own error listener.
     connection.on("error", () => {});
     connection.on("close", resolve);
     deadline = clock.at(clock.now() + CLOSE_MS, () => connection.terminate());
     if (connection.readyState === OPENING) connection.terminate();
   });
-  // Ignore this promise: it may never settle if both sides close. Wait for the socket's close instead.
+  // Do not wait for this promise, because it may never settle if both sides close. Wait for the socket's
+  // close instead.
   shard.destroy({ code: CLOSE_CODE }).catch(() => {});
   await closed;
   deadline?.cancel();
 }
 
-/** Runs one connection until it ends or the signal fires. */
+/** Holds one connection until it ends, or the signal is aborted. */
 export async function holdConnection(parts: ConnectionParts, signal: AbortSignal): Promise<Ending> {
   const { world } = parts;
   let ending: Ending | undefined;
@@ -205,7 +211,7 @@ export async function holdConnection(parts: ConnectionParts, signal: AbortSignal
   shard.on("socketError", (error) => {
     words = error?.message;
   });
-  // Ignored, because the event `closed` reports the reason as a code.
+  // Ignore this event, because the event `closed` reports the reason as a code.
   shard.on("error", () => {});
   shard.on("closed", (code) => end({ kind: "closed", code, ...optional({ words }) }));
   shard.on("dispatch", ({ t, d, s }) => {

@@ -1,7 +1,7 @@
 // Converts Discord events to the message format that all channels share.
 // DI1: messages of bots, webhooks, Discord itself and the bot's own account are ignored.
 // DI2: a thread is identified by its parent and its own id, in every route and key.
-// DI3: only ids identify people, because names can be changed, and reused by others.
+// DI3: only ids identify people, because a name can be changed, and then used by somebody else.
 
 import { type Fields, numberOf, objectOf, objectsOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -15,14 +15,17 @@ import { forwardedOf, mentionedUsers, type Names, nameOf, notesOf, readableText 
 
 export const DISCORD = "discord";
 
-/** Discord's types of messages that a person wrote: a message and a reply. All other types are notices. */
+/**
+ * Discord's types for messages that a person writes: a message and a reply. All other types are notices of
+ * Discord.
+ */
 const WRITTEN = [0, 19];
-/** An update long after the last edit is a link preview or a pin, so it is not treated as an edit. */
+/** If the last edit is older than this, an update is not an edit, but a link preview or a pin. */
 const EDIT_FRESH_MS = 3_600_000;
 const ROLES_MAX = 100;
-/** Discord's number for a chat that the bot itself is not a member of. */
+/** Discord's number for a chat of which the bot is not a member. */
 const ELSEWHERE = 2;
-/** Discord's number for a command from the bot's menu. */
+/** Discord's number for a command that was chosen from the bot's menu. */
 const SLASH_COMMAND = 2;
 
 export interface DiscordAccountContext {
@@ -48,7 +51,7 @@ async function spotOf(
   guildId: string | undefined,
   senderId: string,
 ): Promise<MessageOrigin | undefined> {
-  // A message without a server comes from a direct chat: bots cannot be in other private chats.
+  // A message without a guild comes from a direct chat, because bots cannot be in other private chats.
   const place: DiscordChannelInfo | undefined =
     guildId === undefined ? { id: channelId, kind: "direct" } : await places.placeOf(channelId, signal);
   const route = (to: string): Route => ({ channel: DISCORD, to, accountId });
@@ -73,7 +76,7 @@ async function spotOf(
   }
 }
 
-/** Returns the names for the ids in a message's text. */
+/** Returns the names with which the ids in a message's text are replaced. */
 function namesIn(message: Fields, { botId, places }: DiscordAccountContext, roles: Roles): Names {
   const users = mentionedUsers(message);
   return {
@@ -105,7 +108,7 @@ function quotedOf(message: Fields, names: Names): InboundMessage["quoted"] {
   return { text: text === "" ? files : text, ...optional({ senderName }) };
 }
 
-/** Returns whether a person wrote the message, not a program. */
+/** Returns whether a person wrote the message. Otherwise a program did. */
 function isWritten(message: Fields, botId: string): boolean {
   const author = objectOf(message.author);
   if (author === undefined || idOf(author.id) === undefined || author.id === botId) return false;
@@ -124,7 +127,7 @@ function editOf(message: Fields, isUpdate: boolean, now: number): string | undef
   return now - at < EDIT_FRESH_MS ? String(at) : null;
 }
 
-/** Converts a message. Returns undefined if it needs no answer. */
+/** Converts a message. Returns undefined if the message needs no answer. */
 export async function readMessage(
   message: Fields,
   reader: DiscordAccountContext,
@@ -177,7 +180,7 @@ export async function readMessage(
 /** A slash command from the bot's menu. */
 export interface SlashCommand {
   readonly id: string;
-  /** Token for answering the command. It is secret while it is valid, for some minutes. */
+  /** Token with which the command is answered. It is secret as long as it is valid, which is some minutes. */
   readonly token: string;
   /** Undefined if the bot cannot answer in this chat. */
   readonly message: InboundMessage | undefined;

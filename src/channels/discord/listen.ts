@@ -1,9 +1,9 @@
 // Listens for one account: looks up the bot's identity, keeps one connection open, and handles each event.
-// DN1: after a short interruption Discord sends unsettled events again. After a longer one, missed messages
-//      are read before newer events are handled (I2).
+// DN1: after a short interruption Discord sends the events again that are not settled (stored). After a
+// longer one, missed messages are read before newer events are handled (I2).
 // DN2: a new session is stored only after the messages that were missed before it are stored.
 // DN3: Discord requests a new connection from time to time. This is a failure only if it happens often in a
-//      short time.
+// short time.
 
 import { type Fields, numberOf, objectOf, textOf } from "../../core/json.ts";
 import type { DiscordAccount } from "../../core/shapes/settings/channels.ts";
@@ -24,12 +24,12 @@ import type { Rest } from "./rest.ts";
 import { patiently } from "./retry.ts";
 
 /**
- * Bit flags of the requested events: guilds with channels and threads, messages in guilds and in direct
- * chats, and their content.
+ * Bit flags of the events that Discord should send: guilds with their channels and threads, messages in
+ * guilds and in direct chats, and the content of messages.
  */
 const INTENTS = (1 << 0) | (1 << 9) | (1 << 12) | (1 << 15);
 
-/** Maximum number of reconnects within RECONNECTS_WITHIN_MS. More reconnects count as a failure. */
+/** Maximum number of reconnects within RECONNECTS_WITHIN_MS. If there are more, listening has failed. */
 const RECONNECTS_MAX = 3;
 const RECONNECTS_WITHIN_MS = 60_000;
 
@@ -42,7 +42,8 @@ export interface DiscordClient {
 }
 
 /**
- * Close codes for which retries cannot help: the settings, or the bot in Discord's portal, must be changed.
+ * Close codes for which retries cannot help: somebody must change the settings, or the bot in Discord's
+ * portal.
  */
 const LASTING: Readonly<Record<number, string>> = {
   4004: TOKEN_WORDS,
@@ -83,7 +84,7 @@ function isSafe(url: string, restUrl: string): boolean {
   return protocol === "wss:" || (protocol === "ws:" && restUrl.startsWith("http:"));
 }
 
-/** Returns the URL for a new session. Fails if Discord allows no more sessions today. */
+/** Returns the URL for a new session. Fails if Discord allows the bot no more sessions today. */
 async function gatewayUrl({ rest, account }: DiscordClient, signal: AbortSignal): Promise<string> {
   const answer = await rest.ask((api, inner) => api.gateway.getBot({ signal: inner }), signal);
   const { url, session_start_limit: limit } = answer as unknown as Fields;
@@ -108,7 +109,7 @@ function endProblem(ending: Ending): ListenProblem {
   );
 }
 
-/** Listens until the signal is aborted. Throws a `ListenProblem` on failure. */
+/** Listens until the signal is aborted. Throws a `ListenProblem` if it fails. */
 export async function listenToDiscord(line: DiscordClient, ear: Ear): Promise<void> {
   try {
     const me = await whoAmI(line, ear.signal);
@@ -127,11 +128,13 @@ class Listening {
   readonly #botId: string;
   readonly #intake: Intake;
   readonly #reader: DiscordAccountContext;
-  /** Aborted when listening must stop: on request, or because an event could not be stored. */
+  /** Aborted when listening must stop: the caller asked for it, or an event could not be stored. */
   readonly #stopper = new AbortController();
   #menu: Promise<void> | undefined;
   #problem: unknown;
-  /** A new session, until the messages that were missed before it are read. */
+  /**
+   * A new session. It is kept here, and not stored, until the messages that were missed before it are read.
+   */
   #beginning: GatewaySession | undefined;
 
   constructor(line: DiscordClient, ear: Ear, marks: Marks, botId: string) {
@@ -146,7 +149,7 @@ class Listening {
     this.#intake = new Intake(
       (sequence) => marks.settled(sequence),
       (error) => {
-        // After a stop, an aborted event is not a problem.
+        // After listening was stopped, it is no problem if an event was aborted.
         if (!this.#stopper.signal.aborted) this.#problem = error;
         this.#stopper.abort();
       },
@@ -166,7 +169,7 @@ class Listening {
       this.#intake.stop();
       await this.#intake.idle();
       await this.#menu;
-      // A failure here is harmless: Discord sends events again that are not recorded as settled.
+      // If this fails, no harm is done: Discord sends the events again that are not recorded as settled.
       await this.#marks.write().catch((error: unknown) => {
         this.#line.host.world.log.warn({ err: error }, "the read position of Discord could not be stored");
       });
@@ -203,7 +206,9 @@ class Listening {
     }
   }
 
-  /** Returns the session to resume, unless it belongs to another bot or address. */
+  /**
+   * Returns the session to resume. If it belongs to another bot or address, forgets it and returns undefined.
+   */
   async #session(): Promise<GatewaySession | undefined> {
     const { session } = this.#marks;
     const { restUrl } = this.#line.account;
@@ -268,7 +273,7 @@ class Listening {
     }
   }
 
-  /** Skips an event that cannot be read. Rethrows a failed request to Discord. */
+  /** Calls `read`. Skips an event that cannot be read, but rethrows the failure of a request to Discord. */
   async #read<T>(read: () => Promise<T | undefined>): Promise<T | undefined> {
     const { world } = this.#line.host;
     try {
@@ -299,7 +304,8 @@ class Listening {
     const { id, token, message } = called;
     if (message !== undefined) await host.receive(message);
     const content = message === undefined ? "I can't answer here." : "Taken.";
-    // Only the sender sees this answer. An old command can no longer be answered, so failures are ignored.
+    // This flag shows the answer only to the sender. Failures are ignored, because an old command can no
+    // longer be answered.
     const body = { content, flags: 1 << 6 };
     rest.ask((api, signal) => api.interactions.reply(id, token, body, { signal })).catch(() => {});
   }

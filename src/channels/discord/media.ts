@@ -13,10 +13,10 @@ import { exchange } from "../exchange.ts";
 const FILES_MAX = 10;
 const HOSTS = ["cdn.discordapp.com", "media.discordapp.net"];
 const VOICE_FLAG = 1 << 13;
-/** Time limit for reading a whole file. */
+/** Time limit for reading one file completely. */
 const TIMEOUT_MS = 60_000;
 
-/** The configured server, and the clock for time limits. */
+/** The configured API address, and the clock for time limits. */
 interface Source {
   readonly restUrl: string;
   readonly clock: Clock;
@@ -28,7 +28,7 @@ function kindOf(mimeType: string, isVoice: boolean): InboundMedia["kind"] {
   return kind === "image" || kind === "audio" || kind === "video" ? kind : "file";
 }
 
-/** Returns the URL if files may be read from it, otherwise undefined. */
+/** Returns the URL if a file may be read from it, otherwise undefined. */
 function allowed(url: string, restUrl: string): URL | undefined {
   if (!URL.canParse(url)) return undefined;
   const address = new URL(url);

@@ -7,7 +7,7 @@ import { safeLine } from "../../core/text/safe-text.ts";
 
 /** Kind of failure of one request. */
 export type ProblemKind =
-  /** Rate limit. The request was not executed. */
+  /** A rate limit was exceeded. The request was not executed. */
   | "limit"
   /** The token is wrong. The request was not executed. */
   | "token"
@@ -20,7 +20,7 @@ export type ProblemKind =
 
 export class DiscordProblem extends Error {
   readonly kind: ProblemKind;
-  /** Pause before a retry. */
+  /** The pause that Discord requests before a retry. */
   readonly afterMs: number | undefined;
   /** Discord's error code. */
   readonly code: number | undefined;
@@ -33,10 +33,10 @@ export class DiscordProblem extends Error {
   }
 }
 
-/** Discord's error code for an unknown channel: it was deleted, or the id belongs to a person. */
+/** Discord's error code for an unknown channel: the channel was deleted, or the id is that of a person. */
 export const UNKNOWN_CHANNEL = 10003;
 
-/** Maximum number of characters of Discord's error text. */
+/** Maximum number of characters of Discord's error text that are shown. */
 const WORDS_MAX = 200;
 const PAUSE_MAX_MS = 3_600_000;
 
@@ -71,16 +71,16 @@ export function refusal(status: number, code: number | undefined, message: strin
   const numbers = code === undefined || code === 0 ? `${status}` : `${status}, code ${code}`;
   const more = code === undefined ? {} : { code };
   if (status === 401) return new DiscordProblem("token", TOKEN_WORDS, more);
-  // Discord returns this code after direct messages to many strangers. It is temporary.
+  // Discord returns this code if a bot writes direct messages to many strangers. The refusal is temporary.
   if (code === 40003) return limited(60_000);
-  // With these two statuses, Discord did not accept the request. With others, it may have executed part of
-  // the request.
+  // With one of these two statuses, Discord did not execute the request. With other errors of the server, it
+  // may have executed it.
   if (status === 502 || status === 503) {
     return new DiscordProblem("away", `Discord is not available at the moment (${status})`, more);
   }
   if (status >= 500)
     return new DiscordProblem("unknown", `Discord answered with the error status ${status}`, more);
-  // Discord's API has this path, so the answer came from another server.
+  // This path exists in Discord's API, so the answer came from another server.
   if (status === 404 && (code ?? 0) === 0) {
     return new DiscordProblem("refused", "the server at restUrl is not Discord's API (404)", more);
   }

@@ -1,7 +1,7 @@
 // Stores the read position of an account: the gateway session to resume, and, if it can no longer be resumed,
 // the newest message of each channel.
-// DK1: the stored position is never ahead of the stored messages, so after a crash messages arrive twice
-//      rather than never (I2).
+// DK1: the stored position is never ahead of the stored messages: after a crash, some messages arrive twice,
+// but none is lost (I2).
 // Settling a message writes at most a few rows; for most messages it writes none.
 
 import { type Fields, jsonOf, numberOf, objectOf, textOf } from "../../core/json.ts";
@@ -9,9 +9,11 @@ import type { ChannelHost } from "../channel.ts";
 import type { GatewaySession } from "./connection.ts";
 import { idOf, isNewer } from "./ids.ts";
 
-/** Maximum number of channels whose missed messages are read: the most recently active ones. */
+/**
+ * Maximum number of channels whose missed messages are read. Channels with the latest messages are preferred.
+ */
 const CHANNELS_MAX = 100;
-/** Number of settled events between two writes of the position. */
+/** Number of events that are settled between two writes of the position. */
 const EVENTS_BETWEEN = 20;
 
 const SESSION = "session";
@@ -21,7 +23,7 @@ const lastOf = (channelId: string): string => `last:${channelId}`;
 /** A gateway session that can be resumed, with its last settled event. */
 export interface Resumption extends GatewaySession {
   readonly sequence: number;
-  /** Bot and API URL that the session belongs to. */
+  /** The bot and the API URL to which the session belongs. */
   readonly botId: string;
   readonly restUrl: string;
 }
@@ -37,8 +39,8 @@ export class Marks {
   readonly #host: ChannelHost;
   readonly #accountId: string;
   /**
-   * Newest message of each channel, the most recently active channel last. Undefined if it is unchanged since
-   * the last write.
+   * For each channel, the newest message that was settled since this process started, or undefined if there
+   * is none. The channel with the latest message is last.
    */
   readonly #last: Map<string, string | undefined>;
   readonly #changed = new Set<string>();
@@ -51,7 +53,7 @@ export class Marks {
     this.#last = new Map(channels.map((id) => [id, undefined]));
   }
 
-  /** Reads the values that were written last. */
+  /** Reads the position that was stored last. */
   static async read(host: ChannelHost, accountId: string): Promise<Marks> {
     const list = jsonOf((await host.cursor(accountId, CHANNELS)) ?? "");
     const channels = Array.isArray(list) ? list.flatMap((id) => idOf(id) ?? []) : [];
@@ -64,13 +66,13 @@ export class Marks {
     return this.#session;
   }
 
-  /** Records that a session began. With undefined, records that the last session is lost. */
+  /** Stores that a session began, or, with undefined, that the last session is lost. */
   async begin(session: Resumption | undefined): Promise<void> {
     this.#session = session;
     await this.write();
   }
 
-  /** Records that an event is settled, which means that its messages are stored. */
+  /** Notes that an event is settled, which means that its messages are stored. */
   async settled(sequence: number): Promise<void> {
     if (this.#session !== undefined && sequence > this.#session.sequence) {
       this.#session = { ...this.#session, sequence };
@@ -79,7 +81,7 @@ export class Marks {
     if (this.#unwritten >= EVENTS_BETWEEN) await this.write();
   }
 
-  /** Records that a message in this channel is settled. */
+  /** Notes that a message of this channel is settled. */
   async passed(channelId: string, messageId: string): Promise<void> {
     const isNew = !this.#last.has(channelId);
     const before = this.#last.get(channelId);
@@ -95,7 +97,7 @@ export class Marks {
     if (isNew) await this.write();
   }
 
-  /** Returns the channels that had messages, each with its newest settled message. */
+  /** Returns the channels in which messages were settled, each with the newest of these messages. */
   async channels(): Promise<[channelId: string, lastId: string][]> {
     const read: [string, string][] = [];
     for (const [channelId, lastId] of this.#last) {

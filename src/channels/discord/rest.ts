@@ -1,6 +1,6 @@
-// Sends requests to Discord: each once, with limits on time and memory, and a clear message if it fails.
-// The library never waits or retries: the caller (the outbox or the listener) decides.
-// DR2: one time limit covers the whole request. An answer above the size limit is discarded.
+// Sends requests to Discord. Each request is sent once, with limits on time and memory, and gets a clear
+// message if it fails. The library never waits or retries: the caller (the outbox or the listener) decides.
+// DR2: one time limit covers the whole request. An answer that exceeds the size limit is discarded.
 // DR3: redirects are not followed, so the token is sent only to the configured address.
 
 import type { API } from "@discordjs/core";
@@ -13,7 +13,7 @@ import { DiscordProblem, limited, refusal, unanswered } from "./problem.ts";
 
 /** Time limit from the request to the last byte of the response. */
 const TIMEOUT_MS = 15_000;
-/** Size limit of an answer. It is larger than a hundred messages of maximum length. */
+/** Size limit of an answer. It is large enough for a hundred messages of maximum length. */
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 
 /** The REST client of one account. */
@@ -23,7 +23,7 @@ export interface Rest {
   close(): void;
 }
 
-/** Reads a body of at most `bytesMax`. */
+/** Reads a body. Returns undefined if it has more than `bytesMax`. */
 async function readBody(
   body: ReadableStream<Uint8Array> | null,
   bytesMax: number,
@@ -31,7 +31,7 @@ async function readBody(
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   if (body === null) return new Uint8Array();
-  // Returning from the loop closes the stream and its connection.
+  // If this function returns inside the loop, the stream and its connection are closed.
   for await (const chunk of body) {
     bytes += chunk.length;
     if (bytes > bytesMax) return undefined;
@@ -40,7 +40,10 @@ async function readBody(
   return Buffer.concat(chunks);
 }
 
-/** Replaces a body that is not an object or a list, because the library does not check it. */
+/**
+ * Returns the response for the library. Replaces a body that is not an object or a list, because the library
+ * does not check this.
+ */
 function tidied(status: number, headers: Headers, text: string): Response {
   const tidy = new Headers([...headers].filter(([name]) => /^(x-ratelimit-|retry-after$)/.test(name)));
   tidy.set("content-type", "application/json");
@@ -67,7 +70,7 @@ async function request(ask: Fetch, url: string, init: RequestInit): Promise<Resp
   const { status, headers } = answer;
   const isRead = init.method === "GET";
   const bytes = await readBody(answer.body, ANSWER_BYTES_MAX).catch((error: unknown) => {
-    // A write has already taken effect if the response was successful, even if its body is lost.
+    // If the status is a success, a write has taken effect, even if the body of the answer is lost.
     if (isRead || !answer.ok) throw unanswered(error);
     return new Uint8Array();
   });
@@ -81,7 +84,7 @@ async function request(ask: Fetch, url: string, init: RequestInit): Promise<Resp
   return tidied(status, headers, Buffer.from(bytes ?? []).toString("utf8"));
 }
 
-/** Converts an error of the library to a problem. `kinds` has the library's error classes. */
+/** Converts an error of the library to a problem. `kinds`: the module with the library's error classes. */
 function problemOf(error: unknown, kinds: typeof import("@discordjs/rest")): DiscordProblem {
   if (error instanceof DiscordProblem) return error;
   if (error instanceof kinds.RateLimitError) {
@@ -102,7 +105,8 @@ export async function openRest(account: DiscordAccount, world: World): Promise<R
   const makeRequest = (url: string, init: RequestInit) => request(ask, url, init);
   const rest = new kinds.REST({
     api: account.restUrl,
-    // The library's limit excludes the body, so it must not expire before our own limit.
+    // The library's time limit does not include the body. It is longer than our own limit, so that ours
+    // decides.
     timeout: TIMEOUT_MS * 2,
     retries: 0,
     rejectOnRateLimit: () => true,

@@ -1,10 +1,11 @@
-// Retries requests that Discord cannot answer at the moment, for callers that no other layer retries.
+// Retries requests that Discord cannot answer at the moment, for callers whose requests are not retried
+// elsewhere.
 
 import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
 import { DiscordProblem } from "./problem.ts";
 
-/** Number of attempts, and the pause between them if Discord requests none. */
+/** Maximum number of attempts, and the pause between them if Discord requests no pause. */
 const TRIES_MAX = 4;
 const PAUSE_MS = 1_000;
 /** If Discord requests a longer pause, no further attempt is made. */

@@ -1,8 +1,8 @@
 // Sends text to Discord, and interprets its destinations.
 // DO1: a text from a model never notifies people and gets no link preview.
-// DO2: Discord deduplicates messages by nonce for some minutes. So an attempt with an unknown result is
-//      repeated once with the same nonce, and the text is shown once. If the result is still unknown, so is
-//      the outcome (I5).
+// DO2: for some minutes, Discord shows messages with the same nonce only once. So if the result of an attempt
+// is unknown, it is repeated once with the same nonce. If the second result is a failure or unknown, too, the
+// outcome is unknown (I5).
 // A route names a channel, a thread (by its parent and its own id), or a person.
 
 import { createHash } from "node:crypto";
@@ -20,7 +20,7 @@ import type { Rest } from "./rest.ts";
 
 /** Discord's flag for a message without link previews. */
 const SUPPRESS_EMBEDS = 1 << 2;
-/** Length of our nonces. Discord's limit is 25 characters. */
+/** Length of the nonces that are sent. Discord's limit is 25 characters. */
 const NONCE_CHARS = 22;
 const DIRECT_CHATS_MAX = 1_000;
 const TITLE_CHARS_MAX = 100;
@@ -43,7 +43,8 @@ function outcomeOf({ kind, message: error, afterMs }: DiscordProblem): DeliveryO
   switch (kind) {
     case "limit":
       return { kind: "retry", error, ...optional({ afterMs }) };
-    // The text was not sent. A retry can succeed after the token is corrected or Discord is available again.
+    // In both cases the text was not sent. A retry succeeds once the token is corrected, or Discord is
+    // available again.
     case "token":
     case "away":
       return { kind: "retry", error };
@@ -73,7 +74,7 @@ function titleOf(title: string): string {
 
 /** Creates the function that sends texts for one account. */
 export function createSender(rest: Rest, places: Places): Sender {
-  /** Ids of direct chats, by the id of the person. */
+  /** For each person, the id of the direct chat. */
   const directChats = new Map<string, string>();
 
   async function post(to: string, message: OutgoingMessage): Promise<void> {
@@ -90,12 +91,12 @@ export function createSender(rest: Rest, places: Places): Sender {
     } catch (error) {
       if (!(error instanceof DiscordProblem) || error.kind !== "unknown") throw error;
       const again = await once().then(() => undefined, asProblem);
-      // The first attempt may have succeeded, even if the second one was refused.
+      // Even if the second attempt was refused, the first one may have succeeded. So the outcome is unknown.
       if (again !== undefined) throw new DiscordProblem("unknown", again.message);
     }
   }
 
-  /** Returns the direct chat with this person. Returns undefined for an unknown person. */
+  /** Returns the direct chat with this person. Returns undefined if the id is not that of a person. */
   async function directChat(personId: string): Promise<string | undefined> {
     try {
       const chat = await rest.ask((api, signal) => api.users.createDM(personId, { signal }));
@@ -107,7 +108,7 @@ export function createSender(rest: Rest, places: Places): Sender {
     } catch (error) {
       const problem = asProblem(error);
       if (problem.kind === "refused") return undefined;
-      // A retry is safe, because Discord returns the existing chat.
+      // A retry is safe, because Discord would return the same chat again.
       throw problem.kind === "unknown" ? new DiscordProblem("away", problem.message) : problem;
     }
   }
@@ -143,7 +144,8 @@ export function createSender(rest: Rest, places: Places): Sender {
 }
 
 /**
- * Creates a thread in this channel. If the route is a thread, creates the new one in the thread's channel.
+ * Creates a thread in the channel of a route. If the route names a thread, the new thread is created next to
+ * it.
  */
 async function openThread(
   rest: Rest,
@@ -160,7 +162,7 @@ async function openThread(
     const type = place?.isNews === true ? NEWS_THREAD : PUBLIC_THREAD;
     const thread = await rest.ask((api, signal) =>
       place?.kind === "forum"
-        ? // In a forum a thread needs a first message.
+        ? // A thread in a forum needs a first message.
           api.channels.createForumThread(parent, { name, message: { content: name } }, { signal })
         : api.channels.createThread(parent, { name, type }, undefined, { signal }),
     );

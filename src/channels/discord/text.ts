@@ -10,7 +10,7 @@ const MENTIONS_MAX = 100;
 const LISTED_MAX = 10;
 const NOTE_CHARS_MAX = 300;
 
-/** The names that replace ids in a text. */
+/** Names that replace the ids in a text. */
 export interface Names {
   readonly botId: string;
   /** The role that Discord created for the bot. */
@@ -42,7 +42,7 @@ function mentionsBot(kind: string, id: string, names: Names): boolean {
   return kind === "@&" ? id === names.ownRole : kind.startsWith("@") && id === names.botId;
 }
 
-/** Removes a mention of the bot at the start, and replaces other ids with names. */
+/** Removes a mention of the bot at the start, and replaces the ids in other mentions by names. */
 export function readableText(content: string, names: Names): string {
   const leading = /\s*<(@!?|@&)([0-9]{1,20})>\s*/y;
   let from = 0;
@@ -83,7 +83,7 @@ export function notesOf(message: Fields): string[] {
   const stickers = objectsOf(message.sticker_items, LISTED_MAX).map((one) =>
     note("sticker", textOf(one.name) ?? ""),
   );
-  // If the message has text, its embeds are link previews. Without text, they are the content.
+  // If the message has no text, its embeds are the content. If it has text, they are only link previews.
   const embeds =
     textOf(message.content) === undefined
       ? objectsOf(message.embeds, LISTED_MAX).map((one) =>

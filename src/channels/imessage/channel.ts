@@ -1,10 +1,10 @@
 // Implements the channel `imessage` with `imsg rpc`, a program that controls the Messages app on this Mac:
 // accounts, and messages in both directions.
-// IC1: the read position is stored after the message (I2). After a restart, newer messages are read again,
-//      and known ones are recognised.
-// IC2: if messages arrive faster than they are stored, they are not kept in memory. Reading then resumes from
-//      the stored position.
-// If the program exits, the listener restarts it after growing pauses. A delivery restarts it at once.
+// IC1: the read position is stored after the message (I2). After a restart, messages after this position are
+// read again, and those that are stored already are recognised.
+// IC2: if messages arrive faster than they are stored, reading stops before they fill the memory, and starts
+// again at the stored position.
+// If the program exits, the listener starts it again after growing pauses, and a delivery starts it at once.
 
 import { countOf, type Fields, fieldsOf, objectsOf, textOf } from "../../core/json.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -22,15 +22,15 @@ import type { Answer, Program } from "./program.ts";
 import { createRunner, type Runner } from "./runner.ts";
 
 const ID = "imessage";
-/** Maximum length of a text. The Messages app accepts longer texts, but people prefer shorter ones. */
+/** Maximum length of a text. The Messages app would accept longer texts, but people prefer shorter ones. */
 const TEXT_MAX_CHARS = 4_000;
 const ASK_TIMEOUT_MS = 15_000;
 const UNWATCH_MS = 2_000;
-/** Time limit for sending. The Messages app may have to start and connect first. */
+/** Time limit for sending. It is long, because the Messages app may have to start and connect first. */
 const SEND_TIMEOUT_MS = 120_000;
-/** Size limit of received messages that are not stored yet. */
+/** Maximum size of the messages that were received and are not stored yet. */
 const BACKLOG_BYTES_MAX = 8 * 1024 * 1024;
-/** Number of recent messages to search for the message that a reply answers. */
+/** Number of recent messages in which the quoted message is searched. */
 const HISTORY = 100;
 const CURSOR = "rowid";
 
@@ -73,7 +73,7 @@ interface ReceivedMessage {
   readonly bytes: number;
 }
 
-/** Queues messages from the program, in order. */
+/** A queue of messages that the program reported. */
 class Backlog {
   readonly #waiting: ReceivedMessage[] = [];
   #bytes = 0;
@@ -90,7 +90,10 @@ class Backlog {
     this.#wake?.();
   }
 
-  /** Ends the queue with a problem: `next` returns the queued messages first, and then throws. */
+  /**
+   * Ends the queue with a problem: `next` first returns the messages in the queue, and then throws the
+   * problem.
+   */
   fail(problem: ListenProblem): void {
     this.#problem ??= problem;
     this.#wake?.();
@@ -101,7 +104,7 @@ class Backlog {
     this.#wake?.();
   }
 
-  /** Returns the next message. Returns undefined when the stream has ended. */
+  /** Waits for the next message. Returns undefined when the queue has ended. */
   async next(): Promise<ReceivedMessage | undefined> {
     while (!this.#isOver) {
       const told = this.#waiting.shift();
@@ -121,7 +124,10 @@ class Backlog {
 /** Listens to one account. */
 class Listener {
   readonly #place: IMessageAccountContext;
-  /** Row number in the database of the Messages app. All messages up to this row are stored or skipped. */
+  /**
+   * Number of a row in the database of the Messages app. All messages up to this row are stored or were
+   * skipped.
+   */
   #row: number | undefined;
 
   constructor(place: IMessageAccountContext) {
@@ -153,7 +159,7 @@ class Listener {
       await this.#work(backlog, program, subscription, signal);
     } finally {
       unhear();
-      // The program may continue to run for deliveries, so it must stop watching for messages.
+      // Stop watching for messages, because the program may continue to run for deliveries.
       if (subscription !== undefined)
         await program.request("watch.unsubscribe", { subscription }, UNWATCH_MS);
       signal.removeEventListener("abort", end);
@@ -198,17 +204,18 @@ class Listener {
     // Newer versions of the program send the row number as `cursor`.
     const row = countOf(told.cursor) ?? countOf(told.id);
     if (read.kind !== "message") return;
-    // Without a stored position, a restart would begin after this message and skip it.
+    // If there is no stored position, set one before this message. Otherwise a restart would begin after the
+    // message and skip it.
     if (this.#row === undefined && row !== undefined && row > 1) this.#row = row - 1;
     await receivePatiently(host, account, read.message, signal);
     if (row === undefined || row <= (this.#row ?? 0)) return;
     this.#row = row;
-    // A failure here is harmless: the message arrives again and is recognised.
+    // If this fails, no harm is done: the message arrives again and is recognised.
     await host.remember(accountId, CURSOR, String(row)).catch(() => undefined);
   }
 }
 
-/** Searches for a message by its id among the newest messages of its chat. */
+/** Looks for a message with this id among the newest messages of its chat. */
 async function findParent(program: Program, guid: string, chatId: number): Promise<Parent | undefined> {
   const answer = await program.request(
     "messages.history",
@@ -239,7 +246,7 @@ function outcomeOf(answer: Answer): DeliveryOutcome {
   if (answer.kind === "result") return { kind: "sent" };
   const error = wordsOf(answer);
   if (answer.kind === "failed") return { kind: answer.reached ? "unknown" : "retry", error };
-  // Newer versions of the program report whether a retry is safe.
+  // Newer versions of the program report whether a retry would be safe.
   if (answer.data.retry_safe === true) return { kind: "retry", error };
   switch (answer.code) {
     case CODES.params:
@@ -250,7 +257,7 @@ function outcomeOf(answer: Answer): DeliveryOutcome {
     case CODES.blocked:
       return { kind: "retry", error };
     default:
-      // Includes imsg's code -32001: the text may have been sent.
+      // This includes imsg's error -32001, which means that the text may have been sent.
       if (!NO_ACCESS.test(answer.message)) return { kind: "unknown", error };
       return {
         kind: "retry",
@@ -279,7 +286,7 @@ async function deliver(
     { ...target, text: plainText(readMarkdown(text)) },
     SEND_TIMEOUT_MS,
   );
-  // After a text with an unknown result, the program rejects further texts until it is restarted.
+  // After a text whose result is unknown, the program rejects further texts until it is restarted.
   if (answer.kind === "error" && answer.code === CODES.blocked) await runner.restart();
   return outcomeOf(answer);
 }

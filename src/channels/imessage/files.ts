@@ -36,7 +36,7 @@ async function read(path: string, maxBytes: number, signal: AbortSignal): Promis
     if (!stats.isFile()) return missing("it is not a regular file");
     const tooLarge = fail("too_large", `the file has more than ${maxBytes} bytes`);
     if (stats.size > maxBytes) return tooLarge;
-    // One byte more than the size, to detect a file that is growing.
+    // The buffer has one more byte than the file, to detect a file that is growing.
     const buffer = new Uint8Array(stats.size + 1);
     let bytes = 0;
     while (bytes < buffer.length) {

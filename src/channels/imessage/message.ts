@@ -16,7 +16,7 @@ const QUOTE_CHARS_MAX = 8_000;
 const ATTACHMENTS_MAX = 32;
 const POLL_OPTIONS_MAX = 20;
 
-/** The known fields of the message that a reply answers. */
+/** The message that a reply answers, as far as it is known. */
 export interface Parent {
   readonly text: string;
   readonly isOwn: boolean;
@@ -26,13 +26,13 @@ export interface Parent {
 export interface Reading {
   readonly channel: string;
   readonly accountId: string;
-  /** Names of the agent. A text in a group that contains one of them mentions the agent. */
+  /** Names of the agent. In a group, a text that contains one of them mentions the agent. */
   readonly names: readonly string[];
   /** Returns a function that loads an attachment. */
   readonly load: (path: string) => InboundMedia["load"];
   /** Finds the message with this id in this chat. */
   readonly parentOf: (guid: string, chatId: number) => Promise<Parent | undefined>;
-  /** Time to use for a message that has none. */
+  /** The current time, for a message that has no time. */
   readonly now: number;
 }
 
@@ -62,7 +62,7 @@ export function isGroupId(id: string): boolean {
 function mediaKind(mimeType: string | undefined, uti: string | undefined): InboundMedia["kind"] {
   const [type] = (mimeType ?? "").split("/");
   if (type === "image" || type === "video") return type;
-  // Only voice messages use Core Audio's own format.
+  // Only voice messages have the format of Core Audio.
   if (uti === "com.apple.coreaudio-format") return "voice";
   return type === "audio" ? "audio" : "file";
 }
@@ -120,7 +120,7 @@ function withoutCall(text: string, names: readonly string[]): string {
   return call === "" ? text : text.replace(new RegExp(`^@(?:${call})[,:]?\\s+(?=\\S)`, "iu"), "");
 }
 
-/** Character that stands for a file in the text. */
+/** The character that stands for a file in a message's text. */
 const PLACEHOLDER = /\uFFFC/g;
 
 async function quoteOf(message: Fields, { parentOf }: Reading): Promise<Parent | undefined> {

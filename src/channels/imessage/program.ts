@@ -1,11 +1,11 @@
 // Owns the program that controls the Messages app (`imsg rpc`): its start, pipes, requests and exit.
-// IP1: the program leads its own process group. It gets a minimal environment, without the gateway's
-//      variables.
+// IP1: the program is started in its own process group, with a minimal environment that lacks the gateway's
+// variables.
 // IP2: a failed request says whether the program may have received it. A request that could not be written
-//      was not received.
-// IP3: memory is limited in both directions: for the program's output, and for input that it has not read.
+// was not received.
+// IP3: memory is limited for the program's output, and for input that the program has not read.
 // IP4: to stop the program, its input is closed, then SIGTERM is sent, then SIGKILL. If the gateway itself is
-//      killed, the program's input closes, too.
+// killed, the program's input closes, too.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { homedir, userInfo } from "node:os";
@@ -18,7 +18,7 @@ import { ListenProblem } from "../accounts.ts";
 
 /** Size limit of one line of output. A longer line is discarded. */
 const LINE_BYTES_MAX = 4 * 1024 * 1024;
-/** Size limit of input that the program has not read. */
+/** Maximum size of the input that the program has not read. */
 const UNREAD_BYTES_MAX = 1024 * 1024;
 const LAST_WORDS_CHARS = 2_000;
 const TOLD_CHARS = 300;
@@ -41,15 +41,15 @@ export type Notice = (method: string, params: Fields, bytes: number) => void;
 
 export interface Program {
   request(method: string, params: Fields, timeoutMs: number): Promise<Answer>;
-  /** Sets the only listener for notifications. The returned function removes it. */
+  /** Sets the listener for notifications, of which there is only one. The returned function removes it. */
   listen(notice: Notice): () => void;
-  /** Resolves when the program has ended, with the reason as text. */
+  /** Resolves with the reason as text when the program has ended. */
   readonly ended: Promise<string>;
   running(): boolean;
   stop(): Promise<void>;
 }
 
-/** Returns the environment of the program: home, language, and PATH. */
+/** Returns the environment of the program: home directory, language, and PATH. */
 function environment(): Record<string, string> {
   const { username } = userInfo();
   return { HOME: homedir(), USER: username, LOGNAME: username, LANG: "en_US.UTF-8", PATH: SEARCH_PATH_MAC };
@@ -69,7 +69,7 @@ class Lines {
     let start = 0;
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
       this.#grow(chunk.subarray(start, end));
-      // The line was discarded, so it has no pieces.
+      // If the line was too long, its pieces were discarded, so `line` is shorter than `#bytes`.
       const line = Buffer.concat(this.#pieces);
       if (line.length === this.#bytes) this.#heard(line.toString("utf8"), line.length);
       this.#pieces = [];
@@ -91,7 +91,7 @@ interface Waiting {
   readonly deadline: Timer;
 }
 
-/** A running program with its pending requests. */
+/** The running program, and the requests that wait for an answer. */
 class Running implements Program {
   readonly ended: Promise<string>;
   readonly #child: ChildProcess;
@@ -106,7 +106,7 @@ class Running implements Program {
     this.#child = child;
     this.#world = world;
     for (const stream of [child.stdin, child.stdout, child.stderr]) {
-      // Ignore write errors: the exit event reports a program that exits during a write.
+      // Ignore errors of the streams: if the program exits during a write, the exit event reports it.
       stream?.on("error", () => undefined);
     }
     const lines = new Lines((line, bytes) => this.#line(line, bytes));
@@ -218,12 +218,12 @@ export async function startProgram(command: readonly string[], world: World): Pr
       started.once("error", (error) => reject(whyNotStarted(error, file)));
       started.once("spawn", () => resolve(started));
     } catch (error) {
-      // `spawn` throws if an argument is invalid, for example if it contains NUL.
+      // `spawn` throws if an argument is invalid, for example because it contains NUL.
       reject(whyNotStarted(error as NodeJS.ErrnoException, file));
     }
   });
   const program = new Running(child, world);
-  // Older versions reject this method. That also shows that the program answers.
+  // Older versions answer this method with an error, which also shows that the program works.
   const answer = await program.request("status", {}, START_MS);
   if (answer.kind !== "failed") return program;
   await program.stop();

@@ -1,5 +1,5 @@
-// Owns the program of an account. It is started when it is first used, restarted after it exits, and never
-// started after the channel is closed.
+// Owns the program of an account. The program is started when it is first used, and restarted after it exits.
+// It is never started after the channel is closed.
 
 import type { World } from "../../world.ts";
 import { ListenProblem } from "../accounts.ts";
@@ -18,9 +18,7 @@ export function createRunner(command: readonly string[], account: string, world:
   let isClosed = false;
   let turn: Promise<unknown> = Promise.resolve();
 
-  /**
-   * Runs one task after the other, so that a second caller finds the program that the first one has started.
-   */
+  /** Runs tasks one after the other, so that a second caller finds the program that the first one started. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = turn.then(work);
     turn = done.catch(() => undefined);

@@ -25,7 +25,7 @@ import { readCommand } from "../commands.ts";
 import { type ChatContext, keyOfChat } from "./chat-session.ts";
 
 const ID_CHARS_MAX = 256;
-/** Maximum number of ignored chats to remember. Each is logged only once. */
+/** Maximum number of chats that are remembered as ignored, so that each is logged only once. */
 const LOGGED_MAX = 1_000;
 
 export interface AdmissionParts {
@@ -35,7 +35,7 @@ export interface AdmissionParts {
   readonly world: World;
 }
 
-/** An accepted message with the decisions about it. */
+/** An accepted message, with what was decided about it. */
 export interface AdmittedMessage {
   readonly message: InboundMessage;
   readonly account: ChannelAccount;
@@ -46,7 +46,7 @@ export interface AdmittedMessage {
   readonly command: CommandCall | undefined;
 }
 
-/** Returns whether an id can be stored: it must be short, and have no control characters. */
+/** Returns whether an id can be stored: it must be short, and contain no control characters. */
 function isFit(id: string): boolean {
   return id !== "" && id.length <= ID_CHARS_MAX && id.isWellFormed() && !/\p{Cc}/u.test(id);
 }
@@ -62,7 +62,7 @@ function hasFitIds(message: InboundMessage): boolean {
   return [...ids, chat.thread?.id, edit, threadId].every((id) => id === undefined || isFit(id));
 }
 
-/** Returns a key for the combination of chat and sender. */
+/** Returns the key of a burst: a combination of account, chat and sender. */
 export function burstKeyOf({ channel, accountId, chat, sender }: InboundMessage): string {
   const key = JSON.stringify([channel, accountId, chat.id, chat.thread?.id ?? null, sender.id]);
   return createHash("sha256").update(key).digest("hex").slice(0, 40);
@@ -115,7 +115,7 @@ function chatContextOf(
   };
 }
 
-/** Logs each ignored chat once, so that an operator can find the id of a group. */
+/** Logs that a chat is ignored, once for each chat, so that an operator can find the id of a group. */
 function tellIgnored(
   { world }: AdmissionParts,
   told: Set<string>,
@@ -131,7 +131,7 @@ function tellIgnored(
   world.log.info({ account: accountName(channel, accountId), ...who, why }, "messages are not answered");
 }
 
-/** In a thread that was created for a sub-agent, every message counts as a mention. */
+/** Treats every message as a mention if its thread was created for a sub-agent. */
 async function asSaidToSomebody(
   { settings, engine }: AdmissionParts,
   account: ChannelAccount,
@@ -180,8 +180,8 @@ async function judge(
 }
 
 /**
- * Returns an accepted message with the decisions about it. Returns undefined for a rejected message, whose
- * sender may get a pairing code.
+ * Returns the message with the decisions about it if it is accepted, otherwise undefined. A rejected stranger
+ * may get a pairing code.
  */
 async function admit(
   parts: AdmissionParts,
@@ -209,7 +209,7 @@ async function admit(
   return { message, account, id, place, burstKey, isOwner: verdict.isOwner, command };
 }
 
-/** Creates the function that decides about messages. */
+/** Creates the function that decides whether an incoming message is admitted. */
 export function createAdmission(
   parts: AdmissionParts,
 ): (message: InboundMessage) => Promise<AdmittedMessage | undefined> {

@@ -4,11 +4,12 @@
 // message. Messages that are too long for one run become several runs. If the queue is full, the sender is
 // notified. An edit of a waiting message changes that message; a later edit becomes a separate message that
 // is marked as an edit.
-// KE3: a command runs in the transaction that stores its message. Before that, waiting messages become a run.
+// KE3: a command runs in the transaction that stores its message. Before the command runs, waiting messages
+// become a run.
 // BU1: one transaction accepts the run and settles the messages, so a crash neither loses nor duplicates a
-//      message (I2, I4).
+// message (I2, I4).
 // BU4: the text for the model contains the sender's name, unless there is only one possible sender: the
-//      person in their own direct chat, or an owner in a main session.
+// person in their own direct chat, or an owner in a main session.
 
 import { createHash } from "node:crypto";
 import type { CommandCall } from "../../core/rules/command.ts";
@@ -55,25 +56,25 @@ import type { KeptMedia } from "./media.ts";
 
 /** Size limit for the text of one message. */
 const TEXT_MAX_BYTES = 256 * 1024;
-/** Size limit for one run: its messages, with quotes and notes. */
+/** Size limit for the text of one run: its messages, with quotes and notes. */
 const RUN_TEXT_MAX_BYTES = 320 * 1024;
-/** Limit for the base64 characters of all pictures in one run. */
+/** Size limit for all pictures of one run, in characters of base64. */
 const IMAGES_MAX_CHARS = 24 * 1024 * 1024;
-/** A burst ends after this many pauses, even if messages still arrive. */
+/** A burst ends after this many times its pause, even if messages still arrive. */
 const PAUSES_MAX = 5;
-/** Maximum number of messages, and of their characters, in one burst. */
+/** Maximum number of messages in one burst, and of their characters. */
 const BURST_MAX = 50;
 const BURST_MAX_CHARS = 16 * 1024 * 1024;
 
-/** A waiting message, in the format in which it is stored as JSON. */
+/** A message that waits for the end of its burst, as it is stored in JSON. */
 interface WaitingMessage extends MessageText {
   readonly place: ChatContext;
   readonly images: readonly ImageBlock[];
-  /** Hash of the text, to find out whether an edit has changed it. */
+  /** Hash of the text. It shows whether an edit has changed the text. */
   readonly fold: string;
 }
 
-/** The fields that are stored for a settled message. */
+/** The part of a message that stays stored after it is settled (it became part of a run, or was ignored). */
 interface SettledMessage {
   readonly fold: string;
 }
@@ -100,7 +101,7 @@ function foldOf(text: string): string {
   return createHash("sha256").update(foldText(text)).digest("hex").slice(0, 32);
 }
 
-/** Returns the body that is stored for a settled message. */
+/** Returns the JSON text that is stored for a settled message. */
 function settledBody({ fold }: SettledMessage): string {
   const body: SettledMessage = { fold };
   return JSON.stringify(body);
@@ -130,7 +131,7 @@ function modeOf(settings: Settings, place: ChatContext): QueueMode {
 }
 
 /**
- * Returns whether the message starts with the sender's name: always in groups, and in a main session if the
+ * Returns whether the sender's name is put before the text: always in groups, and in a main session if the
  * sender is not an owner.
  */
 function isNamed(settings: Settings, session: Session, { channel, chat, peerId }: ChatContext): boolean {
@@ -156,7 +157,7 @@ function requestOf(settings: Settings, session: Session, place: ChatContext, gro
       ...(isNamed(settings, session, place)
         ? { senderName: peerName ?? cleanName(peerId) ?? "somebody" }
         : {}),
-      // A sub-agent has a different context, because people write in its thread.
+      // A sub-agent in whose thread people write gets another context.
       ...(isSubagentKey(session.key) ? {} : { context: chatContext(shown) }),
     },
     route: place.replyTo,
@@ -197,10 +198,10 @@ async function acceptGroup(parts: BurstParts, unit: Unit, group: Group): Promise
   await queueNote(parts, unit, { sessionKey: session.key, route: place.replyTo, text, about: "trouble" });
 }
 
-/** Joins all waiting messages with this key to runs. */
+/** Joins the waiting messages of this burst to runs. */
 export async function joinBurst(parts: BurstParts, unit: Unit, burstKey: string): Promise<void> {
-  // Delete the deadline first. This waits for a concurrent transaction that stores a message and moves the
-  // deadline. In the other order, that message would lose its deadline.
+  // Delete the deadline first: this waits for a concurrent transaction that stores a message and moves the
+  // deadline. If the messages were read first, that message would be missed and lose its deadline.
   await dropDeadline(unit.tx, INBOUND_DEADLINE, burstKey);
   const rows = await pendingOf(unit.tx, burstKey);
   const waiting = rows.map((row) => ({ row, message: JSON.parse(row.body) as WaitingMessage }));
@@ -212,7 +213,9 @@ function insert(unit: Unit, { id, burstKey }: AdmittedMessage, body: object): Pr
   return insertInbound(unit.tx, row);
 }
 
-/** Stores a message. Returns false if the message is not new, so that its files can be deleted. */
+/**
+ * Stores a message. Returns false if nothing new was stored, so that the caller deletes the message's files.
+ */
 export async function keepMessage(
   parts: CommandParts,
   unit: Unit,
@@ -248,8 +251,9 @@ export async function keepMessage(
 }
 
 /**
- * Returns whether a version of a message is new. An edit of a waiting message replaces that message. An edit
- * with the same text is ignored, and so is an older version that arrives late.
+ * Returns whether a message, or a version of it, must be handled as a new message. An edit of a waiting
+ * message only changes that message. An edit with the same text is ignored, and so is an older version that
+ * arrives late.
  */
 async function isNews(
   unit: Unit,
@@ -288,7 +292,7 @@ async function keyFor(parts: CommandParts, unit: Unit, place: ChatContext): Prom
   return bound?.key ?? keyOfChat(parts.settings, place) ?? "";
 }
 
-/** Stores the message of a command. Returns false if it was stored before. */
+/** Stores the message of a command as settled. Returns false if the message was stored before. */
 async function keepSettled(
   unit: Unit,
   admitted: AdmittedMessage,
@@ -300,7 +304,9 @@ async function keepSettled(
   return seq !== undefined;
 }
 
-/** Queues an answer. Returns false if it was dropped, because too many texts wait for the chat. */
+/**
+ * Queues an answer to the chat. Returns false if it was dropped, because too many texts wait for this chat.
+ */
 async function answer(
   parts: CommandParts,
   unit: Unit,
@@ -313,7 +319,7 @@ async function answer(
 
 /**
  * Runs a command in the transaction that stores its message, after waiting messages have become a run.
- * Returns false if the answer was dropped, because too many texts wait for the chat.
+ * Returns false if the answer was dropped, because too many texts wait for this chat.
  */
 export async function keepCommand(
   parts: CommandParts,
@@ -350,7 +356,7 @@ export async function keepFailedCommand(
   await answer(parts, unit, admitted, { sessionKey, text });
 }
 
-/** Returns whether the session's model accepts pictures. An ACP agent accepts none. */
+/** Returns whether the session's model accepts pictures. ACP agents do not. */
 export function seesImages(settings: Settings, session: Pick<Session, "agentId" | "model">): boolean {
   const agent = agentOf(settings, session);
   if (agent.runtime !== undefined) return false;

@@ -1,6 +1,6 @@
 // Finds or creates the session of a channel's chat.
-// A chat has one session per agent, which all senders share. A bound chat uses the session that it is bound
-// to. The transaction that needs the session creates it. It also reopens an archived session, because the
+// A chat has one session per agent, which all senders share. A bound chat uses the session to which it is
+// bound. The transaction that needs a session also creates it, or reopens it if it is archived, because the
 // sender expects the conversation to continue.
 
 import { keyRulesOf } from "../../access/access.ts";
@@ -17,11 +17,14 @@ import type { InboundMessage } from "../channel.ts";
 
 const DISPLAY_CHARS_MAX = 200;
 
-/** Chat, sender and agent of a message. Stored as JSON with a waiting message. */
+/** The chat, the sender and the agent of a message. It is stored as JSON with a waiting message. */
 export interface ChatContext {
   readonly channel: string;
   readonly accountId: string;
-  /** Agent when the message arrived. If it was removed since, the default agent is used. */
+  /**
+   * The agent that was configured when the message arrived. If this agent was removed since, the default
+   * agent is used.
+   */
   readonly agentId: string;
   readonly chat: Pick<InboundMessage["chat"], "type" | "id" | "name" | "thread">;
   readonly peerId: string;
@@ -29,7 +32,7 @@ export interface ChatContext {
   readonly replyTo: Route;
 }
 
-/** Returns the agent of a chat's own session. If it was removed, returns the default agent. */
+/** Returns the agent of a chat's own session. If the agent was removed, returns the default agent. */
 function agentIdOf(settings: Settings, { agentId }: ChatContext): string {
   return (findAgent(settings, agentId) ?? defaultAgent(settings)).id;
 }

@@ -9,7 +9,10 @@ import { sweep } from "../sweep.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const MESSAGES_KEPT_MS = 14 * DAY_MS;
-/** Frequent enough for a busy deployment: each call deletes at most a few thousand rows. */
+/**
+ * Interval between deletions. It is short enough for a busy deployment, although each deletes at most a few
+ * thousand rows.
+ */
 const EVERY_MS = 600_000;
 
 /** Deletes old rows periodically. The returned function stops it. */

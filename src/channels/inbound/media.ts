@@ -1,10 +1,10 @@
-// Reads the files of a message. Each becomes a picture for the model, a file in the agent's workspace, or a
-// note with the reason why it is missing.
+// Reads the files of a message. Each file becomes a picture for the model, a file in the agent's workspace,
+// or a note that says why the file is missing.
 // MD1: the sender's description of a file is not trusted: the type is read from the bytes, the name is
-//      sanitised, and the size is counted.
+// sanitised, and the size is counted.
 // MD2: bytes, files and time are limited, and a file that fails does not affect the others.
 // MD3: files are written to disk before the message is stored. If storing the message fails, they are
-//      deleted.
+// deleted.
 
 import { foldName, nameProblem } from "../../core/rules/attachment-rules.ts";
 import { fail, type Result } from "../../core/shapes/errors.ts";
@@ -31,12 +31,14 @@ const FILES_MAX = 10;
 const LOAD_MS = 30_000;
 /** Time limit for all files of one message, because later messages of the sender wait for them. */
 const LOADS_MS = 60_000;
-/** Size limit of one picture for the model, and of all pictures in a message. */
+/** Size limits for pictures: for one picture, and for all pictures of a message. */
 const IMAGE_MAX_BYTES = 3.5 * 1024 * 1024;
 const IMAGES_MAX_BYTES = 8 * 1024 * 1024;
-/** Limits the memory that file contents use: maximum number of messages whose files are read at one time. */
+/**
+ * Maximum number of messages whose files are read at the same time. It limits the memory for the contents.
+ */
 const AT_ONCE_MAX = 4;
-/** Maximum length of a file name: the sender's, and the one that we store. */
+/** Maximum length of file names: of the sender's name, and of the name under which the file is stored. */
 const GIVEN_CHARS_MAX = 500;
 const NAME_CHARS_MAX = 80;
 const WHY_CHARS_MAX = 200;
@@ -44,7 +46,7 @@ const WHY_CHARS_MAX = 200;
 /** The files of a message, as they are stored. */
 export interface KeptMedia {
   readonly images: readonly ImageBlock[];
-  /** One note for each file. */
+  /** For each file, a note for the model. */
   readonly notes: readonly string[];
   /** Folder of the stored files. Absent if there are none. */
   readonly folder?: string;
@@ -52,11 +54,11 @@ export interface KeptMedia {
 
 export const NO_MEDIA: KeptMedia = { images: [], notes: [] };
 
-/** The agent and the model that get the files. */
+/** The agent and the model to which the files go. */
 export interface MediaTarget {
   readonly agent: AgentSettings;
   readonly maxBytes: number;
-  /** Whether the model gets pictures. */
+  /** True if the model can see pictures. */
   readonly seesImages: boolean;
 }
 
@@ -88,7 +90,7 @@ function mimeTypeOf({ mimeType = "" }: InboundMedia): string {
   return /^[a-z0-9][\w.+-]{0,60}\/[\w.+-]{1,60}$/.test(plain) ? plain : "application/octet-stream";
 }
 
-/** Returns a safe file name that is not in use and is similar to the sender's. */
+/** Returns a safe file name that is similar to the sender's and not in `taken`. */
 function fileName(media: InboundMedia, mimeType: string, taken: ReadonlySet<string>): string {
   const { name = "" } = media;
   const given = name.length > GIVEN_CHARS_MAX * 2 ? name.slice(0, GIVEN_CHARS_MAX) + name.slice(-20) : name;
@@ -106,7 +108,7 @@ function fileName(media: InboundMedia, mimeType: string, taken: ReadonlySet<stri
   }
 }
 
-/** Describes a file by its kind and the sender's name for it. */
+/** Describes a file: its kind, and its name as the sender chose it. */
 function called(media: InboundMedia): string {
   const name = cleanName(media.name);
   return `${WORDS[media.kind]}${name === undefined ? "" : ` ${JSON.stringify(name)}`}`;
@@ -139,7 +141,7 @@ interface ReaderParts {
   readonly store: StoreSettings;
 }
 
-/** Reads one file within its time limit. An exception becomes a failure. */
+/** Reads one file. If this takes too long or throws, returns a failure. */
 async function load(
   world: World,
   media: InboundMedia,
@@ -167,7 +169,7 @@ async function load(
   }
 }
 
-/** Adds one file to the pictures or to the files, and adds a note. */
+/** Adds one file to the pictures or to the files, with a note. */
 function take(into: Gathered, media: InboundMedia, data: Buffer, { seesImages }: MediaTarget): void {
   const imageType = imageTypeOf(data);
   const fits = data.length <= IMAGE_MAX_BYTES && into.shown + data.length <= IMAGES_MAX_BYTES;
@@ -219,7 +221,7 @@ async function gather(world: World, media: readonly InboundMedia[], target: Medi
   return into;
 }
 
-/** Limits the number of concurrent calls. Further calls wait in order. */
+/** Returns a function that runs at most `max` tasks at the same time. Further tasks wait in order. */
 function concurrencyLimit(max: number): <T>(work: () => Promise<T>) => Promise<T> {
   let inside = 0;
   const waiting: (() => void)[] = [];
@@ -230,7 +232,7 @@ function concurrencyLimit(max: number): <T>(work: () => Promise<T>) => Promise<T
       return await work();
     } finally {
       const next = waiting.shift();
-      // If a call is waiting, it takes over this slot.
+      // Otherwise the next task takes over this place.
       if (next === undefined) inside -= 1;
       else next();
     }

@@ -1,10 +1,10 @@
 // Implements the channel `signal`, over a signal-cli daemon (`signal-cli daemon --http`): accounts, and
 // messages in both directions.
-// SG1: the read position advances after an event is stored (I2). Until then the stream is not read further,
-//      and a reconnect resumes before this event.
-// An event that the daemon repeats after a reconnect has the same id, so it is recognised.
+// SG1: the read position advances only after an event is stored (I2). Until then the stream is not read
+// further, and a reconnect resumes before this event.
+// If the daemon repeats a message after a reconnect, the message has the same id, so it is recognised.
 // SG3: if the daemon does not have the account, the problem is permanent, and its message contains the
-//      number.
+// number.
 // SG4: an attachment is fetched by the daemon's id for it, with a limited size.
 
 import { type Fields, fieldsOf, jsonOf, objectsOf, textOf } from "../../core/json.ts";
@@ -30,17 +30,23 @@ import { eventsOf } from "./events.ts";
 import { outcomeOf, recipientOf, styled, TEXT_MAX_CHARS } from "./send.ts";
 
 const ID = "signal";
-/** Time limit for sending. A group message is encrypted for each member, up to a thousand. */
+/**
+ * Time limit for sending. It is long, because a group message is encrypted for each member, up to a thousand
+ * times.
+ */
 const SEND_TIMEOUT_MS = 120_000;
 const ASK_TIMEOUT_MS = 15_000;
 const LOAD_TIMEOUT_MS = 60_000;
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
-/** Time limit for the response head. The daemon may send it with its first heartbeat, after 15 seconds. */
+/**
+ * Time limit for the head of the event stream. The daemon may send it only with its first heartbeat, after 15
+ * seconds.
+ */
 const HEAD_MS = 30_000;
-/** Limits of a small call. */
+/** Limits on time and size for calls with a short answer. */
 const ASK_LIMITS = { timeoutMs: ASK_TIMEOUT_MS, bytesMax: ANSWER_BYTES_MAX };
 const ACCOUNTS_MAX = 1_000;
-/** Name under which the resume id is stored. */
+/** Name under which the id of the last stored event is kept. */
 const CURSOR = "events";
 const METHOD_NOT_FOUND = -32601;
 
@@ -51,7 +57,7 @@ interface SignalAccountContext {
   readonly host: ChannelHost;
 }
 
-/** Returns the reason why an account cannot be reached, for its status. */
+/** Describes for the account's status why the account cannot be reached. */
 function whyNot(answer: Exclude<Answer, { kind: "result" }>, url: string): string {
   if (answer.kind === "failed") return `${answer.why}; the daemon should be at ${url}`;
   return `signal-cli: ${head(safeLine(answer.message), 200) || `error ${answer.code}`}`;
@@ -62,7 +68,10 @@ function strange({ number, url }: SignalAccount): ListenProblem {
   return new ListenProblem(`${what}: register or link it with signal-cli`, true);
 }
 
-/** Returns the account's ids. A daemon that runs for a single account does not report them. */
+/**
+ * Returns the account's ids, as far as they are known: a daemon that runs for a single account does not
+ * report them.
+ */
 async function ownIds(
   { settings, daemon }: SignalAccountContext,
   signal?: AbortSignal,
@@ -78,11 +87,11 @@ async function ownIds(
   return new Set([number, own.number, own.aci, own.uuid].flatMap((id) => textOf(id) ?? []));
 }
 
-/** Returns the loader for an attachment that the daemon keeps. */
+/** Returns the function that loads an attachment from the daemon. */
 function loadOf({ settings, daemon }: SignalAccountContext, id: string): InboundMedia["load"] {
   return async (maxBytes, signal) => {
     const params = { account: settings.number, id };
-    // The content is base64 inside JSON, so the answer is larger than the file.
+    // The answer is larger than the file, because the content is base64 inside JSON.
     const bytesMax = Math.ceil(maxBytes / 3) * 4 + 1_024;
     const answer = await daemon.call("getAttachment", params, {
       timeoutMs: LOAD_TIMEOUT_MS,
@@ -103,7 +112,7 @@ function loadOf({ settings, daemon }: SignalAccountContext, id: string): Inbound
 /** Listens to one account. */
 class Listener {
   readonly #place: SignalAccountContext;
-  /** A message that could not be stored. The next attempt to listen stores it first. */
+  /** A message that could not be stored. When listening starts again, this message is stored first. */
   #pending: { readonly message: InboundMessage; readonly id?: string } | undefined;
 
   constructor(place: SignalAccountContext) {
@@ -156,7 +165,7 @@ class Listener {
     const { settings, host } = this.#place;
     const { accountId, number } = settings;
     const account = textOf(event.account);
-    // The daemon runs for a single account, but not for the configured one.
+    // The daemon runs for a single account, and that is not the configured one.
     if (account !== undefined && !own.has(account)) {
       const other = head(safeLine(account), 40);
       throw new ListenProblem(`the daemon at ${settings.url} receives for ${other}, not for ${number}`, true);
@@ -170,7 +179,7 @@ class Listener {
     await this.#store({ message: read.message, ...optional({ id }) }, signal);
   }
 
-  /** Stores a message. If that fails, keeps the message for the next attempt and throws. */
+  /** Stores a message. If that fails, keeps the message until listening starts again, and throws. */
   async #store(
     one: { readonly message: InboundMessage; readonly id?: string },
     signal: AbortSignal,
@@ -179,7 +188,7 @@ class Listener {
     this.#pending = one;
     await receivePatiently(host, accountName(ID, settings.accountId), one.message, signal);
     this.#pending = undefined;
-    // A failure here is harmless: the message arrives again and is recognised.
+    // If this fails, no harm is done: the message arrives again and is recognised.
     if (one.id !== undefined) await host.remember(settings.accountId, CURSOR, one.id).catch(() => undefined);
   }
 }

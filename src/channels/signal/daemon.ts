@@ -22,12 +22,12 @@ export interface CallLimits {
   readonly signal?: AbortSignal;
 }
 
-/** A response whose head has arrived, or the reason why there is none. */
+/** A response whose head has arrived, or the reason why none has arrived. */
 export type Opened = { readonly kind: "open"; readonly answer: IncomingMessage; close(): void } | Unanswered;
 
 export interface Daemon {
   call(method: string, params: Fields, limits: CallLimits): Promise<Answer>;
-  /** Sends a GET request. The caller reads the response, which is closed when the signal is aborted. */
+  /** Sends a GET request. The caller reads the body. Aborting the signal closes the response. */
   open(
     path: string,
     headers: Readonly<Record<string, string>>,
@@ -43,7 +43,7 @@ function readAnswer(status: number, body: Buffer): Answer {
   if (typeof code === "number") {
     return { kind: "error", code, message: typeof message === "string" ? message : "", data: fieldsOf(data) };
   }
-  // A 4xx status (unknown path, no access) means that the daemon has not executed the call.
+  // A 4xx status (unknown path, no access) means that the daemon did not execute the call.
   const reached = !(status >= 400 && status < 500);
   return { kind: "failed", reached, why: `the server there is not a signal-cli daemon (HTTP ${status})` };
 }
@@ -79,8 +79,8 @@ export function daemonAt(url: string, clock: Clock): Daemon {
         };
         const broken = (error?: unknown): void => fail(brokenWords(SERVER, reached(), error));
         const deadline = clock.at(clock.now() + headMs, () => fail(lateWords(SERVER, headMs)));
-        // This error listener is never removed: without it, a later error would crash the process. It also
-        // ends the response if the connection breaks.
+        // Never remove this error listener: without it, a later error would crash the process. It also ends
+        // the response if the connection breaks.
         request.on("error", broken);
         request.once("close", () => broken());
         request.once("response", (answer) => {

@@ -16,7 +16,8 @@ const MENTIONS_MAX = 500;
 const ATTACHMENTS_MAX = 32;
 const POLL_OPTIONS_MAX = 20;
 /**
- * MIME type of an attachment with the rest of a long text. signal-cli has already appended it to the text.
+ * MIME type of the attachment that holds the rest of a long text. signal-cli has already appended this rest
+ * to the text.
  */
 const LONG_TEXT = "text/x-signal-plain";
 
@@ -26,7 +27,7 @@ export type LoadAttachment = (id: string) => InboundMedia["load"];
 export interface Reading {
   readonly channel: string;
   readonly accountId: string;
-  /** The account's own number and id, if they are known. */
+  /** The number and the id of the agent's account, if they are known. */
   readonly own: ReadonlySet<string>;
   readonly load: LoadAttachment;
 }
@@ -49,7 +50,7 @@ function nameOf(value: unknown): string | undefined {
   return name === undefined ? undefined : head(name, NAME_CHARS_MAX);
 }
 
-/** Returns the ids of a person. The number comes first, because people know and configure it. */
+/** Returns the ids of a person. The number comes first, because it is what people know and configure. */
 function idsOf(number: unknown, uuid: unknown, either: unknown): string[] {
   const ids = [idOf(number), idOf(uuid), idOf(either)].filter((id) => id !== undefined);
   return [...new Set(ids)];
@@ -71,12 +72,14 @@ function mentionsOf(value: unknown): Mention[] {
     .sort((one, other) => one.start - other.start);
 }
 
-/** Replaces each placeholder with the name of the mentioned person. Offsets are UTF-16 units. */
+/**
+ * Replaces each placeholder in the text with the name of the mentioned person. Offsets are in UTF-16 units.
+ */
 function withNames(text: string, mentions: readonly Mention[]): string {
   let out = "";
   let at = 0;
   for (const { start, length, ids } of mentions) {
-    // Skip a mention that overlaps the one before, or that is outside the text.
+    // Skip a mention that is not within the text, or that overlaps the mention before it.
     if (start < at || start + length > text.length) continue;
     out += `${text.slice(at, start)}@${ids[0]}`;
     at = start + length;
@@ -96,7 +99,7 @@ function spokenText(text: string, mentions: readonly Mention[], own: ReadonlySet
 function mediaKind(mimeType: string | undefined, name: string | undefined): InboundMedia["kind"] {
   const [type] = (mimeType ?? "").split("/");
   if (type === "image" || type === "video") return type;
-  // A voice recording has no name. An attached audio file has one.
+  // A voice message has no file name, but an attached audio file has one.
   if (type === "audio") return name === undefined ? "voice" : "audio";
   return "file";
 }
@@ -173,14 +176,15 @@ function messageOf({ envelope, data, at, edit }: Spoken, reading: Reading): Read
   const body = spokenText(textOf(data.message) ?? "", mentions, own);
   const text = [body, ...notesOf(data)].filter((part) => part !== "").join("\n");
   const isNamed = mentions.some(({ ids }) => ids.some((id) => own.has(id)));
-  // Skip content that is not a message, like a new group name or a reaction. A mention alone is a message.
+  // Skip content that is not a message, like a reaction or a new name of a group. A mention without text is a
+  // message.
   if (text === "" && media.length === 0 && !isNamed) return NOTHING;
   const chatId = groupId ?? sender;
   const chatName = groupId === undefined ? undefined : nameOf(group.groupName);
   const message: InboundMessage = {
     channel,
     accountId,
-    // Use the account id, because it never changes. A sender may get a number later.
+    // Prefer the account id to the number, because it never changes. A sender may get a number later.
     messageId: `${at}:${idOf(envelope.sourceUuid) ?? sender}`,
     chat: {
       type: groupId === undefined ? "direct" : "group",

@@ -1,7 +1,7 @@
 // Reads the daemon's stream of server-sent events, one event at a time.
-// SE1: the next event is read only after the previous one is processed, so a slow store slows the daemon down
-//      instead of filling the memory.
-// An event that is too long is skipped and reported. Later events are read.
+// SE1: the next event is read only after the previous one is processed. So if the store is slow, the daemon
+// waits, and events do not fill the memory.
+// An event that is too long is skipped and reported; later events are read.
 // SE3: a stream that is silent for longer than the heartbeat interval counts as broken.
 
 import type { IncomingMessage } from "node:http";
@@ -9,19 +9,19 @@ import { optional } from "../../core/optional.ts";
 import type { Clock } from "../../world.ts";
 import { ListenProblem } from "../accounts.ts";
 
-/** Maximum silence. The daemon writes a line every 15 seconds. */
+/** If nothing arrives for this long, the stream is broken. The daemon writes a line every 15 seconds. */
 const SILENCE_MAX_MS = 60_000;
 /**
- * Size limit of one event. The text of a message has at most 64 KiB, and attachments are not part of the
- * event.
+ * Size limit of one event. It is sufficient: the text of a message has at most 64 KiB, and attachments are
+ * not part of the event.
  */
 const EVENT_CHARS_MAX = 1024 * 1024;
 
-/** Valid event ids. An id is sent back in a header. */
+/** Matches valid event ids. An id is sent back in a header. */
 const ID = /^[\x21-\x7e]{1,200}$/;
 
 export interface StreamEvent {
-  /** Id from which the stream can resume. Older daemons send none. */
+  /** The id with which the stream can be resumed after this event. Older daemons send none. */
   readonly id?: string;
   readonly data: string;
 }
@@ -45,7 +45,8 @@ class EventReader {
     const lines = this.#rest.split(/\r\n|\n|\r(?!$)/);
     this.#rest = lines.pop() ?? "";
     if (this.#chars + this.#rest.length > EVENT_CHARS_MAX) {
-      // A line that is too long: its beginning shows that it is not the empty line that ends an event.
+      // Of a line that is too long only the beginning is needed. It shows that this is not the empty line
+      // that ends an event.
       this.#isTooLong = true;
       this.#data = [];
       this.#rest = this.#rest.slice(0, 1);

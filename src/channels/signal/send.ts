@@ -1,6 +1,6 @@
 // Sends text to Signal: formats styles and recipients, and interprets the daemon's answer (I5). Signal does
 // not deduplicate, so a text is retried only if it was certainly not sent.
-// SS2: if a text would be too long with its URLs written out, the original Markdown is sent.
+// SS2: links are written out as URLs. If a text would be too long with them, the original Markdown is sent.
 
 import { type Fields, fieldsOf, listOf } from "../../core/json.ts";
 import { head } from "../../core/text/cut.ts";
@@ -9,9 +9,12 @@ import type { DeliveryOutcome } from "../channel.ts";
 import { type Mark, readMarkdown, spelledOut } from "../markdown.ts";
 import type { Answer } from "./daemon.ts";
 
-/** Maximum length of a text. A longer one becomes an attachment, which some devices do not show as text. */
+/**
+ * Maximum length of a text. Signal turns a longer text into an attachment, which some devices do not show as
+ * text.
+ */
 export const TEXT_MAX_CHARS = 2_000;
-/** Maximum pause before a retry. Signal requests a day if it wants a captcha. */
+/** Maximum pause before a retry. Signal requests a day if it wants somebody to solve a captcha. */
 const PAUSE_MAX_MS = 24 * 3_600_000;
 const WORDS_MAX_CHARS = 200;
 const RESULTS_MAX = 2_000;
@@ -24,7 +27,9 @@ const STYLES: Readonly<Partial<Record<Mark["kind"], string>>> = {
   pre: "MONOSPACE",
 };
 
-/** Formats a text with its styles for `send`: `start:length:STYLE`, in UTF-16 units. */
+/**
+ * Converts Markdown to a text and its styles, in the format of `send`: `start:length:STYLE`, in UTF-16 units.
+ */
 export function styled(markdown: string): {
   readonly message: string;
   readonly textStyle: readonly string[];
@@ -41,7 +46,7 @@ export function styled(markdown: string): {
 
 const NUMBER = /^\+[1-9]\d{4,16}$/;
 const ACCOUNT = /^(?:PNI:)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-/** A group id: 16 or 32 bytes in base64. */
+/** Matches a group id: 16 or 32 bytes in base64. */
 const GROUP = /^[A-Za-z0-9+/_-]{22,43}={0,2}$/;
 
 /** Returns the recipient in the format of `send`: a person's number or account id, or the id of a group. */
@@ -64,13 +69,17 @@ function limited(seconds: number, wantsCaptcha: boolean): DeliveryOutcome {
   };
 }
 
-/** Returns the outcome from the results for each recipient. Undefined if there are none. */
+/**
+ * Returns the outcome that follows from the results for the recipients. Returns undefined if there are no
+ * results.
+ */
 function ofResults(value: unknown): DeliveryOutcome | undefined {
-  // If a result cannot be read, the outcome is unknown: the text may have been sent.
+  // A result that cannot be read makes the outcome unknown, because the text may have been sent.
   const results = listOf(fieldsOf(value).results).slice(0, RESULTS_MAX).map(fieldsOf);
   if (results.length === 0) return undefined;
   const types = results.map(({ type }) => String(type));
-  // A group message counts as sent if one member got it, as in Signal itself: others may be unreachable.
+  // A message to a group counts as sent if one member got it, as in Signal itself: other members may be
+  // unreachable.
   if (types.includes("SUCCESS")) return { kind: "sent" };
   const wantsCaptcha = results.some(({ token }) => typeof token === "string" && token !== "");
   if (wantsCaptcha || types.includes("RATE_LIMIT_FAILURE")) {
@@ -85,7 +94,7 @@ function ofResults(value: unknown): DeliveryOutcome | undefined {
   return unknown(`signal-cli could not send it (${head(safeLine(types[0] ?? ""), 40)})`);
 }
 
-/** Matches the Java exceptions which show that the daemon had no network before anything was sent. */
+/** Matches the Java exceptions with which the daemon reports that it had no network, so nothing was sent. */
 const NOTHING_LEFT = /\((?:UnknownHost|Connect|NoRouteToHost|HttpConnectTimeout)Exception\)/;
 
 const CODES = { user: -1, network: -3, identity: -4, limit: -5, noMethod: -32601, noAccount: -32602 };

@@ -1,9 +1,9 @@
-// Owns one bot account at its Bot API server: calls of the API, and downloads of files.
-// A call has one of four results: done, refused by the server, certainly not executed, or unknown. Results
-// are untyped; the code that reads them checks them (core/json.ts).
+// Owns one bot account at its Bot API server: calls of the API, and downloads of files. A call has one of
+// four results: done, refused by the server, certainly not executed, or unknown. Results have no types; the
+// code that reads them checks them (core/json.ts).
 // TB2: no text that leaves this file contains the token: neither errors nor the server's own messages.
 // TB4: a call that changes something uses a new connection (HX2 of exchange.ts). Only read requests, which
-//      can be repeated, reuse a connection.
+// can be repeated, reuse a connection.
 
 import { Api, type ApiClientOptions, GrammyError, HttpError } from "grammy";
 import { fieldsOf, integerOf, textOf } from "../../core/json.ts";
@@ -17,7 +17,7 @@ import { type Exchange, type Exchanged, exchange } from "../exchange.ts";
 
 /** Time limit for a call that answers immediately. */
 const CALL_MS = 20_000;
-/** Size limit for an answer. Batches of updates have at most half of this size. */
+/** Size limit for an answer. A batch of updates has at most half of this size. */
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 /** Time limit for downloading a file. */
 const FILE_MS = 60_000;
@@ -49,7 +49,7 @@ export interface Refusal {
 
 interface CallOptions {
   readonly signal?: AbortSignal;
-  /** Default 20 s. */
+  /** Time limit of the call. Default: 20 s. */
   readonly timeoutMs?: number;
 }
 
@@ -59,14 +59,16 @@ type Work = (methods: Api["raw"], signal: LibrarySignal) => Promise<unknown>;
 
 export interface Bot {
   readonly accountId: string;
-  /** Makes one call. `work` must pass the signal on to the library. */
+  /** Makes one call of the API. `work` makes it with the library, and must pass the signal on. */
   call(work: Work, options?: CallOptions): Promise<Called<unknown>>;
-  /** Downloads a file of at most `maxBytes`, by its path from getFile. */
+  /** Downloads a file of at most `maxBytes`. `path`: the path that getFile returned. */
   file(path: string, maxBytes: number, signal: AbortSignal): Promise<Called<Uint8Array>>;
   close(): void;
 }
 
-/** Carries a failed request through the library, which can only pass errors on. */
+/**
+ * An error that carries the result of a failed request through the library, which can only pass errors on.
+ */
 class NotAnswered extends Error {
   readonly reached: boolean;
   constructor(why: string, reached: boolean) {
@@ -75,7 +77,7 @@ class NotAnswered extends Error {
   }
 }
 
-/** Returns the answer in the format that the library expects. */
+/** Returns the answer of the server in the format that the library expects. */
 function answerOf(exchanged: Exchanged): object {
   if (exchanged.kind !== "answered") throw new NotAnswered(exchanged.why, exchanged.reached);
   const { status, body } = exchanged;
@@ -83,7 +85,7 @@ function answerOf(exchanged: Exchanged): object {
   try {
     answer = fieldsOf(JSON.parse(body.toString("utf8")));
   } catch {
-    // The body is not from the Bot API (a proxy may have answered), so only the status is used.
+    // This body is not from the Bot API (a proxy may have answered), so use only the status.
   }
   if (answer.ok === true && status < 300) return answer;
   if (answer.ok !== false && status < 300) {
@@ -95,7 +97,7 @@ function answerOf(exchanged: Exchanged): object {
 
 type LibraryFetch = NonNullable<ApiClientOptions["fetch"]>;
 
-/** Sends a request. With `isKept`, uses the connection that read requests reuse. */
+/** How a request is sent. With `isKept`, it uses the connection that read requests share. */
 interface Transport {
   ask(
     asked: Omit<Exchange, "server" | "agent" | "purpose" | "configured">,
@@ -178,7 +180,7 @@ export function openBot({ accountId, botToken, apiRoot }: TelegramAccount, world
       }
     },
     async file(path, maxBytes, signal) {
-      // Encode each segment, so that the path from the server cannot leave the folder of the bot's files.
+      // Encode each segment, so that a path from the server cannot leave the folder of the bot's files.
       const steps = path.split("/").map(encodeURIComponent).join("/");
       const url = `${apiRoot}/file/bot${botToken}/${steps}`;
       const asked = { url, timeoutMs: FILE_MS, bytesMax: maxBytes, stop: signal };

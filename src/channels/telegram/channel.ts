@@ -9,10 +9,13 @@ import { listen } from "./listen.ts";
 import { botFor, openTopic, sendText, showTyping, TELEGRAM, targetOf } from "./send.ts";
 import { nameOfBot } from "./start.ts";
 
-/** Below the platform's limit of 4,096, because list bullets may be longer than their Markdown. */
+/**
+ * Maximum length of a text. It is below the platform's limit of 4,096, because list bullets may be longer
+ * than their Markdown.
+ */
 const TEXT_CHARS_MAX = 4_000;
 
-/** Opens the channel with its accounts. It makes no request yet. */
+/** Opens the channel with its accounts. This makes no request. */
 export async function openTelegram(
   accounts: readonly TelegramAccount[],
   host: ChannelHost,

@@ -1,13 +1,15 @@
 // Receives Telegram's updates by long polling.
 // TL1: an update is confirmed (by the offset of the next request) after it is stored (CH1 of channel.ts). An
-//      update that could not be stored arrives again, and later updates of its chat wait for it.
-// TL2: an offset is sent only to confirm updates. So nothing is missed if the platform restarts its
-//      numbering.
-// TL3: a temporary failure is retried a few times. A permanent one ends the listening, with its reason.
-// TA1: pictures that were sent together (an album) become one message with the id of the first one. An album
-//      at the end of a batch may still grow, so it is not confirmed until one poll finds it unchanged.
+// update that could not be stored arrives again, and later updates of its chat wait for it.
+// TL2: an offset is sent only to confirm updates. So no update is missed if the platform starts to number
+// them anew.
+// TL3: after a temporary failure, the request is retried a few times. A permanent failure ends the listening,
+// with its reason.
+// TA1: pictures that were sent together (an album) become one message with the id of the first picture. An
+// album at the end of a batch may still grow, so it is confirmed only after the next poll has found it
+// unchanged.
 // TA2: only consecutive updates are joined, so updates that were not confirmed before a crash are joined in
-//      the same way again.
+// the same way again.
 // Chats do not wait for the files of other chats: the updates of one chat are stored in order, and different
 // chats concurrently.
 
@@ -25,14 +27,17 @@ import { type Reading, readUpdate, type TelegramAccountContext, UPDATE_KINDS } f
 
 /** Time that a long poll waits for updates. */
 const POLL_SECONDS = 25;
-/** Additional time before a poll request times out. */
+/** Additional time that a poll request gets before it times out. */
 const POLL_GRACE_MS = 10_000;
-/** If an empty answer arrives sooner, the server did not wait. Also the shortest pause between requests. */
+/**
+ * If an empty answer arrives sooner than this, the server did not wait. It is also the shortest pause between
+ * requests.
+ */
 const HASTY_MS = 1_000;
 const UPDATES_MAX = 100;
-/** Pause before an album is read again, because more pictures may arrive. */
+/** Pause before an album is read again, because further pictures may arrive. */
 const ALBUM_MS = 500;
-/** Maximum number of consecutive failures, and the first and longest pause after a failure. */
+/** Maximum number of consecutive failures, and the first and longest pause after one. */
 const FAILURES_MAX = 4;
 const PAUSE_MIN_MS = 250;
 const PAUSE_MAX_MS = 10_000;
@@ -41,7 +46,7 @@ const ASKED_PAUSE_MAX_MS = 10 * 60_000;
 
 /** The read position in the updates. */
 interface ReadPosition {
-  /** Confirms all updates with smaller ids. */
+  /** The offset to send: it confirms all updates with smaller ids. Absent: confirm nothing. */
   offset?: number;
   /** The album at the end of the last batch: the id of its first update, and the number of its updates. */
   album?: { readonly firstId: number; readonly parts: number };
@@ -51,13 +56,13 @@ interface ReadPosition {
 type MessageReading = Extract<Reading, { kind: "message" }>;
 
 /**
- * One message or event, from one or more updates. The last of these updates is confirmed after the item is
- * processed.
+ * One message or event, which was made from one or more updates. After it is processed, these updates are
+ * confirmed.
  */
 interface Item {
   readonly firstId: number;
   readonly lastId: number;
-  /** Number of updates that were joined. */
+  /** Number of updates from which the item was made. */
   readonly parts: number;
   readonly reading: Reading;
 }
@@ -70,11 +75,11 @@ interface Batch {
   readonly nameless: number;
 }
 
-/** Listens as one bot until the signal is aborted. Throws if retries cannot help. */
+/** Receives the messages of one bot until the signal is aborted. Throws if retries cannot help. */
 export async function listen(bot: Bot, host: ChannelHost, ear: Ear): Promise<void> {
   const { clock } = host.world;
   const reader = await introduce(bot, host, ear.signal);
-  // The listener was stopped while the bot was prepared.
+  // The caller has stopped the listener while it prepared the bot.
   if (reader === undefined) return;
   const place: ReadPosition = { failures: 0 };
   let isFirst = true;
@@ -93,7 +98,7 @@ export async function listen(bot: Bot, host: ChannelHost, ear: Ear): Promise<voi
       ear.ready();
       await take(updates, place, { bot, host, reader, signal: ear.signal });
     } else await stumble(NO_SERVER_WORDS, place, host.world, ear.signal);
-    // Prevents a busy loop if the server does not wait.
+    // Pause if the server did not wait, to prevent a busy loop.
     const isHasty = waits && updates.length === 0 && clock.monotonic() - askedAt < HASTY_MS;
     if (isHasty) await pause(host.world.clock, HASTY_MS, ear.signal);
   }
@@ -113,7 +118,7 @@ function fetchUpdates(
   );
 }
 
-/** Waits after a failure. Throws if the failure is permanent, or after too many failures in a row. */
+/** Waits after a failed request. Throws if the failure is permanent, or after too many failures in a row. */
 async function endure(
   failure: Exclude<Called<unknown>, { kind: "done" }>,
   place: ReadPosition,
@@ -148,7 +153,7 @@ function readSafely(update: unknown, reader: TelegramAccountContext): Reading {
   try {
     return readUpdate(update, reader);
   } catch (error) {
-    // An update that cannot be read must not block later ones.
+    // Skip an update that cannot be read, because it must not block later updates.
     const why = error instanceof Error ? error.message : String(error);
     return { kind: "skipped", why: `it could not be read: ${why}`, odd: true };
   }
@@ -164,7 +169,7 @@ function isSameAlbum(one: MessageReading, other: MessageReading): boolean {
 }
 
 function join(one: MessageReading, other: MessageReading): MessageReading {
-  // In a forwarded album, show the note about the source only once.
+  // In a forwarded album, show the note about its origin only once.
   const isSaid = other.message.forwarded === true && one.message.text.split("\n")[0] === other.message.text;
   const texts = [one.message.text, isSaid ? "" : other.message.text].filter((text) => text !== "");
   const quoted = one.message.quoted ?? other.message.quoted;
@@ -206,7 +211,7 @@ export function readBatch(updates: readonly unknown[], reader: TelegramAccountCo
   return { items, nameless: updates.length - named.length };
 }
 
-/** Returns the album at the end of the batch, because it may still grow. */
+/** Returns the album at the end of the batch, if there is one. It may still grow. */
 function openAlbum({ items }: Batch): Item | undefined {
   const last = items.at(-1);
   return last?.reading.kind === "message" && last.reading.albumId !== undefined ? last : undefined;
@@ -219,7 +224,7 @@ interface Taker {
   readonly signal: AbortSignal;
 }
 
-/** Processes one response, and moves the position behind the stored updates. */
+/** Processes the updates of one response, and moves the position behind those that are stored. */
 async function take(updates: readonly unknown[], place: ReadPosition, taker: Taker): Promise<void> {
   const { host, signal } = taker;
   const { world } = host;
@@ -229,7 +234,7 @@ async function take(updates: readonly unknown[], place: ReadPosition, taker: Tak
   }
   if (batch.items.length === 0) {
     delete place.album;
-    // All updates are confirmed. The platform may continue with any id, so forget the offset.
+    // All updates are confirmed, and the platform may continue with any id. So forget the offset.
     delete place.offset;
     if (updates.length > 0) return stumble(NO_SERVER_WORDS, place, world, signal);
     place.failures = 0;
@@ -256,7 +261,10 @@ async function take(updates: readonly unknown[], place: ReadPosition, taker: Tak
   place.failures = 0;
 }
 
-/** Processes the items of each chat in order. Returns the first update that could not be stored, if any. */
+/**
+ * Processes the items of each chat in order. Returns the id of the first update that could not be stored, or
+ * undefined.
+ */
 async function takeItems(items: readonly Item[], taker: Taker): Promise<number | undefined> {
   const byChat = new Map<string, Item[]>();
   for (const item of items) {

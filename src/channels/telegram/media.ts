@@ -9,7 +9,7 @@ import type { Bot } from "./bot.ts";
 import { failureWords } from "./send.ts";
 import type { FileRef } from "./update.ts";
 
-/** Maximum size of files that the platform's own servers send. */
+/** Maximum size of a file that Telegram's own servers offer for download. */
 const PLATFORM_MB_MAX = 20;
 
 function isPathBelow(path: string): boolean {

@@ -1,6 +1,6 @@
-// Sends to Telegram: finds the target of a route, formats text, shows typing indicators, creates topics. An
-// unreadable or missing answer does not count as a failure (I5), because the platform cannot detect a second
-// attempt. A refusal is reported in the server's own words, without the token.
+// Sends to Telegram: finds the target of a route, formats text, shows typing indicators, creates topics. If
+// the answer is missing or cannot be read, the outcome is unknown, not failed (I5), because the platform
+// cannot detect a second attempt. A refusal is reported in the server's own words, without the token.
 // TS3: link previews are disabled, because a URL could leak data to a stranger.
 // Markdown becomes text and entities (ranges with a format), so there is no markup that could be invalid.
 // TX1: each entity is within the text, and none is inside code.
@@ -17,24 +17,24 @@ import { type Mark, type MarkedText, readMarkdown, spelledOut } from "../markdow
 import { type Bot, type Called, idOf, type Refusal } from "./bot.ts";
 
 /**
- * Id of the General topic, which every forum has. A text without a topic goes there. Telegram rejects a text
- * that names this id.
+ * Id of the General topic, which every forum has. A text for it must name no topic, because Telegram rejects
+ * this id.
  */
 const GENERAL_TOPIC = 1;
 
 interface TelegramTarget {
   readonly bot: Bot;
-  /** A number, or the `@name` of a public channel or group. */
+  /** Id of the chat: a number, or the `@name` of a public channel or group. */
   readonly chatId: string;
   readonly topicId?: number;
 }
 
-/** Returns the field that names the topic, for sending a text. */
+/** Returns the field that names the topic when a text is sent. */
 function topicField({ topicId }: TelegramTarget): { message_thread_id?: number } {
   return topicId === undefined || topicId === GENERAL_TOPIC ? {} : { message_thread_id: topicId };
 }
 
-/** Returns the field that names the topic, for calls that also accept the General topic's id. */
+/** Returns the field that names the topic in calls that also accept the General topic's id. */
 function anyTopicField({ topicId }: TelegramTarget): { message_thread_id?: number } {
   return topicId === undefined ? {} : { message_thread_id: topicId };
 }
@@ -59,7 +59,7 @@ export function targetOf(bots: readonly Bot[], { to, accountId, threadId }: Rout
   return ok({ bot, chatId: to, topicId: Number(threadId) });
 }
 
-/** The platform's limit for one message, in UTF-16 units. */
+/** The platform's limit for the text of one message, in UTF-16 units. */
 const TEXT_CHARS_MAX = 4_096;
 /** Maximum number of entities. The platform ignores further ones. */
 const ENTITIES_MAX = 100;
@@ -93,7 +93,7 @@ function entityOf({ kind, from, to, href = "", language }: Mark): Entity {
   return { ...place, type: SIMPLE[kind] };
 }
 
-/** Returns whether a URL must be written out, because only web URLs become links. */
+/** Returns whether the URL of a link must be written out, because only web URLs can be links. */
 function leadsElsewhere({ kind, href = "" }: Mark): boolean {
   return kind === "link" && !/^https?:/i.test(href);
 }
@@ -126,7 +126,7 @@ export function isTokenWrong({ code }: Refusal): boolean {
   return code === 401 || code === 404;
 }
 
-/** Returns the reason why the token was refused, as text for people. */
+/** Describes for people why the token was refused. */
 export function tokenWords({ code }: Refusal): string {
   return code === 401
     ? "Telegram does not accept the bot's token: get a new one from @BotFather"
@@ -149,7 +149,7 @@ function outcomeOf(refusal: Refusal): DeliveryOutcome {
       ...(afterMs === undefined ? {} : { afterMs: Math.min(afterMs, AFTER_MAX_MS) }),
     };
   }
-  // A proxy timed out. The server behind it may have sent the text.
+  // A proxy timed out, but the server behind it may have sent the text.
   if (code === 504) return { kind: "unknown", error };
   return code >= 500 ? { kind: "retry", error } : { kind: "refused", error };
 }
@@ -174,7 +174,7 @@ export async function sendText(place: TelegramTarget, markdown: string): Promise
   let at = place;
   let text = telegramText(markdown);
   let sent = await sendOnce(at, text);
-  // If a group became a supergroup, retry once with its new id.
+  // If the group became a supergroup, retry once with the group's new id.
   if (sent.kind === "refused" && sent.movedTo !== undefined) {
     at = { ...at, chatId: sent.movedTo };
     sent = await sendOnce(at, text);
@@ -228,7 +228,7 @@ async function createTopic(bot: Bot, chatId: string, title: string): Promise<Res
     : ok(id);
 }
 
-/** Creates a topic in a forum. Other chats have no topics, so the chat itself is used. */
+/** Creates a topic in a forum. In a chat without topics, returns the chat itself. */
 export async function openTopic(
   { bot, chatId }: TelegramTarget,
   at: Route,

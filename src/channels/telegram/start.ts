@@ -16,13 +16,13 @@ const START = "start";
 const COMMANDS_MAX = 100;
 const DESCRIPTION_CHARS_MAX = 256;
 
-/** Returns the commands by the names that the platform accepts: `max-age` becomes `max_age`. */
+/** Returns the bot's commands. Each key is a name that Telegram accepts: `max-age` becomes `max_age`. */
 function menuOf(commands: ChannelHost["commands"]): Map<string, string> {
   const named = commands.map(({ name }): [string, string] => [name.toLowerCase().replaceAll("-", "_"), name]);
   return new Map(named.filter(([shown]) => /^[a-z0-9_]{1,32}$/.test(shown)).slice(0, COMMANDS_MAX));
 }
 
-/** Adds `/start`, which Telegram's start button sends. The command shows the help. */
+/** Adds `/start`, which Telegram's start button sends. It is another name for the help. */
 function withStart(menu: TelegramAccountContext["menu"]): TelegramAccountContext["menu"] {
   return menu.has("help") && !menu.has(START) ? new Map([...menu, [START, "help"]]) : menu;
 }
@@ -34,8 +34,8 @@ function wanted(called: Called<unknown>): ReturnType<typeof fieldsOf> {
 }
 
 /**
- * Removes the bot's webhook, because a bot cannot have a webhook and polling. An operator who configures this
- * channel wants the messages here.
+ * Removes the bot's webhook, because Telegram does not allow a webhook and polling at once. An operator who
+ * configures this channel wants the messages here.
  */
 async function takeBackMessages(bot: Bot, { world }: ChannelHost, signal: AbortSignal): Promise<void> {
   const hook = wanted(await bot.call((methods, either) => methods.getWebhookInfo(either), { signal }));
@@ -68,7 +68,8 @@ async function showMenu(
 }
 
 /**
- * Prepares listening and returns the account. Returns undefined if the listener was stopped in the meantime.
+ * Prepares the bot for listening and returns what is known of it. Returns undefined if the listener was
+ * stopped meanwhile.
  */
 export async function introduce(
   bot: Bot,

@@ -2,9 +2,9 @@
 // files, with notes in square brackets for other content.
 // TU1: reading an update never throws. An invalid update is skipped, with the reason.
 // TU2: nobody can impersonate another person: Telegram's id identifies the sender, never a name. An anonymous
-//      administrator and a channel count as themselves, not as the person behind them.
+// administrator and a channel count as themselves, not as the person behind them.
 // TU3: text that somebody else wrote (forwarded, quoted) is marked, and never counts as a command.
-// TU4: bots get no answer, neither this bot nor others.
+// TU4: messages of bots, including this one, are ignored.
 
 import { createHash } from "node:crypto";
 import { type Fields, fieldsOf, integerOf, listOf, textOf } from "../../core/json.ts";
@@ -19,11 +19,11 @@ export interface TelegramAccountContext {
   /** Id of the bot. */
   readonly id: string;
   readonly username: string;
-  /** Commands in the bot's menu: Telegram's name, and our name. */
+  /** The commands in the bot's menu. Key: the name in Telegram. Value: the name in Parley. */
   readonly menu: ReadonlyMap<string, string>;
 }
 
-/** A file on the server that was not downloaded yet. */
+/** A file on Telegram's server that is not downloaded yet. */
 export interface FileRef {
   readonly kind: InboundMedia["kind"];
   readonly fileId: string;
@@ -35,7 +35,7 @@ export interface FileRef {
 interface Content {
   /** The sender's text, or the caption of a file. */
   readonly words: string;
-  /** Entities in `words`: Telegram's ranges for mentions, links and formatting. */
+  /** Entities in `words`: ranges that are a mention, a link or formatted. */
   readonly entities: readonly Fields[];
   readonly files: readonly FileRef[];
   /** A note for content that is neither text nor a file. */
@@ -52,17 +52,17 @@ export type Reading =
       /** Id of the album, if the message is a picture in an album. */
       readonly albumId?: string;
     }
-  /** A group became a supergroup, which has a new id. */
+  /** A group has become a supergroup, which has a new id. */
   | { readonly kind: "moved"; readonly from: string; readonly to: string }
   /** The bot's new status in a chat, for example `kicked`. */
   | { readonly kind: "membership"; readonly chatId: string; readonly name?: string; readonly status: string }
-  /** `odd`: the update is invalid. False if it only needs no answer. */
+  /** An update that needs no answer. `odd`: true if that is because the update is invalid. */
   | { readonly kind: "skipped"; readonly why: string; readonly odd: boolean };
 
 const skip = (why: string): Reading => ({ kind: "skipped", why, odd: false });
 const oddity = (why: string): Reading => ({ kind: "skipped", why, odd: true });
 
-/** Kinds of updates that Telegram should send. */
+/** The kinds of updates that Telegram is asked to send. */
 export const UPDATE_KINDS = [
   "message",
   "edited_message",
@@ -83,7 +83,7 @@ const CHAT_TYPES: Readonly<Record<string, InboundMessage["chat"]["type"]>> = {
   channel: "channel",
 };
 
-/** Formats a note: `[<kind>: <detail>, <detail>]`. */
+/** Formats a note for the agent: `[<kind>: <detail>, <detail>]`. */
 function noteOf(what: string, ...details: (string | undefined)[]): string {
   const told = details.filter((detail) => detail !== undefined && detail !== "").join(", ");
   const line = `${what}${told === "" ? "" : `: ${told}`}`.replace(/\s+/g, " ");
@@ -134,10 +134,10 @@ function checklist({ title, tasks }: Fields): string {
   return noteOf("checklist", textOf(title), listed.filter((task) => task !== undefined).join(" / "));
 }
 
-/** Formats notes for content that is neither text nor a file, by its field. */
+/** For each field with content that is neither text nor a file: the function that formats its note. */
 const NOTES: Readonly<Record<string, (field: Fields) => string>> = {
   sticker: ({ emoji, set_name }) => noteOf("sticker", textOf(emoji), textOf(set_name)),
-  // A venue also has the field `location`, so `venue` is checked before `location`.
+  // Check `venue` before `location`, because a venue has both fields.
   venue: ({ title, address, location }) =>
     noteOf("place", textOf(title), textOf(address), coordinates(fieldsOf(location))),
   location: (field) =>
@@ -154,9 +154,9 @@ const NOTES: Readonly<Record<string, (field: Fields) => string>> = {
   rich_message: () => noteOf("formatted page, which can't be read here"),
 };
 
-/** The fields that contain a file. The first one that is present is used. */
+/** The fields that may contain a file. The first one that a message has is used. */
 const FILES: readonly { readonly field: string; readonly kind: FileRef["kind"] }[] = [
-  // An animation also has the field `document`, so `animation` is checked before `document`.
+  // Check `animation` before `document`, because an animation has both fields.
   { field: "animation", kind: "video" },
   { field: "voice", kind: "voice" },
   { field: "audio", kind: "audio" },
@@ -166,7 +166,7 @@ const FILES: readonly { readonly field: string; readonly kind: FileRef["kind"] }
   { field: "document", kind: "file" },
 ];
 
-/** MIME types that the platform omits because they never vary. */
+/** MIME types of kinds of files for which Telegram sends none, because it never varies. */
 const TYPES: Readonly<Record<string, string>> = {
   photo: "image/jpeg",
   voice: "audio/ogg",
@@ -201,7 +201,10 @@ function filesOf(message: Fields): readonly FileRef[] {
   return [];
 }
 
-/** Returns the content of a message. Undefined for a service message, for example that somebody joined. */
+/**
+ * Returns the content of a message. Returns undefined for a service message, for example that somebody
+ * joined.
+ */
 function contentOf(message: Fields): Content | undefined {
   const words = textOf(message.text) ?? textOf(message.caption) ?? "";
   const ofWords = textOf(message.text) === undefined ? message.caption_entities : message.entities;
@@ -212,7 +215,7 @@ function contentOf(message: Fields): Content | undefined {
   return words === "" && files.length === 0 ? undefined : content;
 }
 
-/** Returns a quoted message as one text. */
+/** Returns the content of a quoted message as one text. */
 function summaryOf(message: Fields): string | undefined {
   const content = contentOf(message);
   if (content === undefined) return undefined;
@@ -227,7 +230,7 @@ function forwardNote(origin: Fields): string {
   return noteOf(name === undefined ? "forwarded" : `forwarded from ${name}`);
 }
 
-/** Reads an update for this account. */
+/** Reads an update that this bot received. */
 export function readUpdate(value: unknown, reader: TelegramAccountContext): Reading {
   const update = fieldsOf(value);
   const kind = UPDATE_KINDS.find((one) => Object.keys(fieldsOf(update[one])).length > 0);
@@ -255,8 +258,8 @@ function readMessage(message: Fields, reader: TelegramAccountContext, isEdit: bo
   if (to !== undefined) return { kind: "moved", from: chatId, to };
   const content = contentOf(message);
   if (content === undefined) return skip("no content");
-  // An edit without text and files is not by a person: Telegram edits a live location every few seconds, and
-  // a poll when it ends.
+  // Skip an edit without text and files, because no person made it: Telegram edits a live location every few
+  // seconds, and a poll when it ends.
   if (isEdit && content.words === "" && content.files.length === 0) return skip("an edit without text");
   const sender = senderOf(message, chat, type);
   if (sender === undefined) return oddity("a message without a sender");
@@ -290,7 +293,7 @@ function chatNames(chat: Fields, type: string): { name?: string; alsoKnownAs?: s
   return optional({ name: nameOf(chat), alsoKnownAs: known });
 }
 
-/** Returns the sender. For a channel post or an anonymous sender, this is the chat. */
+/** Returns the sender. For a channel post or an anonymous sender, the chat counts as the sender. */
 function senderOf(
   message: Fields,
   chat: Fields,
@@ -300,7 +303,8 @@ function senderOf(
   const person = fieldsOf(message.from);
   const behindId = idOf(behind.id);
   const isChat = behindId !== undefined;
-  // Groups and channels have negative ids. A positive id could impersonate a person, even an owner.
+  // Groups and channels have negative ids. With a positive id, a chat could impersonate a person, even an
+  // owner.
   if (isChat && !behindId.startsWith("-")) return undefined;
   if (!isChat && person.is_bot === true) return "bot";
   const own = type === "channel" ? chat : {};
@@ -312,7 +316,10 @@ function senderOf(
   return { id, ...optional({ name: nameOf(party), alsoKnownAs }) };
 }
 
-/** Returns the topic of a forum. Messages in the General topic have none. */
+/**
+ * Returns the topic in which a message was written. Returns undefined outside of forums and for the General
+ * topic.
+ */
 function topicOf(message: Fields): InboundMessage["chat"]["thread"] {
   const id = idOf(message.message_thread_id);
   if (message.is_topic_message !== true || id === undefined) return undefined;
@@ -321,8 +328,8 @@ function topicOf(message: Fields): InboundMessage["chat"]["thread"] {
 }
 
 /**
- * Returns the quoted message. In a topic, every message refers to the creation of the topic, which is not a
- * quote.
+ * Returns the message that was quoted. In a topic, a message that quotes nothing refers to the creation of
+ * the topic, which is not a quote.
  */
 function answeredBy(message: Fields): Fields {
   const answered = fieldsOf(message.reply_to_message);
@@ -339,7 +346,9 @@ function quotedOf(message: Fields): InboundMessage["quoted"] {
   return { text, ...optional({ senderName }) };
 }
 
-/** Returns an id that differs for each edit. If Telegram repeats an edit, the id is the same. */
+/**
+ * Returns an id that differs for each edit of a message. If Telegram sends an edit again, the id is the same.
+ */
 function editOf(at: number, { words, files, note }: Content): string {
   const held = JSON.stringify([words, note ?? "", files.map(({ fileId }) => fileId)]);
   return `${at}-${createHash("sha256").update(held).digest("hex").slice(0, 16)}`;
@@ -386,7 +395,7 @@ function isNamed(content: Content, reader: TelegramAccountContext): boolean {
   );
 }
 
-/** Returns the text without a mention of the bot at the start, unless nothing else remains. */
+/** Removes a mention of the bot at the start of the text, unless nothing else would remain. */
 function spokenWords(content: Content, reader: TelegramAccountContext): string {
   const call = content.entities.find((entity) => entity.offset === 0 && isMention(content, entity, reader));
   const rest = content.words.slice(integerOf(call?.length) ?? 0).replace(/^[,:]?\s+/, "");
@@ -409,15 +418,16 @@ function wordsOf(
   }
   const mentioned = answers || isNamed(content, reader);
   const command = commandOf(content);
-  // A command for another bot is ignored.
+  // A command that names another bot is not for us.
   const isOurs = command !== undefined && (command.to === undefined || isSame(command.to, reader));
   const name = isOurs ? reader.menu.get(command.name) : undefined;
   if (name === undefined) return { text: lines(spokenWords(content, reader), note), mentioned };
-  // If the name in the menu differs from ours, like `/start` for `help`, the arguments have another meaning:
-  // do not pass them on.
+  // If the name in the menu differs from ours, like `/start` for `help`, the arguments may mean something
+  // else: do not pass them on.
   const isRenamed = command?.name !== name.replaceAll("-", "_");
   const text = isRenamed ? `/${name}` : `/${name} ${command?.rest ?? ""}`.trim();
-  // In a group, Telegram's menu adds the bot's name to a command. A command without it may be for any bot.
+  // In a group, Telegram's menu adds the bot's name to a command. Without the name, the command may be for
+  // any bot.
   const isChosen = type === "direct" || command?.to !== undefined;
   return isChosen ? { text, mentioned, nativeCommand: true } : { text, mentioned };
 }

@@ -1,10 +1,10 @@
 // Handles HTTP requests from the platform: the verification request and the webhooks.
 // Nothing is read or changed before the caller is verified: by the configured verify token, or by a signature
 // of the exact body. Both are compared in constant time.
-// Messages in a webhook go to the account with their phone number, if that account's app has signed them.
-// Messages for other numbers are ignored.
+// Messages in a webhook go to the account that has their phone number, if that account's app has signed the
+// webhook. Messages for other numbers are ignored.
 // The request is acknowledged after everything is stored (CH1 of channel.ts). After a failure the platform
-// sends it again, and stored messages are recognised by their ids.
+// sends the request again, and messages that are stored already are recognised by their ids.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { jsonOf } from "../../core/json.ts";
@@ -13,7 +13,7 @@ import type { PlatformAnswer, PlatformCall } from "../channel.ts";
 import { type NumberNews, readWebHook } from "./incoming.ts";
 
 const SIGNATURE = /^sha256=([0-9a-f]{64})$/i;
-/** Valid challenges; the platform sends ten digits. */
+/** Matches valid challenges; the platform sends ten digits. */
 const CHALLENGE = /^[\w.-]{1,256}$/;
 
 const answer = (status: number, body: string): PlatformAnswer => ({ status, body });
@@ -37,7 +37,7 @@ function isSigned({ header, body }: PlatformCall, { appSecret }: WhatsAppAccount
   return timingSafeEqual(createHmac("sha256", appSecret).update(body).digest(), Buffer.from(given, "hex"));
 }
 
-/** Answers a request. `take` stores the messages of one phone number in a webhook. */
+/** Answers a request. `take` stores the messages that a webhook contains for one phone number. */
 export async function answerCall(
   call: PlatformCall,
   account: WhatsAppAccount,

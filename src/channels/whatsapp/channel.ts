@@ -1,8 +1,8 @@
 // Implements the channel `whatsapp`: phone numbers at the platform's Cloud API.
 // Messages arrive by webhook, and texts are sent by API calls.
-// WA1: an account whose token, number or app stops working reports that as its status, whichever request
-//      fails first.
-// WA2: two accounts can share an app. Messages in a webhook go to the account with their phone number.
+// WA1: if an account's token, number or app stops working, the account's status shows this, whichever request
+// fails first.
+// WA2: two accounts can share an app. Messages in a webhook go to the account that has their phone number.
 // The platform has no threads and does not deduplicate.
 
 import { optional } from "../../core/optional.ts";
@@ -24,19 +24,22 @@ import { chatIdOf, recipientOf } from "./recipient.ts";
 import { askNumber, sendText, showTyping } from "./sending.ts";
 
 const WHATSAPP = "whatsapp";
-/** Below the platform's limit of 4096, because marks and written-out URLs need space. */
+/**
+ * Maximum length of a text. It is below the platform's limit of 4096, because marks and written-out URLs need
+ * space.
+ */
 const TEXT_MAX_CHARS = 4_000;
 const CHECK_EVERY_MS = 5 * 60_000;
-/** Time for which the test of an account reports a text that was not delivered. */
+/** If a text was not delivered, `parley channels test` reports this for so long. */
 const FAILURE_KEPT_MS = 24 * 3_600_000;
 const MS_PER_MINUTE = 60_000;
 
-/** One phone number and its state in this process. */
+/** One account (a phone number), and its state in this process. */
 interface WhatsAppNumber {
   readonly account: WhatsAppAccount;
   readonly name: string;
   readonly memory: ChatMemory;
-  /** Reports a problem to the current listener, if there is one. */
+  /** Tells the current listener about a problem. Undefined if nobody listens. */
   trouble: ((problem: GraphProblem) => void) | undefined;
   calledAt: number | undefined;
   failure: { readonly words: string; readonly atMs: number } | undefined;
@@ -61,7 +64,7 @@ function lineFor({ lines }: Parts, accountId: string | undefined): Result<WhatsA
   return accountFor(WHATSAPP, lines, ({ account }) => account.accountId)(accountId);
 }
 
-/** Tells the listener about a problem that concerns the account. */
+/** Tells the listener about a problem, if it concerns the whole account. */
 function noteTrouble(line: WhatsAppNumber, problem: GraphProblem): void {
   if (problem.kind === "account") line.trouble?.(problem);
 }
@@ -113,14 +116,14 @@ async function takeMessage(parts: Parts, line: WhatsAppNumber, arrived: Arrived)
   memory.note(message.chat.id, messageId, { text, isOurs: false, ...optional({ senderName }) });
 }
 
-/** Stores the messages of one phone number in a webhook, in order. */
+/** Stores the messages that a webhook contains for one phone number, in order. */
 async function take(
   parts: Parts,
   called: WhatsAppNumber,
   { phoneNumberId, events }: NumberNews,
 ): Promise<void> {
   const { clock, log } = parts.host.world;
-  // The webhook must be signed by the account's own app: the secret of another app proves nothing.
+  // Accept only an account of the app that signed the webhook: the secret of another app proves nothing.
   const line = parts.lines.find(
     ({ account }) =>
       account.phoneNumberId === phoneNumberId && account.appSecret === called.account.appSecret,
@@ -136,7 +139,7 @@ async function take(
         await takeMessage(parts, line, event);
         break;
       case "failed": {
-        // The platform may report the same failure twice.
+        // Ignore a failure that the platform reports a second time.
         if (!memory.failed(event.messageId)) break;
         const words = saidProblem(event.error, line.account.accessToken)?.words ?? "WhatsApp gives no reason";
         line.failure = { words, atMs: clock.now() };
@@ -178,7 +181,7 @@ async function deliver(parts: Parts, { route, text }: OutgoingMessage): Promise<
   return outcomeOf(done);
 }
 
-/** Waits until the next check of the account is due, a problem occurs, or listening must stop. */
+/** Waits until the next check of the account is due. A problem, or a stop, ends the wait early. */
 function untilNext(
   { host }: Parts,
   line: WhatsAppNumber,
@@ -200,12 +203,15 @@ function untilNext(
   });
 }
 
-/** Checks the account periodically. Messages arrive by webhook, in any process. */
+/**
+ * Checks periodically whether the account works. Its messages do not come here, but by webhook to any
+ * process.
+ */
 async function listen(parts: Parts, line: WhatsAppNumber, { signal, ready }: Ear): Promise<void> {
   for (;;) {
     const asked = await askNumber(line.account, parts.host.world, signal);
     if (signal.aborted) return;
-    // A wrong number or URL is a permanent problem, like a wrong token.
+    // A wrong number or URL is a permanent problem, as a wrong token is.
     if ("words" in asked) throw new ListenProblem(asked.words, ["account", "text"].includes(asked.kind));
     ready();
     const problem = await untilNext(parts, line, signal);
@@ -214,7 +220,7 @@ async function listen(parts: Parts, line: WhatsAppNumber, { signal, ready }: Ear
   }
 }
 
-/** Returns details for an operator, in addition to the account's name. */
+/** Returns details about the account for an operator. */
 function remarks({ calledAt, failure }: WhatsAppNumber, nowMs: number): string[] {
   const minutes = Math.floor((nowMs - (calledAt ?? nowMs)) / MS_PER_MINUTE);
   const called =

@@ -1,7 +1,7 @@
 // Reads the content of a WhatsApp message: its text and its media.
 // WC1: each kind of message becomes text, media, or a short note in square brackets. Reactions, deleted
-//      messages and notices of the platform are ignored.
-// A note is one line of limited length, whatever the fields contain.
+// messages and notices of the platform are ignored.
+// A note is always one line of limited length, whatever the message contains.
 
 import { type Fields, fieldsOf, listOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -11,7 +11,7 @@ import { textOf } from "./fields.ts";
 
 const NOTE_CHARS_MAX = 1_000;
 const CONTACTS_MAX = 10;
-/** Maximum length of a file's name, and of its type. */
+/** Maximum length of a file's name and of its MIME type. */
 const NAME_CHARS_MAX = 255;
 const MEDIA_ID = /^[\w-]{1,200}$/;
 
@@ -22,7 +22,7 @@ export interface Content {
   readonly forwarded?: true;
 }
 
-/** Media of a message, which were not downloaded yet. */
+/** A media file of a message that is not downloaded yet. */
 export type MediaFields = Omit<InboundMedia, "load"> & { readonly id: string };
 
 /** Formats a note in square brackets for the agent. */
@@ -45,7 +45,8 @@ function mediaContent(kind: InboundMedia["kind"], fields: Fields): Content {
   const id = textOf(fields.id);
   const text = textOf(fields.caption);
   const words = kind === "file" ? "a file" : kind === "voice" ? "a voice message" : kind;
-  // Media without an id cannot be read. The id is missing if, for example, the platform could not store them.
+  // Media without an id cannot be read. For example, the id is missing if the platform could not store the
+  // file.
   if (!MEDIA_ID.test(id))
     return { text: `${note(words, "it could not be read")}${text && `\n${text}`}`, media: [] };
   const name = head(textOf(fields.filename), NAME_CHARS_MAX) || undefined;
@@ -71,7 +72,7 @@ function contacts(list: unknown): string {
   return [...lines, ...(more > 0 ? [note(`and ${more} more contacts`)] : [])].join("\n");
 }
 
-/** Returns the option that the person chose, or the form that they filled in. */
+/** Returns the option that the sender chose, or the form that the sender filled in. */
 function interactive(fields: Fields): string {
   const button = fieldsOf(fields.button_reply);
   const row = fieldsOf(fields.list_reply);
@@ -81,7 +82,7 @@ function interactive(fields: Fields): string {
   return note("a form was filled in", textOf(form.name), textOf(form.body), textOf(form.response_json));
 }
 
-/** Kinds without readable content, like edits, polls and reactions. */
+/** Kinds of changes that have no readable content, like edits, polls and reactions. */
 const UNREADABLE_CHANGES = ["edit", "pin", "poll_update", "reaction", "revoke"];
 
 function unsupported(fields: Fields): string | undefined {
@@ -110,7 +111,7 @@ function textContent(type: string, message: Fields): string | undefined {
       return note(`order of ${listOf(fields.product_items).length} products`, textOf(fields.text));
     case "unsupported":
       return unsupported(fields);
-    // A reaction needs no answer. The kinds below it are notices of the platform.
+    // A reaction needs no answer, and the kinds below it are notices of the platform.
     case "reaction":
     case "revoke":
     case "system":
@@ -135,6 +136,6 @@ export function contentOf(message: Fields): Content | undefined {
   const { forwarded, frequently_forwarded } = fieldsOf(message.context);
   const isForwarded = forwarded === true || frequently_forwarded === true;
   if (!isForwarded) return { text, media };
-  // As on other channels, tell the agent that somebody else wrote this.
+  // Tell the agent that another person wrote this, as other channels do.
   return { text: text === "" ? "[forwarded]" : `[forwarded]\n${text}`, media, forwarded: true };
 }

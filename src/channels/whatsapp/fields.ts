@@ -1,8 +1,8 @@
 // Reads text from the platform's untrusted data.
 
 /**
- * Removes unpaired surrogates and NUL characters, which no store accepts. Returns an empty text if the value
- * is not a string.
+ * Returns a text without unpaired surrogates and NUL characters, which no store accepts. Returns "" if the
+ * value is not a string.
  */
 export function textOf(value: unknown): string {
   return typeof value === "string" ? value.toWellFormed().replaceAll("\0", "") : "";

@@ -1,15 +1,15 @@
 // Converts Markdown to WhatsApp's marks: *bold*, _italic_, ~struck~, `code` and ```code```.
-// WF1: a mark is written only where WhatsApp recognises it: within a line, around whole words. Elsewhere it
-//      is left out.
-// WF2: an invisible character is added to characters that WhatsApp would mistake for marks. Other characters
-//      and all URLs stay unchanged.
+// WF1: a mark is written only where WhatsApp recognises it: within a line, around whole words. Elsewhere the
+// mark is left out.
+// WF2: an invisible character is put next to each character that WhatsApp would mistake for a mark. Other
+// characters and all URLs stay unchanged.
 // WF3: a text that would become too long is sent without marks.
 
 import { type Mark, readMarkdown, spelledOut } from "../markdown.ts";
 
 /** The platform's limit for one text. */
 const TEXT_MAX_CHARS = 4096;
-/** The word joiner, an invisible character: a sign next to it does not become a mark. */
+/** The word joiner, an invisible character. WhatsApp does not take a sign next to it for a mark. */
 const JOINER = "\u2060";
 
 const SIGNS: Readonly<Partial<Record<Mark["kind"], string>>> = { bold: "*", italic: "_", strike: "~" };
@@ -21,20 +21,23 @@ const BLANK = /^\s?$/;
 /** One character of the output, or a formatting mark. */
 interface Cell {
   readonly text: string;
-  /** `sign`: a mark that we add. `fixed`: a character of code or of a URL, which is never escaped. */
+  /**
+   * `sign`: a mark that Parley adds. `fixed`: a character that is not escaped, because it is part of code or
+   * of a URL, or is escaped already.
+   */
   readonly kind: "plain" | "sign" | "fixed";
 }
 
 type IsFixed = (index: number) => boolean;
 
-/** Marks to insert before the character at an index, in order. */
+/** The formatting marks to insert before each character of the text. */
 class Signs {
   readonly #ends = new Map<number, string[]>();
   readonly #begins = new Map<number, string[]>();
 
   /**
-   * Adds a mark. Outer marks must be added first, so that marks that end together are closed in the right
-   * order.
+   * Adds a pair of marks. Outer pairs must be added first, so that marks at the same place are closed in the
+   * right order.
    */
   add(from: number, to: number, sign: string): void {
     this.#begins.set(from, [...(this.#begins.get(from) ?? []), sign]);
@@ -46,7 +49,7 @@ class Signs {
   }
 }
 
-/** Returns the lines of a mark without spaces at their ends. Spaces in code are kept. */
+/** Splits the range of a mark into lines, without the spaces at their ends. Spaces in code are kept. */
 function lines(text: string, { from, to }: Mark, isFixed: IsFixed): { from: number; to: number }[] {
   const found: { from: number; to: number }[] = [];
   const isBlank = (index: number): boolean => !isFixed(index) && /\s/.test(text.charAt(index));
@@ -63,7 +66,7 @@ function lines(text: string, { from, to }: Mark, isFixed: IsFixed): { from: numb
 }
 
 /**
- * Returns whether a mark can be shown as code: its text must not be blank, and inline code must be on one
+ * Returns whether a mark can be shown as code. Its text must not be blank, and inline code must be on one
  * line.
  */
 function isCode(text: string, { kind, from, to }: Mark): boolean {
@@ -82,7 +85,7 @@ function signsOf(text: string, marks: readonly Mark[], isFixed: IsFixed): Signs 
     if (sign === undefined) continue;
     for (const { from, to } of lines(text, mark, isFixed)) {
       const around = text.charAt(from - 1) + text.charAt(to);
-      // Next to a literal sign, a mark would be ambiguous.
+      // Leave out a mark next to a literal sign, because it would be ambiguous.
       const isClear = !SIGN.test(around + text.charAt(from) + text.charAt(to - 1));
       if (isClear && !WORD.test(around)) signs.add(from, to, sign);
     }
@@ -90,7 +93,9 @@ function signsOf(text: string, marks: readonly Mark[], isFixed: IsFixed): Signs 
   return signs;
 }
 
-/** Returns the characters of code and URLs. They are never escaped. */
+/**
+ * Returns a function that tells whether a character is part of code or of a URL, and so must not be escaped.
+ */
 function fixedPlaces(text: string, marks: readonly Mark[]): IsFixed {
   const places = [
     ...marks.filter((mark) => isCode(text, mark)),
@@ -109,7 +114,8 @@ function cellsOf(text: string, marks: readonly Mark[]): Cell[] {
     for (const sign of signs.at(index)) cells.push({ text: sign, kind: "sign" });
     if (index === text.length) break;
     const isInside = isFixed(index);
-    // A backtick in code would end the code if it is next to another backtick or to the mark.
+    // A backtick in code is escaped if it is next to another backtick or to the end of the code: it would end
+    // the code.
     const isTick = isInside && text.charAt(index) === "`";
     const before = isTick && !isFixed(index - 1) ? JOINER : "";
     const after = isTick && (text.charAt(index + 1) === "`" || !isFixed(index + 1)) ? JOINER : "";
@@ -118,7 +124,7 @@ function cellsOf(text: string, marks: readonly Mark[]): Cell[] {
   return cells;
 }
 
-/** Escapes literal signs of one kind that would become marks. `cells` is one line. */
+/** Escapes literal signs of one kind if they would become marks. `cells`: one line. */
 function keepLiteral(cells: Cell[], sign: string): void {
   const textAt = (index: number): string => cells[index]?.text ?? "";
   const isSign = (index: number): boolean => textAt(index) === sign && cells[index]?.kind !== "fixed";
@@ -134,14 +140,14 @@ function keepLiteral(cells: Cell[], sign: string): void {
     (openings.find(first) ?? cells.length) < (closings.findLast(last) ?? -1);
   const every = (): boolean => true;
   if (!pairs(isPlain, every) && !pairs(every, isPlain)) return;
-  // Escape all signs in the line: otherwise the partner of an escaped sign would pair with the next one.
+  // Escape all signs in the line. If only one were escaped, its partner would form a pair with the next sign.
   for (const index of places) {
     const isAlone = BLANK.test(textAt(index - 1)) && BLANK.test(textAt(index + 1));
     if (isPlain(index) && !isAlone) cells[index] = { text: `${JOINER}${sign}${JOINER}`, kind: "fixed" };
   }
 }
 
-/** Escapes literal backticks, because two of them would become code, even across lines. */
+/** Escapes literal backticks, because two of them would become code, even on different lines. */
 function keepBackticks(cells: Cell[]): void {
   const places = cells.flatMap(({ text, kind }, index) => (text === "`" && kind === "plain" ? [index] : []));
   if (places.length < 2 && !cells.some(({ text, kind }) => kind === "sign" && text.startsWith("`"))) return;
@@ -157,7 +163,7 @@ function eachLine(cells: readonly Cell[]): Cell[][] {
   return found;
 }
 
-/** Returns the text to send, and the text that people see. */
+/** Converts Markdown. `sent`: the text to send. `seen`: the text that people see. */
 export function formatText(markdown: string): { readonly sent: string; readonly seen: string } {
   const { text, marks } = spelledOut(readMarkdown(markdown));
   const cells = cellsOf(text, marks);

@@ -11,13 +11,13 @@ import { isGroup, isPerson } from "./recipient.ts";
 
 const ID_CHARS_MAX = 512;
 const NAME_CHARS_MAX = 200;
-/** Maximum valid time, in seconds: the year 9999. */
+/** Maximum valid time in seconds since 1970: the year 9999. */
 const SECONDS_MAX = 253_402_300_799;
 
 export interface Arrived {
   readonly kind: "message";
   readonly messageId: string;
-  /** Present if this is an edit of an earlier message. */
+  /** An id of the edit. Present if this message edits an earlier one. */
   readonly edit?: string;
   readonly groupId?: string;
   readonly senderId: string;
@@ -25,18 +25,18 @@ export interface Arrived {
   readonly alsoKnownAs: readonly string[];
   readonly sentAtMs?: number;
   readonly content: Content;
-  /** The quoted message, and whether the account sent it. */
+  /** The message that this one quotes, and whether the account sent that message. */
   readonly answers?: { readonly id: string; readonly isOurs: boolean };
-  /** Whether the text contains the account's number, which is how people in groups mention it. */
+  /** True if the text contains the account's number: people mention it that way in groups. */
   readonly namesUs: boolean;
 }
 
-/** A message from the account that the platform accepted but did not deliver. */
+/** A text of the account that the platform accepted but did not deliver. */
 export interface Failed {
   readonly kind: "failed";
   readonly messageId: string;
   readonly to: string;
-  /** The first error that the platform reports. */
+  /** The first of the errors that the platform reports. */
   readonly error: unknown;
 }
 
@@ -49,13 +49,13 @@ export interface AccountError {
 export interface Skipped {
   readonly kind: "skipped";
   readonly why: string;
-  /** True if the part is valid and needs no action. */
+  /** True if the part is valid, but there is nothing to do. */
   readonly isFine: boolean;
 }
 
 type WebHookEvent = Arrived | Failed | AccountError | Skipped;
 
-/** The events of one phone number, in order. */
+/** What a webhook reports about one phone number, in order. */
 export interface NumberNews {
   readonly phoneNumberId: string;
   readonly events: readonly WebHookEvent[];
@@ -76,7 +76,7 @@ interface Sender {
   readonly alsoKnownAs: readonly string[];
 }
 
-/** Returns the sender. Undefined if it cannot be read. */
+/** Returns the sender, or undefined if the message has no valid sender. */
 function senderOf(message: Fields, contacts: readonly Fields[]): Sender | undefined {
   const number = textOf(message.from);
   const userId = textOf(message.from_user_id);
@@ -86,7 +86,7 @@ function senderOf(message: Fields, contacts: readonly Fields[]): Sender | undefi
     contacts.find(({ wa_id, user_id }) => wa_id === senderId || (userId !== "" && user_id === userId)) ??
     (contacts.length === 1 ? contacts[0] : undefined);
   const { name, username } = fieldsOf(contact?.profile);
-  // User names are left out, because another person may reuse them.
+  // Leave out user names, because another person may use them later.
   const others = [userId, textOf(contact?.wa_id)];
   const alsoKnownAs = others.filter((id) => id !== "" && id !== senderId && isId(id));
   const shown = textOf(name) || textOf(username);
@@ -94,7 +94,7 @@ function senderOf(message: Fields, contacts: readonly Fields[]): Sender | undefi
   return { senderId, alsoKnownAs, ...optional({ senderName }) };
 }
 
-/** Reads an edit, which contains the whole new message. */
+/** Reads the fields of an edit, which contains the whole new message. */
 function changed(message: Fields): { now: Fields; messageId: string; edit?: string } {
   const messageId = textOf(message.id);
   if (message.type !== "edit") return { now: message, messageId };
@@ -153,7 +153,7 @@ function newsOf(change: unknown): NumberNews | undefined {
   };
 }
 
-/** Returns the events in the body of a webhook. An unknown body has none. */
+/** Returns the events in the body of a webhook. The list is empty if the body has an unknown format. */
 export function readWebHook(body: unknown): NumberNews[] {
   const { object, entry } = fieldsOf(body);
   if (object !== "whatsapp_business_account") return [];

@@ -1,4 +1,4 @@
-// Downloads media: requests the URL by the id of the media, and then the bytes.
+// Downloads media files: requests the URL of a file by its id, and then downloads the file.
 // WD1: the number of bytes is limited.
 // WD2: the token is sent only to the configured host, and to HTTPS URLs that this host returns.
 
@@ -22,12 +22,12 @@ function tooLarge(maxBytes: number): Result<never> {
 function unread(answer: Exchanged, token: string): Result<never> {
   const why = problemOf(answer, token)?.words ?? "the answer has an unknown format";
   const isGone = answer.kind === "answered" && (answer.status === 404 || answer.status === 410);
-  // The ids of media expire after some days.
+  // The platform keeps media only for some days.
   if (isGone) return fail("file_not_found", `WhatsApp no longer has this file: ${why}`);
   return fail("file_problem", `the file could not be read from WhatsApp: ${why}`);
 }
 
-/** Returns the URL of the media, if it may be requested. */
+/** Returns the URL of the file, if a request to it is allowed (WD2). */
 function addressIn(text: string, graphUrl: string): URL | undefined {
   if (!URL.canParse(text)) return undefined;
   const url = new URL(text);
@@ -35,7 +35,7 @@ function addressIn(text: string, graphUrl: string): URL | undefined {
   return url.protocol === "https:" || url.origin === new URL(graphUrl).origin ? url : undefined;
 }
 
-/** Downloads media of at most `maxBytes`, by their id. */
+/** Downloads a media file by its id. Fails if it has more than `maxBytes`. */
 export async function readMedia(
   { graphUrl, phoneNumberId, accessToken: token }: WhatsAppAccount,
   id: string,

@@ -1,6 +1,6 @@
-// Caches facts about an account's chats in memory: short texts by message id, because the platform sends only
-// the id of a quoted message, and the newest message of each chat.
-// WM1: the cache has a limited size. The oldest entry is removed first.
+// Remembers facts about an account's chats in memory: the beginning of texts by message id, because the
+// platform sends only the id of a quoted message, and the newest message of each chat. WM1: the memory has a
+// limited size. The oldest entry is removed first.
 
 import { evictOldest } from "../../core/bounded.ts";
 import { cut } from "../../core/text/cut.ts";
@@ -20,10 +20,13 @@ export interface Remembered {
 export interface ChatMemory {
   note(chatId: string, messageId: string, said: Remembered): void;
   said(chatId: string, messageId: string): Remembered | undefined;
-  /** Records the newest message of a chat, which typing indicators mark as read. */
+  /**
+   * Records the newest message of a chat. It is needed to show a typing indicator, which marks this message
+   * as read.
+   */
   came(chatId: string, messageId: string): void;
   newest(chatId: string): string | undefined;
-  /** Records that a message failed. Returns true only the first time. */
+  /** Records that a message was not delivered. Returns true only the first time. */
   failed(messageId: string): boolean;
 }
 

@@ -1,6 +1,5 @@
-// Classifies errors of the Graph API: their effect on the text and on the account.
-// Error codes decide, as the platform recommends. The platform's own text is only shown, with tokens
-// redacted.
+// Classifies errors of the Graph API: their effect on the text and on the account. The error code decides, as
+// the platform recommends. The platform's own text is only shown to people, with tokens redacted.
 
 import { type Fields, fieldsOf, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -15,8 +14,9 @@ const DETAILS_CHARS_MAX = 200;
 
 export interface GraphProblem {
   /**
-   * `text`: this text will never be accepted. `limit`, `passing`: certainly not accepted now, but a retry may
-   * succeed. `account`: not accepted until somebody fixes the account. `unclear`: may have been accepted.
+   * `text`: this text will never be accepted. `limit`, `passing`: the text was not accepted, but a retry may
+   * succeed. `account`: no text is accepted until somebody fixes the account. `unclear`: the text may have
+   * been accepted.
    */
   readonly kind: "text" | "limit" | "passing" | "account" | "unclear";
   readonly words: string;
@@ -73,7 +73,7 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
 /** Returns the platform's own text, redacted. */
 function details(error: Fields, token: string): string {
   const said = textOf(fieldsOf(error.error_data).details) || textOf(error.message) || textOf(error.title);
-  // The platform quotes a malformed token in its error.
+  // Redact more than the known token, because the platform quotes a malformed token in its error.
   const masked = new Redactor([token]).mask(said).replace(/\bEAA[\w-]{8,}/g, "[redacted]");
   return head(safeLine(masked), DETAILS_CHARS_MAX);
 }
@@ -87,7 +87,10 @@ function meaningOf(code: number, subcode: unknown): Meaning | undefined {
   return MEANINGS.get(code);
 }
 
-/** Returns the problem for an error of the Graph API or of a webhook. Undefined if it is not an error. */
+/**
+ * Returns the problem for an error of the Graph API or of a webhook. Returns undefined if the value is not an
+ * error.
+ */
 export function saidProblem(error: unknown, token: string): GraphProblem | undefined {
   const fields = fieldsOf(error);
   const { code, error_subcode } = fields;
@@ -100,7 +103,7 @@ export function saidProblem(error: unknown, token: string): GraphProblem | undef
   return { kind, words: `WhatsApp refused the request (${code}${more})` };
 }
 
-/** Returns the problem for a status without an error body, for example from a proxy. */
+/** Returns the problem for a status whose body has no error, for example an answer from a proxy. */
 function problemOfStatus(status: number): GraphProblem {
   const words = `the platform answered ${status}`;
   if (status === 429) return { kind: "limit", words };
@@ -113,7 +116,7 @@ function problemOfStatus(status: number): GraphProblem {
   return { kind: "text", words };
 }
 
-/** Returns the problem of an answer. Undefined if the request succeeded. */
+/** Returns the problem of an answer, or undefined if the request succeeded. */
 export function problemOf(answer: Exchanged, token: string): GraphProblem | undefined {
   if (answer.kind === "failed") return { kind: answer.reached ? "unclear" : "passing", words: answer.why };
   const { status } = answer;
@@ -125,7 +128,7 @@ export function problemOf(answer: Exchanged, token: string): GraphProblem | unde
   const said = saidProblem(error, token);
   const after = optional({ afterMs: answer.retryAfterMs });
   if (said === undefined) return { ...problemOfStatus(status), ...after };
-  // If the error code is unknown, the status tells more.
+  // If the error code is unknown, the status says more than the error.
   const isKnown = meaningOf(Number(fieldsOf(error).code), fieldsOf(error).error_subcode) !== undefined;
   if (isKnown || said.kind !== "text" || status === 400 || status === 404) return { ...said, ...after };
   return { kind: problemOfStatus(status).kind, words: said.words, ...after };

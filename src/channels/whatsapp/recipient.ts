@@ -8,9 +8,9 @@ export type Recipient =
   | { readonly recipient_type: "individual"; readonly recipient: string }
   | { readonly recipient_type: "group"; readonly to: string };
 
-/** A phone number: E.164 allows at most 15 digits. Ids of groups have more. */
+/** Matches a phone number. E.164 allows at most 15 digits; ids of groups have more. */
 const NUMBER = /^\d{5,15}$/;
-/** A phone number as people write it, with spaces and punctuation. */
+/** Matches a phone number as people write it, with spaces and punctuation. */
 const WRITTEN_NUMBER = /^\+?[\d ().-]{5,30}$/;
 const USER_ID = /^[A-Z]{2}\.[\w.]{1,150}$/;
 const GROUP = /^[A-Za-z0-9][\w+/=@.:-]{5,255}$/;
@@ -24,7 +24,7 @@ export function isGroup(id: string): boolean {
   return GROUP.test(id) && !isPerson(id);
 }
 
-/** Returns the recipient of a route. Undefined if it is not a WhatsApp recipient. */
+/** Returns the recipient that a route names, or undefined if it is not a WhatsApp recipient. */
 export function recipientOf(to: string): Recipient | undefined {
   const digits = to.replace(/\D/g, "");
   if (WRITTEN_NUMBER.test(to) && NUMBER.test(digits)) return { recipient_type: "individual", to: digits };
@@ -32,7 +32,7 @@ export function recipientOf(to: string): Recipient | undefined {
   return isGroup(to) ? { recipient_type: "group", to } : undefined;
 }
 
-/** Returns the chat id that messages from this recipient have. */
+/** Returns the chat id of messages that come from this recipient. */
 export function chatIdOf(recipient: Recipient): string {
   return "to" in recipient ? recipient.to : recipient.recipient;
 }

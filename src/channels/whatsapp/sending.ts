@@ -1,6 +1,6 @@
 // Sends texts and typing indicators, and checks an account.
-// WS1: a text counts as sent if the platform accepted it and returned an id. A webhook reports later if it
-//      did not reach the person.
+// WS1: a text counts as sent if the platform accepted it and returned an id. If it does not reach the person,
+// a webhook reports this later.
 
 import { fieldsOf, jsonOf, listOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -29,7 +29,7 @@ function post(account: WhatsAppAccount, message: object, world: World): Promise<
   );
 }
 
-/** Sends a text. Returns the platform's id for it, or the problem. */
+/** Sends a text. Returns the id that the platform gave it, or the problem. */
 export async function sendText(
   account: WhatsAppAccount,
   recipient: Recipient,
@@ -46,17 +46,17 @@ export async function sendText(
   const said = answer.kind === "answered" ? fieldsOf(jsonOf(answer.body)) : {};
   const messageId = textOf(fieldsOf(listOf(said.messages)[0]).id);
   if (messageId !== "") return { messageId };
-  // A proxy may have answered instead of the platform.
+  // A proxy may have sent this answer instead of the platform.
   return { kind: "unclear", words: "the platform's answer contains no message id" };
 }
 
-/** Marks a message as read, and shows a typing indicator for some seconds. */
+/** Shows a typing indicator for some seconds, which also marks this message as read. */
 export async function showTyping(account: WhatsAppAccount, messageId: string, world: World): Promise<void> {
   const body = { status: "read", message_id: messageId, typing_indicator: { type: "text" } };
   await post(account, body, world);
 }
 
-/** Checks whether the account works. Returns the account's name, or the problem. */
+/** Checks whether the account works. Returns the account's name at the platform, or the problem. */
 export async function askNumber(
   { graphUrl, phoneNumberId, accessToken: token }: WhatsAppAccount,
   world: World,

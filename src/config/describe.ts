@@ -27,7 +27,7 @@ function shown(rule: AnyRule, value: unknown): unknown {
       return value;
     case "secret":
       return value === "" ? NONE : SET;
-    case "secret or none":
+    case "optional secret":
       return value === undefined || value === "" ? NONE : SET;
     case "place":
       return publicAddress(String(value));
@@ -51,7 +51,7 @@ function shownTree(rule: { readonly [key: string]: AnyRule }, value: unknown): u
   for (const [key, its] of Object.entries(each === undefined ? rule : value)) {
     const inner = value[key];
     const how = each ?? (its as AnyRule);
-    if (inner === undefined && how !== "secret or none") continue;
+    if (inner === undefined && how !== "optional secret") continue;
     if (how === "program" && Array.isArray(inner)) {
       told[key] = inner[0];
       told.args = `(${inner.length - 1})`;
@@ -79,7 +79,7 @@ function namesRuled(wanted: readonly AnyRule[], rule = DISCLOSURE as AnyRule): s
 }
 
 /** Names of settings that are secrets. The configuration file uses the same names. */
-const SECRETS = new Set(namesRuled(["secret", "secret or none"]));
+const SECRETS = new Set(namesRuled(["secret", "optional secret"]));
 const OF_SECRETS = new Set(namesRuled(["names"]));
 
 /** Returns whether the value at this path of the file is, or may contain, a secret. */
@@ -146,7 +146,7 @@ function secretsUnder(rule: AnyRule, value: unknown): string[] {
   if (value === undefined || value === null || rule === "show") return [];
   switch (rule) {
     case "secret":
-    case "secret or none":
+    case "optional secret":
       return [String(value), ...inAddress(String(value))];
     case "place":
     case "origin":

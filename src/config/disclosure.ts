@@ -15,7 +15,7 @@ export type TextRule =
   /** A required secret: shows that it is set. */
   | "secret"
   /** An optional secret: shows whether it is set. */
-  | "secret or none"
+  | "optional secret"
   /** Shows an address without user, password and query. */
   | "place"
   /** Shows only the origin of an address, because the rest may be a secret. */
@@ -121,7 +121,7 @@ const PROVIDER: Rule<Settings["providers"][number]> = {
   id: "show",
   api: "show",
   baseUrl: "place",
-  apiKey: "secret or none",
+  apiKey: "optional secret",
   headers: "names",
   connectTimeoutSeconds: "show",
   idleTimeoutSeconds: "show",
@@ -141,7 +141,7 @@ const PROVIDER: Rule<Settings["providers"][number]> = {
 
 const HOOKS: Rule<Settings["hooks"]> = {
   enabled: "show",
-  token: "secret or none",
+  token: "optional secret",
   allowedSessionKeys: "show",
   mappings: {
     each: {
@@ -212,7 +212,7 @@ export const DISCLOSURE: Rule<Settings> = {
   gateway: {
     host: "show",
     port: "show",
-    token: "secret or none",
+    token: "optional secret",
     tokens: { each: { token: "secret", role: "show", scopes: "show", sessions: "show" } },
     allowedOrigins: "show",
     allowedHosts: "show",

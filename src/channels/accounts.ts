@@ -5,7 +5,7 @@
 // ended.
 // AC2: when the holder of an account stops or dies, another process takes the account over.
 // AC3: a failing account is retried after growing pauses, and its status shows the reason. Other accounts are
-// not affected.
+//      not affected.
 
 import type { Commit } from "../engine/unit.ts";
 import { hold, letGo } from "../store/queries/holdings.ts";

@@ -1,9 +1,9 @@
 // Defines the interface of a channel: a messaging platform that people use to write to agents, and that
 // receives texts for people.
 // CH1: a message is acknowledged to the platform only after `receive` has resolved, which means that the
-// message is stored (I2).
+//      message is stored (I2).
 // CH2: a failing channel does not affect the others. It reports the failure by throwing from `listen` or by
-// returning an outcome, with a clear message that contains no secrets.
+//      returning an outcome, with a clear message that contains no secrets.
 // A channel contains no product rules: inbound.ts decides which messages get an answer, in which session and
 // when.
 

@@ -1,9 +1,9 @@
 // Runs the commands that people write in a chat: recognises them, checks the sender's permission, and calls
 // the handler.
 // CO1: a command runs in the caller's transaction, completely or not at all. Its answer is sent only if that
-// transaction commits.
-// CO2: permission is checked here, for every way to call a command, before anything is read or changed. An
-// answer shows only sessions that the chat's session may see (I9). The text of an answer is escaped, and
+//      transaction commits.
+// CO2: permission is checked here, for every way to call a command, before anything is read or changed.
+// An answer shows only sessions that the chat's session may see (I9). The text of an answer is escaped, and
 // secrets in it are redacted.
 
 import { type CommandCall, type CommandName, findCommand, parseCommand } from "../core/rules/command.ts";

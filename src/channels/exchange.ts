@@ -1,9 +1,9 @@
 // Makes one HTTP request to a platform's server, limited in time and size, with a clear result. The calling
 // channel interprets the response.
 // HX1: a failed request says whether the server may have received it (I5). A request is sent only after the
-// connection is established and, with TLS, the server is verified.
+//      connection is established and, with TLS, the server is verified.
 // HX2: each request has its own connection, unless an HTTP agent is given: the server could close a reused
-// connection while the request is in progress.
+//      connection while the request is in progress.
 // One time limit covers the whole request, redirects are not followed, and the size of an answer is limited.
 // HX4: an error message contains neither the address nor a header, because they may contain a token.
 

@@ -1,7 +1,7 @@
 // Limits the requests to each receiver of webhooks: the number of concurrent requests, and the pause after a
 // failure.
 // HP1: a receiver that works gets concurrent requests. A receiver that fails gets one request at a time,
-// after a pause that doubles with each failure, until it answers again.
+//      after a pause that doubles with each failure, until it answers again.
 // HP2: a slow or failing receiver does not reduce the share of the others.
 
 /** Maximum number of concurrent requests: to all receivers together, and to one. */

@@ -3,7 +3,7 @@
 // (core/rules/inbound-policy). A message is stored once, even if another process, a restart or a redelivery
 // brings it again. When `receive` resolves, the message is stored.
 // IN3: the messages of one person in one chat are processed in order, and do not wait for the files of other
-// people.
+//      people.
 // IN4: a failed command is reported as failed, and does not block later messages.
 // Admission: inbound/admission.ts. Storing messages and joining them to runs: inbound/burst.ts. The session:
 // inbound/chat-session.ts. Files: inbound/media.ts.

@@ -1,8 +1,8 @@
 // Parses Markdown for platforms that format text with marks (ranges of the text), or show plain text.
 // MK1: text without markup stays unchanged, and so do HTML and character references. Only consecutive empty
-// lines are joined, and line ends become `\n`.
+//      lines are joined, and line ends become `\n`.
 // MK2: each mark is within the text and not empty. Marks are sorted and properly nested. A mark is never
-// inside a mark of the same kind, and never splits a character.
+//      inside a mark of the same kind, and never splits a character.
 // MK3: text that cannot be parsed quickly is returned as plain text.
 // MK4: the target of a link is never lost. If a platform has no links, the URL is written out.
 

@@ -1,6 +1,6 @@
 // Recognises and formats the announcement of a sub-agent.
 // AL1: an announcement is recognised by its format (core/rules/announcement.ts) and by its sender, so no
-// other message can be taken for a sub-agent's result.
+//      other message can be taken for a sub-agent's result.
 
 import { isSubagentKey } from "../core/shapes/session-key.ts";
 import { safeLine, safeText } from "../core/text/safe-text.ts";

@@ -1,7 +1,7 @@
 // Shared by all commands: the global options, output, exit codes.
 // Standard output has only the answer; with --json, exactly one JSON document, even if the command fails.
 // CL2: each exit code has one meaning: 0 done, 1 failed, 2 wrong usage, 3 gateway unreachable or connection
-// lost.
+//      lost.
 
 import { styleText } from "node:util";
 import { optional } from "../core/optional.ts";

@@ -1,6 +1,6 @@
 // Formats a line of the log for a terminal: time, level, part, message, fields.
 // LL1: nothing in a line can move the cursor or look like another line: values are escaped, and continuation
-// lines are indented.
+//      lines are indented.
 // LL2: a line that is not a JSON log entry is shown as it is, escaped.
 
 import { styleText } from "node:util";

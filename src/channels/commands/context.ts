@@ -1,6 +1,6 @@
 // Defines the context of a command, its permission checks, and the formats of names and numbers in answers.
 // MO1: text from other people (labels, names, messages) appears in an answer only as code, or as escaped
-// words on one line. So this text cannot become a link, a mention or a heading.
+//      words on one line. So this text cannot become a link, a mention or a heading.
 
 import { type AccessContext, keyRulesOf, sessionViewer } from "../../access/access.ts";
 import { spawnChainOf } from "../../access/spawn-chain.ts";

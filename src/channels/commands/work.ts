@@ -1,6 +1,6 @@
 // Implements the commands for running work: stop it, and list, cancel or inspect sub-agents.
 // CW1: in a group, people can stop only runs that they started; owners can stop all runs. In a direct chat,
-// the person can stop all runs except those that another person started.
+//      the person can stop all runs except those that another person started.
 // A command can name only sub-agents of this conversation. For any other name the answer is the same, whether
 // such a sub-agent exists or not (I9).
 

@@ -1,6 +1,6 @@
 // Reads missed messages after an interruption that was too long for Discord to resume the session.
 // DU1: for each channel from which messages came before, the missed messages are read in order, up to a
-// limit. A message that is already stored is recognised by its id.
+//      limit. A message that is already stored is recognised by its id.
 
 import { type Fields, objectsOf } from "../../core/json.ts";
 import type { World } from "../../world.ts";

@@ -1,6 +1,6 @@
 // Publishes the bot's menu of slash commands on Discord.
 // DS1: the menu is written only if it differs from Parley's commands, because Discord limits the number of
-// updates.
+//      updates.
 // DS2: if the menu cannot be written, a warning is logged. Everything else works without the menu.
 
 import { type Fields, numberOf, objectsOf, textOf } from "../../core/json.ts";

@@ -2,7 +2,7 @@
 // A connection is never reopened: listen.ts decides what follows its end.
 // DC1: no frame can throw an exception or end the process. An invalid frame is skipped.
 // DC2: an event is acknowledged to Discord only after it is settled (processed and stored), so Discord sends
-// all unsettled events again after a resume (I2).
+//      all unsettled events again after a resume (I2).
 // DC3: after the close, no socket, timer or heartbeat of the library is left.
 
 import type { SessionInfo, WebSocketShard } from "@discordjs/ws";

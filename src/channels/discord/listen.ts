@@ -1,9 +1,9 @@
 // Listens for one account: looks up the bot's identity, keeps one connection open, and handles each event.
 // DN1: after a short interruption Discord sends the events again that are not settled (stored). After a
-// longer one, missed messages are read before newer events are handled (I2).
+//      longer one, missed messages are read before newer events are handled (I2).
 // DN2: a new session is stored only after the messages that were missed before it are stored.
 // DN3: Discord requests a new connection from time to time. This is a failure only if it happens often in a
-// short time.
+//      short time.
 
 import { type Fields, numberOf, objectOf, textOf } from "../../core/json.ts";
 import type { DiscordAccount } from "../../core/shapes/settings/channels.ts";

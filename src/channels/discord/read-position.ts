@@ -1,7 +1,7 @@
 // Stores the read position of an account: the gateway session to resume, and, if it can no longer be resumed,
 // the newest message of each channel.
 // DK1: the stored position is never ahead of the stored messages: after a crash, some messages arrive twice,
-// but none is lost (I2).
+//      but none is lost (I2).
 // Settling a message writes at most a few rows; for most messages it writes none.
 
 import { type Fields, jsonOf, numberOf, objectOf, textOf } from "../../core/json.ts";

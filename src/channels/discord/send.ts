@@ -1,8 +1,8 @@
 // Sends text to Discord, and interprets its destinations.
 // DO1: a text from a model never notifies people and gets no link preview.
 // DO2: for some minutes, Discord shows messages with the same nonce only once. So if the result of an attempt
-// is unknown, it is repeated once with the same nonce. If the second result is a failure or unknown, too, the
-// outcome is unknown (I5).
+//      is unknown, it is repeated once with the same nonce. If the second result is a failure or unknown,
+//      too, the outcome is unknown (I5).
 // A route names a channel, a thread (by its parent and its own id), or a person.
 
 import { createHash } from "node:crypto";

@@ -1,9 +1,9 @@
 // Implements the channel `imessage` with `imsg rpc`, a program that controls the Messages app on this Mac:
 // accounts, and messages in both directions.
 // IC1: the read position is stored after the message (I2). After a restart, messages after this position are
-// read again, and those that are stored already are recognised.
+//      read again, and those that are stored already are recognised.
 // IC2: if messages arrive faster than they are stored, reading stops before they fill the memory, and starts
-// again at the stored position.
+//      again at the stored position.
 // If the program exits, the listener starts it again after growing pauses, and a delivery starts it at once.
 
 import { countOf, type Fields, fieldsOf, objectsOf, textOf } from "../../core/json.ts";

@@ -1,11 +1,11 @@
 // Owns the program that controls the Messages app (`imsg rpc`): its start, pipes, requests and exit.
 // IP1: the program is started in its own process group, with a minimal environment that lacks the gateway's
-// variables.
+//      variables.
 // IP2: a failed request says whether the program may have received it. A request that could not be written
-// was not received.
+//      was not received.
 // IP3: memory is limited for the program's output, and for input that the program has not read.
 // IP4: to stop the program, its input is closed, then SIGTERM is sent, then SIGKILL. If the gateway itself is
-// killed, the program's input closes, too.
+//      killed, the program's input closes, too.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { homedir, userInfo } from "node:os";

@@ -5,11 +5,11 @@
 // notified. An edit of a waiting message changes that message; a later edit becomes a separate message that
 // is marked as an edit.
 // KE3: a command runs in the transaction that stores its message. Before the command runs, waiting messages
-// become a run.
+//      become a run.
 // BU1: one transaction accepts the run and settles the messages, so a crash neither loses nor duplicates a
-// message (I2, I4).
+//      message (I2, I4).
 // BU4: the text for the model contains the sender's name, unless there is only one possible sender: the
-// person in their own direct chat, or an owner in a main session.
+//      person in their own direct chat, or an owner in a main session.
 
 import { createHash } from "node:crypto";
 import type { CommandCall } from "../../core/rules/command.ts";

@@ -1,10 +1,10 @@
 // Reads the files of a message. Each file becomes a picture for the model, a file in the agent's workspace,
 // or a note that says why the file is missing.
 // MD1: the sender's description of a file is not trusted: the type is read from the bytes, the name is
-// sanitised, and the size is counted.
+//      sanitised, and the size is counted.
 // MD2: bytes, files and time are limited, and a file that fails does not affect the others.
 // MD3: files are written to disk before the message is stored. If storing the message fails, they are
-// deleted.
+//      deleted.
 
 import { foldName, nameProblem } from "../../core/rules/attachment-rules.ts";
 import { fail, type Result } from "../../core/shapes/errors.ts";

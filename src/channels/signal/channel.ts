@@ -1,10 +1,10 @@
 // Implements the channel `signal`, over a signal-cli daemon (`signal-cli daemon --http`): accounts, and
 // messages in both directions.
 // SG1: the read position advances only after an event is stored (I2). Until then the stream is not read
-// further, and a reconnect resumes before this event.
+//      further, and a reconnect resumes before this event.
 // If the daemon repeats a message after a reconnect, the message has the same id, so it is recognised.
 // SG3: if the daemon does not have the account, the problem is permanent, and its message contains the
-// number.
+//      number.
 // SG4: an attachment is fetched by the daemon's id for it, with a limited size.
 
 import { type Fields, fieldsOf, jsonOf, objectsOf, textOf } from "../../core/json.ts";

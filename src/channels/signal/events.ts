@@ -1,6 +1,6 @@
 // Reads the daemon's stream of server-sent events, one event at a time.
 // SE1: the next event is read only after the previous one is processed. So if the store is slow, the daemon
-// waits, and events do not fill the memory.
+//      waits, and events do not fill the memory.
 // An event that is too long is skipped and reported; later events are read.
 // SE3: a stream that is silent for longer than the heartbeat interval counts as broken.
 

@@ -3,7 +3,7 @@
 // code that reads them checks them (core/json.ts).
 // TB2: no text that leaves this file contains the token: neither errors nor the server's own messages.
 // TB4: a call that changes something uses a new connection (HX2 of exchange.ts). Only read requests, which
-// can be repeated, reuse a connection.
+//      can be repeated, reuse a connection.
 
 import { Api, type ApiClientOptions, GrammyError, HttpError } from "grammy";
 import { fieldsOf, integerOf, textOf } from "../../core/json.ts";

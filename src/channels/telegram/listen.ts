@@ -1,15 +1,15 @@
 // Receives Telegram's updates by long polling.
 // TL1: an update is confirmed (by the offset of the next request) after it is stored (CH1 of channel.ts). An
-// update that could not be stored arrives again, and later updates of its chat wait for it.
+//      update that could not be stored arrives again, and later updates of its chat wait for it.
 // TL2: an offset is sent only to confirm updates. So no update is missed if the platform starts to number
-// them anew.
+//      them anew.
 // TL3: after a temporary failure, the request is retried a few times. A permanent failure ends the listening,
-// with its reason.
+//      with its reason.
 // TA1: pictures that were sent together (an album) become one message with the id of the first picture. An
-// album at the end of a batch may still grow, so it is confirmed only after the next poll has found it
-// unchanged.
+//      album at the end of a batch may still grow, so it is confirmed only after the next poll has found it
+//      unchanged.
 // TA2: only consecutive updates are joined, so updates that were not confirmed before a crash are joined in
-// the same way again.
+//      the same way again.
 // Chats do not wait for the files of other chats: the updates of one chat are stored in order, and different
 // chats concurrently.
 

@@ -2,7 +2,7 @@
 // files, with notes in square brackets for other content.
 // TU1: reading an update never throws. An invalid update is skipped, with the reason.
 // TU2: nobody can impersonate another person: Telegram's id identifies the sender, never a name. An anonymous
-// administrator and a channel count as themselves, not as the person behind them.
+//      administrator and a channel count as themselves, not as the person behind them.
 // TU3: text that somebody else wrote (forwarded, quoted) is marked, and never counts as a command.
 // TU4: messages of bots, including this one, are ignored.
 

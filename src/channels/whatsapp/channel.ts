@@ -1,7 +1,7 @@
 // Implements the channel `whatsapp`: phone numbers at the platform's Cloud API.
 // Messages arrive by webhook, and texts are sent by API calls.
 // WA1: if an account's token, number or app stops working, the account's status shows this, whichever request
-// fails first.
+//      fails first.
 // WA2: two accounts can share an app. Messages in a webhook go to the account that has their phone number.
 // The platform has no threads and does not deduplicate.
 

@@ -1,6 +1,6 @@
 // Reads the content of a WhatsApp message: its text and its media.
 // WC1: each kind of message becomes text, media, or a short note in square brackets. Reactions, deleted
-// messages and notices of the platform are ignored.
+//      messages and notices of the platform are ignored.
 // A note is always one line of limited length, whatever the message contains.
 
 import { type Fields, fieldsOf, listOf } from "../../core/json.ts";

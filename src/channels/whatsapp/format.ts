@@ -1,8 +1,8 @@
 // Converts Markdown to WhatsApp's marks: *bold*, _italic_, ~struck~, `code` and ```code```.
 // WF1: a mark is written only where WhatsApp recognises it: within a line, around whole words. Elsewhere the
-// mark is left out.
+//      mark is left out.
 // WF2: an invisible character is put next to each character that WhatsApp would mistake for a mark. Other
-// characters and all URLs stay unchanged.
+//      characters and all URLs stay unchanged.
 // WF3: a text that would become too long is sent without marks.
 
 import { type Mark, readMarkdown, spelledOut } from "../markdown.ts";

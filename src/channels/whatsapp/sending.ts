@@ -1,6 +1,6 @@
 // Sends texts and typing indicators, and checks an account.
 // WS1: a text counts as sent if the platform accepted it and returned an id. If it does not reach the person,
-// a webhook reports this later.
+//      a webhook reports this later.
 
 import { fieldsOf, jsonOf, listOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";

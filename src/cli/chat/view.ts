@@ -1,11 +1,11 @@
 // Decides what the chat shows, and in which order. The transcript is complete; live events only show parts of
 // it earlier.
 // CV1: each message is shown exactly once. If it was shown live, it is not shown again from the transcript.
-// If it was missed while the connection was down, it is shown from the transcript.
+//      If it was missed while the connection was down, it is shown from the transcript.
 // CV2: a growing text is only appended to. If a resumed run starts its text again, the view says so. Other
-// messages are held back until the growing message is complete.
+//      messages are held back until the growing message is complete.
 // CV3: a sub-agent's result can arrive three times (as an event, as a delivery, in the transcript). Only the
-// first is shown.
+//      first is shown.
 
 import type { ChatEvent, FlowData, ToolData } from "../../contract/events.ts";
 import { evictOldest } from "../../core/bounded.ts";

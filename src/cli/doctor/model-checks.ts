@@ -1,6 +1,6 @@
 // Checks which models the agents use, and whether each of them answers.
 // MC1: one short call tests each model that an agent uses. If no agent uses a model of a provider, one model
-// of that provider is tested. The cost is reported. With --offline no model is called.
+//      of that provider is tested. The cost is reported. With --offline no model is called.
 // MC2: a failure contains the provider's message, but never the key.
 
 import { secretsOf } from "../../config/describe.ts";

@@ -1,9 +1,9 @@
 // Plans, shows, makes and undoes changes of the configuration files of other programs.
 // JC1: the rest of a file stays unchanged, byte for byte, and a JSON file that cannot be parsed is not
-// changed. TOML is not parsed: a table is added at the end of the file, and only if the file does not already
-// contain the table's name.
+//      changed. TOML is not parsed: a table is added at the end of the file, and only if the file does not
+//      already contain the table's name.
 // JC2: undoing a change restores the earlier file exactly. If the file was edited since, only the added
-// values are removed. An added value that was edited itself is kept and reported.
+//      values are removed. An added value that was edited itself is kept and reported.
 
 import { mkdirSync, readFileSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";

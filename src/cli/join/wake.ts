@@ -1,10 +1,10 @@
 // Wakes the window of a joined program when its inbox has a message that no program has received yet.
 // WK1: the process that waits for messages was started by the owner's coding agent, as its MCP server or by
-// its hook. The gateway starts no program, and the sender of a message cannot choose a program.
+//      its hook. The gateway starts no program, and the sender of a message cannot choose a program.
 // WK2: messages that wait together cause one attempt and at most one notification. The next attempt follows
-// only after all of these messages were read.
+//      only after all of these messages were read.
 // WK3: a program is started without a window only if the owner allowed it, never during a turn, and one at a
-// time for each window.
+//      time for each window.
 
 import { spawn } from "node:child_process";
 import { connect } from "node:net";

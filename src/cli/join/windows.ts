@@ -2,9 +2,9 @@
 // one running instance of a coding agent. Because each window has its own number, two windows never share a
 // session.
 // WI1: a window keeps its number while its `parley mcp` runs. A free number is used again, so a restarted
-// window returns to its session.
+//      window returns to its session.
 // WI2: a hook belongs to the window whose program started it, directly or through other processes. A program
-// that was started to continue the conversation of a closed window belongs to that window.
+//      that was started to continue the conversation of a closed window belongs to that window.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";

@@ -1,7 +1,7 @@
 // Implements the commands that this machine offers as a node: exec and notify.
 // NX1: a program runs only if --allow-exec permits it; no caller can change that list. The program runs
-// without a shell, in one folder or below it, with a minimal environment, and with limits on time, output and
-// concurrency.
+//      without a shell, in one folder or below it, with a minimal environment, and with limits on time,
+//      output and concurrency.
 // Text shown on the terminal is escaped, so that it cannot move the cursor or hide text.
 
 import { realpath } from "node:fs/promises";

@@ -1,7 +1,7 @@
 // Reads or creates the key that identifies this machine as a node, in a file that only its owner can read.
 // NI1: the private key never leaves the machine; only signatures are sent.
 // NI2: it is an error if the file is damaged or other users can read it. No new key is made then, because it
-// would make this machine a new device.
+//      would make this machine a new device.
 
 import {
   createHash,

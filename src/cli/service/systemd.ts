@@ -1,6 +1,6 @@
 // The systemd user unit: its text and its commands.
 // SY1: paths are escaped, so quotes, percent signs and dollar signs in them have no special meaning to
-// systemd.
+//      systemd.
 // The unit sets no option about mount, user or network namespaces, because bubblewrap must be able to create
 // its own.
 

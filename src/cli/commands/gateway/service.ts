@@ -1,9 +1,9 @@
 // Implements `parley service`: runs the gateway as a service of this user, under systemd or launchd.
 // SV1: a file that this command did not write is neither replaced nor removed.
 // SV2: no service is installed for root, because agents with the right to run commands would run them as
-// root.
+//      root.
 // SV3: if the service manager cannot be reached, nothing is written. Each command that this program runs is
-// printed.
+//      printed.
 // SV4: keys are in a separate file that only its owner can read. Uninstalling keeps that file and all state.
 
 import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";

@@ -5,7 +5,10 @@ import { signal } from "@preact/signals";
 /** Interval at which components that show an age are redrawn. */
 const TICK_MS = 5_000;
 
-/** Current time in ms since 1970, up to `TICK_MS` old. Components that read it to show an age are redrawn. */
+/**
+ * The current time in ms since 1970; it may be up to `TICK_MS` old. A component that reads it to show an age
+ * is redrawn when it changes.
+ */
 export const tick = signal(Date.now());
 
 setInterval(() => {
@@ -24,8 +27,8 @@ export function after(ms: number, fire: () => void): () => void {
 }
 
 /**
- * Returns a function that may be called often. The first call starts a delay of `ms`, after which `fire` runs
- * once. Calls during the delay have no effect.
+ * Returns a function that calls `fire` once, `ms` after its first call. More calls during this delay have no
+ * effect. After it, the next call starts a new delay.
  */
 export function batched(ms: number, fire: () => void): () => void {
   let waiting = false;
@@ -40,8 +43,8 @@ export function batched(ms: number, fire: () => void): () => void {
 }
 
 /**
- * Returns a function that may be called often. Only one `work` runs at a time: calls during a run cause one
- * more run after it. Resolves at the end of a run that began after the call.
+ * Returns a function that calls `work`, but never twice at the same time. Calls while `work` is running cause
+ * one more run after it. The promise of a call resolves when a run has ended that began after this call.
  */
 export function inTurn(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined;
@@ -60,10 +63,7 @@ export function inTurn(work: () => Promise<void>): () => Promise<void> {
   };
 }
 
-/**
- * Returns a function that may be called often. `fire` runs with the last value when `ms` have passed without
- * a call.
- */
+/** Returns a function that calls `fire` with the last value once `ms` have passed without another call. */
 export function settled<T>(ms: number, fire: (value: T) => void): (value: T) => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   return (value) => {

@@ -11,7 +11,7 @@ async function configurationOf() {
 
 export function ConfigurationNotice() {
   const { value, again } = useReading("configuration", configurationOf);
-  // Reads again at each `health` event, about once a minute.
+  // Asks again at each `health` event, which comes about once a minute.
   useNews("health", again);
   if (value === undefined || (value.ok && !value.differs)) return null;
   return (

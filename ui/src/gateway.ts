@@ -1,8 +1,8 @@
 // Owns the page's only connection to its gateway: sign-in, scopes and connection state. Each reconnect
-// increments `epoch`. Every view then reads its data again, because it has missed events.
-// GC2: if the gateway refuses a token, the token is deleted, and the sign-in shows the reason.
-// The demo is reached through the reader's own gateway. Each connection uses the reader's token to get a
-// token for the demo, because after a restart of the gateway there is a new demo with a new token.
+// increments `epoch`, after which every view reads its data again, because it has missed events.
+// GC2: if the gateway refuses a token, the token is deleted, and the sign-in shows the reason. The demo is
+// reached through the reader's own gateway. Each connection to the demo begins with a request to the reader's
+// own gateway for the demo's token, because a restart of that gateway makes a new demo with a new token.
 
 import { computed, effect, signal } from "@preact/signals";
 import { webDialer } from "../../src/contract/client/dial/web.ts";
@@ -22,7 +22,7 @@ import { inDemo, leaveDemo } from "./demo/scene.ts";
 import { filter } from "./route.ts";
 import { forgetToken, keepToken, keptToken, tabStorage } from "./token.ts";
 
-/** Pause between connection attempts while the page starts and the gateway is unreachable. */
+/** Pause between two attempts to connect, if the gateway is unreachable when the page starts. */
 const RETRY_MS = 2_000;
 
 type Stage =
@@ -35,20 +35,21 @@ export const stage = signal<Stage>({ kind: "signed-out" });
 export const linkState = signal<ClientState>("closed");
 /** Incremented by the first connection and by each reconnect. */
 export const epoch = signal(0);
-/** The gateway's hello response. Only defined after sign-in. */
+/** The gateway's answer when the connection was opened. Undefined before sign-in. */
 export const hello = signal<HelloOk | undefined>(undefined);
-/** Reason why the gateway is stopping. Undefined again after it has restarted. */
+/** The reason why the gateway is stopping. Undefined while it is not. */
 export const stopping = signal<string | undefined>(undefined);
 
 /**
- * Interface of the client library without event streams. Those would increase the page's size by a twentieth.
+ * The functions of the client library that the page uses. Event streams are excluded, because they would make
+ * the page larger by a twentieth.
  */
 type Connection = Omit<GatewayClient, "events">;
 
 const CAPS = [THINKING_DELTAS];
 const CLIENT = { id: "parley-page", mode: "webchat", displayName: "Web page" };
 
-/** Returns whether the gateway refused the request in a way that a retry would not change. */
+/** Returns whether the gateway refused the request for a reason that a retry would not change. */
 function isRefusal(error: unknown): error is GatewayError {
   return error instanceof GatewayError && ["UNAUTHORIZED", "FORBIDDEN", "NOT_PAIRED"].includes(error.code);
 }
@@ -94,7 +95,7 @@ export function has(method: string): boolean {
   return hello.value?.features.methods.includes(method) ?? false;
 }
 
-/** Ids of the default agent and its main session. */
+/** Ids of the default agent and of its main session. */
 export const defaults = computed(() => hello.value?.snapshot.sessionDefaults);
 
 /** Calls a method; params and payload are typed. Rejects with a `GatewayError`. */
@@ -117,7 +118,7 @@ export function on<E extends keyof EventPayloads>(event: E, listener: Listener<E
   return () => known.delete(listener as (payload: never) => void);
 }
 
-/** Returns the message of a thrown value, which need not be an `Error`. */
+/** Returns the error message of a thrown value, which need not be an `Error`. */
 export function wordsOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
@@ -149,7 +150,9 @@ function drop(): void {
   open?.close();
 }
 
-/** Connects again after the demo has ended or become unreachable, because a new demo may start soon. */
+/**
+ * Tries to connect again after the demo has ended or become unreachable, because a new demo may start soon.
+ */
 function again(): void {
   const token = keptToken();
   linkState.value = "reconnecting";
@@ -165,7 +168,7 @@ function leave(error: GatewayError | undefined): void {
 }
 
 /**
- * Signs in with a token. If this fails, `stage` contains the reason. With `keepsView`, the current view stays
+ * Signs in with a token. If this fails, `stage` contains the reason. `keepsView`: keep the current view
  * visible during the sign-in.
  */
 export async function signIn(token: string, { keepsView = false } = {}): Promise<void> {
@@ -191,7 +194,7 @@ export async function signIn(token: string, { keepsView = false } = {}): Promise
   }
 }
 
-/** Signs out, and clears the token, loaded data, selections and drafts of this tab. */
+/** Signs out: clears the token, and this tab's loaded data, selections and drafts. */
 export function signOut(): void {
   attempt++;
   drop();
@@ -210,7 +213,9 @@ on("shutdown", ({ reason }) => {
   stopping.value = reason;
 });
 
-/** Calls `read` now and after each reconnect. Returns a function that ends this. */
+/**
+ * Calls `read` at once if the page is connected, and after each connect. Returns a function that ends this.
+ */
 export function whenConnected(read: () => void): () => void {
   return effect(() => {
     if (epoch.value > 0) queueMicrotask(read);

@@ -25,11 +25,11 @@ function Page() {
 takeTokenFromAddress();
 resume();
 const root = document.getElementById("page");
-// Removes the loading text of index.html.
+// Remove the loading text of index.html.
 root?.replaceChildren();
 if (root !== null) render(<Page />, root);
 loadTypeface();
-// A person may paste a link with another token into a page that is already open.
+// Handle a link with another token that a person pastes while the page is open.
 window.addEventListener("hashchange", () => {
   if (takeTokenFromAddress()) resume();
 });

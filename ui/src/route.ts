@@ -1,5 +1,5 @@
-// Owns the route: the part of the address after "#". It makes back, forward, reload and links in new tabs
-// work. An unknown address opens the first view.
+// Owns the route: the part of the address after "#". So back, forward, reload and links in new tabs work. An
+// unknown address opens the first view.
 
 import { signal } from "@preact/signals";
 
@@ -7,8 +7,8 @@ export type Route =
   /** The inbox, which is the first view. */
   | { readonly view: "inbox" }
   /**
-   * The list of sessions. With `key`: a conversation. With `messageId`: a message in that conversation. With
-   * `sessionId` too: a message in an earlier conversation, from before a reset.
+   * The list of sessions. With `key`, also that session's conversation. With `messageId`, a message in it.
+   * With `sessionId`, too, a message in an earlier conversation of the session, from before a reset.
    */
   | {
       readonly view: "sessions";
@@ -16,7 +16,7 @@ export type Route =
       readonly messageId?: string | undefined;
       readonly sessionId?: string | undefined;
     }
-  /** The list of chains. With `chainId`: one chain. */
+  /** The list of chains. With `chainId`, also that chain. */
   | { readonly view: "flow"; readonly chainId?: string | undefined }
   | { readonly view: "operations"; readonly tab?: string | undefined; readonly about?: string | undefined };
 
@@ -63,8 +63,8 @@ function parseQuery(hash: string): string {
 }
 
 /**
- * The filters of the session list, as they are in the address after "?". A reload, a shared link and links to
- * sessions keep them.
+ * The filters of the session list, in the form that the address has after "?". They survive a reload, and
+ * links to sessions contain them.
  */
 export const query = signal(parseQuery(window.location.hash));
 
@@ -85,12 +85,12 @@ export const chainName = signal<string | undefined>(undefined);
 window.addEventListener("hashchange", () => {
   const { hash } = window.location;
   const to = parseRoute(hash);
-  // Other views do not show the filters.
+  // Change the filters only in this view, because the addresses of other views do not contain them.
   if (to.view === "sessions") query.value = parseQuery(hash);
   route.value = to;
 });
 
-/** Navigates to a route. With `replace`, adds no entry to the history. */
+/** Goes to a route. `replace`: true to add no entry to the browser's history. */
 export function go(to: Route, replace = false): void {
   const href = hrefOf(to);
   if (replace) window.history.replaceState(null, "", href);
@@ -98,7 +98,7 @@ export function go(to: Route, replace = false): void {
   route.value = to;
 }
 
-/** Changes the filters of the session list, also in the address, without adding an entry to the history. */
+/** Changes the filters of the session list and the address. Adds no entry to the browser's history. */
 export function filter(to: string): void {
   query.value = to;
   if (route.value.view === "sessions") go(route.value, true);

@@ -30,7 +30,7 @@ const Overlays = lazy(async () => (await import("./palette/overlays.tsx")).Overl
 
 const DemoBanner = lazy(async () => (await import("./demo/banner.tsx")).DemoBanner);
 
-/** Largest count that is shown. More digits do not fit on a phone. */
+/** The largest count that is shown. More digits would not fit on a phone. */
 const COUNT_MAX = 99;
 
 /** Shows a banner while the page is not connected. */
@@ -117,7 +117,7 @@ function titleOf(at: Route): string {
     : view;
 }
 
-/** Refuses files that are dropped outside of any drop area. Otherwise the browser would open them. */
+/** Prevents the browser from opening a file that is dropped outside of the areas for files. */
 function refuseFiles(event: DragEvent): void {
   const { dataTransfer, defaultPrevented } = event;
   if (defaultPrevented || dataTransfer === null || !dataTransfer.types.includes("Files")) return;

@@ -1,4 +1,4 @@
-// Owns the colour theme: that of the system, unless the reader has chosen another.
+// Owns the colour theme: that of the system, unless the reader has chosen one.
 
 import { signal } from "@preact/signals";
 
@@ -33,7 +33,7 @@ export function turnTheme(
   try {
     window.localStorage.setItem(STORED_UNDER, theme.value);
   } catch {
-    // Without storage, the choice is lost when the page is closed.
+    // The browser has no storage: the choice is lost when the page is closed.
   }
   show();
 }

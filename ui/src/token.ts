@@ -1,4 +1,4 @@
-// Owns the token on the page: where it comes from and where it is stored.
+// Owns the reader's token: where the page gets it, and where it is stored.
 // TK1: a token in the address is removed from the address and the history before anything else happens.
 // TK2: the token is stored only in session storage, so it is deleted with the tab, and no other site or tab
 //      can read it.
@@ -10,14 +10,14 @@ export function tabStorage(): Storage | undefined {
   try {
     return window.sessionStorage;
   } catch {
-    // The browser forbids storage, so the token is lost when the page is closed.
+    // The browser forbids storage. So the token is lost when the page is closed.
     return undefined;
   }
 }
 
 let inMemory: string | undefined;
 
-/** Extracts the token from pasted text: `http://host/#token=…`, `token=…` or the token alone. */
+/** Returns the token in pasted text: `http://host/#token=…`, `token=…` or the token alone. */
 export function tokenIn(text: string): string {
   const trimmed = text.trim();
   const found = /(?:^|[#&?])token=([^&\s]+)/.exec(trimmed)?.[1];
@@ -29,7 +29,7 @@ export function tokenIn(text: string): string {
   }
 }
 
-/** Moves the token from the address to storage. Returns false if the address has none. */
+/** Moves the token from the address to the storage. Returns false if the address contains no token. */
 export function takeTokenFromAddress(): boolean {
   const { hash, pathname, search } = window.location;
   if (!/^#(?:.*&)?token=/.test(hash)) return false;

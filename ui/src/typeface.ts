@@ -1,5 +1,5 @@
 // Loads the typeface (styles/font.css) after the first view has its content. Until then the page uses a font
-// of the system, so on a slow connection text and rows do not wait for it.
+// of the system, so that text is visible at once even on a slow connection.
 
 import { after } from "./clock.ts";
 import { stage } from "./gateway.ts";
@@ -10,7 +10,7 @@ const CALM_EVERY_MS = 200;
 export function loadTypeface(): void {
   after(CALM_EVERY_MS, () => {
     if (stage.value.kind === "connecting" || document.querySelector(".loading") !== null) loadTypeface();
-    // Without the typeface the page keeps the font of the system.
+    // If the typeface cannot be loaded, the page keeps the font of the system.
     else import("./styles/font.css").catch(() => undefined);
   });
 }

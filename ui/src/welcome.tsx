@@ -11,7 +11,10 @@ import "./welcome.css";
 
 const OFFLINE_PROVIDER = "offline/";
 
-/** Returns what to offer, or undefined if the gateway was used or the token does not cover all sessions. */
+/**
+ * Returns what the introduction offers. Returns undefined if the gateway was used, or if the token does not
+ * cover all sessions.
+ */
 async function firstOffers() {
   if (inDemo || !may("operator.write")) return undefined;
   const { unused, demo } = await ask("status");
@@ -39,7 +42,7 @@ function AddKey() {
   );
 }
 
-/** Shows the introduction on an unused gateway, otherwise its children. */
+/** Shows the introduction if the gateway is unused, otherwise the children. */
 export function Welcome({ children }: { children?: ComponentChildren }) {
   const offers = useReading("welcome", firstOffers);
   useNews("sessions", offers.again);

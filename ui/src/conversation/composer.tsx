@@ -1,7 +1,6 @@
-// The composer of a session: the text field, Send, Stop, model and thinking level.
-// The text stays in the field until the gateway has accepted it. If the gateway refuses it, the error is
-// shown. After a lost connection the client sends the message again with the same idempotency key, so it is
-// accepted only once.
+// The composer of a session: the text field, Send, Stop, model and thinking level. The text stays in the
+// field until the gateway has accepted it. If the gateway refuses the text, the error is shown. After a lost
+// connection the client sends the message again with the same idempotency key, so it is accepted only once.
 // Actions that the token's scopes do not allow are not shown.
 
 import type { RefObject } from "preact";
@@ -21,7 +20,7 @@ import { currentRun, type Thread } from "./thread.ts";
 
 type Row = NonNullable<Thread["now"]>["session"];
 
-/** Returns true on a touch device, where Enter of the on-screen keyboard adds a line. */
+/** Returns true on a touch device, where the Enter key must add a line instead of sending. */
 function isTouch(): boolean {
   return window.matchMedia("(pointer: coarse)").matches;
 }
@@ -30,13 +29,13 @@ const LEVELS = THINKING_LEVELS.map((level) => [level, `Thinking: ${level}`] as c
 
 type Change = { model?: string | null; thinkingLevel?: string | null };
 
-/** Selects model and thinking level of the session. */
+/** Shows the choice of the session's model and thinking level. */
 function Choices({ thread, row }: { thread: Thread; row: Row }) {
   const [, redraw] = useState(0);
   const patch = (change: Change): void => {
     ask("sessions.patch", { key: row.key, ...change }).catch((error: unknown) => {
       complain(error);
-      // Draws the selection again, so that it shows the saved value.
+      // Redraws the choice, so that it shows the saved value again.
       redraw((count) => count + 1);
     });
   };
@@ -65,7 +64,7 @@ function Choices({ thread, row }: { thread: Thread; row: Row }) {
   );
 }
 
-/** Owns the text of the field, and the state of sending it. */
+/** Owns the text of the field, and whether it is being sent. */
 function useDraft(sessionKey: string, onSent: () => void) {
   const [text, setText] = useState(() => draftOf(sessionKey));
   const [sending, setSending] = useState(false);
@@ -89,7 +88,7 @@ function useDraft(sessionKey: string, onSent: () => void) {
         ...(attachments.length === 0 ? {} : { attachments }),
       });
       write("");
-      // Keep pictures that were added while the message was sent.
+      // Keep only the pictures that were added while the message was being sent.
       keepPictures(
         sessionKey,
         picturesOf(sessionKey).filter((one) => !pictures.includes(one)),
@@ -148,7 +147,7 @@ function Buttons(props: {
   );
 }
 
-/** Grows the field with its text, up to the limit in the style sheet. */
+/** Makes the field as high as its text, up to the limit in the style sheet. */
 function useGrowing(text: string) {
   const field = useRef<HTMLTextAreaElement>(null);
   useEffect(() => {
@@ -160,7 +159,7 @@ function useGrowing(text: string) {
   return field;
 }
 
-/** Takes files that are dropped anywhere on the conversation. */
+/** Takes files that are dropped on any part of the conversation. */
 function useDrop(field: RefObject<HTMLElement | null>, add: (files: readonly File[]) => void): void {
   const latest = useRef(add);
   latest.current = add;

@@ -23,7 +23,7 @@ const FATES: Readonly<Record<Fate, string>> = {
   message_missing: "That message is not in this conversation. You see the newest messages.",
 };
 
-/** Returns a reader of this session, open while the component is mounted. */
+/** Returns a reader of this session. The reader is open as long as the component is mounted. */
 function useReader(sessionKey: string, messageId: string | undefined): SessionReader {
   const reader = useMemo(() => new SessionReader(sessionKey), [sessionKey]);
   const opened = useRef<string>(undefined);
@@ -39,7 +39,7 @@ function useReader(sessionKey: string, messageId: string | undefined): SessionRe
   return reader;
 }
 
-/** Shows a button that scrolls to the newest messages. It is hidden while the view follows them. */
+/** Shows a button that scrolls to the newest messages. The button is hidden while the view follows them. */
 function ToLatest({ reader }: { reader: SessionReader }) {
   if (reader.following.value) return null;
   const { value: unseen } = reader.unseen;
@@ -50,7 +50,7 @@ function ToLatest({ reader }: { reader: SessionReader }) {
   );
 }
 
-/** Returns the text for screen readers when a run has ended. */
+/** Returns the text that tells users of a screen reader how the last run ended. */
 function endedWords(items: readonly Item[]): string {
   const last = items.at(-1);
   return last?.kind !== "end" ? "" : last.run.state === "ok" ? "Answered." : "The run did not succeed.";
@@ -144,7 +144,10 @@ function Body(props: { reader: SessionReader; thread: Thread; earlier: EarlierPl
   );
 }
 
-/** `sessionId`: set if the message is in an earlier conversation, which opens in a dialog. */
+/**
+ * `sessionId`: the earlier conversation that contains the message, if it is not in the current one. It opens
+ * in a dialog.
+ */
 export function Conversation(props: {
   sessionKey: string;
   messageId?: string | undefined;

@@ -1,12 +1,15 @@
-// Owns the unsent text of each session, kept as long as the tab is open.
+// Owns the unsent text of each session. It is kept as long as the tab is open.
 
 import { signal } from "@preact/signals";
 import { inDemo } from "../demo/scene.ts";
 import { tabStorage } from "../token.ts";
 
-/** The demo's session keys equal those of the reader's own gateway, so its drafts are kept apart. */
+/**
+ * The drafts of the demo have a key of their own, because the demo's session keys equal those of the reader's
+ * own gateway.
+ */
 const STORED_UNDER = inDemo ? "parley.demo-draft:" : "parley.draft:";
-/** Longer drafts live in memory only. */
+/** Maximum length of a stored draft. A longer draft is kept only in memory. */
 const STORED_MAX_CHARS = 200_000;
 
 const inMemory = new Map<string, string>();
@@ -21,14 +24,14 @@ export function keepDraft(sessionKey: string, text: string): void {
     if (text === "" || text.length > STORED_MAX_CHARS) tabStorage()?.removeItem(STORED_UNDER + sessionKey);
     else tabStorage()?.setItem(STORED_UNDER + sessionKey, text);
   } catch {
-    // Storage is full. The draft is lost when the page is closed.
+    // The storage is full: this draft is lost when the page is closed.
   }
 }
 
-/** A text that the composer of a session must add to its field. */
+/** A text to add to the field of a session's composer. */
 export const handed = signal<{ readonly sessionKey: string; readonly text: string } | undefined>(undefined);
 
-/** Puts a text into the composer of a session, below the text that is already there. */
+/** Adds a text to the field of a session's composer, below the text that is already there. */
 export function edit(sessionKey: string, text: string): void {
   handed.value = { sessionKey, text };
 }

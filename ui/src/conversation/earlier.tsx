@@ -1,4 +1,5 @@
-// Shows the conversations of a session before its resets: a list, and each conversation, read-only.
+// Shows the earlier conversations of a session, each of which a reset ended: a list of them, and each of
+// them, read-only.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { optional } from "../../../src/core/optional.ts";
@@ -34,13 +35,16 @@ function Conversations({ sessionKey, onOpen }: { sessionKey: string; onOpen: Ope
   );
 }
 
-/** A message of an earlier conversation. */
+/** Names a message of an earlier conversation. */
 export interface EarlierPlace {
   readonly sessionId: string;
   readonly messageId: string;
 }
 
-/** Pages of one conversation, oldest message first. `target`: the message at which to begin. It is marked. */
+/**
+ * Shows the pages of one conversation, oldest message first. `target`: the message to begin with, which is
+ * marked.
+ */
 function Transcript(props: {
   sessionKey: string;
   sessionId: string;
@@ -83,7 +87,7 @@ function Transcript(props: {
   );
 }
 
-/** `at`: a message that is shown first, in place of the list. */
+/** `at`: a message to show at first, instead of the list. */
 export function Earlier(props: {
   sessionKey: string;
   agentId: string;

@@ -51,7 +51,7 @@ function Author({ origin }: { origin: Origin }) {
   );
 }
 
-/** Author, marks, receipt and time of a message. */
+/** Shows author, marks, receipt and time of a message. */
 export function Byline(props: { origin: Origin; atMs?: number; receipt?: Run["receipt"] | undefined }) {
   const { origin, atMs, receipt } = props;
   return (
@@ -76,7 +76,7 @@ function Part({ message, block }: { message: Message; block: Message["content"][
   return <Prose text={block.text} />;
 }
 
-/** Returns the result of a sub-agent that the runtime has written into a message. */
+/** Returns the result of a sub-agent if the runtime wrote the message to report one. */
 function jobOf(message: Message) {
   const provenance = message.role === "user" ? message.provenance : undefined;
   if (provenance?.kind !== "inter_session" || provenance.sourceTool !== "sessions_spawn") return undefined;
@@ -86,7 +86,7 @@ function jobOf(message: Message) {
 
 type OnEdit = ((text: string) => void) | undefined;
 
-/** Forks the session after a message, and opens the fork. */
+/** Forks the session after the message `at`, and opens the fork. */
 async function fork(sessionKey: string, at: string): Promise<void> {
   try {
     const { key, leftBehind } = await ask("sessions.fork", { sessionKey, at });
@@ -98,7 +98,7 @@ async function fork(sessionKey: string, at: string): Promise<void> {
   }
 }
 
-/** Shows the buttons of a text while the pointer or the focus is on it. */
+/** Shows the buttons of a text. They are visible while the pointer or the focus is on the text. */
 function Tools({ id, text, onEdit }: { id: string; text: string; onEdit: OnEdit }) {
   const { sessionKey } = useContext(Shown);
   return (
@@ -179,7 +179,7 @@ function RunEnd({ id, run, silent }: { id: string; run: Run; silent: boolean }) 
   );
 }
 
-/** Shows routine turns without a reply as one expandable line. */
+/** Shows turns that nobody requested and that got no reply, as one expandable line. */
 function Quiet(props: {
   item: Extract<Item, { kind: "quiet" }>;
   agentId: string;
@@ -217,8 +217,8 @@ function Quiet(props: {
 }
 
 /**
- * `target`: the message that a link led to. `onEdit`: receives the text of a person's message that the reader
- * wants to send again.
+ * `target`: the message to which a link led. `onEdit`: receives the text of a person's message that the
+ * reader wants to send again.
  */
 export function Entry(props: { item: Item; agentId: string; target: string | undefined; onEdit?: OnEdit }) {
   const { item, agentId, target, onEdit } = props;

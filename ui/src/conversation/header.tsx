@@ -24,7 +24,7 @@ async function copyKey(key: string): Promise<void> {
   }
 }
 
-/** Tokens in the context, tokens in total, and cost of the session. */
+/** Shows the session's tokens in the context, tokens in total, and cost. */
 function Figures({ thread }: { thread: Thread }) {
   const { now } = thread;
   if (now === undefined) return null;
@@ -86,7 +86,7 @@ function Parents({ sessionKey, spawnedBy }: { sessionKey: string; spawnedBy: str
   );
 }
 
-/** `earlier`: a message of an earlier conversation, to show in a dialog. */
+/** `earlier`: a message of an earlier conversation, which is shown in a dialog. */
 export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPlace | undefined }) {
   const [open, setOpen] = useState(false);
   const [listed, setListed] = useState(false);

@@ -1,6 +1,6 @@
 // Turns a window of messages into items to draw: days, texts, the work between two texts, ends of runs.
 // IT1: a tool result is shown with its call, or alone if the call is not in the window.
-// IT2: an item whose parts did not change stays the same object, so it is not drawn again.
+// IT2: if the parts of an item did not change, the item stays the same object, so it is not drawn again.
 // IT3: the texts and the work of one run share one header.
 
 import { isSilent } from "../../../src/core/rules/turn-rules.ts";
@@ -9,12 +9,12 @@ import type { ToolCall } from "./work/calls.ts";
 
 export type ToolResult = Extract<Message, { role: "toolResult" }>;
 
-/** A step of an agent's work. `messageId`: the message that it is part of. */
+/** A step of an agent's work: a thought or a tool call. `messageId`: the message that contains the step. */
 export type Step = { readonly id: string; readonly messageId: string; readonly runId: string | undefined } & (
   | { readonly kind: "thought"; readonly text: string }
   | {
       readonly kind: "call";
-      /** Undefined: the call is in an earlier part of the transcript. */
+      /** Undefined if the call is in a part of the transcript that is not loaded. */
       readonly call: ToolCall | undefined;
       readonly result: ToolResult | undefined;
       readonly calledAt: number;
@@ -28,7 +28,7 @@ export type TextItem = {
   readonly run: Run | undefined;
   /** The part of the message's text that this item shows. */
   readonly blocks: Message["content"];
-  /** True if the item shows its author. */
+  /** True if the item shows a header with its author. */
   readonly headed: boolean;
   /** True if the item is the last part of its message. */
   readonly last: boolean;
@@ -36,7 +36,7 @@ export type TextItem = {
 
 export type Item =
   /**
-   * `day`: a new day begins. `compaction`: the model reads a summary instead of everything above this item.
+   * `day`: a new day begins here. `compaction`: for the model, a summary replaces everything above this item.
    */
   | { readonly kind: "day" | "compaction"; readonly id: string; readonly atMs: number }
   | TextItem
@@ -44,14 +44,14 @@ export type Item =
       readonly kind: "work";
       readonly id: string;
       readonly steps: readonly Step[];
-      /** The message of the first step. */
+      /** The message that contains the first step. */
       readonly message: Message;
       readonly run: Run | undefined;
       readonly headed: boolean;
     }
-  /** `silent`: the run chose not to reply. */
+  /** The end of a run. `silent`: the agent chose not to reply. */
   | { readonly kind: "end"; readonly id: string; readonly run: Run; readonly silent: boolean }
-  /** Turns that neither a person nor another agent requested, and in which the agent chose not to reply. */
+  /** Turns that neither a person nor another agent requested, and that the agent chose not to reply to. */
   | { readonly kind: "quiet"; readonly id: string; readonly turns: number; readonly items: readonly Item[] };
 
 function dayOf(atMs: number): string {
@@ -59,7 +59,8 @@ function dayOf(atMs: number): string {
 }
 
 /**
- * Maps calls to their results. If several calls have the same id, a result belongs to the last one before it.
+ * Maps each call to its result. If several calls have the same id, the result belongs to the last of them
+ * before it.
  */
 function pairResults(messages: readonly Message[]): Map<ToolCall, ToolResult> {
   const open = new Map<string, ToolCall>();
@@ -77,8 +78,8 @@ function pairResults(messages: readonly Message[]): Map<ToolCall, ToolResult> {
 }
 
 /**
- * Returns true if the end of a run is shown. A message that was only appended between runs has no end to
- * show.
+ * Returns true if the end of this run is shown. Not shown is the success of a run that only added a message
+ * without a turn.
  */
 function isTold(run: Run): boolean {
   return run.endedAt !== undefined && (run.kind === "turn" || run.state !== "ok");
@@ -95,7 +96,7 @@ class Items {
   readonly #silent = new Set<string>();
   readonly #runs: Thread["runs"];
   readonly #pairs: Map<ToolCall, ToolResult>;
-  /** The run of the latest header. More texts and steps of this run get no header of their own. */
+  /** The run whose header was added last. Further texts and steps of this run need no header. */
   #speaker: string | undefined;
 
   constructor({ messages, runs }: Thread) {
@@ -135,7 +136,8 @@ class Items {
   }
 
   /**
-   * Returns true if the message gets a header: a user message, or the first item of a run. Stores the run.
+   * Returns true if the message needs a header: a user message, or the first item of a run. Remembers the
+   * run.
    */
   #headed(message: Message): boolean {
     if (message.role === "user") return true;
@@ -162,7 +164,7 @@ class Items {
     this.#step(result, step);
   }
 
-  /** Adds an agent's message: the texts, and the steps of the agent's work. */
+  /** Adds the items of an agent's message: its texts, and the steps of the agent's work. */
   #answer(message: Extract<Message, { role: "assistant" }> & { runId?: string }): void {
     const { id: messageId, runId, content, timestamp: calledAt } = message;
     const run = this.#run(message);
@@ -198,7 +200,8 @@ function runOf(item: Item): Run | undefined {
 }
 
 /**
- * Returns the number of items in the routine turn without a reply that begins at `from`; 0 if there is none.
+ * Returns the number of items in the routine turn that begins at `from` and has no reply. Returns 0 if no
+ * such turn begins there.
  */
 function quietTurnAt(items: readonly Item[], from: number): number {
   const first = items[from];
@@ -209,7 +212,7 @@ function quietTurnAt(items: readonly Item[], from: number): number {
   return items.slice(from + 1, from + length).every(({ kind }) => kind !== "message") ? length : 0;
 }
 
-/** Folds consecutive routine turns without a reply. */
+/** Replaces consecutive routine turns that have no reply by one item. */
 function folded(items: readonly Item[]): Item[] {
   const shown: Item[] = [];
   for (let at = 0; at < items.length; ) {
@@ -269,14 +272,17 @@ function flat(items: readonly Item[]): readonly Item[] {
   return items.flatMap((item) => (item.kind === "quiet" ? [item, ...item.items] : [item]));
 }
 
-/** Returns the items of a window. `before`: the previous items, whose objects and ids are reused. */
+/**
+ * Returns the items of a window. `before`: the previous items. Objects and ids of unchanged items are reused.
+ */
 export function itemsOf(thread: Thread, before: readonly Item[] = []): Item[] {
   const known = new Map(flat(before).map((item) => [item.id, item]));
   const works = new Map<string, string>();
   for (const item of known.values())
     if (item.kind === "work") for (const { id } of item.steps) works.set(id, item.id);
   const reused = (fresh: Item): Item => {
-    // A block of work keeps its id when steps are added at either end, so that its open rows stay open.
+    // If steps were added to an item, at either end, the item keeps its id, so that rows which the reader
+    // opened stay open.
     const workId =
       fresh.kind === "work" ? fresh.steps.map(({ id }) => works.get(id)).find(Boolean) : undefined;
     const item = workId === undefined ? fresh : { ...fresh, id: workId };
@@ -286,7 +292,7 @@ export function itemsOf(thread: Thread, before: readonly Item[] = []): Item[] {
   return folded(freshItems(thread).map(reused)).map(reused);
 }
 
-/** Returns true if an item shows this message, or would show it when opened. */
+/** Returns true if an item contains this message, visible or folded. */
 export function holds(item: Item, messageId: string | undefined): boolean {
   if (messageId === undefined) return false;
   if (item.kind === "quiet") return item.items.some((one) => holds(one, messageId));

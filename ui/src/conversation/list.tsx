@@ -1,15 +1,15 @@
 // Owns the scrolling list of a conversation.
-// LI1: wherever messages are added, the message in view keeps its position, unless the reader follows the
+// LI1: wherever messages are added, the visible message keeps its position, unless the reader follows the
 //      newest message.
-// LI2: the view stays at the end only for a reader who is there.
+// LI2: the view stays at the end only if the reader has scrolled to the end.
 
 import { Component, type ComponentChild, createRef, type VNode } from "preact";
 import { Entry } from "./entry.tsx";
 import { holds, type Item } from "./items.ts";
 
-/** Distance from the end that counts as at the end. CSS pixels. */
+/** Maximum distance from the end, in CSS pixels, at which the reader counts as being at the end. */
 const END_PX = 48;
-/** Distance from an end of the window at which the next page is read. CSS pixels. */
+/** Distance from an end of the loaded messages, in CSS pixels, at which the next page is read. */
 const NEAR_PX = 1_200;
 
 interface ListProps {
@@ -17,11 +17,11 @@ interface ListProps {
   readonly agentId: string;
   /** Incremented when the list must scroll to the target message, or to the end. */
   readonly jump: number;
-  /** The message that a link leads to. */
+  /** The message to which a link leads. */
   readonly target: string | undefined;
-  /** Whether the window reaches the newest message. */
+  /** True if the newest message is loaded. */
   readonly atNewest: boolean;
-  /** Whether reading a page at one end drops messages at the other. */
+  /** True if the window is full, so that reading a page at one end drops messages at the other. */
   readonly full: boolean;
   /** Called when the reader reaches or leaves the end. */
   readonly onFollow: (follows: boolean) => void;
@@ -32,9 +32,9 @@ interface ListProps {
   readonly onEdit: ((text: string) => void) | undefined;
   readonly onNearStart: () => void;
   readonly onNearEnd: () => void;
-  /** Shown below the messages. */
+  /** Content below the messages. */
   readonly tail: ComponentChild;
-  /** Shown above the messages. */
+  /** Content above the messages. */
   readonly head: ComponentChild;
 }
 
@@ -98,7 +98,7 @@ export class MessageList extends Component<ListProps> {
     return this.#box.current?.querySelector<HTMLElement>(found) ?? null;
   }
 
-  /** Scrolls the visible entries back to their earlier position. */
+  /** Scrolls, so that the entries are again where they were before. */
   #keep(positions: readonly EntryPosition[]): void {
     const box = this.#box.current;
     if (box === null) return;
@@ -111,7 +111,10 @@ export class MessageList extends Component<ListProps> {
     }
   }
 
-  /** After the window was replaced, scrolls to the target message, or to the end if there is none. */
+  /**
+   * Scrolls to the target message after other messages were loaded. If there is no target, scrolls to the
+   * end.
+   */
   #settle(): void {
     const { target, atNewest } = this.props;
     const entry = target === undefined ? null : this.#find(target);
@@ -141,8 +144,8 @@ export class MessageList extends Component<ListProps> {
     const box = this.#box.current;
     if (box === null) return;
     const left = box.scrollHeight - box.scrollTop - box.clientHeight;
-    // A reader who scrolls up, even a little, leaves the end. A reader who does not scroll stays at the end
-    // while the content grows.
+    // If the reader scrolls up, even a little, the view no longer follows. If the reader does not scroll, the
+    // view stays at the end while the content grows.
     const up = box.scrollTop < this.#top - 1;
     this.#top = box.scrollTop;
     const follows = this.props.atNewest && (left <= (up ? 4 : END_PX) || (this.#follows && !up));
@@ -156,13 +159,15 @@ export class MessageList extends Component<ListProps> {
     const nearStart = box.scrollTop < NEAR_PX;
     const nearEnd = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_PX;
     // If a full window is folded into a few rows, both ends are near. Reading a page at one end would drop
-    // messages at the other, which would be read again, and so on.
+    // messages at the other end, and reading those would drop the first page again, without end.
     if (nearStart && nearEnd && this.props.full) return;
     if (nearStart) this.props.onNearStart();
     if (nearEnd) this.props.onNearEnd();
   }
 
-  /** Returns the earlier node of an unchanged item, so that Preact skips comparing it. */
+  /**
+   * Returns the earlier node of an item, if there is one, so that Preact does not compare unchanged items.
+   */
   #node(item: Item): VNode {
     const known = this.#nodes.get(item);
     if (known !== undefined) return known;

@@ -1,7 +1,6 @@
-// Owns the streamed text, or the streamed thinking, of each active run. A text changes at most once per
-// animation frame, however many deltas arrive.
-// LV2: a streamed text is shown until the transcript contains it. It is never shown twice, and never
-//      disappears in between.
+// Owns the text, or the thinking, that each active run streams. A text changes at most once per animation
+// frame, however many deltas arrive. LV2: a streamed text is shown until the transcript contains it. It is
+// never shown twice, and never disappears in between.
 
 import { type Signal, signal } from "@preact/signals";
 import { now } from "../clock.ts";
@@ -9,35 +8,35 @@ import { now } from "../clock.ts";
 export interface Live {
   readonly runId: string;
   readonly text: Signal<string>;
-  /** Time of the first piece. */
+  /** Time at which the first piece arrived. */
   readonly since: number;
-  /** Time from the first piece to the last one. Only thinking has it. */
+  /** Time from the first to the last piece, in ms. Only thinking has it. */
   ms: number;
 }
 
-/** Streamed texts of one session. A run streams one message at a time. */
+/** The texts that the runs of one session are streaming. A run streams one message at a time. */
 export class StreamedTexts {
   readonly list = signal<readonly Live[]>([]);
   readonly #waiting = new Map<string, { readonly text: string; readonly ms: number }>();
-  /** Runs whose text is stored, so that the next read of the transcript contains it. */
+  /** Runs whose streamed text is stored by now, so that the next read of the transcript contains it. */
   readonly #written = new Set<string>();
   #frame = 0;
 
-  /** Sets the text of a run's message that has arrived so far. */
+  /** Sets the text that has arrived so far of the message that a run is streaming. */
   say(runId: string, text: string, ms = 0): void {
     this.#written.delete(runId);
     this.#waiting.set(runId, { text, ms });
     if (this.#frame === 0) this.#frame = requestAnimationFrame(() => this.#flush());
   }
 
-  /** Marks a run's text as stored: it is dropped after the next read of the transcript. */
+  /** Notes that a run's text is stored. The text is dropped after the next read of the transcript. */
   written(runId: string): void {
     this.#written.add(runId);
   }
 
   /**
-   * Call it before reading the transcript, and the returned function after that: it drops the texts that were
-   * stored before, unless their runs have streamed more since.
+   * Must be called before a read of the transcript. The returned function must be called after it, and drops
+   * the texts that were stored before the read, unless their runs have streamed more text since.
    */
   onDisk(): () => void {
     const runIds = [...this.#written];

@@ -3,13 +3,15 @@
 
 import type { Message, Run } from "./thread.ts";
 
-/** Style of a message. `own`: from people. `session`: from another session. `runtime`: from the gateway. */
+/**
+ * Kind of author, which decides the style. `own`: people. `session`: another session. `runtime`: the gateway.
+ */
 type Manner = "own" | "agent" | "session" | "runtime";
 
 export interface Origin {
   readonly manner: Manner;
   readonly who: string;
-  /** The other session that sent the message. */
+  /** Key of the other session that sent the message. */
   readonly sessionKey?: string | undefined;
   /** Labels beside the author. */
   readonly marks: readonly string[];
@@ -17,7 +19,7 @@ export interface Origin {
 
 const SOURCES = { cron: "Schedule", hook: "Web hook", node: "Device" } as const;
 
-/** Returns the label of a run's step in a flow; reply turns count from 1. */
+/** Returns a label for the step of a flow that a run answers. Reply turns are counted from 1. */
 function stepMark(run: Run | undefined): string | undefined {
   const { flow } = run ?? {};
   if (flow === undefined) return undefined;
@@ -35,7 +37,7 @@ function stepMark(run: Run | undefined): string | undefined {
   }
 }
 
-/** Returns the label of another session's message if `stepMark` returns none. */
+/** Returns the label for another session's message to which `stepMark` gives none. */
 function sentMark(sourceTool: string, run: Run | undefined): string {
   if (sourceTool === "sessions_spawn") return "result of a sub-agent";
   return run?.flow?.step === "round1" ? "asked by" : "sent by";

@@ -1,23 +1,23 @@
-// Owns the pictures of an unsent message: pasted, dropped or picked, kept for each session until they are
-// sent or the page is closed.
+// Owns the pictures of an unsent message (pasted, dropped or picked). They are kept for each session until
+// they are sent or the page is closed.
 
 import { signal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { hello } from "../gateway.ts";
 import { size } from "../parts/format.ts";
 
-/** The gateway accepts only these types. */
+/** MIME types of pictures that the gateway accepts. */
 const TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const PICTURES_MAX = 16;
 const PICTURE_MAX_BYTES = 10 * 1024 * 1024;
-/** Size that a request needs for everything except the pictures. */
+/** Number of bytes of a request that are reserved for everything except the pictures. */
 const REQUEST_REST_BYTES = 64 * 1024;
 
 interface Picture {
   readonly id: number;
   readonly name: string;
   readonly mimeType: string;
-  /** Base64. */
+  /** The picture's bytes in base64. */
   readonly content: string;
 }
 
@@ -48,7 +48,10 @@ function problemOf({ name, type, size: bytes }: File): string | undefined {
   return bytes > PICTURE_MAX_BYTES ? `${name} is larger than ${size(PICTURE_MAX_BYTES)}.` : undefined;
 }
 
-/** Returns why this number of pictures and characters can't be sent together, or undefined if they can. */
+/**
+ * Returns the reason why pictures of this number and total length can't be sent together, or undefined if
+ * they can.
+ */
 function problemOfAll(pictures: number, chars: number): string | undefined {
   if (pictures > PICTURES_MAX) return `A message takes at most ${PICTURES_MAX} pictures.`;
   const most = (hello.value?.policy.maxPayload ?? Number.POSITIVE_INFINITY) - REQUEST_REST_BYTES;
@@ -60,11 +63,11 @@ function charsOf(pictures: readonly Picture[]): number {
   return pictures.reduce((sum, { content }) => sum + content.length, 0);
 }
 
-/** Adds files to the unsent pictures. Throws with the reason if one of them can't be sent. */
+/** Adds files to the unsent pictures. If one of them can't be sent, throws the reason. */
 export async function addPictures(sessionKey: string, files: readonly File[]): Promise<void> {
   const before = picturesOf(sessionKey);
   const bytes = files.reduce((sum, file) => sum + file.size, 0);
-  // Checked before the files are read: a folder of photos does not fit into memory.
+  // Check before reading the files, because a folder of photos would not fit into memory.
   const problem =
     files.map(problemOf).find((one) => one !== undefined) ??
     problemOfAll(before.length + files.length, charsOf(before) + (bytes * 4) / 3);
@@ -76,7 +79,7 @@ export async function addPictures(sessionKey: string, files: readonly File[]): P
     }),
   );
   const all = [...picturesOf(sessionKey), ...added];
-  // Other pictures may have been added while the files were read.
+  // Check again, because other pictures may have been added while the files were read.
   const tooMuch = problemOfAll(all.length, charsOf(all));
   if (tooMuch !== undefined) throw new Error(tooMuch);
   keepPictures(sessionKey, all);

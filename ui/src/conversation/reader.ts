@@ -1,9 +1,9 @@
 // Reads one session while it is open: its newest messages or those around a given message, older and newer
 // pages, and new messages. Reads run one after the other, so that answers arrive in order. Events during a
 // read cause one more read.
-// RE2: events only announce news. The messages come from the transcript, read after the last known message,
-//      so no message is shown twice, and a message whose event was missed is still shown.
-// RE3: the gateway reports a transcript that was replaced (reset) or deleted; the page never infers this by
+// RE2: events only tell that there is something new. The messages are read from the transcript, from the last
+//      known message on. So no message is shown twice, and a message is shown even if its event was missed.
+// RE3: the gateway reports if a transcript was replaced (reset) or deleted; the page never infers this by
 //      itself.
 
 import { signal } from "@preact/signals";
@@ -16,14 +16,14 @@ import { type Message, type Page, type Thread, threadOf, withNewer, withNow, wit
 
 const PAGE_MESSAGES = 100;
 /**
- * Maximum number of pages to read in a row to catch up. If more are missing, a reader who follows the end
- * gets the newest page, and others a button for it.
+ * Maximum number of pages that are read in a row to catch up. If more messages are missing, a reader who
+ * follows the end gets the newest page, and other readers get a button that leads to it.
  */
 const CATCH_UP_PAGES_MAX = 10;
-/** Events within this time lead to one read. */
+/** All events within this time cause only one read. */
 const BATCH_MS = 80;
 
-/** A change that made the shown transcript invalid. */
+/** A change after which the shown transcript is no longer valid. */
 export type Fate = "reset" | "deleted" | "message_missing";
 
 function reasonOf(error: unknown): string | undefined {
@@ -41,20 +41,20 @@ export class SessionReader {
   /** Number of new messages that the person has not seen. */
   readonly unseen = signal(0);
   /**
-   * Changes when the view must scroll: to the message `messageId`, or to the end if it is absent. `count` is
-   * incremented.
+   * Changes when the view must scroll: to the message `messageId`, or to the end if `messageId` is absent.
+   * `count` is different each time.
    */
   readonly jump = signal<{ readonly count: number; readonly messageId?: string | undefined }>({ count: 0 });
   readonly live = new StreamedTexts();
   readonly thinking = new StreamedTexts();
-  /** The run whose model call will be retried, and a text that says when. */
+  /** The run whose model call will be retried, with a text that says when. */
   readonly retry = signal<{ readonly runId: string; readonly words: string } | undefined>(undefined);
   /** True while the view stays at the newest message. */
   readonly following = signal(true);
 
   readonly #sessionKey: string;
   readonly #ends: (() => void)[] = [];
-  /** Id of the newest known message, which may be outside the window. */
+  /** Id of the newest message that is known. It may be outside of the loaded window. */
   #tail: string | undefined;
   #last: Promise<void> = Promise.resolve();
   #newsWaits = false;
@@ -63,7 +63,7 @@ export class SessionReader {
     this.#sessionKey = sessionKey;
   }
 
-  /** Starts to read and subscribes to events, until `close`. */
+  /** Starts to read and to handle events, until `close` is called. */
   open(messageId: string | undefined): void {
     const news = batched(BATCH_MS, () => this.news());
     this.#ends.push(
@@ -81,7 +81,7 @@ export class SessionReader {
         const { runId } = event;
         if (event.stream === "retry") {
           this.retry.value = { runId, words: retryWords(event.data) };
-          // The model thinks again.
+          // Drop the streamed thinking, because the retried call will think again.
           this.thinking.drop([runId]);
           return;
         }
@@ -152,7 +152,7 @@ export class SessionReader {
     });
   }
 
-  /** Reads the messages since the last read. */
+  /** Reads the messages that were added since the last read. */
   news(): void {
     if (this.#newsWaits) return;
     this.#newsWaits = true;
@@ -235,8 +235,8 @@ export class SessionReader {
   }
 
   /**
-   * Finds the newest message, if none is known because the session was empty or the window does not reach the
-   * end.
+   * Finds the newest message if it is not known: the session was empty, or the loaded window does not reach
+   * the end.
    */
   async #findTail(thread: Thread): Promise<void> {
     const newest = await this.#read(thread.nextAfter === undefined ? {} : { limit: 1 });
@@ -248,8 +248,8 @@ export class SessionReader {
   }
 
   /**
-   * Adds the messages after the newest known one. If the window does not reach that one, updates only runs
-   * and state.
+   * Adds the messages of a page, which follow the newest known message. If that message is not in the window,
+   * updates only runs and state.
    */
   #add(page: Page): void {
     const thread = this.thread.value;

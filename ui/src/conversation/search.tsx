@@ -1,4 +1,4 @@
-// Finds messages by their words in all sessions; a hit leads to the message.
+// Searches for messages by their words in all sessions. A match is a link to the message.
 
 import "./search.css";
 import { useMemo, useState } from "preact/hooks";
@@ -14,12 +14,12 @@ import { useReading } from "../parts/reading.ts";
 import { Time } from "../parts/time.tsx";
 import { hrefOf } from "../route.ts";
 
-/** Time after the last key press before the search starts. */
+/** Time after the last key press at which the search starts. */
 const TYPED_MS = 200;
 const QUERY_MAX_CHARS = 500;
 const HITS = 50;
 
-/** Shows a page of matches, and on request the pages that follow it. */
+/** Shows one page of matches. A button shows the next page. */
 function Hits({ query, cursor, onClose }: { query: string; cursor?: string; onClose: () => void }) {
   const [more, setMore] = useState(false);
   const { value, problem, again } = useReading(query, () =>

@@ -28,7 +28,7 @@ function ConfirmChange({ row, about, onClose }: { row: Row; about: Question; onC
   const confirm = async (): Promise<void> => {
     try {
       await ask(reset ? "sessions.reset" : "sessions.delete", { key: row.key });
-      // After a reset the conversation shows a notice.
+      // Say nothing here after a reset, because the conversation shows a notice.
       if (reset) return;
       say("Session deleted.");
       go({ view: "sessions" });

@@ -19,7 +19,7 @@ interface SpeakingProps {
   readonly live: Live | undefined;
   readonly thought: Live | undefined;
   readonly agentId: string;
-  /** True if the run's header is not already shown above. */
+  /** True if this item must show the run's header, because no item above shows it. */
   readonly headed: boolean;
 }
 
@@ -33,7 +33,7 @@ function Speaking({ live, thought, agentId, headed }: SpeakingProps) {
   );
 }
 
-/** Shows a running run without streamed text. */
+/** Shows that a run is working. Used if the run has no streamed text. */
 function Working({ state, retry }: { state: string; retry: string | undefined }) {
   const words = retry === undefined ? "working" : safeText(retry);
   return (

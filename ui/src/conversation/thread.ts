@@ -1,5 +1,5 @@
-// Owns the part of a transcript that the page holds: a window of messages, their runs, and the session's
-// current state. Pure.
+// Owns the part of a transcript that the page has loaded: a window of messages, their runs, and the session's
+// current state. Pure functions.
 // TH1: the window holds at most WINDOW_MAX messages, in order, each once, without a gap.
 // TH2: messages dropped at one end can be read again, from `nextBefore` or `nextAfter`.
 
@@ -16,19 +16,16 @@ export const WINDOW_MAX = 300;
 
 export interface Thread {
   readonly sessionKey: string;
-  /**
-   * Id of the transcript, which a reset of the session changes. Undefined if the session's key was never
-   * used.
-   */
+  /** Id of the transcript. A reset of the session changes it. Undefined if the session was never used. */
   readonly sessionId: string | undefined;
   readonly thinkingLevel: string;
   /** Oldest first. */
   readonly messages: readonly Message[];
   readonly runs: Runs;
-  /** Time of each compaction, by the id of the first message that the model still reads in full. */
+  /** For each compaction, its time, by the id of the first message that was not summarized. */
   readonly compactions?: Page["compactions"] | undefined;
   readonly nextBefore?: string | undefined;
-  /** Set while the window does not reach the newest message. */
+  /** Present as long as there are newer messages than the window contains. */
   readonly nextAfter?: string | undefined;
   readonly now?: Now | undefined;
 }
@@ -39,7 +36,9 @@ export function threadOf(page: Page): Thread {
   return { sessionKey, sessionId, thinkingLevel, messages, runs, compactions, nextBefore, nextAfter, now };
 }
 
-/** Keeps the runs that the window needs: those of its messages, and those that have not ended. */
+/**
+ * Returns the runs that the page still needs: those of the window's messages, and those that have not ended.
+ */
 function neededRuns(messages: readonly Message[], runs: Runs): Runs {
   const ids = new Set(messages.map(({ runId }) => runId));
   return Object.fromEntries(
@@ -49,7 +48,8 @@ function neededRuns(messages: readonly Message[], runs: Runs): Runs {
 
 /**
  * Merges the runs of a page into the known ones. An unchanged run stays the same object, so it is not drawn
- * again. A page with `now` lists every unfinished run: one that it does not list has ended, and is dropped.
+ * again. A page with `now` lists every unfinished run. So a known run that it does not list has ended, and is
+ * dropped.
  */
 function newerRuns(before: Runs, page: Page): Runs {
   const { runs: told = {}, now } = page;
@@ -62,14 +62,14 @@ function newerRuns(before: Runs, page: Page): Runs {
   return { ...Object.fromEntries(left), ...Object.fromEntries(changed) };
 }
 
-/** Applies a page's runs and state, but not its messages. */
+/** Applies the runs and the state of a page, but not its messages. */
 export function withNow(thread: Thread, page: Page): Thread {
   const runs = newerRuns(thread.runs, page);
   const compactions = { ...thread.compactions, ...page.compactions };
   return { ...thread, runs, compactions, thinkingLevel: page.thinkingLevel, now: page.now ?? thread.now };
 }
 
-/** Adds the page before the window, and drops messages at the other end if the window is too long. */
+/** Adds the page before the window. If the window is then too long, drops messages at its end. */
 export function withOlder(thread: Thread, page: Page): Thread {
   const known = new Set(thread.messages.map(({ id }) => id));
   const all = [...page.messages.filter(({ id }) => !known.has(id)), ...thread.messages];
@@ -86,7 +86,7 @@ export function withOlder(thread: Thread, page: Page): Thread {
   };
 }
 
-/** Adds the page after the window. `keep`: the end that stays if the window is too long. */
+/** Adds the page after the window. `keep`: which messages stay if the window is then too long. */
 export function withNewer(thread: Thread, page: Page, keep: "oldest" | "newest"): Thread {
   const known = new Set(thread.messages.map(({ id }) => id));
   const fresh = page.messages.filter(({ id }) => !known.has(id));
@@ -103,7 +103,7 @@ export function withNewer(thread: Thread, page: Page, keep: "oldest" | "newest")
   };
 }
 
-/** Returns the session's running or waiting run, if the page knows it. */
+/** Returns the session's running or waiting run, if the page has loaded it. */
 export function currentRun(thread: Thread): [string, Run] | undefined {
   return Object.entries(thread.runs).find(([, { state }]) => state === "running" || state === "waiting");
 }

@@ -31,7 +31,7 @@ export function DemoBanner() {
   const { act, played } = tour.value;
   const shown = ACTS[act];
   const said = shown?.lines.at(-1);
-  // A restarted gateway has a new demo, in which nothing was played yet.
+  // If the gateway was restarted, its demo is new, and no act of it was played yet.
   const connection = epoch.value;
   useEffect(() => void enterTour(), [connection]);
   return (

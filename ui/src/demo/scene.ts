@@ -1,13 +1,13 @@
 // Owns the choice between the reader's own gateway and its demo. The choice is stored only for this tab. The
 // stored token is always that of the reader's own gateway.
-// SC1: switching reloads the page, so that it never shows data of one gateway as data of the other.
+// SC1: a switch reloads the page, so that the page never shows data of one gateway as data of the other.
 
 import { hrefOf } from "../route.ts";
 import { tabStorage } from "../token.ts";
 
 const STORED_UNDER = "parley.demo";
 
-/** True if this tab has storage in which the choice can be kept. */
+/** True if this tab has a storage, in which the choice can be kept. */
 export const canEnterDemo = tabStorage() !== undefined;
 
 export const inDemo = tabStorage()?.getItem(STORED_UNDER) === "on";

@@ -1,7 +1,7 @@
 // Owns the tour of the demo: the messages to its agents, their order, and the progress. An act is over when
-// the demo is idle.
-// TR1: messages of the first round have fixed run ids, so each is sent only once, even if the page is loaded
-//      several times or in several tabs.
+// the demo's agents are idle.
+// TR1: messages of the first round have fixed run ids. So each is accepted only once, even if the page is
+//      loaded several times or in several tabs.
 
 import { signal } from "@preact/signals";
 import { GatewayError } from "../../../src/contract/client/web.ts";
@@ -17,7 +17,7 @@ interface Prompt {
 
 interface Act {
   readonly title: string;
-  /** Messages of the act. The caption describes the effect of the last one. */
+  /** The messages of the act. The caption describes what the last one causes. */
   readonly lines: readonly Prompt[];
   /** Explains to the reader what the act shows. */
   readonly caption: string;
@@ -27,7 +27,7 @@ export const ACTS: readonly Act[] = [
   {
     title: "A question",
     lines: [
-      // A person writes to research first, so that its announcement has a destination.
+      // A person must write to `research` first, so that its announcement has a chat to go to.
       { agent: "research", text: "say I am here, ask me anything" },
       { agent: "main", text: "ask research: what should we check before a release?" },
     ],
@@ -55,18 +55,18 @@ export const ACTS: readonly Act[] = [
 const QUIET_EVERY_MS = 400;
 
 interface Tour {
-  /** Index of the act to which the caption belongs. */
+  /** Index of the act that the caption describes. */
   readonly act: number;
   readonly playing: boolean;
-  /** Number of acts played in this round, including the current one. */
+  /** Number of acts that were played in this round, including the current one. */
   readonly played: number;
 }
 
 export const tour = signal<Tour>({ act: 0, playing: false, played: 0 });
 
-/** True in the first round. Only then do messages have fixed run ids. */
+/** True while the first round is played, in which messages have fixed run ids. */
 let isFirstRound = true;
-/** Incremented when an act starts, so that an older act stops updating the page. */
+/** Incremented when an act starts. An older act that is still waiting then no longer updates the page. */
 let turn = 0;
 
 function runId(act: number, line: number): string {
@@ -97,11 +97,11 @@ async function newestChain(): Promise<string | undefined> {
 }
 
 function show(chainId: string | undefined): void {
-  // If the reader has left the flow view, the page does not return to it.
+  // If the reader has left the flow view, do not bring the reader back to it.
   if (chainId !== undefined && route.value.view === "flow") go({ view: "flow", chainId }, true);
 }
 
-/** Waits until the act is over. Shows the act's chain as soon as the chain exists. */
+/** Waits until the act is over. Shows the chain of the act as soon as there is one. */
 async function watch(before: string | undefined): Promise<void> {
   let shown = before;
   do {
@@ -113,7 +113,7 @@ async function watch(before: string | undefined): Promise<void> {
   } while (!(await isQuiet()));
 }
 
-/** Plays an act and shows it in the flow view. */
+/** Plays an act. Shows it in the flow view. */
 async function play(act: number): Promise<void> {
   const mine = ++turn;
   tour.value = { act, playing: true, played: act + 1 };

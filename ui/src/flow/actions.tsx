@@ -12,12 +12,12 @@ import { type FlowStep, hasRun, homeOf, isActive } from "./words.ts";
 interface Deed {
   readonly name: string;
   readonly done: string;
-  /** Text of the confirmation before an action that affects several jobs. */
+  /** Question to confirm before the action, if it affects several jobs. */
   readonly doubt?: string;
   act(): Promise<unknown>;
 }
 
-/** Returns the action that cancels these jobs and their sub-agents. */
+/** Returns the action that cancels these jobs and the sub-agents below them. */
 function cancelling(jobs: readonly FlowStep[]): Deed {
   const act = (): Promise<unknown> =>
     Promise.all(jobs.map(({ to: sessionKey = "" }) => ask("chat.abort", { sessionKey })));
@@ -42,7 +42,8 @@ function deedsOf(step: FlowStep): Deed[] {
   if (step.members !== undefined || runId === undefined || sessionKey === undefined) return [];
   if (active.length > 0)
     return [{ name: "Stop", done: "Stopped.", act: () => ask("chat.abort", { sessionKey, runId }) }];
-  // A failed run of a job or a conversation gets no Retry: its requester was notified and can ask again.
+  // Do not offer Retry for the failed run of a job or a conversation: its requester was told about the
+  // failure, and can ask again.
   if (!["error", "timeout"].includes(state) || flowId !== undefined) return [];
   return [{ name: "Retry", done: "Retrying.", act: () => ask("runs.retry", { runId }) }];
 }

@@ -1,8 +1,9 @@
 // Computes the layout of the overview: sessions in a row, and an arc for each pair that exchanges messages.
 // Pure functions.
-// AR1: each direction of a pair of sessions has one arc per kind of step. More steps make the arc thicker.
+// AR1: each direction between two sessions has one arc for each kind of step. More steps make the arc
+//      thicker.
 // AR2: at first, a session that exchanges messages with many others is near the middle, so that arcs are
-//      short. Later, sessions keep their order, and new ones come at the ends.
+//      short. Later, sessions keep their order, and new sessions are added at the ends.
 // AR3: if there is no room for all sessions, active ones come first.
 
 import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
@@ -12,7 +13,7 @@ const NODE_MIN = 38;
 const NODE_MAX = 200;
 const ARC_MAX = 84;
 const PAD = 12;
-/** Names are slanted if there is less room per session than this. */
+/** Minimum room per session for upright names. With less room, names are slanted. */
 const UPRIGHT_MIN = 84;
 const ASLANT_PAD = 64;
 
@@ -29,7 +30,7 @@ interface Talk {
 export interface Arc extends Talk {
   readonly path: string;
   readonly width: number;
-  /** Path of its arrowhead. */
+  /** Path of the arrowhead. */
   readonly head: string;
 }
 
@@ -44,16 +45,16 @@ export interface Overview {
   readonly nodes: readonly Node[];
   readonly arcs: readonly Arc[];
   readonly width: number;
-  /** Y coordinate of the nodes. */
+  /** Y coordinate of the sessions. */
   readonly baseline: number;
   readonly nodeWidth: number;
   /** True if names are slanted. */
   readonly aslant: boolean;
-  /** Number of sessions that do not fit. */
+  /** Number of sessions for which there is no room. */
   readonly left: number;
 }
 
-/** Adds up the steps of all chains. */
+/** Counts the steps of all chains for each pair of sessions and each kind. */
 function talksOf(chains: readonly ChainRow[]): Talk[] {
   const talks = new Map<string, Talk>();
   for (const { kind, from, to, steps, open } of chains.flatMap((chain) => chain.talks)) {
@@ -66,8 +67,8 @@ function talksOf(chains: readonly ChainRow[]): Talk[] {
 }
 
 /**
- * Orders sessions so that the busiest is in the middle and the others follow alternately left and right.
- * Sessions that were shown `before` keep their order.
+ * Puts the busiest session in the middle and the others alternately at its left and right. Sessions that were
+ * shown `before` keep their order.
  */
 function fromTheMiddle(ranked: readonly string[], before: readonly string[]): string[] {
   const row = before.filter((key) => ranked.includes(key));
@@ -82,7 +83,7 @@ function fromTheMiddle(ranked: readonly string[], before: readonly string[]): st
 function arcOf(talk: Talk, from: number, to: number, baseline: number, reach: number): Arc {
   const middle = (from + to) / 2;
   const top = baseline - 8 - Math.max(24, Math.sqrt(Math.abs(to - from) / reach) * ARC_MAX) * 1.3;
-  // Shifts arcs, so that the two directions of a pair and the kinds of step do not cover each other.
+  // Shift the arcs of one pair a little, so that they do not cover each other.
   const shift = (from < to ? 6 : -6) + (talk.kind === "spawn" ? -4 : talk.kind === "refused" ? 5 : 0);
   const [x1, x2] = [from + shift, to + shift];
   const y = baseline - 7;
@@ -100,8 +101,8 @@ function arcOf(talk: Talk, from: number, to: number, baseline: number, reach: nu
 }
 
 /**
- * Computes the layout of the overview. `room` is the width that is available without scrolling; `before` has
- * the sessions in their last order.
+ * Computes the layout of the overview. `room`: the width that is available without scrolling. `before`: the
+ * sessions in their last order.
  */
 export function overviewOf(
   chains: readonly ChainRow[],

@@ -1,4 +1,5 @@
-// Shows one chain: its outcome, its steps as a sequence, a waterfall or a list, and the selected step.
+// Shows one chain: its outcome, its steps as a sequence, a waterfall or a list, and the details of the
+// selected step.
 
 import "./chain.css";
 import { signal } from "@preact/signals";
@@ -24,7 +25,7 @@ import { ChainTools, type Search } from "./tools.tsx";
 import { Waterfall } from "./waterfall/waterfall.tsx";
 import { type Around, type FlowStep, isFailed, sentence } from "./words.ts";
 
-/** Width in CSS pixels below which a list of steps is shown, until the reader chooses another view. */
+/** Width in CSS pixels below which the list of steps is shown, unless the reader has chosen another view. */
 const LIST_BELOW = 560;
 const ZOOMS = {
   sequence: { zoom: signal(1), zooms: [FITTED, 0.5, 0.75, 1, 1.5, 2.5], fitted: FITTED },
@@ -85,7 +86,7 @@ interface Wanted {
   readonly count: number;
 }
 
-/** Owns the search in the steps of a chain. */
+/** Owns the search: its text, the steps that match, and the match that is shown. */
 function useSearch(steps: readonly FlowStep[], around: Around | undefined, onChoose: (id: string) => void) {
   const [text, setText] = useState("");
   const [wanted, setWanted] = useState<Wanted>();
@@ -117,7 +118,7 @@ interface Choice {
   readonly call?: ChainCall | undefined;
 }
 
-/** Owns the columns whose jobs are shown one by one. */
+/** Owns which columns are expanded: their jobs are shown one by one. */
 function useExpanded(chainId: string, steps: readonly ChainStep[], parties: readonly ChainParty[]) {
   const [expanded, setExpanded] = useState<ReadonlySet<string>>(new Set());
   useEffect(() => setExpanded(new Set()), [chainId]);
@@ -131,7 +132,7 @@ function useExpanded(chainId: string, steps: readonly ChainStep[], parties: read
 
 const NONE: readonly never[] = [];
 
-/** Returns the view to show: the reader's choice, or one that fits the width. */
+/** Returns the view to show: the reader's choice, else the one that fits the width. */
 function useMode(box: { readonly current: HTMLElement | null }): Mode {
   const [room, setRoom] = useState(1_000);
   useSize(box, (element) => setRoom(element.clientWidth));
@@ -224,7 +225,7 @@ function deliveriesOf({ kind, runId }: FlowStep, steps: readonly ChainStep[]): r
   return steps.filter((one) => one.kind === "delivery" && one.runId === runId);
 }
 
-/** Returns the column of jobs in which a row takes part. */
+/** Returns the column of merged jobs to which a row belongs, or undefined. */
 function jobsColumn({ members, from, to }: FlowStep, columns: readonly FlowParty[]): string | undefined {
   if (members === undefined) return undefined;
   return columns.find(({ key, jobs }) => jobs !== undefined && (key === to || key === from))?.key;

@@ -48,15 +48,15 @@ function Said({ name, text }: { name: string; text: string }) {
 }
 
 /**
- * Returns the tone of a step. A wait for a run that failed is answered with the error, and is shown as
- * failed.
+ * Returns the style of a step's state. If the awaited run failed, the wait is `answered` with the error, but
+ * is shown as failed.
  */
 function toneOf(step: FlowStep) {
   if (isFailed(step)) return step.state === "answered" ? { tone: "bad" as const, text: "failed" } : {};
   return step.state === "answered" ? { tone: "good" as const } : {};
 }
 
-/** Shows a call of the step's run, if the reader selected one. */
+/** Shows a call that the step's run made. */
 function CallFacts({ call }: { call: ChainCall }) {
   const { kind, name, at, endAt, failed, tokens: used, cost } = call;
   const figures = [
@@ -74,10 +74,10 @@ export function StepDetails(props: {
   step: FlowStep;
   call: ChainCall | undefined;
   parties: readonly ChainParty[];
-  /** Shows the jobs of the row one by one. Undefined if it has none. */
+  /** Shows the jobs of the row one by one. Undefined if the row has no merged jobs. */
   onExpand: (() => void) | undefined;
   around: Around;
-  /** Deliveries that belong to an announcement. */
+  /** The deliveries of the announcement, if the step is one. */
   deliveries: readonly ChainStep[];
   onClose: () => void;
 }) {

@@ -3,7 +3,7 @@
 import { head } from "../../../src/core/text/cut.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 
-/** Minimum width of a text with two lines. */
+/** Minimum width at which a text may have two lines. */
 const TWO_LINES_MIN = 80;
 /** Approximate width of a character in the diagrams, in CSS pixels. */
 const CHAR_WIDTH = 6.3;
@@ -14,7 +14,7 @@ const WIDE = new RegExp(
   "u",
 );
 
-/** Returns as much of a text as fits approximately into `width`, made safe for display. */
+/** Returns the beginning of a text that fits into about `width`, made safe for display. */
 export function fitted(text: string, width: number): string {
   let room = width / CHAR_WIDTH;
   let shown = "";
@@ -27,7 +27,7 @@ export function fitted(text: string, width: number): string {
 }
 
 /**
- * Returns whether a text needs a second line at this width. Below `TWO_LINES_MIN` a text has only one line.
+ * Returns whether a text of this width needs a second line. Below `TWO_LINES_MIN` a text always has one line.
  */
 export function isTooLong(text: string, width: number): boolean {
   if (width < TWO_LINES_MIN) return false;
@@ -41,7 +41,7 @@ export function twoLines(text: string, width: number): readonly [string] | reado
   const safe = safeLine(head(text, 1_000));
   const part = first.slice(0, -1);
   const space = part.lastIndexOf(" ");
-  // A word stays whole, unless it would leave most of the line empty.
+  // Do not split a word, unless most of the line would stay empty.
   const cut = safe[part.length] !== " " && space > part.length / 2 ? space : part.length;
   return [part.slice(0, cut).trimEnd(), fitted(safe.slice(cut).trimStart(), width)];
 }

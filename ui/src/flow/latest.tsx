@@ -1,4 +1,4 @@
-// Shows a button that leads to the end of a chain, where the view follows new steps.
+// Shows a button that leads to the end of a chain. There, the view follows new steps.
 
 export function Latest({ atEnd, toEnd }: { atEnd: boolean; toEnd: () => void }) {
   if (atEnd) return null;

@@ -1,4 +1,5 @@
-// Draws the overview of the time window: sessions in a row, with arcs between those that exchange messages.
+// Draws the overview of the chains in the time window: sessions in a row, with arcs between those that
+// exchange messages.
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
@@ -19,7 +20,7 @@ function choose(one: Filter): void {
   filter.value = isChosen(filter.value, one) ? undefined : one;
 }
 
-/** Makes Enter and Space trigger the same action as a click. */
+/** Returns a key handler that makes Enter and Space act like a click. */
 const pressing = (act: () => void) => (event: KeyboardEvent) => {
   if (event.key !== "Enter" && event.key !== " ") return;
   event.preventDefault();
@@ -76,7 +77,8 @@ function NodeOf({ node, picture }: { node: Node; picture: Overview }) {
 }
 
 /**
- * Draws the name of a session. It is separate from the session's button, which has its own accessible name.
+ * Draws the name of a session. The name is not part of the session's button, which has its own accessible
+ * name.
  */
 function NameOf({ node: { key, x }, picture }: { node: Node; picture: Overview }) {
   const { baseline, nodeWidth, aslant } = picture;
@@ -103,7 +105,7 @@ export function OverviewPicture({ chains }: { chains: readonly ChainRow[] }) {
   const picture = useMemo(() => overviewOf(chains, room, order.current), [chains, room]);
   order.current = picture.nodes.map(({ key }) => key);
   const { nodes, arcs, width, baseline, aslant, left } = picture;
-  // Scrolls to the middle, where the busiest sessions are.
+  // Scroll to the middle, where the busiest sessions are.
   useLayoutEffect(() => {
     box.current?.scrollTo({ left: (width - room) / 2 });
   }, [width > room, room]);

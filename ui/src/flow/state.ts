@@ -19,7 +19,7 @@ export const WINDOWS = [
 
 export interface Filter {
   readonly from: string;
-  /** Absent if the filter selects all chains in which `from` takes part. */
+  /** Absent if the filter selects every chain in which `from` takes part. */
   readonly to?: string;
 }
 
@@ -74,7 +74,10 @@ export function useChains() {
   return reading;
 }
 
-/** Reads a chain. Events during a read cause only one more read after it. */
+/**
+ * Reads a chain, and reads it again after events that may change it. Events during a read cause only one more
+ * read.
+ */
 export function useChain(chainId: string, includeCalls: boolean) {
   const reading = useReading(`chain ${chainId}`, () => ask("chains.get", { chainId, includeCalls }));
   const { busy, again } = reading;
@@ -95,7 +98,7 @@ export function useChain(chainId: string, includeCalls: boolean) {
   useNews("agent", soon, (event) => {
     const { stream, data, sessionKey } = event;
     if (stream === "lifecycle") return data.chainId === chainId;
-    // Only the waterfall shows tool calls.
+    // Events of tools matter only for the waterfall, which shows tool calls.
     return (moves(event) || (includeCalls && stream === "tool")) && parties.has(sessionKey);
   });
   return reading;

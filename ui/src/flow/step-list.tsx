@@ -1,4 +1,5 @@
-// Shows the steps of one chain as a list: on a phone in place of the diagram, and elsewhere on request.
+// Shows the steps of one chain as a list. On a phone it replaces the diagram; elsewhere the reader can choose
+// it.
 
 import { useMemo } from "preact/hooks";
 import { safeLine } from "../../../src/core/text/safe-text.ts";

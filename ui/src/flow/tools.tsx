@@ -7,7 +7,7 @@ import { chosenMode, MODES, type Mode } from "./state.ts";
 export interface Search {
   readonly text: string;
   readonly found: readonly string[];
-  /** Index of the match that is shown. -1: none yet. */
+  /** Index of the match that is shown, or -1 if none is shown yet. */
   readonly at: number;
   onText(text: string): void;
   /** Shows the next match (1) or the previous one (-1). */
@@ -80,13 +80,13 @@ interface ToolsProps {
   readonly mode: Mode;
   readonly search: Search;
   readonly zoom: Signal<number>;
-  /** Zoom levels, smallest first. Empty if the view has no zoom. */
+  /** The levels of zoom, smallest first. Empty if the view cannot be zoomed. */
   readonly zooms: readonly number[];
-  /** Zoom at which everything fits. */
+  /** The zoom at which the whole diagram fits. */
   readonly fitted: number;
   readonly legend: boolean;
   readonly onLegend: () => void;
-  /** Merges expanded jobs. Undefined if none are expanded. */
+  /** Merges the expanded jobs again. Undefined if no jobs are expanded. */
   readonly onCollapse: (() => void) | undefined;
 }
 

@@ -119,7 +119,7 @@ export function FlowView() {
       </div>
     );
   }
-  // If no chain is selected, shows the newest. It stays when newer ones arrive.
+  // If no chain is selected, show the newest one, and keep it when newer chains arrive.
   if (!chains.some(({ chainId }) => chainId === first.current)) first.current = chains[0]?.chainId;
   const chosen = wantedId ?? first.current;
   return (

@@ -1,16 +1,16 @@
 // Describes steps of the flow view: their outcome, and their texts for display and for screen readers. Pure
-// functions. Names and texts may come from anybody, so the caller must make them safe.
+// functions. Names and texts may come from anybody, so the caller must escape the results.
 
 import type { ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { duration } from "../parts/format.ts";
 
-/** A step, or one row for several similar steps of jobs. */
+/** A step, or a row into which several similar steps of jobs are merged. */
 export interface FlowStep extends ChainStep {
-  /** Set if the row stands for several steps. */
+  /** The merged steps. Absent if the row is a single step. */
   readonly members?: readonly ChainStep[];
 }
 
-/** Data that is needed to describe a step. */
+/** What else is needed to describe a step. */
 export interface Around {
   /** Returns the name of a session. */
   readonly name: (sessionKey: string) => string;
@@ -22,7 +22,7 @@ export interface Around {
 /** Returns whether a step has its own run. */
 export const hasRun = ({ kind }: ChainStep): boolean => !["wait", "refused", "delivery"].includes(kind);
 
-/** Returns the session in which the run of a step executes. */
+/** Returns the session in which the run of a step is executed. */
 export function homeOf(step: ChainStep): string | undefined {
   return step.kind === "announce" || step.kind === "delivery" ? step.from : step.to;
 }
@@ -30,15 +30,15 @@ export function homeOf(step: ChainStep): string | undefined {
 /** Returns whether the run or the wait of a step is in progress. */
 export const isActive = ({ state }: ChainStep): boolean => ["queued", "running", "waiting"].includes(state);
 
-/** Returns the status of a job in the gateway's text about its result. */
+/** Returns the status of a job that the gateway's text about its result contains. */
 function jobStatus({ kind, source, text }: ChainStep): string | undefined {
   if (kind !== "result" || source === "notice") return undefined;
   return /^Status: (\w+)/.exec(text)?.[1];
 }
 
 /**
- * Returns whether a step failed or reports a failed job. A refusal does not count, because it has its own
- * mark.
+ * Returns whether a step failed, or reports that a job failed. A refusal does not count as a failure here,
+ * because it has its own mark.
  */
 export function isFailed(step: ChainStep): boolean {
   if (["error", "timeout", "aborted", "failed"].includes(step.state)) return true;
@@ -65,7 +65,7 @@ function limitWords(error: string | undefined, limits: ChainRow["limits"]): stri
   return "a limit of the chain";
 }
 
-/** Returns a short text with the reason of a refusal. */
+/** Returns the reason of a refusal as a short text. */
 export function refusalWords(step: ChainStep, { name, limits }: Pick<Around, "name" | "limits">): string {
   const { code = "", cycle, error } = step;
   if (code === "wait_cycle") {
@@ -74,7 +74,7 @@ export function refusalWords(step: ChainStep, { name, limits }: Pick<Around, "na
   return code === "chain_limit" ? limitWords(error, limits) : (REFUSED[code] ?? code.replaceAll("_", " "));
 }
 
-/** Returns a text with the outcome of a wait, or that the wait is not over. */
+/** Returns a text for the outcome of a wait. If the wait is not over, the text says so. */
 export function waitWords(wait: ChainStep): string {
   const long = wait.endAt === undefined ? "" : duration(wait.endAt - wait.at);
   switch (wait.state) {
@@ -116,18 +116,18 @@ function outcomesOf(members: readonly ChainStep[]): string {
   return [...states].map(([state, some]) => `${some.length} ${state}`).join(", ");
 }
 
-/** Describes a row that stands for several steps: `× 30: 28 ok, 1 error, 1 running`. */
+/** Describes a row of merged steps: `× 30: 28 ok, 1 error, 1 running`. */
 export const countWords = (members: readonly ChainStep[]): string =>
   `× ${members.length}: ${outcomesOf(members)}`;
 
-/** Returns the title of a row: the action, without the message text. */
+/** Returns the title of a row: what was done, without the text of the message. */
 export function title(step: FlowStep, around: Around): string {
   const { members } = step;
   if (members === undefined) return oneTitle(step, around);
   return `${manyTitle(step, members.length, around)}: ${outcomesOf(members)}`;
 }
 
-/** Returns the action of a row that stands for several steps. */
+/** Returns the title of a row of merged steps. */
 function manyTitle(step: ChainStep, count: number, { name }: Pick<Around, "name">): string {
   const from = step.from === undefined ? "" : name(step.from);
   const to = step.to === undefined ? (step.toName ?? "") : name(step.to);
@@ -186,7 +186,7 @@ function oneTitle(step: ChainStep, { name, waits }: Around): string {
   }
 }
 
-/** Returns a text with the outcome of a step, or an empty text if the step succeeded. */
+/** Returns a text about the outcome of a step. It is empty if the step succeeded. */
 export function outcomeWords(step: FlowStep, around: Pick<Around, "name" | "limits">): string {
   if (step.members !== undefined) return "";
   if (step.kind === "refused") return `refused: ${refusalWords(step, around)}`;
@@ -207,7 +207,7 @@ export function sentence(step: FlowStep, around: Around): string {
   return `${title(step, around)}${outcome === "" ? "" : `; ${outcome}`}${said}`;
 }
 
-/** Extracts status and result from the gateway's text about a job. */
+/** Returns status and result of a job from the gateway's text about the job. */
 function resultWords(said: string): string {
   const [, status, result] = /^Status: (\w+) Result: (.*?)(?: Notes: .*)?$/.exec(said) ?? [];
   return status === undefined ? said : `${status}: ${result}`;

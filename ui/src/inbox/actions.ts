@@ -6,7 +6,7 @@ import { ask } from "../gateway.ts";
 import { complain, say } from "../parts/notices.tsx";
 import { readAgain } from "./model.ts";
 
-/** Actions that need only a click. An answer also needs a text. */
+/** Actions that need only a click. The action `answer` is not one of them, because it needs a text. */
 export type Deed = Exclude<AttentionItem["actions"][number], "answer">;
 
 export const DEED_WORDS: Readonly<Record<Deed, string>> = {
@@ -50,12 +50,12 @@ const DONE: Readonly<Record<Deed, string>> = {
   stop: "Stopped.",
 };
 
-/** Ids of items with an action that is under way. */
+/** Ids of the items for which an action is in progress. */
 export const busy = signal<ReadonlySet<string>>(new Set());
 
 /**
- * Executes the action, unless another one for the item is under way. Then reads the list again, even after an
- * error, because somebody else may have handled the item.
+ * Executes the action, unless another one is in progress for this item. Then reads the list again, even after
+ * an error, because somebody else may have handled the item.
  */
 export async function act(item: AttentionItem, deed: Deed): Promise<void> {
   const { id } = item;
@@ -71,7 +71,7 @@ export async function act(item: AttentionItem, deed: Deed): Promise<void> {
   busy.value = new Set([...busy.value].filter((one) => one !== id));
 }
 
-/** Returns the warning to confirm before an action that cannot be undone. Undefined if none is needed. */
+/** Returns the question to confirm before an action that cannot be undone, or undefined if none is needed. */
 export function doubtOf({ kind, code }: AttentionItem, deed: Deed): string | undefined {
   if (kind === "pairing" && deed === "deny") return "This person is blocked until you remove the decision.";
   if (kind !== "delivery") return undefined;

@@ -16,7 +16,7 @@ import { groups, notify, problem, readAgain, turnNotify } from "./model.ts";
 import "./inbox.css";
 import { InboxRow } from "./row.tsx";
 
-/** Number of rows per group that are shown before the reader asks for more. */
+/** Maximum number of rows that each group shows before the reader asks for more. */
 const SHOWN = { needs_you: 50, running: 10, waiting: 10, failed: 10, done: 8 } as const;
 
 interface Doubt {
@@ -79,14 +79,14 @@ function NotifyButton() {
 }
 
 /**
- * Keeps the focus in the list when the row with the focus leaves its place. If that row is expanded, the
- * focus follows it. Otherwise the row that is now in its place gets the focus.
+ * Keeps the focus in the list when the row with the focus moves away. If that row is expanded, the focus
+ * moves with it. Otherwise the row that takes its place gets the focus.
  */
 function useFocus(frame: RefObject<HTMLDivElement | null>, open: string | undefined) {
   const rowsOf = (part: Element | null | undefined): HTMLElement[] => [
     ...(part?.querySelectorAll<HTMLElement>("[data-row]") ?? []),
   ];
-  // These values are read during rendering, before the rows change.
+  // Read these values during rendering, because they must describe the page before the rows change.
   const { activeElement } = document;
   const row = rowsOf(activeElement?.closest(".inbox-row"))[0];
   const group = row?.closest("section");

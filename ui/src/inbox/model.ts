@@ -1,6 +1,6 @@
 // Owns the attention list on the page. It is read at the start, after each reconnect, and soon after each
-// `attention` event. If the reader has switched on notifications, the browser shows one when the first group
-// gets new items.
+// `attention` event. If the reader has switched on notifications, the browser shows a notification when there
+// are new items that need the reader.
 
 import { computed, effect, signal } from "@preact/signals";
 import type { AttentionGroupRows, AttentionItem } from "../../../src/contract/methods/attention.ts";
@@ -30,7 +30,9 @@ function needs({ groups = [] }: Read): AttentionGroupRows | undefined {
 /** Number of items that need the reader's attention. */
 export const needsCount = computed(() => needs(read.value)?.count ?? 0);
 
-/** Returns the name of an item: its session, or else the person or device that made the request. */
+/**
+ * Returns the name of an item: that of its session, else that of the person or device that made the request.
+ */
 export function itemName({ sessionKey, label, title }: AttentionItem): string {
   return sessionKey === undefined ? (title ?? "") : sessionName({ key: sessionKey, label });
 }
@@ -44,7 +46,7 @@ function notifyState(): Notify {
   return isWanted ? "on" : "off";
 }
 
-/** Whether the browser shows notifications of new items. */
+/** Whether the browser shows notifications of new items, or why it cannot. */
 export const notify = signal<Notify>(notifyState());
 
 /** Switches notifications on or off. The first time, the browser asks the reader for permission. */
@@ -58,8 +60,8 @@ export async function turnNotify(): Promise<void> {
 }
 
 /**
- * Returns the items that were not in the list before. If the earlier list was cut, older items are not new:
- * they only move up when a newer one leaves.
+ * Returns the items that are new since the earlier list. If that list was cut, an older item is not new: it
+ * was only beyond the cut.
  */
 function newItems(before: AttentionGroupRows, { items }: AttentionGroupRows): AttentionItem[] {
   const known = new Set(before.items.map(({ id }) => id));
@@ -77,7 +79,8 @@ function tellOf(before: Read, now: Read): void {
   if (first === undefined) return;
   const title = fresh.length === 1 ? itemName(first) : `${fresh.length} items need you`;
   try {
-    // The notifications of two tabs about one item have the same tag, so the browser shows only one.
+    // Use the item's id as the tag. Notifications of two tabs about one item then have the same tag, so the
+    // browser shows only one.
     new Notification(safeLine(title), { body: safeLine(first.summary), tag: first.id });
   } catch {
     // On Android, only a service worker may show notifications.

@@ -16,7 +16,10 @@ import { readAgain } from "./model.ts";
 
 const TEXT_MAX_CHARS = 2_000;
 
-/** Returns the detail text of an item: the arguments of a permission request, or else the last message. */
+/**
+ * Returns the details of an item: for a permission request the arguments of the call, otherwise the last
+ * message.
+ */
 async function textBehind({ kind, ref, sessionKey }: AttentionItem) {
   if (kind === "permission") {
     const { permissions } = await ask("permissions.list", {});
@@ -28,7 +31,7 @@ async function textBehind({ kind, ref, sessionKey }: AttentionItem) {
   return previews[0]?.items.at(-1)?.text ?? "";
 }
 
-/** Shows a field for an answer. It shares its unsent text with the field in the session's conversation. */
+/** Shows a field for an answer. It has the same unsent text as the composer of the session. */
 function Answer({ sessionKey }: { sessionKey: string }) {
   const [text, setText] = useState(() => draftOf(sessionKey));
   const [busy, setBusy] = useState(false);

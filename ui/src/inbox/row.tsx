@@ -47,7 +47,7 @@ const STATE_WORDS: Readonly<Record<string, string>> = {
   aborted: "stopped",
 };
 
-/** Returns the text of an item's mark: the state if it is a plain run, or else its kind. */
+/** Returns the text of an item's mark: for a plain run its state, otherwise its kind. */
 function markOf({ kind, state = "run" }: AttentionItem): string {
   return kind === "run" ? (STATE_WORDS[state] ?? state) : KIND_WORDS[kind];
 }
@@ -65,7 +65,9 @@ function Waits({ item }: { item: AttentionItem }) {
   );
 }
 
-/** Shows buttons for the actions that the reader may take. `plain` is the name of the item as plain text. */
+/**
+ * Shows buttons for the actions that the reader may take. `plain`: the item's name as plain text, for labels.
+ */
 function Buttons(props: {
   item: AttentionItem;
   plain: string;

@@ -14,7 +14,10 @@ import "./rows.css";
 
 type ChannelRow = PayloadOf<"channels.status">["channels"][number];
 
-/** Polling interval. Polling is needed, because no event reports that a program has started or stopped. */
+/**
+ * Interval at which the status is read. It must be polled, because no event reports that a program has
+ * started or stopped.
+ */
 const EVERY_MS = 10_000;
 
 const KINDS: Readonly<Record<ChannelRow["kind"], string>> = {
@@ -38,12 +41,12 @@ const STATES: Readonly<Record<ChannelRow["state"], { readonly text: string; read
 };
 
 /**
- * Labels before the remaining time. For an MCP server this is not a next attempt: after the time it is
- * started only when it is needed.
+ * Labels before the remaining time of a pause. The label of an MCP server announces no attempt, because after
+ * the pause it is started only when it is needed.
  */
 const BACKOFF = { mcp: "not started for", outbox: "next attempt in" };
 
-/** Returns short texts with the known facts about a channel. */
+/** Returns what is known about a channel, as short texts. */
 function factsOf(row: ChannelRow, now: number): string[] {
   const { backoffUntil = 0 } = row;
   return [

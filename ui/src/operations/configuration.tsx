@@ -94,13 +94,13 @@ function Said({ title, tone, lines }: { title: string; tone: "bad" | "warn"; lin
 
 const isTree = (value: unknown): value is object => typeof value === "object" && value !== null;
 
-/** Returns a short text for a collapsed object or list. */
+/** Returns the short text that a collapsed object or list shows. */
 function inShort(value: object): string {
   const count = Object.keys(value).length;
   return Array.isArray(value) ? `[${count}]` : `{${count}}`;
 }
 
-/** Returns the name of an entry. For an element of a list, returns its id or name. */
+/** Returns the name to show for an entry. For an item of a list, this is its id or name. */
 function nameOf(name: string, value: unknown): string {
   const { id, name: called } = isTree(value) ? (value as { id?: unknown; name?: unknown }) : {};
   const own = typeof id === "string" ? id : typeof called === "string" ? called : undefined;

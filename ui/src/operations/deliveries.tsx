@@ -1,7 +1,7 @@
 // The outbox tab: sent, pending and failed deliveries, with Retry and Dismiss. Dismissing needs confirmation,
 // and so does retrying a delivery that may have arrived.
-// DV1: when the gateway sends an event, the rows are read again. The event is only a hint; the row is
-//      authoritative.
+// DV1: an event of the gateway is only a hint: after it, the rows are read again, and only the rows are
+//      shown.
 
 import { useRef, useState } from "preact/hooks";
 import type { DeliveryRow } from "../../../src/contract/methods/deliveries.ts";
@@ -30,7 +30,8 @@ const EXCERPT_CHARS_MAX = 300;
 const STATES: readonly Option<StateFilter>[] = [["", "all"], "pending", "failed", "sent", "skipped"];
 
 /**
- * CSS class of an error, by the state of its delivery. Somebody may need to act if it is pending or failed.
+ * CSS class of an error, by the state of its delivery. It stands out if somebody may need to act: if the
+ * delivery is pending or has failed.
  */
 const ERROR_TONES = { pending: "tone-warn", failed: "tone-bad", sent: "", skipped: "" } as const;
 
@@ -47,7 +48,7 @@ interface Outbox {
   readonly more: boolean;
 }
 
-/** Reads the newest rows page by page, until there are `wanted` rows. */
+/** Reads the newest rows, page by page, until there are `wanted` of them. */
 async function readOutbox({ state, sessionKey, includeDismissed }: Filter, wanted: number): Promise<Outbox> {
   const rows: DeliveryRow[] = [];
   let cursor: string | undefined;
@@ -89,7 +90,7 @@ function Filters({ filter, onChange }: { filter: Filter; onChange: (next: Filter
   );
 }
 
-/** An action that waits for confirmation. */
+/** An action that the reader must confirm. */
 type Question = { readonly does: "retry" | "dismiss"; readonly row: DeliveryRow };
 
 function settle({ does, row }: Question, onDone: () => void): void {

@@ -9,10 +9,13 @@ import type { Span, Values } from "./plot-shape.ts";
 export type History = PayloadOf<"metrics.history">;
 export type Unit = History["series"][number]["unit"];
 
-/** Time span of the plots while the gateway has run for less than this time. */
+/** Time span of the plots until the gateway has run for longer than this. */
 const SHORT_MS = 10 * MINUTE_MS;
 
-/** Appends newer values to known ones, and drops the oldest values above the gateway's maximum. */
+/**
+ * Appends the newer values to the known ones. Drops the oldest values if there are more than the gateway
+ * keeps.
+ */
 export function joined(before: History | undefined, news: History): History {
   if (before === undefined) return news;
   const drop = Math.max(0, before.times.length + news.times.length - news.pointsMax);
@@ -26,7 +29,8 @@ export function joined(before: History | undefined, news: History): History {
 }
 
 /**
- * Returns the time span of the plots by the gateway's clock: an hour, or ten minutes shortly after its start.
+ * Returns the time span of the plots, by the gateway's clock: an hour, or ten minutes if the gateway was
+ * started shortly before.
  */
 export function spanOf(times: readonly number[]): Span {
   const to = times.at(-1) ?? 0;
@@ -46,7 +50,7 @@ export interface Plotted {
   readonly lines: readonly PlotLine[];
 }
 
-/** Groups of figures that share a plot, with a short name for each figure. */
+/** Groups of figures that share a plot. Each figure has a short name. */
 const GROUPS: readonly { readonly title: string; readonly of: Readonly<Record<string, string>> }[] = [
   { title: "Runs", of: { runs: "ended", failures: "failed" } },
   { title: "Lanes", of: { running: "running", waiting: "waiting", queued: "queued" } },
@@ -62,7 +66,7 @@ const GROUPS: readonly { readonly title: string; readonly of: Readonly<Record<st
   { title: "Connections", of: { connections: "clients" } },
 ];
 
-/** Returns the plots in order. A figure that is in no group gets its own plot. */
+/** Returns the plots in order. A figure that is in no group has a plot of its own. */
 export function plotsOf({ series }: History): Plotted[] {
   const known = new Set(GROUPS.flatMap(({ of }) => Object.keys(of)));
   const groups = GROUPS.flatMap(({ title, of }) => {

@@ -9,7 +9,7 @@ const LINES_MAX = 1_000;
 
 export interface Kept {
   readonly lines: readonly LogLine[];
-  /** Number of lines that the gateway dropped before the page could read them. */
+  /** Number of lines that the gateway dropped before the page had read them. */
   readonly dropped: number;
 }
 
@@ -23,7 +23,9 @@ export function added(kept: Kept, news: readonly LogLine[], dropped: number): Ke
 
 const textOf = (value: unknown): string => (typeof value === "string" ? value.trim() : "");
 
-/** Returns the message of a logged error: a text, or an object with a message or only a type. */
+/**
+ * Returns the message of a logged error. The error may be a text, or an object with a message or only a type.
+ */
 function errorText(err: unknown): string {
   if (typeof err !== "object" || err === null) return textOf(err);
   const { message, type } = err as Record<string, unknown>;
@@ -42,8 +44,8 @@ export function reasonOf(line: LogLine): string | undefined {
 }
 
 /**
- * Returns the fields of a line that are neither in its message nor in a column, or undefined if there are
- * none.
+ * Returns the fields of a line that are not shown otherwise: neither in its message nor in a column. Returns
+ * undefined if there are none.
  */
 export function detailsOf(line: LogLine): string | undefined {
   const { seq, time, level, msg, cut, ...rest } = line;

@@ -21,7 +21,7 @@ const EVERY_MS = 2_000;
 const FIRST_LINES = 300;
 const PAGE_LINES = 500;
 const TYPING_MS = 300;
-/** The details have the whole reason. */
+/** Maximum length of the reason on a line. The details contain the whole reason. */
 const REASON_MAX_CHARS = 300;
 
 type Level = LogLine["level"];
@@ -39,8 +39,8 @@ interface Wanted {
 }
 
 /**
- * Returns the lines that match the filter. Reads them again when the filter changes, and updates them unless
- * paused.
+ * Returns the lines that match the filter. Reads them again when the filter changes. Reads newer lines all
+ * the time, unless paused.
  */
 function useLog(wanted: Wanted, following: boolean) {
   const [kept, setKept] = useState<Kept>();
@@ -54,7 +54,7 @@ function useLog(wanted: Wanted, following: boolean) {
     const from = cursor === undefined ? { limit: FIRST_LINES } : { cursor, limit: PAGE_LINES };
     try {
       const page = await ask("logs.tail", { level: wanted.level, ...search, ...from });
-      // The filter has changed since this request was sent, so its answer is ignored.
+      // Ignore the answer if the filter has changed since the request was sent.
       if (place.current.of !== of || place.current.cursor !== cursor) return;
       place.current = { of, cursor: page.cursor };
       setKept((before) => added(anew ? NOTHING : (before ?? NOTHING), page.lines, page.dropped));
@@ -111,7 +111,7 @@ export function LogTab() {
   );
 }
 
-/** Shows the lines. `all` means that no filter is set. */
+/** Shows the lines. `all`: true if no filter is set. */
 function Lines({ lines, all }: { lines: readonly LogLine[]; all: boolean }) {
   const box = useRef<HTMLElement>(null);
   const isAtEnd = useRef(true);

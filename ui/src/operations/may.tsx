@@ -29,11 +29,11 @@ const CHECKS: Readonly<Record<Explanation["checks"][number]["of"], string>> = {
   wait_cycle: "Waiting",
 };
 
-/** Kinds of access that have the same result by the same rule. */
+/** Kinds of access that the same rule decides in the same way. */
 interface Group {
   readonly accesses: readonly Explanation["access"][];
   readonly first: Explanation;
-  /** The checks that were made. Each rule is listed once. */
+  /** The checks that were made, one for each rule. */
   readonly checks: readonly Explanation["checks"][number][];
 }
 

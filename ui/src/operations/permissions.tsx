@@ -12,7 +12,10 @@ import { useReading } from "../parts/reading.ts";
 import { usePolling } from "./polling.ts";
 import "./rows.css";
 
-/** Polling interval. Polling is needed, because the gateway sends no event for a request. */
+/**
+ * Interval at which the requests are read. They must be polled, because the gateway sends no event for a
+ * request.
+ */
 const EVERY_MS = 2_000;
 
 function Question({ question, onDone }: { question: PermissionQuestion; onDone: () => void }) {

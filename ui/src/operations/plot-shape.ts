@@ -1,9 +1,9 @@
 // Converts values over time into the shapes of a plot: scale, paths, nearest point. Pure functions.
-// PS1: a gap in the values is a gap in the line. A value between two gaps is a dot.
+// PS1: where values are missing, the line has a gap. A single value between two gaps is a dot.
 
 export type Values = readonly (number | null)[];
 
-/** Size of the drawing area. Plots are stretched from it to the available size. */
+/** Size of the area in which plots are drawn. They are stretched from it to the available size. */
 export const WIDTH = 600;
 export const HEIGHT = 100;
 
@@ -23,7 +23,7 @@ export function niceTop(most: number): number {
   return step * power;
 }
 
-/** Returns the lowest and the highest of all values, or undefined if there are none. */
+/** Returns the lowest and the highest of all values, or undefined if there are no values. */
 export function extremes(lines: readonly Values[]): { least: number; most: number } | undefined {
   const known = lines.flat().filter((value) => value !== null);
   if (known.length === 0) return undefined;
@@ -41,7 +41,8 @@ function yOf(value: number, top: number): number {
 const short = (value: number): string => String(Math.round(value * 10) / 10);
 
 /**
- * Splits a line at its gaps into lists of points. Two times that are more than `gapMs` apart are also a gap.
+ * Splits a line at its gaps, and returns the parts as lists of points. There is also a gap between two times
+ * that are more than `gapMs` apart.
  */
 function stretches(times: readonly number[], values: Values, gapMs: number): (readonly [number, number])[][] {
   const found: [number, number][][] = [];
@@ -60,7 +61,7 @@ function stretches(times: readonly number[], values: Values, gapMs: number): (re
 }
 
 interface LineShape {
-  /** `d` attributes of the path of the line, and of the area below it. */
+  /** `d` attributes of two SVG paths: the line, and the area below the line. */
   readonly line: string;
   readonly area: string;
 }

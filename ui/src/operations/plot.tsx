@@ -1,5 +1,5 @@
 // A small plot: lines over the last hour, the current values, and the values at the pointer.
-// PL1: the plot is also available as text: as a sentence, and value by value with the arrow keys.
+// PL1: the plot is also available as text: as one sentence, and value by value with the arrow keys.
 
 import type { TargetedPointerEvent } from "preact";
 import { useId, useState } from "preact/hooks";
@@ -34,7 +34,7 @@ function Values({ plotted: { lines, unit }, at }: { plotted: Plotted; at: number
 interface DrawingProps extends Pick<PlotProps, "times" | "stepMs" | "span"> {
   readonly lines: Plotted["lines"];
   readonly top: number;
-  /** Time at the pointer. */
+  /** The time at which the pointer is. */
   readonly cursor: number | undefined;
   readonly onPoint: (time: number | undefined) => void;
 }
@@ -71,7 +71,7 @@ function Drawing({ lines, times, stepMs, span, top, cursor, onPoint }: DrawingPr
 
 export function Plot({ plotted, times, stepMs, span }: PlotProps) {
   const { title, unit, lines } = plotted;
-  // Stored as a time, because the indexes change when new points arrive.
+  // Store a time, not an index, because indexes change when new points arrive.
   const [pointed, setPointed] = useState<number>();
   const titleId = useId();
   const last = times.length - 1;

@@ -1,9 +1,12 @@
-// Polls the gateway while a component is shown and the page is visible.
+// Polls the gateway as long as a component is shown and the page is visible.
 
 import { useEffect, useRef } from "preact/hooks";
 import { after } from "../clock.ts";
 
-/** Calls `ask` again `everyMs` after each answer, as long as `wanted` is true. An error does not stop it. */
+/**
+ * Calls `ask` again `everyMs` after each of its answers, as long as `wanted` is true. It continues after an
+ * error.
+ */
 export function usePolling(everyMs: number, ask: () => Promise<unknown>, wanted = true): void {
   const latest = useRef(ask);
   latest.current = ask;

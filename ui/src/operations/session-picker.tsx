@@ -1,5 +1,5 @@
-// Selects a session by part of its key, label or name. Any text is accepted as a key, because some sessions
-// may be missing from the list.
+// A field to select a session by part of its key, label or name. Any text is accepted as a key, because the
+// suggestions may not contain every session.
 
 import { useEffect, useId, useState } from "preact/hooks";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
@@ -10,7 +10,7 @@ import { type FoundSession, useFoundSessions } from "../sessions/find.ts";
 
 interface PickerProps {
   readonly label: string;
-  /** Selected key, or "" if none is selected. */
+  /** The selected key, or "" if no session is selected. */
   readonly value: string;
   readonly onPick: (key: string) => void;
   readonly placeholder?: string;

@@ -7,9 +7,7 @@ export interface Sort<C extends string> {
   readonly descending: boolean;
 }
 
-/**
- * `descending` is the order that a first click chooses. A second click reverses it, unless `fixed` is true.
- */
+/** `descending`: the order after a first click. A second click reverses the order, unless `fixed` is true. */
 export function SortHeading<C extends string>(props: {
   column: C;
   sort: Sort<C>;

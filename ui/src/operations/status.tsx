@@ -126,7 +126,7 @@ function Processes({ status: { processes, processId } }: { status: Status }) {
   );
 }
 
-/** Reads the whole last hour after each connect, and then only newer values. */
+/** Returns the figures. Reads the whole last hour after each connect, and then only newer values. */
 function useHistory() {
   const [history, setHistory] = useState<History>();
   const [problem, setProblem] = useState<unknown>();

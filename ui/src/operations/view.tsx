@@ -45,7 +45,7 @@ export function OperationsView() {
   const at = route.value;
   const tabs = useRef<HTMLElement>(null);
   const shown = at.view === "operations" ? at.tab : undefined;
-  // On a phone not all tabs fit. Scrolls to the current one.
+  // Scroll to the current tab, because not all tabs fit on a phone.
   useEffect(() => {
     tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [shown]);

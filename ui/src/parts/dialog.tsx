@@ -1,5 +1,5 @@
-// Owns dialogs: only one is open at a time, it is modal, and Escape closes it. When it closes, the focus
-// returns to the element that had it before.
+// Owns dialogs: only one dialog is open at a time, it is modal, and Escape closes it. Then the focus returns
+// to the element that had the focus before.
 // A form sends only one request at a time. If the request is refused, the form shows the error and keeps the
 // input.
 
@@ -46,7 +46,7 @@ export function Dialog(props: {
   );
 }
 
-/** Shows the lower part of a dialog: the error, Cancel, and the buttons of the dialog. */
+/** Shows the lower part of a dialog: an error, the button Cancel, and further buttons. */
 function Actions(props: { problem?: unknown; onClose: () => void; children: ComponentChildren }) {
   const { problem, onClose, children } = props;
   return (
@@ -93,7 +93,7 @@ export function Form(props: {
   );
 }
 
-/** Asks for confirmation of an action that cannot be undone. */
+/** Asks the reader to confirm an action that cannot be undone. */
 export function Confirm(props: {
   title: string;
   children: ComponentChildren;

@@ -9,7 +9,9 @@ import { Name } from "./name.tsx";
 import { nameOf } from "./names.ts";
 import { useReading } from "./reading.ts";
 
-/** `sessionKey`: default: the main session of the default agent. */
+/**
+ * `sessionKey`: the session whose composer gets the sentence. Default: the main session of the default agent.
+ */
 export function Examples({ sessionKey = defaults.value?.mainSessionKey }: { sessionKey?: string }) {
   const { value } = useReading("agents", () => ask("agents.list"));
   if (value === undefined || sessionKey === undefined || !may("operator.write")) return null;

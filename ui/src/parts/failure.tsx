@@ -1,10 +1,11 @@
-// Shows loading and failures as a text, and for a failure a button to retry, so that the page is never blank.
+// Shows loading and failures as text, so that the page is never blank. With a failure it shows a button to
+// retry.
 
 import { Component, type ComponentChildren } from "preact";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { wordsOf } from "../gateway.ts";
 
-/** Shows an error, and with `onRetry` a button to retry. */
+/** Shows an error. With `onRetry`, also shows a button to retry. */
 export function Failed({ problem, onRetry }: { problem: unknown; onRetry?: () => void }) {
   return (
     <div class="failed" role="alert">
@@ -28,12 +29,12 @@ export function Awaited(props: { value?: unknown; problem: unknown; again: () =>
 }
 
 interface BoundaryProps {
-  /** When this key changes, a view that has failed is rendered again. */
+  /** If a view has failed, it is rendered again when this key changes. */
   readonly resetKey: string;
   readonly children: ComponentChildren;
 }
 
-/** If a view throws, shows an error in its place, so that the rest of the page keeps working. */
+/** Shows an error in place of a view that throws, so that the rest of the page keeps working. */
 export class Boundary extends Component<BoundaryProps, { problem?: unknown }> {
   override state: { problem?: unknown } = {};
 

@@ -3,7 +3,7 @@
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
-/** Older times are shown as a date. */
+/** Age from which a time is shown as a date. */
 const DATED_MS = 30 * DAY_MS;
 
 /** Formats an age: `now`, `12 s`, `5 min`, `3 h`, `4 d`; later the date. */
@@ -29,7 +29,7 @@ export function twoDigits(count: number): string {
   return String(count).padStart(2, "0");
 }
 
-/** `340 ms`, `2.1 s`, `3 min 05 s`, `2 h 10 min`. */
+/** Formats a duration: `340 ms`, `2.1 s`, `3 min 05 s`, `2 h 10 min`. */
 export function duration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < MINUTE_MS) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
@@ -38,27 +38,27 @@ export function duration(ms: number): string {
   return `${Math.floor(ms / HOUR_MS)} h ${twoDigits(Math.floor((ms % HOUR_MS) / MINUTE_MS))} min`;
 }
 
-/** `950`, `12.3k`, `4.56M`. */
+/** Formats a number of tokens: `950`, `12.3k`, `4.56M`. */
 export function tokens(count: number): string {
   if (count < 1_000) return String(count);
   if (count < 1_000_000) return `${(count / 1_000).toFixed(count < 100_000 ? 1 : 0)}k`;
   return `${(count / 1_000_000).toFixed(2)}M`;
 }
 
-/** USD: `$0`, `$0.0042`, `$1.23`. */
+/** Formats an amount in USD: `$0`, `$0.0042`, `$1.23`. */
 export function money(usd: number): string {
   if (usd === 0) return "$0";
   return usd < 0.01 ? `$${usd.toPrecision(2)}` : `$${usd.toFixed(2)}`;
 }
 
-/** `812 B`, `14 kB`, `3.4 MB`. */
+/** Formats a size: `812 B`, `14 kB`, `3.4 MB`. */
 export function size(bytes: number): string {
   if (bytes < 1_000) return `${bytes} B`;
   if (bytes < 1_000_000) return `${Math.round(bytes / 1_000)} kB`;
   return `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
 
-/** Formats a time of day. With `date`, includes the day. */
+/** Formats a time of day. `date`: true to add the day. */
 export function clockTime(atMs: number, date = false): string {
   return new Date(atMs).toLocaleString(undefined, {
     ...(date ? { dateStyle: "medium" } : {}),
@@ -66,7 +66,7 @@ export function clockTime(atMs: number, date = false): string {
   });
 }
 
-/** `1 session`, `2 sessions`. */
+/** Formats a number with its noun: `1 session`, `2 sessions`. */
 export function counted(count: number, noun: string): string {
   return `${count.toLocaleString()} ${noun}${count === 1 ? "" : "s"}`;
 }

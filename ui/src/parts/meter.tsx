@@ -4,7 +4,7 @@ interface MeterProps {
   /** Label of the meter. */
   readonly name: string;
   readonly used: number;
-  /** Undefined if there is no limit to show. */
+  /** The limit. Undefined if there is no limit to show. */
   readonly max: number | undefined;
   readonly write: (figure: number) => string;
   readonly unit?: string;

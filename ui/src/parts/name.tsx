@@ -1,4 +1,4 @@
-// Shows names of sessions (names.ts) and other text from outside, isolated from the text around it.
+// Shows names of sessions (names.ts) and other untrusted text, isolated from the text around it.
 // NM1: names may come from anybody. They are shown as text on one line. Characters that reorder or hide text
 //      are escaped. The writing direction of a name does not affect the text around it.
 
@@ -7,7 +7,7 @@ import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { hrefOf } from "../route.ts";
 import { nameOf } from "./names.ts";
 
-/** Shows text from outside on one line. */
+/** Shows untrusted text on one line. */
 export function Name({ text, title }: { text: string; title?: string | undefined }) {
   return (
     <bdi class="name" title={title === undefined ? undefined : safeLine(title)}>
@@ -17,15 +17,15 @@ export function Name({ text, title }: { text: string; title?: string | undefined
 }
 
 /**
- * Shows the name of a session as a link to its conversation, or to one message in it. If the reader may not
- * see the session, shows plain text.
+ * Shows the name of a session as a link to its conversation, or to one message in it. Shows only text if the
+ * reader may not see the session.
  */
 export function SessionLink(props: {
   sessionKey: string;
   /** Text of the link. Default: the session's name. */
   name?: string;
   messageId?: string | undefined;
-  /** -1 if an ancestor of the link handles the keyboard. */
+  /** -1: the Tab key skips the link, because an ancestor handles the keys. */
   tabIndex?: -1;
 }) {
   const { sessionKey, name = nameOf(sessionKey), messageId, tabIndex } = props;

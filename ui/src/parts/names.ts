@@ -1,5 +1,5 @@
-// Owns the names of sessions: every view shows a session by its label. Names that no list has delivered are
-// requested together. A name is requested again after a reconnect, and when its session has changed.
+// Owns the names of sessions: every view shows a session by its label. Names that were not read with a list
+// are requested together. A name is requested again after a reconnect, and when its session has changed.
 
 import { effect, type Signal, signal } from "@preact/signals";
 import { NOT_VISIBLE } from "../../../src/core/rules/visibility.ts";
@@ -12,7 +12,7 @@ const KEYS_MAX = 200;
 const NAMES_MAX = 5_000;
 const BATCH_MS = 40;
 
-/** Captures the first part of a UUID, which is enough to distinguish it from others. */
+/** Matches a UUID and captures its first part, which is enough to tell sessions apart. */
 const UUID = /\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g;
 
 /** Returns a short form of a key: `research` for `agent:research:main`, `research · subagent 1a2b3c4d`. */
@@ -30,19 +30,19 @@ interface Named {
   readonly displayName?: string | undefined;
 }
 
-/** Returns the label of a session, else the name, else the short form of the key. */
+/** Returns the label of a session. If it has none, returns its name, else the short form of its key. */
 export function sessionName(session: Named): string {
   return session.label || session.displayName || shortKey(session.key);
 }
 
 const known = new Map<string, Signal<string>>();
-/** Keys that a view has shown. */
+/** Keys of sessions whose names a view has shown. */
 const named = new Set<string>();
 /** Keys whose names must be requested. */
 const wanted = new Set<string>();
 
 /**
- * Returns the signal with a session's name. Until the name is known, it contains the short form of the key.
+ * Returns the signal that contains a session's name, or the short form of its key until the name is known.
  */
 function nameSignal(key: string): Signal<string> {
   const found = known.get(key);
@@ -57,7 +57,7 @@ function nameSignal(key: string): Signal<string> {
   return made;
 }
 
-/** Stores the names of sessions that were read. */
+/** Stores the names from rows of sessions that were read. */
 export function learnNames(rows: readonly Named[]): void {
   for (const row of rows) {
     nameSignal(row.key).value = sessionName(row);
@@ -69,7 +69,7 @@ const readWanted = batched(BATCH_MS, async () => {
   const keys = [...wanted].slice(0, KEYS_MAX);
   if (keys.length === 0) return;
   for (const key of keys) wanted.delete(key);
-  // An error is ignored, because every name is requested again after a reconnect.
+  // Ignore an error, because every name is requested again after a reconnect.
   const page = await ask("sessions.list", { keys, limit: KEYS_MAX, includeArchived: true }).catch(
     () => undefined,
   );
@@ -100,7 +100,7 @@ whenConnected(() => {
   for (const key of named) want(key);
 });
 
-// Signing out deletes the names, so that the next reader does not see them.
+// Delete the names when the reader signs out, so that the next reader does not see them.
 effect(() => {
   if (stage.value.kind !== "signed-out") return;
   known.clear();

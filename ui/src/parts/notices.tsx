@@ -1,4 +1,4 @@
-// Owns notices to the reader. They are visible for a short time, and screen readers announce them. Errors
+// Owns notices to the reader. A notice is visible for a short time, and screen readers announce it. Errors
 // stay until the reader dismisses them.
 
 import { signal } from "@preact/signals";
@@ -34,7 +34,7 @@ export function say(text: string): void {
   after(SHOWN_MS, () => dismiss(id));
 }
 
-/** Shows an error, given as a text or a thrown value. */
+/** Shows an error. `problem`: a text, or a thrown value. */
 export function complain(problem: unknown): void {
   show("problem", safeText(wordsOf(problem)));
 }

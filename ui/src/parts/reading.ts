@@ -1,5 +1,6 @@
 // Reads data from the gateway while a component shows it: immediately, after each reconnect, and on demand.
-// Only one read runs at a time: news during a slow read cause one more read after it.
+// Only one read runs at a time. If there are reasons to read again during a slow read, one more read follows
+// it.
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { EventPayloads } from "../../../src/contract/client/web.ts";
@@ -13,7 +14,7 @@ import { on, whenConnected } from "../gateway.ts";
 const NEWS_MS = 300;
 
 interface Reading<T> {
-  /** Latest answer. It stays while the next one is loading. */
+  /** The latest answer. It stays here while the next one is read. */
   readonly value: T | undefined;
   readonly problem: unknown;
   readonly busy: boolean;
@@ -22,8 +23,8 @@ interface Reading<T> {
 }
 
 /**
- * Returns the data that `read` reads. `key` names everything that the answer depends on. When it changes, the
- * previous answer is dropped.
+ * Reads data with `read` and returns them. `key`: a text that contains everything on which the answer
+ * depends. When it changes, the previous answer is dropped.
  */
 export function useReading<T>(key: string, read: () => Promise<T>): Reading<T> {
   const [shown, setShown] = useState<{ key: string; value?: T; problem?: unknown; busy: boolean }>({
@@ -34,7 +35,7 @@ export function useReading<T>(key: string, read: () => Promise<T>): Reading<T> {
   wanted.current = read;
   const readInTurn = useMemo(() => {
     const turn = inTurn(async () => {
-      // The key has changed since, so this read is not needed.
+      // Skip this read if the key has changed since it was requested.
       if (latest.current !== turn) return;
       setShown((before) => (before.key === key ? { ...before, busy: true } : { key, busy: true }));
       try {
@@ -48,14 +49,18 @@ export function useReading<T>(key: string, read: () => Promise<T>): Reading<T> {
   }, [key]);
   const latest = useRef(readInTurn);
   latest.current = readInTurn;
-  // Stays the same for all renders, because a component may call the `again` of an earlier one.
+  // This function must stay the same for all renders, because a component may call the `again` of an earlier
+  // render.
   const again = useCallback(() => latest.current(), []);
   useEffect(() => whenConnected(again), [again, key]);
   const current = shown.key === key ? shown : { key, busy: true };
   return { value: current.value, problem: current.problem, busy: current.busy, again };
 }
 
-/** Calls `again` soon after each `event` that `isAbout` accepts. Default: every such event. */
+/**
+ * Calls `again` shortly after each event for which `isAbout` returns true. Default: after every event of this
+ * kind.
+ */
 export function useNews<E extends keyof EventPayloads>(
   event: E,
   again: () => void,

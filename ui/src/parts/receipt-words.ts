@@ -1,5 +1,3 @@
-// Texts for the states of a message between sessions.
-
 /** Text for each state of a message between sessions. */
 export const RECEIPT_WORDS = {
   queued: "queued",

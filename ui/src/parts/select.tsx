@@ -9,7 +9,7 @@ export function Select<T extends string>(props: {
   value: T;
   options: readonly Option<T>[];
   onPick: (value: T) => void;
-  /** Required if the list has no visible label. */
+  /** Name for screen readers. Required if the list has no visible label. */
   "aria-label"?: string;
   disabled?: boolean;
 }) {

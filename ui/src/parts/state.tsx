@@ -21,7 +21,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   refused: "bad",
 };
 
-/** Shows a state. `text` is the word to show; without it, the state itself is shown. */
+/** Shows a state. `text`: the word to show. Default: the state itself. */
 export function State(props: { state: string; text?: ComponentChildren; tone?: Tone }) {
   const { state, text = state, tone } = props;
   return (

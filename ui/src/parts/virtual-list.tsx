@@ -4,17 +4,17 @@ import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { useSize } from "./size.ts";
 
-/** Number of rows drawn above and below the visible ones, so that quick scrolling shows no gaps. */
+/** Number of rows that are drawn above and below the visible ones, so that quick scrolling shows no gaps. */
 const MARGIN_ROWS = 8;
 
 interface VirtualListProps {
   readonly count: number;
   /** Height in CSS pixels. */
   readonly rowHeight: number;
-  /** Draws one row, which must be `rowHeight` high and have a `key`. */
+  /** Draws one row. The row must be `rowHeight` high and have a `key`. */
   readonly row: (index: number) => ComponentChildren;
   readonly class: string;
-  /** ARIA attributes of the list: role and names for screen readers. */
+  /** Attributes of the list element: its role, and names for screen readers. */
   readonly attributes: Record<string, string | number | undefined>;
   readonly onKeyDown: (event: KeyboardEvent) => void;
 }

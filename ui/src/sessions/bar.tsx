@@ -11,9 +11,9 @@ import { type Option, Select } from "../parts/select.tsx";
 import { counts, want } from "./model.ts";
 import { SEARCH_MAX_CHARS, type Wish, wish } from "./wish.ts";
 
-/** Time after the last key press before the search starts. */
+/** Time after the last key press at which the search starts. */
 const TYPED_MS = 200;
-/** The gateway counts at most this many sessions. */
+/** Maximum count that the gateway returns for a filter. */
 const COUNTED_MAX = 1_000;
 
 const KINDS: readonly Option<Wish["kind"]>[] = [
@@ -26,8 +26,8 @@ function Search() {
   const input = useRef<HTMLInputElement>(null);
   const { search } = wish.value;
   useEffect(() => {
-    // The URL has changed, so show the search text in it. But keep the field's text while the user types,
-    // because it is newer than the URL.
+    // Show the search text of the URL, because the URL has changed. But while the user types, keep the
+    // field's text, because it is newer.
     if (input.current !== null && document.activeElement !== input.current) input.current.value = search;
   }, [search]);
   return (

@@ -1,20 +1,21 @@
-// Owns the order and depth of the loaded sessions in the list, as branches of a tree. Pure: it uses neither
-// time nor gateway.
-// FO1: the newest row of a branch comes first. New data of a row is shown immediately, but its position
+// Owns the order and depth of the loaded sessions in the list, as branches of a tree. Pure: this file uses
+// neither the time nor the gateway.
+// FO1: the newest row of a branch comes first. New data of a row is shown immediately, but the row's position
 //      changes only in `settle`, so that rows do not move under the pointer.
-// FO2: a row is shown once. If it is older than all loaded rows of its branch, it waits for a later page.
+// FO2: a row is shown once. If it is older than all loaded rows of its branch, it is shown only when its page
+//      is loaded.
 // FO3: a deleted row keeps its position, marked as deleted, until `settle`.
 
 import type { ListedRow } from "../../../src/contract/client/web.ts";
 
 /** Key of the top branch, which contains the sessions without a parent. */
 export const TOP = "";
-/** Maximum depth of the tree. It is larger than any spawn depth, and stops at a cycle in damaged data. */
+/** Maximum depth of the tree. It is larger than any spawn depth, and ends a cycle in damaged data. */
 const DEPTH_MAX = 32;
 
 interface Branch {
   readonly keys: readonly string[];
-  /** Cursor of the next page. Absent if everything was read. */
+  /** Cursor of the next page. Absent if all pages were read. */
   readonly cursor?: string | undefined;
   readonly busy: boolean;
   readonly problem?: unknown;
@@ -29,16 +30,16 @@ export type ForestLine =
       /** Depth of the row; 1 at the top. */
       readonly level: number;
       readonly parent: string;
-      /** Position in its branch; 1 for the first row. */
+      /** Position of the row in its branch; 1 for the first row. */
       readonly position: number;
-      /** Number of rows in the row's branch, or -1 if not all of them were read. */
+      /** Number of rows in the row's branch, or -1 if that is not known, because not all rows were read. */
       readonly size: number;
       /** True if the row's children are shown. Undefined if the row has no children. */
       readonly open: boolean | undefined;
       readonly gone: boolean;
     }
   | {
-      /** The end of the loaded rows of a branch. The next page follows here. */
+      /** The end of the loaded rows of a branch. The next page will be shown here. */
       readonly kind: "more";
       readonly key: string;
       readonly level: number;
@@ -48,7 +49,7 @@ export type ForestLine =
 
 export type RowLine = Extract<ForestLine, { kind: "row" }>;
 
-/** One page from the gateway. */
+/** A page of rows, as the gateway returns it. */
 interface Page {
   readonly sessions: readonly ListedRow[];
   readonly nextCursor?: string | undefined;
@@ -59,11 +60,11 @@ function isNewer(a: ListedRow, b: ListedRow): boolean {
 }
 
 export class Forest {
-  /** True if all rows are in one branch, for example matches of a search. */
+  /** True if all rows are in one branch, as the matches of a search are. */
   readonly flat: boolean;
   readonly #rows = new Map<string, ListedRow>();
   readonly #branches = new Map<string, Branch>();
-  /** Branch of each row. */
+  /** For each row, the key of its branch. */
   readonly #places = new Map<string, string>();
   readonly #touched = new Set<string>();
   readonly #gone = new Set<string>();
@@ -84,7 +85,7 @@ export class Forest {
     return this.#branches.keys();
   }
 
-  /** Marks a page of a branch as loading. */
+  /** Notes that a page of a branch is loading. */
   begin(parent: string): void {
     const before = this.#branches.get(parent);
     const { keys = [], cursor } = before ?? {};
@@ -96,7 +97,7 @@ export class Forest {
     this.#branches.set(parent, { keys, cursor, busy: false, problem });
   }
 
-  /** Adds the next page of a branch. With `anew`, the page replaces all loaded rows of the branch. */
+  /** Adds the next page of a branch. `anew`: the page replaces all loaded rows of the branch. */
   add(parent: string, page: Page, anew: boolean): void {
     const before = this.#branches.get(parent)?.keys ?? [];
     if (anew) for (const key of before) this.#forget(key);
@@ -112,7 +113,7 @@ export class Forest {
     this.#branches.set(parent, { keys, cursor: page.nextCursor, busy: false });
   }
 
-  /** Removes the children of a session. */
+  /** Removes the branch with the children of a session. */
   drop(parent: string): void {
     const { keys = [] } = this.#branches.get(parent) ?? {};
     this.#branches.delete(parent);
@@ -123,8 +124,8 @@ export class Forest {
   }
 
   /**
-   * Applies the rows that were read for the requested keys. Returns true if children of a deleted session may
-   * now belong to the top branch.
+   * Applies rows that were read. `asked`: the keys that were requested; one that was not found is deleted.
+   * Returns true if the children of a deleted session may now belong to the top branch.
    */
   learn(asked: readonly string[], found: readonly ListedRow[]): boolean {
     const there = new Set(found.map((row) => row.key));
@@ -165,7 +166,7 @@ export class Forest {
     this.#gone.clear();
   }
 
-  /** Returns the visible lines from top to bottom. */
+  /** Returns the visible lines, from top to bottom. */
   lines(isOpen: (key: string) => boolean): ForestLine[] {
     const lines: ForestLine[] = [];
     this.#draw(TOP, 1, isOpen, lines);
@@ -196,8 +197,8 @@ export class Forest {
   }
 
   /**
-   * Returns the branch of a row. A row with a parent stays in the branch that it is already in, so a row at
-   * the top stays there when its parent is deleted.
+   * Returns the key of a row's branch. A loaded child stays in its present branch. So if its parent was
+   * deleted and it is shown at the top, it stays there.
    */
   #homeOf({ key, spawnedBy }: ListedRow): string {
     if (this.flat || spawnedBy === undefined) return TOP;
@@ -215,7 +216,7 @@ export class Forest {
     return (above !== undefined && isNewer(row, above)) || (below !== undefined && isNewer(below, row));
   }
 
-  /** Returns whether a row belongs to the loaded part of its branch (FO2). */
+  /** Returns whether a row belongs to the loaded part of its branch, and not to a later page (FO2). */
   #isRead(row: ListedRow): boolean {
     const { keys = [], cursor } = this.#branches.get(this.#homeOf(row)) ?? {};
     const last = this.#rows.get(keys.at(-1) ?? "");

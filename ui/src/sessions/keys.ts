@@ -10,8 +10,7 @@ type Deed =
   | { readonly kind: "choose" };
 
 /**
- * Returns the row that is nearest to `at` in direction `step`. If there is none, searches in the other
- * direction.
+ * Returns the row next to `at` in the direction `step`. If there is none, searches in the other direction.
  */
 function rowNear(lines: readonly ForestLine[], at: number, step: 1 | -1): number | undefined {
   const last = lines.length - 1;

@@ -1,4 +1,5 @@
-// Owns the state of the session list: reads from the gateway, expanded rows, and whether rows may move now.
+// Owns the state of the session list: what was read from the gateway, which rows are expanded, and whether
+// rows may move now.
 // - If the filter has changed or the connection was lost, answers to earlier requests are ignored.
 // - Events are collected, and the changed rows are read together. Hundreds of rows are drawn at once.
 // - While the pointer is over a row, rows change in place, and no row moves (`hold`).
@@ -13,22 +14,31 @@ import { filter, query } from "../route.ts";
 import { Forest, type ForestLine, TOP } from "./forest.ts";
 import { isFiltered, queryOf, type Wish, wish, wishOf } from "./wish.ts";
 
-/** Number of rows in a page, and its maximum for a first page that replaces all loaded rows of a branch. */
+/**
+ * Number of rows in a page. Also the maximum number for the first page when it replaces all loaded rows of a
+ * branch.
+ */
 const PAGE_ROWS = 100;
 const AGAIN_ROWS_MAX = 1_000;
 /** Maximum number of keys in one request, a limit of the gateway. */
 const KEYS_MAX = 200;
-/** If more sessions than this have changed, it is quicker to read the visible list again. */
+/**
+ * Maximum number of changed sessions that are read one by one. If there are more, reading the visible list
+ * again is quicker.
+ */
 const NEWS_MAX = 2_000;
 const BATCH_MS = 250;
-/** Delay between an event and the read of the counts beside the filters. */
+/** Delay between an event and reading the counts beside the filters. */
 const COUNTS_MS = 2_000;
-/** Maximum number of ancestors to read for the open session. It is larger than any spawn depth. */
+/** Maximum number of ancestors of the open session that are read. It is larger than any spawn depth. */
 const LEVELS_MAX = 8;
 
 type Counts = NonNullable<PayloadOf<"sessions.list">["counts"]>;
 
-/** The drawn list. `moved`: rows may have moved since it was last drawn. `loading`: nothing is read yet. */
+/**
+ * The list as it is drawn. `moved`: rows may have moved since it was last drawn. `loading`: nothing was read
+ * yet.
+ */
 interface Picture {
   readonly lines: readonly ForestLine[];
   readonly moved: boolean;
@@ -40,31 +50,35 @@ const UNREAD: Picture = { lines: [], moved: false, loading: true };
 export const picture = signal<Picture>(UNREAD);
 /** Number of sessions that match each filter. */
 export const counts = signal<Counts | undefined>(undefined);
-/** Number of rows that will move, appear or disappear when rows are no longer held in place. */
+/** Number of rows that will move, appear or disappear when rows may move again. */
 export const unsettled = signal(0);
 
 const open = new Set<string>();
 const isFlat = (): boolean => wish.value.shape === "list" || isFiltered.value;
 let forest = new Forest(isFlat());
-/** Incremented when the list is reset, so that answers to earlier requests are ignored. */
+/** Incremented when the list is cleared or read again, so that answers to earlier requests are ignored. */
 let generation = 0;
 const news = new Set<string>();
 let isReadingNews = false;
 /** Key of the session that is open in the conversation view. */
 let revealed: string | undefined;
-/** The row of that session. */
+/** The row of the open session. */
 let pinned: ListedRow | undefined;
-/** Key of that session's topmost ancestor, or its own key if it has no ancestor. */
+/** Key of the open session's topmost ancestor, or its own key if it has none. */
 let pinnedRoot = "";
-/** Reasons to hold the rows in place, for example a pointer over them or a recent key press. */
+/**
+ * The reasons why rows must stay in place, for example that the pointer is over them or that a key was just
+ * pressed.
+ */
 const holders = new Set<string>();
 
 /**
- * Adds the row of the open session at the top, if the loaded rows contain neither it nor its top ancestor.
+ * Adds the row of the open session at the top, if neither this row nor that of its topmost ancestor is
+ * loaded.
  */
 function withPinned(lines: ForestLine[]): readonly ForestLine[] {
   if (pinned === undefined || pinned.key !== revealed || isFiltered.value) return lines;
-  // The top ancestor's row is loaded, so its branch is opened instead.
+  // The topmost ancestor is loaded. So its branch is opened, and contains the session.
   if (forest.row(pinnedRoot) !== undefined) return lines;
   const { key } = pinned;
   const row = forest.row(key) ?? pinned;
@@ -75,7 +89,7 @@ function withPinned(lines: ForestLine[]): readonly ForestLine[] {
 
 function draw(moved: boolean): void {
   const top = forest.branch(TOP);
-  // The old rows remain visible until the first page of the new list arrives.
+  // Keep the old rows visible until the first page of the new list arrives.
   if (top?.busy === true && top.keys.length === 0 && picture.value.lines.length > 0) return;
   unsettled.value = forest.unsettled();
   const lines = forest.lines((key) => open.has(key));
@@ -93,7 +107,7 @@ function filters(): ParamsOf<"sessions.list"> {
   });
 }
 
-/** Returns the params to read a page of a branch. */
+/** Returns the parameters of the request for a page of a branch. */
 function pageOf(parent: string, cursor: string | undefined, limit: number): ParamsOf<"sessions.list"> {
   const at = optional({ limit, cursor });
   if (forest.flat) return { ...filters(), includeChildren: true, ...at };
@@ -101,7 +115,7 @@ function pageOf(parent: string, cursor: string | undefined, limit: number): Para
   return { ...which, includeChildren: true, includeArchived: wish.value.archived, ...at };
 }
 
-/** Reads the next page of a branch. With `anew`, reads from the start, at least as many rows as are shown. */
+/** Reads the next page of a branch. `anew`: reads from the start, and at least as many rows as are shown. */
 async function readBranch(parent: string, anew = false): Promise<void> {
   const [mine, asked] = [generation, forest];
   const before = asked.branch(parent);
@@ -127,7 +141,7 @@ async function readBranch(parent: string, anew = false): Promise<void> {
   }
 }
 
-/** Reads the rows of some sessions and updates the list. */
+/** Reads the rows of these sessions, and updates the list. */
 async function readRows(keys: readonly string[]): Promise<void> {
   const mine = generation;
   const asked = forest;
@@ -149,22 +163,22 @@ async function readRows(keys: readonly string[]): Promise<void> {
       orphans = asked.learn(some, found[n]?.sessions ?? []) || orphans;
     });
   } catch {
-    // The connection was lost. After the reconnect everything is read again.
+    // The connection was lost. Everything is read again after the reconnect.
     return;
   }
   if (orphans) void readBranch(TOP, true);
   moveOrHold();
 }
 
-/** Returns whether a child's change leaves the counts of its parent unchanged. */
+/** Returns whether a change of a child does not affect the counts of its parent. */
 function isCountedAlike(before: ListedRow, now: ListedRow): boolean {
   const [was, is] = [before, now].map(({ state, failure }) => [state === "idle", failure !== undefined]);
   return was?.join() === is?.join();
 }
 
 /**
- * Marks the parents of spawned, changed and deleted sessions as changed, because a parent's row contains
- * counts of its children.
+ * Notes that the parents of these sessions have changed, too, because a parent's row contains counts of its
+ * children.
  */
 function noteParents(asked: readonly string[], rows: readonly ListedRow[]): void {
   const found = new Map(rows.map((row) => [row.key, row]));
@@ -185,7 +199,8 @@ function moveOrHold(): void {
 }
 
 const tellNews = batched(BATCH_MS, async () => {
-  // Only one request at a time, so that of two answers about a row the newer one is applied last.
+  // Send only one request at a time. Otherwise an older answer about a row could be applied after a newer
+  // one.
   if (isReadingNews) return;
   const keys = [...news];
   news.clear();
@@ -233,7 +248,7 @@ export function want(change: Partial<Wish>): void {
   beginAnew();
 }
 
-/** Expands or collapses the children of a session. */
+/** Expands or collapses a session, so that its children are shown or hidden. */
 export function toggle(key: string, isOpen: boolean): void {
   if (isOpen) open.add(key);
   else open.delete(key);
@@ -262,7 +277,7 @@ async function openAbove(key: string): Promise<void> {
   if (forest.flat || above.every((one) => open.has(one))) return draw(false);
   for (const one of above) {
     open.add(one);
-    // The branch may be outside the visible part, and only visible branches are read automatically.
+    // Read the branch here, because it may not be visible, and only visible branches are read automatically.
     if (forest.branch(one) === undefined) void readBranch(one);
   }
   draw(false);
@@ -278,7 +293,7 @@ export function readMore(parent: string): void {
   void readBranch(parent);
 }
 
-/** Holds the rows in place until `letGo` is called with the same `who`. */
+/** Keeps the rows in place until `letGo` is called with the same `who`. */
 export function hold(who: string): void {
   holders.add(who);
 }
@@ -289,7 +304,7 @@ export function letGo(who: string): void {
 
 const timers = new Map<string, () => void>();
 
-/** Holds the rows in place for `ms`. */
+/** Keeps the rows in place for `ms`. */
 export function holdFor(who: string, ms: number): void {
   timers.get(who)?.();
   hold(who);
@@ -299,14 +314,14 @@ export function holdFor(who: string, ms: number): void {
   );
 }
 
-/** Moves the rows now, even if they are held in place. */
+/** Moves the rows now, even if they should be kept in place. */
 export function showNews(): void {
   if (forest.unsettled() === 0) return;
   forest.settle();
   draw(true);
 }
 
-/** Subscribes to events of the gateway while the list is shown. Returns a function that ends this. */
+/** Handles events of the gateway while the list is shown. Returns a function that ends this. */
 export function follow(): () => void {
   const ends = [
     on("sessions", ({ key }) => {
@@ -324,7 +339,7 @@ export function follow(): () => void {
   };
 }
 
-// When a link or the history changes the address, its filters are applied.
+// Apply the filters of the address when a link or the history changes it.
 effect(() => {
   const text = query.value;
   untracked(() => {
@@ -335,7 +350,7 @@ effect(() => {
   });
 });
 
-// Signing out clears the list, so that the next reader does not see it.
+// Clear the list when the reader signs out, so that the next reader does not see it.
 let wasIn = false;
 effect(() => {
   const { kind } = stage.value;

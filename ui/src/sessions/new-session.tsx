@@ -8,7 +8,7 @@ import { useReading } from "../parts/reading.ts";
 import { Select } from "../parts/select.tsx";
 import { go } from "../route.ts";
 
-/** Maximum length of the name. It leaves room in the key for the id of the agent. */
+/** Maximum length of the name. The rest of the key must have room for the agent's id. */
 const NAME_MAX_CHARS = 200;
 
 export function NewSession({ onClose }: { onClose: () => void }) {

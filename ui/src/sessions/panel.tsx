@@ -1,7 +1,7 @@
 // Owns the list of sessions, as a tree or a flat list: keyboard, pointer and scroll position.
-// SP1: the focus stays on the list itself, which names the active row. Rows may leave the document, and
-//      nothing inside a row is in the tab order.
-// SP2: if rows above the visible ones move, the visible ones stay in place. A new list starts at its top.
+// SP1: the focus stays on the list itself, and an attribute of the list names the active row. So rows may
+//      leave the document, and the Tab key reaches nothing inside a row.
+// SP2: if rows above the visible rows move, the visible rows stay in place. A new list starts at its top.
 
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -31,12 +31,12 @@ import { lineStyle, ROW_HEIGHT, rowId, SessionRow } from "./row.tsx";
 import { shiftOf } from "./shift.ts";
 import { isFiltered, wish } from "./wish.ts";
 
-/** Time for which rows stay in place after a key press, a touch or a scroll. */
+/** Time for which rows are kept in place after a key press, a touch or a scroll. */
 const HELD_MS = 2_500;
 
 /**
- * Shows the line after the loaded rows of a branch. It is drawn shortly before it is visible, and then loads
- * the next page.
+ * Shows the line after the loaded rows of a branch. When this line is drawn, shortly before it is visible, it
+ * loads the next page.
  */
 function More({ line }: { line: Extract<ForestLine, { kind: "more" }> }) {
   const { parent, level, problem } = line;
@@ -57,7 +57,7 @@ function More({ line }: { line: Extract<ForestLine, { kind: "more" }> }) {
   );
 }
 
-/** Shows a button that moves rows to their new positions, if moves are held back. */
+/** Shows a button that moves rows to their new positions, if rows are kept in place. */
 function News() {
   const count = unsettled.value;
   if (count === 0) return null;
@@ -90,10 +90,10 @@ function showMoves(
 function useBox(lines: readonly ForestLine[], selected: string | undefined) {
   const frame = useRef<HTMLDivElement>(null);
   const before = useRef<readonly ForestLine[]>(lines);
-  /** The selected row that the list has already scrolled to, or that the reader has scrolled away from. */
+  /** The last selected row to which the list has scrolled, or from which the reader has scrolled away. */
   const met = useRef<string | undefined>(undefined);
   /**
-   * Search and filters when the rows last changed. If they are different now, the list scrolls to its top.
+   * Search and filters when the rows changed last. If they have changed since, the list scrolls to its top.
    */
   const wished = useRef(wish.value);
   const { moved } = picture.value;
@@ -137,7 +137,7 @@ function useBox(lines: readonly ForestLine[], selected: string | undefined) {
   return { frame, show, leave, rowsInSight };
 }
 
-/** Shows the frame around the tree. While a pointer or finger is over it, no row moves. */
+/** Shows the frame around the tree. While the pointer or a finger is over the frame, no row moves. */
 function Frame(props: {
   within: RefObject<HTMLDivElement | null>;
   onUse: () => void;

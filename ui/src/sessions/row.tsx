@@ -12,17 +12,20 @@ import type { RowLine } from "./forest.ts";
 import { toggle } from "./model.ts";
 import { isFiltered } from "./wish.ts";
 
-/** Height of every line of the list in CSS pixels. It is larger on touch screens. */
+/** Height of every line of the list, in CSS pixels. Lines are higher on touch screens. */
 export const ROW_HEIGHT = window.matchMedia("(pointer: coarse)").matches ? 44 : 32;
-/** Maximum number of indented levels. Deeper levels have the same indent. */
+/** Maximum number of levels that are indented. Deeper levels have the same indent as the last one. */
 const INDENTED_LEVELS_MAX = 6;
 const WAITS_SHOWN_MAX = 2;
-/** The gateway counts at most this many children. */
+/** Maximum number of children that the gateway counts. */
 const CHILDREN_COUNTED_MAX = 1_000;
 
 const FORMS: Readonly<Record<string, string>> = { subagent: "sub-agent", dm: "direct chat" };
 
-/** Returns the kind of a session. For kind "other", returns a word from the key, for example `sub-agent`. */
+/**
+ * Returns a word for the kind of a session. For the kind "other", the word comes from the key, for example
+ * `sub-agent`.
+ */
 function kindWord({ key, sessionKind }: ListedRow): string {
   if (sessionKind !== "other") return sessionKind;
   const form = /^agent:[^:]+:([a-z]+):/.exec(key)?.[1] ?? "other";
@@ -59,7 +62,7 @@ function Doing({ row }: { row: ListedRow }) {
   );
 }
 
-/** Shows the number of spawned sessions in each state: "12 running · 17 done · 1 failed". */
+/** Shows how many spawned sessions are in each state: "12 running · 17 done · 1 failed". */
 function Jobs({ children = 0, jobs }: Pick<ListedRow, "children" | "jobs">) {
   if (jobs === undefined) return null;
   const more = children >= CHILDREN_COUNTED_MAX ? "+" : "";
@@ -114,7 +117,7 @@ function below({ spawnedBy }: ListedRow): string {
   return spawnedBy === undefined ? "" : nameOf(spawnedBy);
 }
 
-/** Returns the middle part of the second line: facts that the name does not already contain. */
+/** Returns the middle part of the second line: facts about the session that its name does not contain. */
 function facts(row: ListedRow, tree: boolean, name: string): string {
   const said = name === shortKey(row.key) ? name.split(/[ ·]+/).map((word) => FORMS[word] ?? word) : [];
   const kind = row.sessionKind === "main" ? "" : kindWord(row);
@@ -124,12 +127,12 @@ function facts(row: ListedRow, tree: boolean, name: string): string {
   return words.join(" · ") + (parent === "" ? "" : ` of ${parent}`);
 }
 
-/** Returns the element id of a row, for `aria-activedescendant`. */
+/** Returns the id of a row's element, for `aria-activedescendant`. */
 export function rowId(key: string): string {
   return `session ${key}`.replaceAll(/\s/g, "_");
 }
 
-/** Returns the style of a line: height and indent. */
+/** Returns the style of a line: its height and its indent. */
 export function lineStyle(level: number) {
   return { height: `${ROW_HEIGHT}px`, "--depth": Math.min(level - 1, INDENTED_LEVELS_MAX) };
 }

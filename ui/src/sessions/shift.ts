@@ -5,8 +5,8 @@ interface Keyed {
 }
 
 /**
- * Returns the number of lines by which most of the visible lines have moved. `seen` lines from `first` on are
- * visible.
+ * Returns the number of lines by which most of the visible lines have moved. `first`: index of the first
+ * visible line. `seen`: number of visible lines.
  */
 export function shiftOf(
   before: readonly Keyed[],

@@ -1,5 +1,5 @@
-// Owns the reader's choices for the session list (search, filters, layout), and their form in the address.
-// Unknown values in an address are ignored.
+// Owns the reader's choices for the session list (search, filters, layout), and converts them to and from the
+// address. Unknown values in an address are ignored.
 
 import { computed, signal } from "@preact/signals";
 import type { ParamsOf } from "../../../src/contract/client/web.ts";
@@ -40,7 +40,7 @@ export function wishOf(text: string): Wish {
   };
 }
 
-/** Formats the choices for an address. Omits defaults. */
+/** Formats the choices for an address. Leaves out choices that equal the default. */
 export function queryOf({ shape, search, only, kind, agentId, archived }: Wish): string {
   const params = new URLSearchParams();
   const fields = {
@@ -57,7 +57,7 @@ export function queryOf({ shape, search, only, kind, agentId, archived }: Wish):
 
 export const wish = signal<Wish>(wishOf(query.value));
 
-/** True if a search or filter is set. Matches are then shown as a flat list. */
+/** True if a search or a filter is set. Then the matches are shown as a flat list. */
 export const isFiltered = computed(() => {
   const { search, only, kind, agentId } = wish.value;
   return search.trim() !== "" || only !== "" || kind !== "" || agentId !== "";

@@ -1,8 +1,11 @@
-// Copies text to the clipboard. Without access to the clipboard the text is selected instead.
+// Copies text to the clipboard. If the page may not use the clipboard, the text is selected instead.
 
 import { useRef, useState } from "preact/hooks";
 
-/** Copies a text, or selects the element `shown` that contains it. Returns the new label of the button. */
+/**
+ * Copies a text. If that is not possible, selects the element `shown`, which contains the text. Returns the
+ * new label of the button.
+ */
 async function copied(text: string, shown: Element | null | undefined): Promise<string> {
   try {
     await navigator.clipboard.writeText(text);
@@ -13,7 +16,7 @@ async function copied(text: string, shown: Element | null | undefined): Promise<
   }
 }
 
-/** Handles clicks in rendered markdown: a code block's button copies its code. */
+/** Handles a click in rendered markdown: the button of a code block copies the code. */
 export async function copyCode({ target }: Event): Promise<void> {
   if (!(target instanceof HTMLElement) || !target.matches(".copy-code")) return;
   const pre = target.closest(".code-block")?.querySelector("pre");

@@ -1,13 +1,13 @@
-// Colours code: splits it into spans with a class for each kind of token. Loaded with the first code block
-// that names a known language.
+// Colours code: splits it into spans with a class for each kind of token. This file is loaded when the first
+// code block with a known language is shown.
 // HL1: all spans together are exactly the code, and the code is inserted only as text.
 
 import { parse } from "sugar-high/core";
 import { lang, languages } from "sugar-high/lang";
 
-/** Kinds of tokens with a colour of their own. */
+/** Kinds of tokens that have a colour of their own. */
 const COLOURED = ["keyword", "string", "comment", "class", "entity"];
-/** Languages whose property names stand out. */
+/** Languages in which the names of properties are highlighted. */
 const KEYED = ["json", "yaml", "toml", "css"];
 
 /** Returns the DOM nodes for code, or undefined if its language is unknown. */

@@ -1,4 +1,4 @@
-// Turns text from outside into DOM elements. No other code of the page does this. Text that takes too long to
+// Turns text of people and models into DOM elements. Only this file does this. Text that takes too long to
 // parse is shown as plain text.
 // MD1: no text becomes HTML. Each token becomes one of the elements below, without an id or a style. HTML in
 //      a text is shown as text. Links lead only to http, https and mailto. Nothing is loaded or run.
@@ -13,10 +13,13 @@ import { lastBlockAt } from "./last-block.ts";
 const LINK = /^(?:https?:|mailto:)/i;
 const LANGUAGE_MAX_CHARS = 40;
 const TITLE_MAX_CHARS = 500;
-/** Longer code is not coloured. */
+/** Maximum length of code that is coloured. */
 const COLOURED_MAX_CHARS = 6_000;
 
-/** The named character references that people and models use. Other names are shown unchanged. */
+/**
+ * The character references that are replaced: those with names that people and models use. Others are shown
+ * as they are.
+ */
 const REFERENCES: Readonly<Record<string, string>> = {
   amp: "&",
   lt: "<",
@@ -47,7 +50,7 @@ function holding<K extends keyof HTMLElementTagNameMap>(name: K, tokens: readonl
   return element;
 }
 
-/** Makes an element scroll sideways and reachable by keyboard. */
+/** Lets an element scroll sideways, and makes it reachable by keyboard. */
 function scrolling(element: HTMLElement, name: string): HTMLElement {
   element.tabIndex = 0;
   element.setAttribute("role", "group");
@@ -66,13 +69,13 @@ function linkTo(href: string, content: readonly (Node | string)[]): (Node | stri
   return [link];
 }
 
-/** Class of the box with the unfinished part of a growing text. */
+/** Class of the element that contains the unfinished part of a growing text. */
 const LIVE = "md-live";
 
 /**
  * Colours code. Code that is still streamed stays plain, because colouring it after each change takes too
- * long. Each block is a task of its own, because highlighting can take a second. If the highlighter cannot
- * be loaded, the code stays plain.
+ * long. Each block is coloured in a task of its own, because this can take a second. If the highlighter
+ * cannot be loaded, the code stays plain.
  */
 async function colour(code: HTMLElement, text: string, language: string): Promise<void> {
   const { highlighted } = await import("./highlight.ts").catch(() => ({ highlighted: undefined }));
@@ -124,7 +127,7 @@ function list({ ordered, start, items }: Tokens.List): HTMLElement {
   return whole;
 }
 
-/** Shows an image as a link, because the page must not load anything for a text. */
+/** Shows an image as a link, because showing a text must not make the page load anything. */
 function picture({ href, text }: Tokens.Image): (Node | string)[] {
   return ["[picture: ", ...linkTo(href, [text === "" ? href : resolved(text)]), "]"];
 }
@@ -165,7 +168,8 @@ function nodesOfOne(token: Token): readonly (Node | string)[] {
     case "image":
       return picture(token as Tokens.Image);
     case "heading": {
-      // Every heading is an h3, below the page's own headings. Its level in the text only sets the font size.
+      // Every heading of a text is an h3, because it is below the page's own headings. Its level only sets
+      // the font size.
       const { depth, tokens } = token as Tokens.Heading;
       return [holding("h3", tokens, `md-h${depth}`)];
     }
@@ -203,15 +207,18 @@ export function markdown(text: string): Node {
   }
 }
 
-/** A last block up to this length is parsed on each change; a longer one is plain text until it ends. */
+/**
+ * Maximum length at which an unfinished last block is parsed at each change. A longer block is plain text
+ * until it is complete.
+ */
 const LIVE_BLOCK_MAX_CHARS = 4_000;
 
-/** Renders a growing text: finished blocks are parsed once, the last block on each change. */
+/** Renders a growing text. Complete blocks are parsed once, and the last block at each change. */
 export class GrowingText {
   readonly #box: HTMLElement;
   readonly #live = made("div", LIVE);
   #text = "";
-  /** Start of the unfinished part. */
+  /** Position at which the unfinished part starts. */
   #from = 0;
 
   constructor(box: HTMLElement) {
@@ -219,7 +226,7 @@ export class GrowingText {
     box.replaceChildren(this.#live);
   }
 
-  /** Shows the whole text so far. A text that does not extend the last one is rendered from the start. */
+  /** Shows the text so far. If it does not begin with the last text, renders it from the start. */
   show(text: string): void {
     if (text === this.#text) return;
     if (!text.startsWith(this.#text.slice(0, this.#from))) {

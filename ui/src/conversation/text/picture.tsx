@@ -1,4 +1,4 @@
-// Shows a picture of a message. Reads its data once, when it is drawn; a large picture is read after a click.
+// Shows a picture of a message. Its data are read once: when it is drawn, or, if it is large, after a click.
 // Pictures are read one at a time and in parts, so that other answers do not have to wait on a slow
 // connection.
 
@@ -12,26 +12,26 @@ import { Awaited } from "../../parts/failure.tsx";
 import { size } from "../../parts/format.ts";
 import { useReading } from "../../parts/reading.ts";
 
-/** The conversation whose messages are drawn. */
+/** Names the conversation whose messages are drawn, for the pictures in it. */
 export const Shown = createContext<{ readonly sessionKey: string; readonly sessionId?: string | undefined }>({
   sessionKey: "",
 });
 
-/** Larger pictures are read only after a click. */
+/** Maximum size of a picture that is read when it is drawn. A larger one is read after a click. */
 const AT_ONCE_MAX_BYTES = 1_000_000;
-/** Types that the browser draws as a picture and nothing else. */
+/** MIME types that the browser can only draw, as pictures. It never runs the content of such a file. */
 const TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 interface PictureProps {
   readonly messageId: string;
-  /** The picture's position in the message's content. */
+  /** Index of the picture in the content of the message. */
   readonly index: number;
   readonly block: { readonly mimeType: string; readonly bytes?: number };
 }
 
 interface Data {
   readonly mimeType: string;
-  /** Base64. */
+  /** The picture's bytes in base64. */
   readonly content: string;
 }
 
@@ -48,14 +48,14 @@ async function readParts(about: ParamsOf<"chat.image">): Promise<Data> {
 
 let last: Promise<unknown> = Promise.resolve();
 
-/** Reads after all earlier reads have ended. */
+/** Calls `read` after all earlier reads of pictures have ended. */
 function afterOthers<T>(read: () => Promise<T>): Promise<T> {
   const mine = last.then(read, read);
   last = mine;
   return mine;
 }
 
-/** Returns a function that reads the picture once, unless it is no longer shown. */
+/** Returns a function that reads the picture once. It rejects if the picture is no longer shown. */
 function useRead(about: ParamsOf<"chat.image">): () => Promise<Data> {
   const known = useRef<Data | undefined>(undefined);
   const isShown = useRef(true);

@@ -1,4 +1,5 @@
-// Shows long text: markdown, plain text and JSON, each cut before it slows the page down.
+// Shows long text: markdown, plain text and JSON. A very long text is cut, because it would slow the page
+// down.
 
 import "./text.css";
 import type { Signal } from "@preact/signals";
@@ -10,11 +11,14 @@ import { size } from "../../parts/format.ts";
 import { Copy, copyCode } from "./copy.tsx";
 import { GrowingText, markdown } from "./markdown.ts";
 
-/** Characters of a message that are shown at first, and added by each "Show more". */
+/** Maximum number of characters of a message that are shown at first. Each "Show more" adds as many. */
 const TEXT_STEP_CHARS = 40_000;
-/** Characters of a streaming text that are shown until it is stored: layout of millions blocks the page. */
+/**
+ * Maximum number of characters shown of a text that is still streaming. The full text is shown once it is
+ * stored. Laying out millions of characters would block the page.
+ */
 const STREAMED_MAX_CHARS = 200_000;
-/** Characters of arguments and results that are shown at first. */
+/** Maximum number of characters of arguments and results that are shown at first. */
 const CODE_FIRST_CHARS = 2_000;
 const CODE_STEP_CHARS = 100_000;
 
@@ -34,7 +38,7 @@ function MarkdownBox({ within }: { within: RefObject<HTMLDivElement | null> }) {
   );
 }
 
-/** Text of a person or a model. */
+/** Shows the text of a person or a model. */
 export function Prose({ text }: { text: string }) {
   const box = useRef<HTMLDivElement>(null);
   const [shown, setShown] = useState(TEXT_STEP_CHARS);
@@ -50,7 +54,7 @@ export function Prose({ text }: { text: string }) {
   );
 }
 
-/** Text that is still streaming. */
+/** Shows a text that is still streaming. */
 export function GrowingProse({ text }: { text: Signal<string> }) {
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
@@ -61,7 +65,7 @@ export function GrowingProse({ text }: { text: Signal<string> }) {
   return <MarkdownBox within={box} />;
 }
 
-/** Arguments, results and other text of programs, unchanged. */
+/** Shows arguments, results and other text of programs, unchanged. */
 export function Code({ text, name }: { text: string; name: string }) {
   const [shown, setShown] = useState(CODE_FIRST_CHARS);
   const left = text.length - shown;

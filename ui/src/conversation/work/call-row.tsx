@@ -24,7 +24,7 @@ export function resultText(result: ToolResult): string {
     .join("\n");
 }
 
-/** Formats JSON for reading, with real line breaks in strings. */
+/** Formats JSON for people. Strings are shown with real line breaks. */
 function laidOut(value: unknown): string {
   return JSON.stringify(value, undefined, 2).replaceAll(/\\(.)/g, (pair, char) =>
     char === "n" ? "\n" : pair,
@@ -106,7 +106,7 @@ function Inside({ call, result }: CallStep) {
   );
 }
 
-/** `running`: the run of the call has not ended. */
+/** `running`: true if the run of the call has not ended. */
 export function CallRow({ step, running, agentId }: { step: CallStep; running: boolean; agentId: string }) {
   const { call, result, calledAt } = step;
   const line = (
@@ -129,10 +129,13 @@ export function CallRow({ step, running, agentId }: { step: CallStep; running: b
   );
 }
 
-/** Maximum number of characters of a thought on its line. */
+/** Maximum number of characters of a thought that its line shows. */
 const THOUGHT_LINE_CHARS = 160;
 
-/** Thinking that is still streaming, on one line with its time. `done`: the answer has begun. */
+/**
+ * Shows thinking that is still streaming, on one line with its duration. `done`: true if the answer has
+ * begun.
+ */
 export function LiveThought({ live, done }: { live: Live; done: boolean }) {
   const [, redraw] = useState(0);
   useEffect(() => (done ? undefined : after(1_000, () => redraw(now()))));

@@ -1,5 +1,6 @@
 // Summarises a tool call in one line, and finds the sessions and files that it names. Pure.
-// CA1: models and programs write calls and results, so data of any shape is read without an error.
+// CA1: calls and results are written by models and programs, so data of any shape must be read without an
+// error.
 
 import { type Fields, fieldsOf } from "../../../../src/core/json.ts";
 import { cut } from "../../../../src/core/text/cut.ts";
@@ -10,9 +11,9 @@ export type ToolCall = Extract<
   { type: "toolCall" }
 >;
 
-/** A longer result is not parsed. */
+/** Maximum length of a result that is parsed. */
 const PARSED_MAX_CHARS = 256 * 1024;
-/** Maximum length, including the ellipsis. */
+/** Maximum length of a summary, including the ellipsis. */
 const SUMMARY_MAX_CHARS = 121;
 const FILES_MAX = 50;
 
@@ -37,10 +38,10 @@ function textFrom(fields: Fields, names: readonly string[]): string | undefined 
     | undefined;
 }
 
-/** Names of arguments that say what a call is about, the best first. */
+/** Names of arguments that tell what a call is about. The first one that is present is used. */
 const SUBJECTS = ["command", "path", "message", "task", "query", "label", "sessionKey", "name", "url"];
 
-/** Returns the subject of a call in one line. */
+/** Returns what a call is about, in one line. */
 export function summaryOf(call: ToolCall): string {
   const named = textFrom(call.arguments, SUBJECTS);
   const text = named ?? (Object.keys(call.arguments).length === 0 ? "" : JSON.stringify(call.arguments));
@@ -51,14 +52,14 @@ export function summaryOf(call: ToolCall): string {
   return cut(line, SUMMARY_MAX_CHARS);
 }
 
-/** Returns the session that the arguments or the result of a session tool name. */
+/** Returns the session that the arguments or the result of a call name, for tools about sessions. */
 export function sessionOf(call: ToolCall, resultText: string | undefined): string | undefined {
   if (!/^(?:sessions_|session_|subagents)/.test(call.name)) return undefined;
   const result = fieldsOf(resultText === undefined ? undefined : parsed(resultText));
   return textFrom(result, ["childSessionKey", "sessionKey"]) ?? textFrom(call.arguments, ["sessionKey"]);
 }
 
-/** Returns the files that a call attached for a sub-agent, as the receipt names them. */
+/** Returns the files that a call gave to a sub-agent, with the names in the call's result. */
 export function filesOf(call: ToolCall, resultText: string | undefined): NamedFile[] {
   if (call.name !== "sessions_spawn" || resultText === undefined) return [];
   const receipt = fieldsOf(parsed(resultText)).attachments;

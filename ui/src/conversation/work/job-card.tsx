@@ -1,5 +1,5 @@
-// Shows the result of a sub-agent as a card: its label, its outcome and its text. Keys and ids are shown
-// after a click.
+// Shows the result of a sub-agent as a card: its label, its outcome and its text. A click shows keys and ids,
+// too.
 
 import { safeText } from "../../../../src/core/text/safe-text.ts";
 import { clockTime } from "../../parts/format.ts";

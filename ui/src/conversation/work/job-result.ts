@@ -2,13 +2,13 @@
 // JR1: a text of any other form is not an announcement, and is shown unchanged.
 
 interface JobResult {
-  /** How the job ended: ok, error, timeout, aborted, unknown. */
+  /** Outcome of the job: ok, error, timeout, aborted or unknown. */
   readonly status: string;
   readonly result: string;
   readonly notes: string;
   /** Facts that are always shown: time and cost. */
   readonly facts: readonly string[];
-  /** Facts that are shown after a click: tokens, key, id, path. */
+  /** Facts that are shown only after a click: tokens, key, id, path. */
   readonly plumbing: readonly (readonly [name: string, value: string])[];
 }
 
@@ -21,7 +21,7 @@ function sectionOf(label: string, lines: readonly string[]): string {
   return text === NOTHING ? "" : text;
 }
 
-/** Splits the line of statistics. The path of the transcript may contain the separator. */
+/** Splits the line of statistics. Takes care that the path of the transcript may contain the separator. */
 function statsOf(line: string): Pick<JobResult, "facts" | "plumbing"> {
   const facts: string[] = [];
   const plumbing: [string, string][] = [];

@@ -22,7 +22,10 @@ type CallStep = Extract<Step, { kind: "call" }>;
 
 /** Maximum number of keys in one request, a limit of the gateway. */
 const KEYS_MAX = 200;
-/** Number of messages to read from the end of a sub-agent's transcript, enough to contain its last text. */
+/**
+ * Number of messages that are read from the end of a sub-agent's transcript. They usually contain its last
+ * text.
+ */
 const LAST_MESSAGES = 8;
 
 /** Returns true if a step spawns a sub-agent. */
@@ -43,8 +46,8 @@ interface JobState {
 }
 
 /**
- * Returns the state of a job. `row` is undefined while it is unknown, and null if the session is deleted or
- * not visible.
+ * Returns the state of a job. `row`: undefined if it is not known yet, null if the session is deleted or not
+ * visible.
  */
 function stateOf(step: CallStep, row: ListedRow | null | undefined, running: boolean): JobState | undefined {
   const { result } = step;

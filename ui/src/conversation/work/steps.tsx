@@ -1,5 +1,5 @@
-// Shows the work of an agent between two texts: a row for each step. A long list shows its last rows, and a
-// button for the others.
+// Shows the work of an agent between two texts: a row for each step. Of a long list, only the last rows are
+// shown, with a button for the others.
 
 import "./work.css";
 import { useState } from "preact/hooks";
@@ -8,7 +8,7 @@ import type { Step } from "../items.ts";
 import { CallRow, ThoughtRow } from "./call-row.tsx";
 import { isSpawn, Spawns } from "./spawns.tsx";
 
-/** A longer list is folded to its last rows. */
+/** Maximum number of rows that are shown at once. Of a longer list, only the last rows are shown. */
 const UNFOLDED_MAX = 10;
 const FOLDED_ROWS = 4;
 
@@ -20,11 +20,11 @@ interface StepsProps {
   readonly steps: readonly Step[];
   readonly running: boolean;
   readonly agentId: string;
-  /** The message that a link leads to: its step is shown and marked. */
+  /** The message to which a link leads. Its step is shown and marked. */
   readonly target: string | undefined;
 }
 
-/** Returns steps in groups: two or more spawns in a row, or one other step. */
+/** Puts the steps into groups: two or more spawns in a row, or one step of another kind. */
 function grouped(steps: readonly Step[]): Step[][] {
   const groups: Step[][] = [];
   for (const step of steps) {

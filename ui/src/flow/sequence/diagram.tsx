@@ -1,10 +1,10 @@
-// Draws the diagram of one chain as SVG: a column per session, with time running downwards. `layout.ts`
+// Draws the diagram of one chain as SVG: a column for each session, with time running downwards. `layout.ts`
 // computes the positions.
 // DG1: only the visible rows and columns are in the document, so 5,000 steps cost no more than fifty.
-// DG2: only one step is in the tab order. The arrow keys move to other steps, and Enter opens one.
+// DG2: the Tab key reaches only one step. The arrow keys move to other steps, and Enter opens a step.
 // DG3: when the diagram grows, visible rows do not move and the selection stays. If the reader was at the
 //      end, the view stays at the end.
-// DG4: the names and the times stay in view.
+// DG4: the names of the sessions and the times stay in view.
 
 import { useMemo, useRef } from "preact/hooks";
 import { clockTime, counted, duration } from "../../parts/format.ts";
@@ -21,16 +21,16 @@ import { useGrowth, useSight } from "./sight.ts";
 /** Width of a column, in CSS pixels, below which its name is written from top to bottom. */
 const NARROW = 76;
 
-/** Properties of every view of a chain. */
+/** The properties that every view of a chain gets. */
 export interface ChainViewProps {
   readonly chainId: string;
   readonly steps: readonly FlowStep[];
   readonly around: Around;
   readonly chosen: string | undefined;
   readonly onChoose: (id: string) => void;
-  /** The step to show, after a search. */
+  /** The step that a search must show. `count` is different each time, even for the same step. */
   readonly wanted: { readonly id: string; readonly count: number } | undefined;
-  /** Ids of the steps that a search found. */
+  /** Ids of the steps that match the search. */
   readonly found: ReadonlySet<string>;
   /** True if the chain has an unfinished step. */
   readonly active: boolean;
@@ -47,11 +47,11 @@ interface StepText {
   readonly x: number;
   readonly y: number;
   readonly lines: readonly string[];
-  /** Set if the text ends at `x` instead of starting there. */
+  /** True if the text ends at `x`; otherwise it starts there. */
   readonly end?: true;
 }
 
-/** Returns the lines of a step's text and their position. */
+/** Returns the lines of a step's text, with their position. */
 function textOf(placed: Placed, around: Around, laneWidth: number): StepText {
   const { step, y, from, to, textX, textWidth } = placed;
   const words = label(step, around);
@@ -80,8 +80,8 @@ function WordsOf({ placed, around, laneWidth }: { placed: Placed; around: Around
     const { x, y: line, lines, end } = textOf(placed, around, laneWidth);
     const anchor = end === true ? "end" : undefined;
     const [first, second] = lines;
-    // A second line moves the first one up, so that the text stays above its arrow. An announcement has no
-    // arrow below.
+    // If there are two lines, the first one is higher, so that both are above the arrow. An announcement has
+    // no arrow below its text.
     const firstY = second === undefined || step.kind === "announce" ? line : line - 14;
     const note = isFailed(step) && step.kind !== "wait" ? outcomeWords(step, around) : "";
     return (
@@ -138,7 +138,7 @@ function StepOf({ placed, around, chosen, found, fresh, focusable }: StepProps) 
 
 type Seen = Pick<ReturnType<typeof useSight>, "isNear" | "isBeside">;
 
-/** Draws the lines of the sessions and of the shortened pauses. */
+/** Draws the line of each session, and marks the pauses that are shortened. */
 function Ground({ layout, active, seen }: { layout: Layout; active: boolean; seen: Seen }) {
   const { lanes, pauses, width, height } = layout;
   return (
@@ -158,7 +158,7 @@ function Ground({ layout, active, seen }: { layout: Layout; active: boolean; see
   );
 }
 
-/** Draws the runs on the lines of their sessions. */
+/** Draws each run as a bar on the line of its session. */
 function Bars({ layout, seen }: { layout: Layout; seen: Seen }) {
   const shown = layout.bars.filter((bar) => seen.isNear(bar.top, bar.end) && seen.isBeside(bar.x, bar.x));
   return (
@@ -171,7 +171,7 @@ function Bars({ layout, seen }: { layout: Layout; seen: Seen }) {
   );
 }
 
-/** Draws the times and the lengths of the pauses. They stay at the left edge. */
+/** Draws the times, and the lengths of the shortened pauses. Both stay at the left edge. */
 function Times({ layout, seen }: { layout: Layout; seen: Seen }) {
   const { pauses, times } = layout;
   const isSeen = ({ y }: { y: number }): boolean => seen.isNear(y, y);

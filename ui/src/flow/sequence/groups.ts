@@ -1,17 +1,17 @@
 // Merges the jobs of one session into one column, and their steps of the same kind into one row. Pure.
 // GR1: up to three jobs stay separate, and so do the jobs of an expanded column.
-// GR2: no step is lost: each is a row of its own, or a member of exactly one row.
+// GR2: no step is lost: each step has a row of its own, or is part of exactly one merged row.
 
 import { optional } from "../../../../src/core/optional.ts";
 import type { ChainParty, ChainStep } from "../../../../src/core/shapes/chain-step.ts";
 import { type FlowStep, isActive, isFailed } from "../words.ts";
 
-/** Minimum number of jobs that share a column. */
+/** Minimum number of jobs that are merged into one column. */
 const JOBS_MIN = 4;
 
-/** A column: a session, or the jobs of one session. */
+/** A column: one session, or the merged jobs of one session. */
 export interface FlowParty extends ChainParty {
-  /** Keys of the jobs that share the column. */
+  /** Session keys of the jobs that are merged into this column. */
   readonly jobs?: readonly string[];
 }
 
@@ -20,7 +20,7 @@ export interface Grouped {
   readonly parties: readonly FlowParty[];
 }
 
-/** Returns the column of each job that shares one. */
+/** Returns for each merged job the key of its column. */
 function columnsOf(steps: readonly ChainStep[], expanded: ReadonlySet<string>): Map<string, string> {
   const jobs = Map.groupBy(
     steps.filter(({ kind, from, to }) => kind === "spawn" && from !== undefined && to !== undefined),
@@ -50,8 +50,8 @@ const sum = (figures: readonly (number | undefined)[]): number =>
   figures.reduce<number>((total, one = 0) => total + one, 0);
 
 /**
- * Returns one row for several steps, from the first start to the last end. It is active if a step is, else
- * failed if one failed.
+ * Merges several steps into one row, from the first start to the last end. The row is active if a step is
+ * active; otherwise it has failed if a step has failed.
  */
 function merged(members: readonly ChainStep[], ends: Pick<ChainStep, "from" | "to">): FlowStep | undefined {
   const [first] = members;
@@ -69,7 +69,7 @@ function merged(members: readonly ChainStep[], ends: Pick<ChainStep, "from" | "t
     text,
     members,
     ...optional({ source, tool }),
-    // A group shows no queue time, so it starts when its first step was queued.
+    // A merged row shows no time in the queue: it starts when its first step was queued.
     ...(members.some(({ startedAt }) => startedAt !== undefined) ? { startedAt: first.at } : {}),
     ...(active === undefined ? { endAt: Math.max(...members.map(({ at, endAt }) => endAt ?? at)) } : {}),
     ...(members.every(({ silent }) => silent === true) ? { silent: true } : {}),
@@ -79,7 +79,7 @@ function merged(members: readonly ChainStep[], ends: Pick<ChainStep, "from" | "t
   };
 }
 
-/** Merges sibling jobs. `expanded` names the columns whose jobs are shown one by one. */
+/** Merges the jobs of each session. `expanded`: the columns whose jobs are shown one by one. */
 export function grouped(
   steps: readonly ChainStep[],
   parties: readonly ChainParty[],

@@ -1,4 +1,5 @@
-// Owns the keyboard focus in the views of a chain: one row is in the tab order, and keys move to other rows.
+// Owns the keyboard focus in the views of a chain: the Tab key reaches one row, and other keys move to other
+// rows.
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type ActionOf, pressed, stepOf } from "../../keys/table.ts";
@@ -8,7 +9,7 @@ type Action = ActionOf<"rows">;
 /** Number of rows that the page keys move. */
 const PAGE_ROWS = 10;
 
-/** A row that can take the focus. Its element has the id as `data-step`. */
+/** A row that can have the focus. The attribute `data-step` of its element is the id. */
 export interface KeyRow {
   readonly id: string;
   readonly y: number;
@@ -28,13 +29,13 @@ interface KeysOf {
 }
 
 /**
- * Distance from the upper and the lower edge, in CSS pixels, within which a row counts as hidden. The names
- * are at the upper edge.
+ * A row counts as hidden if it is nearer than `ABOVE` to the upper edge, where the names cover it, or nearer
+ * than `BELOW` to the lower edge. CSS pixels.
  */
 const ABOVE = 96;
 const BELOW = 60;
 
-/** Moves the focus between rows, although only the visible ones are in the document. */
+/** Moves the focus between all rows, although only the visible rows are in the document. */
 export function useKeys({ rows, box, look, chosen, onChoose, onOther, wanted }: KeysOf) {
   const [focused, setFocused] = useState<string>();
   const next = useRef<string | undefined>(undefined);

@@ -1,6 +1,6 @@
-// Computes the layout of a chain's diagram: a column per session, with time running downwards. Pure
+// Computes the layout of a chain's diagram: a column for each session, with time running downwards. Pure
 // functions.
-// LY1: every step has its own row, in the order of time, so that no two overlap.
+// LY1: every step has its own row, in the order of time, so that no two steps overlap.
 // LY2: time is not drawn to scale. A longer time takes a little more room, and a long pause is shortened and
 //      marked.
 // LY3: an unfinished run or wait extends to the lower edge.
@@ -11,27 +11,27 @@ import type { ChainParty, ChainStep } from "../../../../src/core/shapes/chain-st
 import { isTooLong } from "../fitted.ts";
 import { hasRun, homeOf, isFailed } from "../words.ts";
 
-/** Width of the area to the left of the first column, which contains the times. */
+/** Width of the area for the times, at the left of the first column. */
 export const GUTTER = 84;
 /** Minimum width of a column at a zoom of 1. */
 const LANE_MIN = 168;
-/** Minimum width of a column that is fitted to the window. */
+/** Minimum width of a column at the zoom `FITTED`. */
 const LANE_FITTED_MIN = 28;
 /** Maximum distance from the first column's line to the left edge of the columns. */
 const LANE_LEFT = 64;
-/** Maximum width of a text, so that its line can be read at once. */
+/** Maximum width of a line of text, so that it is easy to read. */
 const TEXT_MAX = 560;
-/** Zoom at which the columns are as narrow as needed to see all of them. */
+/** The zoom at which the columns are made narrow enough to see all of them. */
 export const FITTED = 0;
 const TOP = 22;
 const BOTTOM = 40;
-/** Heights: of the row of a step, and of the end of a run, which has no text. */
+/** Heights of the row of a step, and of the end of a run, which has no text. */
 const ROW = 36;
 const END = 16;
-/** Additional heights of a row: for an outcome below its text, and for a second line of text. */
+/** Additional heights of a row: for the outcome below its text, and for the second line of its text. */
 const NOTE = 12;
 const LINE = 14;
-/** Minimum length of a pause that is shortened. */
+/** A pause that is at least this long is shortened. */
 const PAUSE_MS = 15_000;
 const PAUSE_HEIGHT = 34;
 
@@ -44,9 +44,9 @@ export interface Lane {
 export interface Bar {
   readonly id: string;
   readonly x: number;
-  /** Y coordinate at which the run was accepted. Until `run` it was queued. */
+  /** Y coordinate at which the run was accepted. From there to `run`, it was queued. */
   readonly top: number;
-  /** Y coordinate at which the run started. Undefined if it has not. */
+  /** Y coordinate at which the run started. Undefined if it has not started. */
   readonly run: number | undefined;
   readonly end: number;
   readonly open: boolean;
@@ -60,15 +60,15 @@ export interface Bar {
 export interface Placed {
   readonly step: ChainStep;
   readonly y: number;
-  /** X coordinates of the arrow's start and end. Undefined if the step has no session at that end. */
+  /** X coordinates at which the arrow starts and ends. Undefined if the step has no session at that end. */
   readonly from: number | undefined;
   readonly to: number | undefined;
-  /** Y coordinate at which a wait starts. */
+  /** For a wait: the y coordinate at which it starts. */
   readonly top: number | undefined;
   /** X coordinate and width of the text. */
   readonly textX: number;
   readonly textWidth: number;
-  /** X coordinates between which the step is drawn. */
+  /** X coordinates of the left and right end of everything that is drawn for the step. */
   readonly left: number;
   readonly right: number;
 }
@@ -80,7 +80,7 @@ export interface Layout {
   readonly steps: readonly Placed[];
   /** Pauses that are shortened. */
   readonly pauses: readonly { readonly y: number; readonly ms: number }[];
-  /** Times that are shown beside the rows. */
+  /** The times that are shown at the left of the rows. */
   readonly times: readonly { readonly y: number; readonly at: number }[];
   readonly width: number;
   readonly height: number;
@@ -93,7 +93,7 @@ interface Moment {
   readonly phase: Phase;
   readonly id: string;
   readonly height: number;
-  /** Additional height below the row. */
+  /** Additional height that the row needs below its arrow. */
   readonly below?: number;
 }
 
@@ -101,13 +101,16 @@ const ORDER: Readonly<Record<Phase, number>> = { end: 0, row: 1, run: 2 };
 
 const isWait = (step: ChainStep): boolean => step.kind === "wait";
 
-/** Returns the moments that take vertical space, in order. `isLong`: whether a step's text has two lines. */
+/**
+ * Returns everything that takes vertical space, in the order of time. `isLong`: returns whether the text of a
+ * step has two lines.
+ */
 function momentsOf(steps: readonly ChainStep[], isLong: (step: ChainStep) => boolean): Moment[] {
   const moments: Moment[] = [];
   for (const step of steps) {
     const { id, at, startedAt, endAt } = step;
     if (isWait(step)) {
-      // A wait starts at the row of the message that was sent, so only its end needs a height.
+      // A wait starts at the row of the message that was sent. So only its end takes space.
       moments.push({ at: endAt ?? Number.MAX_SAFE_INTEGER, phase: "end", id, height: ROW });
       continue;
     }
@@ -124,8 +127,8 @@ function momentsOf(steps: readonly ChainStep[], isLong: (step: ChainStep) => boo
   return moments
     .map((moment, place) => ({ moment, place }))
     .sort((a, b) => {
-      // At equal times, the points of one step keep their order, and the end of a run comes before the steps
-      // that it causes.
+      // If times are equal, the moments of one step keep their order, and the end of a run comes before the
+      // steps that this run causes.
       if (a.moment.at !== b.moment.at) return a.moment.at - b.moment.at;
       if (a.moment.id === b.moment.id)
         return ["row", "run", "end"].indexOf(a.moment.phase) - ["row", "run", "end"].indexOf(b.moment.phase);
@@ -142,7 +145,7 @@ function roomFor(ms: number): number {
 
 interface Times {
   y(id: string, phase: Phase): number | undefined;
-  /** Returns the y coordinate of the message whose answer is awaited. */
+  /** Returns the y coordinate of the message to which the wait belongs. */
   sent(wait: ChainStep): number | undefined;
   readonly pauses: readonly { y: number; ms: number }[];
   readonly bottom: number;
@@ -197,7 +200,10 @@ function barOf(step: ChainStep, x: number, times: Times, mine: readonly ChainSte
   };
 }
 
-/** Returns the times beside the rows. Omits a time that equals the one above it or has no room. */
+/**
+ * Returns the times to show at the left of the rows. A time is left out if it is equal to the one above it,
+ * or has no room.
+ */
 function timesOf(placed: readonly Placed[]): { y: number; at: number }[] {
   const shown: { y: number; at: number }[] = [];
   for (const { step, y } of placed.toSorted((a, b) => a.y - b.y)) {
@@ -209,7 +215,7 @@ function timesOf(placed: readonly Placed[]): { y: number; at: number }[] {
   return shown;
 }
 
-/** Returns the x coordinates of the lines of the columns, and their distance. */
+/** Returns the x coordinates of the columns' lines, and the width of a column. */
 function lanesOf(parties: readonly ChainParty[], room: number, zoom: number) {
   const count = Math.max(1, parties.length);
   const least = zoom === FITTED ? LANE_FITTED_MIN : LANE_MIN * zoom;
@@ -224,7 +230,7 @@ interface Text {
 }
 
 /**
- * Computes the layout of a chain. `room` is the width that is available without scrolling. `labelOf` returns
+ * Computes the layout of a chain. `room`: the width that is available without scrolling. `labelOf`: returns
  * the text beside a step.
  */
 export function layOut(

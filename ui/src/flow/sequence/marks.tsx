@@ -4,10 +4,10 @@ import type { ChainStep } from "../../../../src/core/shapes/chain-step.ts";
 import { isFailed } from "../words.ts";
 import { type Bar, GUTTER, type Placed } from "./layout.ts";
 
-/** Half the width of a bar, in SVG units. */
+/** Half of the width of a bar, in SVG units. */
 const BAR = 5;
 
-/** Draws a run on the line of its session: queued, running, waiting, outcome. */
+/** Draws a run on the line of its session: its time in the queue, its work, its waits and its outcome. */
 export function BarOf({ bar }: { bar: Bar }) {
   const { x, top, run, end, open, failed, silent, waits } = bar;
   const from = run ?? end;
@@ -44,7 +44,7 @@ export function BarOf({ bar }: { bar: Bar }) {
   );
 }
 
-/** Returns the path of an arrowhead. */
+/** Returns the path of an arrowhead. `way`: its direction. */
 function headAt(x: number, y: number, way: number): string {
   return `M ${x - way * 8} ${y - 4.5} L ${x} ${y} L ${x - way * 8} ${y + 4.5}`;
 }
@@ -105,7 +105,7 @@ export function ArrowOf({ placed }: { placed: Placed }) {
   );
 }
 
-/** Draws a bracket beside the line of the waiting session, from the message to its answer. */
+/** Draws a bracket beside the line of the session that waits, from the message to its answer. */
 function WaitOf(props: {
   y: number;
   from: number | undefined;

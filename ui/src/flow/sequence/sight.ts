@@ -1,12 +1,12 @@
 // Owns the scroll position of a diagram of the flow view, and the part of it that is drawn.
-// SI1: scrolling by less than a tile draws nothing new, so that most frames of a scroll have no work.
+// SI1: scrolling by less than a tile draws nothing new, so that most frames while scrolling need no work.
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useSize } from "../../parts/size.ts";
 
-/** The diagram is drawn again after each scroll by this many CSS pixels. */
+/** Number of CSS pixels after which scrolling draws the diagram again. */
 const TILE = 240;
-/** Distance around the visible part within which things are drawn, so that quick scrolling shows no gaps. */
+/** Distance from the visible part up to which things are drawn, so that quick scrolling shows no gaps. */
 const MARGIN = 480;
 /** Maximum distance from the end at which the reader counts as being at the end. */
 const AT_END = 60;
@@ -23,8 +23,8 @@ const tile = (px: number): number => Math.floor(px / TILE) * TILE;
 
 /**
  * Returns the visible part of a box, and functions that use it. If the reader is at the end, `useGrowth`
- * keeps the box there when its content grows. `startsAtEnd`: the reader counts as being at the end from the
- * start.
+ * keeps the view at the end when the content grows. `startsAtEnd`: true if the reader counts as being at the
+ * end before scrolling.
  */
 export function useSight(about: string, startsAtEnd: boolean) {
   const box = useRef<HTMLDivElement>(null);
@@ -56,7 +56,7 @@ export function useSight(about: string, startsAtEnd: boolean) {
     end > sight.top - MARGIN && top < sight.top + TILE + sight.height + MARGIN;
   const isBeside = (left: number, right: number): boolean =>
     right > sight.left - MARGIN && left < sight.left + TILE + sight.width + MARGIN;
-  /** Returns the range of rows of this height that must be drawn. */
+  /** Returns the first and the last of the rows that must be drawn, for rows of this height. */
   const rowsNear = (rowHeight: number, count: number): readonly [number, number] => [
     Math.max(0, Math.floor((sight.top - MARGIN) / rowHeight)),
     Math.min(count, Math.ceil((sight.top + TILE + sight.height + MARGIN) / rowHeight)),
@@ -69,12 +69,12 @@ export function useSight(about: string, startsAtEnd: boolean) {
   return { box, sight, look, isNear, isBeside, rowsNear, toEnd, grew };
 }
 
-/** Keeps a reader who is at the end there when the height of the content changes. */
+/** If the reader is at the end, keeps the view at the end when the height of the content changes. */
 export function useGrowth({ grew }: { readonly grew: () => void }, height: number, about: string): void {
   useLayoutEffect(grew, [height, about]);
 }
 
-/** Returns the indexes of the rows to draw: those in this range, and the row in the tab order. */
+/** Returns the indexes of the rows to draw: those in this range, and the row that the Tab key reaches. */
 export function drawn([first, last]: readonly [number, number], inTab: number): number[] {
   const near = Array.from({ length: Math.max(0, last - first) }, (_, at) => first + at);
   if (inTab < 0 || (inTab >= first && inTab < last)) return near;

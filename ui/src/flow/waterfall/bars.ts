@@ -1,7 +1,7 @@
-// Computes the rows of the waterfall: runs, and in them model calls, tool calls, waits and the runs that they
-// caused. Pure.
+// Computes the rows of the waterfall: runs, and below each run its model calls, tool calls, waits and the
+// runs that it caused. Pure functions.
 // WF1: each run, call and wait is in exactly one row: its own, or that of its group.
-// WF2: a row stands below the one that caused it, and rows with the same cause are in the order of time.
+// WF2: a row stands below the row that caused it, and rows with the same cause are in the order of time.
 
 import type { ChainCall, ChainStep } from "../../../../src/core/shapes/chain-step.ts";
 import { duration, money, tokens } from "../../parts/format.ts";
@@ -15,9 +15,9 @@ export interface Bar {
   readonly kind: "run" | "group" | "model" | "tool" | "wait";
   readonly name: string;
   readonly at: number;
-  /** Time when the run started. Until then it was queued. */
+  /** Time at which the run started. Before, it was queued. */
   readonly startedAt?: number | undefined;
-  /** Undefined while it is in progress. */
+  /** Time at which it ended. Undefined while it is in progress. */
   readonly endAt?: number | undefined;
   readonly failed: boolean;
   readonly tokens?: number | undefined;
@@ -30,7 +30,7 @@ export interface Bar {
 
 export interface Row {
   readonly bar: Bar;
-  /** 1 for the first level. */
+  /** Depth of the row in the tree; 1 at the top. */
   readonly level: number;
   readonly open: boolean;
 }
@@ -42,12 +42,14 @@ export interface Span {
 
 const byTime = (a: Bar, b: Bar): number => a.at - b.at || (a.id < b.id ? -1 : 1);
 
-/** Returns the run in this session that was in progress at a time. */
+/** Returns the run of a session that was in progress at a time. */
 function runAt(runs: readonly ChainStep[] | undefined, at: number): ChainStep | undefined {
   return runs?.findLast((run) => (run.startedAt ?? run.at) <= at && (run.endAt ?? Number.MAX_VALUE) >= at);
 }
 
-/** Returns the id of the step that caused each step. Messages of people and schedules have no cause. */
+/**
+ * Returns for each step the id of the step that caused it. Messages of people and of schedules have no cause.
+ */
 function causesOf(steps: readonly ChainStep[]): Map<string, string> {
   const runs = Map.groupBy(
     steps.filter((step) => hasRun(step) && step.appended !== true),
@@ -75,7 +77,7 @@ function causesOf(steps: readonly ChainStep[]): Map<string, string> {
   const earlier = new Set<string>();
   for (const step of steps) {
     const cause = causeOf(step);
-    // Only an earlier step can be a cause, so causes never form a cycle.
+    // Accept only an earlier step as the cause, so that causes never form a cycle.
     if (cause !== undefined && earlier.has(cause.id)) causes.set(step.id, cause.id);
     earlier.add(step.id);
   }
@@ -88,7 +90,7 @@ function callBar(call: ChainCall, step: ChainStep): Bar {
   return { id, kind, name: words, at, endAt, failed, tokens: used, cost, step, children: [] };
 }
 
-/** Merges several bars into one, from the first start to the last end. */
+/** Merges several bars into one, which lasts from the first start to the last end. */
 function groupOf(name: string, bars: readonly Bar[], first: Bar): Bar {
   const ends = bars.map(({ endAt }) => endAt);
   const add = (of: (bar: Bar) => number | undefined): number =>
@@ -112,7 +114,10 @@ const failedWords = (bars: readonly Bar[]): string => {
   return failed === 0 ? "" : `, ${failed} failed`;
 };
 
-/** Merges sibling jobs, and calls of the same tool, into one row each, if there are at least `GROUP_MIN`. */
+/**
+ * Merges sibling jobs into one row, and calls of the same tool into one row, if there are at least
+ * `GROUP_MIN` of them.
+ */
 function together(bars: readonly Bar[]): Bar[] {
   const kindOf = ({ kind, step, name }: Bar): string | undefined =>
     kind === "run" && step.kind === "spawn" ? "jobs" : kind === "tool" ? name : undefined;
@@ -152,7 +157,7 @@ export function barsOf(steps: readonly ChainStep[], calls: readonly ChainCall[],
       step,
       name: isWait ? `${around.name(step.to ?? "")}: ${waitWords(step)}` : title(step, around),
       startedAt: isWait ? at : startedAt,
-      // An input that starts no run ends at once.
+      // An input that starts no run ends when it begins.
       endAt: step.appended === true ? at : endAt,
       children: together(below),
     };
@@ -160,7 +165,7 @@ export function barsOf(steps: readonly ChainStep[], calls: readonly ChainCall[],
   return together((children.get("") ?? []).map(build).sort(byTime));
 }
 
-/** Returns the rows to show. */
+/** Returns the rows that are visible. */
 export function rowsOf(bars: readonly Bar[], isOpen: (bar: Bar) => boolean): Row[] {
   const rows: Row[] = [];
   const add = (bar: Bar, level: number): void => {
@@ -172,7 +177,9 @@ export function rowsOf(bars: readonly Bar[], isOpen: (bar: Bar) => boolean): Row
   return rows;
 }
 
-/** Returns the time from the first bar to the last. Bars in progress last until now. */
+/**
+ * Returns the time span of a chain, from the first start to the last end. A step in progress lasts until now.
+ */
 export function spanOf(steps: readonly ChainStep[], nowMs: number): Span {
   const own = steps.filter((step) => hasRun(step) || step.kind === "wait");
   let [from, to] = [Number.POSITIVE_INFINITY, 0];
@@ -185,7 +192,7 @@ export function spanOf(steps: readonly ChainStep[], nowMs: number): Span {
 
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 86_400];
 
-/** Returns round distances in ms from the start of a span: at most `most` + 1 of them. */
+/** Returns the times for the scale, in ms after the start of a span: at most `most` + 1 round numbers. */
 export function ticksOf({ from, to }: Span, most: number): number[] {
   const wanted = (to - from) / Math.max(1, most);
   const below = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5];

@@ -1,6 +1,7 @@
 // Shows one chain over time: a tree of runs, model calls, tool calls and waits, each with its bar.
 // WV1: only the visible rows are in the document.
-// WV2: the rows are a tree for the keyboard and for screen readers: arrow keys move, open and close rows.
+// WV2: for the keyboard and for screen readers, the rows are a tree: arrow keys move between rows, and open
+// and close them.
 
 import "./waterfall.css";
 import { useEffect, useMemo, useState } from "preact/hooks";
@@ -16,16 +17,18 @@ import { type Bar, barsOf, barWords, type Row, rowsOf, type Span, spanOf, ticksO
 
 const ROW_HEIGHT = 26;
 const HEAD_HEIGHT = 30;
-/** Width of the column of names. On a phone it is narrower. */
+/** Width of the column with the names. It is narrower on a phone. */
 const NAMES = 300;
 const NAMES_NARROW = 140;
 const NARROW = 600;
-/** Minimum distance between two times above the bars. */
+/** Minimum distance between two times of the scale. */
 const TICK_WIDTH = 110;
-/** If a chain has more steps and calls than this, its runs are closed at first. */
+/**
+ * Maximum number of steps and calls at which all runs are open at first. In a longer chain they are closed.
+ */
 const OPEN_ROWS_MAX = 200;
 const MOVING_MS = 1_000;
-/** Deeper levels have the same indent. */
+/** Maximum number of levels that are indented. Deeper levels have the same indent as the last one. */
 const LEVELS_MAX = 8;
 
 interface WaterfallProps extends Omit<ChainViewProps, "onChoose"> {
@@ -85,8 +88,8 @@ interface RowProps {
 }
 
 /**
- * Shows the name and the figures of a row. This element takes the focus, and describes the bar to screen
- * readers.
+ * Shows the name and the figures of a row. This element has the focus, and tells screen readers what the bar
+ * shows.
  */
 function NameOf(props: RowProps) {
   const { row, at, count, scale, found, focusable, chosen } = props;
@@ -125,7 +128,7 @@ function NameOf(props: RowProps) {
 function RowBars({ row, at, scale }: Pick<RowProps, "row" | "at" | "scale">) {
   return useMemo(() => {
     const { bar, open } = row;
-    // A closed run shows its calls and waits in its own bar.
+    // If a run is closed, its own bar shows its calls and waits.
     const inside = open || bar.kind !== "run" ? [] : bar.children.filter(({ kind }) => kind !== "run");
     const words = safeLine(barWords(bar, scale.span.from, scale.nowMs));
     return (
@@ -154,8 +157,8 @@ function Ticks({ scale, names }: { scale: Scale; names: number }) {
 }
 
 /**
- * Returns the current time and redraws each second while the chain is active. Otherwise returns 0, because
- * nothing is in progress.
+ * Returns the current time, and redraws each second, while the chain is active. Otherwise returns 0, because
+ * no bar needs the time.
  */
 function useNow(active: boolean): number {
   const [, redraw] = useState(0);
@@ -192,7 +195,7 @@ function useScale(steps: readonly ChainStep[], width: number, nowMs: number): Sc
   return useMemo(() => ({ span, width, nowMs }), [span, width, nowMs]);
 }
 
-/** Returns the handlers for a click, for Enter, and for the keys that open and close a row. */
+/** Returns the handlers for clicks, for Enter, and for the keys that open and close a row. */
 function useActs({ calls, onChoose }: WaterfallProps, rows: readonly Row[], flip: (id: string) => void) {
   const callOf = useMemo(() => new Map(calls?.map((call) => [call.id, call])), [calls]);
   const choose = (id: string): void => {

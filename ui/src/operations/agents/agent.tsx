@@ -11,7 +11,7 @@ import { Name, SessionLink } from "../../parts/name.tsx";
 import { useReading } from "../../parts/reading.ts";
 import { State } from "../../parts/state.tsx";
 
-/** Maximum number of running sessions that are listed. A link leads to all of them. */
+/** Maximum number of running sessions that are listed. A link leads to the others. */
 const RUNNING_MAX = 5;
 const SOURCES = { agent: "this agent", defaults: "agents.defaults", "built-in": "default" };
 
@@ -127,7 +127,7 @@ function Code({ text }: { text: string }) {
   );
 }
 
-/** Explains that an ACP agent's own program chooses the model. */
+/** Explains that the model of an ACP agent is chosen by its own program. */
 function ChosenModel({ agent: { program } }: { agent: AgentDetails }) {
   return (
     <>

@@ -34,7 +34,7 @@ function factsOf(row: ModelRow): string {
     .join(" · ");
 }
 
-/** Shows the outcome of a test. Screen readers announce it. */
+/** Shows the outcome of a test, and makes screen readers announce it. */
 function Outcome({ test }: { test: Test | undefined }) {
   return (
     <div class="model-outcome" role="status">

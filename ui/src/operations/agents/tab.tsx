@@ -10,10 +10,10 @@ import { AgentRow } from "./agent.tsx";
 import "./agents.css";
 import { Models } from "./models.tsx";
 
-/** Interval at which the agents' work is polled. */
+/** Interval at which the agents' current work is read. */
 const EVERY_MS = 5_000;
 
-/** Returns the ids of the agents that use each model. */
+/** Returns for each model the ids of the agents that use it. */
 function usersOf(agents: readonly AgentDetails[]): ReadonlyMap<string, readonly string[]> {
   const users = new Map<string, string[]>();
   for (const { id, model, fallbackModels, subagentModel } of agents) {

@@ -5,7 +5,10 @@ export interface DiffLine {
   readonly text: string;
 }
 
-/** If more pairs of lines than this would be compared, all changed lines are shown as removed and added. */
+/**
+ * Maximum number of pairs of lines that are compared. If there are more, all changed lines are shown as
+ * removed and added.
+ */
 const PAIRS_MAX = 4_000_000;
 
 /** Returns the lines of both texts in one list. */
@@ -23,7 +26,7 @@ export function diffLines(before: string, after: string): DiffLine[] {
   ];
 }
 
-/** Compares the changed parts and finds their longest common subsequence. */
+/** Compares the part between the first and the last changed line, by its longest common subsequence. */
 function middle(a: readonly string[], b: readonly string[]): DiffLine[] {
   const width = b.length + 1;
   const isLarge = a.length * b.length > PAIRS_MAX;

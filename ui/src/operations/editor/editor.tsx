@@ -23,7 +23,7 @@ const TYPING_MS = 400;
 const CARET_MS = 150;
 const LINES_ABOVE = 4;
 
-/** Checks the edited text when the reader pauses. Only the answer for the latest text is used. */
+/** Checks the edited text when the reader pauses. Ignores the answer if the text has changed since. */
 function useCheck(text: string, isEdited: boolean) {
   const [checked, setChecked] = useState<{ text: string; result?: Checked; problem?: unknown }>();
   const latest = useRef("");
@@ -57,7 +57,7 @@ export function Editor({ onSaved }: { onSaved: () => void }) {
     if (file.value !== undefined) fileRead(file.value);
   }, [file.value]);
   const { problem } = file;
-  // This gateway has no configuration file. The check above the editor says so already.
+  // The gateway was started without a configuration file. The check above the editor already says so.
   if (problem instanceof GatewayError && problem.reason === "invalid_config") return null;
   const shown = base.value;
   return (
@@ -151,7 +151,10 @@ function Text(props: { file: ConfigText; settings: readonly Setting[]; onSaved: 
   );
 }
 
-/** Owns whether the review is open. When it is over, the text gets the focus: its button is disabled then. */
+/**
+ * Owns whether the review is open. If the review ends because it is over, the text gets the focus, because
+ * the button that opened the review is disabled then.
+ */
 function useReview(area: { readonly current: HTMLTextAreaElement | null }) {
   const [reviewed, setReviewed] = useState(false);
   const wantsFocus = useRef(false);
@@ -166,7 +169,7 @@ function useReview(area: { readonly current: HTMLTextAreaElement | null }) {
   return { reviewed, open: () => setReviewed(true), close };
 }
 
-/** Returns the path of the setting at the caret. Updated shortly after the caret has moved. */
+/** Returns the path of the setting at the caret. The path is updated shortly after the caret has moved. */
 function useCaret(area: { readonly current: HTMLTextAreaElement | null }, text: string) {
   const [path, setPath] = useState<ReturnType<typeof pathAt>>([]);
   const [soon] = useState(() =>
@@ -184,7 +187,7 @@ function useCaret(area: { readonly current: HTMLTextAreaElement | null }, text: 
   return path;
 }
 
-/** Moves the caret to the start of a line, and shows it. */
+/** Selects a line, and scrolls to it. */
 function goTo(area: HTMLTextAreaElement | null, line: number): void {
   if (area === null) return;
   const lines = area.value.split("\n");
@@ -285,7 +288,9 @@ function Problems({ problems, onGo }: { problems: readonly PlacedProblem[]; onGo
   );
 }
 
-/** Shows the file that somebody else saved next to the edits, and asks which of the two to keep (ES1). */
+/**
+ * Shows the edits and the file that somebody else saved meanwhile, and asks which of the two to keep (ES1).
+ */
 function Conflict({ base: from, newest, mine }: { base: ConfigText; newest: ConfigText; mine: string }) {
   return (
     <section class="editor-conflict card" aria-labelledby="conflict-title">

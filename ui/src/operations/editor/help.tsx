@@ -7,7 +7,7 @@ import { groupsIn, type Setting, settingsIn } from "./places.ts";
 
 const FOUND_MAX = 40;
 
-/** Shows a text, with the parts between backticks as code. */
+/** Shows a text. Its parts between backticks are shown as code. */
 function Ticked({ text }: { text: string }) {
   return (
     <>
@@ -42,7 +42,8 @@ function About({ setting }: { setting: Setting }) {
 }
 
 /**
- * Returns the settings whose path or meaning contains each word of the search. Matching paths come first.
+ * Returns the settings that contain each word of the search in their path or their meaning. If the path
+ * contains them, the setting comes first.
  */
 function matching(settings: readonly Setting[], search: string): Setting[] {
   const words = search.trim();
@@ -51,7 +52,7 @@ function matching(settings: readonly Setting[], search: string): Setting[] {
   return [...settings.filter(inPath), ...settings.filter((one) => !inPath(one) && inAll(one))];
 }
 
-/** Shows the help. `at` is the path of the setting at the caret, as in the list of settings. */
+/** Shows the help. `at`: the path of the setting at the caret, in the form that the list of settings uses. */
 export function Help({ settings, at }: { settings: readonly Setting[]; at: string }) {
   const [search, setSearch] = useState("");
   const here = settings.find(({ path }) => path === at);

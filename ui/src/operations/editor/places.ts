@@ -6,7 +6,7 @@ import { type Path, showPath } from "../../../../src/core/text/value-path.ts";
 
 export type Setting = PayloadOf<"config.schema">["settings"][number];
 
-/** Returns the path that the list of settings has for a path in the text. */
+/** Returns the path in the list of settings that corresponds to a path in the text. */
 export function settingPath(path: Path, settings: readonly Setting[]): string {
   const known = (start: string): boolean =>
     settings.some(
@@ -21,13 +21,13 @@ export function settingPath(path: Path, settings: readonly Setting[]): string {
   return at;
 }
 
-/** Returns the settings directly in an object or in the items of a list. */
+/** Returns the settings that are directly in an object, or in the items of a list. */
 export function settingsIn(path: string, settings: readonly Setting[]): Setting[] {
   const start = path === "" ? "" : `${path}.`;
   return settings.filter((one) => one.path.startsWith(start) && !/[.]/.test(one.path.slice(start.length)));
 }
 
-/** Returns the names of the objects in an object that contain settings themselves. */
+/** Returns the names of the objects in an object that contain further settings. */
 export function groupsIn(path: string, settings: readonly Setting[]): string[] {
   const start = path === "" ? "" : `${path}.`;
   const names = settings.flatMap((one) => {
@@ -37,7 +37,10 @@ export function groupsIn(path: string, settings: readonly Setting[]): string[] {
   return [...new Set(names)];
 }
 
-/** Returns a function that finds the line of a problem: undefined if the problem has no place. */
+/**
+ * Returns a function that finds the line to which a problem belongs. It returns undefined if there is no such
+ * line.
+ */
 function linesOf(text: string): (problem: string) => number | undefined {
   const starts = new Map<string, number>();
   for (const { kind, path, start } of json5Places(text)) {

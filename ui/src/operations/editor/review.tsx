@@ -45,7 +45,7 @@ export function Diff({ before, after, title }: { before: string; after: string; 
   );
 }
 
-/** Says when the changes take effect. */
+/** Tells when the changes take effect. */
 export function Effect({ changed }: { changed: readonly string[] }) {
   if (changed.length === 0)
     return <p>These changes need no restart: the running gateway already has these settings.</p>;
@@ -80,13 +80,16 @@ export function Warnings({ lines, title }: { lines: readonly string[]; title: st
 }
 
 /**
- * Asks whether to save the edits. The gateway checks them again first, so that the shown effects are current.
+ * Shows the edits and asks whether to save them. The gateway checks them again first, so that the effects
+ * that are shown are current.
  */
 export function Review(props: {
   base: ConfigText;
   text: string;
   onSaved: (saved: Saved) => void;
-  /** `isOver`: the text was saved, or the file is newer. Otherwise the reader cancelled. */
+  /**
+   * `isOver`: true if the text was saved, or the file was found to be newer; false if the reader cancelled.
+   */
   onClose: (isOver: boolean) => void;
 }) {
   const { base, text, onSaved, onClose } = props;
@@ -98,7 +101,7 @@ export function Review(props: {
       onSaved(done);
     } catch (error) {
       const isNewer = error instanceof GatewayError && error.reason === "config_changed";
-      // Reads the newer file, so that the editor shows both versions.
+      // Read the newer file, so that the editor shows both versions.
       if (isNewer) fileRead(await ask("config.get"));
       if (!isNewer) throw error;
     }

@@ -1,7 +1,7 @@
-// Keeps the edited text while the page is open, so that it survives a visit to another view. The text is not
-// stored, because it may contain a new secret.
-// ES1: edits belong to the revision of the file on which they are based. A newer file never replaces them:
-//      the reader chooses.
+// Keeps the edited text as long as the page is open, so that the reader can visit another view without losing
+// it. The text is not stored, because it may contain a new secret.
+// ES1: edits belong to the revision of the file on which they are based. A newer file never replaces the
+//      edits: the reader chooses.
 
 import { effect, signal } from "@preact/signals";
 import type { PayloadOf } from "../../../../src/contract/methods.ts";
@@ -12,10 +12,10 @@ export type ConfigText = PayloadOf<"config.get">;
 export const base = signal<ConfigText | undefined>(undefined);
 /** The edited text. Undefined if there are no edits. */
 export const draft = signal<string | undefined>(undefined);
-/** The newer file, if somebody else saved the file while there are edits. */
+/** The newer file, if somebody else saved the file after the edits began. */
 export const newer = signal<ConfigText | undefined>(undefined);
 
-/** While there are edits, the browser asks before the page is closed. */
+/** If there are edits, the browser asks before it closes the page. */
 effect(() => {
   if (draft.value === undefined) return;
   const stop = (event: Event): void => event.preventDefault();
@@ -23,7 +23,7 @@ effect(() => {
   return () => window.removeEventListener("beforeunload", stop);
 });
 
-/** Stores the file that was read. */
+/** Sets the file as it was read. */
 export function fileRead(file: ConfigText): void {
   if (draft.value === undefined || base.value === undefined) base.value = file;
   newer.value = file.revision === base.value?.revision ? undefined : file;
@@ -41,7 +41,7 @@ export function discard(): void {
   draft.value = undefined;
 }
 
-/** Keeps the edits, now based on the newest file. */
+/** Keeps the edits, and bases them on the newest file. */
 export function keepMine(): void {
   const mine = draft.value;
   base.value = newer.value ?? base.value;
@@ -49,7 +49,7 @@ export function keepMine(): void {
   if (mine !== undefined) edit(mine);
 }
 
-/** Records that the edits were saved. */
+/** Notes that the edits were saved. */
 export function saved(text: string, revision: string): void {
   if (base.value !== undefined) base.value = { ...base.value, exists: true, text, revision };
   newer.value = undefined;

@@ -16,7 +16,10 @@ import { hrefOf } from "../../route.ts";
 import { usePolling } from "../polling.ts";
 import "../rows.css";
 
-/** Polling interval. Polling is needed, because no event reports that a node has connected. */
+/**
+ * Interval at which the nodes are read. They must be polled, because no event reports that a node has
+ * connected.
+ */
 const EVERY_MS = 5_000;
 const NAME_MAX_CHARS = 64;
 

@@ -5,15 +5,15 @@ import { useRef, useState } from "preact/hooks";
 interface Selection {
   readonly chosen: ReadonlySet<string>;
   /**
-   * Selects or deselects a run. With `range`, does so for all runs between it and the run that was changed
-   * before.
+   * Selects a run, or deselects it. `range`: do the same for all runs between this run and the one that was
+   * changed before.
    */
   turn(id: string, range: boolean): void;
   /** Selects exactly these runs. */
   choose(ids: readonly string[]): void;
 }
 
-/** `ids` are the runs that can be selected, in the order in which they are shown. */
+/** `ids`: the runs that can be selected, in the order in which they are shown. */
 export function useSelection(ids: readonly string[]): Selection {
   const [all, setAll] = useState<ReadonlySet<string>>(new Set());
   const before = useRef<string | undefined>(undefined);

@@ -1,13 +1,13 @@
 // Stops many runs, and describes the result in one sentence.
-// ST1: stopping a run also stops its jobs. If a selected run is stopped as a job of another one, it counts as
-//      stopped, even if another run's answer names it.
+// ST1: stopping a run also stops its jobs. If a selected run was stopped as the job of another selected run,
+//      it counts as stopped.
 
 import { GatewayError } from "../../../../src/contract/client/web.ts";
 import type { ActiveRun } from "../../../../src/contract/methods/attention.ts";
 import { ask, wordsOf } from "../../gateway.ts";
 import { counted } from "../../parts/format.ts";
 
-/** Number of simultaneous requests. It is limited so that many runs do not block the connection. */
+/** Maximum number of requests at the same time, so that many runs do not block the connection. */
 const AT_ONCE = 8;
 
 type Chosen = Pick<ActiveRun, "runId" | "sessionKey">;
@@ -23,7 +23,7 @@ function isGone(problem: unknown): boolean {
   return problem instanceof GatewayError && problem.reason === "session_not_found";
 }
 
-/** Stops these runs. Calls `onProgress` after each answered request. */
+/** Stops these runs. Calls `onProgress` each time a request is answered. */
 export async function stopRuns(runs: readonly Chosen[], onProgress: () => void): Promise<Result> {
   const stopped = new Set<string>();
   const refused = new Map<string, unknown>();

@@ -18,7 +18,7 @@ import { useSelection } from "./selection.ts";
 import { stopRuns } from "./stop.ts";
 import { COLUMN_WORDS, type Column, nameOfRun, RunsTable, sorted } from "./table.tsx";
 
-/** Polling interval. Events announce each change of a state, but not the tokens of a running run. */
+/** Interval at which the runs are read. Events announce each change of a run's state, but not its tokens. */
 const EVERY_MS = 10_000;
 const RUNS = 200;
 /** Maximum number of runs in one answer, a limit of the gateway. */
@@ -35,11 +35,14 @@ function Counts({ runs }: { runs: readonly ActiveRun[] }) {
 
 interface Stopping {
   readonly runIds: ReadonlySet<string>;
-  /** Number of them whose request was answered. */
+  /** Number of these runs for which the request was answered. */
   readonly done: number;
 }
 
-/** Stops runs, and says how it went, even if the reader has left the tab. More can be added meanwhile. */
+/**
+ * Stops runs, and then reports the result, even if the reader has left the tab. The reader can stop further
+ * runs meanwhile.
+ */
 function useStopping(onDone: () => void) {
   const [stopping, setStopping] = useState<Stopping>({ runIds: new Set(), done: 0 });
   const stop = async (chosen: readonly ActiveRun[]): Promise<void> => {
@@ -95,7 +98,7 @@ function Empty() {
   );
 }
 
-/** On a phone, most columns and their headings are hidden. */
+/** Offers the order as a list, for phones, where most columns and their headings are hidden. */
 function SortSelect({ sort, onSort }: { sort: Sort<Column>; onSort: (sort: Sort<Column>) => void }) {
   return (
     <label class="out-field runs-narrow">
@@ -109,7 +112,7 @@ function SortSelect({ sort, onSort }: { sort: Sort<Column>; onSort: (sort: Sort<
   );
 }
 
-/** Asks before several runs are stopped. */
+/** Asks for confirmation before several runs are stopped. */
 function Question(props: { runs: readonly ActiveRun[]; onConfirm: () => void; onClose: () => void }) {
   const { runs, onConfirm, onClose } = props;
   return (

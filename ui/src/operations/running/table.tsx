@@ -43,7 +43,7 @@ function compare(a: ActiveRun, b: ActiveRun, column: Column): number {
   }
 }
 
-/** Sorts runs. Runs with equal values keep a fixed order, so that rows do not move. */
+/** Sorts runs. Runs with equal values have a fixed order, so that rows do not move. */
 export function sorted(runs: readonly ActiveRun[], { column, descending }: Sort<Column>): ActiveRun[] {
   const turn = descending ? -1 : 1;
   return [...runs].sort(

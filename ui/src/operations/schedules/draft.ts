@@ -26,19 +26,19 @@ export interface Draft {
   readonly tz: string;
   readonly every: string;
   readonly unit: Unit;
-  /** Local time in the format of a date and time field. */
+  /** Local time, in the format of a date and time field. */
   readonly at: string;
   readonly agentId: string;
-  /** Session key to which the reply is sent. Empty if the reply is not sent anywhere. */
+  /** Key of the session to which the reply is sent. Empty: the reply is not sent. */
   readonly deliverTo: string;
   readonly missed: "once" | "skip";
   readonly model: string;
   readonly thinking: string;
-  /** Seconds. */
+  /** Time limit in seconds, as typed. */
   readonly timeout: string;
 }
 
-/** Formats a time for a date and time field. */
+/** Formats a time for a field for date and time. */
 function fieldTime(atMs: number): string {
   const at = new Date(atMs);
   const day = [at.getFullYear(), at.getMonth() + 1, at.getDate()].map(twoDigits).join("-");
@@ -100,7 +100,7 @@ export function scheduleOf({ kind, expr, tz, every, unit, at }: Draft): Schedule
 
 const seconds = (text: string): number => Math.max(0, Math.round(Number(text) || 0));
 
-/** Returns the params of `cron.add`. */
+/** Returns the parameters of `cron.add`. */
 export function newJob(draft: Draft, schedule: Schedule): ParamsOf<"cron.add"> {
   const { name, message, agentId, deliverTo, missed, model, thinking, timeout } = draft;
   return {
@@ -120,7 +120,7 @@ export function newJob(draft: Draft, schedule: Schedule): ParamsOf<"cron.add"> {
 
 type Patch = ParamsOf<"cron.update">["patch"];
 
-/** Returns the patch for `cron.update`, which contains only the changed fields. */
+/** Returns the parameters of `cron.update`: only the fields that were changed. */
 export function patchOf(before: Draft, draft: Draft, schedule: Schedule): Patch {
   const differs = (...fields: (keyof Draft)[]): boolean => fields.some((one) => before[one] !== draft[one]);
   const textOrNull = (text: string): string | null => text.trim() || null;

@@ -13,7 +13,7 @@ import { type Option, Select } from "../../parts/select.tsx";
 import { type Draft, draftOf, type Job, newJob, patchOf, scheduleOf } from "./draft.ts";
 import { When, type WhenProps } from "./when.tsx";
 
-/** Maximum number of suggested sessions. The reader can type any other key. */
+/** Maximum number of sessions that are suggested. The reader can type any other key. */
 const SESSIONS_MAX = 50;
 const LEVELS: readonly Option<string>[] = [["", "Agent's default"], ...THINKING_LEVELS];
 const MISSED = [
@@ -21,7 +21,7 @@ const MISSED = [
   ["skip", "skip"],
 ] as const;
 
-/** Fields for the agent and the destination of its reply. */
+/** The fields for the agent of the job, and for the destination of its reply. */
 function Whom({ draft, change, fixed }: WhenProps & { fixed: boolean }) {
   const { agents = [], defaultId = "" } = useReading("agents", () => ask("agents.list")).value ?? {};
   const sessions = useReading("sessions", () => ask("sessions.list", { limit: SESSIONS_MAX }));
@@ -61,7 +61,7 @@ function Whom({ draft, change, fixed }: WhenProps & { fixed: boolean }) {
   );
 }
 
-/** Rarely used fields. */
+/** The fields that are rarely used. */
 function More({ draft, change }: WhenProps) {
   return (
     <details class="more">
@@ -139,7 +139,7 @@ function Texts({ draft, change }: WhenProps) {
   );
 }
 
-/** Shows the form. It edits `job`, or creates a new one if `job` is undefined. */
+/** Shows the form for `job`. If `job` is undefined, the form creates a new job. */
 export function JobForm({ job, onClose }: { job: Job | undefined; onClose: () => void }) {
   const before = useMemo(() => draftOf(job, now()), [job]);
   const [draft, setDraft] = useState(before);

@@ -17,7 +17,10 @@ import { History, TurnState } from "./history.tsx";
 
 const MESSAGE_SHOWN_MAX = 200;
 
-/** Returns a short name of a job for labels of buttons, made safe because names may come from anybody. */
+/**
+ * Returns a short name of a job for the labels of buttons. The name is escaped, because it may come from
+ * anybody.
+ */
 const called = (job: Job): string => cut(safeLine(job.name ?? job.message), 60);
 
 async function attempt(work: Promise<unknown>, done: string): Promise<void> {

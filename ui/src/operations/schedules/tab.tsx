@@ -11,7 +11,7 @@ import "./schedules.css";
 
 const PAGE = 100;
 
-/** Reads `pages` pages of jobs as one list. */
+/** Reads the first `pages` pages of jobs, and returns them as one list. */
 async function readJobs(pages: number) {
   let page = await ask("cron.list", { limit: PAGE });
   const jobs = [...page.jobs];
@@ -22,7 +22,7 @@ async function readJobs(pages: number) {
   return { ...page, jobs };
 }
 
-/** Sorts by the time of the next run. Jobs without one come last. */
+/** Compares jobs by the time of the next run. A job without a next run comes last. */
 function bySoonest(one: Job, other: Job): number {
   const at = (job: Job): number => job.state.nextRunAtMs ?? Number.MAX_SAFE_INTEGER;
   return at(one) - at(other) || one.createdAtMs - other.createdAtMs;

@@ -1,4 +1,5 @@
-// The part of the job form that sets the schedule. The gateway computes a preview of the next runs.
+// The part of the job form that sets the schedule. It shows a preview of the next runs, which the gateway
+// computes.
 
 import { useEffect, useId, useMemo, useState } from "preact/hooks";
 import type { PayloadOf } from "../../../../src/contract/methods.ts";

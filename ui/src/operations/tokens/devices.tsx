@@ -15,7 +15,7 @@ type Device = PayloadOf<"device.token.list">["devices"][number];
 
 const ID_SHOWN_CHARS = 12;
 
-/** Describes the time until a token expires. */
+/** Describes how long a token is still valid. */
 export function leftWords(expiresAtMs: number, nowMs: number): string {
   const days = Math.round((expiresAtMs - nowMs) / DAY_MS);
   return days < 1 ? "expires within a day" : `expires in ${counted(days, "day")}`;

@@ -1,5 +1,5 @@
-// The dialogs that create, narrow and revoke an access token. A new token is shown only once, so its dialog
-// is closed only by a button: Escape or a click outside must not lose the token.
+// The dialogs that create, narrow and revoke an access token. A new token is shown only once, so only a
+// button closes its dialog: the reader must not lose the token by Escape or a click outside.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { AccessTokenEntry } from "../../../../src/contract/methods/tokens.ts";
@@ -50,7 +50,7 @@ function Rights(props: { scope: TokenScope; most: TokenScope; onPick: (scope: To
   );
 }
 
-/** A created token. `token` is absent if its text was lost on the way. */
+/** A token that was created. `token`: its text; absent if the answer with the text was lost. */
 interface Made {
   readonly entry: AccessTokenEntry;
   readonly token?: string;

@@ -18,7 +18,7 @@ import { NarrowToken, NewToken, RevokeToken } from "./dialogs.tsx";
 import "./tokens.css";
 import { scopeWords } from "./words.ts";
 
-/** Polling interval, because other clients use and change tokens. */
+/** Interval at which the tokens are read, because other clients use and change them. */
 const EVERY_MS = 10_000;
 
 type Open =

@@ -19,13 +19,13 @@ export function scopeWords(scopes: readonly TokenScope[]): string {
   return scope === undefined ? "No rights" : WORDS[scope];
 }
 
-/** Returns the options for a token with at most this scope, the least powerful first. */
+/** Returns the choices of scopes that include at most this scope, least powerful first. */
 export function scopeOptions(most: TokenScope): (readonly [TokenScope, string])[] {
   const allowed = SCOPES.slice(SCOPES.indexOf(most)).toReversed();
   return allowed.map((scope) => [scope, `${WORDS[scope]} (${scope})`] as const);
 }
 
-/** Splits typed text into session key patterns. */
+/** Splits typed text into patterns of session keys. */
 export function patternsIn(text: string): string[] {
   return text.split(/[\s,]+/).filter((one) => one !== "");
 }

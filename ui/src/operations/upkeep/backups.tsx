@@ -1,4 +1,4 @@
-// The tab that shows the backups of the store, and makes one with its progress.
+// The tab that lists the backups of the store. It can also make a backup, and then shows the progress.
 
 import { useState } from "preact/hooks";
 import type { BackupList } from "../../../../src/contract/methods/upkeep.ts";

@@ -11,14 +11,14 @@ type Budget = UsageReport["budgets"][number];
 
 const NEARLY = 0.8;
 
-/** Returns the used part of the budget. 1 means all of it. */
+/** Returns how much of the budget is used; 1 means all of it. */
 function usedPart({ tokensToday, costToday, dailyTokens, dailyCost }: Budget): number {
   const part = (used: number, max: number | undefined): number =>
     max === undefined ? 0 : max <= 0 ? 1 : used / max;
   return Math.max(part(tokensToday, dailyTokens), part(costToday, dailyCost));
 }
 
-/** Describes the state of a budget. `leftMs` is the time until the next day. */
+/** Describes the state of a budget. `leftMs`: time until the next day, when runs can start again. */
 function stateOf(budget: Budget, leftMs: number): { readonly tone: Tone; readonly words: string } {
   const { stoppedToday } = budget;
   const stopped = stoppedToday > 0 ? `${counted(stoppedToday, "run")} stopped today` : "";

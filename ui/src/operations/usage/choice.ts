@@ -47,12 +47,12 @@ export function addressOf({ period, by, order, agentId = "" }: Choice): string {
   return [period, by, order, agentId].join(BETWEEN);
 }
 
-/** Returns the number of days in UTC, including today. */
+/** Returns the number of days of a period, in UTC, including today. */
 export function daysOf(period: Period, nowMs: number): number {
   return period === "month" ? new Date(nowMs).getUTCDate() : Number(period);
 }
 
-/** Returns the days from `since` until now, such as 2027-03-01. */
+/** Returns all days from `since` until today, each like `2027-03-01`. */
 export function daysFrom(since: number, nowMs: number): string[] {
   const count = Math.max(1, Math.floor((nowMs - since) / DAY_MS) + 1);
   return Array.from({ length: count }, (_, at) => new Date(since + at * DAY_MS).toISOString().slice(0, 10));

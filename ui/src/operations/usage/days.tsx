@@ -11,7 +11,7 @@ import { HEIGHT, niceTop } from "../plot-shape.ts";
 /** Width of a day in the drawing, including the gap to the next day. */
 const DAY_WIDTH = 12;
 const GAP = 3;
-/** Minimum height of a bar, so that a day with little usage has a visible bar. */
+/** Minimum height of a bar, so that even little usage is visible. */
 const BAR_MIN = 1.5;
 
 /** Number of days by which the page keys move. */
@@ -26,9 +26,9 @@ export function dayWords(day: string): string {
 interface BarsProps {
   readonly days: readonly string[];
   readonly values: readonly number[];
-  /** Value at the top of the drawing. */
+  /** The value that corresponds to the top of the drawing. */
   readonly top: number;
-  /** Index of the day at the pointer, or -1. */
+  /** Index of the day at the pointer, or -1 if there is none. */
   readonly found: number;
   readonly onPoint: (day: string | undefined) => void;
 }

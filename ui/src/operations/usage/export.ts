@@ -1,5 +1,5 @@
 // Writes usage as a file: CSV for spreadsheets, or JSON.
-// UX1: a text that a spreadsheet would run as a formula gets an apostrophe in front.
+// UX1: if a spreadsheet would run a text as a formula, an apostrophe is put before the text.
 
 import type { UsageReport } from "../../../../src/contract/methods/operations.ts";
 import type { UsageLine } from "../../../../src/core/shapes/usage.ts";
@@ -45,6 +45,6 @@ export function download(name: string, text: string, type: string): void {
   link.href = url;
   link.download = name;
   link.click();
-  // The address stays valid for a while, because some browsers read the file only after the click.
+  // Keep the address valid for some time, because some browsers read the file only after the click.
   after(KEPT_MS, () => URL.revokeObjectURL(url));
 }

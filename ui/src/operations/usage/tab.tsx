@@ -29,14 +29,16 @@ const LINES = 100;
 const MORE_LINES = 400;
 /** Maximum number of lines in one answer, a limit of the gateway. */
 const LINES_MAX = 5_000;
-/** More days than any period contains. */
+/** Maximum number of days in a report. No period has more days. */
 const DAYS_MAX = 40;
 
 function paramsOf({ period, agentId }: Choice) {
   return { days: daysOf(period, now()), ...optional({ agentId }) };
 }
 
-/** Reads a report. Returns the previous one until the first answer to a new request (UT1). */
+/**
+ * Reads a report. If the request changes, returns the previous report until the new one has arrived (UT1).
+ */
 function useReport(key: string, read: () => Promise<UsageReport>) {
   const reading = useReading(key, read);
   const kept = useRef(reading.value);

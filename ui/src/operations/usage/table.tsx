@@ -138,7 +138,7 @@ export function UsageTable(props: {
   const { report, total, choice, onOrder } = props;
   const { by } = report;
   const key = choice.order === "cost" ? "cost" : "totalTokens";
-  // Sorted here only for days, because the gateway returns days newest first.
+  // Sort only days here, because the gateway always returns days newest first.
   const lines = by === "day" ? [...report.lines].sort((a, b) => b[key] - a[key]) : report.lines;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard

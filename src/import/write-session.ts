@@ -30,7 +30,7 @@ export interface ImportStore {
   readonly redactor: Redactor;
 }
 
-/** What became of a session. `entries`: the number of entries that this import wrote. */
+/** The outcome for one session. `entries`: the number of entries that this import wrote. */
 export type SessionOutcome =
   | { readonly kind: "added" | "topped_up"; readonly entries: number }
   | { readonly kind: "unchanged" }

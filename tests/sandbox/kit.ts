@@ -59,15 +59,15 @@ export interface Shown {
 }
 
 /**
- * The folder for compiled code, and the list of folders that no sandbox may contain, for all boxes of this
- * process.
+ * All sandboxes of this process share the folder for compiled code, and the list of folders that no sandbox
+ * may contain.
  */
 const cacheDir = mkdtempSync(join(tmpdir(), "parley-sandbox-cache-"));
 process.once("exit", () => rmSync(cacheDir, { recursive: true, force: true }));
 const keptOut: string[] = [];
 let shared: SandboxFinder | undefined;
 
-/** Returns the finder that all boxes share, because a new finder first tests the backend. */
+/** Returns the finder that all sandboxes share, because a new finder first tests the backend. */
 function sharedFinder(): SandboxFinder {
   shared ??= finderWith(keptOut, cacheDir);
   return shared;

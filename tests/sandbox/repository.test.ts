@@ -89,7 +89,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
     make(): void;
     /** Sandboxed commands that try to make git run `evil` when git is used outside later. */
     readonly tries: readonly string[];
-    /** The folder outside in which git runs later. */
+    /** The folder in which git later runs outside of the sandbox. */
     readonly where: string;
   }
   const layouts: readonly Layout[] = [

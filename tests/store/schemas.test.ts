@@ -110,7 +110,7 @@ const SPENT_ROWS = [
 const spentRows = (db: Db) =>
   db.selectFrom("sessions").select(["key", "cost", "orphaned"]).orderBy("key").execute();
 
-test("after migration, a session's cost is the cost of the runs in its current transcript: embedded", async () => {
+test("embedded store: after migration, a session's cost is the cost of the runs in its current transcript", async () => {
   const dir = temporaryFolder();
   await inEmbedded(dir, async () => {});
   const file = new DatabaseSync(join(dir, STORE_FILE));
@@ -119,7 +119,7 @@ test("after migration, a session's cost is the cost of the runs in its current t
   await inEmbedded(dir, async ({ db }) => expect(await spentRows(db)).toEqual(SPENT_ROWS));
 });
 
-test("after migration, a session's cost is the cost of the runs in its current transcript: PostgreSQL", async () => {
+test("PostgreSQL store: after migration, a session's cost is the cost of the runs in its current transcript", async () => {
   const url = await freshUrl();
   const open = (more: { migrations?: readonly string[] } = {}) =>
     openPostgres({ url, world: quietWorld(), ...more });

@@ -121,7 +121,7 @@ describeInBrowser("usage", () => {
     await expect.poll(() => page.url()).toContain("#/flow/");
   });
 
-  test("a used-up budget shows the number of stopped runs and when runs can start again; the other is within its limit", async () => {
+  test("a used-up budget shows how many runs it stopped and when runs can start again; a second budget is within its limit", async () => {
     const agents = [
       { ...agentSettings("main"), default: true, budget: { dailyCost: 100 } },
       { ...agentSettings("research"), budget: { dailyCost: 3 } },

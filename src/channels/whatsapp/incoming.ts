@@ -55,7 +55,7 @@ export interface Skipped {
 
 type WebHookEvent = Arrived | Failed | AccountError | Skipped;
 
-/** What a webhook reports about one phone number, in order. */
+/** The events that a webhook reports about one phone number, in order. */
 export interface NumberNews {
   readonly phoneNumberId: string;
   readonly events: readonly WebHookEvent[];

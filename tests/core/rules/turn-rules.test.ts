@@ -148,7 +148,7 @@ test("T2: a reply is a skip token only if it equals one, apart from blanks aroun
   for (const text of spoken) expect(isSilent(text)).toBe(false);
 });
 
-test("T2: while a streamed text may still become a skip token, it is held back, but no longer", () => {
+test("T2: a streamed text is held back only as long as it may still become a skip token", () => {
   const tail = fc.string({ unit: fc.constantFrom(" ", "\n", "R", "E", "_", "x"), maxLength: 4 });
   const start = fc.string({ unit: fc.constantFrom(" ", "\n"), maxLength: 2 });
   fc.assert(

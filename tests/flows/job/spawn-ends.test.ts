@@ -34,8 +34,9 @@ const aborted = (turn: Turn): Promise<unknown> =>
   new Promise((resolve) => turn.handle.signal.addEventListener("abort", resolve));
 
 /**
- * Returns a play. A session without a spawner spawns its message as a task. The sub-agent with the task
- * `outer` spawns `inner`. Other sub-agents run `play`.
+ * Returns the script of a model for three levels. The top session spawns a sub-agent with its message as the
+ * task. The sub-agent with the task `outer` spawns one with the task `inner`. Every other sub-agent follows
+ * `play`.
  */
 const family =
   (play: SpawnPlay, args: Record<string, unknown> = {}): SpawnPlay =>

@@ -1,5 +1,5 @@
-// Requests whose commit loses its answer, or that arrive at two gateways at the same moment: each is executed
-// once, and the answers are equal.
+// A request is executed once, and gets the same answer every time, even if the database's answer to its commit
+// is lost, or if the request arrives at two gateways at the same moment.
 
 import { describe, expect } from "vitest";
 import { toolCallsOf } from "../../../src/core/shapes/message.ts";

@@ -41,7 +41,7 @@ const held: Play = ({ signal }) =>
     signal.addEventListener("abort", () => reject(new Error("stopped")), { once: true });
   });
 
-test("CD2: a command is answered by a note in the transcript and by the end of its run, without a model call", async () => {
+test("CD2: the answer to a command is a note in the transcript and the outcome of its run; no model is called", async () => {
   let asked = 0;
   const house = await openHouse({
     play: () => {

@@ -159,7 +159,7 @@ test("FO1: only a token that may read and write the origin forks it, and only on
   }
 });
 
-test("FO1: a fork of a sub-agent has its requester, depth, sandbox and pool, and none of its job", async () => {
+test("FO1: a fork of a sub-agent keeps the sub-agent's requester, depth, sandbox and pool, but not its job", async () => {
   const house = await openHouse({ model: talkingModel() });
   const client = await house.client();
   await say(client, MAIN, doing(spawning("look")));

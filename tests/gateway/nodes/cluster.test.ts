@@ -50,7 +50,7 @@ test("NH3: a command reaches a node that is connected to another process, and an
   expect(await refusal(invoke())).toBe("UNAVAILABLE node_unavailable");
 });
 
-test("NH1: if one process unpairs a device, its connection to another process is closed; a node may change processes", async () => {
+test("NH1: a device that one process unpairs loses its connection to another process; a node may reconnect to another", async () => {
   const ground = await embeddedGround();
   const [first, second] = [await member(ground), await member(ground)];
   const key = await pairedDevice(first);

@@ -88,7 +88,7 @@ test.deep("hundreds of silent connections do not keep other clients from connect
 });
 
 test.deep(
-  "500 clients that open their sockets at once and send connect a second later are all served",
+  "500 clients are all served if they open their sockets at once and send `connect` a second later",
   async () => {
     const world = fakeWorld();
     const house = await openHouse({ world });

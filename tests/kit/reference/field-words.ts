@@ -216,7 +216,7 @@ export const FIELD_WORDS: Readonly<Record<string, string>> = {
   state: "the current state",
   stateDir: "folder of the store",
   status: "outcome or state",
-  step: "the part of the conversation",
+  step: "step of the flow: round1, reply, task, announce, refused or ended",
   stopped: "true if a demo was running",
   stopReason: "the reason why the model stopped",
   store: "sqlite or postgres, and whether it answers",

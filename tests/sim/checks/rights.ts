@@ -163,7 +163,7 @@ function alone(own: SessionFacts, tool: string, sessions: SessionMap, settings: 
   return !SESSION_TOOLS.includes(tool) || (nests && NESTING.includes(tool));
 }
 
-/** Returns whether a session may use a tool, which every session above it must be allowed to use, too. */
+/** Returns whether a session, and every session above it, may use a tool. */
 export function hasTool(key: string, tool: string, sessions: SessionMap, settings: Settings): boolean {
   const { line, lost } = lineOf(key, sessions);
   if (!line.every((one) => alone(one, tool, sessions, settings))) return false;

@@ -93,7 +93,7 @@ describe("the window", () => {
     );
   });
 
-  test("each new message is appended once, and a reader of old messages keeps the beginning of the window", () => {
+  test("each new message is appended once; while the reader looks at old messages, the oldest loaded ones are not dropped", () => {
     const source = transcript(WINDOW_MAX + 50);
     const full = { ...threadOf(source.before(`m${WINDOW_MAX}`, WINDOW_MAX)), nextAfter: undefined };
     const page = source.after(`m${WINDOW_MAX - 1}`, 50);

@@ -10,7 +10,7 @@ export interface FlowStep extends ChainStep {
   readonly members?: readonly ChainStep[];
 }
 
-/** What else is needed to describe a step. */
+/** Further data that the description of a step needs. */
 export interface Around {
   /** Returns the name of a session. */
   readonly name: (sessionKey: string) => string;

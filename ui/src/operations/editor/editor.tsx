@@ -289,7 +289,8 @@ function Problems({ problems, onGo }: { problems: readonly PlacedProblem[]; onGo
 }
 
 /**
- * Shows the edits and the file that somebody else saved meanwhile, and asks which of the two to keep (ES1).
+ * Shows the edits and the file that somebody else saved meanwhile, and asks which of the two to keep (ES1 of
+ * editor/state.ts).
  */
 function Conflict({ base: from, newest, mine }: { base: ConfigText; newest: ConfigText; mine: string }) {
   return (

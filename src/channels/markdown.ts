@@ -248,7 +248,7 @@ function insertions(text: string, marks: readonly Mark[]): Insertion[] {
 
 const isLinkOrQuote = ({ kind }: Mark): boolean => kind === "link" || kind === "quote";
 
-/** Replaces marks that the platform does not support by text. Default: links and quotes are replaced. */
+/** Replaces marks with text if the platform does not support them. Default: links and quotes are replaced. */
 export function spelledOut(
   marked: MarkedText,
   isSpelled: (mark: Mark) => boolean = isLinkOrQuote,

@@ -1,7 +1,7 @@
-// Settles (processes and stores) Discord's events one after the other, in the order of their arrival. DQ1: if
-// an event could not be settled, for example because the store failed, no later event is settled. The
-// acknowledged sequence number stays before this event, so Discord sends it again (I2). DQ2: the queue is
-// limited. If it is full, the connection is closed and resumed later.
+// Settles (processes and stores) Discord's events one after the other, in the order of their arrival.
+// DQ1: if an event could not be settled, for example because the store failed, no later event is settled. The
+//      acknowledged sequence number stays before this event, so Discord sends it again (I2).
+// DQ2: the queue is limited. If it is full, the connection is closed and resumed later.
 
 /** Maximum number of events that wait to be settled. */
 const WAITING_MAX = 1_000;

@@ -1,6 +1,6 @@
 // Remembers facts about an account's chats in memory: the beginning of texts by message id, because the
-// platform sends only the id of a quoted message, and the newest message of each chat. WM1: the memory has a
-// limited size. The oldest entry is removed first.
+// platform sends only the id of a quoted message, and the newest message of each chat.
+// WM1: the memory has a limited size. The oldest entry is removed first.
 
 import { evictOldest } from "../../core/bounded.ts";
 import { cut } from "../../core/text/cut.ts";

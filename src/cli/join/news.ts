@@ -1,6 +1,7 @@
-// Passes the new messages in the inbox of a window to the window's program. NE1: a message counts as passed
-// on once the output that contains it was written completely. If the process dies before that, the next
-// process passes the message on. So the program may get a message twice, but no message is lost.
+// Passes the new messages in the inbox of a window to the window's program.
+// NE1: a message counts as passed on once the output that contains it was written completely. If the process
+// dies before that, the next process passes the message on. So the program may get a message twice, but no
+// message is lost.
 
 import { optional } from "../../core/optional.ts";
 import { findAddress, httpBase } from "../address.ts";

@@ -1,6 +1,7 @@
 // Owns the text, or the thinking, that each active run streams. A text changes at most once per animation
-// frame, however many deltas arrive. LV2: a streamed text is shown until the transcript contains it. It is
-// never shown twice, and never disappears in between.
+// frame, however many deltas arrive.
+// LV2: a streamed text is shown until the transcript contains it. It is never shown twice, and never
+//      disappears in between.
 
 import { type Signal, signal } from "@preact/signals";
 import { now } from "../clock.ts";

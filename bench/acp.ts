@@ -1,8 +1,8 @@
 // Tests Parley by hand with ACP agents of other projects. F is an empty folder:
 //
-// npm install --prefix F @agentclientprotocol/sdk@1.0.0
-// node bench/acp.ts example F                the protocol's own example agent
-// node bench/acp.ts qwen F [--no-tools]      Qwen Code (installed if missing), with a scripted model server
+//   npm install --prefix F @agentclientprotocol/sdk@1.0.0
+//   node bench/acp.ts example F                the protocol's own example agent
+//   node bench/acp.ts qwen F [--no-tools]      Qwen Code (installed if missing), with a scripted model server
 //
 // Starts a gateway with the agent in a temporary home. Each printed line names a check and its result.
 // With `--no-tools` the agent gets no session tools. Use this for a source tree that does not have `parley

@@ -9,7 +9,7 @@ import { freePort } from "../kit/loopback.ts";
 import { homeWith, startProcess } from "../kit/process/gateway-process.ts";
 
 /** Matches the browser's message if no gateway listens at the address. */
-const NOBODY_THERE = /WebSocket connection|ERR_CONNECTION/;
+const NOBODY_THERE = /WebSocket connection|ERR_CONNECTION|ERR_EMPTY_RESPONSE/;
 
 const views = (page: Page) => page.getByRole("navigation", { name: "Views" });
 const field = (page: Page) => page.getByLabel("Token or link");

@@ -55,7 +55,7 @@ test("`tokens narrow` takes rights by the token's name, and refuses to give any"
   });
   expect((await as(home, token, "devices")).code).toBe(1);
   const wider = await narrow("--scope", "operator.admin");
-  expect(wider).toMatchObject({ code: 1, err: expect.stringContaining("rights that it does not have") });
+  expect(wider).toMatchObject({ code: 1, err: expect.stringContaining("cannot give a token more rights") });
 });
 
 test("a wrong name is answered with the nearest one, and an ambiguous one with the ids", async () => {

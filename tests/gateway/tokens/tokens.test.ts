@@ -315,9 +315,7 @@ test("a store has at most 500 access tokens, and their names are one plain line"
         .execute();
   });
   const params = { name: "one more", scopes: ["operator.read"] } as const;
-  await expect(admin.request("tokens.create", params)).rejects.toThrow(
-    "there are already 500 access tokens",
-  );
+  await expect(admin.request("tokens.create", params)).rejects.toThrow("there are already 500 access tokens");
   await admin.request("tokens.revoke", { id });
   expect(await admin.request("tokens.create", params)).toMatchObject({ ok: true });
   for (const name of ["  ", "two\nlines", "x".repeat(65)])

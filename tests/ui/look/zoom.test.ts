@@ -10,9 +10,12 @@ const ZOOMED = { width: 640, height: 400 };
 /** The part of each view that is read, without the bars around it. */
 const CONTENT: Readonly<Record<string, string>> = {
   sessions: ".session-list",
+  // The palette is above this list.
+  palette: ".session-list",
   conversation: ".scroller",
   jobs: ".scroller",
   "rich-text": ".scroller",
+  commands: ".scroller",
   flow: ".flow-list",
   chain: ".chain-body",
 };

@@ -48,7 +48,7 @@ export async function earlierConversations(
   }));
 }
 
-/** Returns whether this transcript ever belonged to the session. An inherited one belongs to its writer only. */
+/** Returns whether this transcript ever belonged to the session. An inherited one did not. */
 export async function hadTranscript(db: Db, key: string, sessionId: string): Promise<boolean> {
   const row = await db
     .selectFrom("session_ids")

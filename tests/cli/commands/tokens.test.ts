@@ -74,3 +74,17 @@ test("a wrong name is answered with the nearest one, and an ambiguous one with t
   expect((await run(home, ["tokens", "create", "x", "--scope", "all"])).code).toBe(2);
   expect((await run(home, ["tokens"])).out.match(/^\w{8} +laptop /gm)).toHaveLength(2);
 });
+
+test("a name that is the beginning of another token's id names its own token; an id needs four characters", async () => {
+  const { home } = await makeHome();
+  await startGateway(home);
+  const created = async (name: string) =>
+    (await runJson(home, ["tokens", "create", name])) as { entry: { id: string } };
+  const { id } = (await created("ci")).entry;
+  const name = id.slice(0, 3);
+  await created(name);
+  const revoke = async (word: string) => (await run(home, ["tokens", "revoke", word])).out;
+  expect(await revoke(name)).toBe(`Revoked "${name}". Its connections are closed.\n`);
+  expect(await revoke(name)).toBe("");
+  expect(await revoke(id.slice(0, 4))).toBe('Revoked "ci". Its connections are closed.\n');
+});

@@ -10,12 +10,14 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { fail, ok, type Result } from "../../../src/core/shapes/errors.ts";
 import { STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
+import { backupInProcess } from "../../../src/store/transfer/backup-process.ts";
 import { Backups } from "../../../src/store/transfer/backups.ts";
 import { type Moved, restoreStore } from "../../../src/store/transfer/transfer.ts";
-import { openEmbedded, putEmptyStore, temporaryFolder } from "../../kit/engine/engine.ts";
+import { cleanup, openEmbedded, putEmptyStore, temporaryFolder } from "../../kit/engine/engine.ts";
 import { until } from "../../kit/until.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { emptyUrl, good, inEmbedded, inPostgres, jobOn, saySomething } from "../../store/transfer/moves.ts";
@@ -133,6 +135,46 @@ test("a gateway that stops cancels its backup, waits for its end and begins no o
   const backups = new Backups({ settings, world: fakeWorld(), secrets: [] });
   await backups.close();
   expect(await backups.begin()).toMatchObject({ code: "shutting_down" });
+});
+
+test("a backup that is asked for just before the gateway stops does not begin", async () => {
+  const settings = { dir: temporaryFolder(), durability: "normal" } as const;
+  let made = 0;
+  const make = async ({ file }: { file: string }) => {
+    made += 1;
+    return moved(file);
+  };
+  const backups = new Backups({ settings, world: fakeWorld(), secrets: [], make });
+  const [begun] = await Promise.all([backups.begin(), backups.close()]);
+  expect(begun).toMatchObject({ code: "shutting_down" });
+  expect(made).toBe(0);
+});
+
+test("a cancelled backup starts no process", async () => {
+  const dir = temporaryFolder();
+  await putEmptyStore(dir);
+  const settings = { dir, durability: "normal" } as const;
+  const folder = temporaryFolder();
+  const job = { settings, file: join(folder, "a.sqlite"), secrets: [] };
+  expect(await backupInProcess(job, AbortSignal.abort())).toMatchObject({ code: "shutting_down" });
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+test("cancelling a backup kills its process within a call of SQLite, and leaves no file", async () => {
+  const dir = temporaryFolder();
+  await putEmptyStore(dir);
+  // The process waits for this lock, in one call that does not return to its event loop.
+  const locked = new DatabaseSync(join(dir, STORE_FILE));
+  cleanup(() => locked.close());
+  locked.exec("pragma locking_mode = exclusive; begin exclusive");
+  const settings = { dir, durability: "normal" } as const;
+  const folder = temporaryFolder();
+  const stop = new AbortController();
+  const made = backupInProcess({ settings, file: join(folder, "a.sqlite"), secrets: [] }, stop.signal);
+  await until(() => readdirSync(folder).some((name) => name.startsWith("a.sqlite.unfinished-")));
+  stop.abort();
+  expect(await made).toMatchObject({ ok: false, error: "the backup ended unexpectedly" });
+  expect(readdirSync(folder)).toEqual([]);
 });
 
 test("BK2: an interrupted backup is not listed, and is removed after a day; other files stay", async () => {

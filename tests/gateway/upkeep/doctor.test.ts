@@ -73,6 +73,20 @@ test("UK1: the doctor needs a token with operator.admin that covers every sessio
   expect(runs).toBe(1);
 });
 
+test("a request that reads is answered while the doctor of its connection still runs", async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const house = await openHouse({ doctor: () => promise.then(() => ok([FINDING])) });
+  const client = await house.client();
+  const order: string[] = [];
+  const report = client.request("doctor", {}).then(() => order.push("doctor"));
+  const status = client.request("status", {}).then(() => {
+    order.push("status");
+    resolve();
+  });
+  await Promise.all([report, status]);
+  expect(order).toEqual(["status", "doctor"]);
+});
+
 test("a gateway without a doctor says so, and secrets in findings are redacted", async () => {
   const without = await (await openHouse()).client();
   await expect(without.request("doctor", {})).rejects.toMatchObject({ details: { code: "unknown_method" } });

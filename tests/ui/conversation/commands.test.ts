@@ -55,6 +55,7 @@ describeInBrowser("the menu of commands", () => {
       const id = await message(page).getAttribute("aria-activedescendant");
       return page.locator(`[id="${id}"]`).innerText();
     };
+    const hasFocus = () => message(page).evaluate((one) => one === document.activeElement);
     expect(await active()).toContain("/status");
     await page.keyboard.press("ArrowDown");
     expect(await active()).toContain("/stop");
@@ -63,7 +64,10 @@ describeInBrowser("the menu of commands", () => {
     await page.keyboard.press("ArrowUp");
     await page.keyboard.press("Tab");
     expect(await message(page).inputValue()).toBe("/stop");
-    expect(await message(page).evaluate((one) => one === document.activeElement)).toBe(true);
+    expect(await hasFocus()).toBe(true);
+    await page.keyboard.press("Tab");
+    expect(await hasFocus()).toBe(false);
+    expect(await message(page).inputValue()).toBe("/stop");
     await message(page).fill("/mo");
     await page.keyboard.press("Enter");
     expect(await message(page).inputValue()).toBe("/model ");

@@ -46,6 +46,29 @@ describeInBrowser("the keys of the page", () => {
     await page.getByRole("combobox", { name: "Session, view or action" }).waitFor();
   });
 
+  test("the palette opens with Cmd on Apple platforms, and with Ctrl on others", async () => {
+    const house = await openHouse();
+    const { page } = await visit(house.http, { token: TOKEN });
+    const field = page.getByRole("combobox", { name: "Session, view or action" });
+    for (const [platform, other, mod] of [
+      ["Linux x86_64", "Meta", "Control"],
+      ["MacIntel", "Control", "Meta"],
+    ] as const) {
+      await page.addInitScript((value) => {
+        Object.defineProperty(navigator, "platform", { value, configurable: true });
+      }, platform);
+      await page.reload();
+      await page.getByRole("navigation", { name: "Views" }).waitFor();
+      await press(page, `${other}+k`, "?");
+      const dialog = page.getByRole("dialog", { name: "Keys" });
+      await dialog.waitFor();
+      await press(page, "Escape");
+      await dialog.waitFor({ state: "detached" });
+      await press(page, `${mod}+k`);
+      await field.waitFor();
+    }
+  });
+
   test("a question mark shows every key of the table, and Escape returns the focus", async () => {
     const house = await openHouse();
     const { page } = await visit(house.http, { token: TOKEN });

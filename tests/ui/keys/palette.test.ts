@@ -110,6 +110,42 @@ describeInBrowser("the palette", () => {
     expect(await focused(page)).toMatchObject({ name: "Message" });
   });
 
+  test("while its code is loading, no key acts in the composer, and Escape closes it", async () => {
+    let runs = 0;
+    const play = async () => {
+      runs += 1;
+      return "";
+    };
+    const house = await openHouse({ play });
+    await seedSessions(house.store, FAMILY);
+    const { page } = await visit(house.http, { token: TOKEN, at: `sessions/${encodeURIComponent(MAIN)}` });
+    const code = Promise.withResolvers<void>();
+    await page.route(/\/overlays-[^/]*\.js$/, async (route) => {
+      await code.promise;
+      await route.continue();
+    });
+    const message = page.getByRole("textbox", { name: "Message" });
+    await message.fill("half a thought");
+    const asked = page.waitForRequest(/\/overlays-[^/]*\.js$/);
+    await page.keyboard.press("Control+k");
+    await asked;
+    await page.keyboard.type("x");
+    await page.keyboard.press("Enter");
+    expect(await message.inputValue()).toBe("half a thought");
+    await page.keyboard.press("Escape");
+    await page.keyboard.type("s");
+    expect(await message.inputValue()).toBe("half a thoughts");
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("x");
+    code.resolve();
+    await field(page).waitFor();
+    expect(await field(page).inputValue()).toBe("");
+    await page.keyboard.press("Escape");
+    await field(page).waitFor({ state: "detached" });
+    expect(await focused(page)).toMatchObject({ name: "Message", text: "half a thoughts" });
+    expect(runs).toBe(0);
+  });
+
   test("it opens every view and tab, and offers only those that the token may use", async () => {
     const tokens = [{ token: "reader", role: "operator" as const, scopes: ["operator.read" as const] }];
     const house = await openHouse({ gateway: { tokens } });

@@ -42,8 +42,9 @@ export function useCommands(text: string, write: (text: string) => void) {
     const action = pressed("menu", event);
     const name = shown[at]?.name;
     if (name === undefined || action === undefined) return false;
-    // Enter sends a name that is already complete.
-    if (action === "choose" && text.toLowerCase() === `/${name}`) return false;
+    // Enter sends a name that is already complete, and Tab leaves the field.
+    const isComplete = text.toLowerCase() === `/${name}`;
+    if (isComplete && (action === "choose" || action === "complete")) return false;
     event.preventDefault();
     if (action === "next") setActive(nextOf(at, 1, shown.length));
     else if (action === "previous") setActive(nextOf(at, -1, shown.length));

@@ -14,7 +14,7 @@ const ROWS = {
   choose: "Enter Space",
 };
 
-/** Keys of each area and action, separated by spaces. `Mod` is Ctrl or Cmd. */
+/** Keys of each area and action, separated by spaces. `Mod` is Cmd on Apple platforms, otherwise Ctrl. */
 export const KEYS = {
   page: { palette: "Mod+k", search: "/", keys: "?" },
   rows: ROWS,
@@ -47,13 +47,17 @@ export function isTyping(target: EventTarget | null): boolean {
   );
 }
 
+/** Apple platforms use Ctrl with a letter to edit text. */
+export const isApple = /^(Mac|iP)/.test(navigator.platform);
+
 /** Returns the name that a key has in the table: `Mod+k`, `Shift+Enter`, `?`. */
 function chordOf({ key, ctrlKey, metaKey, altKey, shiftKey }: KeyboardEvent): string {
-  const hasMod = ctrlKey || metaKey;
+  const [hasMod, hasOther] = isApple ? [metaKey, ctrlKey] : [ctrlKey, metaKey];
   const name = key === " " ? "Space" : hasMod ? key.toLowerCase() : key;
   // A character that is typed with Shift, like "?", has it already.
   const hasShift = shiftKey && (hasMod || name.length > 1);
-  return `${hasMod ? "Mod+" : ""}${altKey ? "Alt+" : ""}${hasShift ? "Shift+" : ""}${name}`;
+  const held = { Mod: hasMod, Other: hasOther, Alt: altKey, Shift: hasShift };
+  return [...Object.entries(held).flatMap(([mod, isHeld]) => (isHeld ? mod : [])), name].join("+");
 }
 
 /** Returns the action that a key has in an area. */

@@ -1,7 +1,7 @@
 // The dialog that lists all keys of the page.
 
 import "./palette.css";
-import { type ActionOf, type Area, KEYS } from "../keys/table.ts";
+import { type ActionOf, type Area, isApple, KEYS } from "../keys/table.ts";
 import { Dialog } from "../parts/dialog.tsx";
 
 type Action = { [A in Area]: ActionOf<A> }[Area];
@@ -43,7 +43,6 @@ const WORDS: Readonly<Record<Action, string>> = {
   review: "Review the changes",
 };
 
-const isApple = /^(Mac|iP)/.test(navigator.platform);
 const SIGNS: Readonly<Record<string, string>> = {
   Mod: isApple ? "⌘" : "Ctrl",
   ArrowDown: "↓",

@@ -211,8 +211,8 @@ print("done")`;
     test("a program is stopped if it fills the disk with deleted files that it keeps open", async () => {
       const needs = { diskMb: 16 };
       const hide =
-        'for n in 3 4 5 6 7 8 9; do eval "exec $n>f"; rm f; head -c 16M /dev/zero >&$n; done; sleep 20';
-      expect((await box.run(hide, { needs })).ending).toBe("disk");
+        'for n in 3 4 5 6 7 8 9; do eval "exec $n>f"; rm f; head -c 16M /dev/zero >&$n; done; sleep 60';
+      expect((await box.run(hide, { needs, limits: { timeoutMs: 60_000 } })).ending).toBe("disk");
     });
   });
 

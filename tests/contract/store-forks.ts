@@ -323,7 +323,11 @@ function exampleContract(acts: ReturnType<typeof actsOn>, store: () => Store): v
 /** Forks whose origin is deleted: its transcript belongs to the first fork, which shares only its beginning. */
 function heirContract({ append, open, fork, remove }: ReturnType<typeof actsOn>, store: () => Store) {
   async function orphans() {
-    const [origin, one, two] = [at("origin"), at("one"), at("two")];
+    const origin = at("origin");
+    const [one, two] = ["one", "two"].map((name, index) => ({
+      key: forkKey(origin.key, `0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b1${index}`),
+      sessionId: `session-${name}`,
+    })) as [Place, Place];
     await open(origin);
     const told = ["apricot", "blackberry", "cloudberry", "damson"];
     await append(

@@ -9,6 +9,8 @@ import { fail, type Result } from "../../core/shapes/errors.ts";
 import type { BackupWorkerOptions } from "./backup-worker.ts";
 import type { Moved } from "./transfer.ts";
 
+export const STOPPING = fail("shutting_down", "the gateway is stopping");
+
 /** Returns the path of the process's file, which is in this folder in the sources and in the build. */
 function workerFile(): string {
   const source = fileURLToPath(new URL("./backup-worker.ts", import.meta.url));
@@ -27,10 +29,10 @@ export async function backupInProcess(
   options: BackupWorkerOptions,
   signal: AbortSignal,
 ): Promise<Result<Moved>> {
-  if (signal.aborted) return fail("shutting_down", "the gateway is stopping");
+  if (signal.aborted) return STOPPING;
   let result: Result<Moved> = fail("store_unavailable", "the backup ended unexpectedly");
   const { promise: exited, resolve } = Promise.withResolvers<void>();
-  const child = fork(workerFile(), { env: {}, execArgv: [], stdio: "ignore", serialization: "advanced" });
+  const child = fork(workerFile(), { execArgv: [], stdio: "ignore", serialization: "advanced" });
   const stop = (): void => void child.kill("SIGKILL");
   signal.addEventListener("abort", stop, { once: true });
   child.on("message", (moved: Result<Moved>) => {
@@ -44,6 +46,7 @@ export async function backupInProcess(
   child.send(options);
   await exited;
   signal.removeEventListener("abort", stop);
-  if (!result.ok) await removeUnfinished(options.file).catch(() => {});
-  return result;
+  if (result.ok) return result;
+  await removeUnfinished(options.file).catch(() => {});
+  return signal.aborted ? STOPPING : result;
 }

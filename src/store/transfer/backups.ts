@@ -13,7 +13,7 @@ import { ensureFolder } from "../../world/folders.ts";
 import type { World } from "../../world.ts";
 import { databaseBytes } from "../sqlite/file.ts";
 import { STORE_FILE } from "../sqlite/sqlite.ts";
-import { backupInProcess } from "./backup-process.ts";
+import { backupInProcess, STOPPING } from "./backup-process.ts";
 
 const LISTED_MAX = 100;
 /** Maximum number of backup files whose size and time are read. Further files are only counted. */
@@ -61,8 +61,6 @@ const unreadable = (folder: string, error: unknown) =>
   fail("store_unavailable", `the folder ${folder} cannot be used: ${(error as Error).message}`, {
     hint: "Check its owner and its mode, or set store.backupDir.",
   });
-
-const STOPPING = fail("shutting_down", "the gateway is stopping");
 
 const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT";
 

@@ -173,7 +173,7 @@ test("cancelling a backup kills its process within a call of SQLite, and leaves 
   const made = backupInProcess({ settings, file: join(folder, "a.sqlite"), secrets: [] }, stop.signal);
   await until(() => readdirSync(folder).some((name) => name.startsWith("a.sqlite.unfinished-")));
   stop.abort();
-  expect(await made).toMatchObject({ ok: false, error: "the backup ended unexpectedly" });
+  expect(await made).toMatchObject({ ok: false, error: "the gateway is stopping" });
   expect(readdirSync(folder)).toEqual([]);
 });
 

@@ -34,8 +34,8 @@ export interface SharedBus extends Bus {
 type OfExecution = Extract<LiveEvent, { kind: "run_started" | "text" | "thinking" | "tool" | "run_ended" }>;
 
 /**
- * Returns whether an event must not follow the end of its run. Notes, and events of flows and deliveries, may
- * follow it.
+ * Returns whether an event belongs to the execution of a run, so that it must not follow the end of the run.
+ * Notes, and events of flows and deliveries, may follow it.
  */
 function isOfExecution(event: LiveEvent): event is OfExecution {
   const { kind } = event;

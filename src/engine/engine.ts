@@ -57,7 +57,7 @@ import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts"
 const SLOT_POLL_MS = 250;
 /** Pool of the runs that crashed twice. Only one of them executes at a time. */
 const CRASHED = "crashed";
-/** At a stop, the time that parked runs have to release their lanes. */
+/** Time that parked runs have to release their lanes when the process stops. */
 const PARK_MS = 1_500;
 
 export interface EngineSettings extends AcceptLimits {
@@ -275,7 +275,10 @@ export class Engine {
     for (const look of this.#lookers) look();
   }
 
-  /** Passes a free slot on. While other processes wait for slots, every other free slot goes to them. */
+  /**
+   * Offers a free slot to waiting lanes. While other processes wait for slots, every second free slot goes to
+   * them.
+   */
   #passSlot(hints: HintTransport): void {
     const isOurTurn = !(this.#isWantedElsewhere && this.#keptLast);
     this.#keptLast = isOurTurn && this.#slotFree();
@@ -297,8 +300,8 @@ export class Engine {
   }
 
   /**
-   * Calls `look` after a commit whose answer was lost and, if processes share the store, in every sweep, to
-   * find work that is due.
+   * Calls `look`, which finds work that is due: after each commit whose answer was lost, and in every sweep
+   * if processes share the store.
    */
   everySweep(look: () => void): void {
     this.#lookers.add(look);
@@ -350,7 +353,7 @@ export class Engine {
     }
   }
 
-  /** Fails while the gateway starts or stops, when it accepts no messages. */
+  /** Fails while the gateway starts or stops, because it accepts no messages then. */
   accepting(): Result<void> {
     if (this.#state === "running") return ok(undefined);
     const doing = this.#state === "new" ? "starting" : "stopping";
@@ -385,7 +388,10 @@ export class Engine {
     await endInUnit(unit, run, facts, this.#finish);
   }
 
-  /** Reports a refused step of a flow to its root session, once, if the chain's budget was the reason. */
+  /**
+   * If a step of a flow is refused because of the chain's budget, reports this once to the chain's root
+   * session.
+   */
   async #successorRefused(unit: Unit, { sessionKey, chain }: AcceptRequest): Promise<void> {
     if (chain === undefined) return;
     const budget = withinBudget(await getChain(unit.tx, chain.chainId), this.#settings);
@@ -503,7 +509,10 @@ export class Engine {
     return { aborted, runIds: [...ended, ...below] };
   }
 
-  /** Returns a named run. If it has ended, returns its successors that have not started. */
+  /**
+   * Returns the run with this id if it has not ended. Otherwise returns those of its successors that have not
+   * started.
+   */
   async #named(unit: Unit, sessionKey: string, runId: string): Promise<Run[]> {
     const run = await getRun(unit.tx, runId);
     if (run === undefined || run.sessionKey !== sessionKey) return [];

@@ -1,9 +1,9 @@
 // Coordinates the processes that share a store: finds dead ones, takes over their runs, and wakes the others.
 // An embedded store has one process and does not use this. The transaction that declares a process dead also
-// takes over its runs (`lease.ts`); a process that stops frees them itself. Hints (hint-transport.ts) may be
-// lost, so the sweep, a periodic check of all rows, also finds every waiting lane, ended run, due deadline
-// and free slot. The sweep also starts runs that the rows assign to this process but that do not execute, and
-// stops runs that the rows assign to another process.
+// takes over its runs (`lease.ts`); a process that stops frees its runs itself. Hints (hint-transport.ts) may
+// be lost, so the sweep, a periodic check of all rows, also finds every waiting lane, ended run, due deadline
+// and free slot. The sweep also starts runs that the rows assign to this process but that it does not
+// execute, and stops runs that the rows assign to another process.
 
 import { evictOldest } from "../../core/bounded.ts";
 import { isLiveText, type LiveTextEvent } from "../../core/shapes/event.ts";
@@ -25,20 +25,26 @@ import type { Commit, Unit } from "../unit.ts";
 import type { Hint, HintTransport } from "./hint-transport.ts";
 import type { Lease } from "./lease.ts";
 
-/** Interval of reading the database's clock, on a separate timer, so that no lease waits for the answer. */
+/**
+ * Interval at which the database's clock is read. It has a timer of its own, so that no renewal of a lease
+ * waits for the answer.
+ */
 const CLOCK_MS = 1_000;
 const SWEEP_MS = 500;
 /** Maximum number of lanes that one sweep wakes. */
 const LANES_AT_ONCE = 32;
-/** Interval between two deletions of old rows, in sweeps. */
+/** Number of sweeps between two deletions of old rows. */
 const TIDY_EVERY_SWEEPS = 120;
 /**
- * After a gap in the hints: maximum number of run ends to publish again, and how far before the gap to look
- * for them.
+ * Limits for publishing ends of runs again after a gap in the hints: the number of runs, and how long before
+ * the gap they may have ended.
  */
 const TOLD_AGAIN_MAX = 1_000;
 const TOLD_AGAIN_MS = 10 * LEASE_MS;
-/** Maximum number of texts of remote runs that are kept so far: a run has its text and its thinking. */
+/**
+ * Maximum number of unfinished texts of remote runs that are kept. A run has up to two: its reply and its
+ * thinking.
+ */
 const TEXTS_MAX = 1_000;
 
 const keyOf = (kind: LiveTextEvent["kind"], runId: string): string => `${kind} ${runId}`;
@@ -76,7 +82,7 @@ export class Dispatch {
   #clockTimer: Timer | undefined;
   #sweepTimer: Timer | undefined;
   #sweeps = 0;
-  /** Time before which this process missed no end of a run. */
+  /** This process has missed no end of a run before this time. */
   #wholeUntil = 0;
   #startedAt = 0;
   #gap = false;
@@ -129,7 +135,7 @@ export class Dispatch {
     await hints.stop();
   }
 
-  /** Returns the text so far of a run that another process executes. */
+  /** Returns the text that a run in another process has written so far. */
   textOf(runId: string): string | undefined {
     return this.#texts.get(keyOf("text", runId))?.text;
   }

@@ -25,7 +25,10 @@ const BEAT_RETRY_MS = 250;
  */
 const MARGIN_MS = 500;
 const FRESH_MS = LEASE_MS / 2;
-/** Longest gap between two answers of the database that count as continuous. */
+/**
+ * Maximum gap between two answers of the database. After a longer gap, the database counts as having been out
+ * of reach.
+ */
 const GAP_MS = 2 * BEAT_MS;
 
 /** The part of a lease that the engine uses before it acts. */
@@ -37,7 +40,7 @@ export interface Authority {
   confirm(signal: AbortSignal): Promise<boolean>;
   /** Returns whether the last beat is recent enough for a run to start in this process. */
   isFresh(): boolean;
-  /** Like `isFresh`, after a new beat if one is needed. */
+  /** Returns the same as `isFresh`, but first sends a new beat if the last one is too old. */
   renewed(): Promise<boolean>;
   /** Returns when the authority ends, by the monotonic clock. */
   until(): number;

@@ -56,7 +56,10 @@ import {
 
 /** Returned to roll back a transaction that would end a run, because this execution no longer holds it. */
 const NOT_HELD = fail("run_failed", "this process no longer holds the run");
-/** Maximum number of attempts to end a run with all its successors, when the store is not the cause. */
+/**
+ * Maximum number of failed attempts to end a run together with its successors. Failures of the store do not
+ * count.
+ */
 const END_FAILURES_MAX = 20;
 
 /** Executes one claimed run to its end; set in the composition root. Failures are values. */
@@ -90,7 +93,7 @@ export class Lanes {
   readonly #starved = new FairQueue();
   /** Number of lanes that are being claimed or executed. */
   #busy = 0;
-  /** Number of lanes that are being claimed and precede those that start after all others. */
+  /** Number of lanes that are being claimed and start before lanes with `isLast`. */
   #ahead = 0;
   /** Number of slots that were freed so far, in this process or in others. */
   #freed = 0;
@@ -234,7 +237,10 @@ export class Lanes {
     this.#closed = true;
   }
 
-  /** Queues each run again that still executes at the end of a planned stop, so that it is not a crash. */
+  /**
+   * At the end of a planned stop, returns each run that still executes to its queue, so that it does not
+   * count as crashed.
+   */
   async giveBack(): Promise<void> {
     const { commit, world } = this.#parts;
     for (const { fence, handle } of this.executions()) {

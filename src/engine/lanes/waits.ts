@@ -73,7 +73,7 @@ export interface JobsWaitEnd {
   readonly unanswered: readonly JobWait[];
 }
 
-/** The source of the open waits, and the time. */
+/** Access to the open waits, and the current time. */
 interface WaitGraph {
   readonly tx: Db;
   readonly now: number;
@@ -114,7 +114,8 @@ async function edgesFrom({ tx, now }: WaitGraph, nodes: readonly string[]): Prom
 }
 
 /**
- * Returns the sessions on a path from `from` to the lane `to`, both included; undefined: there is no path.
+ * Follows who waits for whom from `from` to `to`, and returns the sessions on the way, both ends included.
+ * Returns undefined if `from` does not wait for `to`.
  */
 async function waitPath(
   graph: WaitGraph,
@@ -207,7 +208,7 @@ export async function openWait(unit: Unit, waiter: Waiter, request: WaitRequest)
 export interface EndWatch {
   /**
    * Resolves once the run has ended, the deadline has passed or the signal has fired. Returns the run at that
-   * time; undefined: unknown run.
+   * time, or undefined if no run has this id.
    */
   until(runId: string, deadlineAt: number, signal?: AbortSignal): Promise<Run | undefined>;
   /** Like `until`, but resolves when one of these jobs or conversations has ended. */

@@ -23,7 +23,7 @@ export function failed(code: Code, error: string): EndFacts {
 export function inputMessage(unit: Unit, run: Run): UserMessage {
   const { input, runId } = run;
   return {
-    // To its sender, a message to another session has the id of its run (`core/shapes/run.ts`).
+    // The sender knows its message by the id of the run that delivers it (`core/shapes/run.ts`).
     id: isSessionMessage(run) ? runId : unit.newOrderedId(),
     role: "user",
     content: [{ type: "text", text: input.text }, ...(input.images ?? [])],

@@ -33,9 +33,10 @@ async function nextIn(db: Db, sessionKey: string): Promise<Run | undefined> {
 }
 
 /**
- * Writes the message of the next run, if the current run should read it, and takes that run. Usually there is
- * no such run, which costs one read. A run without a reply route costs nothing. Throws if the store refuses:
- * the message may be stored all the same, so the turn must begin again where its transcript ends.
+ * If the current run should read the message of the next queued run, appends the message to the transcript
+ * and marks the queued run as taken. If nothing is queued, this costs one read; without a reply route, none.
+ * Throws if the store fails. The message may be stored even then, so the caller must continue the turn from
+ * the end of the transcript.
  */
 export async function takeSteering(
   run: Run,

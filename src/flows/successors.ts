@@ -28,7 +28,8 @@ export function createSuccessors(parts: JobParts): Successors {
   return {
     async runEnded(acceptor, unit, run, answered) {
       if (run.state === "aborted") {
-        // Requests of an aborted run get no answer. The sessions that the run asked only finish their work.
+        // Messages that an aborted run has sent get no answer. The sessions that received them only finish
+        // their work.
         const reason =
           run.code === "session_reset" || run.code === "session_deleted" ? run.code : "run_aborted";
         for (const flow of await openFlowsOfRun(unit.tx, run.runId)) {

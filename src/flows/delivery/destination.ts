@@ -137,7 +137,8 @@ export async function isKnownPeer(db: Db, settings: Settings, route: Route): Pro
 }
 
 /**
- * Returns the chat types that a destination may have. Rules for a chat type do not apply to an unknown one.
+ * Returns the chat types that a destination may have. A rule for a chat type does not apply if the type of
+ * the destination is unknown.
  */
 async function chatTypesAt(
   db: Db,

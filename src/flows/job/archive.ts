@@ -1,6 +1,6 @@
 // Archives a sub-agent after its job, or deletes it with its transcript. Work in the session postpones the
-// date, which is stored and survives a restart. Either also ends the binding of the sub-agent's thread, and
-// notifies the people in bound chats.
+// date, which is stored and survives a restart. Archiving and deletion also end the binding of the
+// sub-agent's thread, and notify the people in bound chats.
 // AR1: a child is archived or deleted only after its announcement is settled: sent, skipped, failed or
 //      dismissed.
 

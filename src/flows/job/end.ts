@@ -229,8 +229,8 @@ function isWake(run: Run, session: Session): boolean {
 }
 
 /**
- * Appends results that a wait has returned to the requester's transcript, and cancels the wakes that were
- * pending for them.
+ * Appends results that a wait has returned to the requester's transcript. The queued runs that would have
+ * passed them to its model become plain entries.
  */
 export async function writeDownWakes(
   unit: Unit,

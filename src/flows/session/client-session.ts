@@ -66,7 +66,7 @@ async function admit(
   return verdict.allowed ? ok(undefined) : fail(verdict.code, verdict.error);
 }
 
-/** Returns a user's name as a label, or undefined if it is not a valid one. */
+/** Returns a user's name as a label, or undefined if it is not a valid label. */
 function labelFor(user: string): string | undefined {
   const label = checkLabel(user);
   return label.ok ? label.value : undefined;

@@ -28,7 +28,10 @@ export interface Opening {
   before(unit: Unit): Promise<Result<void>>;
 }
 
-/** Returns an opening that creates the session, unless another request has created it in the meantime. */
+/**
+ * Returns an opening for a session. If the session is not there yet, `before` creates it, unless another
+ * request has created it in the meantime.
+ */
 export function openingOf(session: Session, isThere: boolean): Opening {
   return {
     session,

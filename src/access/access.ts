@@ -89,7 +89,7 @@ export function sessionViewer(chain: SpawnChain, settings: Settings): Viewer {
   return { kind: "session", ...identityOf(chain, settings) };
 }
 
-/** Returns the session as which the viewer acts, if any. */
+/** Returns the session that the viewer is or acts as, if any. */
 function identityIn(viewer: Viewer): SessionIdentity | undefined {
   return viewer.kind === "session" ? viewer : viewer.as;
 }
@@ -109,7 +109,7 @@ export function shownKey(ctx: AccessContext, viewer: Viewer, key: string): strin
   return displayKey(key, agentIn(viewer), keyRulesOf(ctx.settings));
 }
 
-/** Returns the widest set of sessions the viewer may see, to narrow a query. Each row is still checked. */
+/** Returns a filter for queries that includes every session the viewer may see. Each row is still checked. */
 export function viewerScope(ctx: AccessContext, viewer: Viewer): Scope {
   const agentIds = ctx.settings.agents.map((agent) => agent.id);
   return scopeOf(viewer, accessRulesOf(ctx.settings), agentIds);
@@ -164,7 +164,8 @@ export function mayAccess(
 }
 
 /**
- * Decides from viewer, key and settings only, so the answer is the same whether or not the session exists.
+ * Decides about a key from viewer, key and settings only, so the answer is the same whether or not the
+ * session exists.
  */
 export function verdictOfKey(ctx: AccessContext, viewer: Viewer, access: Access, key: string): Verdict {
   const target = { key, agentId: agentIdInKey(key) ?? "", archived: false, ancestors: [] };

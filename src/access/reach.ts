@@ -7,7 +7,9 @@ import type { TokenRights } from "./token.ts";
 interface Callers {
   /** The caller's rights now. */
   readonly now: TokenRights;
-  /** The entry of the caller's token in the next settings. Undefined if it would not be valid. */
+  /**
+   * The settings of the caller's token after the restart. Undefined if the token would no longer be valid.
+   */
   readonly next: Pick<TokenSettings, "role" | "scopes" | "sessions"> | undefined;
 }
 

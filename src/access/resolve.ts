@@ -88,7 +88,7 @@ async function byKey(lookup: SessionLookup): Promise<Result<Session>> {
     const byId = await bySessionId(lookup, isId ? wanted.toLowerCase() : wanted);
     return isId || byId.ok || byId.code === "stale_session_id" ? byId : canonical;
   }
-  // An agent can name the reserved session only as `main`.
+  // An agent that writes a reserved key finds no session: it may name `global` only as `main`.
   const byName = isReservedKey(wanted.toLowerCase()) && agentIn(viewer) !== undefined;
   const session = byName ? undefined : await getSession(ctx.db, canonical.value);
   const fromKey = byName ? unseen(wanted) : verdictOfKey(ctx, viewer, access, canonical.value);
@@ -138,8 +138,8 @@ async function byLabel(lookup: SessionLookup, target: SessionTarget): Promise<Re
   const seen = isOpen ? await labelled(undefined) : own;
   const [first, second] = seen;
   if (first === undefined) {
-    // The viewer sees no session with this label. Any session of that agent could have it, so the viewer gets
-    // the refusal for an unknown session of the agent.
+    // No visible session has this label, but a hidden one could have it. The answer must not reveal that, so
+    // it is the refusal for an unknown session of the agent.
     const agent = agentId ?? defaultAgent(ctx.settings).id;
     const verdict = verdictOfKey(ctx, viewer, access, `agent:${agent}:chat:${ANY_UUID}`);
     return missing(lookup, verdict.allowed ? verdict : { ...unseen(wanted), settings: verdict.settings });

@@ -1,6 +1,6 @@
-// Decides which sessions, agents and data of the gateway a token covers, by token and session key only
-// (`core/rules/visibility`): the session of an event, run or delivery may have been deleted already. A node
-// has access to no session.
+// Decides which sessions, agents and data of the gateway a token covers. Uses only the token and the session
+// key (`core/rules/visibility`), because the session of an event, run or delivery may already be deleted. A
+// node has access to no session.
 
 import { hasScope } from "../core/rules/scopes.ts";
 import { type Access, decideAccess } from "../core/rules/visibility.ts";

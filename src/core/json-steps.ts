@@ -6,7 +6,10 @@ import type { Pace } from "./pace.ts";
 const LONG_CHARS = 256 * 1024;
 const PIECE_CHARS = 64 * 1024;
 
-/** Returns the same JSON as `JSON.stringify`, but may escape a character between two pieces. */
+/**
+ * Returns JSON for the same value as `JSON.stringify`. The text may differ: a surrogate pair between two
+ * pieces is escaped.
+ */
 export async function jsonInSteps(value: object, pace: Pace): Promise<string> {
   const long = new Set(longTexts(value));
   if (long.size === 0) return JSON.stringify(value);

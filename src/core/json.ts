@@ -15,7 +15,7 @@ export function fieldsOf(value: unknown): Record<string, unknown> {
   return isObject(value) ? value : {};
 }
 
-/** Returns the value if it is an object. */
+/** Returns the value if it is an object, otherwise undefined. */
 export function objectOf(value: unknown): Fields | undefined {
   return isObject(value) ? value : undefined;
 }
@@ -30,7 +30,7 @@ export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Returns the value if it is a non-empty text. */
+/** Returns the value if it is a non-empty text, otherwise undefined. */
 export function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
@@ -43,17 +43,17 @@ export function trimmedOf(value: unknown, charsMax: number): string | undefined 
   return typeof value === "string" ? textOf(head(value.trim(), charsMax)) : undefined;
 }
 
-/** Returns the value if it is a finite number. */
+/** Returns the value if it is a finite number, otherwise undefined. */
 export function numberOf(value: unknown): number | undefined {
   return typeof value === "number" && Number.isFinite(value) ? value : undefined;
 }
 
-/** Returns the value if it is a safe integer. */
+/** Returns the value if it is a safe integer, otherwise undefined. */
 export function integerOf(value: unknown): number | undefined {
   return Number.isSafeInteger(value) ? (value as number) : undefined;
 }
 
-/** Returns the value if it is a safe integer of at least 0. */
+/** Returns the value if it is a safe integer of at least 0, otherwise undefined. */
 export function countOf(value: unknown): number | undefined {
   const count = integerOf(value);
   return count !== undefined && count >= 0 ? count : undefined;

@@ -21,7 +21,7 @@ const OVERTAKEN_MAX = 1_000;
 export interface SlotUse {
   /** Returns the number of slots that this agent holds. */
   heldBy(agentId: string): number;
-  /** Returns the number of free slots for a run of this pool. An undefined pool means a run without one. */
+  /** Returns the number of free slots for a run of this pool. Undefined: the run is in no pool. */
   free(pool: Pool): number;
 }
 

@@ -6,8 +6,8 @@ import type { Run } from "../shapes/run.ts";
 import type { Route } from "../shapes/session.ts";
 
 /**
- * Returns the current run of a lane: the first unfinished run, if it has started. A stop of the gateway may
- * have parked that run.
+ * Returns the current run of a lane: the first unfinished run, if it has started. It need not be executing
+ * now, for example after a restart of the gateway.
  */
 function underWay([head]: readonly Run[]): Run | undefined {
   return head?.startedAt === undefined || head.kind !== "turn" ? undefined : head;
@@ -39,7 +39,10 @@ export function maySteer(active: readonly Run[], route: Route | undefined): bool
   return run.flow === undefined || run.flow.step === "task";
 }
 
-/** Returns whether a run takes over the next run of its lane. Called between two steps of the run. */
+/**
+ * Returns whether a run reads the message of the next run of its lane, and so takes that run over. Called
+ * between two steps of the run.
+ */
 export function takesOver(run: Run, next: Run | undefined): next is Run {
   return (
     next?.input.steer === true &&

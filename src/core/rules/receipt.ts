@@ -19,7 +19,7 @@ const REFUSALS: readonly (string | undefined)[] = ["chain_limit", "budget_used"]
 /** Time after which an unanswered message in an inbox expires. */
 export const INBOX_EXPIRES_MS = 7 * 86_400_000;
 
-/** Returns whether a run delivered a message of another session: the first one of a send, or a reply. */
+/** Returns whether a run delivered a message of another session: the first message of a send, or a reply. */
 export function isSessionMessage({ flow }: Pick<Run, "flow">): boolean {
   return flow?.step === "round1" || flow?.step === "reply";
 }
@@ -39,7 +39,7 @@ interface ReceiptFacts {
   readonly mark?: InboxMark | undefined;
 }
 
-/** Returns the final state of a message that a model handled, or undefined if it has none yet. */
+/** Returns the final state of a message that a model handled, or undefined if the run has not ended. */
 function endOf({ run }: ReceiptFacts): ReceiptState | undefined {
   if (!isEnded(run.state)) return undefined;
   if (run.state === "ok") return isSilent(run.reply ?? "") ? "declined" : "answered";

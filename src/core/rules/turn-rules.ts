@@ -30,7 +30,10 @@ export const HEADING = {
   subagentAnnounce: "Sub-agent announce step",
 } as const;
 
-/** Refuses a send between the two sessions of an open flow, whose replies are already sent to each other. */
+/**
+ * Refuses a send between two sessions in an open conversation, because their replies are sent to each other
+ * anyway.
+ */
 export function refuseToPartner(
   flow: { readonly open: boolean; readonly requesterKey: string; readonly targetKey: string } | undefined,
   { from, to }: { readonly from: string; readonly to: string },
@@ -83,8 +86,8 @@ export type NextStep =
   | { readonly next: "end"; readonly reason: string };
 
 /**
- * Returns whether a step is a reply or announce turn. These are steps between sessions, not messages for
- * subscribers.
+ * Returns whether a step is a reply or announce turn. Subscribers get no text of these steps between
+ * sessions.
  */
 export function isQuietStep(step: FlowStep | undefined): boolean {
   return step === "reply" || step === "announce";
@@ -149,7 +152,7 @@ function named(party: Party): string {
   return `session ${JSON.stringify(party.key)}${label} (channel ${JSON.stringify(party.channel)})`;
 }
 
-/** Formats the reply address of a message: a key, which a new label or a restart does not change. */
+/** Formats the reply address of a message. It is a key, because a label may change. */
 function replyTo({ key }: Party): string {
   return `replyTo: ${JSON.stringify(key)} (for sessions_send in a later turn).`;
 }

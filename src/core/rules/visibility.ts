@@ -185,8 +185,8 @@ function decideForSession(viewer: SessionIdentity, target: Target, rules: Access
   if (!own.allowed || requester === undefined || inTree(viewer, target, rules)) return own;
   const above = decideForSession(requester, target, rules);
   if (above.allowed) return allow(`${own.rule}; and the session that spawned it sees it too: ${above.rule}`);
-  // A target may be visible only because of its agent, even if the key of the target does not name that
-  // agent. A refusal that used the agent would reveal that the session exists, so it must equal that of a
+  // A target may be visible only because of its agent, although its key does not name that agent. If the
+  // refusal used the agent, it would reveal that the session exists. So the refusal is decided as for a
   // missing session (V1).
   const blank = { ...target, agentId: agentIdInKey(target.key) ?? "", ancestors: [] };
   const unseen = decideAlone(viewer, blank, rules);

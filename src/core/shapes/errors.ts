@@ -211,7 +211,10 @@ export function badCursor(list: string): Failure {
 /** Fields of `details` that list valid alternatives. */
 const CHOICES: readonly string[] = ["closest", "keys", "validModels", "allowedAgents"];
 
-/** Removes each list of `CHOICES` that the text already contains, because a repetition costs tokens. */
+/**
+ * Removes from `details` each list named in `CHOICES` whose values are already in the text, because a
+ * repetition costs tokens.
+ */
 function withoutListed(details: Failure["details"] = {}, words: string): Record<string, unknown> {
   const isListed = (list: unknown): boolean =>
     Array.isArray(list) && list.every((name) => typeof name === "string" && words.includes(name));

@@ -106,7 +106,7 @@ export type LiveEvent =
       readonly atMs: number;
     }
   | {
-      /** Text for a webchat route: an announcement, or a text that is no run's answer. */
+      /** Text for a webchat route: an announcement, or another text that is not the answer of a run. */
       readonly kind: "delivered";
       readonly deliveryId: string;
       readonly runId?: string;

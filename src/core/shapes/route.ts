@@ -11,7 +11,10 @@ export function isInHouse({ channel }: Pick<Route, "channel">): boolean {
   return IN_HOUSE.includes(channel);
 }
 
-/** Stands for the chat in which people last wrote to session `to`, as known at delivery. */
+/**
+ * Channel that stands for the chat in which people last wrote to session `to`. The chat is determined at
+ * delivery.
+ */
 export const LAST = "last";
 
 /** Destination of a delivery. */

@@ -21,7 +21,7 @@ export interface KeyRules {
   readonly defaultAgentId: string;
 }
 
-/** A parsed key. Its ids are decoded, so they are spelled as outside of keys. */
+/** A parsed key. Its ids are decoded, so they are spelled as they are outside of keys. */
 export type ParsedKey =
   /** A conversation with a name, split at colons. The name of a main session is `mainKey`. */
   | { readonly form: "named"; readonly agentId: string; readonly name: readonly string[] }
@@ -144,7 +144,7 @@ function readKey(text: string): ParsedKey | undefined {
   const [, origin, forkId] = FORK_KEY.exec(text) ?? [];
   if (origin !== undefined && forkId !== undefined) {
     const of = readKey(origin);
-    // The session `global` belongs to all agents, which no other session can.
+    // `global` cannot be forked: it belongs to all agents, and a fork must belong to one.
     if (of === undefined || of.form === "global") return undefined;
     return { form: "fork", of, id: forkId.toLowerCase() };
   }
@@ -169,7 +169,7 @@ function withName(
   const name = parts.map(decodeOutsideId).filter((part) => part !== undefined);
   if (name.length === 0 || name.length !== parts.length) return undefined;
   const made = make(name);
-  // An escape must not hide that a name ends like the key of a fork.
+  // Check the formatted key, because an escaped name could also end like the key of a fork.
   return FORK_KEY.test(formatKey(made)) ? undefined : made;
 }
 
@@ -284,7 +284,7 @@ export function canonicalKey(text: string, who: KeyCaller, rules: KeyRules): Res
   );
 }
 
-/** Returns the key with the configured name of a main session, if it is a fork of one. */
+/** Replaces the name of a main session by its configured name, also in the key of a fork of that session. */
 function withMainKey(key: ParsedKey, rules: KeyRules): ParsedKey {
   if (key.form === "fork") return { ...key, of: withMainKey(key.of, rules) };
   return isMainName(key, rules) ? { ...key, name: [rules.mainKey] } : key;

@@ -35,7 +35,7 @@ export interface UsageLine extends UsageTotal {
   readonly lastAt: number;
 }
 
-/** Adds up lines. */
+/** Returns the sum of several lines of usage. */
 export function totalUsage(lines: readonly UsageTotal[]): UsageTotal {
   const sum = (of: (line: UsageTotal) => number): number => lines.reduce((so, line) => so + of(line), 0);
   return {

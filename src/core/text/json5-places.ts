@@ -8,13 +8,13 @@ import type { Path } from "./value-path.ts";
 export interface Json5Place {
   readonly kind: "key" | "text" | "word" | "comment" | "object" | "list";
   readonly start: number;
-  /** The position after the part. Quotes, brackets and comment marks belong to it. */
+  /** The position after the part. Its quotes, brackets and comment marks belong to the part. */
   readonly end: number;
   /** The path of the value. The path of a key ends with the key. */
   readonly path: Path;
 }
 
-/** Deeper objects and lists get the path of the one at this depth. */
+/** Objects and lists that are nested more deeply get the path of the one at this depth that contains them. */
 const DEPTH_MAX = 64;
 const LINE_END = /[\n\r\u2028\u2029]/g;
 const WORD_END = /[\s,:{}[\]"'\uFEFF]|\/[/*]/g;
@@ -22,7 +22,7 @@ const BLANKS = /[\s\uFEFF]*/y;
 
 interface Open {
   readonly place: { kind: "object" | "list"; start: number; end: number; path: Path };
-  /** The last key of an object, or the position in a list. */
+  /** The key that was read last in an object, or the position in a list. */
   at: string | number;
   /** Whether the next word or text is a key. */
   wantsKey: boolean;
@@ -34,7 +34,7 @@ function next(text: string, pattern: RegExp, from: number): number {
   return pattern.exec(text)?.index ?? text.length;
 }
 
-/** Returns the end of a quoted text. One without its second quote ends with its line. */
+/** Returns the end of a quoted text. If the closing quote is missing, this is the end of the line. */
 function quotedEnd(text: string, from: number): number {
   const quote = text[from];
   for (let at = from + 1; at < text.length; at += 1) {
@@ -139,7 +139,10 @@ export function json5Places(text: string): Json5Place[] {
   return reader.places;
 }
 
-/** Returns the path at a position: of the key or value before it on its line, else of the object around. */
+/**
+ * Returns the path at a position: the path of the key or value before it on the same line, or else of the
+ * object or list around it.
+ */
 export function pathAt(text: string, places: readonly Json5Place[], caret: number): Json5Place["path"] {
   let around: Json5Place["path"] = [];
   let found: Json5Place | undefined;

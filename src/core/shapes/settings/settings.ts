@@ -320,8 +320,8 @@ export interface McpSettings {
 }
 
 /**
- * Reaction to a message for a window that cannot be woken. `notify`: the owner is notified. `resume`: the
- * conversation is continued without a window; if that fails, the owner is notified.
+ * Reaction to a message for a joined window of a coding agent that cannot be woken. `notify`: the owner is
+ * notified. `resume`: the conversation is continued without a window; if that fails, the owner is notified.
  */
 export const WAKES = ["notify", "resume"] as const;
 export type Wake = (typeof WAKES)[number];
@@ -404,7 +404,7 @@ export interface Settings {
   /** Settings for the windows of coding agents that joined on this machine. */
   readonly joined: {
     readonly wake: Wake;
-    /** A chat that gets a notice of waiting messages, like `telegram:123`. */
+    /** Chat that is notified of waiting messages, for example `telegram:123`. */
     readonly notify?: string;
   };
   /** Enabled channel accounts. */
@@ -441,7 +441,7 @@ export function findAgent(settings: Settings, agentId: string): AgentSettings | 
 }
 
 /**
- * Returns the agent whose settings apply to a session: its own agent, or the default agent if that was
+ * Returns the agent whose settings apply to a session: its own agent, or the default agent if its own was
  * removed.
  */
 export function agentOf(settings: Settings, session: Pick<Session, "agentId">): AgentSettings {

@@ -21,7 +21,7 @@ import type { Passes } from "../tools/passes.ts";
 import type { World } from "../world.ts";
 import { askPermission, type PermissionParts } from "./permission.ts";
 
-/** Dependencies of ACP agents' turns; created by the first of them. */
+/** Dependencies of turns of ACP agents. The first such turn creates them. */
 export interface AcpHost {
   readonly agents: AcpAgents;
   readonly passes: Passes;

@@ -41,7 +41,8 @@ async function decided(
     });
     try {
       const leftMs = expiresAt - engine.now();
-      // An answer that is being stored counts, because the owner gets it confirmed.
+      // If an answer is stored before this denial, the answer counts, because the owner gets a confirmation
+      // of it.
       if (leftMs <= 0) await engine.commit((unit) => expirePermission(unit, id));
       const decision = await decisionOf(engine.store.db, id);
       if (decision === "gone") return "deny";

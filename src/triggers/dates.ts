@@ -24,7 +24,7 @@ export interface RequestedSchedule {
 export interface Calendar {
   /** The current time in ms since 1970. */
   readonly now: number;
-  /** The time zone of expressions that name none. */
+  /** The time zone of cron expressions for which none is requested. */
   readonly zone: string;
 }
 

@@ -35,7 +35,7 @@ import { CRON_DEADLINE, fire } from "./turns.ts";
 
 export interface JobContext extends ChoiceRules {
   readonly engine: Engine;
-  /** Returns the time zone of expressions that name none. */
+  /** Returns the time zone of cron expressions for which none is requested. */
   timeZone(): string;
 }
 
@@ -179,7 +179,7 @@ export async function addJob(ctx: JobContext, by: JobCaller, wanted: NewJob): Pr
   });
 }
 
-/** Returns the next date of a stored schedule, or none if the schedule is no longer readable. */
+/** Returns the next date of a stored schedule, or undefined if the schedule is no longer readable. */
 async function storedDate(schedule: Schedule, now: number): Promise<number | undefined> {
   try {
     return await nextDate(schedule, now);

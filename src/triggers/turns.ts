@@ -74,7 +74,7 @@ export async function fire(
   return ok(run);
 }
 
-/** Returns why a date is skipped, or undefined if it is not. */
+/** Returns why a date is skipped, or undefined if it is not skipped. */
 async function leftOut(unit: Unit, job: CronJob, isLate: boolean) {
   if (isLate && job.missed === "skip") {
     return { code: "missed", error: "no gateway ran at that time, and the job skips missed dates" };
@@ -99,7 +99,7 @@ async function takeTurn(parts: TurnParts, unit: Unit, job: CronJob, dueAt: numbe
 }
 
 /**
- * Returns the date after this turn, or none if the schedule is unreadable. Then the history contains the
+ * Returns the date after this turn, or undefined if the schedule is unreadable. Then the history contains the
  * reason.
  */
 async function dateAfter(unit: Unit, job: CronJob, dueAt: number): Promise<number | undefined> {
@@ -113,7 +113,7 @@ async function dateAfter(unit: Unit, job: CronJob, dueAt: number): Promise<numbe
   }
 }
 
-/** Creates the handler of jobs' dates. */
+/** Creates the handler that is called when a job is due. */
 export function createCronHandler(parts: TurnParts): DeadlineHandler {
   return async (unit, id) => {
     const job = await holdJob(unit.tx, id);

@@ -15,7 +15,7 @@ import {
 import { listSessions, type SessionFilter } from "../../store/queries/sessions/session-lists.ts";
 import { activityOf, getSession } from "../../store/queries/sessions/sessions.ts";
 
-/** Filter of a list. Whatever the filter, the visibility check shows archived sessions only to operators. */
+/** Filter of a list. With any filter, the visibility check shows archived sessions only to operators. */
 export type ListFilter = Omit<SessionFilter, "scope">;
 
 export interface ListedSession {

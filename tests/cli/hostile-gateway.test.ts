@@ -145,7 +145,7 @@ const ANSWERS: Record<string, unknown> = {
   "tokens.list": {
     ts: 1,
     mayCreate: true,
-    tokens: [{ id: "t", name: "n", scopes: [], sessions: ["s"], expiresAtMs: 1, current: true }],
+    tokens: [{ id: "token", name: "n", scopes: [], sessions: ["s"], expiresAtMs: 1, current: true }],
     configured: [{ setting: "s", role: "operator", scopes: [], sessions: ["s"], current: true }],
   },
   "tokens.create": { token: "t", entry: { id: "t", name: "n", scopes: [], sessions: ["s"] } },
@@ -228,8 +228,8 @@ const COMMANDS: readonly (readonly string[])[] = [
   ...[
     ["tokens"],
     ["tokens", "create", "n"],
-    ["tokens", "narrow", "t", "--scope", "operator.read"],
-    ["tokens", "revoke", "t"],
+    ["tokens", "narrow", "token", "--scope", "operator.read"],
+    ["tokens", "revoke", "token"],
   ],
   ...[
     ["devices"],

@@ -102,12 +102,12 @@ describeInBrowser("the palette", () => {
     expect(await active()).toBe(first);
     await page.keyboard.press("Escape");
     await field(page).waitFor({ state: "detached" });
-    expect(await focused(page)).toMatchObject({ name: "Message", text: "half a thought" });
+    await expect.poll(() => focused(page)).toMatchObject({ name: "Message", text: "half a thought" });
     await page.keyboard.press("Control+k");
     await field(page).waitFor();
     await page.keyboard.press("Control+k");
     await field(page).waitFor({ state: "detached" });
-    expect(await focused(page)).toMatchObject({ name: "Message" });
+    await expect.poll(() => focused(page)).toMatchObject({ name: "Message" });
   });
 
   test("while its code is loading, no key acts in the composer, and Escape closes it", async () => {
@@ -142,7 +142,7 @@ describeInBrowser("the palette", () => {
     expect(await field(page).inputValue()).toBe("");
     await page.keyboard.press("Escape");
     await field(page).waitFor({ state: "detached" });
-    expect(await focused(page)).toMatchObject({ name: "Message", text: "half a thoughts" });
+    await expect.poll(() => focused(page)).toMatchObject({ name: "Message", text: "half a thoughts" });
     expect(runs).toBe(0);
   });
 

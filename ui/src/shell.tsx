@@ -158,9 +158,9 @@ export function Shell() {
         </Boundary>
       </main>
       {overlay.value !== undefined && (
-        <div class="overlay">
+        <section class="overlay" aria-label="Dialog">
           <Overlays />
-        </div>
+        </section>
       )}
     </div>
   );

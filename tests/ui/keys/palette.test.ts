@@ -129,6 +129,7 @@ describeInBrowser("the palette", () => {
     const asked = page.waitForRequest(/\/overlays-[^/]*\.js$/);
     await page.keyboard.press("Control+k");
     await asked;
+    expect(await accessibilityProblems(page)).toEqual([]);
     await page.keyboard.type("x");
     await page.keyboard.press("Enter");
     expect(await message.inputValue()).toBe("half a thought");

@@ -1,11 +1,22 @@
-// Adds up vitest's JSON reports: prints `N passed, N failed`, and ends with 1 unless tests passed and none failed.
+// Adds up vitest's JSON reports: prints each failed test and `N passed, N failed`, and ends with 1 unless tests
+// passed and none failed.
 // Usage: node count.js STEPS_FAILED REPORT...
 // A report that is missing or cannot be read counts as one failure, and so does a test file that does not load.
 // Errors outside tests are in no report, so a failed step (STEPS_FAILED is 1) counts as one if no test failed.
 
 import { readFileSync } from "node:fs";
+import { relative } from "node:path";
 
 const UNREADABLE = { passed: 0, failed: 1 };
+
+/** Prints a failed file that did not load, or its failed tests, each with the first line of its error. */
+function show({ name = "", message = "", assertionResults: tests }) {
+  const file = relative(process.cwd(), name);
+  if (tests.length === 0) console.log(`failed: ${file}: ${message.split("\n", 1)[0]}`);
+  for (const { status, fullName, failureMessages = [] } of tests) {
+    if (status === "failed") console.log(`failed: ${file} > ${fullName}: ${failureMessages[0]?.split("\n", 1)[0]}`);
+  }
+}
 
 /** @param {string} path */
 function count(path) {
@@ -13,6 +24,7 @@ function count(path) {
     const { numPassedTests: passed, numFailedTests, success, testResults } = JSON.parse(readFileSync(path, "utf8"));
     const unloaded = testResults.filter((file) => file.status === "failed" && file.assertionResults.length === 0);
     const failed = numFailedTests + unloaded.length;
+    for (const file of testResults) if (file.status === "failed") show(file);
     return { passed, failed: success || failed > 0 ? failed : 1 };
   } catch (error) {
     console.log(`no report of tests: ${error instanceof Error ? error.message : error}`);

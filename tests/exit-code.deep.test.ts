@@ -86,6 +86,33 @@ describe("the last line of .ci/run adds up the reports of both commands", () => 
     expect(ended.code).toBe(code);
   });
 
+  test("each failed test is listed above it", async () => {
+    const tests = [
+      { status: "passed", fullName: "a sum adds", failureMessages: [] },
+      {
+        status: "failed",
+        fullName: "a sum carries",
+        failureMessages: ["Error: expected 12\n    at sum.test.ts:3"],
+      },
+    ];
+    const file = { name: join(ROOT, "tests/sum.test.ts"), status: "failed", assertionResults: tests };
+    const notLoaded = {
+      ...file,
+      name: join(ROOT, "tests/none.test.ts"),
+      message: "no such file",
+      assertionResults: [],
+    };
+    const report = join(temporaryFolder(), "one.json");
+    writeFileSync(report, JSON.stringify({ ...failed, numFailedTests: 1, testResults: [file, notLoaded] }));
+    const ended = await run(process.execPath, [".ci/count.js", "1", report]);
+    expect(ended.stdout.trim().split("\n")).toEqual([
+      "failed: tests/sum.test.ts > a sum carries: Error: expected 12",
+      "failed: tests/none.test.ts: no such file",
+      "",
+      "3 passed, 2 failed",
+    ]);
+  });
+
   test(".ci/run runs both projects, and counts the failures of both", () => {
     const script = readFileSync(join(ROOT, ".ci/run"), "utf8");
     expect(script).toContain("for script in test test:deep; do");

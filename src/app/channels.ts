@@ -4,15 +4,13 @@
 //      stop is kept, or its platform sends it again.
 
 import type { AccountStatus, Accounts } from "../channels/accounts.ts";
-import type { Channel, ChannelHost } from "../channels/channel.ts";
+import type { Channel } from "../channels/channel.ts";
 import type { CommandParts } from "../channels/commands/context.ts";
 import type { Inbound } from "../channels/inbound.ts";
-import { COMMANDS } from "../core/rules/command.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { OutboxListener } from "../flows/delivery/outbox.ts";
-import { getCursor, putCursor } from "../store/queries/channels/channel-cursors.ts";
 import type { World } from "../world.ts";
 
 interface ChannelWorld {
@@ -53,19 +51,6 @@ function none(): ChannelParts {
   return { channels, open: nothing, listen: () => {}, statuses: () => [], deafen: nothing, close: nothing };
 }
 
-/** Builds the host that a channel gets. */
-function hostOf(channel: string, { engine }: Rest, world: World, inbound: Inbound): ChannelHost {
-  const { db } = engine.store;
-  return {
-    world,
-    receive: (message) => inbound.receive(message),
-    cursor: (accountId, name) => getCursor(db, { channel, accountId, name }),
-    remember: (accountId, name, value) =>
-      engine.commit((unit) => putCursor(unit.tx, { channel, accountId, name }, value)),
-    commands: COMMANDS.map(({ name, description }) => ({ name, description })),
-  };
-}
-
 /** Builds the channels of the settings. */
 export function channelParts({ settings, world }: ChannelWorld): ChannelParts {
   if (settings.channels.length === 0) return none();
@@ -77,7 +62,7 @@ export function channelParts({ settings, world }: ChannelWorld): ChannelParts {
     channels,
     burstDue: async (unit, key) => (inbound === undefined ? unit.now + 1_000 : inbound.burstDue(unit, key)),
     async open(rest) {
-      const [{ openInbound }, { openChannels }, { Accounts }, { followTyping }, { forgetInbound }] =
+      const [{ hostOf, openInbound }, { openChannels }, { Accounts }, { followTyping }, { forgetInbound }] =
         await Promise.all([
           import("../channels/inbound.ts"),
           import("../channels/registry.ts"),
@@ -86,15 +71,16 @@ export function channelParts({ settings, world }: ChannelWorld): ChannelParts {
           import("../channels/inbound/forget.ts"),
         ]);
       const { engine } = rest;
-      const way = openInbound({ ...rest, settings, world });
-      inbound = way;
+      const parts = { ...rest, settings, world };
+      const opening = openInbound(parts);
+      inbound = opening;
       accounts = new Accounts({
         commit: engine.commit,
         world,
         owner: engine.processId,
         leaseUntil: engine.leaseUntil,
       });
-      const opened = await openChannels(settings.channels, (id) => hostOf(id, rest, world, way));
+      const opened = await openChannels(settings.channels, (id) => hostOf(id, parts, opening));
       for (const channel of opened) {
         channels.set(channel.id, channel);
         ends.push(async () => channel.close?.());

@@ -8,15 +8,17 @@
 // Admission: inbound/admission.ts. Storing messages and joining them to runs: inbound/burst.ts. The session:
 // inbound/chat-session.ts. Files: inbound/media.ts.
 
+import { COMMANDS } from "../core/rules/command.ts";
 import { agentOf } from "../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Unit } from "../engine/unit.ts";
 import { StoreConflict, StoreProblem } from "../store/problems.ts";
+import { getCursor, putCursor } from "../store/queries/channels/channel-cursors.ts";
 import { isKnown } from "../store/queries/channels/inbound.ts";
 import { getBinding } from "../store/queries/channels/thread-bindings.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
 import { accountName } from "./accounts.ts";
-import type { InboundMessage } from "./channel.ts";
+import type { ChannelHost, InboundMessage } from "./channel.ts";
 import type { CommandParts } from "./commands/context.ts";
 import {
   type AdmissionParts,
@@ -123,5 +125,18 @@ export function openInbound(parts: InboundParts): Inbound {
       await joinBurst(parts, unit, burstKey);
       return "done";
     },
+  };
+}
+
+/** Returns the services for the accounts of one channel. */
+export function hostOf(channel: string, { engine, world }: InboundParts, inbound: Inbound): ChannelHost {
+  const { db } = engine.store;
+  return {
+    world,
+    receive: (message) => inbound.receive(message),
+    cursor: (accountId, name) => getCursor(db, { channel, accountId, name }),
+    remember: (accountId, name, value) =>
+      engine.commit((unit) => putCursor(unit.tx, { channel, accountId, name }, value)),
+    commands: COMMANDS.map(({ name, description }) => ({ name, description })),
   };
 }

@@ -26,6 +26,7 @@ import { isSubagentKey } from "./core/shapes/session-key.ts";
 import type { LogPart } from "./core/shapes/settings/logging.ts";
 import { backupFolder, dailyBudgets, notConfigured, type Settings } from "./core/shapes/settings/settings.ts";
 import type { AgentSources } from "./core/shapes/settings/sources.ts";
+import { splitRef } from "./core/text/model-ref.ts";
 import { sharedWorld } from "./engine/cluster/shared-world.ts";
 import { Engine } from "./engine/engine.ts";
 import type { AcpHost } from "./execute/acp.ts";
@@ -308,7 +309,7 @@ async function tokenOf({ settings, world }: AppOptions): Promise<string> {
 function modelRows({ providers }: Settings): ReturnType<GatewayDeps["models"]> {
   return listModels(providers).map(({ ref, settings }) => {
     const { id, name = id, contextWindow, maxOutputTokens, reasoning, images, cost } = settings;
-    const provider = ref.slice(0, ref.indexOf("/"));
+    const { provider } = splitRef(ref);
     return { id, name, provider, contextWindow, maxOutputTokens, reasoning, images, cost };
   });
 }

@@ -15,6 +15,7 @@ import type { Session } from "../core/shapes/session.ts";
 import { isChatKey } from "../core/shapes/session-key.ts";
 import { agentOf, findAgent, type Settings } from "../core/shapes/settings/settings.ts";
 import { head } from "../core/text/cut.ts";
+import { splitRef } from "../core/text/model-ref.ts";
 import { TITLE_MAX_CHARS, titleIn } from "../core/text/title.ts";
 import type { Bus } from "../engine/bus.ts";
 import type { AcceptLimits } from "../engine/run/accept.ts";
@@ -143,12 +144,10 @@ export class Titles {
 
   async #store(run: Run, ref: string, usage: Usage | undefined, title: string): Promise<void> {
     const { runId, sessionKey, sessionId, agentId, chainId } = run;
-    const slash = ref.indexOf("/");
     await this.#parts.commit(async (unit) => {
       await holdSessions(unit.tx, [sessionKey]);
       if (usage !== undefined && usage.totalTokens > 0) {
-        const model = { provider: ref.slice(0, slash), model: ref.slice(slash + 1) };
-        await addUsageRow(unit.tx, { runId, sessionKey, agentId, ...model, usage, at: unit.now });
+        await addUsageRow(unit.tx, { runId, sessionKey, agentId, ...splitRef(ref), usage, at: unit.now });
         await addChainUsage(unit.tx, chainId, usage, unit.now);
       }
       if (title === "" || !(await nameUnnamed(unit.tx, { sessionKey, sessionId, name: title }))) return;
@@ -157,7 +156,7 @@ export class Titles {
   }
 }
 
-/** Whether this run of a person's message may give the session its title. */
+/** Returns whether the run answers a person in a session that has no name yet. */
 function isUnnamed(session: Session, run: Run): boolean {
   const { label, displayName, archivedAt, sessionId, external } = session;
   const isNamed = label !== undefined || displayName !== undefined;

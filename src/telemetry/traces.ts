@@ -18,6 +18,7 @@ import type { Run } from "../core/shapes/run.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { TraceSettings } from "../core/shapes/settings/traces.ts";
 import { head } from "../core/text/cut.ts";
+import { splitRef } from "../core/text/model-ref.ts";
 import type { Bus } from "../engine/bus.ts";
 import { getRun } from "../store/queries/runs/runs.ts";
 import type { Db } from "../store/sql.ts";
@@ -72,10 +73,9 @@ const PROVIDER_NAMES: Readonly<Record<string, string>> = { google: "gcp.gemini" 
 
 function modelAttributes(ref: string | undefined): Attributes {
   if (ref === undefined) return {};
-  const slash = ref.indexOf("/");
-  const provider = ref.slice(0, slash);
+  const { provider, model } = splitRef(ref);
   const name = Object.hasOwn(PROVIDER_NAMES, provider) ? PROVIDER_NAMES[provider] : provider;
-  return { "gen_ai.provider.name": name, "gen_ai.request.model": ref.slice(slash + 1) };
+  return { "gen_ai.provider.name": name, "gen_ai.request.model": model };
 }
 
 function usageAttributes(usage: Usage | undefined): Attributes {

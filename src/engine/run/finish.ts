@@ -19,6 +19,7 @@ import {
   ZERO_USAGE,
 } from "../../core/shapes/message.ts";
 import { type EndedRunState, isEnded, type Run, type RunEnd } from "../../core/shapes/run.ts";
+import { splitRef } from "../../core/text/model-ref.ts";
 import { addChainUsage } from "../../store/queries/chains/chains.ts";
 import type { Deadline } from "../../store/queries/deadlines.ts";
 import { queuedIn } from "../../store/queries/runs/claims.ts";
@@ -222,13 +223,11 @@ async function countUsage(unit: Unit, run: Run, facts: EndFacts, usage: Usage): 
 
 async function writeLedger(unit: Unit, run: Run, usage: Usage, model: string | undefined): Promise<void> {
   if (model === undefined || usage.totalTokens === 0) return;
-  const slash = model.indexOf("/");
   await addUsageRow(unit.tx, {
     runId: run.runId,
     sessionKey: run.sessionKey,
     agentId: run.agentId,
-    provider: model.slice(0, slash),
-    model: model.slice(slash + 1),
+    ...splitRef(model),
     usage,
     at: unit.now,
   });

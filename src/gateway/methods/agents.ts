@@ -14,6 +14,7 @@ import type { Usage } from "../../core/shapes/message.ts";
 import { mainKeyOf } from "../../core/shapes/session-key.ts";
 import type { AgentSettings } from "../../core/shapes/settings/settings.ts";
 import type { AgentSources } from "../../core/shapes/settings/sources.ts";
+import { splitRef } from "../../core/text/model-ref.ts";
 import { type AgentWork, workByAgent } from "../../store/queries/agent-work.ts";
 import { addUsageRow, dayStart, usageSince } from "../../store/queries/runs/ledger.ts";
 import { describeTools, withheldOutside } from "../../tools/catalog.ts";
@@ -114,10 +115,8 @@ async function test(ctx: Context, model: string): Promise<Result<ModelTest>> {
   if (!trial.ok) return trial;
   const { usable, text, durationMs, hint, answer, usage } = trial.value;
   if (usage !== undefined) {
-    const slash = model.indexOf("/");
-    const [provider, id] = [model.slice(0, slash), model.slice(slash + 1)];
     await engine.commit((unit) => {
-      const row = { runId: unit.newId(), sessionKey: TESTER, agentId: TESTER, provider, model: id, usage };
+      const row = { runId: unit.newId(), sessionKey: TESTER, agentId: TESTER, ...splitRef(model), usage };
       return addUsageRow(unit.tx, { ...row, at: unit.now });
     });
   }

@@ -6,15 +6,16 @@ import { endCodeOf } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { channelOf } from "../../core/shapes/session-key.ts";
 import { modelOf, windowOf } from "../../core/shapes/settings/settings.ts";
+import { splitRef } from "../../core/text/model-ref.ts";
 import type { ListedSession } from "../../flows/session/list.ts";
 import { type EndedRun, endsOf } from "../../store/queries/runs/run-facts.ts";
 import type { BasicDeps, CallContext } from "../call.ts";
 import { errorLine } from "../error-line.ts";
 
-/** Splits `<provider>/<model>`; the model's own name may contain slashes. */
-export function splitModel(model: string): { modelProvider: string; model: string } {
-  const slash = model.indexOf("/");
-  return { modelProvider: model.slice(0, Math.max(0, slash)), model: model.slice(slash + 1) };
+/** Returns the fields that name a model. */
+export function splitModel(ref: string): { modelProvider: string; model: string } {
+  const { provider, model } = splitRef(ref);
+  return { modelProvider: provider, model };
 }
 
 /** Dependencies of a row. */

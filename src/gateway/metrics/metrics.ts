@@ -9,6 +9,7 @@ import type { LiveEvent } from "../../core/shapes/event.ts";
 import type { Usage } from "../../core/shapes/message.ts";
 import type { EndedRunState } from "../../core/shapes/run.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
+import { splitRef } from "../../core/text/model-ref.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Bus } from "../../engine/bus.ts";
 import type { Load } from "../../engine/engine.ts";
@@ -172,9 +173,9 @@ export class Metrics {
 
   /** Counts a finished model call. */
   readonly modelCalled = ({ ref, outcome, ms, usage }: ModelCall): void => {
-    const slash = ref.indexOf("/");
+    const { provider, model: name } = splitRef(ref);
     // A model's name may look like a key (I14).
-    const model = [ref.slice(0, slash), this.#parts.redactor.mask(ref.slice(slash + 1))];
+    const model = [provider, this.#parts.redactor.mask(name)];
     this.modelCalls.add(1, ...model, outcome);
     this.modelSeconds.observe(ms / 1000, ...model);
     if (usage === undefined) return;

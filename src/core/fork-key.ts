@@ -15,3 +15,9 @@ export function forkKey(key: string, id: string): string {
 export function forkOrigin(key: string): string | undefined {
   return FORK_KEY.exec(key)?.[1];
 }
+
+/** Returns the key of the session from which a fork was made, the origin of that session, and so on. */
+export function forkOrigins(key: string): string[] {
+  const origin = forkOrigin(key);
+  return origin === undefined ? [] : [origin, ...forkOrigins(origin)];
+}

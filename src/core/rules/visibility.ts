@@ -10,7 +10,7 @@
 // A sub-agent sees its own tree. Beyond that it sees only sessions that both it and its requester may see
 // (I13). If its requester was deleted, it sees only its own tree.
 
-import { forkOrigin } from "../fork-key.ts";
+import { forkOrigins } from "../fork-key.ts";
 import { optional } from "../optional.ts";
 import { agentIdInKey } from "../shapes/session-key.ts";
 import {
@@ -168,8 +168,7 @@ export function decideAccess(access: Access, viewer: Viewer, target: Target, rul
 
 /** Returns whether patterns match a key and, for the key of a fork, also the keys of its origins. */
 function coversKey(patterns: readonly string[], key: string): boolean {
-  const origin = forkOrigin(key);
-  return matchesAny(patterns, key) && (origin === undefined || coversKey(patterns, origin));
+  return [key, ...forkOrigins(key)].every((one) => matchesAny(patterns, one));
 }
 
 function coverOf(patterns: readonly string[] | undefined, { key }: Target): string {

@@ -6,7 +6,7 @@
 // route, so its answers never reach a chat of the origin.
 
 import { openGate } from "../../access/access.ts";
-import { FORKS_MAX, forkKey, forkOrigin } from "../../core/fork-key.ts";
+import { FORKS_MAX, forkKey, forkOrigins } from "../../core/fork-key.ts";
 import { optional } from "../../core/optional.ts";
 import type { Viewer } from "../../core/rules/visibility.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -50,7 +50,7 @@ interface ForkRequest {
   /** Id of the message after which the fork continues. */
   readonly at: string;
   readonly label?: string;
-  /** Whether the caller may know of work with this session. */
+  /** Returns whether the caller may know of work with this session. */
   sees(key: string): boolean;
   also?(unit: Unit, forked: Forked): Promise<void>;
 }
@@ -77,9 +77,7 @@ function checkOrigin(origin: Session): Result<void> {
 
 /** Returns the key of a new fork. Fails if it would be too long, or if too many forks follow each other. */
 function newKey(unit: Unit, origin: string): Result<string> {
-  let depth = 1;
-  for (let key = forkOrigin(origin); key !== undefined; key = forkOrigin(key)) depth += 1;
-  if (depth > FORKS_MAX) {
+  if (forkOrigins(origin).length >= FORKS_MAX) {
     return fail(
       "invalid_argument",
       `session ${origin} is the ${FORKS_MAX}th fork in a row, which is the maximum`,

@@ -185,7 +185,7 @@ function searchCondition(db: Db, search: string): Condition {
 
 const BUSY_KEYS = sql`select r.session_key from runs r where r.state in (${sql.join(ACTIVE)})`;
 
-/** Matches a session `s` without an unfinished run whose last turn failed. */
+/** Matches a session `s` whose last turn failed and which has no unfinished run. */
 export const HAS_FAILED = sql<SqlBool>`(s.failed_run is not null and s.key not in (${BUSY_KEYS}))`;
 
 /** Matches a session `s` to which a token, or one of its devices, sent a message. */

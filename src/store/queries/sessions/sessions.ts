@@ -5,7 +5,7 @@
 // and delete of a session updates it. session-lists.ts lists sessions.
 
 import { type Insertable, type RawBuilder, type Selectable, sql, type Updateable } from "kysely";
-import { forkOrigin } from "../../../core/fork-key.ts";
+import { forkOrigins } from "../../../core/fork-key.ts";
 import type { Route } from "../../../core/shapes/route.ts";
 import type { SendOverride, Session, SessionKind, SessionState } from "../../../core/shapes/session.ts";
 
@@ -358,8 +358,7 @@ export async function deleteSessionRows(
  */
 export async function wasDeleted(db: Db, key: string, sessionId: string): Promise<boolean> {
   // A session that inherited the transcript is a fork of the one that had the runs.
-  const keys = [key];
-  for (let of = forkOrigin(key); of !== undefined; of = forkOrigin(of)) keys.push(of);
+  const keys = [key, ...forkOrigins(key)];
   const run = await db
     .selectFrom("runs")
     .select("run_id")

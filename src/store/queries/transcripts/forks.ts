@@ -56,6 +56,22 @@ export async function partsOf(db: Db, sessionId: string): Promise<readonly Trans
   return parts;
 }
 
+/**
+ * Returns the part of a transcript that has this message, and the following parts. Returns an empty list if
+ * no part has the message.
+ */
+export async function partsFrom(
+  db: Db,
+  sessionId: string,
+  message: { readonly seq: number; readonly session_id: string },
+): Promise<readonly TranscriptPart[]> {
+  const { seq, session_id } = message;
+  if (session_id === sessionId) return [{ sessionId }];
+  const parts = await partsOf(db, sessionId);
+  const at = parts.findIndex((one) => one.sessionId === session_id && seq <= (one.upTo ?? seq));
+  return at < 0 ? [] : parts.slice(at);
+}
+
 /** The last message that a fork shares. */
 export interface ForkPoint {
   readonly sessionId: string;
@@ -94,10 +110,8 @@ async function findMessage(
     .where(sql<boolean>`not ${isInherited("session_ids.session_id")}`)
     .executeTakeFirst();
   if (owner?.session_key === session.key) return row;
-  const parts = await partsOf(db, session.sessionId);
-  return parts.some(({ sessionId, upTo = 0 }) => sessionId === row.sessionId && row.seq <= upTo)
-    ? row
-    : undefined;
+  const place = { seq: row.seq, session_id: row.sessionId };
+  return (await partsFrom(db, session.sessionId, place)).length > 0 ? row : undefined;
 }
 
 async function readAt(db: Db, seq: number): Promise<Message> {

@@ -8,11 +8,11 @@ import { textOf } from "../../../core/shapes/message.ts";
 import type { Redactor } from "../../../core/text/redact/redact.ts";
 import { type Db, kindOf } from "../../sql.ts";
 import { fewInScope, fewInTree, scopeConditions } from "../sessions/session-scope.ts";
+import { partsFrom } from "./forks.ts";
 import { isInheritedTranscript } from "./inherited.ts";
 import { lexemeQuestion } from "./search-lexemes.ts";
 import { agentToken, excerptOf, matchText, PARTS_MAX, sessionToken, wordsOf } from "./search-text.ts";
 import { readMessage } from "./stored-entry.ts";
-import { partsFrom } from "./transcripts.ts";
 
 /** Maximum number of matches that a page reads to find those in the scope. */
 const MATCHES_MAX = 5_000;

@@ -13,7 +13,7 @@ import { LONG_CHARS, type Redactor } from "../../../core/text/redact/redact.ts";
 import { prepared } from "../../prepared.ts";
 import { type Db, kindOf, type Tx } from "../../sql.ts";
 import { atCommit } from "../../transaction.ts";
-import { forkMarkerId, partBefore, partsOf, type TranscriptPart } from "./forks.ts";
+import { forkMarkerId, partBefore, partsFrom, partsOf, type TranscriptPart } from "./forks.ts";
 import { vectorsOf } from "./search-lexemes.ts";
 import { INDEXED_CHARS_MAX, PARTS_MAX, placeTokens, sessionToken, textParts } from "./search-text.ts";
 import { type EntryRow, readEntry, readMessage } from "./stored-entry.ts";
@@ -338,22 +338,6 @@ async function positionOf(db: Db, wanted: HistoryWanted): Promise<Result<History
   if (after === undefined) return ok({ way: "on", parts, afterSeq: row.seq - 1 });
   const afterRun = row.run_id === null ? {} : { afterRun: row.run_id };
   return ok({ way: "on", parts, afterSeq: row.seq, ...afterRun });
-}
-
-/**
- * Returns the part of a transcript that has this message, and the following parts. Returns an empty list if
- * no part has the message.
- */
-export async function partsFrom(
-  db: Db,
-  sessionId: string,
-  message: { readonly seq: number; readonly session_id: string },
-): Promise<readonly TranscriptPart[]> {
-  const { seq, session_id } = message;
-  if (session_id === sessionId) return [{ sessionId }];
-  const parts = await partsOf(db, sessionId);
-  const at = parts.findIndex((one) => one.sessionId === session_id && seq <= (one.upTo ?? seq));
-  return at < 0 ? [] : parts.slice(at);
 }
 
 /** Returns whether there are messages before the first message of a page. */

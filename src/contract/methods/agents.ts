@@ -92,6 +92,7 @@ export const AGENT_METHODS = {
   },
   "models.test": {
     scope: ADMIN,
+    takesLong: true,
     summary:
       "Asks a model for one word: returns time and cost, or the error. Needs a token for every session.",
     params: object({ model: about(name, "Model as `<provider>/<model>`.") }),

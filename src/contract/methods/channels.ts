@@ -92,6 +92,7 @@ export const CHANNEL_METHODS = {
   },
   "channels.test": {
     scope: ADMIN,
+    takesLong: true,
     summary: "Tests an account by asking the platform for the account's name.",
     params: object(
       { channel: about(name, "Name of the channel, like telegram.") },

@@ -153,6 +153,7 @@ export const NODE_METHODS = {
   },
   "node.invoke": {
     scope: ADMIN,
+    takesLong: true,
     summary: "Sends a command to a node and waits for its answer.",
     params: object(
       {

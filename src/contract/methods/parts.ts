@@ -40,7 +40,10 @@ export const NOTHING = object({});
 
 /** The entry of a method of the protocol. Its callers, its handler and the documentation use it. */
 export interface MethodSpec {
-  /** `node`: only for connections of paired nodes. */ readonly scope: TokenScope | typeof NODE;
+  /** `node`: only for connections of paired nodes. */
+  readonly scope: TokenScope | typeof NODE;
+  /** May take a long time, so it does not hold up other requests of its connection. */
+  readonly takesLong?: true;
   /**
    * Set if the method's effect keeps the rights of the caller's token after the token ends. Access tokens may
    * not call such methods.

@@ -66,6 +66,7 @@ export const SERVER_METHODS = {
   },
   "servers.test": {
     scope: ADMIN,
+    takesLong: true,
     summary: `Starts an MCP server if it is not running, and reads its tools. ${WHOLE}`,
     params: object({ name: about(name, "Name of the MCP server.") }),
     result: MCP_SERVER,

@@ -311,6 +311,7 @@ export const TALK_METHODS = {
   },
   "agent.wait": {
     scope: READ,
+    takesLong: true,
     summary: "Waits for the end of a run. `timeout` means that the wait ended: the run continues.",
     params: object(
       { runId: about(name, "Id of the run.") },

@@ -37,6 +37,7 @@ export const TOOL_METHODS = {
   },
   "tools.invoke": {
     scope: ADMIN,
+    takesLong: true,
     summary: "Calls a tool as a session. Returns the result of the tool, which may be an error.",
     params: object(
       { name: about(name, "Name of the tool.") },

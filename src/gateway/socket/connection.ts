@@ -17,6 +17,7 @@ import type {
   ResponseFrame,
 } from "../../contract/frames.ts";
 import { idempotencyOf } from "../../contract/idempotency.ts";
+import { isMethod, methodOf } from "../../contract/methods.ts";
 import {
   CLOSE,
   CONNECT_TIMEOUT_MS,
@@ -146,22 +147,10 @@ function readFrame(text: string): { request: RequestFrame } | { bad: BadFrame } 
   return { request: { type: "req", id, method, ...optional({ params }) } };
 }
 
-/** Methods that may wait for a long time. */
-const LONG_METHODS: readonly string[] = [
-  "agent.wait",
-  "tools.invoke",
-  "node.invoke",
-  "models.test",
-  "servers.test",
-  "channels.test",
-  "doctor",
-];
-
-/** Returns the queue of a method. Methods that may wait for a long time use no queue. */
+/** Returns the queue of a method. Methods that may take a long time use no queue. */
 function queueOf(method: string): RequestQueue | undefined {
-  const idempotency = idempotencyOf(method);
-  if (idempotency === undefined || LONG_METHODS.includes(method)) return undefined;
-  return idempotency === "none" ? "read" : "write";
+  if (!isMethod(method) || methodOf(method).takesLong) return undefined;
+  return idempotencyOf(method) === "none" ? "read" : "write";
 }
 
 /** Cuts a reason to the 123 bytes of a close frame; the answer before it has the whole text. */

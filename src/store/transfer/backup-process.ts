@@ -17,11 +17,15 @@ function workerFile(): string {
   return import.meta.filename.endsWith(".ts") ? source : source.replace(/\.ts$/, ".js");
 }
 
-async function removeUnfinished(file: string): Promise<void> {
+/** Returns the folders in which a backup to this file is being made, or was interrupted. */
+export async function unfinishedFolders(file: string): Promise<string[]> {
   const folder = dirname(file);
   const start = `${basename(file)}.unfinished-`;
-  const left = (await readdir(folder)).filter((name) => name.startsWith(start));
-  for (const name of left) await rm(join(folder, name), { recursive: true, force: true });
+  return (await readdir(folder)).filter((name) => name.startsWith(start)).map((name) => join(folder, name));
+}
+
+async function removeUnfinished(file: string): Promise<void> {
+  for (const folder of await unfinishedFolders(file)) await rm(folder, { recursive: true, force: true });
 }
 
 /** Backs up a store to a new file. Aborting `signal` kills the process, and removes an unfinished backup. */

@@ -13,7 +13,7 @@ import { ensureFolder } from "../../world/folders.ts";
 import type { World } from "../../world.ts";
 import { databaseBytes } from "../sqlite/file.ts";
 import { STORE_FILE } from "../sqlite/sqlite.ts";
-import { backupInProcess, STOPPING } from "./backup-process.ts";
+import { backupInProcess, STOPPING, unfinishedFolders } from "./backup-process.ts";
 
 const LISTED_MAX = 100;
 /** Maximum number of backup files whose size and time are read. Further files are only counted. */
@@ -117,8 +117,7 @@ export class Backups {
       const base = { folder, backups: backups.slice(0, LISTED_MAX), total: complete.length };
       const running = this.#running;
       if (running === undefined) return ok({ ...base, ...optional({ failed: this.#failed }) });
-      const parts = names.filter((name) => name.startsWith(`${running.name}.unfinished-`));
-      const bytes = await sizeIn(parts.map((name) => join(folder, name)));
+      const bytes = await sizeIn(await unfinishedFolders(join(folder, running.name)));
       return ok({ ...base, running: { ...running, bytes }, ...optional({ failed: this.#failed }) });
     } catch (error) {
       return unreadable(folder, error);
@@ -133,10 +132,9 @@ export class Backups {
     this.#isBusy = true;
     const ready = await this.#prepared();
     const isStopping = this.#stop.signal.aborted;
-    if (!ready.ok || isStopping) this.#isBusy = false;
-    if (isStopping) return STOPPING;
-    if (ready.ok) this.#making = this.#make(ready.value);
-    return ready;
+    if (ready.ok && !isStopping) this.#making = this.#make(ready.value);
+    else this.#isBusy = false;
+    return isStopping ? STOPPING : ready;
   }
 
   /** Cancels the backup, and waits for its end. */

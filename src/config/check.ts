@@ -25,7 +25,7 @@ function changedParts(running: Settings, found: Settings): string[] {
 }
 
 /** A configuration, compared with the running settings. */
-interface Compared {
+export interface Compared {
   readonly path: string;
   readonly exists: boolean;
   readonly ok: boolean;

@@ -10,7 +10,7 @@ import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { unescaped } from "../../core/text/json5-places.ts";
-import { compare } from "../check.ts";
+import { type Compared, compare } from "../check.ts";
 import { replacing } from "../problems.ts";
 import { replaceFile } from "../replace-file.ts";
 import { configKeys, type KeyWords, keyWords } from "../schema/keys.ts";
@@ -119,19 +119,12 @@ function unwritten(path: string, error: unknown): Result<never> {
 
 /** The functions of the gateway that the editor needs. */
 interface EditorParts extends Sealing {
-  /** Returns the ways in which the next start's settings change how the editor's user reaches the gateway. */
+  /** Returns a sentence for each change that people must know to connect again after a start with `next`. */
   readonly reachOf: (next: Settings) => readonly string[];
 }
 
 /** The result of a check. */
-interface Checked {
-  readonly path: string;
-  readonly exists: boolean;
-  readonly ok: boolean;
-  readonly errors: readonly string[];
-  readonly warnings: readonly string[];
-  readonly differs: boolean;
-  readonly changed: readonly string[];
+interface Checked extends Omit<Compared, "next"> {
   readonly reach?: readonly string[];
   readonly settings: Record<string, never>;
 }

@@ -41,22 +41,17 @@ function rowOf({ deps }: Context, { name, reach, agents }: McpServerSettings): M
 async function agentRows({ deps, access }: Context): Promise<AcpAgentRow[]> {
   const agents = deps.settings.agents.filter(({ runtime }) => runtime !== undefined);
   const running = deps.programs?.() ?? [];
+  const mask = (text: string): string => deps.world.redactor.mask(text);
   const failures = agents.length === 0 ? [] : await newestFailures(access.db);
   return agents.map(({ id, runtime }) => {
     const failed = failures.find(({ agentId }) => agentId === id);
     return {
       agentId: id,
-      program: deps.world.redactor.mask(runtime?.command[0] ?? ""),
+      program: mask(runtime?.command[0] ?? ""),
       sessions: running.filter((key) => agentIdInKey(key) === id),
-      ...(failed === undefined
-        ? {}
-        : {
-            lastFailure: {
-              sessionKey: failed.sessionKey,
-              atMs: failed.at,
-              error: deps.world.redactor.mask(failed.error),
-            },
-          }),
+      ...optional({
+        lastFailure: failed && { sessionKey: failed.sessionKey, atMs: failed.at, error: mask(failed.error) },
+      }),
     };
   });
 }

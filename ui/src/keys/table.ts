@@ -39,7 +39,7 @@ type Keys = typeof KEYS;
 export type Area = keyof Keys;
 export type ActionOf<A extends Area> = Extract<keyof Keys[A], string>;
 
-/** Whether keys in this element write text or change a choice. */
+/** Returns whether keys in this element write text or change a choice. */
 export function isTyping(target: EventTarget | null): boolean {
   return (
     target instanceof Element &&

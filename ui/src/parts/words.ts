@@ -1,6 +1,6 @@
 // Finds words in short texts of the page.
 
-/** Whether the text contains each of the words, in any order and letter case. */
+/** Returns whether the text contains each of the words, in any order and letter case. */
 export function hasWords(text: string, words: string): boolean {
   const lower = text.toLowerCase();
   return words

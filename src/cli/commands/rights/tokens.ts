@@ -132,7 +132,7 @@ export async function narrowToken(
     const error = "Give the rights that the token keeps: --scope, --sessions or both";
     return cli.fail({ code: "usage", error }, EXIT.usage);
   }
-  const rights = { ...(scope === undefined ? {} : { scopes: [scope] }), ...optional({ sessions }) };
+  const rights = optional({ scopes: scope && [scope], sessions });
   return withToken(cli, args, async (link, { id }) => {
     const narrowed = await link.request("tokens.narrow", { id, ...rights });
     if (!narrowed.ok) return cli.fail(narrowed);

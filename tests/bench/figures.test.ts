@@ -24,7 +24,7 @@ test.each([
   ["max < 100", false],
   ["max < 101", true],
   ["p95 > 99", true],
-])("for the samples 1, 2, 3, 4 and 100, the target %s is checked: %s", (target, met) => {
+])("for the samples 1, 2, 3, 4 and 100, the target %s is met: %s", (target, met) => {
   expect(meets(row({ target }))).toBe(met);
 });
 

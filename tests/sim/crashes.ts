@@ -43,9 +43,9 @@ export async function checkCounted(story: Story, lost: readonly LostRun[]): Prom
 }
 
 /**
- * CP2: checks that a crashed run does not start while a healthy run has waited for a slot since before the
- *      start of this process. Two kinds of healthy runs do not count: those in a lane that a full disk made
- *      unreadable, and those behind a run that has ended in this process.
+ * CP2: checks that a run that crashed before does not start as long as a run without crashes waits for a slot
+ *      and was already waiting when this process started. Not counted: runs in a lane that a full disk made
+ *      unreadable, and runs behind a run that has ended in this process.
  */
 export async function checkStarts(
   story: Story,

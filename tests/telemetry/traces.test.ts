@@ -343,7 +343,7 @@ test("TE1: if the OpenTelemetry libraries are missing, the gateway starts; it an
   await gateway.end("SIGTERM");
 });
 
-test("an outside program's run and tool calls are traced; work with its session's token is below its run", async () => {
+test("an outside program's run and tool calls are traced; a send with its session's token is a span below its run", async () => {
   const collector = await startCollector();
   const traces = { enabled: true, endpoint: collector.url };
   const stage = await openAcpStage({ config: { telemetry: { traces } } });

@@ -263,7 +263,7 @@ test("sessions_spawn runs again with its id: there is only one sub-agent, and th
   expect(result).toMatchObject({ status: "accepted", childSessionKey: children[0]?.sessionKey });
 });
 
-test("subagents runs again after a crash: a cancelled job stays cancelled, and is not reported twice", async () => {
+test("the tool `subagents` runs again after a crash: a job that it cancelled is not listed as cancelled again", async () => {
   const dir = temporaryFolder();
   const before = await live(dir, { dies: false });
   const spawn = { name: "sessions_spawn", arguments: { task: "hang" } };

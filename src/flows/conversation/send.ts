@@ -251,7 +251,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     flow: { flowId, step: "round1", turn: 1 },
     callId: request.callId,
     ...optional({ parentRunId: requesterRun?.runId }),
-    // The waiting caller gets the text as its reply, so the text starts no run in the caller's session.
+    // If the text answers a run or client that waits for it, it is only appended there: it starts no run.
     ...(answered === undefined ? {} : { kind: "append", successor: true }),
   });
   if (!accepted.ok || !accepted.value.fresh) return accepted;

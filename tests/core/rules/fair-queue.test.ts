@@ -72,7 +72,7 @@ test("a lane that is added twice keeps its position, and a removed lane is not r
   expect(line.next(use(2))).toEqual(["a2"]);
 });
 
-test("I6: the slots of waiting agents differ by at most one, with any number of lanes and slots, and each agent gets one", () => {
+test("I6: no slot stays free while a lane waits, and an agent that waits has at most one slot less than any other", () => {
   for (let seed = 1; seed <= STORIES; seed += 1) {
     const roll = dice(`fair line ${seed}`);
     const line = new FairQueue();

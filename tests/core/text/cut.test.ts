@@ -32,7 +32,7 @@ test.each<[string, (text: string) => string | Promise<string>]>([
   ["the words of an MCP server", (text) => plainWords(text, 12)],
   ["the redacted beginning", (text) => plainRedactor.beginning(text, 100).text],
   ["the redacted beginning", (text) => plainRedactor.beginning(text, 101).text],
-])("%s is shortened between two characters", async (_, shorten) => {
+])("%s is cut without splitting a surrogate pair", async (_, shorten) => {
   for (const text of [EVEN, ODD]) {
     const shown = await shorten(text);
     expect(shown).toContain("🙂");

@@ -161,7 +161,7 @@ test("I14: a secret that arrives in pieces is redacted for both kinds of clients
   }
 });
 
-test("a client without text-deltas gets the whole text at most once in 150 ms, and the rest after a pause", async () => {
+test("without the capability `text-deltas`, a client gets the text so far at most once in 150 ms, and then what follows", async () => {
   const house = openFanout();
   const watcher = client(house.fanout, []);
   const wholes = () => watcher.frames.filter(({ event }) => event === "chat").length;

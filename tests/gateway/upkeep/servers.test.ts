@@ -69,7 +69,7 @@ test("SV1: the list starts nothing and shows no argument, header or part of an a
   expect(witness.lives).toHaveLength(0);
 });
 
-test("a test starts the server once, and its tools are listed by their names", async () => {
+test("servers.test starts a server that is not running, and lists the server's tools by name", async () => {
   const { client, witness } = await openServers();
   const row = await client.request("servers.test", { name: "good" });
   expect(row).toMatchObject({

@@ -134,8 +134,8 @@ function isBeforeReset(load: Load, session: number, key: string): boolean {
 }
 
 /**
- * Disconnects without a close frame, reconnects and reads the history. Returns the number of missed ends that
- * the history does not contain.
+ * Until the load ends: disconnects without a close frame, reconnects and reads the history. Returns how many
+ * ends of runs it missed and did not find in the history either.
  */
 export async function comeAndGo(load: Load, reader: OneReader): Promise<number> {
   let lost = 0;

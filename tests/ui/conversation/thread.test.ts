@@ -149,7 +149,7 @@ describe("the visible history", () => {
     runId,
   });
 
-  test("IT1: a result is shown with the last call of its id before it, or alone if that call is not loaded", () => {
+  test("IT1: a tool result is shown with the nearest earlier call that has the same id, or alone if none is loaded", () => {
     const messages = [
       result("x", "c1", "r0"),
       call("a1", "c1", "r1"),

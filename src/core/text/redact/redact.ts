@@ -136,7 +136,7 @@ export class Redactor {
     return whole && flat.length <= charsMax ? flat : `${head(flat, charsMax - 1).trimEnd()}…`;
   }
 
-  /** Returns the part of a masked window that later text cannot change. */
+  /** Masks the beginning of a longer text. Returns the part that the text after it cannot change. */
   #window(text: string, work: Work): string {
     const masked = maskShapes(this.#values().mask(text, work, true), work, true);
     const maskAt = masked.lastIndexOf(MASK);

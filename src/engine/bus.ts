@@ -1,8 +1,8 @@
 // Delivers live events inside the process and forwards them to other processes. An event is only a hint: a
 // listener that misses one finds the change in the store's rows. A listener that throws affects no other
 // listener and no run. Events from other processes are never forwarded.
-// B3: the end of a run is published once, even if it arrives by two routes, and no event of its execution
-//     follows it.
+// B3: the end of a run is published once, even if this process learns of it in two ways. After it, no event
+//     of the run's execution is published.
 
 import { evictOldest } from "../core/bounded.ts";
 import type { LiveEvent } from "../core/shapes/event.ts";
@@ -34,8 +34,8 @@ export interface SharedBus extends Bus {
 type OfExecution = Extract<LiveEvent, { kind: "run_started" | "text" | "thinking" | "tool" | "run_ended" }>;
 
 /**
- * Returns whether an event belongs to the execution of a run, so that it must not follow the end of the run.
- * Notes, and events of flows and deliveries, may follow it.
+ * Returns whether an event belongs to the execution of a run, and so must not be published after the run's
+ * end. Notes, and events of flows and deliveries, may be.
  */
 function isOfExecution(event: LiveEvent): event is OfExecution {
   const { kind } = event;

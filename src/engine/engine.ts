@@ -69,7 +69,7 @@ export interface EngineSettings extends AcceptLimits {
 
 export interface AbortRequest {
   readonly sessionKey: string;
-  /** Absent: every unfinished run of the session. */
+  /** Only this run, or its successors if it has ended. Absent: every unfinished run of the session. */
   readonly runId?: string;
   /** Default `run_aborted`. */
   readonly reason?: AbortReason;
@@ -81,7 +81,7 @@ export interface AbortRequest {
 }
 
 export interface Aborted {
-  /** Whether an unfinished run was stopped. */
+  /** True if the run with the given `runId` was stopped; without `runId`, if any run was stopped. */
   readonly aborted: boolean;
   readonly runIds: readonly string[];
 }
@@ -423,7 +423,8 @@ export class Engine {
     try {
       return await settleWait(parts, callId, signal, gaveUp);
     } catch (error) {
-      // The wait can also fail because the gateway stops. If the run ended before that, returns its answer.
+      // The wait can also fail because the gateway stops. If the awaited run had ended by then, return its
+      // answer.
       const end = await answeredBefore(this.store, callId);
       if (end !== undefined) return end;
       // The caller has disconnected, so its wait must not count as answered.
@@ -498,7 +499,7 @@ export class Engine {
           : { unfinishedText: mine.textSoFar() }),
       };
       await holdRun(unit.tx, run.runId);
-      // Does nothing if the run has ended already, as a successor of an earlier run in this list.
+      // Does nothing if this run has already ended together with an earlier run of this list.
       await endInUnit(unit, run, facts, this.#finish);
       ended.push(run.runId);
       unit.after(() => this.#lanes.stopEnded(run));
@@ -510,8 +511,8 @@ export class Engine {
   }
 
   /**
-   * Returns the run with this id if it has not ended. Otherwise returns those of its successors that have not
-   * started.
+   * Returns the run with this id if it has not ended. If it has ended, returns the runs of its flow that have
+   * not started.
    */
   async #named(unit: Unit, sessionKey: string, runId: string): Promise<Run[]> {
     const run = await getRun(unit.tx, runId);

@@ -109,7 +109,7 @@ export function createCommit(store: Store, world: World, bus: Bus, watch: UnitWa
         return await once(work);
       } catch (error) {
         if (!(error instanceof StoreConflict)) throw error;
-        // A lock that is held for long is a temporary problem, so it must not end a run.
+        // A lock that another transaction holds for long is a temporary problem, so it must not fail a run.
         if (conflicts === CONFLICTS_MAX) throw new StoreProblem("busy", "", { detail: error.message });
         await pause(world.clock, CONFLICT_PAUSE_MS * conflicts * (0.5 + world.random()));
       }
@@ -119,7 +119,9 @@ export function createCommit(store: Store, world: World, bus: Bus, watch: UnitWa
 
 function createAttempt(store: Store, world: World, bus: Bus, watch: UnitWatch): Commit {
   const { record, committed, inDoubt } = watch;
-  /** A failure to publish does not undo stored work. */
+  /**
+   * Logs an error instead of throwing it: a failed action after the commit does not undo the stored work.
+   */
   const tell = (action: () => void): void => {
     try {
       action();

@@ -1,9 +1,9 @@
-// Coordinates the processes that share a store: finds dead ones, takes over their runs, and wakes the others.
-// An embedded store has one process and does not use this. The transaction that declares a process dead also
-// takes over its runs (`lease.ts`); a process that stops frees its runs itself. Hints (hint-transport.ts) may
-// be lost, so the sweep, a periodic check of all rows, also finds every waiting lane, ended run, due deadline
-// and free slot. The sweep also starts runs that the rows assign to this process but that it does not
-// execute, and stops runs that the rows assign to another process.
+// Coordinates the processes that share a store: finds dead processes, takes over their runs, and wakes the
+// lanes of live ones. An embedded store has one process and does not use this. The transaction that declares
+// a process dead also takes over its runs (`lease.ts`); a process that stops frees its runs itself. Hints
+// (hint-transport.ts) may be lost, so the sweep, a periodic check of all rows, also finds every waiting lane,
+// ended run, due deadline and free slot. The sweep also starts runs that the rows assign to this process but
+// that it does not execute, and stops runs that the rows assign to another process.
 
 import { evictOldest } from "../../core/bounded.ts";
 import { isLiveText, type LiveTextEvent } from "../../core/shapes/event.ts";
@@ -26,8 +26,8 @@ import type { Hint, HintTransport } from "./hint-transport.ts";
 import type { Lease } from "./lease.ts";
 
 /**
- * Interval at which the database's clock is read. It has a timer of its own, so that no renewal of a lease
- * waits for the answer.
+ * Interval at which the database's clock is read. This has its own timer, so that renewing a lease never
+ * waits for the clock.
  */
 const CLOCK_MS = 1_000;
 const SWEEP_MS = 500;
@@ -36,8 +36,8 @@ const LANES_AT_ONCE = 32;
 /** Number of sweeps between two deletions of old rows. */
 const TIDY_EVERY_SWEEPS = 120;
 /**
- * Limits for publishing ends of runs again after a gap in the hints: the number of runs, and how long before
- * the gap they may have ended.
+ * After a gap in the hints, ends of runs are published again: at most this many, and only those of runs that
+ * ended at most `TOLD_AGAIN_MS` before the gap.
  */
 const TOLD_AGAIN_MAX = 1_000;
 const TOLD_AGAIN_MS = 10 * LEASE_MS;
@@ -66,9 +66,9 @@ export interface DispatchParts {
   slotFree(): void;
   /** Called when lanes of another process wait for a slot. */
   slotWanted(): void;
-  /** Handles runs that ended while a client waited, if the outcome never reached that client. */
+  /** Handles runs that have ended although the client that waited for them never got the outcome. */
   answersLost(unit: Unit, runIds: readonly string[]): Promise<void>;
-  /** Handles a message of another process to this one. */
+  /** Handles a message that another process sent to this one. */
   message(body: unknown): void;
   /** Checks deadlines, deliveries and anything else that may be due. */
   lookAround(): void;
@@ -82,7 +82,7 @@ export class Dispatch {
   #clockTimer: Timer | undefined;
   #sweepTimer: Timer | undefined;
   #sweeps = 0;
-  /** This process has missed no end of a run before this time. */
+  /** This process knows of every run that ended before this time. */
   #wholeUntil = 0;
   #startedAt = 0;
   #gap = false;
@@ -240,14 +240,13 @@ export class Dispatch {
     this.#sweepLater();
   }
 
-  /** Declares silent processes dead and takes over their runs. Returns whether there were any. */
+  /** Declares silent processes dead and takes over their runs. Returns false if there was nothing to do. */
   async #takeOver(): Promise<boolean> {
     const { store, commit, world, lease } = this.#parts;
     if (lease.silent().length === 0 && !(await hasOrphans(store.db))) return false;
     const { dead, runs } = await commit(async (unit) => {
       const dead: string[] = [];
-      // Declares a process dead only after the database has answered: the database may have been down since
-      // the check above.
+      // Query the database first: if it was down since the check above, no process may be declared dead.
       await beats(unit.tx);
       for (const one of lease.silent()) if (await declareDead(unit.tx, one)) dead.push(one.processId);
       await this.#parts.answersLost(unit, await giveUpCallerWaits(unit.tx, "the dead"));

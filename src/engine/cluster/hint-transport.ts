@@ -35,7 +35,7 @@ type Item = Hint | { readonly kind: "kept"; readonly id: number };
  * dropped: other processes find the changes in the rows.
  */
 const QUEUE_MAX = 2_000;
-/** Maximum number of texts in one batch. */
+/** Maximum number of messages in one call of `notify`. */
 const BATCH_TEXTS = 16;
 const RETRY_MS = 250;
 /**
@@ -80,7 +80,7 @@ export interface HintTransportParts {
 
 export class HintTransport {
   readonly #parts: HintTransportParts;
-  /** Pending hints in order. A newer entry replaces an older one of the same kind. */
+  /** Pending hints by key, in the order of sending. A newer hint replaces an older one with the same key. */
   readonly #queue = new Map<string, Hint>();
   #count = 0;
   #sending: Promise<void> | undefined;

@@ -1,13 +1,13 @@
 // Owns the lease of this process on the runs that it executes, and decides when the leases of other processes
 // have expired.
-// A beat renews the lease in the process's row. It gives the process authority until a deadline, which is
-// counted by the monotonic clock from before the beat was sent. A failed beat ends the authority at once; a
-// later beat that finds the row restores it. If a beat finds no row, other processes have taken the runs:
-// this process stops them before it joins again.
-// Another process is silent if its beat has not changed for a whole lease, in which the database answered
-// each of our beats in time. So an outage, a pause of this process or a jump of the database's clock does not
-// end another process's lease. A process renews its own lease before it declares another process dead. A run
-// starts only with a beat that is at most half a lease old.
+// A beat (heartbeat) renews the lease in the process's row, and gives the process authority until a deadline.
+// The deadline is counted by the monotonic clock, from the moment before the beat was sent. A failed beat
+// ends the authority at once; a later beat that finds the row restores it. If a beat finds no row, other
+// processes have taken the runs: this process stops them before it joins again.
+// Another process is silent if, for the length of a lease, its beat did not change although the database
+// answered each of our own beats in time. So an outage, a pause of this process or a jump of the database's
+// clock does not end another process's lease. A process renews its own lease before it declares another
+// process dead. A run starts only with a beat that is at most half a lease old.
 
 import type { ProcessFacts } from "../../core/shapes/process.ts";
 import { type Beat, beat, beats, joinProcesses, LEASE_MS, leave } from "../../store/queries/processes.ts";
@@ -31,7 +31,7 @@ const FRESH_MS = LEASE_MS / 2;
  */
 const GAP_MS = 2 * BEAT_MS;
 
-/** The part of a lease that the engine uses before it acts. */
+/** Lets the engine check the lease before it acts. */
 export interface Authority {
   /**
    * Resolves to true once this process may act for a run. While it may not, waits for the next heartbeat of

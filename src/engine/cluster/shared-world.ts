@@ -1,5 +1,5 @@
-// Provides the time of a store that several processes share: the database's clock, for every stored date. So
-// all processes agree on dates, even if the clock of one machine is wrong or jumps.
+// Takes the time of every stored date from the clock of the database that several processes share. So all
+// processes agree on dates, even if the clock of one machine is wrong or jumps.
 
 import type { Store } from "../../store/sql.ts";
 import type { World } from "../../world.ts";

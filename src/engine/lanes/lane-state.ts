@@ -11,7 +11,7 @@ export type LaneState =
   /** A transaction claims the head of the lane, or returns it to the queue. */
   | {
       readonly kind: "claiming";
-      /** Set if the lane still waits for a slot. */
+      /** Set if the lane was waiting for a slot before the claim began. */
       readonly lane: WaitingLane | undefined;
       /** Whether the lane was woken during the claim. */
       readonly again: boolean;
@@ -23,7 +23,7 @@ export type LaneState =
 export type LaneEvent =
   /** The lane may have work. */
   | { readonly kind: "wake" }
-  /** A transaction of the caller claims the lane. */
+  /** The caller claims the lane in its own transaction. */
   | { readonly kind: "take" }
   /** The row of a run ended. */
   | { readonly kind: "ended"; readonly runId: string }
@@ -35,9 +35,9 @@ export type LaneEvent =
   | { readonly kind: "full"; readonly lane: WaitingLane }
   /** The claim found no run. */
   | { readonly kind: "empty" }
-  /** The transaction of the caller was rolled back. */
+  /** The caller's transaction was rolled back. */
   | { readonly kind: "undone" }
-  /** The claim ended without a result. The caller wakes the lane. */
+  /** The claim ended without a result. The code that sends this event wakes the lane. */
   | { readonly kind: "left" }
   /** The execution is over. */
   | { readonly kind: "over" };
@@ -67,7 +67,7 @@ export function isBusy(state: LaneState): boolean {
   return state.kind === "claiming" || state.kind === "executing";
 }
 
-/** Returns whether the lane is being claimed and precedes lanes that start after all others (`isLast`). */
+/** Returns whether the lane is being claimed and goes before the lanes that must start last (`isLast`). */
 export function isAhead(state: LaneState): boolean {
   return state.kind === "claiming" && state.lane?.isLast !== true;
 }

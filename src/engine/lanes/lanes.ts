@@ -4,7 +4,7 @@
 // plain run costs two commits. If several processes share the store, a process claims a run only while it is
 // alive and the deployment has a free slot. The state of each lane and its transitions are in lane-state.ts.
 // L2: runs of a lane start in lane order (I3). A run that only appends its input needs no slot.
-// L4: an end that the store refused is retried until it is stored.
+// L4: if the end of a run cannot be stored, the write is retried until it succeeds.
 
 import { optional } from "../../core/optional.ts";
 import { cautionFor } from "../../core/rules/crash-policy.ts";
@@ -54,7 +54,7 @@ import {
   waitOf,
 } from "./lane-state.ts";
 
-/** Returned to roll back a transaction that would end a run, because this execution no longer holds it. */
+/** Returned to roll back the transaction that ends a run, if this execution no longer holds the run. */
 const NOT_HELD = fail("run_failed", "this process no longer holds the run");
 /**
  * Maximum number of failed attempts to end a run together with its successors. Failures of the store do not
@@ -70,8 +70,8 @@ export interface Executor {
 type Claim =
   | { kind: "run"; run: Run }
   /**
-   * No slot is free. `freedBefore`: if the whole deployment has none, the value of `#freed` before the check.
-   * Absent if only this process has none.
+   * No slot is free. If the whole deployment has none, `freedBefore` is the value of `#freed` before the
+   * check. If only this process has none, it is absent.
    */
   | { kind: "full"; lane: WaitingLane; freedBefore?: number }
   | { kind: "empty" };
@@ -134,9 +134,8 @@ export class Lanes {
   }
 
   /**
-   * Wakes as many waiting lanes as there are free slots. If several processes share the store, wakes one lane
-   * at a time: after its claim, or if it needs no slot, the next one is woken (`#follow`). Returns false if
-   * no lane waits.
+   * Wakes as many waiting lanes as there are free slots. If several processes share the store, wakes only one
+   * lane: when it has its slot, or needs none, `#follow` wakes the next. Returns false if no lane waits.
    */
   slotFree(): boolean {
     const { slots, shared } = this.#parts;
@@ -152,10 +151,10 @@ export class Lanes {
     return true;
   }
 
-  /** Returns whether the free slots are for other lanes than this one. */
+  /** Returns whether other lanes must get the free slots before this one. */
   #isBehind(sessionKey: string, lane: WaitingLane): boolean {
     if (this.#parts.slots.free(lane.pool) === 0) return true;
-    // Whether another lane is being claimed that may go before this one.
+    // Whether a lane that may start before this one is being claimed.
     const othersClaim = this.#ahead > Number(isAhead(this.#stateOf(sessionKey)));
     if (lane.isLast === true && othersClaim) return true;
     if (this.#starved.size === 0) return false;
@@ -232,7 +231,7 @@ export class Lanes {
     );
   }
 
-  /** Stops claiming. A claim in progress is parked. */
+  /** Stops claiming lanes. A run whose claim is in progress is parked. */
   close(): void {
     this.#closed = true;
   }
@@ -328,13 +327,12 @@ export class Lanes {
     this.#send(sessionKey, outcome);
     if (outcome.kind === "full" && outcome.freedBefore !== undefined) {
       shared?.wanted();
-      // The next freed slot wakes a lane that found none. If a slot was freed during the check, wake the lane
-      // now.
+      // A freed slot wakes lanes that found none. If a slot was freed during the check, wake this lane now.
       if (outcome.freedBefore !== this.#freed) this.wake(sessionKey);
       return;
     }
     // Look for another lane if this lane no longer waits, if it found no slot (one may have been freed
-    // since), or if a lane that must come last waited for this claim.
+    // since), or if a lane that must start last was waiting for the result of this claim.
     if (waited || outcome.kind === "full" || this.#starved.hasLast()) this.slotFree();
   }
 
@@ -371,8 +369,8 @@ export class Lanes {
   }
 
   /**
-   * Checks whether this process may claim a run, given the runs of the other processes. `stale`: the others
-   * may consider this process dead.
+   * Checks whether this process may claim a run while other processes execute runs. `stale`: the others may
+   * consider this process dead.
    */
   async #gate(unit: Unit, endsAtOnce: boolean, pool: Pool): Promise<"open" | "full" | "stale"> {
     const { shared, owner } = this.#parts;
@@ -438,7 +436,7 @@ export class Lanes {
     }
   }
 
-  /** Writes the end, and retries if the store refuses it (L4). */
+  /** Writes the end of a run, and retries if that fails (L4). */
   async #end(execution: Execution, facts: EndFacts): Promise<void> {
     const { commit, finish } = this.#parts;
     const { run, log } = execution.handle;
@@ -486,7 +484,7 @@ export class Lanes {
       const stored = await getRun(store.db, runId);
       if (stored !== undefined) publishEnd(stored, { bus, watch });
     } catch (error) {
-      // `UnconfirmedCommits` publishes the end of the run again.
+      // `UnconfirmedCommits` publishes the end later.
       world.log.warn({ err: error, runId }, "the end of a run could not be read");
     }
   }

@@ -66,7 +66,7 @@ export function createSlots(limits: SlotLimits, onFree: () => void): Slots {
     count(resumed.owner, 1);
     resumed.settle(true);
   };
-  /** Returns whether a resuming run could take the slot that a new run of this pool would get. */
+  /** Returns whether a resuming run waits for a slot that is free now. New runs must not take that slot. */
   const isAwaited = (): boolean => resuming.some(({ owner }) => room(owner.pool) > 0);
 
   return {

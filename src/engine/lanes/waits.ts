@@ -1,9 +1,9 @@
 // Waits for a run or for jobs of sub-agents, and owns the wait graph: each wait of a run is an edge, and the
 // waiting run holds no slot (I6). A caller that is not a run adds no edge, unless it is the client of an
 // external session.
-// One transaction checks for cycles and inserts the wait (I7); such transactions run one at a time. A run's
-// wait is inserted in the transaction that accepts the message. A wait is a row: after a crash the same call
-// finds it again, with its first deadline, and gets the same result.
+// One transaction checks for cycles and inserts the wait (I7); such transactions run one at a time. If a run
+// sends a message and waits, one transaction accepts the message and inserts the wait. A wait is a row: after
+// a crash the same call finds it again, with its original deadline, and gets the same result.
 
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { isEnded, type Run } from "../../core/shapes/run.ts";
@@ -73,7 +73,7 @@ export interface JobsWaitEnd {
   readonly unanswered: readonly JobWait[];
 }
 
-/** Access to the open waits, and the current time. */
+/** The database connection on which open waits are read, and the current time. */
 interface WaitGraph {
   readonly tx: Db;
   readonly now: number;
@@ -221,7 +221,10 @@ export interface EndWatch {
 
 type Wake = (run?: Run) => void;
 
-/** `isRunning`: whether this process executes the run and will call `ended`; its row need not be read. */
+/**
+ * `isRunning` returns whether this process executes the run. Such a run need not be read from its row,
+ * because `ended` will be called for it.
+ */
 export function createEndWatch(
   db: Db,
   clock: Clock,
@@ -257,7 +260,7 @@ export function createEndWatch(
     signal?.addEventListener("abort", giveUp, { once: true });
     if (signal?.aborted === true) wake();
     try {
-      // Read the rows after the watch is set, so that an end in between is not missed.
+      // Read the rows after adding the watchers, so that an end in between is not missed.
       return (await isOver()) ? undefined : await woken.promise;
     } finally {
       timer.cancel();
@@ -287,8 +290,9 @@ export function createEndWatch(
 }
 
 /**
- * Resolves when the awaited result exists, the deadline has passed or the signal has fired. The result is the
- * end of a run, or the answer to a message in an inbox, which ends its conversation. Returns the run.
+ * Resolves to the run when it has ended, the deadline has passed or the signal has fired. If the run only put
+ * a message into an inbox, its end is not enough: waits until the message is answered, which ends its
+ * conversation.
  */
 async function untilCome(watch: EndWatch, wait: Wait, signal: AbortSignal): Promise<Run | undefined> {
   const run = await watch.until(wait.targetRunId, wait.deadlineAt, signal);
@@ -320,8 +324,8 @@ export async function settleWait(
     wait = (await getWait(store.db, callId)) ?? wait;
   }
   if (wait.state === "open") {
-    // The target's run may end before this transaction. If it ended before the deadline, the wait returns its
-    // outcome. Otherwise the sender gets the outcome in another way.
+    // The awaited run may have ended since the row was read. If it ended before the deadline, the wait
+    // returns its outcome. Otherwise the sender gets the outcome in another way.
     wait = await commit(async (unit) => {
       const target = (await giveUpWait(unit.tx, callId))
         ? await getRun(unit.tx, wait.targetRunId)
@@ -341,7 +345,7 @@ async function endOf(store: Store, wait: Wait, known?: Run): Promise<WaitEnd> {
   return { answered: wait.state === "answered" || wait.state === "ready", run };
 }
 
-/** Returns the end of a wait. Undefined if its caller stopped waiting before an answer. */
+/** Returns the end of a wait, or undefined if the wait was not answered. */
 export async function answeredBefore(store: Store, callId: string): Promise<WaitEnd | undefined> {
   const wait = await getWait(store.db, callId);
   const end = wait === undefined ? undefined : await endOf(store, wait);
@@ -389,7 +393,7 @@ async function settleJobsWait(
 ): Promise<JobsWaitEnd> {
   let rows = await jobWaitsOfCall(store.db, callId);
   const openRows = (): JobWait[] => rows.filter((row) => row.state === "open");
-  // Each round waits until one more job has ended or the deadline has passed.
+  // Each round lasts until one more job has ended or the deadline has passed.
   for (let rounds = rows.length; rounds > 0 && openRows().length > 0; rounds -= 1) {
     if (until === "any" && openRows().length < rows.length) break;
     const before = openRows();
@@ -411,7 +415,10 @@ async function settleJobsWait(
   };
 }
 
-/** Creates the waits of a run. While the store refuses, settling a wait is retried until `signal` fires. */
+/**
+ * Creates the functions with which a run waits. If the store fails, settling a wait is retried
+ * (`untilStored`).
+ */
 export function createRunWait(
   parts: SettleParts & { readonly world: World },
   { fence, sessionKey }: HeldRun,

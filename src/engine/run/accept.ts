@@ -1,8 +1,8 @@
 // Accepts a run: from then on it is kept (I2), has a position in its lane (I3) and counts in its chain (I8).
 // One transaction writes the run row, its lane number and its chain count.
 // A2: the same run id or tool call id never makes a second run.
-// An idempotency key is the id of its owner's run. If a run of another owner has that id, the new run gets an
-// id made of owner and key, so a caller never receives a run that another owner began.
+// The caller's idempotency key becomes the run's id. If another caller's run already has that id, the new id
+// is a hash of caller and key, so a caller never receives a run that another caller began.
 
 import { createHash } from "node:crypto";
 import { optional } from "../../core/optional.ts";
@@ -29,7 +29,7 @@ export interface AcceptRequest {
   /** Default `turn`. */
   readonly kind?: RunKind;
   readonly input: RunInput;
-  /** The conversation to continue; default: a new one with hop 0. */
+  /** The chain to continue; default: a new chain with hop 0. */
   readonly chain?: { readonly chainId: string; readonly hop: number };
   readonly route?: Route;
   readonly flow?: FlowRef;
@@ -78,7 +78,7 @@ export function dailyBudgetOf({ dailyBudgets = {} }: AcceptLimits, agentId: stri
 }
 
 /**
- * Returns the possible ids of a run for this key. The second id is used if a run of another owner has the
+ * Returns the possible ids of a run for this key. The second id is used if another caller's run has the
  * first.
  */
 function runIdsOf({ runId, askedBy }: AcceptRequest): readonly string[] {
@@ -88,7 +88,7 @@ function runIdsOf({ runId, askedBy }: AcceptRequest): readonly string[] {
   return [runId, createHash("sha256").update(whole).digest("hex").slice(0, 32)];
 }
 
-/** Returns the run that was accepted before, or the id of the new one. */
+/** Returns the run that this request has already created, or the id for a new one. */
 async function acceptedBefore(
   tx: Tx,
   request: AcceptRequest,
@@ -113,7 +113,7 @@ const CHAIN_HINT =
 
 const NEW_CHAIN: Chain = { runs: 0, tokens: 0, cost: 0 };
 
-/** Returns whether a budget is set. Without one the chain row need not be read. */
+/** Returns whether a budget is set. If not, the chain's row need not be read. */
 export function hasBudget({ maxChainTokens, maxChainCost }: AcceptLimits): boolean {
   return maxChainTokens !== undefined || maxChainCost !== undefined;
 }

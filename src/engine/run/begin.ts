@@ -56,7 +56,10 @@ export function publishStart(unit: Unit, run: Run): void {
   unit.publish({ kind: "session", sessionKey, change: "state" });
 }
 
-/** Returns why a turn must not start: the turn crashed too often, or its chain has used up the budget. */
+/**
+ * Returns why a turn must not start: it crashed too often, or the budget of its agent or of its chain is used
+ * up.
+ */
 export async function refusalOf(unit: Unit, run: Run, limits: AcceptLimits): Promise<EndFacts | undefined> {
   if (cautionFor(run) === "end") {
     const { code, error, hint } = crashedTooOften(run);

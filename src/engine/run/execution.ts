@@ -38,7 +38,10 @@ const LONG_TEXT_CHARS = 8 * 1024;
  */
 const QUICK_RUNS_MAX = 32;
 const CROWDED_INTERVAL_MAX_MS = 200;
-/** Maximum size of a message's live thinking. The rest of it is only in the stored message. */
+/**
+ * Maximum size of the thinking that is published live for one message. The rest is only in the stored
+ * message.
+ */
 const LIVE_THINKING_MAX_BYTES = 256 * 1024;
 
 /** Returns the interval for a text of this length while this number of runs executes. */
@@ -60,8 +63,9 @@ export interface LaneHandle {
   /** Fires when the run has to stop. */
   readonly signal: AbortSignal;
   /**
-   * Writes an entry to disk before it returns. A final text is the exception: the transaction that ends the
-   * run writes it, or the next append. Returns the entry as stored. Throws `LostLane`.
+   * Writes an entry to disk before it returns. A final text is the exception: it is written by the
+   * transaction that ends or parks the run, or with the next entry. Returns the entry as stored. Throws
+   * `LostLane`.
    */
   append(entry: Entry): Promise<Entry>;
   /**
@@ -75,14 +79,14 @@ export interface LaneHandle {
   thinking(delta: TextDelta): void;
   publish(event: LiveEvent): void;
   /**
-   * Resolves while this process has authority over the run. Call it before any action outside the store.
-   * Throws `LostLane`.
+   * Waits until this process has authority over the run. Call it before any action outside the store. Throws
+   * `LostLane`.
    */
   confirm(): Promise<void>;
   /** Runs a tool call. When all calls of the run wait, the run gives back its slot. */
   duringCall<T>(work: () => Promise<T>): Promise<T>;
   readonly wait: RunWait;
-  /** Absent: no budget applies to its model calls. */
+  /** Absent: the run's model calls have no budget. */
   readonly budget?: ModelBudget;
   /** Adds the run's ids to each line. */
   readonly log: Log;
@@ -118,7 +122,9 @@ export interface ExecutionParts extends SteeringParts {
   readonly lease?: Authority;
 }
 
-/** Publishes live text or thinking at most once per interval. After `over`, unpublished text is dropped. */
+/**
+ * Publishes live text or thinking at most once per interval. After `over` fires, unpublished text is dropped.
+ */
 function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal, kind: "text" | "thinking") {
   const { clock } = parts.world;
   const { runId, sessionKey } = run;
@@ -221,7 +227,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
   const thinking = createThinkingStream(run, parts, stopper.signal);
   let reason: StopReason | undefined;
   const confirm = confirmerOf(run, parts.lease, stopper.signal);
-  // An earlier attempt may have read messages that this attempt does not know.
+  // An earlier attempt may have read messages that this attempt does not know about.
   const reading: Reading = { mayOwe: run.attempt > 1 };
   const writer = createTranscriptWriter(run, fence, { ...parts, confirm }, stopper.signal, reading);
   const append = async (entry: Entry): Promise<Entry> => {
@@ -263,7 +269,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
     stopReason: () => reason,
     leave() {
       keeper.leave();
-      // The run is over, so its remaining calls must not continue and take a slot.
+      // The run is over, so its tool calls must not continue and take a slot again.
       stopper.abort(new Error(`run ${run.runId} is over`));
     },
   };

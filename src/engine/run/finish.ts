@@ -59,8 +59,8 @@ export interface Successors {
    */
   answerLost(acceptor: Acceptor, unit: Unit, run: Run): Promise<void>;
   /**
-   * Called in the transaction that aborts a session's work or one run: cancels the jobs which that work
-   * started. Returns the runs that it ended.
+   * Called in the transaction that aborts all work of a session, or one run. Cancels the jobs that this work
+   * started, and returns the runs that it ended.
    */
   cancelBelow(
     acceptor: Acceptor,
@@ -129,8 +129,8 @@ function isStored(messages: readonly Message[], hasOpenCalls: boolean, text: str
 }
 
 /**
- * Returns the text that was being written when the run ended. Text from another process may already be stored
- * in any message.
+ * Returns the unfinished text to keep. Text from another process is left out if any message already contains
+ * it.
  */
 function unfinishedOf({ unfinishedText, heardText = "" }: EndFacts, messages: readonly Message[]): string {
   if (unfinishedText !== undefined) return unfinishedText;
@@ -181,8 +181,8 @@ export async function endTaken(unit: Unit, reader: Run, facts: EndFacts, parts: 
 }
 
 /**
- * Returns the end of a message's own run, if the run that read the message ended before its model answered
- * it.
+ * Returns the facts for ending a message's own run, if the run that read the message ended before its model
+ * answered it.
  */
 function unanswered({ state, code }: EndFacts): EndFacts {
   const error = "the run that had read this message ended before its model answered it";
@@ -201,7 +201,7 @@ function usageOf(messages: readonly Message[]): { usage: Usage; model?: string }
   return model === undefined ? { usage } : { usage, model };
 }
 
-/** Returns the failure of a turn. The session shows it until the session's next turn ends. */
+/** Returns the failure of a turn, which the session shows until its next turn ends. */
 function failureOf({ kind, runId }: Run, { state }: EndFacts): string | undefined {
   if (kind !== "turn") return undefined;
   return state === "error" || state === "timeout" ? runId : "";
@@ -323,7 +323,7 @@ function endOf(unit: Unit, facts: EndFacts, messages: readonly Message[]) {
   return { end, usage: facts.usage ?? told.usage, ...optional({ model: facts.model ?? told.model }) };
 }
 
-/** Creates what follows from the stored end of a run, and publishes it after the commit. */
+/** Creates the successors of a run whose end is stored, and publishes the end after the commit. */
 async function follow(
   unit: Unit,
   run: Run,

@@ -1,8 +1,8 @@
-// Owns the slot of one run: taken while it executes, given back while it only waits. The row is `running`
-// exactly while the run has a slot, and `waiting` while it has none (I6).
-// SK2: if several processes share the store, they share the slots: a run that stopped waiting asks until one
-//      is free. A failed request must not wake other runs, or two waiting runs would wake each other without
-//      end.
+// Owns the slot of one run. The run holds the slot while it executes, and gives it back while it only waits.
+// Its row is `running` while it has a slot, and `waiting` while it has none (I6).
+// SK2: if several processes share the store, they share the slots: a run that stopped waiting asks for a slot
+//      until one is free. A failed request must not wake other runs, or two waiting runs would wake each
+//      other forever.
 
 import type { SlotLimits } from "../../core/rules/pools.ts";
 import { moveHeld } from "../../store/queries/runs/claims.ts";
@@ -144,8 +144,7 @@ export function createSlotKeeper(
         return await work();
       } finally {
         waits -= 1;
-        // This tool call is about to end. If other calls of the run still wait, do not take a slot for this
-        // one.
+        // While other calls of the run wait, do not take a slot for this one: it is about to end.
         if (waits === 0) await inTurn();
       }
     },

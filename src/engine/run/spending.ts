@@ -21,7 +21,7 @@ import { type AcceptLimits, dailyBudgetOf } from "./accept.ts";
 import { LostLane } from "./transcript-writer.ts";
 import { untilStored } from "./until-stored.ts";
 
-/** Interval at which a call that waits for parallel calls checks again. */
+/** Interval at which a model call checks again while it waits for parallel calls to settle their costs. */
 const LOOK_AGAIN_MS = 250;
 
 interface SpendingParts {

@@ -1,6 +1,6 @@
 // Lets a run read the message of the next run in its lane between two of its own steps.
 // ST1: one transaction writes the message into the transcript, as part of the reading run, and marks the
-//      message's own run as read. A crash leaves both or none (I2, I4).
+//      message's own run as read. After a crash, both writes are stored, or neither (I2, I4).
 // ST2: the write is fenced by the reading run (I1), and only the head of the queue is taken (I3).
 // ST3: the message's own run ends `ok` with the answer that follows it (`endTaken`). If the reading run ends
 //      before that answer, the message's own run does not succeed: an unanswered message is never reported as
@@ -34,9 +34,9 @@ async function nextIn(db: Db, sessionKey: string): Promise<Run | undefined> {
 
 /**
  * If the current run should read the message of the next queued run, appends the message to the transcript
- * and marks the queued run as taken. If nothing is queued, this costs one read; without a reply route, none.
- * Throws if the store fails. The message may be stored even then, so the caller must continue the turn from
- * the end of the transcript.
+ * and marks the queued run as taken. Costs one read if nothing is queued, and none if the current run has no
+ * reply route. Throws if the store fails. The message may be stored even then, so the caller must continue
+ * the turn from the end of the transcript.
  */
 export async function takeSteering(
   run: Run,
@@ -47,7 +47,7 @@ export async function takeSteering(
   const { store, commit } = parts;
   if (run.route === undefined) return undefined;
   if (!takesOver(run, await nextIn(store.db, run.sessionKey))) return undefined;
-  // Set before the commit, because a commit may succeed although its answer is lost.
+  // Set this before the commit: a commit may succeed although its answer is lost.
   reading.mayOwe = true;
   let read = "";
   const taken = await commit(async (unit): Promise<UserMessage | "lost" | undefined> => {

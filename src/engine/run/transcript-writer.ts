@@ -71,7 +71,7 @@ export function createTranscriptWriter(
   reading: Reading,
 ): TranscriptWriter {
   let final: Entry | undefined;
-  /** Whether the model has answered in this attempt. */
+  /** Whether this attempt has recorded that the model answered the message. */
   let heard = false;
 
   const write = async (unit: Unit, given: Entry): Promise<Entry> => {

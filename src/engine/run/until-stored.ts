@@ -1,4 +1,4 @@
-// Retries work while the store refuses it, so that no run fails because a disk is full for a short time or a
+// Retries work that the store refuses, so that no run fails because a disk is full for a short time or a
 // database restarts.
 
 import { StoreProblem } from "../../store/problems.ts";
@@ -16,8 +16,8 @@ export function logRetry(log: Log, error: unknown, text: string): void {
 }
 
 /**
- * Repeats `work` while the store refuses; `work` must be safe to repeat. Throws the refusal after the last
- * try, or when `signal` has fired.
+ * Repeats `work` while it fails because of the store; `work` must be safe to repeat. Throws the store's error
+ * after the last try, or when `signal` has fired.
  */
 export async function untilStored<T>(world: World, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {

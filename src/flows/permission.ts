@@ -64,7 +64,7 @@ function minutes(ms: number): string {
 
 /**
  * Writes a note to the chat that the work came from, if it came from a chat, even if other chats have written
- * to its sessions since.
+ * to the same sessions since.
  */
 async function noteInChat(
   ports: { readonly outbound: OutboxListener },

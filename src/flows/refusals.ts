@@ -1,5 +1,5 @@
 // Records sends and spawns of a run that a rule refused, to show them in the chain. It is called for every
-// refused tool call. If recording fails, the failure is logged and the caller still gets its answer.
+// failed tool call of a run. If recording fails, the failure is logged and the caller still gets its answer.
 // RU2: a run that has lost its lane records nothing (I1); the same call is recorded once.
 
 import { keyRulesOf } from "../access/access.ts";

@@ -23,7 +23,7 @@ import {
 } from "./job/end.ts";
 import { planArchiving } from "./session/client-session.ts";
 
-/** Returns the function that creates the successors of ended runs. */
+/** Lets the flows create the successors of ended runs. */
 export function createSuccessors(parts: JobParts): Successors {
   return {
     async runEnded(acceptor, unit, run, answered) {
@@ -80,7 +80,7 @@ export function createSuccessors(parts: JobParts): Successors {
   };
 }
 
-/** Ends the waits of a run that failed while it was waiting for answers. */
+/** If a run failed while it waited for answers from external sessions, ends those conversations. */
 async function endItsUnanswered(unit: Unit, run: Run): Promise<void> {
   for (const flow of await openFlowsOfRun(unit.tx, run.runId)) {
     const target = flow.kind === "send" ? await getSession(unit.tx, flow.targetKey) : undefined;

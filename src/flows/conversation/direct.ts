@@ -2,14 +2,14 @@
 // came from.
 // Decides on send policy, route and acceptance for `chat.send`, `agent` and the terminal. Only these messages
 // change a session's route (I10).
-// The answer of a run that came from a channel is queued by the transaction that ends the run (I4, I5), for
-// the route of the run's first message, so one person never gets an answer to another person.
+// The answer of a run that came from a channel is queued by the transaction that ends the run (I4, I5). It
+// goes to the route of the run's first message, so nobody gets an answer that was meant for another person.
 // DR2: silence is not delivered; a failed run reports its error in one sentence; an aborted run sends
 //      nothing.
 // DR3: the send policy is checked for the chat that gets the answer. If it denies, the outbox row is
 // `skipped`.
-// The queue mode of its account decides how a message of a channel is accepted. In every mode, the message
-// gets a position in the lane (I2, I3).
+// The queue mode of a channel account decides how a message from that channel is accepted. In every mode, the
+// message gets a position in the lane (I2, I3).
 // QM2: if the mode ends the current run, the transaction that accepts the message also ends that run, but
 //      only if the message is new.
 
@@ -48,7 +48,7 @@ export interface DirectMessage {
   readonly extraContext?: string;
   /** The idempotency key. Default: a new id. */
   readonly runId?: string;
-  /** The owner of the idempotency key. */
+  /** The caller that chose the idempotency key. */
   readonly askedBy?: string;
   /** Aborts the run this long after it started. Default 0: no limit. */
   readonly timeoutMs?: number;
@@ -134,7 +134,7 @@ async function steer(engine: Acceptor, unit: Unit, request: AcceptRequest): Prom
 
 async function interrupt(engine: Acceptor, unit: Unit, request: AcceptRequest): Promise<Result<Accepted>> {
   const { sessionKey, route } = request;
-  // Locks all sessions that the abort affects before the lane itself is locked, to keep the order of locks.
+  // Lock all sessions that the abort affects before the lane, because every transaction locks in this order.
   await holdForAbort(unit.tx, sessionKey);
   const run = interruptedBy(await activeRuns(unit.tx, sessionKey), route);
   const accepted = await engine.acceptIn(unit, request);
@@ -167,8 +167,8 @@ async function wordsOf(run: Run, redactor: Redactor): Promise<string | undefined
     }
     case "error":
     case "timeout": {
-      // This run was started to report a sub-agent's result. If it did not start, the result is reported in
-      // another way, so the failure need not be reported.
+      // If the run was started to report a sub-agent's result and could not start, the result is reported in
+      // another way, so its failure need not be reported.
       const isToldElsewhere = run.startedAt === undefined || run.code === "chain_limit";
       return run.input.provenance !== undefined && isToldElsewhere ? undefined : failureWords(run, redactor);
     }
@@ -189,7 +189,7 @@ export async function directRunEnded(
   const { route, flow, kind, runId } = run;
   if (route === undefined || route.channel === WEBCHAT || flow !== undefined || kind !== "turn") return;
   const origin = run.input.provenance?.kind;
-  // Runs of hooks and jobs have their own destination for replies.
+  // Runs of hooks and cron jobs have their own destination for replies.
   if (origin === "hook" || origin === "cron") return;
   const text = await wordsOf(run, unit.redactor);
   const session = text === undefined ? undefined : await getSession(unit.tx, run.sessionKey);

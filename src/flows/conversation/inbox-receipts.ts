@@ -1,7 +1,7 @@
 // Owns the states of a message in the inbox of an external program: offered, acknowledged, and answered or
 // expired (docs/DELIVERY.md). Each change publishes its event in the transaction that stores it.
-// A message expires by its stored deadline, or when its inbox loses its transcript; the sender is notified
-//      once, unless it still waits.
+// A message expires at its stored deadline, or when the inbox's session is reset or deleted. The sender is
+// then notified once, unless it still waits.
 
 import { INBOX_EXPIRES_MS } from "../../core/rules/receipt.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
@@ -53,7 +53,7 @@ async function publishAll(
   }
 }
 
-/** Records that an answer with these messages was written to the client's connection. */
+/** Records that these messages were written to the client's connection. */
 export async function offered(engine: Engine, runIds: readonly string[]): Promise<void> {
   await engine.commit(async (unit) =>
     publishAll(unit, await offerMarks(unit.tx, runIds, unit.now), "offered"),
@@ -81,7 +81,8 @@ async function expire(parts: ExpiryParts, unit: Unit, runId: string, why: string
   if (!(await endMark(unit.tx, run, "expired", unit.now))) return;
   publishReceipt(unit, run, "expired");
   const flow = await getFlow(unit.tx, run.flow.flowId);
-  // A waiting client may disconnect before it gets the outcome. Then `conversationAnswerLost` notifies it.
+  // If the sender still waits, its wait returns the outcome. If the sender disconnects before it gets the
+  // outcome, `conversationAnswerLost` notifies it.
   if (flow === undefined || (await answerWaits(unit.tx, runId, unit.now))) return;
   const requester = await getSession(unit.tx, flow.requesterKey);
   const target = await getSession(unit.tx, flow.targetKey);
@@ -108,12 +109,15 @@ const LOST_TEXTS: Readonly<Record<InboxLoss, string>> = {
   session_deleted: "its session was deleted before an answer came",
 };
 
-/** Returns the reason text of a conversation that ended because the inbox's session lost its transcript. */
+/**
+ * Returns the reason text if a conversation ended because the inbox's session was reset or deleted, else
+ * undefined.
+ */
 export function lostInboxText(endReason: string | undefined): string | undefined {
   return endReason === "session_reset" || endReason === "session_deleted" ? LOST_TEXTS[endReason] : undefined;
 }
 
-/** Expires all messages of an inbox that loses its transcript. */
+/** Expires all messages of an inbox whose session is reset or deleted. */
 export async function expireInbox(
   parts: ExpiryParts,
   unit: Unit,

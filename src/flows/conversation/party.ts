@@ -37,7 +37,7 @@ export function placeOfRun(session: Session, run: Run | undefined): Route | unde
   return asked ?? announceRoute(session);
 }
 
-/** Returns typed provenance for a message from one session to another (I11). */
+/** Returns the provenance of a message from one session to another (I11). */
 export function provenanceFrom(
   source: Session,
   chain: { chainId: string; hop: number },

@@ -29,7 +29,7 @@ import { notifySender } from "./notice.ts";
 import { announceRoute, partyOf, provenanceFrom } from "./party.ts";
 import { endUnanswered, isAwaited, isInInbox } from "./send.ts";
 
-/** A flow at the end of one of its runs. */
+/** A flow, and its run that has just ended. */
 interface FlowContext {
   readonly acceptor: Acceptor;
   readonly unit: Unit;
@@ -42,12 +42,12 @@ interface FlowContext {
   readonly target: Session | undefined;
 }
 
-/** The input of an announce turn. The turn's context names the subject. */
+/** The input of an announce turn. The context of the turn says what to announce. */
 const ANNOUNCE_INPUT = "Agent-to-agent announce step.";
 
 /**
- * Accepts the announce turn. Returns `limit` if the chain may have no more runs; any other value is the
- * reason why no turn was accepted.
+ * Accepts the announce turn. If there is no turn, returns the reason: `limit` means that the chain may have
+ * no more runs.
  */
 async function announceTurn(context: FlowContext): Promise<"accepted" | "limit" | "no_route" | "refused"> {
   const { acceptor, unit, settings, flow, run, requester, target } = context;
@@ -237,14 +237,14 @@ export async function conversationRunEnded(
 }
 
 /**
- * Called if the client that waited for the first round has disconnected: writes an existing outcome into its
- * session.
+ * Called if the client that waited for the first reply has disconnected. Writes the outcome, if there is one,
+ * into the client's session.
  */
 export async function conversationAnswerLost(
   parts: { settings: Settings; outbound: OutboxListener },
   ended: EndedRun,
 ): Promise<void> {
-  // A message in an inbox has no open flow once it is answered.
+  // Once a message in an inbox is answered, its flow is no longer open.
   if (isInInbox(ended.run) && ended.flow.open) await endUnanswered(ended.unit, ended.run);
   else await notifySender(await flowContextOf(parts, ended), lostInboxText(ended.flow.endReason));
 }

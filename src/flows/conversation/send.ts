@@ -1,6 +1,6 @@
-// Implements `sessions_send`, from the sender's call to its result. Flow, message, run and wait are one
-// transaction: all of it is stored, or nothing is and the sender gets the reason (I2, I7). If the sender is
-// an external session, the same transaction writes the message into its own transcript (external.ts). A tool
+// Implements `sessions_send`, from the sender's call to its result. One transaction writes flow, message, run
+// and wait. If it fails, nothing is stored and the sender gets the reason (I2, I7). If the sender is an
+// external session, the same transaction writes the message into its own transcript (external.ts). A tool
 // call that is repeated after a crash finds its run and its deadline again (I4).
 // The answer of an external session comes through its inbox: the conversation ends in the transaction of that
 // answer, or in the transaction in which its sender gives up. The waiting sender watches for this end, in
@@ -65,14 +65,14 @@ interface SendParts {
 }
 
 /**
- * The message that the sender may expect after the reply: the announcement of the target's agent, or an
- * answer from its inbox.
+ * The message that may still come after the reply: an announcement by the target's agent or, if the target is
+ * an external session, its answer to the message in its inbox.
  */
 export type FollowUp = "announcement" | "inbox_answer" | "none";
 
 /**
- * The outcome of an accepted send for its sender. `run` handles the message in the target session. `receipt`:
- * the state that the message had reached.
+ * The outcome of an accepted send, as the sender gets it. `run` handles the message in the target session.
+ * `receipt`: the state that the message had reached.
  */
 export type SendOutcome = { readonly receipt: ReceiptState } /** The sender does not wait. */ & (
   | { readonly kind: "accepted"; readonly run: Run; readonly followUp: FollowUp }
@@ -113,7 +113,7 @@ interface SentRun {
   readonly target: Session | undefined;
 }
 
-/** The reason why the conversation of an answer ends at once: an answer gets no reply. */
+/** The end reason of a conversation whose message was itself an answer, so that it gets no reply. */
 const IS_ANSWER = "is_answer";
 
 /** Returns whether this run wrote a message into the inbox of an external session. */
@@ -203,7 +203,10 @@ async function openSendWait(
     : request.wait.open(unit, wait);
 }
 
-/** Records that `sent` answers the message `asked`, and the date at which `sent` expires in an inbox. */
+/**
+ * If `sent` answers the message `asked`, records that. If the target is external, stores the date at which
+ * `sent` expires in its inbox.
+ */
 async function noteInInbox(
   { engine }: SendParts,
   unit: Unit,
@@ -290,7 +293,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
   return accepted;
 }
 
-/** Ends the run and the conversation of a text that the waiting caller has received as its reply. */
+/** Ends the run and the conversation of a text that a waiting caller has already received as its reply. */
 async function endAnswer({ engine }: SendParts, unit: Unit, flow: Flow, run: Run): Promise<void> {
   await answeredInInbox(unit, run, run.input.text);
   await endFlow(unit.tx, flow.flowId, IS_ANSWER, unit.now);
@@ -352,9 +355,7 @@ async function outcomeOf(parts: SendParts, request: WaitingCall, sent: SentRun):
   return isAnswered ? ended(parts, then) : notAnswered(parts, request, then);
 }
 
-/**
- * Returns whether a message's inbox lost its transcript before an answer came, which ended the wait, too.
- */
+/** Returns whether the wait ended because the session of the message's inbox was reset or deleted. */
 async function hasLostInbox({ engine }: SendParts, run: Run): Promise<boolean> {
   if (!isInInbox(run) || run.flow === undefined) return false;
   return lostInboxText((await getFlow(engine.store.db, run.flow.flowId))?.endReason) !== undefined;

@@ -37,7 +37,7 @@ const HOUR_MS = 3_600_000;
  * Upper limit of each duration of a binding, because larger dates might not fit into the databases' numbers.
  */
 const LIMIT_MAX_MS = 100 * 8_760 * HOUR_MS;
-/** The longest time that a command may set. */
+/** Maximum number of hours that a command may set. */
 const HOURS_MAX = 8_760;
 
 export interface BindingParts {
@@ -259,7 +259,7 @@ export async function setBindingLimits(
     ...(limits.maxAgeHours === undefined ? {} : { maxAgeMs: limitMs(limits.maxAgeHours) }),
   });
   const found = await getBinding(unit.tx, route);
-  // Locks the deadline before the binding, as its handler does.
+  // Lock the deadline before the binding, in the same order as the deadline's handler.
   if (found !== undefined) await planEnd(acceptor, unit, limited(found));
   const before = await holdBinding(unit.tx, route);
   if (before === undefined) return fail("invalid_argument", "this chat is not bound to a session");

@@ -88,7 +88,10 @@ export function checkPlace(
   return ok({ channel, to: to.value, accountId, ...thread });
 }
 
-/** Returns whether two routes lead to one destination, with or without the account's name. */
+/**
+ * Returns whether two routes lead to the same destination. A route without an account means the first
+ * account of its channel.
+ */
 export function leadToSamePlace({ channels }: Settings, one: Route, other: Route): boolean {
   return isSameRoute(withAccount(channels, one), withAccount(channels, other));
 }
@@ -251,7 +254,7 @@ export function lastPlace(session: Session): Route {
   return announceRoute(session) ?? { channel: WEBCHAT, to: session.key };
 }
 
-/** Returns the session that records a text: the named one, else that of its reader, else `main`. */
+/** Returns the session that records a text: the named session, else the reader's session, else `main`. */
 async function recorder(
   ctx: AccessContext,
   viewer: Viewer,

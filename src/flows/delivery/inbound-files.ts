@@ -22,7 +22,10 @@ const KEPT_MS = 30 * 24 * 3_600_000;
 const PREFIX = "in-";
 /** Length of a folder's name: the prefix and a UUID. */
 const FOLDER_CHARS = PREFIX.length + 36;
-/** The key of a deadline is the folder, a space, and the session. The position counts from 1, as in SQL. */
+/**
+ * Position of the session in a deadline's key, counted from 1 as in SQL. The key is the folder, a space and
+ * the session.
+ */
 const SESSION_AT = FOLDER_CHARS + 2;
 
 type Dates = Pick<Acceptor, "setDeadline">;
@@ -53,7 +56,7 @@ export async function keepInboundFiles(
   await dates.setDeadline(unit, { kind: INBOUND_FILES_DEADLINE, key, dueAt: unit.now + KEPT_MS });
 }
 
-/** Removes the files that people sent to a deleted session. */
+/** Makes the files that people sent to a deleted session due for removal. */
 export async function dropInboundFiles(dates: Dates, unit: Unit, sessionKey: string): Promise<void> {
   const keys = await deadlineKeysWith(unit.tx, INBOUND_FILES_DEADLINE, SESSION_AT, sessionKey);
   for (const key of keys) {

@@ -4,8 +4,8 @@
 // ME1: an accepted call is an outbox row; the channel acknowledges it later (I5). A repeated call creates
 //      only one row.
 // ME2: a text is sent only to a known chat, and only if the send policy allows it.
-// ME3: if the people there have a session, the text is also appended to its transcript, so that its agent
-//      knows what they refer to.
+// ME3: if the people there have a session, the text is also appended to that session's transcript, so that
+//      its agent knows what the people refer to.
 // KP2: for a session that its sandbox limits to its own tree, and for a token that covers only some sessions,
 //      chats are known through sessions only.
 // KP3: every unknown chat gets the same answer, whether or not it exists. The answer names the settings that

@@ -61,7 +61,9 @@ export function publishOutbox(
   unit.publish({ kind: "outbox", deliveryId, sessionKey, state });
 }
 
-/** Writes the outbox row: pending, or skipped if the send policy forbids the text. Returns its id. */
+/**
+ * Writes the outbox row: pending, or skipped if the send policy forbids the text. Returns its id and state.
+ */
 export async function queueDelivery(
   ports: { settings: Settings; outbound: OutboxListener },
   unit: Unit,
@@ -97,7 +99,7 @@ interface Note {
   readonly about: "pairing" | "command" | "trouble" | "permission";
 }
 
-/** Returns the prefix that the ids of notes of one kind have. */
+/** Returns the prefix that all ids of this kind of note have. */
 export function notePrefix(about: Note["about"]): string {
   return `${about}-`;
 }

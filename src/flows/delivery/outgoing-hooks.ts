@@ -1,7 +1,7 @@
 // Writes one outbox row for each outgoing hook and event, in the transaction that caused the event. So an
 // event is in the outbox if and only if it is committed. The backlog of a hook is stored and limited. Over
-// the limit, events are dropped and counted. One failed row reports their number to operators, who can send
-// that number to the receiver.
+// the limit, events are dropped and counted. One failed row per hook tells operators how many were dropped;
+// if they retry the row, the hook's receiver gets this number.
 
 import { HOOK_VERSION, type HookEvent, hookEventOf } from "../../core/shapes/hook-event.ts";
 import type { Route } from "../../core/shapes/session.ts";
@@ -106,9 +106,9 @@ function createRooms(pendingMax: number) {
 }
 
 /**
- * Writes the outbox rows for a transaction's events, or returns undefined if no hook is configured.
- * `pendingMax`: maximum number of waiting events per hook. Default 100,000. `dropped`: called for each
- * dropped event.
+ * Returns the function that writes the outbox rows for a transaction's events, or undefined if no hook is
+ * configured. `pendingMax`: maximum number of waiting events per hook. Default 100,000. `dropped`: called for
+ * each dropped event.
  */
 export function createHookRecorder(
   hooks: readonly OutgoingHook[],

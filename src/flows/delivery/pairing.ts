@@ -43,8 +43,8 @@ const CODE_LENGTH = 8;
 const CODE_MS = 3_600_000;
 const TELL_AGAIN_MS = 600_000;
 /**
- * The limit per account. At the limit a new stranger gets no answer until a pairing is decided or ten minutes
- * old.
+ * Maximum number of open pairings of an account. At the limit, a new stranger gets no answer until a pairing
+ * is decided or ten minutes old.
  */
 const OPEN_MAX = 20;
 const LISTED_MAX = 1_000;
@@ -87,7 +87,10 @@ export function wasToldLately(known: Pick<ChannelPeer, "toldAt"> | undefined, no
   return known !== undefined && known.toldAt > now - TELL_AGAIN_MS;
 }
 
-/** Returns whether another pairing may be opened. At the limit, forgets the oldest one. */
+/**
+ * Returns whether another pairing may be opened. At the limit, makes room by forgetting the person who was
+ * notified longest ago, if that was at least ten minutes ago.
+ */
 async function hasRoom(unit: Unit, account: Omit<PeerId, "peerId">): Promise<boolean> {
   const { tx, now } = unit;
   if ((await openAsks(tx, account, now - CODE_MS)) < OPEN_MAX) return true;

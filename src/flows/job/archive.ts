@@ -1,5 +1,5 @@
 // Archives a sub-agent after its job, or deletes it with its transcript. Work in the session postpones the
-// date, which is stored and survives a restart. Archiving and deletion also end the binding of the
+// archiving date, which is stored and survives a restart. Archiving and deletion also end the binding of the
 // sub-agent's thread, and notify the people in bound chats.
 // AR1: a child is archived or deleted only after its announcement is settled: sent, skipped, failed or
 //      dismissed.
@@ -56,7 +56,8 @@ function dropAttachments(parts: ArchiveParts, unit: Unit, child: Session): void 
 }
 
 /**
- * Returns when a child with attachments is archived. Returns undefined if it is archived now, or not by date.
+ * Returns when a child is archived; this may be now. Returns undefined if the child is not archived by date,
+ * or still has a bound thread.
  */
 async function archivingAt(unit: Unit, child: Session): Promise<number | undefined> {
   const { mode, archiveAfterMinutes } = child.spawn ?? { mode: "run", archiveAfterMinutes: 0 };
@@ -102,9 +103,9 @@ async function isLost(db: Db, runId: string): Promise<boolean> {
 }
 
 /**
- * Returns, by workspace, attachments that a crash left behind: their job was never accepted, or their removal
- * was interrupted. If other gateways share the store, attachments that may belong to a job that is being
- * accepted are left out.
+ * Returns attachments that a crash left behind, with their workspaces: the job was never accepted, or the
+ * removal was interrupted. If other gateways share the store, attachments that may belong to a job that is
+ * being accepted are left out.
  */
 export async function lostAttachments(
   db: Db,
@@ -117,7 +118,7 @@ export async function lostAttachments(
     const dirs = await attachmentDirs(workspace, attachmentOwner(settings.store), beforeMs);
     for (const dir of dirs.ok ? dirs.value : []) {
       const id = dir.slice(dir.lastIndexOf("/") + 1);
-      // A folder is named after its run, or holds files that people sent.
+      // A folder holds files that people sent, or has the id of the run that it belongs to.
       const isKept = isInboundFolder(id) ? await hasInboundFiles(db, id) : !(await isLost(db, id));
       if (!isKept) lost.push({ workspace, dir });
     }

@@ -58,10 +58,10 @@ interface JobContext extends JobParts {
   readonly child: Session;
 }
 
-/** The input of an announce turn. The turn's context names the subject. */
+/** The input of an announce turn. The context of the turn says what to announce. */
 const ANNOUNCE_INPUT = "Sub-agent announce step.";
 
-/** Starts the child's own announce turn. Returns false if the chain may have no more runs. */
+/** Starts the child's own announce turn. Returns false if the turn was refused. */
 async function askChild(context: JobContext, last: Run, result: string): Promise<boolean> {
   const { acceptor, unit, settings, flow, child } = context;
   const requester = (await getSession(unit.tx, flow.requesterKey)) ?? child;
@@ -219,18 +219,18 @@ async function announceResult(context: JobContext, text: string, last: Run | und
   if (!appended && route === undefined) await keep("requester_refused");
 }
 
-/** Returns whether a run passes the result of a sub-agent to its session's agent. */
+/** Returns whether a run tells a session's agent the result of one of its sub-agents. */
 function isWake(run: Run, session: Session): boolean {
   const { provenance } = run.input;
   if (run.kind !== "turn" || provenance?.kind !== "inter_session") return false;
   const { sourceTool, sourceSessionKey } = provenance;
-  // A spawn's message comes from the child's requester: it starts the child's job and brings no result.
+  // The message of a spawn comes from the child's requester. It starts the child's job and is no result.
   return sourceTool === "sessions_spawn" && ![session.spawnedBy, session.key].includes(sourceSessionKey);
 }
 
 /**
- * Appends results that a wait has returned to the requester's transcript. The queued runs that would have
- * passed them to its model become plain entries.
+ * Called when a wait has returned the results of these sub-agents. The queued runs that would tell the
+ * requester's agent the same results become plain transcript entries.
  */
 export async function writeDownWakes(
   unit: Unit,
@@ -244,7 +244,10 @@ export async function writeDownWakes(
   }
 }
 
-/** Announces in another way to a requester that could not be woken. */
+/**
+ * If a run that should tell the requester's agent a result did not start, or ended at a chain limit, announces
+ * the result in another way.
+ */
 export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Unit, run: Run): Promise<void> {
   const overLimit = run.code === "chain_limit";
   if (!overLimit && run.startedAt !== undefined) return;
@@ -264,7 +267,10 @@ export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Un
   }
 }
 
-/** Stores the date of a finished child's clean-up: now for a child to delete, else its archiving date. */
+/**
+ * Stores the date of a finished child's clean-up: now if the child or its attachments are to be removed, else
+ * the archiving date, if there is one.
+ */
 export async function planChildCleanup(
   acceptor: Pick<Acceptor, "setDeadline">,
   unit: Unit,
@@ -318,7 +324,7 @@ async function settle(
   await lookAbove(context, context.acceptor, unit, context.child);
 }
 
-/** Ends the parent's job if it only waited for this child and no run wakes the parent. */
+/** Ends the parent's job if the parent only waited for this child and no run will wake it. */
 export async function lookAbove(
   parts: JobParts,
   acceptor: Acceptor,
@@ -355,7 +361,7 @@ export async function jobMayHaveEnded(
   if (flow === undefined || (await isAtWork(unit, flow))) return;
   const context: JobContext = { ...parts, acceptor, unit, flow, child };
   const { last, result } = await outcomeOf(context);
-  // A sub-agent with its own thread has already posted its result in the thread.
+  // A sub-agent with its own thread has already posted its result there, so it needs no announce turn.
   const asks = last?.state === "ok" && child.spawn?.thread === undefined;
   const asked = asks && (await askChild(context, last, result));
   if (!asked) await settle(context);
@@ -372,7 +378,10 @@ export async function jobStopped(
   if (flow !== undefined) await settle({ ...parts, acceptor, unit, flow, child }, { stopped: true });
 }
 
-/** Returns the text of an announce turn. After a failed or empty turn the runtime composes it. */
+/**
+ * Returns how to announce a job after its announce turn. If the turn failed or wrote nothing, the runtime
+ * composes the text.
+ */
 function announcedBy({ state, reply = "" }: Run): Settlement {
   if (state !== "ok") return {};
   if (skipsAnnouncement(reply)) return { isQuiet: true };
@@ -402,7 +411,7 @@ export function statusOf(run: Run | undefined): AnnouncedStatus {
   return run !== undefined && isEnded(run.state) ? run.state : "unknown";
 }
 
-/** Returns the outcome of the child's last work. */
+/** Returns the task runs of a job, the last of them, and the job's result. */
 async function outcomeOf(job: JobContext): Promise<{ runs: Run[]; last: Run | undefined; result: string }> {
   const runs = (await runsOfFlow(job.unit.tx, job.flow.flowId)).filter((run) => run.flow?.step === "task");
   const last = runs.at(-1);

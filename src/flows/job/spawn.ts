@@ -1,8 +1,9 @@
-// Implements `sessions_spawn` after the policy checks: a child session, its job, its first run. The session,
-// flow, run and count are written in one transaction. The attachments are written to disk first, in a folder
-// named after the run, and are removed if the transaction fails. After a crash in between, the next start
-// removes them. A thread is also created before the transaction, and stays unbound if the transaction fails.
-// A tool call that is repeated after a crash finds its child again and never creates a second one (I4).
+// Implements `sessions_spawn` after the policy checks: creates a child session, its job and its first run.
+// One transaction writes the session, the flow and the run, and counts the run in its chain. The attachments
+// are written to disk first, in a folder named after the run, and are removed if the transaction fails. After
+// a crash in between, the next start removes them. A thread is also created before the transaction, and stays
+// unbound if the transaction fails. A tool call that is repeated after a crash finds its child again and
+// never creates a second one (I4).
 
 import { optional } from "../../core/optional.ts";
 import { jobDelivery } from "../../core/rules/result-delivery.ts";
@@ -163,7 +164,7 @@ async function enqueue(
   const request = { ...asked, requester };
   const { requesterRun } = request;
   const open = await openSpawnsOf(unit.tx, { sessionKey: requester.key });
-  // Checked again inside the transaction, because the calls of one message run in parallel.
+  // Checked again inside the transaction, because the tool calls of one model message run in parallel.
   const tooMany = checkChildren(open.length, settings);
   if (tooMany !== undefined) return tooMany;
   const { runId, attachments, thread } = made;
@@ -311,8 +312,8 @@ export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Pr
     const before = await spawnedBefore(parts, request.callId);
     return before === undefined ? spawned : ok(before);
   } catch (error) {
-    // If the store failed, the transaction may have succeeded with only its answer lost. Then the sub-agent
-    // needs the files. If it did not succeed, the gateway's next start removes them.
+    // If the store failed, the transaction may have succeeded although its answer was lost. Then the
+    // sub-agent needs the files. If it failed, the gateway's next start removes them.
     if (!(error instanceof StoreProblem)) await undo();
     throw error;
   }

@@ -1,7 +1,7 @@
 // Waits for jobs of the caller's own sub-agents and returns their outcomes. A run that got a result by
-// waiting does not get the same result as a message. A posted result stays posted, and the announcement is
-// written into the transcript once. A tool call that is repeated after a crash continues to wait for the same
-// jobs, with its first deadline.
+// waiting does not get the same result as a message. A result that was already posted to a chat stays there,
+// and the announcement is written into the transcript once. A tool call that is repeated after a crash
+// continues to wait for the same jobs, with its original deadline.
 
 import { optional } from "../../core/optional.ts";
 import type { JobOutcome } from "../../core/rules/announcement.ts";
@@ -53,7 +53,7 @@ export interface JobsWaited {
   readonly unfinished: readonly AwaitedJob[];
 }
 
-/** Returns finished jobs of this run whose results no wait of the run has returned yet. */
+/** Returns the finished jobs that this run started and whose results none of its waits has returned yet. */
 export async function unreturnedJobs({ engine }: WaitParts, run: Run | undefined): Promise<Flow[]> {
   if (run === undefined) return [];
   const { db } = engine.store;
@@ -154,7 +154,7 @@ export async function waitForJobs(parts: WaitParts, request: JobWaitRequest): Pr
   if (wait === undefined) return ok(await waitAsCaller(parts, request, deadlineAt));
   const opened = await engine.commit(async (unit): Promise<Result<void>> => {
     await holdSessions(unit.tx, [requester.key]);
-    // A run that has ended reads no answer (I1), and its wait can't cause a deadlock.
+    // A run that has ended needs no wait: it will read no answer (I1).
     if (!(await wait.holds(unit))) return ok(undefined);
     return wait.openJobs(unit, {
       callId,

@@ -38,7 +38,7 @@ export interface ClientSessionContext {
   readonly settings: Settings;
 }
 
-/** A message from before the first message of a new session, as the client reports it. */
+/** A message of the earlier conversation, as the client reports it, for the beginning of a new session. */
 export interface SeedMessage {
   readonly role: "user" | "assistant";
   readonly text: string;

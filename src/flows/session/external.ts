@@ -40,7 +40,7 @@ export interface ExternalClient {
 /** Maximum number of runs of an external session that are read to find the message that it answers. */
 const ANSWERED_FROM_MAX = 100;
 
-/** Sets a name that was unknown when the session was created. */
+/** Labels a session whose client had no name when the session was created. */
 async function nameIt(parts: ExternalParts, session: Session, label: string): Promise<Session> {
   return parts.engine.commit(async (unit) => {
     await updateSession(unit.tx, session.key, { label });

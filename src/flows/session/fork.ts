@@ -1,6 +1,7 @@
 // Forks a session: makes a session that continues a conversation after one of its messages.
 // FO1: a fork never has more rights than its origin. It has the origin's agent, requester, spawn depth,
-//      sandbox and settings, and its key contains the origin's key: a token covers it only with its origin.
+//      sandbox and settings, and its key contains the origin's key: a token that covers the fork also covers
+//      the origin.
 // FO2: a fork is one transaction. It stores the link to the shared messages, not copies of them.
 // A fork starts at a stored message. Runs, jobs and waits of the origin stay with the origin. A fork has no
 // route, so its answers never reach a chat of the origin.
@@ -50,7 +51,7 @@ interface ForkRequest {
   /** Id of the message after which the fork continues. */
   readonly at: string;
   readonly label?: string;
-  /** Returns whether the caller may know of work with this session. */
+  /** Returns whether the caller may see work that involves this session. */
   sees(key: string): boolean;
   also?(unit: Unit, forked: Forked): Promise<void>;
 }
@@ -60,7 +61,7 @@ interface ForkContext {
   readonly settings: Settings;
 }
 
-/** Refuses a session that no fork can continue. */
+/** Refuses a session that cannot be forked. */
 function checkOrigin(origin: Session): Result<void> {
   const { key } = origin;
   if (origin.archivedAt !== undefined) {

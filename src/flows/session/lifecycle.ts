@@ -264,8 +264,7 @@ export async function archiveIn(unit: Unit, key: string): Promise<void> {
 }
 
 /**
- * Ends the conversations of a session that loses its transcript, and those of their turns that still wait in
- * a lane.
+ * Ends the conversations of a session that loses its transcript, and their turns that still wait in a lane.
  */
 async function endFlows(
   ctx: Facts,

@@ -81,7 +81,7 @@ export async function visibleChildren(
   return childCounts(ctx.db, { ...of, scope: viewerScope(ctx, viewer) });
 }
 
-/** Counts the visible sessions: running ones, failed ones, and those with a message of this token. */
+/** Counts the visible sessions that are running, that failed, and that got a message with this token. */
 export async function visibleCounts(
   ctx: AccessContext,
   viewer: Viewer,

@@ -1,4 +1,5 @@
-// Derives the key of a fork from the key of the session from which it was made, and back.
+// Builds the key of a fork from the key of its origin (the session that was forked), and finds the origin's
+// key in the key of a fork.
 
 /** Maximum number of forks in a row: of a session, of its fork, and so on. */
 export const FORKS_MAX = 5;
@@ -11,7 +12,7 @@ export function forkKey(key: string, id: string): string {
   return `${key}:fork:${id}`;
 }
 
-/** Returns the key of the session from which a session was forked. Undefined if the key is not a fork's. */
+/** Returns the key of a fork's origin, or undefined if `key` is not the key of a fork. */
 export function forkOrigin(key: string): string | undefined {
   return FORK_KEY.exec(key)?.[1];
 }

@@ -2,7 +2,7 @@
 
 import type { Pace } from "./pace.ts";
 
-/** A longer text is encoded in pieces. */
+/** Texts longer than this are encoded in pieces. */
 const LONG_CHARS = 256 * 1024;
 const PIECE_CHARS = 64 * 1024;
 

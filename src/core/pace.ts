@@ -1,5 +1,6 @@
 // Lets other work run during long work on the event loop.
-// PC1: long work must call its pace often, because a pace cannot interrupt the work between two calls.
+// PC1: long work must call its `Pace` function often, because that function cannot interrupt the work between
+//      two calls.
 
 /** The only method of the clock that a pace needs. */
 interface Ticking {
@@ -16,8 +17,8 @@ const WORK_MAX_MS = 8;
 export type Pace = () => Promise<void> | undefined;
 
 /**
- * Creates the pace of one piece of work. Pass `begins` if the work starts now. Otherwise the time of earlier
- * work is unknown, so the first call pauses.
+ * Creates the pace of one piece of work. Pass `begins` if the work starts now. Otherwise the first call
+ * pauses, because nobody knows how long the work has already run.
  */
 export type PaceOf = (begins?: "with this step") => Pace;
 

@@ -67,11 +67,11 @@ const FOR_ADMINS: readonly CommandName[] = ["new", "reset"];
 
 interface OperatorRights {
   readonly scope: "operator.admin" | "operator.write";
-  /** The token must cover all sessions. */
+  /** True if the token must cover all sessions. */
   readonly everySession: boolean;
 }
 
-/** Returns what the token of an operator needs for a command, so that it has the rights of its method. */
+/** Returns the rights that an operator's token needs for a command: the same as for the command's method. */
 export function rightsFor(command: CommandName): OperatorRights {
   const forAdmins = FOR_ADMINS.includes(command) || findCommand(command)?.ownerOnly === true;
   return { scope: forAdmins ? "operator.admin" : "operator.write", everySession: command === "pair" };

@@ -1,5 +1,5 @@
 // Decides which waiting lane (a session's queue of runs) gets the next slot (a permit to execute a run).
-// Agents take turns. Lanes of the same agent wait in one queue.
+// Agents take turns. Of an agent's lanes, the one that has waited longest comes first.
 
 import { namesIn, type Pool } from "./pools.ts";
 
@@ -21,11 +21,13 @@ const OVERTAKEN_MAX = 1_000;
 export interface SlotUse {
   /** Returns the number of slots that this agent holds. */
   heldBy(agentId: string): number;
-  /** Returns the number of free slots for a run of this pool. Undefined: the run is in no pool. */
+  /**
+   * Returns the number of free slots for a run of this pool, or for a run in no pool if `pool` is undefined.
+   */
   free(pool: Pool): number;
 }
 
-/** The waiting lanes of one agent and one pool, in order of arrival. */
+/** The waiting lanes that have the same agent, pool and `isLast`, in order of arrival. */
 interface Queue extends WaitingLane {
   readonly name: string;
   readonly lanes: Map<string, number>;
@@ -58,7 +60,10 @@ export class FairQueue {
     return [...this.#queues.values()].some((queue) => queue.isLast === true);
   }
 
-  /** Adds a lane. A lane that is already waiting keeps its position. */
+  /**
+   * Adds a lane. A lane that already waits keeps its position, unless its agent, pool or `isLast` has
+   * changed.
+   */
   add(sessionKey: string, { agentId, pool, isLast = false }: WaitingLane): void {
     const known = this.#queueOf.get(sessionKey);
     const name = JSON.stringify([agentId, pool, isLast]);
@@ -81,7 +86,8 @@ export class FairQueue {
   /**
    * Returns the lanes that get the free slots, at most `most`. Each slot goes to the agent with the fewest
    * slots, and among equal agents to the lane that has waited longest. A full pool only delays its own lanes.
-   * A lane with `isLast` gets a slot only if no other lane can take it.
+   * A lane with `isLast` gets a slot only if no other lane can take it, or if too many lanes have overtaken
+   * it.
    */
   next(use: SlotUse, most = Number.POSITIVE_INFINITY): string[] {
     const left = [...this.#queues.values()].map((queue) => {

@@ -32,7 +32,7 @@ export function maySteer(active: readonly Run[], route: Route | undefined): bool
   const run = underWay(active);
   const waiting = active.slice(1).filter((one) => one.input.takenBy === undefined);
   if (run === undefined || waiting.length > 0 || !isSameRoute(run.route, route)) return false;
-  // Runs of a schedule or a program answer at their configured destination, if there is one.
+  // A run of a schedule, a web hook or a node answers at its configured destination, not in this chat.
   const from = run.input.provenance?.kind;
   if (from === "hook" || from === "cron" || from === "node") return false;
   // A turn of a conversation between sessions answers the other session, not a chat.

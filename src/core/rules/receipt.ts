@@ -24,7 +24,7 @@ export function isSessionMessage({ flow }: Pick<Run, "flow">): boolean {
   return flow?.step === "round1" || flow?.step === "reply";
 }
 
-/** Returns the session that wrote a message, to which a reply is addressed. */
+/** Returns the session that wrote a message and gets the reply. */
 export function sourceOf({ provenance }: Pick<Run["input"], "provenance">): string | undefined {
   return provenance?.kind === "inter_session" ? provenance.sourceSessionKey : undefined;
 }
@@ -52,7 +52,7 @@ export function receiptOf(facts: ReceiptFacts): Receipt | undefined {
   const { run, mark } = facts;
   if (!isSessionMessage(run)) return undefined;
   const inInbox = run.kind === "append" && run.state === "ok";
-  // This message was accepted by an older version of Parley, which wrote no inbox marks.
+  // A message without a mark was accepted by an older version of Parley.
   if (inInbox && mark === undefined) return undefined;
   const end = inInbox ? mark?.outcome : endOf(facts);
   const offered = run.kind === "append" ? mark?.offeredAt : run.startedAt;

@@ -1,5 +1,5 @@
 // Decides which scopes a token has, and whether its rights are within those of another token. Each scope
-// includes the smaller ones.
+// includes all less powerful ones.
 
 import type { TokenScope } from "../shapes/settings/settings.ts";
 import { matchesPattern } from "../text/pattern.ts";
@@ -25,8 +25,8 @@ export interface Rights {
 }
 
 /**
- * Returns whether one of `outer` matches every key that `inner` matches. A `*` of `inner` stands for any
- * text, and only a `*` of `outer` matches it.
+ * Returns whether one pattern of `outer` matches every key that `inner` matches. A `*` in `inner` stands for
+ * any text, so only a `*` in `outer` can match it.
  */
 function isCovered(inner: string, outer: readonly string[] | undefined): boolean {
   return outer === undefined || outer.some((pattern) => matchesPattern(pattern, inner));

@@ -110,8 +110,8 @@ function checkDepth(spawnDepth: number, settings: Settings): Failure | undefined
 }
 
 /**
- * Refuses a child beyond `maxChildren`. Called again when the child is stored, because the calls of one
- * message run in parallel.
+ * Refuses a child beyond `maxChildren`. Called again when the child is stored, because the tool calls of one
+ * model message run in parallel.
  */
 export function checkChildren(unfinished: number, settings: Settings): Failure | undefined {
   const { maxChildren } = settings.subagents;

@@ -72,7 +72,7 @@ export const SESSION_TOOLS = [
   "message",
 ] as const;
 
-/** Session tools that a sub-agent has as long as it may itself spawn. */
+/** Session tools that a sub-agent has if it may itself spawn sub-agents. */
 const NESTING_TOOLS: readonly string[] = [
   "sessions_spawn",
   "sessions_list",

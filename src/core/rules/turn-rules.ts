@@ -68,7 +68,7 @@ export function skipsAnnouncement(text: string): boolean {
 export function couldBecomeSkip(prefix: string): boolean {
   const text = prefix.trim();
   if (isSilent(text)) return true;
-  // After white space that follows the first letters, the text can no longer be a single token.
+  // White space after the first letters means that the text can no longer be a single token.
   return prefix.trimStart() === text && SKIP_TOKENS.some((token) => token.startsWith(text));
 }
 

@@ -3,10 +3,10 @@
 //     whether a session exists. If the key does not contain the agent, the refusal does not name that agent.
 // A wider mode never hides a session that a narrower mode shows: self ⊆ tree ⊆ agent ⊆ all. The sandbox
 // limit can only reduce visibility.
-// `unknown` is never visible. `global` is visible only while it is the main session, to agents and to
-// operators that act for an agent.
-// A token covers a fork only if it also covers the session from which the fork was made: the fork shows its
-// messages.
+// The session `unknown` is never visible. To agents, and to operators that act for an agent, `global` is
+// visible only while it is the main session.
+// A token covers a fork only if it also covers the session from which the fork was made, because the fork
+// shows the messages of that session.
 // A sub-agent sees its own tree. Beyond that it sees only sessions that both it and its requester may see
 // (I13). If its requester was deleted, it sees only its own tree.
 
@@ -71,15 +71,15 @@ export type Viewer =
       /** The session that the operator acts as. Both the operator and that session must be allowed. */
       readonly as?: SessionIdentity;
       /**
-       * Agent for whose session the operator acts. `main` and labels refer to that agent. This field changes
-       * no rights.
+       * The agent that the operator acts for. `main` and labels refer to sessions of this agent. This field
+       * changes no rights.
        */
       readonly agentId?: string;
     };
 
 /**
- * The session to check. If the key has no session, `ancestors` is empty, and `agentId` is the agent in the
- * key, or "".
+ * The session to check. If no session has this key, `ancestors` is empty, and `agentId` is the agent in the
+ * key, or "" if the key contains none.
  */
 export interface Target {
   readonly key: string;
@@ -184,9 +184,8 @@ function decideForSession(viewer: SessionIdentity, target: Target, rules: Access
   if (!own.allowed || requester === undefined || inTree(viewer, target, rules)) return own;
   const above = decideForSession(requester, target, rules);
   if (above.allowed) return allow(`${own.rule}; and the session that spawned it sees it too: ${above.rule}`);
-  // A target may be visible only because of its agent, although its key does not name that agent. If the
-  // refusal used the agent, it would reveal that the session exists. So the refusal is decided as for a
-  // missing session (V1).
+  // The target may be visible only because of its agent, which its key may not name. A refusal that used the
+  // agent would reveal that the session exists. So refuse it like a missing session (V1).
   const blank = { ...target, agentId: agentIdInKey(target.key) ?? "", ancestors: [] };
   const unseen = decideAlone(viewer, blank, rules);
   if (!unseen.allowed) return unseen;

@@ -12,9 +12,9 @@ import type { Route } from "./route.ts";
 export type HookProof =
   /** The request must have the token that is valid for all hooks. */
   | { readonly kind: "token" }
-  /** `X-Hub-Signature-256` over the body, as GitHub sends it. */
+  /** The header `X-Hub-Signature-256` must sign the body, as GitHub does. */
   | { readonly kind: "github"; readonly secret: string }
-  /** HMAC-SHA256 over the body in a header, in hex or base64. */
+  /** A header must contain the HMAC-SHA256 of the body, in hex or base64. */
   | {
       readonly kind: "hmac";
       readonly secret: string;

@@ -161,7 +161,7 @@ function readKey(text: string): ParsedKey | undefined {
   return withName(text.slice("node-".length).split(":"), (name) => ({ form: "node", name }));
 }
 
-/** Returns a key with this name. Fails if a part is missing, empty or wrongly encoded. */
+/** Returns a key with this name, or undefined if a part of the name is missing, empty or wrongly encoded. */
 function withName(
   parts: readonly string[],
   make: (name: readonly string[]) => ParsedKey,

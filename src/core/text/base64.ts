@@ -9,8 +9,9 @@ export interface Base64Parts {
 }
 
 /**
- * Searches for a single wrong character. A regular expression that matches the whole text would keep a state
- * for each character, and would fail for a text of millions of characters.
+ * Splits a base64 text into digits and padding, and finds the first wrong character. Only searches for that
+ * one character: a regular expression that matches the whole text would keep a state for each character, and
+ * would fail for a text of millions of characters.
  */
 export function base64Parts(text: string): Base64Parts {
   const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;

@@ -94,7 +94,7 @@ export class HiddenText {
   /** True after hidden text. Blanks are dropped until visible text follows. */
   #dropsBlanks = false;
   #hasInk = false;
-  /** Number of characters of `#held` in which the end of a code span was already searched. */
+  /** Number of characters of `#held` that were already searched for the end of a code span. */
   #searched = 0;
   #steps = 0;
 
@@ -140,7 +140,8 @@ export class HiddenText {
   }
 
   /**
-   * Decides the text at position `at`. Returns the number of decided characters, or 0 if more text is needed.
+   * Decides whether the text at position `at` is visible. Returns the number of decided characters, or 0 if
+   * more text is needed.
    */
   #step(at: number): number {
     switch (this.#mode.kind) {
@@ -318,7 +319,10 @@ export class HiddenText {
     return { name: name.toLowerCase(), closes: slash === "/", empty, length: end + 2 };
   }
 
-  /** Returns the length of quoted text: the tag alone, or the tag with its contents. */
+  /**
+   * If the tag stands in quotation marks, returns the length of the quoted text: of the tag alone, or of the
+   * tag with its contents.
+   */
   #quotedAt(at: number, tag: Tag): Found<number> {
     const closer = QUOTES[this.#previous];
     if (closer === undefined) return "none";
@@ -335,7 +339,7 @@ export class HiddenText {
     return isWhole ? "none" : "more";
   }
 
-  /** Skips thinking or a tool call, up to its closing tag. */
+  /** Hides thinking or a tool call, up to its closing tag. */
   #inTag(at: number, ends: (tag: Tag) => boolean): number {
     const begins = /[<[]/g;
     begins.lastIndex = at;
@@ -378,7 +382,7 @@ export class HiddenText {
     return end + 2;
   }
 
-  /** Skips blanks, an optional "Arguments:", and one JSON value. */
+  /** Hides blanks, an optional "Arguments:", and one JSON value. */
   #inArguments(at: number, mode: Extract<Mode, { kind: "arguments" }>): number {
     if (mode.begun) return this.#inJson(at, mode);
     const rest = this.#held.slice(at, at + TAG_MAX);

@@ -14,7 +14,10 @@ export interface Json5Place {
   readonly path: Path;
 }
 
-/** Objects and lists that are nested more deeply get the path of the one at this depth that contains them. */
+/**
+ * Maximum depth of paths. A value that is nested more deeply gets the path of the object or list at this
+ * depth that contains it.
+ */
 const DEPTH_MAX = 64;
 const LINE_END = /[\n\r\u2028\u2029]/g;
 const WORD_END = /[\s,:{}[\]"'\uFEFF]|\/[/*]/g;

@@ -67,7 +67,7 @@ export function safeJson(value: unknown): string {
   return harmlessJson(JSON.stringify(value, undefined, 2));
 }
 
-/** Escapes a JSON text like `safeJson`. */
+/** Escapes a JSON text in the same way as `safeJson`. */
 export function harmlessJson(json: string): string {
   return json.replace(UNSAFE, jsonEscaped);
 }

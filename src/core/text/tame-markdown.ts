@@ -5,8 +5,8 @@
 /** Maximum length. Longer texts are shown as plain text. */
 const MARKDOWN_MAX_CHARS = 40_000;
 /**
- * Match texts with unusually many levels of quotes or lists, or unusually long sequences of spaces, backticks
- * or brackets.
+ * Matches texts with unusually many levels of quotes or lists, or with unusually long sequences of spaces,
+ * backticks or brackets.
  */
 const TOO_WILD = [
   /(?:>[ \t]*){16}/,

@@ -7,9 +7,12 @@ export interface TextDelta {
   readonly text: string;
 }
 
-/** A growing text is stored in one piece again after this number of new characters, or later if long. */
+/**
+ * A growing text is stored in one piece again each time it has grown by this number of characters. A long
+ * text waits for more characters (`COPIES_PER_DOUBLING`).
+ */
 const FLAT_EVERY_CHARS = 32 * 1024;
-/** Number of copies of a long text until its length has doubled. */
+/** Number of times that a long text is copied while its length doubles. */
 const COPIES_PER_DOUBLING = 8;
 
 /**
@@ -22,15 +25,17 @@ export function flat(text: string): string {
 }
 
 /**
- * Returns whether a text that grew from `before` to `after` characters is stored in one piece again. All
- * copies together take a time in proportion to the length of the text.
+ * Returns whether a text that grew from `before` to `after` characters is stored in one piece again. The time
+ * for all copies together is proportional to the length of the text.
  */
 export function isFlatDue(before: number, after: number): boolean {
   const every = Math.max(FLAT_EVERY_CHARS, 2 ** Math.floor(Math.log2(after)) / COPIES_PER_DOUBLING);
   return Math.floor(after / every) > Math.floor(before / every);
 }
 
-/** Joins two texts. Over many calls, the time of one does not depend on the length of the first text. */
+/**
+ * Joins two texts. Averaged over many calls, the time of one call does not depend on the length of `text`.
+ */
 export function grown(text: string, more: string): string {
   const after = text + more;
   return isFlatDue(text.length, after.length) ? flat(after) : after;

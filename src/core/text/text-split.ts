@@ -20,8 +20,8 @@ interface Fence {
 }
 
 /**
- * A position for a cut. The part ends before `end`, and the next one starts at `resume`. If that is inside a
- * code fence, `fence` is set.
+ * A position for a cut. The part ends before `end`, and the next part starts at `resume`. `fence` is set if
+ * the cut is inside that code fence.
  */
 interface Cut {
   readonly end: number;

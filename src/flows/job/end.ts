@@ -245,8 +245,8 @@ export async function writeDownWakes(
 }
 
 /**
- * If a run that should tell the requester's agent a result did not start, or ended at a chain limit, announces
- * the result in another way.
+ * If a run that should tell the requester's agent a result did not start, or ended at a chain limit,
+ * announces the result in another way.
  */
 export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Unit, run: Run): Promise<void> {
   const overLimit = run.code === "chain_limit";

@@ -113,7 +113,7 @@ export interface IMessageAccount extends AccountSettings {
   readonly channel: "imessage";
   /** Program and arguments; never empty. */
   readonly command: readonly string[];
-  /** Names by which a message in a group mentions the agent, because Messages has no mentions. */
+  /** Names by which a message in a group mentions the agent, because Apple's Messages has no mentions. */
   readonly names: readonly string[];
   /** Folders from which attachments may be read. `~` is the home of the user who runs the gateway. */
   readonly attachmentFolders: readonly string[];

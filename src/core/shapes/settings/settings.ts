@@ -27,7 +27,7 @@ export interface SendRule {
   readonly match: {
     readonly channel?: string;
     readonly chatType?: ChatType;
-    /** Prefix of the session key. */
+    /** The rule matches sessions whose key starts with this text. */
     readonly keyPrefix?: string;
   };
   readonly action: SendOverride;
@@ -302,7 +302,7 @@ export interface McpServerSettings {
   readonly agents: readonly string[];
   /** Patterns for the tools to use, by the names that the server gives them. Empty: all tools. */
   readonly tools: readonly string[];
-  /** Whether sandboxed sessions may use it, although it runs outside their sandbox. */
+  /** Whether sandboxed sessions may use the server, although it runs outside their sandbox. */
   readonly allowSandboxed: boolean;
   /** Time limit of one call. */
   readonly timeoutSeconds: number;
@@ -328,13 +328,13 @@ export type Wake = (typeof WAKES)[number];
 
 /** Settings of nodes: commands and sessions that are allowed. */
 export interface NodeSettings {
-  /** If false, no node can connect, and no agent has the tool. */
+  /** If false, no node can connect, and no agent has the tool `nodes`. */
   readonly enabled: boolean;
   /** Patterns with `*` for the commands that may be sent to nodes. */
   readonly allowCommands: readonly string[];
   /** Patterns with `*` for session keys that a node may use in addition to its own session. */
   readonly allowedSessionKeys: readonly string[];
-  /** Whether sandboxed sessions have the tool, although nodes are outside every sandbox. */
+  /** Whether sandboxed sessions have the tool `nodes`, although nodes are outside every sandbox. */
   readonly allowSandboxed: boolean;
 }
 

@@ -23,11 +23,17 @@ import { MaskStream } from "./stream.ts";
 const KNOWN_CHARS_MIN = 6;
 /** Number of characters read after a cut, which is enough to recognise nearly every credential. */
 const MARGIN_CHARS = 1_024;
-/** Number of characters to read for each character of the result, because several blanks become one. */
+/**
+ * Number of characters that `line` reads for each character of its result, because it joins several blanks
+ * into one.
+ */
 const BLANKS_MAX = 4;
 /** Texts longer than this are masked in pieces of this length. */
 export const LONG_CHARS = 64 * 1024;
-/** Maximum number of windows. Each is twice as long as the one before. */
+/**
+ * Maximum number of windows (starts of the text) that `beginning` reads. Each is twice as long as the one
+ * before.
+ */
 const WINDOWS_MAX = 4;
 
 export type { MaskStream };
@@ -66,12 +72,12 @@ export class Redactor {
     if (this.#forms.size > before) this.#known = undefined;
   }
 
-  /** Sets the pace for long texts. */
+  /** Sets how the redaction of long texts lets other work run. */
   pacedBy(paceOf: PaceOf): void {
     this.#paceOf = paceOf;
   }
 
-  /** Starts the pace for work on many texts. */
+  /** Returns the pace for work on many texts that starts now. */
   pace(): Pace {
     return this.#paceOf("with this step");
   }

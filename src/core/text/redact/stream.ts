@@ -30,7 +30,7 @@ class KnownStage {
   }
 }
 
-/** Returns the position after the last of the characters of one kind that begin at `from`. */
+/** Returns the end of the sequence of characters of this kind that begins at `from`. */
 function endOf(kind: Kind, text: string, from: number): number {
   let at = from;
   while (at < text.length && isOf(kind, text.charCodeAt(at))) at += 1;

@@ -1,7 +1,7 @@
 // Builds the key of a fork from the key of its origin (the session that was forked), and finds the origin's
 // key in the key of a fork.
 
-/** Maximum number of forks in a row: of a session, of its fork, and so on. */
+/** Maximum length of a series of forks in which each is a fork of the one before. */
 export const FORKS_MAX = 5;
 
 /** Matches the key of a fork: the key of its origin, and an id. */

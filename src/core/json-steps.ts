@@ -7,8 +7,8 @@ const LONG_CHARS = 256 * 1024;
 const PIECE_CHARS = 64 * 1024;
 
 /**
- * Returns JSON for the same value as `JSON.stringify`. The text may differ: a surrogate pair between two
- * pieces is escaped.
+ * Returns JSON that parses to the same value as the JSON of `JSON.stringify`. The text may differ, because a
+ * surrogate pair that is split between two pieces is escaped.
  */
 export async function jsonInSteps(value: object, pace: Pace): Promise<string> {
   const long = new Set(longTexts(value));

@@ -300,8 +300,8 @@ export class Engine {
   }
 
   /**
-   * Calls `look`, which finds work that is due: after each commit whose answer was lost, and in every sweep
-   * if processes share the store.
+   * Registers `look`, which finds work that is due. It is called after each commit whose answer was lost and,
+   * if processes share the store, in every sweep.
    */
   everySweep(look: () => void): void {
     this.#lookers.add(look);

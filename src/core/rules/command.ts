@@ -62,7 +62,7 @@ export const COMMANDS = [
 
 export type CommandName = (typeof COMMANDS)[number]["name"];
 
-/** Commands whose method needs operator.admin, in addition to the commands for owners. */
+/** Commands that need operator.admin because their method does. Commands for owners need it, too. */
 const FOR_ADMINS: readonly CommandName[] = ["new", "reset"];
 
 interface OperatorRights {

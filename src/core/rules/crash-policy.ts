@@ -1,4 +1,4 @@
-// Decides how to continue a run after the process that executed it has died, so that its attempt is lost.
+// Decides how a run continues after the process that executed it has died. Such an attempt counts as lost.
 // CP1: a run fails after three lost attempts in a row, if no tool call was answered between them. A run that
 //      makes progress in each attempt fails after nine lost attempts.
 // CP2: after its first lost attempt, a run starts after all other runs. After the second, only one run with

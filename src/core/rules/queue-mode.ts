@@ -40,8 +40,8 @@ export function maySteer(active: readonly Run[], route: Route | undefined): bool
 }
 
 /**
- * Returns whether a run reads the message of the next run of its lane, and so takes that run over. Called
- * between two steps of the run.
+ * Returns whether a run, between two of its steps, reads the message of the next run in its lane. If it does,
+ * it takes over that run.
  */
 export function takesOver(run: Run, next: Run | undefined): next is Run {
   return (

@@ -35,7 +35,7 @@ interface ReceiptFacts {
     | ("runId" | "kind" | "state" | "reply" | "model" | "flow")
     | ("acceptedAt" | "startedAt" | "heardAt" | "endedAt")
   > & { readonly code?: string };
-  /** Mark of a message in an inbox, which no model of the gateway handles. */
+  /** The inbox mark of the message, if it is in an inbox. No model of the gateway handles such a message. */
   readonly mark?: InboxMark | undefined;
 }
 

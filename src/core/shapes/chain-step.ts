@@ -49,7 +49,9 @@ export interface ChainStep {
   readonly from?: string;
   /** Key of the target session. */
   readonly to?: string;
-  /** Target of a refused step as the call named it, if that is not a session key. For a spawn, the agent. */
+  /**
+   * For a refused step: the target's name in the call, if that is not a session key. For a spawn, the agent.
+   */
   readonly toName?: string;
   /** Author of a message (`person`, `cron`, `hook`, `node`) or kind of a result (`job`, `notice`). */
   readonly source?: "person" | "cron" | "hook" | "node" | "job" | "notice";
@@ -68,8 +70,8 @@ export interface ChainStep {
   /** For a refused wait: the sessions that would have waited for each other. */
   readonly cycle?: readonly string[];
   /**
-   * Id of the run in session `to`; for a delivery, in session `from`; for a wait or refusal, of the run that
-   * made the call.
+   * Id of a run. For a message: the run in session `to`. For a delivery: the run in session `from`. For a
+   * wait or a refusal: the run that made the call.
    */
   readonly runId?: string;
   readonly flowId?: string;

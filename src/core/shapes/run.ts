@@ -66,7 +66,10 @@ export interface Run {
   readonly input: RunInput;
   readonly chainId: string;
   readonly hop: number;
-  /** Number of claims. Together with `owner` it fences the commits of a run. */
+  /**
+   * Number of times that the run was claimed. A write for the run fails if `owner` or this number is out of
+   * date.
+   */
   readonly attempt: number;
   /** Number of attempts that were lost because their process died (`crash-policy.ts`). */
   readonly crashes: number;

@@ -391,8 +391,8 @@ export function isChatKey(key: string): boolean {
 }
 
 /**
- * Prefix of an id that is derived from the `user` field of an HTTP request. All other ids in `openai` keys
- * are temporary.
+ * Prefix of an id that is derived from the `user` field of an HTTP request. All other `openai` keys belong to
+ * temporary sessions.
  */
 const USER_PREFIX = "user-";
 

@@ -370,7 +370,7 @@ export class HiddenText {
       return begun && !this.#final ? "more" : "none";
     }
     if (rest.charAt(end) !== "]" || !MARKER.test(inside)) return "none";
-    // The brackets belong to a link, not to a marker.
+    // If `(` follows, the brackets belong to a link, not to a marker.
     const after = this.#held.charAt(at + end + 2);
     if (after === "" && !this.#final) return "more";
     if (after === "(") return "none";

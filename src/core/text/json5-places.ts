@@ -54,7 +54,7 @@ function commentEnd(text: string, from: number): number {
   return close < 0 ? text.length : close + 2;
 }
 
-/** Returns the text without its escapes. */
+/** Returns the text with each escape sequence replaced by the character that it stands for. */
 export function unescaped(text: string): string {
   return text.replace(/\\(?:u([0-9a-f]{4})|x([0-9a-f]{2})|\r\n|([\s\S]))/gi, (_, wide, short, char = "") => {
     if (wide !== undefined || short !== undefined) return String.fromCharCode(parseInt(wide ?? short, 16));

@@ -138,7 +138,10 @@ function unfinishedOf({ unfinishedText, heardText = "" }: EndFacts, messages: re
   return isWritten ? "" : heardText;
 }
 
-/** Answers open tool calls, so that the next model call finds a valid transcript (F2). */
+/**
+ * Answers open tool calls, so that the next model call finds a valid transcript (F2), and appends the
+ * unfinished text.
+ */
 async function closeTranscript(
   unit: Unit,
   run: Run,

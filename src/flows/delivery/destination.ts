@@ -30,7 +30,7 @@ import { announceRoute } from "../conversation/party.ts";
 
 /** A destination as a caller names it. */
 export interface NamedPlace {
-  /** Default: webchat, with a session as `to`. */
+  /** Default: webchat. `to` is then a session. */
   readonly channel?: string | undefined;
   readonly to: string;
   readonly accountId?: string | undefined;
@@ -127,7 +127,7 @@ export async function sessionsAt(db: Db, settings: Settings, route: Route): Prom
   return [...new Map(found.map((session) => [session.key, session])).values()];
 }
 
-/** Returns whether a person was approved or is named in the settings, for direct messages. */
+/** Returns whether a route leads to one person whom an operator has approved or whom the settings name. */
 export async function isKnownPeer(db: Db, settings: Settings, route: Route): Promise<boolean> {
   const { channel, to, accountId } = withAccount(settings.channels, route);
   if (accountId === undefined || route.threadId !== undefined) return false;

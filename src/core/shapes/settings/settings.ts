@@ -320,8 +320,9 @@ export interface McpSettings {
 }
 
 /**
- * Reaction to a message for a joined window of a coding agent that cannot be woken. `notify`: the owner is
- * notified. `resume`: the conversation is continued without a window; if that fails, the owner is notified.
+ * Reactions if a message waits for a joined window of a coding agent, and the window cannot be woken.
+ * `notify`: the owner is notified. `resume`: the conversation is continued without a window; if that fails,
+ * the owner is notified.
  */
 export const WAKES = ["notify", "resume"] as const;
 export type Wake = (typeof WAKES)[number];

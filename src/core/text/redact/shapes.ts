@@ -4,8 +4,8 @@
 //      sequences of one kind of character. The ends of these sequences are cached. `Work.steps` counts each
 //      examined character.
 // SH2: a matcher decides within 20,200 characters whether a credential begins. The longest credential that
-//      must be complete is a private key. Any other credential ends before the first character of another
-//      kind. A stream that holds back this many characters can therefore be masked in windows.
+//      must be read to its end is a private key. Any other credential ends before the first character of
+//      another kind. A stream that holds back this many characters can therefore be masked in windows.
 // Masked text is not matched again, and no matcher looks back across it.
 
 import {

@@ -246,7 +246,7 @@ export class Engine {
     });
   }
 
-  /** Builds the coordination with the other processes. */
+  /** Creates the part that coordinates this process with the others. */
   #dispatchOn({ store, world, settings }: EngineParts, cluster: Cluster): Dispatch {
     return new Dispatch({
       ...cluster,
@@ -342,7 +342,10 @@ export class Engine {
     await this.#dispatch?.start();
   }
 
-  /** Recovers all runs that a process held: no other process uses this store, so that process has exited. */
+  /**
+   * Recovers all runs that were held. No other process uses this store, so the process that held them has
+   * exited.
+   */
   async #recover(): Promise<void> {
     const resumed = await this.commit(async (unit) => {
       await this.#answersLost(unit, await giveUpCallerWaits(unit.tx));

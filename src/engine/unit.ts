@@ -1,5 +1,5 @@
 // Owns `Unit`: one transaction, together with the actions that follow its commit. If it fails (returns a
-// `Failure` or throws), no row is stored and nothing is published. Actions at the end join the same
+// `Failure` or throws), no row is stored and nothing is published. Actions added with `atEnd` run in the same
 // transaction, so a run can be accepted and claimed in one commit. A `Recorder` writes events in the same
 // transaction, after all other work.
 // U3: if a transaction conflicts with another one and was certainly rolled back, it is retried, a limited
@@ -37,7 +37,7 @@ export interface Unit {
   undone(action: () => void): void;
 }
 
-/** Stores the data of these events that outgoing hooks need, in the same transaction. */
+/** Stores the data about these events that outgoing hooks need, in the same transaction. */
 export type Recorder = (unit: Unit, events: readonly LiveEvent[]) => Promise<void>;
 
 /** Runs `work` in one transaction. A returned `Failure` undoes its writes. */

@@ -48,7 +48,7 @@ export function shortPermissionId(id: string): string {
   return id.slice(0, SHORT_ID_CHARS);
 }
 
-/** Writes the note in Markdown; title and arguments are shown as they are (`markdownLine`). */
+/** Writes the note in Markdown. Title and arguments are escaped, so that they appear as they are. */
 function noteText({ id, agentId, title, detail }: PermissionQuestion, askMs: number): string {
   const shortId = shortPermissionId(id);
   const shown = detail === undefined ? "" : `\n${markdownLine(cut(detail, NOTE_DETAIL_MAX_CHARS))}`;

@@ -71,7 +71,9 @@ interface OperatorRights {
   readonly everySession: boolean;
 }
 
-/** Returns the rights that an operator's token needs for a command: the same as for the command's method. */
+/**
+ * Returns the rights that an operator's token needs for a command: the same as for the command's RPC method.
+ */
 export function rightsFor(command: CommandName): OperatorRights {
   const forAdmins = FOR_ADMINS.includes(command) || findCommand(command)?.ownerOnly === true;
   return { scope: forAdmins ? "operator.admin" : "operator.write", everySession: command === "pair" };

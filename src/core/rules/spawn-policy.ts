@@ -339,7 +339,7 @@ export function decideSpawn(question: SpawnQuestion, settings: Settings): Result
     runTimeoutSeconds: timeout.value,
     thread: call.thread ?? false,
     mode: mode.value,
-    // A session with a thread is archived when its binding ends, not after a time.
+    // A session with a thread is kept: it is archived when its binding ends, not after a time.
     cleanup: stays ? "keep" : cleanup.value,
     announce: announce.value,
     archiveAfterMinutes: stays ? 0 : settings.subagents.archiveAfterMinutes,

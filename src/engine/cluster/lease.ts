@@ -54,7 +54,7 @@ interface LeaseParts {
 
 export class Lease implements Authority {
   readonly #parts: LeaseParts;
-  /** The last beat of each other process, and the time (monotonic) since which it has not changed. */
+  /** The last beat of each other process, and the monotonic time since which that beat has not changed. */
   #others = new Map<string, Beat & { readonly since: number }>();
   #state: "new" | "open" | "stopped" = "new";
   #timer: Timer | undefined;
@@ -171,7 +171,7 @@ export class Lease implements Authority {
 
   #renew(sentAt: number, all: readonly Beat[]): void {
     const now = this.#now();
-    // After an outage every process gets a whole lease to beat again.
+    // After an outage of the database, every process gets a whole lease to send a beat again.
     const known = now - this.#answeredAt > GAP_MS ? new Map<string, never>() : this.#others;
     const others = all.filter(({ processId }) => processId !== this.#parts.facts.processId);
     this.#others = new Map(

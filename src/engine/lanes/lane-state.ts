@@ -57,7 +57,7 @@ type Of<K extends LaneState["kind"]> = Extract<LaneState, { kind: K }>;
 
 export const IDLE: LaneState = { kind: "idle" };
 
-/** Returns the lane's place among those that wait for a slot. Undefined if it does not wait. */
+/** Returns the lane's entry in the queue for slots, or undefined if it does not wait for one. */
 export function waitOf(state: LaneState): WaitingLane | undefined {
   return state.kind === "waiting" || state.kind === "claiming" ? state.lane : undefined;
 }
@@ -117,7 +117,7 @@ function afterClaiming(state: Of<"claiming">, event: LaneEvent): Transition {
       return { state: { kind: "executing", execution }, effect: hasEnded ? "stop" : "none" };
     }
     case "full":
-      // After a wake-up another run may be the head of the lane, which may need no slot, or a slot of another
+      // After a wake-up, another run may be the head of the lane. It may need no slot, or a slot of another
       // pool.
       return { state: { kind: "waiting", lane: event.lane }, effect: again ? "wake" : "none" };
     case "empty":

@@ -49,7 +49,10 @@ export interface Acceptor {
   setDeadline(unit: Unit, deadline: Deadline): Promise<void>;
 }
 
-/** Creates what follows from the end of a run. The flows implement it, because they know what runs mean. */
+/**
+ * Creates what follows from the end of a run. The flows implement it, because only they know the purpose of a
+ * run.
+ */
 export interface Successors {
   /** Called in the transaction that ends `run`. `answered`: a caller waited for it and got the outcome. */
   runEnded(acceptor: Acceptor, unit: Unit, run: Run, answered: boolean): Promise<void>;
@@ -306,7 +309,9 @@ async function settleRows(
   return answered;
 }
 
-/** Returns whether the run succeeded with a complete outcome, so that its messages need not be read. */
+/**
+ * Returns whether the run succeeded and its usage and model are known, so that its messages need not be read.
+ */
 export function isComplete({ state, usage, model, unfinishedText, heardText }: EndFacts): boolean {
   const isKnown = usage !== undefined && model !== undefined;
   return state === "ok" && isKnown && unfinishedText === undefined && heardText === undefined;

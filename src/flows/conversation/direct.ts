@@ -102,8 +102,8 @@ export async function sendDirect(
 }
 
 /**
- * Accepts a message according to the queue mode of its account. On a failure the whole transaction is rolled
- * back.
+ * Accepts a message according to the queue mode of its channel account. On a failure the whole transaction is
+ * rolled back.
  */
 export async function acceptByMode(
   engine: Acceptor,

@@ -60,7 +60,7 @@ export async function offered(engine: Engine, runIds: readonly string[]): Promis
   );
 }
 
-/** Records that the client has read these messages. May be repeated. */
+/** Records that the client has read these messages. Calling it again has no effect. */
 export async function acknowledge(engine: Engine, runIds: readonly string[]): Promise<void> {
   await engine.commit(async (unit) =>
     publishAll(unit, await acknowledgeMarks(unit.tx, runIds, unit.now), "in_turn"),

@@ -223,7 +223,7 @@ function converses(session: Session): boolean {
   return !unattended && !session.external && session.spawnedBy === undefined;
 }
 
-/** Writes flow, run and wait in one transaction. */
+/** Writes the flow, the run and the wait in the given transaction. */
 async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Promise<Result<Accepted>> {
   const { engine, settings } = parts;
   const { requester, requesterRun, target, text } = request;

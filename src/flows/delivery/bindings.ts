@@ -34,7 +34,8 @@ export const BINDING_DEADLINE = "binding";
 
 const HOUR_MS = 3_600_000;
 /**
- * Upper limit of each duration of a binding, because larger dates might not fit into the databases' numbers.
+ * Upper limit of each duration of a binding, because a later end date might be too large for a database
+ * column.
  */
 const LIMIT_MAX_MS = 100 * 8_760 * HOUR_MS;
 /** Maximum number of hours that a command may set. */

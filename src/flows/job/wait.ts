@@ -94,7 +94,10 @@ async function waited(parts: WaitParts, until: "all" | "any", ended: Ended): Pro
   return { kind: isOver ? "over" : "timeout", finished, unfinished };
 }
 
-/** Returns the end of a run's wait. Pending messages with these results become plain transcript entries. */
+/**
+ * Returns the result of a run's wait. Queued messages that would report the same outcomes become plain
+ * transcript entries.
+ */
 async function waitedAsRun(
   parts: WaitParts,
   { requester, until, wait }: WaitingCall & { wait: RunWait },

@@ -37,7 +37,7 @@ function trieOf(values: Iterable<string>): Node[] {
   return nodes;
 }
 
-/** Returns the node after one more character. */
+/** Returns the node that is reached from `from` by one more character. */
 function step(nodes: readonly Node[], from: number, code: number, work: Work): number {
   let state = from;
   for (;;) {

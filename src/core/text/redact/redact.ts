@@ -21,7 +21,10 @@ import { MaskStream } from "./stream.ts";
  * unreadable.
  */
 const KNOWN_CHARS_MIN = 6;
-/** Number of characters read after a cut, which is enough to recognise nearly every credential. */
+/**
+ * Number of characters read beyond the requested length, enough to recognise nearly every credential at its
+ * end.
+ */
 const MARGIN_CHARS = 1_024;
 /**
  * Number of characters that `line` reads for each character of its result, because it joins several blanks

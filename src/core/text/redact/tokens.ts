@@ -79,7 +79,7 @@ export const TOKENS: readonly (readonly [string, Body])[] = [
   ...["doo_v1_", "dop_v1_", "dor_v1_"].map((of) => [of, run(ALNUM, 20)] as const),
   ["pypi-", run(WORD, 20)],
   ["AGE-SECRET-KEY-1", run(UPPER, 20)],
-  // Parley's own tokens: for devices, those that operators create, and those for programs that work for a
+  // Parley's own tokens: device tokens, tokens that operators create, and tokens of programs that work for a
   // session.
   ["pdt1.", dotted([16, 4_096], [16, ANY])],
   ["pat1.", dotted([16, 64], [16, ANY])],

@@ -130,6 +130,6 @@ export async function noteRefusal(
     const { callId, tool, code } = refusal;
     parts.engine.log.info({ ...about, callId, tool, code }, "a send or spawn was refused");
   } catch (error) {
-    parts.engine.log.warn({ ...about, err: error }, "a refusal could not be recorded");
+    parts.engine.log.warn({ ...about, err: error }, "the refusal of a step could not be recorded");
   }
 }

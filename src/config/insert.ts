@@ -112,13 +112,18 @@ function nested(path: readonly string[], value: unknown): Tree {
 }
 
 /** The position of new content: after the opening bracket of the deepest existing part of the path. */
-interface Place {
+interface InsertionPoint {
   readonly inside: number;
   readonly depth: number;
   readonly content: Tree | readonly unknown[];
 }
 
-function placeFor(text: string, tree: Tree, path: readonly string[], value: unknown): Result<Place> {
+function insertionPoint(
+  text: string,
+  tree: Tree,
+  path: readonly string[],
+  value: unknown,
+): Result<InsertionPoint> {
   let inside = pastBlanks(text, 0) + 1;
   let depth = 0;
   let below: unknown = tree;
@@ -158,7 +163,7 @@ export function insertAt(
     const content = contentText(nested(path, value), 0, format);
     return ok(`${text}${text.trim() === "" ? "" : "\n"}{\n${content}${comma}\n}\n`);
   }
-  const found = placeFor(text, before.value, path, value);
+  const found = insertionPoint(text, before.value, path, value);
   if (!found.ok) return found;
   const { inside, depth, content } = found.value;
   const closes = "}]".includes(text[pastBlanks(text, inside)] ?? "x");

@@ -24,7 +24,7 @@ function accepted({ id, route }: QueuedText): ToolResultOf<"message"> {
 }
 
 /** Reads the destination of a call. */
-function placeOf({ channel, to, accountId, threadId }: PlaceText["place"]): Result<PlaceText["place"]> {
+function destinationOf({ channel, to, accountId, threadId }: PlaceText["place"]): Result<PlaceText["place"]> {
   if (channel.trim().toLowerCase() === WEBCHAT) {
     return fail("channel_unknown", "webchat has no destinations: a message there belongs to a session", {
       hint: "Use sessions_send to write to a session.",
@@ -46,7 +46,7 @@ export const messageTool: Tool<MessageContext> = tool("message", {
     return sent && accepted(sent);
   },
   async execute(ctx, args, { callId }) {
-    const place = placeOf(args);
+    const place = destinationOf(args);
     if (!place.ok) return place;
     const { viewer, session, chain, run, wait } = ctx;
     const sent = await sendToPlace(ctx, {

@@ -25,24 +25,24 @@ import type { Store } from "../../src/store/sql.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { assistantMessage, sampleRun, sampleSession, toolResult, userMessage } from "../store/samples.ts";
 
-interface Place {
+interface SessionName {
   readonly key: string;
   readonly sessionId: string;
 }
 
-const at = (name: string): Place => ({ key: `agent:main:${name}`, sessionId: `session-${name}` });
+const at = (name: string): SessionName => ({ key: `agent:main:${name}`, sessionId: `session-${name}` });
 const ids = (entries: readonly { id: string }[]): string[] => entries.map(({ id }) => id);
 
 function actsOn(store: () => Store) {
-  const append = (place: Place, entries: readonly Entry[]) =>
+  const append = (place: SessionName, entries: readonly Entry[]) =>
     store().transaction(async (tx) => {
       const where = { sessionKey: place.key, sessionId: place.sessionId };
       for (const entry of entries) await transcripts.appendEntry(tx, { ...where, entry }, plainRedactor);
     });
-  const open = (place: Place) =>
+  const open = (place: SessionName) =>
     store().transaction((tx) => insertSession(tx, sampleSession({ ...place, kind: "other" })));
   /** Forks `origin` into `fork`, and returns the marker. */
-  const fork = async (origin: Place, into: Place, messageId: string): Promise<Message> => {
+  const fork = async (origin: SessionName, into: SessionName, messageId: string): Promise<Message> => {
     const marker = userMessage(forkMarkerId(into.sessionId), "forked");
     await store().transaction(async (tx) => {
       const point = await forkPointAt(tx, origin, messageId);
@@ -140,7 +140,7 @@ class Copies {
     return this.#made;
   }
 
-  begin({ key, sessionId }: Place, entries: readonly Entry[]): void {
+  begin({ key, sessionId }: SessionName, entries: readonly Entry[]): void {
     this.entries.set(sessionId, [...entries]);
     this.current.set(key, sessionId);
     this.#keys.set(sessionId, key);
@@ -327,7 +327,7 @@ function heirContract({ append, open, fork, remove }: ReturnType<typeof actsOn>,
     const [one, two] = ["one", "two"].map((name, index) => ({
       key: forkKey(origin.key, `0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b1${index}`),
       sessionId: `session-${name}`,
-    })) as [Place, Place];
+    })) as [SessionName, SessionName];
     await open(origin);
     const told = ["apricot", "blackberry", "cloudberry", "damson"];
     await append(

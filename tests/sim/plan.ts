@@ -257,7 +257,7 @@ const TABLES = [
 ];
 
 /** Returns the point of a crash: any operation, any commit, or a commit that writes into one table. */
-function placeOf(roll: Dice): DeathPlan {
+function deathPlan(roll: Dice): DeathPlan {
   const place = roll.of(["commit", "committed", "committed"] as const);
   switch (roll.below(3)) {
     case 0:
@@ -282,7 +282,7 @@ function lifeOf(roll: Dice, features: Features, settings: Settings): LifePlan {
     graceMs: roll.of([0, 20, 200]),
     downMs: roll.of([1, 5, 50, 3_000, 90_000, 3_700_000]),
     deeds: 4 + roll.below(9),
-    ...(features.ends === "operations" && dies ? { dieAt: placeOf(roll) } : {}),
+    ...(features.ends === "operations" && dies ? { dieAt: deathPlan(roll) } : {}),
     ...(features.ends === "moments" && dies ? { dieAfterMs: roll.below(stopAfterMs) } : {}),
   };
 }

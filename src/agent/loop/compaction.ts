@@ -84,12 +84,12 @@ export function planCut(messages: readonly Message[], keptTokens: number): Cut |
 
 /** Returns the positions, except the start, where a cut separates no call from its result. */
 function legalCuts(messages: readonly Message[]): number[] {
-  const placeOf = new Map(messages.map((message, at) => [message, at]));
+  const positions = new Map(messages.map((message, at) => [message, at]));
   const parted = new Set<number>();
   for (const [message, results] of matchResults(messages)) {
-    const from = placeOf.get(message) ?? 0;
+    const from = positions.get(message) ?? 0;
     for (const result of results.values()) {
-      for (let at = from + 1; at <= (placeOf.get(result) ?? 0); at++) parted.add(at);
+      for (let at = from + 1; at <= (positions.get(result) ?? 0); at++) parted.add(at);
     }
   }
   return messages

@@ -62,7 +62,7 @@ export async function catchUp(around: Around, take: (message: Fields) => Promise
   const oldest = idOfTime(world.clock.now() - AGE_MAX_MS);
   for (const [channelId, lastId] of await marks.channels()) {
     signal.throwIfAborted();
-    const place = await patiently(world, signal, () => places.placeOf(channelId, signal));
+    const place = await patiently(world, signal, () => places.channelInfoOf(channelId, signal));
     if (place === undefined) continue;
     const after = isNewer(lastId, oldest) ? lastId : oldest;
     const { guildId } = place;

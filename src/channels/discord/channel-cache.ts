@@ -46,7 +46,7 @@ export interface Roles {
 }
 
 /** Converts Discord's data about a channel. `guildId`: the guild if the data does not name one. */
-function placeOf(channel: Fields, guildId?: string): DiscordChannelInfo | undefined {
+function channelInfoOf(channel: Fields, guildId?: string): DiscordChannelInfo | undefined {
   const id = idOf(channel.id);
   const type = numberOf(channel.type);
   if (id === undefined || type === undefined) return undefined;
@@ -77,7 +77,7 @@ export class Places {
       case "GUILD_CREATE": {
         const guild = idOf(data.id);
         for (const one of [...objectsOf(data.channels, LISTED_MAX), ...objectsOf(data.threads, LISTED_MAX)]) {
-          this.#keep(placeOf(one, guild));
+          this.#keep(channelInfoOf(one, guild));
         }
         return;
       }
@@ -85,7 +85,7 @@ export class Places {
       case "CHANNEL_UPDATE":
       case "THREAD_CREATE":
       case "THREAD_UPDATE":
-        this.#keep(placeOf(data));
+        this.#keep(channelInfoOf(data));
         return;
       case "CHANNEL_DELETE":
       case "THREAD_DELETE":
@@ -107,11 +107,11 @@ export class Places {
   }
 
   /** Returns a channel. Returns undefined if it does not exist, or if the bot cannot see it. */
-  async placeOf(id: string, signal?: AbortSignal): Promise<DiscordChannelInfo | undefined> {
+  async channelInfoOf(id: string, signal?: AbortSignal): Promise<DiscordChannelInfo | undefined> {
     const known = this.#places.get(id);
     if (known !== undefined) return known;
     const asked = await seen(this.#rest.ask((api, inner) => api.channels.get(id, { signal: inner }), signal));
-    const place = asked === undefined ? undefined : placeOf(asked as unknown as Fields);
+    const place = asked === undefined ? undefined : channelInfoOf(asked as unknown as Fields);
     this.#keep(place);
     return place;
   }

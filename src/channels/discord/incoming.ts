@@ -53,7 +53,7 @@ async function spotOf(
 ): Promise<MessageOrigin | undefined> {
   // A message without a guild comes from a direct chat, because bots cannot be in other private chats.
   const place: DiscordChannelInfo | undefined =
-    guildId === undefined ? { id: channelId, kind: "direct" } : await places.placeOf(channelId, signal);
+    guildId === undefined ? { id: channelId, kind: "direct" } : await places.channelInfoOf(channelId, signal);
   const route = (to: string): Route => ({ channel: DISCORD, to, accountId });
   switch (place?.kind) {
     case "direct":

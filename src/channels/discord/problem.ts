@@ -2,6 +2,7 @@
 // A problem says whether the request may have taken effect (I5). No message contains the token, a URL with a
 // token, or a stack.
 
+import { optional } from "../../core/optional.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 
@@ -69,7 +70,7 @@ export const TOKEN_WORDS =
 export function refusal(status: number, code: number | undefined, message: string): DiscordProblem {
   const said = head(safeLine(head(message, WORDS_MAX)), WORDS_MAX);
   const numbers = code === undefined || code === 0 ? `${status}` : `${status}, code ${code}`;
-  const more = code === undefined ? {} : { code };
+  const more = optional({ code });
   if (status === 401) return new DiscordProblem("token", TOKEN_WORDS, more);
   // Discord returns this code if a bot writes direct messages to many strangers. The refusal is temporary.
   if (code === 40003) return limited(60_000);

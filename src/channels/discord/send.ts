@@ -156,7 +156,7 @@ async function openThread(
   const parent = idOf(at.to);
   if (parent === undefined) return fail("invalid_argument", noId(at.to));
   try {
-    const place = await places.placeOf(parent);
+    const place = await places.channelInfoOf(parent);
     if (place?.kind === "direct" || place?.kind === "other")
       return fail("invalid_argument", NO_DIRECT_THREADS);
     const type = place?.isNews === true ? NEWS_THREAD : PUBLIC_THREAD;

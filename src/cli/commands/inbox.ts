@@ -10,7 +10,7 @@ import { isObject, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { pause } from "../../world/pause.ts";
 import { type Cli, EXIT, stopOnSignals } from "../cli.ts";
-import { type Place, tellNews } from "../join/news.ts";
+import { tellNews, type WatchedWindow } from "../join/news.ts";
 import {
   blocked,
   type HookOutput,
@@ -63,12 +63,12 @@ async function eventOf(input: NodeJS.ReadableStream): Promise<HookEvent> {
 }
 
 /** The coding agent's window in which a hook runs. */
-interface HookPlace extends Place {
+interface HookWindow extends WatchedWindow {
   /** True if the program runs without a window, to continue the window's conversation. */
   readonly continued: boolean;
 }
 
-async function placeOf(cli: Cli, handle: string, waitsMs: number): Promise<HookPlace | undefined> {
+async function hookWindow(cli: Cli, handle: string, waitsMs: number): Promise<HookWindow | undefined> {
   const { world, home, machine } = cli.parts;
   const known = readRecord(home, handle);
   const record = known && (await renewTokens(cli, known));
@@ -87,7 +87,7 @@ async function placeOf(cli: Cli, handle: string, waitsMs: number): Promise<HookP
  * Stores the id of the window's conversation, with which `wake.ts` wakes the window, and whether a turn is in
  * progress.
  */
-function noteEvent(cli: Cli, { folder, number }: Place, event: HookEvent, busy: boolean): void {
+function noteEvent(cli: Cli, { folder, number }: WatchedWindow, event: HookEvent, busy: boolean): void {
   if (event.conversation === undefined) return;
   const { QWEN_CODE_MESSAGING_SOCKET: socket, QWEN_CODE_MESSAGING_TOKEN: token } = cli.parts.env;
   noteConversation(folder, number, { id: event.conversation, busy, ...optional({ socket, token }) });
@@ -116,7 +116,7 @@ async function print(cli: Cli, { stdout, stderr }: HookOutput): Promise<boolean>
  */
 async function waitForNews(
   cli: Cli,
-  place: Place,
+  place: WatchedWindow,
   stop: AbortSignal,
   write: (text: string) => Promise<boolean>,
 ): Promise<void> {
@@ -150,7 +150,7 @@ export async function tellInbox(cli: Cli, _args: readonly string[], options: Inb
     const program = PROGRAM[options.hook];
     const event = await eventOf(parts.stdin);
     const mayWait = program.waits(parts.env, event.name);
-    const place = await placeOf(cli, options.joined, mayWait ? WINDOW_WITHIN_MS : 0);
+    const place = await hookWindow(cli, options.joined, mayWait ? WINDOW_WITHIN_MS : 0);
     if (place === undefined) return EXIT.done;
     noteEvent(cli, place, event, startsTurn(event.name));
     if (event.conversation !== undefined && !place.continued) await startKeeper(cli, options.joined, place);

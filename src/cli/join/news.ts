@@ -15,14 +15,14 @@ const ASK_MAX_MS = 8_000;
 /**
  * The window for which a process works: the folder of its files, its number, and the token of its session.
  */
-export interface Place {
+export interface WatchedWindow {
   readonly folder: string;
   readonly number: number;
   readonly token: string;
 }
 
 /** Returns the gateway's address with the token of a window. Returns undefined if the address is unknown. */
-export async function upstreamOf(cli: Cli, { token }: Place): Promise<Upstream | undefined> {
+export async function upstreamOf(cli: Cli, { token }: WatchedWindow): Promise<Upstream | undefined> {
   const address = await findAddress(cli);
   return address.ok ? { url: `${httpBase(address.value.url)}/mcp`, token } : undefined;
 }
@@ -30,7 +30,7 @@ export async function upstreamOf(cli: Cli, { token }: Place): Promise<Upstream |
 /** Reads the inbox of a window. Returns undefined if the gateway does not answer in time. */
 export async function readNews(
   cli: Cli,
-  place: Place,
+  place: WatchedWindow,
   wanted: { readonly after: string | undefined; readonly waitSeconds?: number; readonly limit?: 0 },
   stop: AbortSignal,
 ): Promise<InboxPage | undefined> {
@@ -72,7 +72,7 @@ interface Telling {
  */
 export async function tellNews(
   cli: Cli,
-  place: Place,
+  place: WatchedWindow,
   { stop, waitSeconds, write }: Telling,
 ): Promise<"told" | "none" | "away"> {
   const { folder, number } = place;

@@ -19,7 +19,7 @@ import { loadedSettings } from "../address.ts";
 import type { Cli } from "../cli.ts";
 import { showOnDesktop } from "../desktop.ts";
 import { callTool } from "./ask-inbox.ts";
-import { type Place, readNews, tellNews, upstreamOf } from "./news.ts";
+import { readNews, tellNews, upstreamOf, type WatchedWindow } from "./news.ts";
 import { NUDGE, PROGRAM } from "./programs.ts";
 import { type JoinRecord, joinedFolder, readRecord, startWords } from "./record.ts";
 import { renewTokens, windowToken } from "./tokens.ts";
@@ -61,7 +61,7 @@ const OF_PARENT = new RegExp(
     "|QWEN_CODE_(MESSAGING|SESSION|AGENT|PROMPT|NO_RELAUNCH|PRIVATE)|GEMINI_(SESSION|CLI_NO_RELAUNCH))",
 );
 
-interface Waker extends Place {
+interface Waker extends WatchedWindow {
   readonly cli: Cli;
   readonly record: JoinRecord;
   readonly settings: Pick<Settings, "owners" | "joined">;
@@ -73,7 +73,11 @@ interface Waker extends Place {
  * allow Parley to continue the window's program. The process inherits the environment of the hook that starts
  * it, because programs pass fewer variables to an MCP server.
  */
-export async function startKeeper(cli: Cli, handle: string, { folder, number }: Place): Promise<void> {
+export async function startKeeper(
+  cli: Cli,
+  handle: string,
+  { folder, number }: WatchedWindow,
+): Promise<void> {
   const record = readRecord(cli.parts.home, handle);
   if (record === undefined || hasKeeper(folder, number)) return;
   let { wake } = record;

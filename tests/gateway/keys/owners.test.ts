@@ -19,7 +19,7 @@ const tokens = [
 ] as const;
 
 /** Returns a function that opens gateways one after another on one store, as after restarts. */
-async function placeOf(kind: string): Promise<() => Promise<House>> {
+async function houseOpener(kind: string): Promise<() => Promise<House>> {
   const open = await openerOf(kind);
   return () => open({ gateway: { tokens: [...tokens, ...NODE_TOKENS] } });
 }
@@ -47,7 +47,7 @@ const runsOf = async (house: House) =>
 describe.each(share(["embedded"], ["PostgreSQL"]))("a key belongs to its caller: %s", (kind) => {
   const test = both;
   test("if two tokens use the same key, each gets its own run and that run's id", async () => {
-    const open = await placeOf(kind);
+    const open = await houseOpener(kind);
     const house = await open();
     const [one, two] = [await house.client(), await house.client({ token: OTHER })];
     const params = { sessionKey: RESEARCH, message: "hello", idempotencyKey: "shared" };
@@ -71,7 +71,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("a key belongs to its caller:
   });
 
   test("if two tokens use one key at the same moment, each gets its own answer, and nothing is executed twice", async () => {
-    const open = await placeOf(kind);
+    const open = await houseOpener(kind);
     const house = await open();
     const [one, two] = [await house.client(), await house.client({ token: OTHER })];
     for (let round = 0; round < 5; round++) {
@@ -88,7 +88,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("a key belongs to its caller:
   });
 
   test("for every other method, two tokens can use the same key independently, also after a restart", async () => {
-    const open = await placeOf(kind);
+    const open = await houseOpener(kind);
     const first = await open();
     const calls: [string, object][] = [
       ["sessions.create", { agentId: "research" }],
@@ -115,7 +115,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("a key belongs to its caller:
   });
 
   test("two devices with the same token and key have separate runs, also after a reconnect and a restart", async () => {
-    const open = await placeOf(kind);
+    const open = await houseOpener(kind);
     const first = await open();
     const [phone, desk] = [newDevice(), newDevice()];
     const params = { sessionKey: RESEARCH, message: "hello", idempotencyKey: "shared" };
@@ -142,7 +142,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("a key belongs to its caller:
   });
 
   test("two nodes of one token can use the same key for events, and a node of an older version gets its old answer", async () => {
-    const open = await placeOf(kind);
+    const open = await houseOpener(kind);
     const house = await open();
     const [one, two] = [await pairedDevice(house), await pairedDevice(house)];
     const [byOne, byTwo] = [await joinedNode(house, one), await joinedNode(house, two)];
@@ -167,7 +167,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("a key belongs to its caller:
   });
 
   test("an answer stored by an older version is returned to the devices of its token, and to no other token", async () => {
-    const open = await placeOf(kind);
+    const open = await houseOpener(kind);
     const house = await open();
     const client = await house.client();
     const params = { sessionKey: RESEARCH, message: "hello", idempotencyKey: "old" };
@@ -183,7 +183,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("a key belongs to its caller:
   });
 
   test("after the answer of a key was deleted (after a week), the key still starts no second run", async () => {
-    const open = await placeOf(kind);
+    const open = await houseOpener(kind);
     const house = await open();
     const [one, two] = [await house.client(), await house.client({ token: OTHER })];
     const params = { sessionKey: RESEARCH, message: "hello", idempotencyKey: "week" };

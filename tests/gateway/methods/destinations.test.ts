@@ -21,14 +21,14 @@ const telegram = (to: string, more: Partial<Route> = {}): Route => ({
   ...more,
 });
 
-interface Place extends House {
+interface ChatHouse extends House {
   readonly people: PeopleChannel;
 }
 
 async function open(
   rules: readonly SendRule[] = [],
   more: { hooks?: boolean; ids?: string[] } & HouseOptions = {},
-): Promise<Place> {
+): Promise<ChatHouse> {
   const { ids = ["default"], ...options } = more;
   const people = peopleChannel(ids);
   const tokens = [

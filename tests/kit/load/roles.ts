@@ -36,7 +36,7 @@ export function newTotals(): ReaderTotals {
   return { events: 0, gaps: 0, twice: 0, connects: 0, closes: new Map() };
 }
 
-interface Place {
+interface ReaderPosition {
   readonly session: number;
   /** Index of the gateway process to which the client connects. */
   readonly at: number;
@@ -49,7 +49,7 @@ export class OneReader extends LoadReader {
 
   constructor(
     { fleet }: Load,
-    { session, at }: Place,
+    { session, at }: ReaderPosition,
     totals: ReaderTotals,
     onEnd?: (runId: string) => void,
   ) {
@@ -76,7 +76,7 @@ export class Writer extends OneReader {
   readonly #told = new Map<string, () => void>();
   failures = 0;
 
-  constructor(load: Load, place: Place, totals: ReaderTotals) {
+  constructor(load: Load, place: ReaderPosition, totals: ReaderTotals) {
     super(load, place, totals, (runId) => this.#told.get(runId)?.());
     this.#load = load;
   }

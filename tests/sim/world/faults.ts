@@ -15,10 +15,10 @@ export class Dead extends Error {}
  * The kind of a point between two operations: any, directly before a commit, or directly after it and
  * before its answer.
  */
-export type Place = "operation" | "commit" | "committed";
+export type FaultPoint = "operation" | "commit" | "committed";
 
 export interface DeathPlan {
-  readonly place: Place;
+  readonly place: FaultPoint;
   /** The process dies at the point with this number, counted among the points of that kind. */
   readonly count: number;
   /** Counts only commits of transactions that wrote into this table. */
@@ -29,7 +29,7 @@ export interface FaultPlan {
   /** The point at which the process dies. If absent, it does not die. */
   readonly dieAt?: DeathPlan;
   /** Returns the delay at a point in ms. 0 means no delay. */
-  delayMs(place: Place): number;
+  delayMs(place: FaultPoint): number;
   /** Called for each operation. */
   passed(): void;
   /** Returns true if the disk is full. Called for each statement of a transaction and for each commit. */
@@ -147,7 +147,7 @@ export class ProcessFaults {
    * Passes a point: may delay, pause or kill the process. `tables`: the tables into which the commit
    * writes.
    */
-  async #pass(place: Place, tables?: ReadonlySet<string>): Promise<void> {
+  async #pass(place: FaultPoint, tables?: ReadonlySet<string>): Promise<void> {
     this.operations += 1;
     this.#plan.passed();
     const { dieAt } = this.#plan;

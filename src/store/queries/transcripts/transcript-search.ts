@@ -171,7 +171,7 @@ export async function searchTranscripts(
     limit ${asked.limit + 1}`.execute(db, { signal });
   const hits: SearchHit[] = [];
   for (const row of rows.slice(0, asked.limit)) {
-    const place = await placeOf(db, row);
+    const place = await conversationOf(db, row);
     if (place !== "hidden") hits.push({ ...(await hitOf(db, row, words, asked.redactor)), ...place });
   }
   const last = rows[asked.limit - 1];
@@ -194,7 +194,7 @@ async function hitOf(db: Db, row: HitRow, words: readonly string[], redactor: Re
 }
 
 /** Returns where the session has this message. "hidden": only other forks share this part of its origin. */
-async function placeOf(db: Db, row: HitRow): Promise<{ earlier?: true } | "hidden"> {
+async function conversationOf(db: Db, row: HitRow): Promise<{ earlier?: true } | "hidden"> {
   if ((await partsFrom(db, row.current_id, row)).length > 0) return {};
   return (await isInheritedTranscript(db, row.session_id)) ? "hidden" : { earlier: true };
 }

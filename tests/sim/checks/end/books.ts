@@ -131,12 +131,12 @@ function sessionOf(row: Row): SessionBook {
     archived: row.archived_at !== null,
     totalTokens: Number(row.total_tokens),
     spawn: optional(row.spawn_json, (text) => JSON.parse(text) as SpawnFacts),
-    lastRoute: channel === null ? undefined : placeOf({ channel, to, threadId }),
+    lastRoute: channel === null ? undefined : routeName({ channel, to, threadId }),
   };
 }
 
 /** Returns a route as text that does not depend on the order of its fields. */
-export function placeOf(route: { channel: unknown; to: unknown; threadId?: unknown }): string {
+export function routeName(route: { channel: unknown; to: unknown; threadId?: unknown }): string {
   return [route.channel, route.to, route.threadId ?? ""].join(" ");
 }
 

@@ -4,7 +4,7 @@
 import { isCompaction, textOf, toolCallsOf } from "../../../../src/core/shapes/message.ts";
 import { WEBCHAT } from "../../../../src/core/shapes/route.ts";
 import type { Story } from "../../story.ts";
-import { type Books, type MessageBook, messageIn, placeOf, type RunBook } from "./books.ts";
+import { type Books, type MessageBook, messageIn, type RunBook, routeName } from "./books.ts";
 
 /** Checks that each call has one result before the next message. */
 function checkPairs(story: Story, sessionId: string, books: readonly MessageBook[]): void {
@@ -127,7 +127,7 @@ function checkRoutes(story: Story, books: Books): void {
       (run) => run.provenance === undefined && run.route !== undefined && !isDelivery(run),
     );
     const last = direct.at(-1)?.route;
-    const expected = last === undefined ? story.firstRoutes.get(session.key) : placeOf(last);
+    const expected = last === undefined ? story.firstRoutes.get(session.key) : routeName(last);
     if (session.lastRoute !== expected)
       story.wrong(
         "I10",

@@ -306,7 +306,7 @@ export class OutboxWorker implements DeliveryWorker {
     const { id, sessionKey, route, runId } = delivery;
     if (channel === undefined)
       return { kind: "refused", error: `no channel "${route.channel}" is connected` };
-    const named = runId === undefined ? {} : { runId };
+    const named = optional({ runId });
     try {
       return await channel.deliver({ deliveryId: id, sessionKey, route, ...message, ...named });
     } catch (error) {

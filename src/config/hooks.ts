@@ -1,6 +1,7 @@
 // Builds the outgoing hooks of a configuration, with defaults filled in.
 
 import { createHash } from "node:crypto";
+import { optional } from "../core/optional.ts";
 import type { OutgoingHook } from "../core/shapes/settings/settings.ts";
 import type { OutgoingInFile } from "./schema/hooks.ts";
 import type { Problem } from "./source.ts";
@@ -25,7 +26,7 @@ export function outgoingHooksOf(inFile: readonly OutgoingInFile[], problems: Pro
       problems.push({ path: ["hooks", "outgoing", index, "name"], text });
     }
     const { url, events, secret, sessions, enabled } = hook;
-    const covered = sessions === undefined ? {} : { sessions };
+    const covered = optional({ sessions });
     return enabled ? [{ name, url, events: [...new Set(events)], secret, ...covered }] : [];
   });
 }

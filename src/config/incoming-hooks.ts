@@ -98,8 +98,8 @@ function checkMapping(one: MappingInFile, { agents, channels }: Around, tell: Te
 function deliveryOf(one: MappingInFile): Pick<HookMapping, "deliver"> {
   const { deliver, channel = WEBCHAT, to = "main", accountId, threadId } = one;
   if (!deliver) return {};
-  const account = accountId === undefined ? {} : { accountId };
-  const thread = threadId === undefined ? {} : { threadId };
+  const account = optional({ accountId });
+  const thread = optional({ threadId });
   return { deliver: { channel, to, ...account, ...thread } };
 }
 

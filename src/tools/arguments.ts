@@ -9,6 +9,7 @@
 import { addUnknown, firstProblems, type Problem, problemsOf } from "../contract/check.ts";
 import { WAIT_MAX_SECONDS } from "../contract/tools/sessions.ts";
 import { isObject } from "../core/json.ts";
+import { optional } from "../core/optional.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import { isAgentId } from "../core/shapes/session-key.ts";
 import type { JsonSchema } from "../core/shapes/tool.ts";
@@ -190,7 +191,7 @@ export function bodyLimit(bytesMax: number, hint?: string): ArgumentLimit<string
     }
     const bytes = Buffer.byteLength(value);
     if (bytes <= bytesMax) return ok(value);
-    const more = hint === undefined ? {} : { hint };
+    const more = optional({ hint });
     return fail("too_large", `${name} has ${bytes} bytes; the maximum is ${bytesMax}`, more);
   };
 }

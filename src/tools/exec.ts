@@ -8,6 +8,7 @@
 
 import { EXEC_SECONDS } from "../contract/tools/work.ts";
 import type { ArgumentsOf, ToolResultOf } from "../contract/tools.ts";
+import { optional } from "../core/optional.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Engine } from "../engine/engine.ts";
 import { OUTPUT_RUNAWAY_BYTES, type ProcessEnd, runProcess } from "../sandbox/process/process.ts";
@@ -67,7 +68,7 @@ function runContained(
   timeoutMs: number,
 ): Promise<Result<ContainedEnd>> {
   const { maxOutputBytes: outputMaxBytes, searchPath } = ctx.settings.tools.exec;
-  const path = searchPath === undefined ? {} : { searchPath };
+  const path = optional({ searchPath });
   const limits = { timeoutMs, outputMaxBytes, signal: ctx.signal, ...path };
   return sandbox.run({ kind: "shell", command }, limits);
 }

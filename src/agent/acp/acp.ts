@@ -265,7 +265,7 @@ export class AcpAgents {
 
   async #remember({ sessionId, log }: AcpTurnArgs, seat: Seat): Promise<void> {
     const { knownUpTo, cost, mark: program } = seat;
-    const known = knownUpTo === undefined ? {} : { knownUpTo };
+    const known = optional({ knownUpTo });
     try {
       const memory = { remoteId: seat.connection.remoteId, program, cost, ...known };
       await this.#parts.memories.write(sessionId, memory);

@@ -42,7 +42,7 @@ interface JobOptions {
 /** Formats a date and time in a time zone. Default: the time zone of this machine. */
 function dateTime(atMs: number, timeZone?: string): string {
   const format = { dateStyle: "medium", timeStyle: "short" } as const;
-  const zone = timeZone === undefined ? {} : { timeZone };
+  const zone = optional({ timeZone });
   return new Intl.DateTimeFormat("en-GB", { ...format, ...zone }).format(atMs);
 }
 
@@ -181,7 +181,7 @@ function scheduleOf(options: JobOptions, nowMs: number): ScheduleResult {
 }
 
 /** Returns the chat to which the options send the replies. */
-function placeOf({ deliver, channel, account, thread }: JobOptions): JobParams["deliver"] {
+function deliveryOf({ deliver, channel, account, thread }: JobOptions): JobParams["deliver"] {
   if (typeof deliver !== "string") return undefined;
   return { to: deliver, ...optional({ channel, accountId: account, threadId: thread }) };
 }
@@ -212,7 +212,7 @@ export async function addJob(cli: Cli, args: readonly string[], options: JobOpti
     schedule: schedule.value,
     message: args[0] ?? "",
     ...optional({ name, agentId: agent, model, thinking, timeoutSeconds: timeout, missed }),
-    ...optional({ deliver: placeOf(options) }),
+    ...optional({ deliver: deliveryOf(options) }),
     ...(options.disabled === true ? { enabled: false } : {}),
   };
   return withLink(cli, async (link) => show(cli, await link.request("cron.add", params), "scheduled"));
@@ -228,7 +228,7 @@ export async function updateJob(cli: Cli, args: readonly string[], options: JobO
   const patch = {
     ...optional({ schedule: schedule.value, message, timeoutSeconds: timeout, missed }),
     ...optional({ name: cleared(name), model: cleared(model), thinking: cleared(thinking) }),
-    ...optional({ deliver: options.deliver === false ? null : placeOf(options) }),
+    ...optional({ deliver: options.deliver === false ? null : deliveryOf(options) }),
     ...(options.enable === true ? { enabled: true } : {}),
     ...(options.disable === true ? { enabled: false } : {}),
   };

@@ -9,6 +9,7 @@ import { mkdirSync, readFileSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { insertAt, removeAt } from "../../config/insert.ts";
 import { replaceFile } from "../../config/replace-file.ts";
+import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 
 /** A value to add to a JSON file. New items of a list are put before the existing items. */
@@ -101,7 +102,7 @@ export function planChanges(edits: readonly Edit[]): Result<Change[]> {
     const after = editedText(edit, before);
     if (!after.ok) return after;
     const folders = missingFolders(edit.file);
-    changes.push({ edit, ...(before === undefined ? {} : { before }), after: after.value, folders });
+    changes.push({ edit, ...optional({ before }), after: after.value, folders });
   }
   return ok(changes);
 }
@@ -164,7 +165,7 @@ export function planUndo(change: Change): Undo | undefined {
   const { edit, before, after } = change;
   const now = textOf(edit.file);
   if (now === undefined) return undefined;
-  if (now === after) return { ...(before === undefined ? {} : { text: before }), problems: [] };
+  if (now === after) return { ...optional({ text: before }), problems: [] };
   return undoneText(change, now);
 }
 

@@ -6,6 +6,7 @@
 
 import { createHash } from "node:crypto";
 import { openGate } from "../../access/access.ts";
+import { optional } from "../../core/optional.ts";
 import type { Viewer } from "../../core/rules/visibility.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { type ImageBlock, type Message, ZERO_USAGE } from "../../core/shapes/message.ts";
@@ -84,7 +85,7 @@ export async function userSession(
   const key = openAiKey(who.agentId, hashOf(`user:${who.user}`), "user");
   const label = labelFor(who.user);
   const known = await getSession(ctx.engine.store.db, key);
-  const named = label === undefined ? {} : { label };
+  const named = optional({ label });
   const session = known ?? freshSession(ctx, { key, agentId: who.agentId, ...named });
   const admitted = await admit(ctx, viewer, session);
   if (!admitted.ok) return admitted;
@@ -95,7 +96,7 @@ function seedEntry(unit: Unit, { role, text, images, senderName }: SeedMessage):
   const base = { id: unit.newOrderedId(), timestamp: unit.now };
   const said = { type: "text" as const, text };
   if (role === "user") {
-    const from = senderName === undefined ? {} : { senderName };
+    const from = optional({ senderName });
     return { ...base, role, content: [said, ...images], ...from };
   }
   // Marks the message as not written by a model of this gateway.

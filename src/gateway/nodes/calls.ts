@@ -7,6 +7,7 @@
 import { isTooDeep } from "../../contract/check.ts";
 import type { EventPayloads } from "../../contract/events.ts";
 import { isObject } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { NODE_ANSWER_MAX_BYTES, type NodeCall, type NodeRow } from "../../core/shapes/node.ts";
 import { head } from "../../core/text/cut.ts";
@@ -129,7 +130,7 @@ export class NodeCalls {
       signal.addEventListener("abort", left, { once: true });
       this.#pending.set(id, { line, settle });
       timer = clock.at(clock.now() + timeoutMs, () => giveUp(tooLate(name, timeoutMs)));
-      const params = paramsJSON === undefined ? {} : { paramsJSON };
+      const params = optional({ paramsJSON });
       line.ask({ id, nodeId, command, ...params, timeoutMs, idempotencyKey });
     });
   }

@@ -2,6 +2,7 @@
 // Unsupported content is refused with its position; nothing is skipped silently.
 
 import { isObject } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
 import { readImage } from "../methods/attachments.ts";
@@ -131,7 +132,7 @@ function imageOf(url: unknown, where: string): Result<ImageBlock> {
 /** Reads one whole message. */
 function readItem(item: Item): Result<Turn> {
   const { role, where, content, name } = item;
-  const named = name === undefined ? {} : { name };
+  const named = optional({ name });
   if (content == null && role === "assistant") return ok({ role, text: "", images: [], ...named });
   if (typeof content === "string") return ok({ role, text: content, images: [], ...named });
   if (!Array.isArray(content)) return refuse(where, "must be a string or a list of parts");

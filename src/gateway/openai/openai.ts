@@ -246,7 +246,7 @@ class OpenAiDoor {
       const asked = await readHttpRequest(c, api, this.#deps);
       if (!asked.ok) return asked;
       const { idempotencyKey, ...params } = asked.value;
-      const keyed = idempotencyKey === undefined ? {} : { idempotencyKey };
+      const keyed = optional({ idempotencyKey });
       const handle = (ctx: CallContext) => accept(ctx, asked.value);
       const request = { name: `openai.${api}`, params, ...keyed, handle };
       const followed = await this.#dispatcher.perform(c.get("caller"), request, c.req.raw.signal);

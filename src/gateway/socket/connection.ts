@@ -316,7 +316,7 @@ export class Connection {
       if (!accepted.ok) return this.#reject(request.id, accepted);
       const { member, protocol, deviceToken } = accepted.value;
       const { caller } = member;
-      const device = deviceToken === undefined ? {} : { deviceToken };
+      const device = optional({ deviceToken });
       const auth = { ...device, role: caller.role, scopes: caller.scopes };
       const hello: HelloOk = { type: "hello-ok", protocol, ...(await this.#parts.hello(member)), auth };
       if (this.#isClosed()) return;

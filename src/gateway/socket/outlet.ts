@@ -10,6 +10,7 @@ import type { WebSocket } from "ws";
 import type { EventPayloads } from "../../contract/events.ts";
 import type { StateVersion } from "../../contract/frames.ts";
 import { CLOSE, type EventName } from "../../contract/protocol.ts";
+import { optional } from "../../core/optional.ts";
 
 /** How an event relates to other events that may be held back. */
 export interface EventMarks {
@@ -63,7 +64,7 @@ export function encodeEvent<E extends EventName>(
   more: EventMarks & { stateVersion?: StateVersion } = {},
 ): EncodedEvent {
   const { stateVersion, ...marks } = more;
-  const version = stateVersion === undefined ? {} : { stateVersion };
+  const version = optional({ stateVersion });
   const head = JSON.stringify({ type: "event", event, payload, ...version }).slice(0, -1);
   if (head.length < SMALL_CHARS) return { head, ...marks };
   let bytes: Buffer | undefined;

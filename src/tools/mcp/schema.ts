@@ -4,6 +4,7 @@
 // whose schema can't be simplified is left out with a reason; the others stay.
 
 import { isObject } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { JsonSchema } from "../../core/shapes/tool.ts";
 import { plainWords } from "./plain-text.ts";
@@ -92,7 +93,7 @@ function shapeOf(walk: Walk, schema: Tree, depth: number, above: readonly string
   const [type, ...more] = types;
   if (more.length > 0)
     return { anyOf: types.map((one) => deeper({ ...schema, type: one, description: "" })) };
-  const kept: Record<string, unknown> = type === undefined ? {} : { type };
+  const kept: Record<string, unknown> = optional({ type });
   for (const bound of BOUNDS) {
     const value = schema[bound];
     if (typeof value === "number" && Number.isFinite(value)) kept[bound] = value;

@@ -209,7 +209,7 @@ async function pageOf(
   limit: number,
   before: ChainPlace | undefined,
 ): Promise<ChainHead[]> {
-  const place = before === undefined ? {} : { before };
+  const place = optional({ before });
   const found = await Promise.all(
     kinds.map((crossed) => listChains(ctx.access.db, { ...wanted, ...place, crossed, limit })),
   );
@@ -243,7 +243,7 @@ async function list(
   const kinds = params.includeSingle === true ? ([0, 1] as const) : ([1] as const);
   const { patterns } = ctx.caller;
   // Filter in the query, so that a cursor never points to a chain that the caller does not see.
-  const covered = patterns === undefined ? {} : { patterns };
+  const covered = optional({ patterns });
   const wanted = { since, kinds, ...covered, ...optional({ sessionKey: key?.value }) };
   const chains: ChainRow[] = [];
   let before = place.value;

@@ -97,11 +97,17 @@ test("an environment variable with a secret is recognized by its name; ordinary 
       DATABASE_URL: "postgres://u:velvet-pass@h/d",
       HOME: "/srv/somebody",
       PATH: "/usr/bin:/bin",
+      PWD: "/srv/project",
+      OLDPWD: "/srv/earlier",
       LANG: "C.UTF-8",
     },
+    ...{ DB_PWD: "velvet-door" },
     ...{ ANTHROPIC_API_KEY: "key" },
   };
   const found = secretsOfEnvironment(env);
-  for (const one of ["velvet-curtain", "abcdefgh", "velvet-key", "velvet-pass"]) expect(found).toContain(one);
-  for (const one of ["/srv/somebody", "/usr/bin:/bin", "C.UTF-8", "key"]) expect(found).not.toContain(one);
+  for (const one of ["velvet-curtain", "abcdefgh", "velvet-key", "velvet-pass", "velvet-door"])
+    expect(found).toContain(one);
+  // The shell keeps the names of folders in PWD and OLDPWD.
+  const plain = ["/srv/somebody", "/usr/bin:/bin", "/srv/project", "/srv/earlier", "C.UTF-8", "key"];
+  for (const one of plain) expect(found).not.toContain(one);
 });

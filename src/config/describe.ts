@@ -169,10 +169,13 @@ export function secretsOf(settings: Settings): string[] {
   return secretsUnder(DISCLOSURE as AnyRule, settings);
 }
 
+/** Variables in which a shell keeps names of folders. They look like passwords by name. */
+const SHELL_FOLDERS = ["PWD", "OLDPWD"];
+
 /** Returns the secrets of the environment: passwords in addresses, values with secret names, headers. */
 export function secretsOfEnvironment(env: Env): string[] {
   return Object.entries(env).flatMap(([name, value = ""]) => {
-    const isSecret = isSecretName(name) || /_HEADERS$/.test(name);
+    const isSecret = (isSecretName(name) && !SHELL_FOLDERS.includes(name)) || /_HEADERS$/.test(name);
     return isSecret ? inValue("secret", value) : inAddress(value);
   });
 }

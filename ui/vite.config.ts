@@ -16,12 +16,29 @@ const typefaceLicense: Plugin = {
   },
 };
 
+/**
+ * Removes everything but the lexer from marked. The library sets properties of its function `marked` when it
+ * is loaded, so the bundler would also keep its parser, renderers and extensions.
+ */
+const markedLexer: Plugin = {
+  name: "marked-lexer",
+  transform: {
+    filter: { id: /\/marked\.esm\.js$/ },
+    handler(code) {
+      const [, lexer] = /(\w+) as Lexer\b/.exec(code) ?? [];
+      const end = code.search(/var \w+=new \w+;function \w+\(\w+,\w+\)\{return \w+\.parse\(/);
+      if (lexer === undefined || end < 0) throw new Error("This version of marked has another form.");
+      return { code: `${code.slice(0, end)}export{${lexer} as Lexer};`, map: null };
+    },
+  },
+};
+
 export default defineConfig({
   root: fileURLToPath(new URL(".", import.meta.url)),
   base: "/",
   clearScreen: false,
   logLevel: "warn",
-  plugins: [typefaceLicense],
+  plugins: [typefaceLicense, markedLexer],
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {
     target: "es2022",

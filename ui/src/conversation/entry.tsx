@@ -5,14 +5,12 @@ import { useContext, useState } from "preact/hooks";
 import { isSilent } from "../../../src/core/rules/turn-rules.ts";
 import { textOf } from "../../../src/core/shapes/message.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
-import { ask, has, may } from "../gateway.ts";
 import { clockTime, counted, duration, money, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
-import { complain, say } from "../parts/notices.tsx";
 import { RECEIPT_WORDS } from "../parts/receipt-words.ts";
 import { State } from "../parts/state.tsx";
 import { Time } from "../parts/time.tsx";
-import { go } from "../route.ts";
+import { fork, mayFork } from "./fork.ts";
 import { holds, type Item, type TextItem } from "./items.ts";
 import { type Origin, originOf } from "./origin.ts";
 import { Copy } from "./text/copy.tsx";
@@ -86,24 +84,15 @@ function jobOf(message: Message) {
 
 type OnEdit = ((text: string) => void) | undefined;
 
-/** Forks the session after the message `at`, and opens the fork. */
-async function fork(sessionKey: string, at: string): Promise<void> {
-  try {
-    const { key, leftBehind } = await ask("sessions.fork", { sessionKey, at });
-    const { runs, jobs, waits } = leftBehind;
-    go({ view: "sessions", key });
-    if (runs + jobs + waits > 0) say("The original session keeps its unfinished work.");
-  } catch (error) {
-    complain(error);
-  }
-}
-
-/** Shows the buttons of a text. They are visible while the pointer or the focus is on the text. */
+/**
+ * Shows the buttons of a text. They are visible while the pointer or the focus is on the text, and always on
+ * touch screens.
+ */
 function Tools({ id, text, onEdit }: { id: string; text: string; onEdit: OnEdit }) {
   const { sessionKey } = useContext(Shown);
   return (
     <div class="entry-tools">
-      {may("operator.write") && has("sessions.fork") && (
+      {mayFork() && (
         <button type="button" class="quiet" title="Fork from here" onClick={() => void fork(sessionKey, id)}>
           Fork
         </button>
@@ -139,9 +128,6 @@ function TextEntry(props: { item: TextItem; agentId: string; marked: boolean; on
         />
       )}
       {job !== undefined && <JobCard {...job} atMs={message.timestamp} />}
-      {text.trim() !== "" && (
-        <Tools id={message.id} text={text} onEdit={origin.manner === "own" ? onEdit : undefined} />
-      )}
       {(job === undefined ? blocks : []).map((block, at) => (
         <Part key={at} block={block} message={message} />
       ))}
@@ -149,6 +135,9 @@ function TextEntry(props: { item: TextItem; agentId: string; marked: boolean; on
         <p class="entry-error">
           <bdi>{safeText(problem)}</bdi>
         </p>
+      )}
+      {text.trim() !== "" && (
+        <Tools id={message.id} text={text} onEdit={origin.manner === "own" ? onEdit : undefined} />
       )}
     </li>
   );

@@ -1,7 +1,9 @@
-// Offers the actions for the selected step: stop a run, cancel a job, retry, open the session.
+// Offers the actions for the selected step: stop a run, cancel a job, retry, fork at its message, open the
+// session.
 
 import { useState } from "preact/hooks";
 import { NOT_VISIBLE } from "../../../src/core/rules/visibility.ts";
+import { fork, mayFork } from "../conversation/fork.ts";
 import { ask, may } from "../gateway.ts";
 import { Confirm } from "../parts/dialog.tsx";
 import { counted } from "../parts/format.ts";
@@ -11,7 +13,8 @@ import { type FlowStep, hasRun, homeOf, isActive } from "./words.ts";
 
 interface Deed {
   readonly name: string;
-  readonly done: string;
+  /** Notice after the action. Absent if the page shows the result. */
+  readonly done?: string;
   /** Question to confirm before the action, if it affects several jobs. */
   readonly doubt?: string;
   act(): Promise<unknown>;
@@ -27,7 +30,13 @@ function cancelling(jobs: readonly FlowStep[]): Deed {
   return { name: `Cancel ${some}`, done: `Cancelled ${some}.`, doubt, act };
 }
 
-/** Returns the actions that the reader may take for a step. */
+/** Returns the action that forks a session after the message of a step. */
+function forking({ messageIn, messageId }: FlowStep): Deed[] {
+  if (messageIn === undefined || messageId === undefined || !mayFork()) return [];
+  return [{ name: "Fork from here", act: () => fork(messageIn, messageId) }];
+}
+
+/** Returns the actions that change the run or the delivery of a step. */
 function deedsOf(step: FlowStep): Deed[] {
   const { id, kind, state, runId, flowId } = step;
   if (kind === "delivery") {
@@ -55,7 +64,7 @@ function DeedButton({ deed }: { deed: Deed }) {
   const take = (): void => {
     setBusy(true);
     act()
-      .then(() => say(done), complain)
+      .then(() => done !== undefined && say(done), complain)
       .finally(() => setBusy(false));
   };
   return (
@@ -83,7 +92,7 @@ export function StepActions({ step, isGone }: { step: FlowStep; isGone: (key: st
     key === undefined || key === NOT_VISIBLE || step.members !== undefined || isGone(key)
       ? undefined
       : hrefOf({ view: "sessions", key });
-  const deeds = deedsOf(step);
+  const deeds = [...deedsOf(step), ...(step.members === undefined ? forking(step) : [])];
   if (deeds.length === 0 && opens === undefined) return null;
   return (
     <div class="bar step-actions">

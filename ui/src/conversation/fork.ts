@@ -1,0 +1,20 @@
+// Forks a session after one of its messages.
+
+import { ask, has, may } from "../gateway.ts";
+import { complain, say } from "../parts/notices.tsx";
+import { go } from "../route.ts";
+
+/** Returns whether the gateway lets this token fork sessions. */
+export const mayFork = (): boolean => may("operator.write") && has("sessions.fork");
+
+/** Forks the session after the message `at`, and opens the fork. */
+export async function fork(sessionKey: string, at: string): Promise<void> {
+  try {
+    const { key, leftBehind } = await ask("sessions.fork", { sessionKey, at });
+    const { runs, jobs, waits } = leftBehind;
+    go({ view: "sessions", key });
+    if (runs + jobs + waits > 0) say("The original session keeps its unfinished work.");
+  } catch (error) {
+    complain(error);
+  }
+}

@@ -3,29 +3,32 @@
 
 import { coversAll, has, may } from "../gateway.ts";
 
+const GROUPS = ["Now", "Access", "Connections", "Upkeep"] as const;
+
 /**
  * The gateway must support the method. `whole`: the tab shows data of all sessions, so the token must cover
  * all of them.
  */
 const TABS = [
-  { title: "Status", scope: "operator.read", method: "status" },
-  { title: "Runs", scope: "operator.read", method: "runs.list" },
-  { title: "Usage", scope: "operator.read", method: "usage" },
-  { title: "Agents", scope: "operator.read", method: "agents.describe" },
-  { title: "Schedules", scope: "operator.read", method: "cron.list" },
-  { title: "Deliveries", scope: "operator.admin", method: "deliveries.list" },
-  { title: "Channels", scope: "operator.read", method: "channels.status" },
-  { title: "Rights", scope: "operator.read", method: "tools.catalog" },
-  { title: "Permissions", scope: "operator.read", method: "permissions.list" },
-  { title: "Tokens", scope: "operator.admin", method: "tokens.list" },
-  { title: "Nodes", scope: "operator.admin", method: "node.pair.list" },
-  { title: "Servers", scope: "operator.read", method: "servers.list", whole: true },
-  { title: "Backups", scope: "operator.admin", method: "store.backups", whole: true },
-  { title: "Doctor", scope: "operator.admin", method: "doctor", whole: true },
-  { title: "Log", scope: "operator.admin", method: "logs.tail", whole: true },
-  { title: "Configuration", scope: "operator.admin", method: "config.check", whole: true },
+  { title: "Status", group: "Now", scope: "operator.read", method: "status" },
+  { title: "Runs", group: "Now", scope: "operator.read", method: "runs.list" },
+  { title: "Usage", group: "Now", scope: "operator.read", method: "usage" },
+  { title: "Agents", group: "Now", scope: "operator.read", method: "agents.describe" },
+  { title: "Schedules", group: "Now", scope: "operator.read", method: "cron.list" },
+  { title: "Deliveries", group: "Connections", scope: "operator.admin", method: "deliveries.list" },
+  { title: "Channels", group: "Connections", scope: "operator.read", method: "channels.status" },
+  { title: "Rights", group: "Access", scope: "operator.read", method: "tools.catalog" },
+  { title: "Permissions", group: "Access", scope: "operator.read", method: "permissions.list" },
+  { title: "Tokens", group: "Access", scope: "operator.admin", method: "tokens.list" },
+  { title: "Nodes", group: "Connections", scope: "operator.admin", method: "node.pair.list" },
+  { title: "Servers", group: "Connections", scope: "operator.read", method: "servers.list", whole: true },
+  { title: "Backups", group: "Upkeep", scope: "operator.admin", method: "store.backups", whole: true },
+  { title: "Doctor", group: "Upkeep", scope: "operator.admin", method: "doctor", whole: true },
+  { title: "Log", group: "Upkeep", scope: "operator.admin", method: "logs.tail", whole: true },
+  { title: "Configuration", group: "Upkeep", scope: "operator.admin", method: "config.check", whole: true },
 ] as const satisfies readonly {
   readonly title: string;
+  readonly group: (typeof GROUPS)[number];
   readonly scope: Parameters<typeof may>[0];
   readonly method: string;
   readonly whole?: true;
@@ -34,8 +37,15 @@ const TABS = [
 export type TabTitle = (typeof TABS)[number]["title"];
 
 /** Returns the tabs that the reader may open, with their names in the address. */
-export function offeredTabs(): { title: TabTitle; name: string }[] {
+export function offeredTabs() {
   return TABS.filter((tab) => may(tab.scope) && has(tab.method) && (!("whole" in tab) || coversAll())).map(
-    ({ title }) => ({ title, name: title.toLowerCase() }),
+    ({ title, group }) => ({ title, group, name: title.toLowerCase() }),
+  );
+}
+
+/** Returns the groups of these tabs. */
+export function groupsOf(tabs: ReturnType<typeof offeredTabs>) {
+  return GROUPS.map((title) => ({ title, tabs: tabs.filter(({ group }) => group === title) })).filter(
+    (group) => group.tabs.length > 0,
   );
 }

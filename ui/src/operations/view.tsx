@@ -1,7 +1,6 @@
 // The view of the tabs for operators, which `tabs.ts` lists.
 
 import type { ComponentType } from "preact";
-import { useEffect, useRef } from "preact/hooks";
 import { hrefOf, route } from "../route.ts";
 import { AgentsTab } from "./agents/tab.tsx";
 import { ChannelsTab } from "./channels.tsx";
@@ -15,7 +14,7 @@ import { RunsTab } from "./running/tab.tsx";
 import { SchedulesTab } from "./schedules/tab.tsx";
 import { ServersTab } from "./servers/tab.tsx";
 import { StatusTab } from "./status.tsx";
-import { offeredTabs, type TabTitle } from "./tabs.ts";
+import { groupsOf, offeredTabs, type TabTitle } from "./tabs.ts";
 import { TokensTab } from "./tokens/tab.tsx";
 import { BackupsTab } from "./upkeep/backups.tsx";
 import { DoctorTab } from "./upkeep/doctor.tsx";
@@ -41,14 +40,49 @@ const CONTENT: Readonly<Record<TabTitle, ComponentType<{ about: string | undefin
   Configuration: ConfigurationTab,
 };
 
+type Offered = ReturnType<typeof offeredTabs>;
+
+const addressOf = (name = ""): string => hrefOf({ view: "operations", tab: name });
+
+/**
+ * Shows the tabs by group. A narrow window has no room for all of them: it shows links to the groups, each of
+ * which opens the first tab of the group, and the tabs of the current group.
+ */
+function Tabs({ offered, current }: { offered: Offered; current: Offered[number] }) {
+  const groups = groupsOf(offered);
+  return (
+    <nav class="tabs" aria-label="Operations">
+      <div class="tab-groups">
+        {groups.map(({ title, tabs: [first] }) => (
+          <a
+            key={title}
+            href={addressOf(first?.name)}
+            aria-current={title === current.group ? "true" : undefined}
+          >
+            {title}
+          </a>
+        ))}
+      </div>
+      {groups.map(({ title, tabs }) => (
+        <ul key={title} class={`tab-group ${title === current.group ? "current" : ""}`} aria-label={title}>
+          <li class="tab-group-name" aria-hidden="true">
+            {title}
+          </li>
+          {tabs.map((tab) => (
+            <li key={tab.title}>
+              <a href={addressOf(tab.name)} aria-current={tab.title === current.title ? "page" : undefined}>
+                {tab.title}
+              </a>
+            </li>
+          ))}
+        </ul>
+      ))}
+    </nav>
+  );
+}
+
 export function OperationsView() {
   const at = route.value;
-  const tabs = useRef<HTMLElement>(null);
-  const shown = at.view === "operations" ? at.tab : undefined;
-  // Scroll to the current tab, because not all tabs fit on a phone.
-  useEffect(() => {
-    tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-  }, [shown]);
   if (at.view !== "operations") return null;
   const offered = offeredTabs();
   const current = offered.find(({ name }) => name === at.tab) ?? offered[0];
@@ -57,17 +91,7 @@ export function OperationsView() {
   const Shown = CONTENT[current.title];
   return (
     <div class="operations">
-      <nav ref={tabs} class="tabs" aria-label="Operations">
-        {offered.map((tab) => (
-          <a
-            key={tab.title}
-            href={hrefOf({ view: "operations", tab: tab.name })}
-            aria-current={tab === current ? "page" : undefined}
-          >
-            {tab.title}
-          </a>
-        ))}
-      </nav>
+      <Tabs offered={offered} current={current} />
       <div class="tab-body">
         <Shown key={current.title} about={at.about} />
       </div>

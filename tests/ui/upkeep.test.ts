@@ -63,6 +63,38 @@ describeInBrowser("the doctor", () => {
     expect(await accessibilityProblems(page)).toEqual([]);
   });
 
+  test("a run continues while another view is shown, and its findings stay until the reader signs out", async () => {
+    const answer = Promise.withResolvers<Result<DoctorFinding[]>>();
+    let asked = 0;
+    const doctor = () => {
+      asked += 1;
+      return answer.promise;
+    };
+    const house = await openHouse({ doctor });
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/doctor" });
+    const away = async (): Promise<void> => {
+      await page.getByRole("link", { name: "Inbox", exact: true }).click();
+      await page.getByRole("heading", { name: "Inbox" }).waitFor({ state: "attached" });
+      await page.goto(`${house.http}/#/operations/doctor`);
+    };
+    await page.getByRole("checkbox", { name: /^Contact models/ }).check();
+    await page.getByRole("button", { name: "Run checks" }).click();
+    await page.getByText("Checking…").waitFor();
+    await away();
+    await page.getByText("Checking…").waitFor();
+    expect(await page.getByRole("checkbox", { name: /^Contact models/ }).isChecked()).toBe(true);
+    await page.getByRole("button", { name: "Run checks" }).click({ force: true });
+    answer.resolve(ok(FINDINGS));
+    await page.getByText("1 problem, 1 warning.").waitFor();
+    await away();
+    await page.getByText("1 problem, 1 warning.").waitFor();
+    expect(asked).toBe(1);
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByLabel("Token or link").fill(TOKEN);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText("No checks were run").waitFor();
+  });
+
   test("only a token with operator.admin for every session is offered the doctor and backups", async () => {
     const house = await openHouse({ gateway: { tokens: TOKENS } });
     for (const { token } of TOKENS) {

@@ -1,10 +1,11 @@
-// The tab that runs the doctor and shows its findings, the problems first.
+// The tab that runs the doctor and shows its findings, the problems first. A run continues while another view
+// is shown, and its findings stay until the next run.
 
-import { useState } from "preact/hooks";
+import { effect, signal } from "@preact/signals";
 import type { DoctorFinding, DoctorReport } from "../../../../src/contract/methods/upkeep.ts";
 import { safeText } from "../../../../src/core/text/safe-text.ts";
 import { tick } from "../../clock.ts";
-import { ask } from "../../gateway.ts";
+import { ask, stage } from "../../gateway.ts";
 import { Failed } from "../../parts/failure.tsx";
 import { ago, counted, duration } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
@@ -75,18 +76,28 @@ function Report({ report: { findings, ts, durationMs } }: { report: DoctorReport
   );
 }
 
+const outside = signal(false);
+const latest = signal<Check | undefined>(undefined);
+
+// Forget the findings when the reader signs out, so that the next reader does not see them.
+effect(() => {
+  if (stage.value.kind === "signed-out") latest.value = undefined;
+});
+
+async function run(): Promise<void> {
+  if (latest.value?.kind === "running") return;
+  const mine: Check = { kind: "running" };
+  latest.value = mine;
+  const end = await ask("doctor", { offline: !outside.value }).then(
+    (report): Check => ({ kind: "done", report }),
+    (problem: unknown): Check => ({ kind: "failed", problem }),
+  );
+  if (latest.value === mine) latest.value = end;
+}
+
 export function DoctorTab() {
-  const [outside, setOutside] = useState(false);
-  const [check, setCheck] = useState<Check>();
+  const check = latest.value;
   const running = check?.kind === "running";
-  const run = (): void => {
-    if (running) return;
-    setCheck({ kind: "running" });
-    ask("doctor", { offline: !outside }).then(
-      (report) => setCheck({ kind: "done", report }),
-      (problem: unknown) => setCheck({ kind: "failed", problem }),
-    );
-  };
   return (
     <>
       <h2>Doctor</h2>
@@ -95,14 +106,16 @@ export function DoctorTab() {
         nothing.
       </p>
       <div class="bar out-filters">
-        <button type="button" class="primary" aria-disabled={running} onClick={run}>
+        <button type="button" class="primary" aria-disabled={running} onClick={() => void run()}>
           Run checks
         </button>
         <label class="out-check">
           <input
             type="checkbox"
-            checked={outside}
-            onChange={(event) => setOutside(event.currentTarget.checked)}
+            checked={outside.value}
+            onChange={(event) => {
+              outside.value = event.currentTarget.checked;
+            }}
           />
           Contact models (each call costs a few tokens), channels and MCP servers
         </label>
@@ -111,8 +124,8 @@ export function DoctorTab() {
         {running && <p class="loading">Checking… This can take a minute.</p>}
         {check?.kind === "done" && <Report report={check.report} />}
       </div>
-      {check?.kind === "failed" && <Failed problem={check.problem} onRetry={run} />}
-      {check === undefined && <p class="empty">No checks were run since you opened this view.</p>}
+      {check?.kind === "failed" && <Failed problem={check.problem} onRetry={() => void run()} />}
+      {check === undefined && <p class="empty">No checks were run since you opened this page.</p>}
     </>
   );
 }

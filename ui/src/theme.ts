@@ -1,6 +1,7 @@
 // Owns the colour theme: that of the system, unless the reader has chosen one.
 
 import { signal } from "@preact/signals";
+import { keepChoice, keptChoice } from "./choice.ts";
 
 const STORED_UNDER = "parley.theme";
 type Theme = "auto" | "light" | "dark";
@@ -9,12 +10,8 @@ type Theme = "auto" | "light" | "dark";
 export const THEME_WORDS: Readonly<Record<Theme, string>> = { auto: "system", dark: "dark", light: "light" };
 
 function stored(): Theme {
-  try {
-    const text = window.localStorage.getItem(STORED_UNDER);
-    return text === "light" || text === "dark" ? text : "auto";
-  } catch {
-    return "auto";
-  }
+  const text = keptChoice(STORED_UNDER);
+  return text === "light" || text === "dark" ? text : "auto";
 }
 
 export const theme = signal<Theme>(stored());
@@ -30,11 +27,7 @@ export function turnTheme(
   to: Theme = theme.value === "auto" ? "dark" : theme.value === "dark" ? "light" : "auto",
 ): void {
   theme.value = to;
-  try {
-    window.localStorage.setItem(STORED_UNDER, theme.value);
-  } catch {
-    // The browser has no storage: the choice is lost when the page is closed.
-  }
+  keepChoice(STORED_UNDER, to);
   show();
 }
 

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { LogTail } from "../../../src/world/log-tail.ts";
 import { KEYS } from "../../../ui/src/keys/table.ts";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
-import { describeInBrowser, visit } from "../../kit/browser.ts";
+import { accessibilityProblems, describeInBrowser, visit } from "../../kit/browser.ts";
 import { doing, sending } from "../../kit/talking-model.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { house as flowHouse, RESEARCH as OTHER, tell } from "../flow/house.ts";
@@ -88,6 +88,42 @@ describeInBrowser("the keys of the page", () => {
     expect(await page.getByRole("dialog").count()).toBe(1);
     await press(page, "Escape");
     await expect.poll(() => link.evaluate((one) => one === document.activeElement)).toBe(true);
+  });
+
+  test("KY2: keys of a single character can be switched off in the table of keys, also for later visits", async () => {
+    const house = await openHouse();
+    const { page } = await visit(house.http, { token: TOKEN, at: "sessions" });
+    await page.getByRole("treeitem", { name: "main" }).waitFor();
+    await press(page, "?");
+    const dialog = page.getByRole("dialog", { name: "Keys" });
+    const turn = dialog.getByRole("checkbox", { name: "Keys of a single character: j, k, / and ?" });
+    expect(await turn.isChecked()).toBe(true);
+    await turn.uncheck();
+    expect(await dialog.locator("kbd").allInnerTexts()).not.toEqual(expect.arrayContaining(["j"]));
+    expect(await accessibilityProblems(page)).toEqual([]);
+    for (const isLater of [false, true]) {
+      if (isLater) await page.reload();
+      else await press(page, "Escape");
+      await page.getByRole("treeitem", { name: "main" }).waitFor();
+      await dialog.waitFor({ state: "detached" });
+      await press(page, "j", "k", "/", "?");
+      expect(await focusedName(page)).toBe("BODY");
+      expect(await page.getByRole("dialog").count()).toBe(0);
+      // Space is not a character, and arrow keys act as before.
+      await page.getByRole("tree").focus();
+      await press(page, "ArrowDown", "Space");
+      await page.getByRole("heading", { level: 2, name: /^(main|research|writer)$/ }).waitFor();
+      await page.goto(`${house.http}/#/sessions`);
+      await page.evaluate("document.activeElement.blur()");
+    }
+    await press(page, "Control+k");
+    await page.getByRole("combobox", { name: "Session, view or action" }).fill("keys");
+    await press(page, "Enter");
+    await turn.check();
+    await press(page, "Escape");
+    await dialog.waitFor({ state: "detached" });
+    await press(page, "/");
+    await expect.poll(() => focusedName(page)).toBe("Search sessions");
   });
 
   test("KY1: in a field these keys write text, and Ctrl+K works", async () => {

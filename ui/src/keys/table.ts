@@ -1,5 +1,9 @@
 // Owns the keys of the page: handlers ask this table which action a key has, and the dialog of keys shows it.
 // KY1: a single character does nothing while the reader types in a field.
+// KY2: the reader can switch off keys that are a single character, because speech input may press them.
+
+import { signal } from "@preact/signals";
+import { keepChoice, keptChoice } from "../choice.ts";
 
 /** Keys of the views of a chain, the tree of sessions and the lists. */
 const ROWS = {
@@ -34,6 +38,16 @@ export const KEYS = {
   },
   editor: { review: "Mod+s" },
 };
+
+const STORED_UNDER = "parley.keys";
+
+/** Whether keys that are a single character act. */
+export const characterKeys = signal(keptChoice(STORED_UNDER) !== "off");
+
+export function turnCharacterKeys(on: boolean): void {
+  characterKeys.value = on;
+  keepChoice(STORED_UNDER, on ? "on" : "off");
+}
 
 type Keys = typeof KEYS;
 export type Area = keyof Keys;
@@ -71,8 +85,9 @@ export function actionOf<A extends Area>(area: A, chord: string): ActionOf<A> | 
 /** Returns the action of a key press in an area. */
 export function pressed<A extends Area>(area: A, event: KeyboardEvent): ActionOf<A> | undefined {
   const { key, ctrlKey, metaKey, isComposing, target } = event;
-  const isText = key.length === 1 && !ctrlKey && !metaKey && isTyping(target);
-  return isComposing || isText ? undefined : actionOf(area, chordOf(event));
+  const isPlain = key.length === 1 && !ctrlKey && !metaKey;
+  const isOff = isPlain && (isTyping(target) || (key !== " " && !characterKeys.value));
+  return isComposing || isOff ? undefined : actionOf(area, chordOf(event));
 }
 
 /** Returns by how many rows or points an action moves. Undefined: it does not move. */

@@ -1,7 +1,7 @@
-// The dialog that lists all keys of the page.
+// The dialog that lists all keys of the page, with the switch for keys of a single character.
 
 import "./palette.css";
-import { type ActionOf, type Area, isApple, KEYS } from "../keys/table.ts";
+import { type ActionOf, type Area, characterKeys, isApple, KEYS, turnCharacterKeys } from "../keys/table.ts";
 import { Dialog } from "../parts/dialog.tsx";
 
 type Action = { [A in Area]: ActionOf<A> }[Area];
@@ -59,21 +59,30 @@ function Key({ chord }: { chord: string }) {
   return <kbd>{text.join(" ")}</kbd>;
 }
 
+/** Returns the keys that act. The slash of the composer is text, so it always acts. */
+function chordsOf(area: Area, chords: string): string[] {
+  const all = chords.split(" ");
+  return characterKeys.value || area === "composer" ? all : all.filter(({ length }) => length > 1);
+}
+
 function Keys({ area }: { area: Area }) {
   return (
     <div class="keys-area">
       <h3>{TITLES[area]}</h3>
       <dl>
-        {Object.entries(KEYS[area]).map(([action, chords]) => (
-          <div key={action}>
-            <dt>
-              {chords.split(" ").map((chord) => (
-                <Key key={chord} chord={chord} />
-              ))}
-            </dt>
-            <dd>{WORDS[action as Action]}</dd>
-          </div>
-        ))}
+        {Object.entries(KEYS[area])
+          .map(([action, chords]) => ({ action, chords: chordsOf(area, chords) }))
+          .filter(({ chords }) => chords.length > 0)
+          .map(({ action, chords }) => (
+            <div key={action}>
+              <dt>
+                {chords.map((chord) => (
+                  <Key key={chord} chord={chord} />
+                ))}
+              </dt>
+              <dd>{WORDS[action as Action]}</dd>
+            </div>
+          ))}
       </dl>
     </div>
   );
@@ -91,6 +100,14 @@ export function KeysDialog({ onClose }: { onClose: () => void }) {
         </div>
       </section>
       <div class="actions">
+        <label class="inline keys-switch">
+          <input
+            type="checkbox"
+            checked={characterKeys.value}
+            onChange={(event) => turnCharacterKeys(event.currentTarget.checked)}
+          />
+          Keys of a single character: j, k, / and ?
+        </label>
         <button type="button" onClick={onClose}>
           Close
         </button>

@@ -75,6 +75,67 @@ describeInBrowser("the palette", () => {
     await opened(page, "agent:research:subagent:one");
   });
 
+  test("PA2: late answers do not move the chosen row, and Enter does not wait for them", async () => {
+    const house = await openHouse();
+    const talks = Array.from({ length: 8 }, (_, n) => ({
+      ...{ key: `agent:main:chat:c${n}`, label: `talk ${n}`, updatedAt: NEWEST },
+    }));
+    const late = { key: "agent:main:chat:late", label: "sailing", updatedAt: 900 };
+    await seedSessions(house.store, [...talks, late]);
+    const { page } = await visit(house.http, { token: TOKEN });
+    const relay = await relayOf(page, "sessions.list");
+    await page.reload();
+    await page.getByRole("navigation", { name: "Views" }).waitFor();
+    await page.keyboard.press("Control+k");
+    await page.getByRole("option", { name: "talk 7" }).waitFor();
+    relay.hold();
+    // The session's name begins with the typed text, so it would come before most of these rows.
+    await page.keyboard.type("s");
+    await page.getByRole("option", { name: "talk 7" }).waitFor({ state: "detached" });
+    await page.keyboard.press("ArrowUp");
+    const chosen = () => page.locator(".palette-option[aria-selected=true] .name").last().innerText();
+    const before = await options(page);
+    expect(await chosen()).toBe(before.at(-1));
+    const found = page.getByRole("option", { name: "sailing" });
+    await expect
+      .poll(() => {
+        relay.pass();
+        return found.count();
+      })
+      .toBe(1);
+    expect((await options(page)).slice(0, before.length)).toEqual(before);
+    expect(await chosen()).toBe(before.at(-1));
+    await field(page).fill("runs");
+    await page.keyboard.press("Enter");
+    await field(page).waitFor({ state: "detached" });
+    await expect.poll(() => page.url()).toContain("#/operations/runs");
+    relay.release();
+  });
+
+  test("its entries follow the view and the sessions while it is open", async () => {
+    const { play, release } = player();
+    const house = await openHouse({ play });
+    await say(house, MAIN, "hold on");
+    const { page } = await visit(house.http, { token: TOKEN, at: `sessions/${encodeURIComponent(MAIN)}` });
+    await page.getByRole("button", { name: "Stop", exact: true }).waitFor();
+    await page.keyboard.press("Control+k");
+    const stop = page.getByRole("option", { name: /^Stop/ });
+    await stop.waitFor();
+    await page.keyboard.press("ArrowDown");
+    const chosen = () => page.locator(".palette-option[aria-selected=true]").innerText();
+    const before = await chosen();
+    release();
+    await stop.waitFor({ state: "detached" });
+    const client = await house.client();
+    await client.request("sessions.create", { label: "made just now" });
+    await page.getByRole("option", { name: "made just now" }).waitFor();
+    expect(await chosen()).toBe(before);
+    // A change of the view that no event announces.
+    await page.evaluate(`document.querySelector(".key-copy").dataset.act = "Act of the view"`);
+    await page.getByRole("option", { name: "Act of the view" }).waitFor();
+    expect(await chosen()).toBe(before);
+  });
+
   test("arrow keys move and wrap, the field names the active option, and Escape returns the focus and the text", async () => {
     const house = await openHouse();
     await seedSessions(house.store, FAMILY);

@@ -11,6 +11,8 @@ import { go, type Route, VIEW_TITLES } from "../route.ts";
 import { THEME_WORDS, theme, turnTheme } from "../theme.ts";
 
 export interface Entry {
+  /** Stays the same when the entries are read again. */
+  readonly id: string;
   readonly title: string;
   /** Text beside the title. */
   readonly about: string;
@@ -23,7 +25,9 @@ export function visit(to: Route): void {
   document.getElementById("view")?.focus();
 }
 
-function ofView(): Entry[] {
+type Unnamed = Omit<Entry, "id">;
+
+function ofView(): Unnamed[] {
   return visible("[data-act]:not(:disabled)").map((button) => ({
     title: button.dataset.act || button.ariaLabel || button.innerText,
     about: "this view",
@@ -35,7 +39,7 @@ const open = (what: typeof overlay.value) => (): void => {
   overlay.value = what;
 };
 
-function ofPage(): Entry[] {
+function ofPage(): Unnamed[] {
   const mayPlay = canEnterDemo && may("operator.admin") && has("demo.start");
   const offered: [boolean, string, () => void][] = [
     [may("operator.write") && has("sessions.create"), "New session", open("new-session")],
@@ -53,7 +57,7 @@ function ofPage(): Entry[] {
   return offered.filter(([is]) => is).map(([, title, act]) => ({ title, about: "action", act }));
 }
 
-function ofViews(): Entry[] {
+function ofViews(): Unnamed[] {
   const views = Object.entries(VIEW_TITLES).map(([view, title]) => ({
     title,
     about: "view",
@@ -67,4 +71,12 @@ function ofViews(): Entry[] {
   return [...views, ...tabs];
 }
 
-export const entries = (): Entry[] => [...ofView(), ...ofViews(), ...ofPage()];
+export function entries(): Entry[] {
+  const counts = new Map<string, number>();
+  return [...ofView(), ...ofViews(), ...ofPage()].map((entry) => {
+    const name = `${entry.about} ${entry.title}`;
+    const count = (counts.get(name) ?? 0) + 1;
+    counts.set(name, count);
+    return { ...entry, id: `${name} ${count}` };
+  });
+}

@@ -1,70 +1,109 @@
 // The palette: one field that finds sessions, views and actions.
 // PA1: after a session or view was chosen, the focus is in the view; otherwise it is where it was before.
+// PA2: while the text stays the same, the chosen row and the rows above it keep their order. Late answers of
+//      the gateway and changes of the view add rows only below.
 
 import "./palette.css";
-import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { batched } from "../clock.ts";
 import { pressed } from "../keys/table.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { comboboxOf, Listbox, nextOf } from "../parts/listbox.tsx";
 import { Name } from "../parts/name.tsx";
+import { useNews } from "../parts/reading.ts";
 import { hasWords } from "../parts/words.ts";
 import { useFoundSessions } from "../sessions/find.ts";
 import { type Entry, entries, visit } from "./entries.ts";
 
+/** Delay between a change of the view and the update of the actions that it offers. */
+const REFRESH_MS = 200;
+
+/** Draws the component again soon after a change in the view, whose buttons are entries. */
+function useViewChanges(): void {
+  const [, setChanges] = useState(0);
+  useEffect(() => {
+    const view = document.getElementById("view");
+    const changes = new MutationObserver(batched(REFRESH_MS, () => setChanges((count) => count + 1)));
+    const attributeFilter = ["aria-label", "data-act", "disabled", "hidden"];
+    if (view !== null) changes.observe(view, { attributeFilter, childList: true, subtree: true });
+    return () => changes.disconnect();
+  }, []);
+}
+
 /** Returns the entries for a typed text, and whether the gateway has answered for that text. */
 function useEntries(typed: string) {
   const { fitting, answered, search, searchSoon } = useFoundSessions();
-  const others = useMemo(entries, []);
-  useEffect(() => search(""), []);
   const text = typed.trim();
+  useEffect(() => search(""), []);
+  useNews("sessions", () => search(text));
+  useViewChanges();
+  const others = entries();
   const sessions: Entry[] = fitting(text).map(({ key, name }) => ({
+    id: key,
     title: name,
     about: key,
     act: () => visit({ view: "sessions", key }),
   }));
   const fits = ({ title, about }: Entry): boolean => hasWords(`${title} ${about}`, text);
   const begins = ({ title }: Entry): number => (hasWords(title.slice(0, text.length), text) ? 0 : 1);
-  const shown =
+  const found =
     text === ""
       ? [...sessions, ...others]
       : [...others.filter(fits), ...sessions].sort((a, b) => begins(a) - begins(b));
-  return { shown, isWhole: answered === text, searchSoon: (next: string) => searchSoon(next.trim()) };
+  return { found, answered, searchSoon: (next: string) => searchSoon(next.trim()) };
+}
+
+/** Returns the entries in the order in which they are shown: those of `fixed` that still exist come first. */
+function inOrder(found: readonly Entry[], fixed: readonly Entry[]): Entry[] {
+  const byId = new Map(found.map((entry) => [entry.id, entry]));
+  const first = fixed.flatMap(({ id }) => byId.get(id) ?? []);
+  for (const { id } of first) byId.delete(id);
+  return [...first, ...byId.values()];
+}
+
+/** Owns the typed text, the shown entries and the chosen one. */
+function useChoice() {
+  const [text, setText] = useState("");
+  const [chosenId, setChosenId] = useState<string>();
+  const { found, answered, searchSoon } = useEntries(text);
+  const before = useRef<{ text: string; fixed: readonly Entry[] }>({ text, fixed: [] });
+  const shown = inOrder(found, before.current.text === text ? before.current.fixed : []);
+  const at = shown.findIndex(({ id }) => id === chosenId);
+  // Without a text, the sessions come first, so nothing is chosen before they are known.
+  const isOpening = chosenId === undefined && text === "" && answered === undefined;
+  const active = at >= 0 ? at : isOpening || shown.length === 0 ? -1 : 0;
+  before.current = { text, fixed: shown.slice(0, active + 1) };
+  const type = (next: string): void => {
+    setText(next);
+    setChosenId(undefined);
+    searchSoon(next);
+  };
+  const move = (step: 1 | -1): void => setChosenId(shown[nextOf(active, step, shown.length)]?.id);
+  return { text, shown, active, type, move, isWhole: answered === text.trim() };
 }
 
 export function Palette({ onClose }: { onClose: () => void }) {
   const id = `${useId()}-list`;
-  const [text, setText] = useState("");
-  const [active, setActive] = useState(0);
-  /** Enter was pressed before the gateway had answered. */
+  const { text, shown, active, type, move, isWhole } = useChoice();
+  /** Enter was pressed when nothing was shown that could be chosen. */
   const [waits, setWaits] = useState(false);
-  const { shown, isWhole, searchSoon } = useEntries(text);
   const chosen = useRef<Entry | undefined>(undefined);
   // The dialog has returned the focus when the microtask runs.
   useEffect(() => () => queueMicrotask(() => chosen.current?.act()), []);
   const choose = (at: number): void => {
     chosen.current = shown[at];
     if (chosen.current !== undefined) onClose();
-    else setWaits(false);
+    else setWaits(!isWhole);
   };
   useEffect(() => {
-    if (waits && isWhole) choose(0);
+    if (waits && isWhole) choose(active);
   }, [waits, isWhole]);
-  const onInput = (next: string): void => {
-    setText(next);
-    setActive(0);
-    setWaits(false);
-    searchSoon(next);
-  };
   const onKeyDown = (event: KeyboardEvent): void => {
     const action = pressed("menu", event);
     if (pressed("page", event) === "palette") onClose();
-    else if (action === "next" || action === "previous")
-      setActive(nextOf(active, action === "next" ? 1 : -1, shown.length));
-    else if (action === "choose") {
-      // A session may come before the first entry.
-      if (active === 0 && !isWhole) setWaits(true);
-      else choose(active);
-    } else return;
+    else if (action === "next" || action === "previous") move(action === "next" ? 1 : -1);
+    else if (action === "choose") choose(active);
+    else return;
     event.preventDefault();
   };
   return (
@@ -75,7 +114,10 @@ export function Palette({ onClose }: { onClose: () => void }) {
         aria-label="Session, view or action"
         placeholder="Session, view or action"
         value={text}
-        onInput={(event) => onInput(event.currentTarget.value)}
+        onInput={(event) => {
+          type(event.currentTarget.value);
+          setWaits(false);
+        }}
         onKeyDown={onKeyDown}
       />
       <Listbox

@@ -18,6 +18,7 @@ import {
   wasDeleted,
 } from "../../src/store/queries/sessions/sessions.ts";
 import { Contexts } from "../../src/store/queries/transcripts/contexts.ts";
+import { firstUserTexts } from "../../src/store/queries/transcripts/first-texts.ts";
 import { forkMarkerId, forkPointAt, linkFork } from "../../src/store/queries/transcripts/forks.ts";
 import { searchTranscripts } from "../../src/store/queries/transcripts/transcript-search.ts";
 import * as transcripts from "../../src/store/queries/transcripts/transcripts.ts";
@@ -158,6 +159,7 @@ class Copies {
 
 /** Compares the store with the model: each transcript, and the set of stored messages. */
 async function check(store: Store, acts: ReturnType<typeof actsOn>, model: Copies, contexts: Contexts) {
+  const titles = await firstUserTexts(store.db, [...model.entries.keys()]);
   const shown = new Set([...model.entries.values()].flatMap(ids));
   expect(new Set(await acts.stored())).toEqual(shown);
   for (const [sessionId, entries] of model.entries) {
@@ -166,7 +168,7 @@ async function check(store: Store, acts: ReturnType<typeof actsOn>, model: Copie
     await checkPages(acts.read, sessionId, entries);
     const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
     const first = messages.find((message) => message.role === "user");
-    expect(await transcripts.firstUserText(store.db, sessionId)).toBe(first && textOf(first));
+    expect(titles.get(sessionId)).toBe(first && textOf(first));
     const last = await transcripts.lastMessages(store.db, sessionId, 4, { includeTools: true });
     expect(ids(last)).toEqual(ids(messages.slice(-4)));
   }

@@ -20,6 +20,7 @@ import {
   updateSession,
 } from "../../src/store/queries/sessions/sessions.ts";
 import { Contexts } from "../../src/store/queries/transcripts/contexts.ts";
+import { firstUserTexts } from "../../src/store/queries/transcripts/first-texts.ts";
 import { searchTranscripts } from "../../src/store/queries/transcripts/transcript-search.ts";
 import * as transcripts from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
@@ -486,8 +487,18 @@ function readingContract({ store, append, ids, history }: Reading): void {
     await append([userMessage("m3", "more")], { runId: "r2" });
     expect(ids(await transcripts.readRun(db(), "r1"))).toEqual(["m1", "m2"]);
     expect(await transcripts.readRun(db(), "r9")).toEqual([]);
-    expect(await transcripts.firstUserText(db(), "session-1")).toBe("do it");
-    expect(await transcripts.firstUserText(db(), "session-9")).toBeUndefined();
+    await append([userMessage("m4", "read it")], { sessionId: "session-2" });
+    const texts = await firstUserTexts(db(), ["session-9", "session-2", "session-1"]);
+    expect(Object.fromEntries(texts)).toEqual({ "session-1": "do it", "session-2": "read it" });
+    const picture = { type: "image", data: "A".repeat(1_000_000), mimeType: "image/png" } as const;
+    const { content, ...rest } = userMessage("m5", 'say "this"\n\u0001');
+    const entry = { ...rest, content: [...content, picture] };
+    await append([entry, userMessage("m6", "no")], { sessionId: "session-3" });
+    await append([userMessage("m7", `${"\\".repeat(20_000)}`)], { sessionId: "session-4" });
+    const long = await firstUserTexts(db(), ["session-3", "session-4"]);
+    expect(long.get("session-3")).toBe('say "this"\n\u0001');
+    expect(long.get("session-4")).toMatch(/^\\{8000,}$/);
+    expect(await firstUserTexts(db(), [])).toEqual(new Map());
     const last = await transcripts.lastMessages(db(), "session-1", 2, { includeTools: false });
     expect(ids(last)).toEqual(["m2", "m3"]);
   });

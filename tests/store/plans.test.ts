@@ -28,6 +28,7 @@ import * as waits from "../../src/store/queries/runs/waits.ts";
 import { childCounts, filterCounts } from "../../src/store/queries/sessions/counts.ts";
 import { listSessions, type SessionFilter } from "../../src/store/queries/sessions/session-lists.ts";
 import * as sessions from "../../src/store/queries/sessions/sessions.ts";
+import { firstUserTexts } from "../../src/store/queries/transcripts/first-texts.ts";
 import { searchTranscripts } from "../../src/store/queries/transcripts/transcript-search.ts";
 import * as transcripts from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
@@ -87,7 +88,11 @@ function fullScans(): string[] {
     const own = new Set(steps.flatMap((step) => /^(?:CO-ROUTINE|MATERIALIZE) (\S+)/.exec(step)?.[1] ?? []));
     return steps.filter((step) => {
       const [, scanned = "", rest = ""] = /^SCAN (\S+)(.*)$/.exec(step) ?? [];
-      if (step === "SCAN CONSTANT ROW" || own.has(scanned) || SMALL.some((index) => rest.endsWith(index)))
+      if (
+        /^SCAN (\d+ )?CONSTANT ROWS?$/.test(step) ||
+        own.has(scanned) ||
+        SMALL.some((index) => rest.endsWith(index))
+      )
         return false;
       // In a plan, tables also appear under aliases of one letter.
       return TABLES.includes(scanned) || scanned.length === 1;
@@ -227,7 +232,7 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   readContext: (tx) => transcripts.readContext(tx, "session-1"),
   rowsAfter: (tx) => transcripts.rowsAfter(tx, "session-1", { seq: 5, id: "message-5" }),
   readRun: (tx) => transcripts.readRun(tx, "run-1"),
-  firstUserText: (tx) => transcripts.firstUserText(tx, "session-1"),
+  firstUserTexts: (tx) => firstUserTexts(tx, ["session-1", "session-2"]),
   getDelivery: (tx) => deliveries.getDelivery(tx, "d"),
   dueDeliveries: (tx) => deliveries.dueDeliveries(tx, 5, 5),
   nextDueAt: (tx) => deliveries.nextDueAt(tx),

@@ -32,7 +32,8 @@ import { openJobEdges } from "../../store/queries/runs/job-waits.ts";
 import { openEdges } from "../../store/queries/runs/waits.ts";
 import { earlierConversations } from "../../store/queries/sessions/earlier-conversations.ts";
 import { isSessionCursor } from "../../store/queries/sessions/session-lists.ts";
-import { firstUserText, lastMessages } from "../../store/queries/transcripts/transcripts.ts";
+import { firstUserTexts } from "../../store/queries/transcripts/first-texts.ts";
+import { lastMessages } from "../../store/queries/transcripts/transcripts.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
 import { failuresOf, listedRow, sessionRow, splitModel } from "./session-row.ts";
 import type { SystemDeps } from "./system.ts";
@@ -71,19 +72,19 @@ function filterOf(ctx: CallContext, params: ParamsOf<"sessions.list">): ListFilt
   };
 }
 
-/** Returns the title and last message of a row, if requested. */
-async function textsOf(ctx: CallContext, params: ParamsOf<"sessions.list">, { session }: ListedSession) {
-  const { db } = ctx.access;
+/** Returns the beginning of the first message of each of these transcripts. */
+async function titlesOf(ctx: CallContext, sessionIds: readonly string[]): Promise<Map<string, string>> {
   const { redactor } = ctx.deps.world;
-  const first = params.includeDerivedTitles === true ? await firstUserText(db, session.sessionId) : undefined;
-  const [last] =
-    params.includeLastMessage === true
-      ? await lastMessages(db, session.sessionId, 1, { includeTools: false })
-      : [];
-  return {
-    ...(first === undefined ? {} : { derivedTitle: redactor.line(first, TITLE_MAX_CHARS) }),
-    ...(last === undefined ? {} : { lastMessagePreview: redactor.line(textOf(last), PREVIEW_MAX_CHARS) }),
-  };
+  const texts = await firstUserTexts(ctx.access.db, sessionIds);
+  return new Map([...texts].map(([id, text]) => [id, redactor.line(text, TITLE_MAX_CHARS)]));
+}
+
+/** Returns the last message of a row, if requested. */
+async function lastOf(ctx: CallContext, params: ParamsOf<"sessions.list">, { session }: ListedSession) {
+  if (params.includeLastMessage !== true) return {};
+  const [last] = await lastMessages(ctx.access.db, session.sessionId, 1, { includeTools: false });
+  if (last === undefined) return {};
+  return { lastMessagePreview: ctx.deps.world.redactor.line(textOf(last), PREVIEW_MAX_CHARS) };
 }
 
 /** Returns which sessions these rows wait for, as far as the caller may see them. */
@@ -144,18 +145,23 @@ async function list(
   const waits = await waitsOf(ctx, page.rows, sees);
   const children = await childrenOf(ctx, params, page.rows);
   const failures = await failuresOf(ctx, page.rows, sees);
+  const titled = params.includeDerivedTitles === true ? page.rows : [];
+  const titles = await titlesOf(
+    ctx,
+    titled.map(({ session }) => session.sessionId),
+  );
   const counts =
     params.includeCounts === true ? await visibleCounts(ctx.access, ctx.viewer, ctx.caller.id) : undefined;
   const sessions = [];
   for (const row of page.rows) {
-    const { key } = row.session;
+    const { key, sessionId } = row.session;
     const waitingOn = waits.get(key);
     sessions.push({
       ...listedRow(ctx.deps, row, sees),
       ...optional({ waitingOn }),
-      ...optional({ failure: failures.get(key) }),
+      ...optional({ failure: failures.get(key), derivedTitle: titles.get(sessionId) }),
       ...(children === undefined ? {} : (children.get(key) ?? { children: 0 })),
-      ...(await textsOf(ctx, params, row)),
+      ...(await lastOf(ctx, params, row)),
     });
   }
   return ok({
@@ -211,13 +217,12 @@ async function earlier(
 ): Promise<Result<PayloadOf<"sessions.earlier">>> {
   const found = await resolveSession(ctx.access, ctx.viewer, "read", { sessionKey: key });
   if (!found.ok) return found;
-  const { db } = ctx.access;
-  const conversations = [];
-  for (const row of await earlierConversations(db, found.value, Math.min(limit, EARLIER_LIMIT_MAX))) {
-    const first = await firstUserText(db, row.sessionId);
-    const title = first === undefined ? undefined : ctx.deps.world.redactor.line(first, TITLE_MAX_CHARS);
-    conversations.push({ ...row, ...optional({ title }) });
-  }
+  const rows = await earlierConversations(ctx.access.db, found.value, Math.min(limit, EARLIER_LIMIT_MAX));
+  const titles = await titlesOf(
+    ctx,
+    rows.map(({ sessionId }) => sessionId),
+  );
+  const conversations = rows.map((row) => ({ ...row, ...optional({ title: titles.get(row.sessionId) }) }));
   return ok({ key: found.value.key, sessionId: found.value.sessionId, conversations });
 }
 

@@ -22,6 +22,7 @@ import * as waits from "../../../src/store/queries/runs/waits.ts";
 import { childCounts, filterCounts } from "../../../src/store/queries/sessions/counts.ts";
 import { listSessions, type SessionFilter } from "../../../src/store/queries/sessions/session-lists.ts";
 import * as sessions from "../../../src/store/queries/sessions/sessions.ts";
+import { firstUserTexts } from "../../../src/store/queries/transcripts/first-texts.ts";
 import { searchTranscripts } from "../../../src/store/queries/transcripts/transcript-search.ts";
 import * as transcripts from "../../../src/store/queries/transcripts/transcripts.ts";
 import type { Tx } from "../../../src/store/sql.ts";
@@ -246,6 +247,11 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   readContext: (tx) => transcripts.readContext(tx, "s5"),
   rowsAfter: (tx) => transcripts.rowsAfter(tx, "s5", { seq: 5, id: "m5" }),
   readRun: (tx) => transcripts.readRun(tx, "r5"),
+  firstUserTexts: (tx) =>
+    firstUserTexts(
+      tx,
+      Array.from({ length: 200 }, (_, n) => `s${n}`),
+    ),
   lastToolResult: (tx) => transcripts.lastToolResult(tx, "s5"),
   getRun: (tx) => runs.getRun(tx, "r5"),
   getRunOfCall: (tx) => runs.getRunOfCall(tx, "call5"),

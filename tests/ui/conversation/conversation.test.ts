@@ -106,7 +106,7 @@ describeInBrowser("a conversation", () => {
     const card = page.locator(".tool", { hasText: "sessions_spawn" });
     await card.getByText("notes.txt").waitFor();
     await card.getByText("5 B").waitFor();
-    await card.getByRole("link", { name: /subagent/ }).click();
+    await card.getByRole("link", { name: "read the notes" }).click();
     await page.getByText("task from").waitFor();
     await page.locator(".conversation-facts").getByRole("link", { name: "main" }).waitFor();
   });

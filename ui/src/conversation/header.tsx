@@ -7,7 +7,7 @@ import { ask, has, may } from "../gateway.ts";
 import { money, tokens } from "../parts/format.ts";
 import { LastFailure } from "../parts/last-failure.tsx";
 import { Name, SessionLink } from "../parts/name.tsx";
-import { nameOf, sessionName } from "../parts/names.ts";
+import { nameOf } from "../parts/names.ts";
 import { complain, say } from "../parts/notices.tsx";
 import { State } from "../parts/state.tsx";
 import { go, hrefOf } from "../route.ts";
@@ -104,7 +104,7 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
       <div class="conversation-title">
         <h2>
           <Name
-            text={row === undefined ? nameOf(thread.sessionKey) : sessionName(row)}
+            text={row?.label || row?.displayName || nameOf(thread.sessionKey)}
             title={thread.sessionKey}
           />
         </h2>

@@ -5,7 +5,7 @@ import { LABEL_CHARS_MAX } from "../../../src/core/text/label.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { ask, may } from "../gateway.ts";
 import { Confirm, Dialog, Form } from "../parts/dialog.tsx";
-import { sessionName } from "../parts/names.ts";
+import { nameOf } from "../parts/names.ts";
 import { complain, say } from "../parts/notices.tsx";
 import { type Option, Select } from "../parts/select.tsx";
 import { go } from "../route.ts";
@@ -44,7 +44,7 @@ function ConfirmChange({ row, about, onClose }: { row: Row; about: Question; onC
       onClose={onClose}
     >
       <p>
-        <bdi>{safeText(sessionName(row))}</bdi>
+        <bdi>{safeText(nameOf(row.key))}</bdi>
         {reset
           ? " starts an empty conversation. Its runs are stopped; its settings stay."
           : " is deleted with its conversation. Its runs and those of its sub-agents are stopped."}

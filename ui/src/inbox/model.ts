@@ -7,7 +7,7 @@ import type { AttentionGroupRows, AttentionItem } from "../../../src/contract/me
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { batched, inTurn } from "../clock.ts";
 import { ask, has, on, stage, whenConnected } from "../gateway.ts";
-import { sessionName } from "../parts/names.ts";
+import { nameOf } from "../parts/names.ts";
 import { complain, say } from "../parts/notices.tsx";
 import { tabStorage } from "../token.ts";
 
@@ -34,7 +34,7 @@ export const needsCount = computed(() => needs(read.value)?.count ?? 0);
  * Returns the name of an item: that of its session, else that of the person or device that made the request.
  */
 export function itemName({ sessionKey, label, title }: AttentionItem): string {
-  return sessionKey === undefined ? (title ?? "") : sessionName({ key: sessionKey, label });
+  return sessionKey === undefined ? (title ?? "") : label || nameOf(sessionKey);
 }
 
 type Notify = "impossible" | "off" | "on" | "blocked";

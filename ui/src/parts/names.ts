@@ -28,11 +28,18 @@ interface Named {
   readonly key: string;
   readonly label?: string | undefined;
   readonly displayName?: string | undefined;
+  readonly derivedTitle?: string | undefined;
 }
 
-/** Returns the label of a session. If it has none, returns its name, else the short form of its key. */
-export function sessionName(session: Named): string {
-  return session.label || session.displayName || shortKey(session.key);
+/** Returns whether a key names a session by an id alone. */
+const isNameless = (key: string): boolean => key.search(UUID) >= 0;
+
+/**
+ * Returns the label of a session. If it has none, returns its name. Otherwise returns the first words of the
+ * conversation if the key contains an id, else the short form of the key.
+ */
+export function sessionName({ key, label, displayName, derivedTitle }: Named): string {
+  return label || displayName || (isNameless(key) && derivedTitle) || shortKey(key);
 }
 
 const known = new Map<string, Signal<string>>();
@@ -70,9 +77,10 @@ const readWanted = batched(BATCH_MS, async () => {
   if (keys.length === 0) return;
   for (const key of keys) wanted.delete(key);
   // Ignore an error, because every name is requested again after a reconnect.
-  const page = await ask("sessions.list", { keys, limit: KEYS_MAX, includeArchived: true }).catch(
-    () => undefined,
-  );
+  const page = await ask("sessions.list", {
+    ...{ keys, limit: KEYS_MAX },
+    ...{ includeArchived: true, includeDerivedTitles: true },
+  }).catch(() => undefined);
   learnNames(page?.sessions ?? []);
   if (wanted.size > 0) readWanted();
 });
@@ -94,7 +102,9 @@ export function nameOf(key: string): string {
 }
 
 on("sessions", ({ key, change }) => {
-  if (named.has(key) && change !== "state") want(key);
+  // A session without a name gets one with its first message, which changes only its state.
+  const isUntitled = isNameless(key) && nameSignal(key).value === shortKey(key);
+  if (named.has(key) && (change !== "state" || isUntitled)) want(key);
 });
 whenConnected(() => {
   for (const key of named) want(key);

@@ -20,7 +20,10 @@ export interface FoundSession {
 
 async function list(search: string, limit: number): Promise<readonly FoundSession[]> {
   const more = search === "" ? {} : { search };
-  const { sessions } = await ask("sessions.list", { limit, includeArchived: true, ...more });
+  const { sessions } = await ask("sessions.list", {
+    ...{ limit, includeArchived: true, includeDerivedTitles: true },
+    ...more,
+  });
   return sessions.map((row) => ({ key: row.key, name: sessionName(row) }));
 }
 

@@ -109,7 +109,7 @@ function filters(): ParamsOf<"sessions.list"> {
 
 /** Returns the parameters of the request for a page of a branch. */
 function pageOf(parent: string, cursor: string | undefined, limit: number): ParamsOf<"sessions.list"> {
-  const at = optional({ limit, cursor });
+  const at = { includeDerivedTitles: true, ...optional({ limit, cursor }) };
   if (forest.flat) return { ...filters(), includeChildren: true, ...at };
   const which = parent === TOP ? { roots: true } : { spawnedBy: parent };
   return { ...which, includeChildren: true, includeArchived: wish.value.archived, ...at };
@@ -146,7 +146,7 @@ async function readRows(keys: readonly string[]): Promise<void> {
   const mine = generation;
   const asked = forest;
   const chosen = asked.flat ? filters() : { includeArchived: wish.value.archived };
-  const shared = { ...chosen, includeChildren: true };
+  const shared = { ...chosen, includeChildren: true, includeDerivedTitles: true };
   const chunks = Array.from({ length: Math.ceil(keys.length / KEYS_MAX) }, (_, n) =>
     keys.slice(n * KEYS_MAX, (n + 1) * KEYS_MAX),
   );
@@ -284,7 +284,9 @@ async function openAbove(key: string): Promise<void> {
 }
 
 async function rowOf(key: string): Promise<ListedRow | undefined> {
-  const found = await ask("sessions.list", { keys: [key], includeArchived: true }).catch(() => undefined);
+  const found = await ask("sessions.list", {
+    ...{ keys: [key], includeArchived: true, includeDerivedTitles: true },
+  }).catch(() => undefined);
   return found?.sessions[0];
 }
 

@@ -1,6 +1,7 @@
 // One row of the session list: name, kind, state or last failure, jobs, tokens and cost.
 
 import type { ListedRow } from "../../../src/contract/client/web.ts";
+import { forkOrigin } from "../../../src/core/fork-key.ts";
 import { tick } from "../clock.ts";
 import { age, money, tokens } from "../parts/format.ts";
 import { LastFailure } from "../parts/last-failure.tsx";
@@ -27,6 +28,7 @@ const FORMS: Readonly<Record<string, string>> = { subagent: "sub-agent", dm: "di
  * `sub-agent`.
  */
 function kindWord({ key, sessionKind }: ListedRow): string {
+  if (forkOrigin(key) !== undefined) return "fork";
   if (sessionKind !== "other") return sessionKind;
   const form = /^agent:[^:]+:([a-z]+):/.exec(key)?.[1] ?? "other";
   return FORMS[form] ?? form;
@@ -122,7 +124,9 @@ function facts(row: ListedRow, tree: boolean, name: string): string {
   const said = name === shortKey(row.key) ? name.split(/[ ·]+/).map((word) => FORMS[word] ?? word) : [];
   const kind = row.sessionKind === "main" ? "" : kindWord(row);
   const channel = row.channel === "unknown" ? "" : row.channel;
-  const words = [...new Set([row.agentId, kind, channel])].filter((word) => !["", ...said].includes(word));
+  const words = [...new Set([row.agentId, kind, channel])].filter(
+    (word) => !["", name, ...said].includes(word),
+  );
   const parent = tree ? "" : below(row);
   return words.join(" · ") + (parent === "" ? "" : ` of ${parent}`);
 }

@@ -14,7 +14,7 @@ import { readMessage } from "./stored-entry.ts";
  * Maximum number of parts that are read. It exceeds any real depth of forks, and ends the search if damaged
  * data contains a cycle.
  */
-const PARTS_MAX = 16;
+export const PARTS_MAX = 16;
 
 /** Maximum number of entries that are read to find the results of a message's calls. */
 const RESULTS_MAX = 1_000;

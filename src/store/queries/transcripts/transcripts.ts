@@ -536,26 +536,6 @@ export async function readRun(db: Db, runId: string): Promise<Message[]> {
   return (await OF_RUN(db, { runId })).rows.map(readMessage);
 }
 
-async function firstOfUser(db: Db, { sessionId, upTo }: TranscriptPart): Promise<EntryRow | undefined> {
-  let query = db
-    .selectFrom("messages")
-    .select(ENTRY)
-    .where("session_id", "=", sessionId)
-    .where("role", "=", sql.lit("user"));
-  if (upTo !== undefined) query = query.where("seq", "<=", upTo);
-  return query.orderBy("seq").limit(1).executeTakeFirst();
-}
-
-/** Returns the first text of a user in a transcript, for a title. */
-export async function firstUserText(db: Db, sessionId: string): Promise<string | undefined> {
-  let row = await firstOfUser(db, { sessionId });
-  if (row?.id === forkMarkerId(sessionId)) {
-    const [first] = await partsOf(db, sessionId);
-    row = (first && (await firstOfUser(db, first))) ?? row;
-  }
-  return row === undefined ? undefined : textOf(readMessage(row));
-}
-
 /** Returns the text of a transcript's latest tool result. */
 export async function lastToolResult(db: Db, sessionId: string): Promise<string | undefined> {
   const row = await db

@@ -5,7 +5,7 @@ import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { tick } from "../../clock.ts";
 import { age, money, tokens } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
-import { nameOf, sessionName } from "../../parts/names.ts";
+import { nameOf } from "../../parts/names.ts";
 import { State } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import { hrefOf } from "../../route.ts";
@@ -24,7 +24,7 @@ export const COLUMN_WORDS: Readonly<Record<Column, string>> = {
 
 const STATES: readonly ActiveRun["state"][] = ["running", "waiting", "queued"];
 
-export const nameOfRun = ({ sessionKey: key, label }: ActiveRun): string => sessionName({ key, label });
+export const nameOfRun = ({ sessionKey, label }: ActiveRun): string => label || nameOf(sessionKey);
 
 function compare(a: ActiveRun, b: ActiveRun, column: Column): number {
   switch (column) {

@@ -5,7 +5,7 @@ import type { UsageGroup, UsageLine, UsageTotal } from "../../../../src/core/sha
 import { tick } from "../../clock.ts";
 import { ago, money, tokens } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
-import { sessionName, shortKey } from "../../parts/names.ts";
+import { nameOf, shortKey } from "../../parts/names.ts";
 import { Time } from "../../parts/time.tsx";
 import { hrefOf } from "../../route.ts";
 import { type Sort, SortHeading } from "../sort-button.tsx";
@@ -23,15 +23,14 @@ const HEADS: Readonly<Record<UsageGroup, string>> = {
 
 function ChainName({ line: { name, label, sessionKey, opening } }: { line: UsageLine }) {
   if (name === "") return <span class="soft">Runs that are no longer stored</span>;
-  const session = sessionKey === undefined ? undefined : sessionName({ key: sessionKey, label });
   return (
     <>
       <a class="usage-chain" href={hrefOf({ view: "flow", chainId: name })}>
         <Name text={opening || `chain ${name.slice(0, 8)}`} title={name} />
       </a>
-      {session !== undefined && sessionKey !== undefined && (
+      {sessionKey !== undefined && (
         <span class="usage-of">
-          <SessionLink sessionKey={sessionKey} name={session} />
+          <SessionLink sessionKey={sessionKey} name={label || nameOf(sessionKey)} />
         </span>
       )}
     </>
@@ -47,7 +46,7 @@ function LineName({ by, line, choice }: { by: UsageGroup; line: UsageLine; choic
     case "session":
       return (
         <>
-          <SessionLink sessionKey={name} name={sessionName({ key: name, label })} />
+          <SessionLink sessionKey={name} name={label || nameOf(name)} />
           {label !== undefined && label !== shortKey(name) && (
             <span class="usage-of soft">
               <Name text={shortKey(name)} />

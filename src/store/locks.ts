@@ -80,16 +80,17 @@ export async function holdForEnd(tx: Tx, run: { sessionKey: string; flowId?: str
   await HOLD_FOR_END(tx, { sessionKey, flowId });
 }
 
-/**
- * Locks the sessions that an abort in a session may change: the session itself, its ancestors, its
- * descendants, and those with an open flow to or from it.
- */
-export async function holdForAbort(tx: Tx, sessionKey: string): Promise<void> {
-  if (kindOf(tx) === "sqlite") return;
-  await sql`with recursive ${above(sessionKey)}, below (key) as (
+/** Builds a query that locks the sessions of `holdForAbort` and these. */
+const holdAround = (sessionKey: string, others: RawBuilder<unknown>) => sql<{ key: string }>`
+  with recursive ${above(sessionKey)}, below (key) as (
       select s.key from sessions s where s.spawned_by = ${sessionKey}
       union
       select s.key from below join sessions s on s.spawned_by = below.key
+    ), forked (id, key) as (
+      select c.session_id, c.session_key from session_ids p join session_ids c on c.forked_from = p.session_id
+        where p.session_key = ${sessionKey}
+      union
+      select c.session_id, c.session_key from forked join session_ids c on c.forked_from = forked.id
     )
     select key from sessions where key in (
       select ${sessionKey}::text collate "C"
@@ -97,7 +98,32 @@ export async function holdForAbort(tx: Tx, sessionKey: string): Promise<void> {
       union all select key from below
       union all select f.requester_key from flows f where f.target_key = ${sessionKey} and f.state = 'open'
       union all select f.target_key from flows f where f.requester_key = ${sessionKey} and f.state = 'open'
-    ) order by key for update`.execute(tx);
+      ${others}
+    ) order by key for update`;
+
+/**
+ * Locks the sessions that an abort in a session may change: the session itself, its ancestors, its
+ * descendants, and those with an open flow to or from it.
+ */
+export async function holdForAbort(tx: Tx, sessionKey: string): Promise<void> {
+  if (kindOf(tx) === "postgres") await holdAround(sessionKey, sql``).execute(tx);
+}
+
+/**
+ * Locks the sessions that the deletion of a session may change: those of `holdForAbort`, all forks that share
+ * its messages and may inherit them, and the sessions whose messages it shares, because the last of their
+ * forks deletes inherited messages.
+ */
+export async function holdForDeletion(tx: Tx, sessionKey: string): Promise<void> {
+  if (kindOf(tx) === "sqlite") return;
+  const others = sql`union all select key from forked
+      union all select p.session_key from session_ids c join session_ids p on p.session_id = c.forked_from
+        where c.session_key = ${sessionKey}`;
+  for (let held = 0, known = -1; held > known; ) {
+    known = held;
+    // A fork that was made during the wait for a lock is found by the next query.
+    held = (await holdAround(sessionKey, others).execute(tx)).rows.length;
+  }
 }
 
 /** Advisory locks. In the whole deployment only one transaction at a time can hold each of them. */

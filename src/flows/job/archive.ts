@@ -9,6 +9,7 @@ import { findAgent, type Settings } from "../../core/shapes/settings/settings.ts
 import type { DeadlineHandler } from "../../engine/deadlines.ts";
 import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
+import { holdForDeletion } from "../../store/locks.ts";
 import { getFlow, openSpawnsOf } from "../../store/queries/chains/flows.ts";
 import { hasPendingDelivery } from "../../store/queries/channels/deliveries.ts";
 import { bindingsOfSession } from "../../store/queries/channels/thread-bindings.ts";
@@ -70,6 +71,8 @@ async function archivingAt(unit: Unit, child: Session): Promise<number | undefin
 /** Handles the deadline of a child's clean-up. */
 export function createChildCleanup(parts: ArchiveParts): DeadlineHandler {
   return async (unit, key) => {
+    const isDeleted = (await getSession(unit.tx, key))?.spawn?.cleanup === "delete";
+    if (isDeleted) await holdForDeletion(unit.tx, key);
     const child = await holdSession(unit.tx, key);
     if (child?.spawn === undefined || child.archivedAt !== undefined) return "done";
     if (await isHeld(unit.tx, child)) return unit.now + AGAIN_MS;

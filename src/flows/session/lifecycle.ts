@@ -23,7 +23,7 @@ import { quoted } from "../../core/text/cut.ts";
 import { checkLabel } from "../../core/text/label.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Unit } from "../../engine/unit.ts";
-import { holdForAbort } from "../../store/locks.ts";
+import { holdForAbort, holdForDeletion } from "../../store/locks.ts";
 import { openFlowsOf } from "../../store/queries/chains/flows.ts";
 import {
   deleteSessionRows,
@@ -337,7 +337,7 @@ export async function deleteSession(
     });
   }
   const deleted = await ctx.engine.commit(async (unit): Promise<Result<string[]>> => {
-    await holdForAbort(unit.tx, key);
+    await holdForDeletion(unit.tx, key);
     if ((await getSession(unit.tx, key)) === undefined) return gone(session);
     const reason = "session_deleted";
     await endFlows(ctx, unit, key, reason);

@@ -1,12 +1,15 @@
 // sessions.fork: a conversation that continues another one after one of its messages.
 
+import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
 import type { GatewayClient } from "../../../src/contract/client/node.ts";
 import { isCompaction, type Message, textOf } from "../../../src/core/shapes/message.ts";
 import type { TokenScope } from "../../../src/core/shapes/settings/settings.ts";
+import { holdSessions } from "../../../src/store/locks.ts";
 import { getSession, updateSession } from "../../../src/store/queries/sessions/sessions.ts";
 import type { Store } from "../../../src/store/sql.ts";
-import { temporaryFolder } from "../../kit/engine/engine.ts";
+import { cleanup, temporaryFolder } from "../../kit/engine/engine.ts";
+import { openPostgresStore, runSql } from "../../kit/store/postgres.ts";
 import { doing, spawning, talkingModel } from "../../kit/talking-model.ts";
 import { until } from "../../kit/until.ts";
 import { GROUNDS, gatewayOn } from "../keys/kit.ts";
@@ -269,4 +272,39 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
       expect(read.messages).toHaveLength(2);
     },
   );
+});
+
+test("on PostgreSQL, a deletion locks the forks that may inherit before it locks any run", async () => {
+  const job = Promise.withResolvers<void>();
+  const model = talkingModel((input) => (input === "long work" ? job.promise : undefined));
+  const { store, url, schema, dispose } = await openPostgresStore();
+  cleanup(dispose);
+  const house = await openHouse({ model, disk: store });
+  const client = await house.client();
+  const at = await lastAfter(client, "work", "one");
+  const { sessionKey } = await client.request("chat.history", { sessionKey: "work" });
+  const fork = await client.request("sessions.fork", { sessionKey, at });
+  await client.request("chat.send", { sessionKey, message: "long work" });
+  const { runId } = await client.request("chat.send", { sessionKey, message: "queued" });
+  const kept = Promise.withResolvers<void>();
+  const go = Promise.withResolvers<void>();
+  const other = store
+    .transaction(async (tx) => {
+      await holdSessions(tx, [fork.key]);
+      kept.resolve();
+      await go.promise;
+      await sql`select 1 from runs where run_id = ${runId} for update nowait`.execute(tx);
+    })
+    .then(() => "got the run", String);
+  await kept.promise;
+  const deleted = client.request("sessions.delete", { key: sessionKey });
+  const waiting = `select 1 from pg_locks w join pg_locks h on h.pid = w.pid join pg_class c on c.oid = h.relation
+    where not w.granted and c.relnamespace = '${schema}'::regnamespace`;
+  await until(async () => (await runSql(url, waiting)).length > 0);
+  go.resolve();
+  expect(await other).toBe("got the run");
+  await deleted;
+  job.resolve();
+  await quiet(house);
+  expect(await textsOf(client, fork.key)).toHaveLength(3);
 });

@@ -1,0 +1,51 @@
+// Two processes with one database delete forks that share a transcript at the same time.
+
+import { expect, test } from "vitest";
+import { holdForDeletion } from "../../../src/store/locks.ts";
+import { deleteSessionRows, insertSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { linkFork } from "../../../src/store/queries/transcripts/forks.ts";
+import { appendEntry } from "../../../src/store/queries/transcripts/transcripts.ts";
+import { cleanup } from "../../kit/engine/engine.ts";
+import { plainRedactor } from "../../kit/redactor.ts";
+import { openPostgresStore, runSql } from "../../kit/store/postgres.ts";
+import { until } from "../../kit/until.ts";
+import { sampleSession, userMessage } from "../samples.ts";
+
+const ORIGIN = "agent:main:origin";
+const FORKS = ["m1", "m2", "m3"].map((at) => ({ at, key: `${ORIGIN}:fork:${at}`, sessionId: `fork-${at}` }));
+
+test("of two deletions of forks at once, the later one deletes the messages that only these two shared", async () => {
+  const { store, url, schema, dispose } = await openPostgresStore();
+  cleanup(dispose);
+  const place = { sessionKey: ORIGIN, sessionId: "origin" };
+  await store.transaction(async (tx) => {
+    await insertSession(tx, sampleSession({ key: ORIGIN, sessionId: "origin" }));
+    for (const { at } of FORKS)
+      await appendEntry(tx, { ...place, entry: userMessage(at, "said") }, plainRedactor);
+    for (const { at, key, sessionId } of FORKS) {
+      await insertSession(tx, sampleSession({ key, sessionId }));
+      await linkFork(tx, sessionId, { from: "origin", at });
+    }
+  });
+  const remove = (key: string, last = Promise.resolve()) =>
+    store.transaction(async (tx) => {
+      await holdForDeletion(tx, key);
+      await deleteSessionRows(tx, key, { transcripts: true });
+      deleted.push(key);
+      await last;
+    });
+  const deleted: string[] = [];
+  await remove(ORIGIN);
+  const [, two, three] = FORKS.map(({ key }) => key) as [string, string, string];
+  const commit = Promise.withResolvers<void>();
+  const first = remove(two, commit.promise);
+  await until(() => deleted.includes(two));
+  const second = remove(three);
+  const waiting = `select 1 from pg_locks w join pg_locks h on h.pid = w.pid join pg_class c on c.oid = h.relation
+    where not w.granted and c.relnamespace = '${schema}'::regnamespace`;
+  await until(async () => deleted.includes(three) || (await runSql(url, waiting)).length > 0);
+  commit.resolve();
+  await Promise.all([first, second]);
+  const left = await store.db.selectFrom("messages").select("id").execute();
+  expect(left).toEqual([{ id: "m1" }]);
+});

@@ -323,7 +323,8 @@ function exampleContract(acts: ReturnType<typeof actsOn>, store: () => Store): v
 }
 
 /** Forks whose origin is deleted: its transcript belongs to the first fork, which shares only its beginning. */
-function heirContract({ append, open, fork, remove }: ReturnType<typeof actsOn>, store: () => Store) {
+function heirContract(acts: ReturnType<typeof actsOn>, store: () => Store) {
+  const { append, open, fork, remove, read, stored } = acts;
   async function orphans() {
     const origin = at("origin");
     const [one, two] = ["one", "two"].map((name, index) => ({
@@ -352,6 +353,43 @@ function heirContract({ append, open, fork, remove }: ReturnType<typeof actsOn>,
     const found = async (query: string) =>
       (await searchTranscripts(store().db, { ...asked, query })).hits.map(({ messageId }) => messageId);
     expect([await found("blackberry"), await found("cloudberry")]).toEqual([["m2"], []]);
+  });
+
+  const keep = (key: string) =>
+    store().transaction((tx) => deleteSessionRows(tx, key, { transcripts: false }));
+  const ownerOf = async ({ sessionId }: SessionName) => {
+    const rows = store().db.selectFrom("session_ids").select("session_key");
+    return (await rows.where("session_id", "=", sessionId).executeTakeFirst())?.session_key;
+  };
+
+  test("a deleted fork whose transcript was kept inherits nothing", async () => {
+    const { origin, one, two } = await orphans();
+    await keep(two.key);
+    await keep(one.key);
+    expect(await remove(origin.key)).toEqual([origin.sessionId]);
+    expect(await stored()).toEqual([forkMarkerId(one.sessionId), forkMarkerId(two.sessionId)]);
+  });
+
+  test("a session inherits before a deleted fork whose transcript was kept, and only what sessions share", async () => {
+    const { origin, one, two } = await orphans();
+    await keep(one.key);
+    await remove(origin.key);
+    expect(await ownerOf(origin)).toBe(two.key);
+    await remove(two.key);
+    expect(await stored()).toEqual([forkMarkerId(one.sessionId)]);
+  });
+
+  test("a session keeps what it shares through a deleted fork whose transcript was kept", async () => {
+    const { origin, one, two } = await orphans();
+    const below = at("below");
+    await fork(one, below, forkMarkerId(one.sessionId));
+    await keep(one.key);
+    await remove(origin.key);
+    expect(await ownerOf(origin)).toBe(two.key);
+    await remove(two.key);
+    const marks = [one, below].map(({ sessionId }) => forkMarkerId(sessionId));
+    expect(ids((await read(below.sessionId)).messages)).toEqual(["m1", "m2", ...marks]);
+    expect(await stored()).toEqual(["m1", "m2", ...marks]);
   });
 
   test("a transcript that was deleted with its last fork counts as deleted for every heir", async () => {

@@ -171,8 +171,8 @@ class CopyQueue implements JsonlCopies {
       await this.#writer.removeDeleted();
       // After a crash, the copy of an inherited transcript (inherited.ts) may still have messages that were
       // deleted.
-      for (const sessionId of await inheritedTranscripts(this.#parts.db)) {
-        await this.#writer.remove(sessionId);
+      for (const { sessionId, heir } of await inheritedTranscripts(this.#parts.db)) {
+        await this.#writer.removeDisowned(sessionId, heir);
         this.#noted.add(sessionId);
       }
     } catch (error) {

@@ -6,6 +6,7 @@ import { appendFile, type FileHandle, open, readdir, rename, rm, writeFile } fro
 import { join } from "node:path";
 import { sql } from "kysely";
 import { wasDeleted } from "../queries/sessions/sessions.ts";
+import { lastShared } from "../queries/transcripts/inherited.ts";
 import type { Db } from "../sql.ts";
 
 /** Number of entries per query and write. */
@@ -91,6 +92,16 @@ export class CopyWriter {
       const kept = new Set(known.map((row) => row.session_id));
       for (const id of batch) if (!kept.has(id) && (await this.#wasDeleted(id))) await this.remove(id);
     }
+  }
+
+  /**
+   * Removes the copy of an inherited transcript if it is from before the session `heir` inherited it: a crash
+   * left it when its session was deleted.
+   */
+  async removeDisowned(sessionId: string, heir: string): Promise<void> {
+    if (!PLAIN_ID.test(sessionId)) return;
+    const key = await keyInHead(this.fileOf(sessionId));
+    if (key !== undefined && key !== heir) await this.remove(sessionId);
   }
 
   async #wasDeleted(sessionId: string): Promise<boolean> {
@@ -190,11 +201,13 @@ export class CopyWriter {
       .executeTakeFirst();
   }
 
-  /** Returns whether a copy holds a message that the store lacks. */
+  /** Returns whether a copy holds a message that the store lacks and that was not deleted. */
   async #isAhead(sessionId: string): Promise<boolean> {
     const handle = await openIfThere(this.fileOf(sessionId), "r");
     if (handle === undefined) return false;
     try {
+      // No fork shares later messages of an inherited transcript, so they were deleted.
+      const last = await lastShared(this.#db, sessionId);
       for await (const line of handle.readLines()) {
         const id = textIn(line, "id");
         if (id === undefined || id === sessionId) continue;
@@ -204,6 +217,7 @@ export class CopyWriter {
           .where("id", "=", id)
           .executeTakeFirst();
         if (row === undefined) return true;
+        if (id === last?.id) return false;
       }
       return false;
     } finally {
@@ -264,7 +278,8 @@ async function openIfThere(file: string, flags: "r" | "r+"): Promise<FileHandle 
 
 /** Returns the session key from the header line of a copy. */
 async function keyInHead(file: string): Promise<string | undefined> {
-  const handle = await open(file, "r");
+  const handle = await openIfThere(file, "r");
+  if (handle === undefined) return undefined;
   try {
     const { bytesRead, buffer } = await handle.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
     const end = buffer.subarray(0, bytesRead).indexOf(NEWLINE);

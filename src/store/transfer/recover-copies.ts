@@ -1,5 +1,6 @@
 // Restores the messages that only the JSONL copy of a transcript still has. To keep the order of the copy,
-// the whole transcript is then written again. A deleted transcript is not restored.
+// the whole transcript is then written again. A deleted transcript is not restored, nor are messages of an
+// inherited transcript that no fork shares.
 
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { isObject, jsonOf } from "../../core/json.ts";
@@ -8,6 +9,7 @@ import { agentIdInKey, type KeyRules, kindOf } from "../../core/shapes/session-k
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { insertSession, wasDeleted } from "../queries/sessions/sessions.ts";
 import { linkFork } from "../queries/transcripts/forks.ts";
+import { isInheritedTranscript, lastShared } from "../queries/transcripts/inherited.ts";
 import type { Store, Tx } from "../sql.ts";
 import { type Row, writeMessages } from "./copy-messages.ts";
 
@@ -168,6 +170,13 @@ async function missingOf(tx: Tx, lines: readonly CopyLine[]): Promise<Set<string
   return missing;
 }
 
+/** Leaves out the last lines of an inherited transcript's copy, which no fork shares: they were deleted. */
+async function withoutDeleted(tx: Tx, sessionId: string, lines: readonly CopyLine[]) {
+  const last = await lastShared(tx, sessionId);
+  const end = last === undefined ? -1 : lines.findIndex(({ id }) => id === last.id);
+  return end < 0 ? lines : lines.slice(0, end + 1);
+}
+
 /** Restores, in one transaction, the messages that only the copy has. */
 export async function bringBack(
   store: Store,
@@ -179,28 +188,32 @@ export async function bringBack(
   const head = copyHeaderOf(jsonOf(first));
   if (head === undefined) return { sessions: 0, messages: 0, unread: texts.length + 1 };
   const read = texts.map(copyLineOf);
-  const lines = read.filter((line) => line !== undefined);
-  const unread = texts.length - lines.length;
+  const whole = read.filter((line) => line !== undefined);
+  const unread = texts.length - whole.length;
   return store.transaction(async (tx): Promise<Brought> => {
     const known = await tx
       .selectFrom("session_ids")
-      .select("session_id")
+      .select("session_key")
       .where("session_id", "=", head.id)
       .executeTakeFirst();
     const mayBeDeleted = known === undefined && !incomplete.includes("session_ids");
     if (mayBeDeleted && (await wasDeleted(tx, head.key, head.id)))
       return { sessions: 0, messages: 0, unread: 0 };
+    // Without all rows of `session_ids`, it is unknown which messages forks share.
+    const lines = incomplete.includes("session_ids") ? whole : await withoutDeleted(tx, head.id, whole);
     const missing = await missingOf(tx, lines);
-    const isNew = known === undefined || incomplete.includes("sessions");
-    const sessions = isNew ? await ensureSession(tx, head, keys) : 0;
+    // Since the copy was written, another session may have inherited the transcript.
+    const owner = { ...head, key: known?.session_key ?? head.key };
+    const isCurrent = incomplete.includes("sessions") && !(await isInheritedTranscript(tx, head.id));
+    const sessions = known === undefined || isCurrent ? await ensureSession(tx, owner, keys) : 0;
     if (known === undefined && head.fork !== undefined) await linkFork(tx, head.id, head.fork);
     if (missing.size === 0) return { sessions, messages: 0, unread };
-    await writeAnew(tx, head, lines, redactor);
+    await writeAnew(tx, owner, lines, redactor);
     const newest = Math.max(...lines.slice(-1).map(({ timestamp }) => timestamp));
     await tx
       .updateTable("sessions")
       .set((eb) => ({ updated_at: eb.fn("max", ["updated_at", eb.val(newest)]) }))
-      .where("key", "=", head.key)
+      .where("key", "=", owner.key)
       .execute();
     return { sessions, messages: missing.size, unread };
   });

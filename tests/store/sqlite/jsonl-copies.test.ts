@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -247,6 +256,71 @@ test("the copy of a fork names its origin, and that of a deleted origin keeps on
   expect(lines()).toEqual([{ ...HEADER, key: fork.key }, shared[0]]);
   for (const id of gone) await jsonlCopies.remove(id);
   expect(lines()).toEqual([{ ...HEADER, key: fork.key }, shared[0]]);
+});
+
+/** Makes two forks at the first and the last of three messages, and deletes their origin, which had a run. */
+async function orphans(): Promise<readonly [string, string]> {
+  const forks = [`${KEY}:fork:1`, `${KEY}:fork:2`] as const;
+  await append(userMessage("m1", "a"), userMessage("m2", "b"), userMessage("m3", "c"));
+  await store.transaction(async (tx) => {
+    for (const [index, key] of forks.entries()) {
+      await insertSession(tx, sampleSession({ key, sessionId: `fork-${index}` }));
+      await linkFork(tx, `fork-${index}`, { from: ID, at: index === 0 ? "m1" : "m3" });
+    }
+  });
+  await restart();
+  await drop(KEY);
+  expect(lines()).toHaveLength(4);
+  return forks;
+}
+
+async function drop(key: string): Promise<void> {
+  const gone = await store.transaction((tx) => deleteSessionRows(tx, key, { transcripts: true }));
+  for (const id of gone) await jsonlCopies.remove(id);
+}
+
+test("a start leaves the copy of an inherited transcript as it is", async () => {
+  await orphans();
+  // A file that is written again gets the mode 0600.
+  chmodSync(path(), 0o640);
+  await restart();
+  expect(statSync(path()).mode & 0o777).toBe(0o640);
+});
+
+test("a start keeps the copy of an inherited transcript if it holds messages that the store lacks", async () => {
+  await orphans();
+  const whole = readFileSync(path(), "utf8");
+  await store.transaction((tx) => tx.deleteFrom("messages").where("id", "in", ["m2", "m3"]).execute());
+  await restart();
+  await restart();
+  expect(readFileSync(`${path()}.ahead-1`, "utf8")).toBe(whole);
+  expect(existsSync(`${path()}.ahead-2`)).toBe(false);
+  expect(lines()).toHaveLength(2);
+});
+
+test("a start removes the copies of a deleted session whose transcript is inherited, and writes one again", async () => {
+  const heir = `${KEY}:fork:1`;
+  await append(userMessage("m1", "a"));
+  await store.transaction(async (tx) => {
+    await insertSession(tx, sampleSession({ key: heir, sessionId: "fork" }));
+    await linkFork(tx, "fork", { from: ID, at: "m1" });
+  });
+  await restart();
+  writeFileSync(`${path()}.ahead-1`, readFileSync(path()));
+  // The process ends between the commit and the removal of the copies.
+  await store.transaction((tx) => deleteSessionRows(tx, KEY, { transcripts: true }));
+  await restart();
+  expect(lines()).toEqual([{ ...HEADER, key: heir }, userMessage("m1", "a")]);
+  expect(existsSync(`${path()}.ahead-1`)).toBe(false);
+});
+
+test("the copy of an inherited transcript loses the messages that only a deleted fork shared, even after a crash", async () => {
+  const [one, two] = await orphans();
+  // The process ends between the commit and the removal of the copy.
+  await store.transaction((tx) => deleteSessionRows(tx, two, { transcripts: true }));
+  await restart();
+  expect(lines()).toEqual([{ ...HEADER, key: one }, userMessage("m1", "a")]);
+  expect(existsSync(`${path()}.ahead-1`)).toBe(false);
 });
 
 test("a start removes the copy of a deleted transcript, and keeps copies of sessions that were not deleted", async () => {

@@ -164,6 +164,29 @@ test("damage: data that only the JSONL copies contain is restored, including ses
   await store.close();
 });
 
+test("damage: messages that were deleted with an origin stay deleted, and those that its fork shares are restored", async () => {
+  const dir = join(temporaryFolder(), "state");
+  const store = await open(dir);
+  const fork = `${RESEARCH}:fork:${TWO}`;
+  await session(store, RESEARCH, ONE);
+  await say(store, RESEARCH, ONE, ["u1", "a1", "u2", "a2"]);
+  await session(store, fork, THREE);
+  await store.transaction((tx) => linkFork(tx, THREE, { from: ONE, at: "u2" }));
+  await say(store, fork, THREE, [forkMarkerId(THREE)]);
+  await writeCopies(dir, store);
+  // The process ends before the copies are written, and then the store loses a message.
+  await store.transaction((tx) => deleteSessionRows(tx, RESEARCH, { transcripts: true }));
+  await store.transaction((tx) => tx.deleteFrom("messages").where("id", "=", "a1").execute());
+  await store.close();
+  expect(await recovered(dir)).toMatchObject({ sessionsFromCopies: 0, messagesFromCopies: 1 });
+  const again = await open(dir);
+  const rows = await again.db.selectFrom("messages").select(["id", "session_key"]).orderBy("seq").execute();
+  await again.close();
+  const shared = ["u1", "a1", "u2"].map((id) => ({ id, session_key: fork }));
+  expect(rows).toEqual(expect.arrayContaining(shared));
+  expect(rows).toHaveLength(4);
+});
+
 test("damage: if a reset was lost, it is repeated; a deleted transcript stays deleted", async () => {
   const dir = await lost(
     async (store) => {

@@ -15,7 +15,7 @@ import { prepared } from "../../prepared.ts";
 import type { SessionTable } from "../../schema/tables.ts";
 import type { Db, Tx } from "../../sql.ts";
 import { ACTIVE } from "../runs/runs.ts";
-import { handOver, trimInherited } from "../transcripts/inherited.ts";
+import { handOver, moveMessages, trimInherited } from "../transcripts/inherited.ts";
 
 /**
  * Maximum number of spawners to follow. It is larger than any allowed spawn depth, and stops at a cycle in
@@ -330,7 +330,8 @@ export async function replaceSessionId(tx: Tx, key: string, newSessionId: string
 
 /**
  * Deletes a session's row and, with `transcripts`, all its messages that no fork shares. Runs, deliveries and
- * usage remain as records. Returns the ids of the transcripts whose JSONL copies the caller must drop.
+ * usage remain as records. Returns the ids of the transcripts whose JSONL copies the caller must drop. The
+ * caller holds the sessions of `holdForDeletion`.
  */
 export async function deleteSessionRows(
   tx: Tx,
@@ -349,7 +350,10 @@ export async function deleteSessionRows(
   const ids = rows.map((row) => row.session_id);
   for (const id of ids) await tx.deleteFrom("messages").where("session_id", "=", id).execute();
   const shared = rows.flatMap(({ forked_from }) => forked_from ?? []);
-  return [...ids, ...(await trimInherited(tx, [...given, ...shared]))];
+  const handed = given.map(({ sessionId }) => sessionId);
+  const trimmed = await trimInherited(tx, [...handed, ...shared]);
+  await moveMessages(tx, given);
+  return [...new Set([...ids, ...handed, ...trimmed])];
 }
 
 /**

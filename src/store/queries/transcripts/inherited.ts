@@ -1,7 +1,8 @@
 // Keeps the messages that forks share when the session that wrote them is deleted.
 // IN1: a deleted transcript is kept up to the last message that a fork shares. It then belongs to the session
 //      of that fork, which inherits it. When the fork is deleted, the transcript is deleted, unless another
-//      fork shares it, too.
+//      fork shares it, too. The transcript of a deleted fork does not count, even if it was kept, unless a
+//      session continues it.
 // In the full-text index, inherited messages still have the token of the deleted session. A search that is
 // limited to the fork's session therefore does not find them. Other searches do.
 
@@ -9,32 +10,53 @@ import { sql } from "kysely";
 import { holdSessions } from "../../locks.ts";
 import type { Db, Tx } from "../../sql.ts";
 
-/**
- * Returns the transcripts of a session that forks in other sessions share. For each, names the session of one
- * fork.
- */
-async function heirsOf(tx: Tx, key: string): Promise<{ sessionId: string; heir: string }[]> {
-  const { rows } = await sql<{ sessionId: string; heir: string }>`
-    select p.session_id as "sessionId", min(c.session_key) as heir
-    from session_ids p join session_ids c on c.forked_from = p.session_id
-    where p.session_key = ${key} and c.session_key <> ${key} group by p.session_id`.execute(tx);
-  return rows;
+/** Matches a row of `session_ids` if a session has its transcript, or a fork that continues it. */
+const isInUse = (row: "c" | "f") => sql<boolean>`exists (
+  with recursive down (id, key) as (
+    select ${sql.ref(`${row}.session_id`)}, ${sql.ref(`${row}.session_key`)}
+    union
+    select n.session_id, n.session_key from down join session_ids n on n.forked_from = down.id
+  )
+  select 1 from down join sessions s on s.key = down.key)`;
+
+/** A transcript that a session inherits. */
+interface Inheritance {
+  readonly sessionId: string;
+  readonly heir: string;
 }
 
 /**
- * Gives the shared transcripts of a session that is being deleted to sessions of forks. Returns the ids of
- * these transcripts.
+ * Returns the transcripts of a session that forks in other sessions share. For each, names one of these
+ * sessions.
  */
-export async function handOver(tx: Tx, key: string): Promise<string[]> {
-  const given: string[] = [];
+async function heirsOf(tx: Tx, key: string): Promise<Inheritance[]> {
+  const { rows } = await sql<Inheritance>`
+    select p.session_id as "sessionId", c.session_key as heir
+    from session_ids p cross join session_ids c left join sessions s on s.key = c.session_key
+    where p.session_key = ${key} and c.forked_from = p.session_id and c.session_key <> ${key}
+      and ${isInUse("c")}
+    order by case when s.key is null then 0 else 1 end, c.session_key desc`.execute(tx);
+  // The last row of each transcript wins: an existing session if there is one, with the lowest key.
+  return [...new Map(rows.map(({ sessionId, heir }) => [sessionId, heir]))].map(([sessionId, heir]) => ({
+    sessionId,
+    heir,
+  }));
+}
+
+/**
+ * Gives the shared transcripts of a session that is being deleted to sessions of forks. `moveMessages` then
+ * gives them the messages.
+ */
+export async function handOver(tx: Tx, key: string): Promise<readonly Inheritance[]> {
+  const given: Inheritance[] = [];
   const held = new Set<string>();
   for (;;) {
     const heirs = await heirsOf(tx, key);
     if (heirs.length === 0) return given;
     const unheld = heirs.map(({ heir }) => heir).filter((heir) => !held.has(heir));
     if (unheld.length > 0) {
-      // Another transaction may be deleting one of these sessions. If it is, the next query returns another
-      // session.
+      // `holdForDeletion` has locked these sessions, except for a fork that was made in the meantime. If such
+      // a fork is being deleted, the next query returns another session.
       await holdSessions(tx, unheld);
       for (const heir of unheld) held.add(heir);
       continue;
@@ -45,13 +67,15 @@ export async function handOver(tx: Tx, key: string): Promise<string[]> {
         .set({ session_key: heir })
         .where("session_id", "=", sessionId)
         .execute();
-      await tx
-        .updateTable("messages")
-        .set({ session_key: heir })
-        .where("session_id", "=", sessionId)
-        .execute();
-      given.push(sessionId);
     }
+    given.push(...heirs);
+  }
+}
+
+/** Gives the messages of inherited transcripts, which `trimInherited` has trimmed, to the heirs. */
+export async function moveMessages(tx: Tx, given: readonly Inheritance[]): Promise<void> {
+  for (const { sessionId, heir } of given) {
+    await tx.updateTable("messages").set({ session_key: heir }).where("session_id", "=", sessionId).execute();
   }
 }
 
@@ -62,13 +86,13 @@ export async function handOver(tx: Tx, key: string): Promise<string[]> {
 const INHERITED = sql<boolean>`exists (select 1 from session_ids c
   where c.forked_from = p.session_id and c.session_key = p.session_key)`;
 
-/** Returns the ids of all inherited transcripts. */
-export async function inheritedTranscripts(db: Db): Promise<string[]> {
-  const { rows } = await sql<{ id: string }>`
-    select distinct p.session_id as id from session_ids c
+/** Returns all inherited transcripts, and the sessions that own them. */
+export async function inheritedTranscripts(db: Db): Promise<readonly Inheritance[]> {
+  const { rows } = await sql<Inheritance>`
+    select distinct p.session_id as "sessionId", p.session_key as heir from session_ids c
     join session_ids p on p.session_id = c.forked_from and p.session_key = c.session_key
     where c.forked_from is not null`.execute(db);
-  return rows.map(({ id }) => id);
+  return rows;
 }
 
 /** Returns whether a session has inherited this transcript. */
@@ -85,24 +109,34 @@ export function isInherited(sessionId: string) {
 }
 
 /**
+ * Returns the last message of an inherited transcript that a fork shares. Undefined if the transcript is not
+ * inherited, or if a message at which a fork begins was lost: then it is unknown which message is the last.
+ */
+export async function lastShared(
+  db: Db,
+  sessionId: string,
+): Promise<{ readonly seq: number; readonly id: string } | undefined> {
+  const { rows } = await sql<{ seq: number | null; id: string | null }>`select m.seq, m.id
+    from session_ids p join session_ids f on f.forked_from = p.session_id
+      left join messages m on m.id = f.forked_at
+    where p.session_id = ${sessionId} and ${INHERITED}
+      and (f.session_key = p.session_key or ${isInUse("f")})
+    order by case when m.seq is null then 0 else 1 end, m.seq desc limit 1`.execute(db);
+  const [{ seq, id } = { seq: null, id: null }] = rows;
+  return seq === null || id === null ? undefined : { seq, id };
+}
+
+/**
  * Deletes those messages of inherited transcripts that no fork shares any more. Ignores transcripts that are
- * not inherited. Returns the ids of the inherited ones.
+ * not inherited. Returns the ids of the transcripts that had such messages.
  */
 export async function trimInherited(tx: Tx, sessionIds: readonly string[]): Promise<string[]> {
   const trimmed: string[] = [];
   for (const id of new Set(sessionIds)) {
-    const { rows } = await sql<{ last: number | null }>`select (
-        select max(m.seq) from session_ids f join messages m on m.id = f.forked_at
-        where f.forked_from = p.session_id
-      ) as last from session_ids p where p.session_id = ${id} and ${INHERITED}`.execute(tx);
-    const [found] = rows;
-    if (found === undefined) continue;
-    await tx
-      .deleteFrom("messages")
-      .where("session_id", "=", id)
-      .where("seq", ">", Number(found.last ?? 0))
-      .execute();
-    trimmed.push(id);
+    const last = await lastShared(tx, id);
+    if (last === undefined) continue;
+    const unshared = tx.deleteFrom("messages").where("session_id", "=", id).where("seq", ">", last.seq);
+    if ((await unshared.executeTakeFirst()).numDeletedRows > 0n) trimmed.push(id);
   }
   return trimmed;
 }

@@ -26,7 +26,7 @@ export function wireError(failure: Failure, redactor: Redactor): WireError {
   return {
     code: CODES[code].rpc,
     message: redactor.mask(text),
-    details: { ...facts, code, ...optional({ hint }) },
+    details: { ...redactor.all({ ...facts, ...optional({ hint }) }), code },
     ...(RETRYABLE.has(code) ? { retryable: true } : {}),
     ...(typeof retryAfterMs === "number" ? { retryAfterMs } : {}),
   };

@@ -120,10 +120,9 @@ async function test(ctx: Context, model: string): Promise<Result<ModelTest>> {
       return addUsageRow(unit.tx, { ...row, at: unit.now });
     });
   }
-  const mask = (shown: string): string => world.redactor.mask(shown);
-  const told = usable
-    ? optional({ text: answer && mask(answer) })
-    : { error: mask(text), ...optional({ hint }) };
+  const told = world.redactor.all(
+    usable ? optional({ text: answer }) : { error: text, ...optional({ hint }) },
+  );
   const spent = { totalTokens: usage?.totalTokens ?? 0, cost: usage?.cost.total ?? 0 };
   return ok({ model, ok: usable, durationMs, ...spent, ...told });
 }

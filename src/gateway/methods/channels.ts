@@ -167,7 +167,7 @@ async function test(
       hint: "Look at its status: parley channels.",
     });
   if (found.ok) return ok({ ok: true, account: name, name: deps.world.redactor.mask(found.value) });
-  return fail("channel_failed", deps.world.redactor.mask(found.error));
+  return fail("channel_failed", found.error);
 }
 
 function peerRow({ toldAt: _, route: __, ...peer }: ChannelPeer): PeerRow {

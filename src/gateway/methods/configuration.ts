@@ -10,11 +10,9 @@ import type {
   ConfigText,
 } from "../../contract/methods/configuration.ts";
 import type { PayloadOf } from "../../contract/methods.ts";
-import { isObject } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
-import type { Redactor } from "../../core/text/redact/redact.ts";
 import { tokenId } from "../../triggers/creator.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
 import { needEverySession } from "./operations.ts";
@@ -41,15 +39,6 @@ export interface ConfigDeps extends BasicDeps {
   readonly checkConfig?: (() => ConfigCheck & { readonly next?: Settings }) | undefined;
   /** Loads the code that edits the file. Absent if there is no file. */
   readonly configFile?: (() => Promise<ConfigFile>) | undefined;
-}
-
-/** Redacts all values, because a file may have a secret in an unexpected field. */
-function masked<T>(value: T, redactor: Redactor): T {
-  if (typeof value === "string") return redactor.mask(value) as T;
-  if (Array.isArray(value)) return value.map((one) => masked(one, redactor)) as T;
-  if (!isObject(value)) return value;
-  const fields = Object.entries(value).map(([name, inner]) => [name, masked(inner, redactor)]);
-  return Object.fromEntries(fields) as T;
 }
 
 function partsOf(ctx: CallContext<ConfigDeps>): EditorParts {
@@ -105,7 +94,8 @@ export const configMethods: Methods<keyof typeof CONFIG_METHODS, ConfigDeps> = {
   "config.check": {
     async handle(ctx, { text }) {
       const found = text === undefined ? checkFile(ctx) : await checkText(ctx, text);
-      return found.ok ? ok(masked(found.value, ctx.deps.world.redactor)) : found;
+      // Redacts all values, because a file may have a secret in an unexpected field.
+      return found.ok ? ok(ctx.deps.world.redactor.all(found.value)) : found;
     },
   },
   "config.get": {
@@ -122,7 +112,7 @@ export const configMethods: Methods<keyof typeof CONFIG_METHODS, ConfigDeps> = {
       if (!saved.ok) return saved;
       const { log, redactor } = ctx.deps.world;
       log.info({ what: saved.value.changed.join(", ") }, "the configuration file was saved");
-      return ok(masked(saved.value, redactor));
+      return ok(redactor.all(saved.value));
     },
   },
   "config.schema": {

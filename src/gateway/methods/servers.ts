@@ -22,19 +22,18 @@ export interface ServerListDeps extends BasicDeps, Pick<ChannelDeps, "programs">
 type Context = CallContext<ServerListDeps>;
 
 function rowOf({ deps }: Context, { name, reach, agents }: McpServerSettings): McpServerRow {
-  const mask = (text: string): string => deps.world.redactor.mask(text);
+  const { redactor } = deps.world;
   const status = deps.outside?.statuses().find(({ server }) => server === name);
   const { tools = [], leftOut = [] } = deps.outside?.toolsOf(name) ?? {};
   const { state = "idle", connectedSince, backoffUntil, lastError, lastErrorAt } = status ?? {};
   return {
     name,
     transport: reach.kind,
-    place: mask(reach.kind === "stdio" ? reach.command : new URL(reach.url).origin),
+    place: redactor.mask(reach.kind === "stdio" ? reach.command : new URL(reach.url).origin),
     agents,
     state,
-    tools: tools.map(mask),
-    leftOut: leftOut.map(({ tool, why }) => ({ tool: mask(tool), why })),
-    ...optional({ connectedSince, backoffUntil, lastErrorAt, lastError: lastError && mask(lastError) }),
+    ...redactor.all({ tools, leftOut, ...optional({ lastError }) }),
+    ...optional({ connectedSince, backoffUntil, lastErrorAt }),
   };
 }
 
@@ -65,8 +64,7 @@ async function test(ctx: Context, name: string): Promise<Result<McpServerRow>> {
     return fail("invalid_argument", `there is no MCP server ${quoted(name, 80)}; configured: ${names}`);
   }
   const tested = await outside.test(name, ctx.signal);
-  if (!tested.ok) return fail(tested.code, ctx.deps.world.redactor.mask(tested.error));
-  return ok(rowOf(ctx, server));
+  return tested.ok ? ok(rowOf(ctx, server)) : fail(tested.code, tested.error);
 }
 
 export const serverMethods: Methods<keyof typeof SERVER_METHODS, ServerListDeps> = {

@@ -1,9 +1,8 @@
 // Owns the methods for the upkeep of an installation: the doctor, backups.
 // UK1: they are about the whole installation, so they need a token that covers every session (I9). Secrets
-//      are redacted in every text (I14).
+//      are redacted in every text (I14); `wireError` redacts those of failures.
 
 import type { DoctorFinding, UPKEEP_METHODS } from "../../contract/methods/upkeep.ts";
-import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Backups } from "../../store/transfer/backups.ts";
 import type { BasicDeps, Methods } from "../call.ts";
@@ -25,12 +24,8 @@ export const upkeepMethods: Methods<keyof typeof UPKEEP_METHODS, UpkeepDeps> = {
       const { clock, redactor } = deps.world;
       const begun = clock.monotonic();
       const found = (await deps.doctor?.(offline, signal)) ?? NO_DOCTOR;
-      if (!found.ok) return { ...found, error: redactor.mask(found.error) };
-      const findings = found.value.map(({ mend, ...rest }) => ({
-        ...rest,
-        text: redactor.mask(rest.text),
-        ...optional({ mend: mend && redactor.mask(mend) }),
-      }));
+      if (!found.ok) return found;
+      const findings = redactor.all(found.value);
       const durationMs = Math.round(clock.monotonic() - begun);
       return ok({
         ok: findings.every(({ level }) => level !== "problem"),
@@ -46,10 +41,7 @@ export const upkeepMethods: Methods<keyof typeof UPKEEP_METHODS, UpkeepDeps> = {
       if (!allowed.ok) return allowed;
       const { clock, redactor } = deps.world;
       const found = await deps.backups.list();
-      if (!found.ok) return { ...found, error: redactor.mask(found.error) };
-      const { failed, ...rest } = found.value;
-      const told = failed && { ...failed, error: redactor.mask(failed.error) };
-      return ok({ ts: clock.now(), ...rest, ...optional({ failed: told }) });
+      return found.ok ? ok({ ts: clock.now(), ...redactor.all(found.value) }) : found;
     },
   },
   "store.backup": {
@@ -57,7 +49,7 @@ export const upkeepMethods: Methods<keyof typeof UPKEEP_METHODS, UpkeepDeps> = {
       const allowed = needEverySession(caller, "store.backup");
       if (!allowed.ok) return allowed;
       const begun = await deps.backups.begin();
-      if (!begun.ok) return { ...begun, error: deps.world.redactor.mask(begun.error) };
+      if (!begun.ok) return begun;
       const { name, startedAtMs } = begun.value;
       return ok({ ok: true, name, startedAtMs });
     },

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { WebSocket } from "ws";
 import { TOKEN_FILE } from "../../../src/contract/protocol.ts";
-import { ok } from "../../../src/core/shapes/errors.ts";
+import { fail, ok } from "../../../src/core/shapes/errors.ts";
 import { thrown, wireError } from "../../../src/gateway/answer.ts";
 import { type Caller, ensureToken } from "../../../src/gateway/auth.ts";
 import { createShares } from "../../../src/gateway/shares.ts";
@@ -214,6 +214,19 @@ test("a client's reads run one after another, and so do its writes, but waits an
   await expect.poll(names).toEqual(first);
   for (const { end } of [...begun]) end();
   await expect.poll(names).toEqual([...first, "sessions.list", "sessions.reset"].toSorted());
+});
+
+test("I14: every text of a failure is redacted, also its hint and its details", () => {
+  const { redactor } = fakeWorld();
+  redactor.learn(["sesame-open-7788"]);
+  const text = "postgres://parley:sesame-open-7788@db/parley";
+  const failure = fail("store_unavailable", text, {
+    hint: text,
+    details: { place: [text], retryAfterMs: 5 },
+  });
+  const told = wireError(failure, redactor);
+  expect(JSON.stringify(told)).not.toContain("sesame");
+  expect(told).toMatchObject({ retryAfterMs: 5, details: { code: "store_unavailable" } });
 });
 
 test("a full disk is reported with the store's message and advice; a bug is reported without details", () => {

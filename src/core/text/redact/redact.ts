@@ -7,6 +7,7 @@
 // RD6: `whole` and `start` return the same text as `mask`, but process long texts in pieces and let other
 //      work run in between.
 
+import { isObject } from "../../json.ts";
 import { optional } from "../../optional.ts";
 import type { Pace, PaceOf } from "../../pace.ts";
 import type { Message } from "../../shapes/message.ts";
@@ -152,6 +153,14 @@ export class Redactor {
     const tail = maskAt < 0 ? masked.length : masked.length - maskAt - MASK.length;
     // The end may be the start of a credential that is still too short to be recognised.
     return masked.slice(0, masked.length - Math.min(tail, MARGIN_CHARS));
+  }
+
+  /** Masks all strings in a value, whatever the names of its fields. */
+  all<T>(value: T): T {
+    if (typeof value === "string") return this.mask(value) as T;
+    if (Array.isArray(value)) return value.map((one) => this.all(one)) as T;
+    if (!isObject(value)) return value;
+    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, this.all(inner)])) as T;
   }
 
   /** Masks all strings in a JSON value. The value of a field with a secret name is always masked. */

@@ -314,9 +314,7 @@ export class AcpTurn {
     try {
       for (let entry = this.#next(); entry !== undefined; entry = this.#next()) {
         await this.#port.append(entry);
-        const { shown, thought } = this.#over ? { shown: "", thought: "" } : this.#current;
-        if (thought !== "") this.#port.onThinking({ offset: 0, text: thought });
-        if (shown !== "") this.#port.onText({ offset: 0, text: shown });
+        this.#publishAgain();
       }
     } catch (error) {
       this.#over = true;
@@ -325,6 +323,14 @@ export class AcpTurn {
     // Cleared in the same synchronous step as the last check, so no segment can be added in between and be
     // missed.
     this.#busy = false;
+  }
+
+  /** Publishes the text after a stored entry from the beginning: what was published before belonged to it. */
+  #publishAgain(): void {
+    if (this.#over || this.#current.isWritten) return;
+    const { shown, thought } = this.#current;
+    if (thought !== "") this.#port.onThinking({ offset: 0, text: thought });
+    if (shown !== "") this.#port.onText({ offset: 0, text: shown });
   }
 
   #next(): Entry | undefined {

@@ -5,7 +5,7 @@
 //      reading it needs no extra query.
 
 import { sql } from "kysely";
-import { type Message, openCalls, toolCallsOf } from "../../../core/shapes/message.ts";
+import { type Message, toolCallsOf } from "../../../core/shapes/message.ts";
 import type { Db, Tx } from "../../sql.ts";
 import { isInherited } from "./inherited.ts";
 import { readMessage } from "./stored-entry.ts";
@@ -16,7 +16,7 @@ import { readMessage } from "./stored-entry.ts";
  */
 export const PARTS_MAX = 16;
 
-/** Maximum number of entries that are read to find the results of a message's calls. */
+/** Maximum number of results of a message's calls that are looked for. */
 const RESULTS_MAX = 1_000;
 
 /** The part of a transcript that is stored under one session id. */
@@ -138,18 +138,19 @@ async function wholeCalls(db: Db, row: PointRow): Promise<PointRow | undefined> 
     .limit(1)
     .executeTakeFirst();
   if (caller === undefined) return row;
-  const message = await readAt(db, caller.seq);
-  if (toolCallsOf(message).length === 0) return row;
-  const results: Message[] = [];
-  let last = row;
-  for (const next of await near.where("seq", ">", caller.seq).orderBy("seq").limit(RESULTS_MAX).execute()) {
-    if (next.role === "assistant") break;
-    if (next.role !== "toolResult") continue;
-    // Omits the content, because results may be large and only their call ids are needed.
-    results.push({ ...(await readAt(db, next.seq)), content: [] });
-    if (next.seq > last.seq) last = next;
-    if (openCalls([message, ...results]).length === 0) return last;
-  }
+  const calls = toolCallsOf(await readAt(db, caller.seq)).length;
+  if (calls === 0) return row;
+  // All results of a message follow it, and each call has at most one, so counting them is enough.
+  const next = near.where("role", "=", "assistant").where("seq", ">", caller.seq).orderBy("seq").limit(1);
+  const end = (await next.executeTakeFirst())?.seq ?? Number.MAX_SAFE_INTEGER;
+  const results = await near
+    .where("role", "=", "toolResult")
+    .where("seq", ">", caller.seq)
+    .where("seq", "<", end)
+    .orderBy("seq")
+    .limit(RESULTS_MAX)
+    .execute();
+  if (results.length >= calls) return results.at(-1);
   return near.where("seq", "<", caller.seq).orderBy("seq", "desc").limit(1).executeTakeFirst();
 }
 

@@ -444,7 +444,11 @@ function readingContract({ store, append, ids, history }: Reading): void {
     expect(await context()).toEqual(["c2", "m4", "m5"]);
     await append([compaction("c3", "gone"), userMessage("m6", "f")]);
     expect(await context()).toEqual(["c3", "m6"]);
-    expect([...(await transcripts.compactionsOf(db(), "session-1")).keys()]).toEqual(["gone", "m4", "m2"]);
+    expect([...(await transcripts.compactionsOf(db(), sampleSession())).keys()]).toEqual([
+      "gone",
+      "m4",
+      "m2",
+    ]);
     expect(ids((await history()).messages)).toEqual(["m1", "m2", "m3", "m4", "m5", "m6"]);
   });
 

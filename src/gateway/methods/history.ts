@@ -180,7 +180,7 @@ async function readRuns(ctx: CallContext, session: Session, page: HistoryPage, a
     const runId = page.runIds.get(message.id);
     return runId === undefined ? message : { ...message, runId };
   };
-  const all = await compactionsOf(db, session.sessionId);
+  const all = await compactionsOf(db, session);
   const compactions = page.messages.flatMap(({ id }) => {
     const at = all.get(id);
     return at === undefined ? [] : [[id, at] as const];

@@ -6,6 +6,7 @@
 // T3: no read holds more than PAGE_BYTES_MAX in memory, unless a single entry is larger.
 
 import { sql } from "kysely";
+import { forkOrigin } from "../../../core/fork-key.ts";
 import type { Pace } from "../../../core/pace.ts";
 import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import { type Entry, isCompaction, type Message, textOf } from "../../../core/shapes/message.ts";
@@ -505,9 +506,13 @@ export async function readContext(db: Db, sessionId: string): Promise<Entry[]> {
 const COMPACTIONS_MAX = 100;
 
 /** Returns the times of the newest compactions, by the id of the first message that each one kept. */
-export async function compactionsOf(db: Db, sessionId: string): Promise<ReadonlyMap<string, number>> {
+export async function compactionsOf(
+  db: Db,
+  { key, sessionId }: { readonly key: string; readonly sessionId: string },
+): Promise<ReadonlyMap<string, number>> {
   const found = new Map<string, number>();
-  for (const { sessionId: id, upTo } of await partsOf(db, sessionId)) {
+  const parts = forkOrigin(key) === undefined ? [{ sessionId }] : await partsOf(db, sessionId);
+  for (const { sessionId: id, upTo } of parts as readonly TranscriptPart[]) {
     let query = db
       .selectFrom("messages")
       .select(ENTRY)

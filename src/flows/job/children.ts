@@ -2,6 +2,7 @@
 // cancelled. For a sub-agent of another session the answer is the same as for a missing one.
 
 import { type AccessContext, mayAccess } from "../../access/access.ts";
+import { forkOrigin } from "../../core/fork-key.ts";
 import type { Viewer } from "../../core/rules/visibility.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Run } from "../../core/shapes/run.ts";
@@ -26,9 +27,10 @@ export interface Parent extends AccessContext {
   readonly run?: Run;
 }
 
-/** Returns the visible sub-agents of the session, newest first. */
-export function listChildren(parent: Parent): Promise<SessionPage> {
-  return listVisible(parent, parent.viewer, { spawnedBy: parent.session.key, limit: LISTED_MAX });
+/** Returns the visible sub-agents of the session, newest first, without forks of them: these have no job. */
+export async function listChildren(parent: Parent): Promise<SessionPage> {
+  const page = await listVisible(parent, parent.viewer, { spawnedBy: parent.session.key, limit: LISTED_MAX });
+  return { ...page, rows: page.rows.filter(({ session }) => forkOrigin(session.key) === undefined) };
 }
 
 /** Returns the job of a sub-agent. */

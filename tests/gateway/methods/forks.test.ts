@@ -180,6 +180,12 @@ test("FO1: a fork of a sub-agent keeps the sub-agent's requester, depth, sandbox
     ...withheld,
     sessionKey: key,
   });
+  await say(client, MAIN, doing({ name: "subagents", arguments: { action: "list" } }));
+  const listed = (await messagesOf(client, MAIN)).findLast(({ role }) => role === "toolResult");
+  expect(JSON.parse(listed === undefined ? "" : textOf(listed))).toMatchObject({
+    count: 1,
+    subagents: [{ sessionKey: child, task: "look" }],
+  });
   const before = await textsOf(client, MAIN);
   await say(client, key, "go on");
   await quiet(house);

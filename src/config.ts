@@ -401,19 +401,20 @@ function tokensOf(
 }
 
 /**
- * Warns about each agent whose workspace contains the store or the configuration, because the agent could
- * read and change them with its file tools.
+ * Warns about each agent whose workspace contains the store, the backups or the configuration, because the
+ * agent could read and change them with its file tools, or is in one of their folders.
  */
 function placeWarnings(settings: Settings, path: string): string[] {
   const inside = (file: string, folder: string) =>
     file === folder || file.startsWith(folder.endsWith(sep) ? folder : folder + sep);
   return settings.agents.flatMap(({ id, workspace }) => {
     const { dir, backupDir = dir } = settings.store;
-    const kept = [...new Set([dir, backupDir, path])];
-    const held = kept.filter((file) => inside(file, workspace));
-    return held.map(
-      (file) => `the workspace of agent ${id} (${workspace}) contains ${file}, so the agent can change it`,
-    );
+    const whose = `the workspace of agent ${id} (${workspace})`;
+    return [...new Set([dir, backupDir, path])].flatMap((file) => {
+      if (inside(file, workspace)) return [`${whose} contains ${file}, so the agent can change it`];
+      if (!inside(workspace, file)) return [];
+      return [`${whose} is inside of ${file}, which belongs to the gateway, so no sandbox can use it`];
+    });
   });
 }
 

@@ -405,6 +405,21 @@ test.each(["~/.parley", "/"])(
   },
 );
 
+test("a warning is given if a workspace contains the backups or is inside of their folder", () => {
+  const { home } = config();
+  const warned = (backupDir: string) =>
+    config().good(`{ store: { backupDir: "${backupDir}" }, agents: { defaults: { workspace: "~/work" } } }`)
+      .warnings;
+  const whose = `the workspace of agent main (${join(home, "work")})`;
+  expect(warned("~/work/backups")).toEqual([
+    `${whose} contains ${join(home, "work/backups")}, so the agent can change it`,
+  ]);
+  expect(warned("~")).toEqual([
+    `${whose} is inside of ${home}, which belongs to the gateway, so no sandbox can use it`,
+  ]);
+  expect(warned("~/workbench")).toEqual([]);
+});
+
 test("I14: the described settings contain everything except secrets", () => {
   const tokens = '[{ token: "geheim-2-and-long-enough-", scopes: ["operator.read"] }]';
   const text = `{ gateway: { auth: { token: "geheim-1-and-long-enough-", tokens: ${tokens} } },

@@ -46,7 +46,7 @@ const ACP_AGENT = named(
     {
       lastFailure: about(
         object({ sessionKey: text(), atMs: number(), error: text() }),
-        "Its newest failed run, if it is among the 200 newest failed runs of the store.",
+        "Its newest failed run, if it is among the last 5000 runs of the store that ended.",
       ),
     },
   ),

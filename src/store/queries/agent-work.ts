@@ -23,23 +23,29 @@ export async function workByAgent(db: Db): Promise<Map<string, AgentWork>> {
   return found;
 }
 
-const FAILURES_MAX = 200;
+/** Number of newest ended runs to look for failures in, because PostgreSQL has no index of failed runs. */
+const ENDED_MAX = 5_000;
 
-/** Returns the newest failed runs of all agents, newest first. */
+/** Returns the failed runs among the newest ended runs of all agents, newest first. */
 export async function newestFailures(
   db: Db,
 ): Promise<{ agentId: string; sessionKey: string; at: number; error: string }[]> {
-  const rows = await db
+  const ended = db
     .selectFrom("runs")
-    .select(["agent_id", "session_key", "ended_at", "error", "accepted_at"])
+    .select(["agent_id", "session_key", "ended_at", "error", "state"])
+    .where("ended_at", "is not", null)
+    .orderBy("ended_at", "desc")
+    .limit(ENDED_MAX);
+  const rows = await db
+    .selectFrom(ended.as("ended"))
+    .selectAll()
     .where("state", "=", "error")
-    .orderBy("accepted_at", "desc")
-    .limit(FAILURES_MAX)
+    .orderBy("ended_at", "desc")
     .execute();
-  return rows.map(({ agent_id, session_key, ended_at, accepted_at, error }) => ({
+  return rows.map(({ agent_id, session_key, ended_at, error }) => ({
     agentId: agent_id,
     sessionKey: session_key,
-    at: Number(ended_at ?? accepted_at),
+    at: Number(ended_at),
     error: error ?? "",
   }));
 }

@@ -5,7 +5,8 @@ import { CompiledQuery, type KyselyPlugin, sql } from "kysely";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Scope } from "../../../src/core/rules/visibility.ts";
-import { holdForAbort, holdForEnd } from "../../../src/store/locks.ts";
+import { holdForAbort, holdForDeletion, holdForEnd } from "../../../src/store/locks.ts";
+import { newestFailures } from "../../../src/store/queries/agent-work.ts";
 import * as flows from "../../../src/store/queries/chains/flows.ts";
 import * as deliveries from "../../../src/store/queries/channels/deliveries.ts";
 import * as cronJobs from "../../../src/store/queries/cron-jobs.ts";
@@ -240,6 +241,8 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   childCounts: (tx) => childCounts(tx, { keys: [BUSY, "agent:a1:chat:201"], scope: ALL }),
   filterCounts: (tx) => filterCounts(tx, { scope: ALL, askedBy: "t" }),
   deleteSessionRows: (tx) => sessions.deleteSessionRows(tx, "agent:a1:chat:201", { transcripts: true }),
+  newestFailures: (tx) => newestFailures(tx),
+  holdForDeletion: (tx) => holdForDeletion(tx, "agent:a1:chat:201"),
   holdLane: (tx) => sessions.holdLane(tx, BUSY),
   takeLanePlace: (tx) => sessions.takeLanePlace(tx, BUSY, 5),
   readHistory: (tx) =>

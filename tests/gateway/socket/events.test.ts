@@ -119,8 +119,9 @@ test("I9: events reach only the tokens that cover their session", async () => {
     await all.next(ended(sessionKey));
   }
   await research.next(ended("agent:research:main"));
+  // A hint has no content. On a slow machine it arrives before the run ends.
   const about = research.frames
-    .filter((frame) => frame.seq !== undefined)
+    .filter((frame) => frame.seq !== undefined && frame.event !== "attention")
     .map((frame) => frame.payload.sessionKey ?? frame.payload.key);
   expect(new Set(about)).toEqual(new Set(["agent:research:main"]));
   expect(node.frames.filter((frame) => frame.seq !== undefined)).toEqual([]);

@@ -1,7 +1,8 @@
 // Takes pictures of every view of the web page: `npm run screenshots`. Starts a gateway of this checkout with
-// its own home, fills it with messages, and captures each view on a desktop and a phone, light and dark.
+// its own home, fills it with messages, and captures each view on a desktop and a phone, light and dark. With
+// `--docs` it takes those that docs/PAGE.md shows, and writes them to docs/screenshots.
 
-import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -24,15 +25,15 @@ const SHAPES = [
 const USAGE = `npm run screenshots -- [options]
   --dir DIR          folder to write to (default: a temporary folder)
   --only NAME,NAME   take only these views
-  --keep NAME,NAME   also write these to docs/screenshots, for example flow-desktop-light`;
+  --docs             take the pictures that docs/PAGE.md shows, and write them to docs/screenshots`;
 const values = typed(USAGE, {
   dir: { type: "string" },
   only: { type: "string", default: "" },
-  keep: { type: "string", default: "" },
+  docs: { type: "boolean", default: false },
 });
-const list = (text: string): string[] => text.split(",").filter((one) => one !== "");
-const only = list(values.only);
-const keep = list(values.keep);
+const page = readFileSync(new URL("../docs/PAGE.md", import.meta.url), "utf8");
+const keep = values.docs ? [...page.matchAll(/screenshots\/([\w-]+)\.png/g)].map(([, name]) => name) : [];
+const only = values.only.split(",").filter((one) => one !== "");
 const dir = values.dir ?? mkdtempSync(join(tmpdir(), "parley-screenshots-"));
 const wanted = PAGE_VIEWS.filter(({ name }) => only.length === 0 || only.includes(name));
 
@@ -56,10 +57,12 @@ async function takeAll(gateway: GatewayProcess, views: readonly PageView[], fact
   for (const { name: shape, viewport } of SHAPES) {
     for (const dark of [false, true]) {
       for (const view of views) {
+        const name = `${view.name}-${shape}-${dark ? "dark" : "light"}`;
+        if (values.docs && !keep.includes(name)) continue;
         const token = view.signedOut === true ? {} : { token: gateway.token };
         const { page, context } = await visit(gateway.httpUrl, { viewport, dark, ...token });
         await showView(page, gateway.httpUrl, view, facts);
-        await take(page, `${view.name}-${shape}-${dark ? "dark" : "light"}`);
+        await take(page, name);
         await context.close();
       }
     }

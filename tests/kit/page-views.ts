@@ -91,6 +91,13 @@ export const PAGE_VIEWS: readonly PageView[] = [
   },
   { name: "flow", at: "flow" },
   { name: "chain", at: ({ chainId }) => `flow/${chainId}` },
+  {
+    ...{ name: "waterfall", at: ({ chainId }: StoryFacts) => `flow/${chainId}` },
+    async enter(page) {
+      await page.getByRole("button", { name: "Waterfall" }).click();
+      await page.locator(".waterfall-bars .bar-of").first().waitFor();
+    },
+  },
   { name: "status", at: "operations/status" },
   { name: "runs", at: "operations/runs", needs: "runs.list" },
   { name: "usage", at: "operations/usage", shows: ".usage-table tbody tr" },
@@ -145,6 +152,7 @@ const STORY: readonly { readonly to: string; readonly text: string }[] = [
   { to: "agent:main:main", text: "spawn 3 jobs: wait 1 second, then say part {n} is done" },
   { to: "agent:main:main", text: "ask research: ask ops: ask main: may we ship?" },
   { to: "agent:ops:main", text: "list sessions" },
+  { to: "agent:ops:main", text: "say The disk is nearly full. Shall I delete the backups of last year?" },
 ];
 
 const RICH = `say ## Before a release
@@ -210,6 +218,9 @@ export async function tellStory(client: GatewayClient): Promise<StoryFacts> {
   const [first] = (await client.request("cron.list", { limit: 1 })).jobs;
   if (first !== undefined) await client.request("cron.run", { id: first.id });
   await untilQuiet(client);
+  const { key } = await client.request("sessions.create", { label: "nightly build" });
+  // It still runs when the views are shown.
+  await client.request("chat.send", { sessionKey: key, message: "wait 3600 seconds, then say it is built" });
   const { chains } = await client.request("chains.list", {});
   const refused = chains.find((chain) => chain.refused > 0) ?? chains[0];
   return { richKey: rich.key, chainId: refused?.chainId ?? "" };

@@ -18,6 +18,7 @@ const CONTENT: Readonly<Record<string, string>> = {
   commands: ".scroller",
   flow: ".flow-list",
   chain: ".chain-body",
+  waterfall: ".chain-body",
 };
 
 describeInBrowser("a zoom of 200 %", () => {

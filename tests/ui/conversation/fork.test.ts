@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { openLine } from "../line.ts";
 
 const MAIN = "agent:main:main";
 const at = (key: string) => `sessions/${encodeURIComponent(key)}`;
@@ -40,5 +41,26 @@ describeInBrowser("a fork", () => {
     const { page } = await visit(other.http, { token: "reads", at: at(MAIN) });
     await page.getByText("echo read this").waitFor();
     expect(await page.getByRole("button", { name: "Fork", exact: true }).count()).toBe(0);
+  });
+
+  test("a double click on a slow connection that then breaks makes one fork, and opens it", async () => {
+    const house = await openHouse();
+    const client = await house.client();
+    await client.agent({ sessionKey: MAIN, message: "first words" }).done;
+    const keys = async () => (await client.request("sessions.list", {})).sessions.map(({ key }) => key);
+    const before = await keys();
+    const line = await openLine(house.port);
+    const { page } = await visit(line.http, { token: TOKEN, at: at(MAIN), allow: /WebSocket|ERR_/ });
+    const message = page.locator(".entry-agent", { hasText: "echo first words" });
+    await message.hover();
+    line.hold();
+    await message.getByRole("button", { name: "Fork", exact: true }).dblclick();
+    await expect.poll(async () => (await keys()).length).toBe(before.length + 1);
+    line.cut();
+    line.release();
+    await page.getByText("Forked from agent:main:main at").waitFor();
+    const [fork] = (await keys()).filter((key) => !before.includes(key));
+    expect(decodeURIComponent(page.url())).toContain(`#/sessions/${fork}`);
+    expect(await keys()).toHaveLength(before.length + 1);
   });
 });

@@ -7,8 +7,13 @@ import { go } from "../route.ts";
 /** Returns whether the gateway lets this token fork sessions. */
 export const mayFork = (): boolean => may("operator.write") && has("sessions.fork");
 
+/** True until the gateway has answered, so that a second click on a slow connection makes no second fork. */
+let forks = false;
+
 /** Forks the session after the message `at`, and opens the fork. */
 export async function fork(sessionKey: string, at: string): Promise<void> {
+  if (forks) return;
+  forks = true;
   try {
     const { key, leftBehind } = await ask("sessions.fork", { sessionKey, at });
     const { runs, jobs, waits } = leftBehind;
@@ -17,4 +22,5 @@ export async function fork(sessionKey: string, at: string): Promise<void> {
   } catch (error) {
     complain(error);
   }
+  forks = false;
 }

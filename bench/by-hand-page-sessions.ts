@@ -1,22 +1,35 @@
-// Run by hand. Measures how quickly the page shows its tree of sessions, and how smoothly it scrolls with
-// many of them: a real Chromium, and a real gateway on the embedded store.
+// Run by hand. Measures how quickly the page shows its tree of sessions, on this machine and over a slow
+// line, and how smoothly it scrolls with many of them: a real Chromium, and a real gateway on the embedded
+// store.
 //
-//   node bench/by-hand-page-sessions.ts [sessions, default 1000] [loads, default 15]
+//   node bench/by-hand-page-sessions.ts [sessions, default 1000] [loads, default 15] [--line]
+//
+// With `--line` it measures only the slow line: 30 KB per second, shared by all connections, and 800 ms for
+// a round trip, which the handshake of a TCP connection costs, too. Lost packets and TCP's slow start are
+// not imitated. "Warm": the browser has shown the page before, in another tab whose connections have ended.
+// "Reloaded": the reader presses F5, after which a browser asks whether its copy of the page is current.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { chromium, type Page } from "playwright-core";
+import { type BrowserContext, chromium, type Page } from "playwright-core";
 import { connect } from "../src/contract/client/node.ts";
 import { insertSession } from "../src/store/queries/sessions/sessions.ts";
 import { openSqlite } from "../src/store/sqlite/sqlite.ts";
+import { cleanUp } from "../tests/kit/engine/engine.ts";
 import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/process/fleet.ts";
+import { openLine } from "../tests/ui/line.ts";
 import { buildPage } from "../ui/build.js";
 import { world } from "./engine-alone.ts";
 import { chatKey, sessionRow } from "./instant.ts";
 import { machine, type Row, table } from "./measure.ts";
 
-const [sessions = 1_000, loads = 15] = process.argv.slice(2).map(Number);
+const typed = process.argv.slice(2);
+const [sessions = 1_000, loads = 15] = typed.filter((one) => one !== "--line").map(Number);
+const BYTES_PER_SECOND = 30_000;
+const ROUND_TRIP_MS = 800;
+/** Runs that fill the inbox. */
+const RUNS = 30;
 /** Sessions per tree: one root, and the sessions that it spawned. */
 const FAMILY = sessions > 10_000 ? 20 : 4;
 const ROWS_OF_A_TRANSACTION = 5_000;
@@ -49,13 +62,14 @@ function note(name: string, samples: readonly number[]): void {
 }
 
 // The browser's code is a string, because this file is type-checked for Node, which has no DOM.
-const MARK_ROWS = `window.rowsShown = new Promise((resolve) => {
+const mark = (name: string, selector: string): string => `window.${name} = new Promise((resolve) => {
   new MutationObserver((_, observer) => {
-    if (document.querySelector(".session-row") === null) return;
+    if (document.querySelector("${selector}") === null) return;
     observer.disconnect();
     requestAnimationFrame(() => setTimeout(() => resolve(performance.now())));
   }).observe(document, { childList: true, subtree: true });
-})`;
+});`;
+const MARK_ROWS = mark("rowsShown", ".session-row") + mark("inboxShown", ".inbox-row");
 const SCROLL = `(async () => {
   const list = document.querySelector(".session-list");
   const gaps = [];
@@ -78,6 +92,56 @@ async function firstRows(page: Page): Promise<number> {
   return page.evaluate<number>("window.rowsShown");
 }
 
+interface Shown {
+  readonly rows: number;
+  readonly inbox: number;
+}
+
+/** Returns when a page has shown rows of the list and of the inbox, after `begin` has begun to load it. */
+async function shownAfter(page: Page, begin: () => Promise<unknown>): Promise<Shown> {
+  await begin();
+  const rows = await page.evaluate<number>("window.rowsShown");
+  return { rows, inbox: await page.evaluate<number>("window.inboxShown") };
+}
+
+/** Loads the inbox over the slow line: with an empty cache, in a new tab with a full one, and once again. */
+async function overSlowLine(port: number): Promise<void> {
+  const line = await openLine(port);
+  const shown: Record<"cold" | "warm" | "reloaded", Shown[]> = { cold: [], warm: [], reloaded: [] };
+  const load = async (context: BrowserContext, into: Shown[]): Promise<Page> => {
+    line.slow(BYTES_PER_SECOND, ROUND_TRIP_MS);
+    const page = await context.newPage();
+    await page.addInitScript(MARK_ROWS);
+    const link = `${line.http}/#token=${TOKEN}`;
+    into.push(await shownAfter(page, () => page.goto(link, { waitUntil: "commit" })));
+    line.slow(0);
+    await page.waitForLoadState("networkidle");
+    return page;
+  };
+  for (let at = 0; at < loads; at++) {
+    const context = await browser.newContext();
+    const first = await load(context, shown.cold);
+    await first.close();
+    line.cut();
+    const page = await load(context, shown.warm);
+    line.cut();
+    line.slow(BYTES_PER_SECOND, ROUND_TRIP_MS);
+    shown.reloaded.push(await shownAfter(page, () => page.reload({ waitUntil: "commit" })));
+    line.slow(0);
+    await context.close();
+  }
+  for (const [name, times] of Object.entries(shown)) {
+    note(
+      `slow line, ${name}: first rows of the list`,
+      times.map(({ rows }) => rows),
+    );
+    note(
+      `slow line, ${name}: first rows of the inbox`,
+      times.map(({ inbox }) => inbox),
+    );
+  }
+}
+
 /** Returns the times between frames while the list scrolls down. */
 const scrolled = (page: Page): Promise<number[]> => page.evaluate<number[]>(SCROLL);
 
@@ -90,7 +154,7 @@ const browser = await chromium.launch({
   executablePath: "/usr/bin/chromium",
   args: ["--no-sandbox", "--disable-gpu"],
 });
-try {
+async function onThisMachine(): Promise<void> {
   const times: number[] = [];
   for (let load = 0; load < loads; load++) {
     const context = await browser.newContext();
@@ -119,12 +183,26 @@ try {
   await page.getByLabel("Search sessions").fill(rare);
   await page.locator(".session-name", { hasText: rare }).waitFor();
   note("a search, from the last letter to its rows", [performance.now() - begin]);
-  console.log(`${machine()}\n\n${table(rows)}`);
   stop = true;
   await busy;
   client.close();
+}
+
+try {
+  const client = await connect({ url: http, token: TOKEN });
+  for (let at = 0; at < RUNS; at++)
+    await client.agent({
+      message: "say hello",
+      sessionKey: chatKey(at * FAMILY),
+      idempotencyKey: `run ${at}`,
+    }).done;
+  client.close();
+  if (!typed.includes("--line")) await onThisMachine();
+  await overSlowLine(Number(new URL(http).port));
+  console.log(`${machine()}\n\n${table(rows)}`);
 } finally {
   await browser.close();
+  await cleanUp();
   gateway.kill("SIGTERM");
   rmSync(home, { recursive: true, force: true });
 }

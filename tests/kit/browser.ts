@@ -113,9 +113,14 @@ export async function visit(http: string, options: VisitOptions = {}): Promise<V
     expect(complaints).toEqual([]);
   });
   await page.goto(`${http}/${token === undefined ? "" : `#token=${token}`}`);
-  if (token !== undefined) await page.getByRole("navigation", { name: "Views" }).waitFor();
+  if (token !== undefined) await untilConnected(page);
   if (at !== undefined) await page.goto(`${http}/#/${at}`);
   return { page, context, complaints };
+}
+
+/** Waits until the page is connected. It shows the gateway's version then; the first rows come before. */
+function untilConnected(page: Page): Promise<void> {
+  return page.locator(".version:not(:empty)").waitFor({ state: "attached" });
 }
 
 /** Waits until the page has its typeface, which it loads after the first view. */

@@ -4,6 +4,7 @@ import type { Page, WebSocketRoute } from "playwright-core";
 import { expect, test } from "vitest";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { describeInBrowser, visit } from "../kit/browser.ts";
+import { withoutFirstRows } from "./relay.ts";
 
 const views = (page: Page) => page.getByRole("navigation", { name: "Views" });
 const MAIN = "agent:main:main";
@@ -24,6 +25,7 @@ async function between(
   garble: (method: string) => unknown,
 ): Promise<{ socket: () => WebSocketRoute }> {
   let last: WebSocketRoute | undefined;
+  await withoutFirstRows(page);
   await page.routeWebSocket(/^ws:/, (socket) => {
     last = socket;
     const asked = new Map<string, string>();

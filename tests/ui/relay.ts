@@ -13,11 +13,17 @@ export interface Relay {
   release(): void;
 }
 
+/** Lets the page show nothing before its connection is open, from the next load on. */
+export async function withoutFirstRows(page: Page): Promise<void> {
+  await page.route("**/page/first", (route) => route.fulfill({ status: 204 }));
+}
+
 /** Relays the connections that the page opens from now on, so the test must load the page again. */
 export async function relayOf(page: Page, method: string): Promise<Relay> {
   let asked = 0;
   let isHeld = false;
   const held: (() => void)[] = [];
+  await withoutFirstRows(page);
   await page.routeWebSocket(/^ws:/, (socket) => {
     const ids = new Set<string>();
     const server = socket.connectToServer();

@@ -75,6 +75,8 @@ async function openShown(token: string): Promise<Connection> {
 }
 
 let client: Connection | undefined;
+/** The latest attempt to connect. */
+let opening: Promise<Connection> | undefined;
 let attempt = 0;
 
 /** Returns whether the token has this scope, or one that includes it. */
@@ -98,10 +100,14 @@ export function has(method: string): boolean {
 /** Ids of the default agent and of its main session. */
 export const defaults = computed(() => hello.value?.snapshot.sessionDefaults);
 
-/** Calls a method; params and payload are typed. Rejects with a `GatewayError`. */
+/**
+ * Calls a method; params and payload are typed. Rejects with a `GatewayError`. A call during the sign-in
+ * waits for the connection.
+ */
 export const ask: Connection["request"] = (...request) => {
-  if (client === undefined) return Promise.reject(new GatewayError("CLOSED", "not signed in"));
-  return client.request(...request);
+  if (client !== undefined) return client.request(...request);
+  if (opening !== undefined) return opening.then((opened) => opened.request(...request));
+  return Promise.reject(new GatewayError("CLOSED", "not signed in"));
 };
 
 type Listener<E extends keyof EventPayloads> = (payload: EventPayloads[E]) => void;
@@ -147,6 +153,7 @@ function connected(opened: Connection): void {
 function drop(): void {
   const open = client;
   client = undefined;
+  opening = undefined;
   open?.close();
 }
 
@@ -178,7 +185,8 @@ export async function signIn(token: string, { keepsView = false } = {}): Promise
     stage.value = { kind: "connecting" };
   }
   try {
-    const opened = await openShown(token);
+    opening = openShown(token);
+    const opened = await opening;
     if (mine !== attempt) return opened.close();
     client = opened;
     keepToken(token);
@@ -192,6 +200,15 @@ export async function signIn(token: string, { keepsView = false } = {}): Promise
     const pauseMs = error instanceof GatewayError ? Math.max(RETRY_MS, error.retryAfterMs ?? 0) : RETRY_MS;
     after(pauseMs, () => mine === attempt && void signIn(token, { keepsView }));
   }
+}
+
+/**
+ * Shows the views before the connection is open. Returns false if the sign-in has already ended.
+ */
+export function enterEarly(): boolean {
+  const isEarly = stage.value.kind === "connecting";
+  if (isEarly) stage.value = { kind: "signed-in" };
+  return isEarly;
 }
 
 /** Signs out: clears the token, and this tab's loaded data, selections and drafts. */

@@ -5,6 +5,7 @@ import "./styles/base.css";
 import "./styles/parts.css";
 import "./styles/shell.css";
 import { render } from "preact";
+import { showFirst } from "./first.ts";
 import { resume, stage } from "./gateway.ts";
 import { Boundary } from "./parts/failure.tsx";
 import { Notices } from "./parts/notices.tsx";
@@ -24,6 +25,7 @@ function Page() {
 
 takeTokenFromAddress();
 resume();
+void showFirst();
 const root = document.getElementById("page");
 // Remove the loading text of index.html.
 root?.replaceChildren();

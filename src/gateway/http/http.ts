@@ -20,6 +20,7 @@ import type { McpDeps } from "../mcp/calls.ts";
 import type { ChannelDeps } from "../methods/channels.ts";
 import { needEverySession } from "../methods/operations.ts";
 import type { GaugeReadings, Metrics } from "../metrics/metrics.ts";
+import { tellFirst } from "../page/first.ts";
 import { createPage } from "../page/page.ts";
 import type { GatewayShares } from "../shares.ts";
 import { createUnprovenRoom } from "../socket/unproven.ts";
@@ -149,6 +150,9 @@ export function createHttp(parts: HttpParts): Hono<Env> {
   app.post("/tools/invoke", authenticate(parts), (c) => invokeTool(c, parts));
   addDoors(app, parts);
   const page = deps.pageDir === undefined ? undefined : createPage(deps.pageDir);
+  app.get("/page/first", authenticate(parts), async (c) =>
+    tellFirst(c, parts.dispatcher, await page?.script()),
+  );
   app.get("/", async (c) => (await page?.answer(c.req.raw)) ?? notBuilt(c));
   app.notFound(async (c) => {
     const file = ["GET", "HEAD"].includes(c.req.method) ? await page?.answer(c.req.raw) : undefined;

@@ -14,6 +14,8 @@ const INDEX = "index.html";
 /** The name of a built file contains a hash of the content, so a name always stands for the same content. */
 const ASSETS = "assets";
 const ASSET_CACHE = "public, max-age=31536000, immutable";
+/** The other files, too, are shown at once from the cache. An outdated page loads itself again (first.ts). */
+const CACHE = "private, max-age=86400";
 
 const TYPES: Readonly<Record<string, string>> = {
   css: "text/css; charset=utf-8",
@@ -40,6 +42,8 @@ interface PageFile {
 export interface Page {
   /** Answers a GET or HEAD of a page file. Returns undefined if there is no such file. */
   answer(request: Request): Promise<Response | undefined>;
+  /** Returns the path of the script with which the built page starts. */
+  script(): Promise<string | undefined>;
 }
 
 function policyFor(host: string): string {
@@ -91,7 +95,7 @@ async function readPage(dir: string): Promise<Map<string, PageFile>> {
   const files = new Map<string, PageFile>();
   const names = await readdir(dir).catch(() => []);
   for (const name of names.filter((one) => one !== ASSETS)) {
-    files.set(name === INDEX ? "/" : `/${name}`, await readOne(join(dir, name), "no-cache"));
+    files.set(name === INDEX ? "/" : `/${name}`, await readOne(join(dir, name), CACHE));
   }
   for (const name of await readdir(join(dir, ASSETS)).catch(() => [])) {
     files.set(`/${ASSETS}/${name}`, await readOne(join(dir, ASSETS, name), ASSET_CACHE));
@@ -114,6 +118,10 @@ export function createPage(dir: string): Page {
     }
   };
   return {
+    async script() {
+      const html = (await read()).get("/")?.bytes;
+      return /<script[^>]* src="([^"]+)"/.exec(new TextDecoder().decode(html))?.[1];
+    },
     async answer(request) {
       const { pathname, host } = new URL(request.url);
       const file = (await read()).get(pathname);

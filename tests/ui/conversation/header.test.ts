@@ -4,6 +4,7 @@
 import { expect, test } from "vitest";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { withoutFirstRows } from "../relay.ts";
 import { manySessions, NEWEST, row, seedSessions } from "../sessions/seed.ts";
 
 const MAIN = "agent:main:main";
@@ -102,6 +103,7 @@ describeInBrowser("the header of a conversation", () => {
     const house = await openHouse();
     const { page } = await visit(house.http, { token: TOKEN, at: "sessions" });
     let release = (): void => {};
+    await withoutFirstRows(page);
     await page.routeWebSocket(/./, (socket) => {
       const server = socket.connectToServer();
       const held: (string | Buffer)[] = [];

@@ -100,6 +100,11 @@ async function readOnce(): Promise<void> {
   }
 }
 
+/** Shows the list, which was read before the connection was open. */
+export function showFirstGroups(groups: readonly AttentionGroupRows[]): void {
+  read.value = { groups };
+}
+
 const readInTurn = inTurn(readOnce);
 
 /** Reads the attention list again. */

@@ -141,6 +141,15 @@ async function readBranch(parent: string, anew = false): Promise<void> {
   }
 }
 
+/** Shows the beginning of the unfiltered tree, which was read before the connection was open. */
+export function showFirstRows(page: PayloadOf<"sessions.list">): void {
+  if (queryOf(wish.value) !== "") return;
+  counts.value = page.counts;
+  forest.add(TOP, page, true);
+  learnNames(page.sessions);
+  draw(true);
+}
+
 /** Reads the rows of these sessions, and updates the list. */
 async function readRows(keys: readonly string[]): Promise<void> {
   const mine = generation;

@@ -1,15 +1,13 @@
 // The inbox and sessions views: the session list beside the inbox or a conversation. On a phone only one of
 // them is visible.
 
+import { Inbox } from "../inbox/inbox.tsx";
 import { lazy } from "../parts/lazy.tsx";
 import { route } from "../route.ts";
+import { Welcome } from "../welcome.tsx";
 import { SessionsPanel } from "./panel.tsx";
 
 const Conversation = lazy(async () => (await import("../conversation/conversation.tsx")).Conversation);
-
-const Welcome = lazy(async () => (await import("../welcome.tsx")).Welcome);
-
-const Inbox = lazy(async () => (await import("../inbox/inbox.tsx")).Inbox);
 
 export function SessionsView() {
   const at = route.value;

@@ -1,0 +1,106 @@
+// The first rows of the page, which it shows before its WebSocket is open.
+
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { openHouse, TOKEN } from "../gateway/kit.ts";
+import { describeInBrowser, PHONE, visit } from "../kit/browser.ts";
+import { manySessions, NEWEST, row, seedSessions } from "./sessions/seed.ts";
+
+const FIRST = "**/page/first";
+
+/** Keeps WebSockets of the page from their gateway until the returned function is called. */
+async function holdSockets(page: Page): Promise<() => void> {
+  const held = Promise.withResolvers<void>();
+  await page.routeWebSocket(/^ws:/, (socket) => {
+    held.promise.then(() => socket.connectToServer());
+  });
+  return held.resolve;
+}
+
+describeInBrowser("the first rows", () => {
+  test("of 2,000 sessions and of the inbox, they are visible before the connection is open, and usable after it", async () => {
+    const house = await openHouse();
+    const client = await house.client();
+    await client.agent({ sessionKey: "agent:main:main", message: "first words" }).done;
+    await seedSessions(house.store, manySessions(1_250, NEWEST));
+    for (const viewport of [undefined, PHONE]) {
+      const view = viewport === undefined ? {} : { viewport };
+      const { page } = await visit(house.http, view);
+      const open = await holdSockets(page);
+      await page.goto(`${house.http}/#token=${TOKEN}`);
+      await page.reload();
+      await page.locator(".inbox-row", { hasText: /echo (first|second) words/ }).waitFor();
+      await page.getByRole("link", { name: "Sessions" }).click();
+      await row(page, /^main/).waitFor();
+      await page.getByRole("button", { name: "New session" }).waitFor({ state: "detached" });
+      // Requests wait until the connection is open.
+      await row(page, /^main/).click();
+      open();
+      await page.locator(".entry", { hasText: "echo first words" }).waitFor();
+      await page.getByRole("textbox", { name: "Message" }).fill("second words");
+      await page.getByRole("button", { name: "Send" }).click();
+      await page.locator(".entry", { hasText: "echo second words" }).last().waitFor();
+    }
+  });
+
+  test("a filter in the address does not show rows of the whole list", async () => {
+    const house = await openHouse();
+    await seedSessions(house.store, manySessions(30, NEWEST));
+    const { page } = await visit(house.http);
+    const open = await holdSockets(page);
+    await page.goto(`${house.http}/#/sessions?search=conversation%207`);
+    await page.evaluate((token) => sessionStorage.setItem("parley.token", token), TOKEN);
+    await page.reload();
+    await page.getByRole("navigation", { name: "Views" }).waitFor();
+    expect(await page.getByRole("treeitem").count()).toBe(0);
+    open();
+    await row(page, /^conversation 7/).waitFor();
+    expect(await page.getByRole("treeitem").count()).toBe(1);
+  });
+
+  test("an answer that comes after the connection changes nothing, nor does one that fails", async () => {
+    const house = await openHouse();
+    await seedSessions(house.store, manySessions(3, NEWEST));
+    const { page } = await visit(house.http, { allow: /ERR_FAILED/ });
+    const held = Promise.withResolvers<void>();
+    await page.route(FIRST, async (route) => {
+      await held.promise;
+      await route.fulfill({ json: { ok: true, sessions: { sessions: [] }, attention: { groups: [] } } });
+    });
+    await page.goto(`${house.http}/#token=${TOKEN}`);
+    await page.reload();
+    await row(page, /^conversation 1/).waitFor();
+    const answered = page.waitForResponse(FIRST);
+    held.resolve();
+    await (await answered).finished();
+    await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
+    await row(page, /^conversation 1/).waitFor();
+    await page.unroute(FIRST);
+    await page.route(FIRST, (route) => route.abort());
+    await page.reload();
+    await row(page, /^conversation 1/).waitFor();
+  });
+
+  test("a page from the cache that the gateway has replaced loads itself again, once", async () => {
+    const house = await openHouse();
+    const { page } = await visit(house.http);
+    let loads = 0;
+    page.on("domcontentloaded", () => {
+      loads += 1;
+    });
+    await page.route(FIRST, async (route) => {
+      const answer = await route.fetch();
+      await route.fulfill({ response: answer, json: { ...(await answer.json()), script: "/assets/new.js" } });
+    });
+    const open = await holdSockets(page);
+    await page.evaluate((token) => sessionStorage.setItem("parley.token", token), TOKEN);
+    await page.goto("about:blank");
+    await page.goto(`${house.http}/`);
+    await page.getByRole("navigation", { name: "Views" }).waitFor();
+    open();
+    await row(page, /^main/).waitFor();
+    await page.getByRole("button", { name: "New session" }).waitFor();
+    // Those of about:blank, of the cached page and of the new one.
+    expect(loads).toBe(3);
+  });
+});

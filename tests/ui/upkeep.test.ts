@@ -11,11 +11,14 @@ import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 import { agentSettings } from "../tools/app.ts";
 import { badServer, mcpWith, openWitness } from "../tools/mcp-kit.ts";
+import { openLine } from "./line.ts";
 
 const TOKENS: TokenSettings[] = [
   { token: "writer-token", role: "operator", scopes: ["operator.write"] },
   { token: "partial-token", role: "operator", scopes: ["operator.admin"], sessions: ["agent:main:*"] },
 ];
+/** Matches the browser's message about a connection that breaks or is refused. */
+const BROKEN = /WebSocket|ERR_/;
 const FINDINGS: DoctorFinding[] = [
   { name: "node", level: "ok", text: "Node 24" },
   { name: "disk", level: "warning", text: "600 MB free in /srv/parley", mend: "Free some space." },
@@ -95,6 +98,31 @@ describeInBrowser("the doctor", () => {
     await page.getByText("No checks were run").waitFor();
   });
 
+  test("by keyboard alone, checks whose connection breaks are run again and reported", async () => {
+    const held: PromiseWithResolvers<Result<DoctorFinding[]>>[] = [];
+    const doctor = () => {
+      const answer = Promise.withResolvers<Result<DoctorFinding[]>>();
+      held.push(answer);
+      return answer.promise;
+    };
+    const house = await openHouse({ doctor });
+    const line = await openLine(house.port);
+    const { page } = await visit(line.http, { token: TOKEN, at: "operations/doctor", allow: BROKEN });
+    await page.getByRole("button", { name: "Run checks" }).focus();
+    await page.keyboard.press("Enter");
+    await expect.poll(() => held.length).toBe(1);
+    line.cut();
+    await expect.poll(() => held.length).toBe(2);
+    await page.keyboard.press("Enter");
+    await page.getByText("Checking…").waitFor();
+    for (const { resolve } of held) resolve(ok(FINDINGS));
+    await page.getByText("1 problem, 1 warning.").waitFor();
+    await page.keyboard.press("Enter");
+    await expect.poll(() => held.length).toBe(3);
+    held[2]?.resolve(ok([]));
+    await page.getByText("No problems.").waitFor();
+  });
+
   test("only a token with operator.admin for every session is offered the doctor and backups", async () => {
     const house = await openHouse({ gateway: { tokens: TOKENS } });
     for (const { token } of TOKENS) {
@@ -107,6 +135,39 @@ describeInBrowser("the doctor", () => {
 });
 
 describeInBrowser("backups", () => {
+  test("a second tab shows the backup of the first and starts none; after a restart of the gateway both see it end", async () => {
+    const held: string[] = [];
+    const makeBackup = ({ file }: { file: string }, signal: AbortSignal) => {
+      held.push(file);
+      const { promise, resolve } = Promise.withResolvers<Result<Moved>>();
+      signal.addEventListener("abort", () => resolve(fail("shutting_down", "the gateway has stopped")));
+      return promise;
+    };
+    const house = await openHouse({ makeBackup });
+    const options = { token: TOKEN, at: "operations/backups", dark: true, allow: BROKEN };
+    const { page, context } = await visit(house.http, options);
+    const button = page.getByRole("button", { name: "Back up now" });
+    await button.focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("progressbar", { name: "Backup" }).waitFor();
+    const { page: other } = await visit(house.http, { ...options, context });
+    await other.getByRole("progressbar", { name: "Backup" }).waitFor();
+    const second = other.getByRole("button", { name: "Back up now" });
+    expect(await second.getAttribute("aria-disabled")).toBe("true");
+    await second.press("Enter");
+    await page.bringToFront();
+    await page.keyboard.press("Enter");
+    expect(held).toHaveLength(1);
+    for (const one of [page, other]) expect(await one.getByText("a backup is being made").count()).toBe(0);
+    const { port, dir } = house;
+    await house.stop();
+    await openHouse({ dir, gateway: { port }, makeBackup });
+    for (const one of [page, other])
+      await one.getByRole("progressbar", { name: "Backup" }).waitFor({ state: "detached" });
+    await page.keyboard.press("Enter");
+    await expect.poll(() => held.length).toBe(2);
+  });
+
   test("a backup shows its progress and its failure, and then its size, time and folder", async () => {
     const held: { readonly file: string; end(result: Result<Moved>): void }[] = [];
     const house = await openHouse({
@@ -188,5 +249,27 @@ describeInBrowser("MCP servers and ACP agents", () => {
     expect(await agent.innerText()).toMatch(/not running[\s\S]*coder[\s\S]*could not start \/opt\/coder/);
     expect(await sideways(page)).toBe(0);
     expect(await accessibilityProblems(page)).toEqual([]);
+  });
+
+  test("a test whose connection breaks shows its outcome after the reconnect, in the row whose button has the focus", async () => {
+    const witness = await openWitness();
+    const tools = [{ name: "say_hello", inputSchema: { type: "object" } }];
+    const house = await openHouse({
+      choices: { tools: { mcp: mcpWith([badServer("good", { witness: witness.port, tools })]) } },
+    });
+    const line = await openLine(house.port);
+    const { page } = await visit(line.http, { token: TOKEN, at: "operations/servers", allow: BROKEN });
+    const row = page.getByRole("list", { name: "MCP servers" }).getByRole("listitem");
+    await row.getByText("not in use").waitFor();
+    line.hold();
+    await row.getByRole("button", { name: "Test good" }).press("Enter");
+    await row.getByText("testing…").waitFor();
+    line.cut();
+    line.release();
+    await row.getByText("connected", { exact: true }).waitFor();
+    expect(await row.getByRole("button").evaluate((button) => button === document.activeElement)).toBe(true);
+    await page.keyboard.press("Shift+Tab");
+    await page.keyboard.press("Enter");
+    await row.getByText("say_hello").waitFor();
   });
 });

@@ -6,9 +6,10 @@ import { ABORTED, untilAborted } from "../../../src/agent/loop/abort.ts";
 import type { ModelPort } from "../../../src/agent/model/model.ts";
 import { ZERO_USAGE } from "../../../src/core/shapes/message.ts";
 import { type House, openHouse, TOKEN } from "../../gateway/kit.ts";
-import { describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { until } from "../../kit/until.ts";
+import { openLine } from "../line.ts";
 
 const MAIN = "agent:main:main";
 const AT = `sessions/${encodeURIComponent(MAIN)}`;
@@ -172,7 +173,36 @@ describeInBrowser("a model that thinks", () => {
     await live(page).locator("summary").click();
     await live(page).locator("code").waitFor();
     expect(await sideways(page)).toBe(0);
+    expect(await accessibilityProblems(page)).toEqual([]);
     call.ended.resolve();
     await stored(page).waitFor();
+  });
+
+  test("a connection that breaks within a thought loses and doubles nothing of it; Enter unfolds it", async () => {
+    const { model, nth } = thinker();
+    const house = await openHouse({ model });
+    const line = await openLine(house.port);
+    line.slow(30_000);
+    const { page } = await visit(line.http, { token: TOKEN, at: AT, allow: /WebSocket|ERR_/ });
+    await ask(page);
+    const call = await nth(0);
+    call.think("The beginning, ");
+    await live(page).locator("summary").focus();
+    await page.keyboard.press("Enter");
+    await live(page).getByText("The beginning,").waitFor();
+    line.hold();
+    call.think("the middle, ");
+    line.cut();
+    line.release();
+    await page.getByText("Connection lost").waitFor();
+    await page.getByText("Connection lost").waitFor({ state: "detached" });
+    call.think("the end. ");
+    await expect
+      .poll(() => live(page).locator(".prose").innerText())
+      .toBe("The beginning, the middle, the end.");
+    call.say("Done.");
+    call.ended.resolve();
+    await stored(page).waitFor();
+    await expect.poll(() => page.locator(".thinking").count()).toBe(1);
   });
 });

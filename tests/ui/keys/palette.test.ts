@@ -8,6 +8,7 @@ import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
 import { test } from "../../kit/deep.ts";
 import { MAIN, player, say } from "../inbox/kit.ts";
+import { openLine } from "../line.ts";
 import { relayOf } from "../relay.ts";
 import { FAMILY, manySessions, NEWEST, seedSessions } from "../sessions/seed.ts";
 
@@ -134,6 +135,30 @@ describeInBrowser("the palette", () => {
     await page.evaluate(`document.querySelector(".key-copy").dataset.act = "Act of the view"`);
     await page.getByRole("option", { name: "Act of the view" }).waitFor();
     expect(await chosen()).toBe(before);
+  });
+
+  test("Enter on a connection that breaks opens the session after the reconnect, in both of two tabs", async () => {
+    const house = await openHouse();
+    await seedSessions(house.store, FAMILY);
+    const line = await openLine(house.port);
+    const options = { token: TOKEN, dark: true, allow: /WebSocket|ERR_/ };
+    const { page, context } = await visit(line.http, options);
+    const { page: other } = await visit(line.http, { ...options, context });
+    for (const one of [page, other]) {
+      await one.bringToFront();
+      await one.getByRole("treeitem", { name: "plan" }).waitFor();
+      await one.keyboard.press("Control+k");
+      await one.getByRole("option", { name: "agent:main:chat:plan" }).waitFor();
+    }
+    line.hold();
+    for (const one of [page, other]) {
+      await one.bringToFront();
+      await one.keyboard.type("look it");
+      await one.keyboard.press("Enter");
+    }
+    line.cut();
+    line.release();
+    for (const one of [page, other]) await opened(one, "agent:research:subagent:one");
   });
 
   test("arrow keys move and wrap, the field names the active option, and Escape returns the focus and the text", async () => {

@@ -9,7 +9,7 @@ const MAIN = "agent:main:main";
 const at = (key: string) => `sessions/${encodeURIComponent(key)}`;
 
 describeInBrowser("a fork", () => {
-  test("each message has a button that forks from there and opens the fork, whose header links to its origin", async () => {
+  test("each message has a button that forks from there; the fork links to its origin and has the focus in its message box", async () => {
     const house = await openHouse();
     const client = await house.client();
     await client.agent({ sessionKey: MAIN, message: "first words" }).done;
@@ -25,6 +25,8 @@ describeInBrowser("a fork", () => {
         await page.keyboard.press("Enter");
       } else await button.tap();
       await page.getByText("Forked from agent:main:main at").waitFor();
+      await page.getByRole("heading", { name: "main (fork)" }).waitFor();
+      await expect.poll(() => page.evaluate(() => document.activeElement?.ariaLabel)).toBe("Message");
       expect(await page.locator(".entry", { hasText: "words" }).count()).toBe(2);
       expect(await page.getByText("echo second words").count()).toBe(0);
       const facts = page.locator(".conversation-facts");

@@ -54,10 +54,15 @@ describeInBrowser("the title of a session without a label", () => {
     const { page } = await visit(house.http, { token: TOKEN, at: "sessions?shape=list" });
     await row(page, "count the ships").waitFor();
     expect((await names(page)).toSorted()).toEqual(
-      expect.arrayContaining([WORDS, WORDS, "count the ships", "main", "research"]),
+      expect.arrayContaining([WORDS, `${WORDS} (fork)`, "count the ships", "main", "research"]),
     );
     expect(await about(page, /count the ships/)).toContain("sub-agent");
-    const facts = await row(page, WORDS).locator("..").locator(".session-about").allInnerTexts();
+    await client.request("sessions.patch", { key, label: "the week" });
+    await row(page, "the week (fork)").waitFor();
+    const facts = await row(page, /^the week/)
+      .locator("..")
+      .locator(".session-about")
+      .allInnerTexts();
     expect(facts.filter((one) => one.includes("main · fork"))).toHaveLength(1);
     expect(facts.filter((one) => one.includes("main · chat"))).toHaveLength(1);
   });

@@ -31,7 +31,10 @@ export function keepDraft(sessionKey: string, text: string): void {
 /** A text to add to the field of a session's composer. */
 export const handed = signal<{ readonly sessionKey: string; readonly text: string } | undefined>(undefined);
 
-/** Adds a text to the field of a session's composer, below the text that is already there. */
+/**
+ * Adds a text to the field of a session's composer, below the text that is already there, and moves the focus
+ * there.
+ */
 export function edit(sessionKey: string, text: string): void {
   handed.value = { sessionKey, text };
 }

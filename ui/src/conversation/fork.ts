@@ -3,6 +3,7 @@
 import { ask, has, may } from "../gateway.ts";
 import { complain, say } from "../parts/notices.tsx";
 import { go } from "../route.ts";
+import { edit } from "./drafts.ts";
 
 /** Returns whether the gateway lets this token fork sessions. */
 export const mayFork = (): boolean => may("operator.write") && has("sessions.fork");
@@ -10,7 +11,7 @@ export const mayFork = (): boolean => may("operator.write") && has("sessions.for
 /** True until the gateway has answered, so that a second click on a slow connection makes no second fork. */
 let forks = false;
 
-/** Forks the session after the message `at`, and opens the fork. */
+/** Forks the session after the message `at`, and opens the fork with the focus in its message box. */
 export async function fork(sessionKey: string, at: string): Promise<void> {
   if (forks) return;
   forks = true;
@@ -18,6 +19,7 @@ export async function fork(sessionKey: string, at: string): Promise<void> {
     const { key, leftBehind } = await ask("sessions.fork", { sessionKey, at });
     const { runs, jobs, waits } = leftBehind;
     go({ view: "sessions", key });
+    edit(key, "");
     if (runs + jobs + waits > 0) say("The original session keeps its unfinished work.");
   } catch (error) {
     complain(error);

@@ -2,6 +2,7 @@
 // are requested together. A name is requested again after a reconnect, and when its session has changed.
 
 import { effect, type Signal, signal } from "@preact/signals";
+import { forkOrigin } from "../../../src/core/fork-key.ts";
 import { NOT_VISIBLE } from "../../../src/core/rules/visibility.ts";
 import { batched } from "../clock.ts";
 import { ask, on, stage, whenConnected } from "../gateway.ts";
@@ -34,15 +35,23 @@ interface Named {
 /** Returns whether a key names a session by an id alone. */
 const isNameless = (key: string): boolean => key.search(UUID) >= 0;
 
-/**
- * Returns the label of a session. If it has none, returns its name. Otherwise returns the first words of the
- * conversation if the key contains an id, else the short form of the key.
- */
-export function sessionName({ key, label, displayName, derivedTitle }: Named): string {
-  return label || displayName || (isNameless(key) && derivedTitle) || shortKey(key);
+/** Returns the name of a session, or undefined for a fork that is named after its origin. */
+function ownName({ key, label, displayName, derivedTitle }: Named): string | undefined {
+  const given = label || displayName;
+  if (given || forkOrigin(key) !== undefined) return given;
+  return (isNameless(key) && derivedTitle) || shortKey(key);
 }
 
-const known = new Map<string, Signal<string>>();
+/**
+ * Returns the label of a session. If it has none, returns its name. Otherwise returns the name of its origin
+ * if it is a fork, the first words of the conversation if the key contains an id, else the short form of the
+ * key.
+ */
+export function sessionName(row: Named): string {
+  return ownName(row) ?? `${nameOf(forkOrigin(row.key) ?? "")} (fork)`;
+}
+
+const known = new Map<string, Signal<string | undefined>>();
 /** Keys of sessions whose names a view has shown. */
 const named = new Set<string>();
 /** Keys whose names must be requested. */
@@ -51,10 +60,10 @@ const wanted = new Set<string>();
 /**
  * Returns the signal that contains a session's name, or the short form of its key until the name is known.
  */
-function nameSignal(key: string): Signal<string> {
+function nameSignal(key: string): Signal<string | undefined> {
   const found = known.get(key);
   if (found !== undefined) return found;
-  const made = signal(shortKey(key));
+  const made = signal(ownName({ key }));
   const [oldest] = known.keys();
   if (known.size >= NAMES_MAX && oldest !== undefined) {
     known.delete(oldest);
@@ -67,7 +76,7 @@ function nameSignal(key: string): Signal<string> {
 /** Stores the names from rows of sessions that were read. */
 export function learnNames(rows: readonly Named[]): void {
   for (const row of rows) {
-    nameSignal(row.key).value = sessionName(row);
+    nameSignal(row.key).value = ownName(row);
     wanted.delete(row.key);
   }
 }
@@ -98,7 +107,7 @@ export function nameOf(key: string): string {
   if (key === NOT_VISIBLE) return key;
   named.add(key);
   if (!known.has(key)) want(key);
-  return nameSignal(key).value;
+  return nameSignal(key).value ?? sessionName({ key });
 }
 
 on("sessions", ({ key, change }) => {

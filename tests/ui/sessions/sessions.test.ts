@@ -34,6 +34,17 @@ describeInBrowser("sessions", () => {
     expect(await names(page)).toHaveLength(5);
   });
 
+  test("letters that reach below the line of a name are drawn whole", async () => {
+    const house = await openHouse();
+    await seedSessions(house.store, [{ key: "agent:main:chat:g", label: "gypsy jpg", updatedAt: NEWEST }]);
+    for (const viewport of [DESKTOP, PHONE]) {
+      const { page } = await visit(house.http, { token: TOKEN, viewport, at: "sessions" });
+      const name = row(page, "gypsy jpg").locator(".session-name");
+      // The box is lower than the letters, so it must not clip them.
+      expect(await name.evaluate((one) => getComputedStyle(one).overflowY)).toBe("visible");
+    }
+  });
+
   test("a row shows its session's state, and a link to the session for which it waits", async () => {
     const house = await openHouse();
     await seedSessions(house.store, FAMILY);

@@ -3,3 +3,15 @@
 import { signal } from "@preact/signals";
 
 export const overlay = signal<"palette" | "keys" | "new-session" | "messages" | undefined>(undefined);
+
+/** Words with which the search in messages opens. */
+export const messageWords = signal("");
+
+/** Opens the search in messages. `words`: the words to search at once. */
+export function searchMessages(words = ""): void {
+  messageWords.value = words;
+  overlay.value = "messages";
+}
+
+/** Returns the name of the action that searches messages for the words of another search. */
+export const searchName = (words: string): string => `Search messages for "${words}"`;

@@ -19,9 +19,9 @@ describeInBrowser("the search in messages", () => {
       });
       await page.getByRole("button", { name: "Search messages" }).click();
       const dialog = page.getByRole("dialog", { name: "Search messages" });
-      await dialog.getByLabel("Words").fill("cucumbers");
+      await dialog.getByLabel("Search messages").fill("cucumbers");
       await dialog.getByText("No matches").waitFor();
-      await dialog.getByLabel("Words").fill("tomato ripe");
+      await dialog.getByLabel("Search messages").fill("tomato ripe");
       const hits = dialog.getByRole("listitem");
       await expect.poll(() => hits.count()).toBe(2);
       expect(await accessibilityProblems(page)).toEqual([]);
@@ -52,7 +52,7 @@ describeInBrowser("the search in messages", () => {
       });
       await page.getByRole("button", { name: "Search messages" }).click();
       const search = page.getByRole("dialog", { name: "Search messages" });
-      await search.getByLabel("Words").fill("tomato 5 noted");
+      await search.getByLabel("Search messages").fill("tomato 5 noted");
       const hit = search.getByRole("listitem").filter({ hasText: "before a reset" });
       await hit.getByRole("link", { name: "noted: tomato 5" }).click();
       const dialog = page.getByRole("dialog", { name: "Earlier conversations" });
@@ -74,6 +74,55 @@ describeInBrowser("the search in messages", () => {
     }
   });
 
+  test("the palette and the list of sessions offer to search the messages for their words", async () => {
+    const house = await openHouse({ play: () => "noted" });
+    const client = await house.client();
+    await client.agent({ sessionKey: KEYS[0] as string, message: "the ripe tomatoes" }).done;
+    for (const viewport of [undefined, PHONE]) {
+      const { page } = await visit(house.http, {
+        ...{ token: TOKEN, at: "sessions" },
+        ...(viewport === undefined ? {} : { viewport }),
+      });
+      const dialog = page.getByRole("dialog", { name: "Search messages" });
+      const found = async (words: string) => {
+        expect(await dialog.getByLabel("Search messages").inputValue()).toBe(words);
+        await dialog.getByRole("link", { name: "the ripe tomatoes" }).waitFor();
+        await dialog.getByRole("button", { name: "Close" }).click();
+        await dialog.waitFor({ state: "detached" });
+      };
+      await page.getByRole("button", { name: "Command palette" }).click();
+      const field = page.getByRole("combobox", { name: "Session, view or action" });
+      await field.fill("tomato ripe");
+      await page.getByText("No matches").waitFor();
+      await field.press("Enter");
+      await found("tomato ripe");
+      await page.getByRole("button", { name: "Command palette" }).click();
+      // The name of a session and of a view, too.
+      await field.fill("a");
+      await page.getByRole("option", { name: "agent:main:main" }).waitFor();
+      const last = page.getByRole("option").last();
+      expect(await last.innerText()).toContain('Search messages for "a"');
+      await field.fill("ripe");
+      await page.getByRole("option", { name: 'Search messages for "ripe"' }).click();
+      await found("ripe");
+      const search = page.getByPlaceholder("Search sessions");
+      for (const [words, matches] of [
+        ["ripe tomato", 0],
+        ["agent:main", 1],
+      ] as const) {
+        await search.fill(words);
+        await expect.poll(() => page.getByRole("treeitem").count()).toBe(matches);
+        await page.getByRole("button", { name: `Search messages for "${words}"` }).waitFor();
+      }
+      await search.fill("ripe");
+      await page.getByRole("button", { name: 'Search messages for "ripe"' }).click();
+      await found("ripe");
+      expect(await sideways(page)).toBe(0);
+      await page.getByRole("button", { name: "Search messages", exact: true }).click();
+      expect(await dialog.getByLabel("Search messages").inputValue()).toBe("");
+    }
+  });
+
   test("shows older matches on request, and closes when a session is opened", async () => {
     const house = await openHouse({ play: () => "ripe plum" });
     const client = await house.client();
@@ -82,7 +131,7 @@ describeInBrowser("the search in messages", () => {
     const { page } = await visit(house.http, { token: TOKEN, at: "sessions" });
     await page.getByRole("button", { name: "Search messages" }).click();
     const dialog = page.getByRole("dialog", { name: "Search messages" });
-    await dialog.getByLabel("Words").fill("plum");
+    await dialog.getByLabel("Search messages").fill("plum");
     const hits = dialog.getByRole("listitem");
     await expect.poll(() => hits.count()).toBe(50);
     await dialog.getByRole("button", { name: "Search older messages" }).click();

@@ -53,7 +53,7 @@ describeInBrowser("the palette", () => {
     await page.getByText("No matches").waitFor();
   });
 
-  test("Enter waits for the gateway's answer, and does nothing if there is no match", async () => {
+  test("Enter waits for the gateway's answer, and searches the messages if there is no match", async () => {
     const house = await openHouse();
     await seedSessions(house.store, FAMILY);
     const { page } = await visit(house.http, { token: TOKEN });
@@ -66,9 +66,14 @@ describeInBrowser("the palette", () => {
     await page.keyboard.type("stop no");
     await page.keyboard.press("Enter");
     relay.release();
-    await page.getByText("No matches").waitFor();
-    await field(page).fill("");
+    const messages = page.getByRole("dialog", { name: "Search messages" });
+    await expect.poll(() => messages.getByLabel("Search messages").inputValue()).toBe("stop no");
+    await messages.getByRole("button", { name: "Close" }).click();
+    await messages.waitFor({ state: "detached" });
+    // Hold the first answer, too: it contains the session.
     relay.hold();
+    await page.keyboard.press("Control+k");
+    await field(page).waitFor();
     await page.keyboard.type("look it");
     await page.keyboard.press("Enter");
     await page.getByText("Searching…").waitFor();

@@ -6,6 +6,7 @@ import { optional } from "../../../src/core/optional.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { settled, tick } from "../clock.ts";
 import { ask } from "../gateway.ts";
+import { messageWords } from "../overlay.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { ago } from "../parts/format.ts";
@@ -71,19 +72,19 @@ function Hits({ query, cursor, onClose }: { query: string; cursor?: string; onCl
 }
 
 export function MessageSearch({ onClose }: { onClose: () => void }) {
-  const [query, setQuery] = useState("");
+  const [query, setQuery] = useState(messageWords.value.slice(0, QUERY_MAX_CHARS));
   const typed = useMemo(() => settled<string>(TYPED_MS, (text) => setQuery(text.trim())), []);
   return (
     <Dialog title="Search messages" onClose={onClose}>
-      <label>
-        Words
-        <input
-          type="search"
-          dir="auto"
-          maxLength={QUERY_MAX_CHARS}
-          onInput={(event) => typed(event.currentTarget.value)}
-        />
-      </label>
+      <input
+        type="search"
+        dir="auto"
+        aria-label="Search messages"
+        placeholder="Search messages"
+        defaultValue={query}
+        maxLength={QUERY_MAX_CHARS}
+        onInput={(event) => typed(event.currentTarget.value)}
+      />
       {query === "" ? (
         <p class="empty">Finds messages that contain all these words, newest first.</p>
       ) : (

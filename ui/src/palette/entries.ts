@@ -6,7 +6,7 @@ import { canEnterDemo, enterDemo, inDemo, leaveDemo } from "../demo/scene.ts";
 import { has, may, signOut } from "../gateway.ts";
 import { visible } from "../keys/page.ts";
 import { offeredTabs } from "../operations/tabs.ts";
-import { overlay } from "../overlay.ts";
+import { overlay, searchMessages } from "../overlay.ts";
 import { go, type Route, VIEW_TITLES } from "../route.ts";
 import { THEME_WORDS, theme, turnTheme } from "../theme.ts";
 
@@ -43,7 +43,7 @@ function ofPage(): Unnamed[] {
   const mayPlay = canEnterDemo && may("operator.admin") && has("demo.start");
   const offered: [boolean, string, () => void][] = [
     [may("operator.write") && has("sessions.create"), "New session", open("new-session")],
-    [has("sessions.search"), "Search messages", open("messages")],
+    [has("sessions.search"), "Search messages", () => searchMessages()],
     [true, "Keys", open("keys")],
     [!inDemo && mayPlay, "Play the demo", enterDemo],
     [inDemo, "Leave the demo", leaveDemo],

@@ -6,7 +6,9 @@
 import "./palette.css";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { batched } from "../clock.ts";
+import { has } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
+import { searchMessages, searchName } from "../overlay.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { comboboxOf, Listbox, nextOf } from "../parts/listbox.tsx";
 import { Name } from "../parts/name.tsx";
@@ -50,7 +52,11 @@ function useEntries(typed: string) {
     text === ""
       ? [...sessions, ...others]
       : [...others.filter(fits), ...sessions].sort((a, b) => begins(a) - begins(b));
-  return { found, answered, searchSoon: (next: string) => searchSoon(next.trim()) };
+  const hasMatch = found.length > 0;
+  // Until the gateway has answered, this must not be the only entry, because Enter would choose it.
+  if (text !== "" && has("sessions.search") && (hasMatch || answered === text))
+    found.push({ id: "messages", title: searchName(text), about: "", act: () => searchMessages(text) });
+  return { found, hasMatch, answered, searchSoon: (next: string) => searchSoon(next.trim()) };
 }
 
 /** Returns the entries in the order in which they are shown: those of `fixed` that still exist come first. */
@@ -65,7 +71,7 @@ function inOrder(found: readonly Entry[], fixed: readonly Entry[]): Entry[] {
 function useChoice() {
   const [text, setText] = useState("");
   const [chosenId, setChosenId] = useState<string>();
-  const { found, answered, searchSoon } = useEntries(text);
+  const { found, hasMatch, answered, searchSoon } = useEntries(text);
   const before = useRef<{ text: string; fixed: readonly Entry[] }>({ text, fixed: [] });
   const shown = inOrder(found, before.current.text === text ? before.current.fixed : []);
   const at = shown.findIndex(({ id }) => id === chosenId);
@@ -79,12 +85,12 @@ function useChoice() {
     searchSoon(next);
   };
   const move = (step: 1 | -1): void => setChosenId(shown[nextOf(active, step, shown.length)]?.id);
-  return { text, shown, active, type, move, isWhole: answered === text.trim() };
+  return { text, shown, active, type, move, hasMatch, isWhole: answered === text.trim() };
 }
 
 export function Palette({ onClose }: { onClose: () => void }) {
   const id = `${useId()}-list`;
-  const { text, shown, active, type, move, isWhole } = useChoice();
+  const { text, shown, active, type, move, hasMatch, isWhole } = useChoice();
   /** Enter was pressed when nothing was shown that could be chosen. */
   const [waits, setWaits] = useState(false);
   const chosen = useRef<Entry | undefined>(undefined);
@@ -120,6 +126,11 @@ export function Palette({ onClose }: { onClose: () => void }) {
         }}
         onKeyDown={onKeyDown}
       />
+      {!hasMatch && (
+        <p class="soft palette-none" role="status">
+          {isWhole ? "No matches" : "Searching…"}
+        </p>
+      )}
       <Listbox
         id={id}
         class="palette"
@@ -135,11 +146,6 @@ export function Palette({ onClose }: { onClose: () => void }) {
           </>
         ))}
       />
-      {shown.length === 0 && (
-        <p class="soft palette-none" role="status">
-          {isWhole ? "No matches" : "Searching…"}
-        </p>
-      )}
     </Dialog>
   );
 }

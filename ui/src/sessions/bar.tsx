@@ -5,7 +5,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { SESSION_KINDS } from "../../../src/core/shapes/session.ts";
 import { settled } from "../clock.ts";
 import { ask, has, may } from "../gateway.ts";
-import { overlay } from "../overlay.ts";
+import { overlay, searchMessages } from "../overlay.ts";
 import { useReading } from "../parts/reading.ts";
 import { type Option, Select } from "../parts/select.tsx";
 import { counts, want } from "./model.ts";
@@ -36,7 +36,7 @@ function Search() {
       type="search"
       class="session-search"
       aria-label="Search sessions"
-      placeholder="Search"
+      placeholder="Search sessions"
       title="Part of a label, a name or a key"
       defaultValue={search}
       maxLength={SEARCH_MAX_CHARS}
@@ -152,13 +152,10 @@ export function Bar() {
           <button
             type="button"
             class="quiet session-messages"
-            aria-label="Search messages"
             title="Find words in the messages of all sessions"
-            onClick={() => {
-              overlay.value = "messages";
-            }}
+            onClick={() => searchMessages()}
           >
-            Messages
+            Search messages
           </button>
         )}
       </div>

@@ -5,9 +5,12 @@
 
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { has } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
+import { searchMessages, searchName } from "../overlay.ts";
 import { Awaited } from "../parts/failure.tsx";
 import { arrive } from "../parts/motion.ts";
+import { Name } from "../parts/name.tsx";
 import { VirtualList } from "../parts/virtual-list.tsx";
 import { go } from "../route.ts";
 import "./sessions.css";
@@ -226,6 +229,17 @@ function NoMatches() {
   );
 }
 
+/** Offers to search the messages for the words of the search in sessions. */
+function OtherSearch() {
+  const words = wish.value.search.trim();
+  if (words === "" || !has("sessions.search")) return null;
+  return (
+    <button type="button" class="session-other-search" onClick={() => searchMessages(words)}>
+      <Name text={searchName(words)} />
+    </button>
+  );
+}
+
 function NoSessions() {
   return <p class="empty">No sessions yet. Each conversation with an agent is a session: press New.</p>;
 }
@@ -246,6 +260,7 @@ export function SessionsPanel({ selected }: { selected: string | undefined }) {
     <div class="sessions">
       <Bar />
       <Body selected={selected} />
+      <OtherSearch />
     </div>
   );
 }

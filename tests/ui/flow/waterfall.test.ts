@@ -153,7 +153,8 @@ describeInBrowser("the waterfall", () => {
     expect(await step.getAttribute("class")).toContain("is-failed");
     broken = false;
     await page.getByRole("button", { name: "Retry" }).click();
-    await page.getByText("Retrying.").waitFor();
+    await page.getByRole("button", { name: "Retried" }).waitFor();
+    expect(await page.locator(".notice").count()).toBe(0);
     broken = true;
     const failed = await tell(here, doing(sending(RESEARCH, "break")));
     await page.goto(`${here.http}/#/flow/${failed}`);

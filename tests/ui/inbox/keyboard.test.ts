@@ -78,6 +78,29 @@ describeInBrowser("the focus in the inbox", () => {
     expect(await field.inputValue()).toBe("");
   });
 
+  test("a retry is shown in its row until the row has gone", async () => {
+    const { play, mend } = player();
+    const house = await openHouse({ play });
+    await say(house, MAIN, "fail");
+    const { page } = await visit(house.http, { token: TOKEN });
+    await rowIn(page, "Needs you", "401").waitFor();
+    const relay = await relayOf(page, "runs.retry");
+    await page.reload();
+    relay.hold();
+    await rowIn(page, "Needs you", "401").getByRole("button", { name: "Retry" }).click();
+    await rowIn(page, "Needs you", "401").getByText("Retrying…").waitFor();
+    expect(await page.getByRole("status").allInnerTexts()).toContain("Retrying.");
+    relay.release();
+    // The retry fails, too, so there is a new row, and nothing says that a retry is in progress.
+    const retry = rowIn(page, "Needs you", "401").getByRole("button", { name: "Retry main" });
+    await expect.poll(() => retry.allInnerTexts()).toEqual(["Retry"]);
+    mend();
+    await retry.click();
+    await rowIn(page, "Done", "did fail").waitFor();
+    await expect.poll(() => page.getByText("Retrying").count()).toBe(0);
+    expect(await page.locator(".notice").count()).toBe(0);
+  });
+
   test("a second click on an action in progress has no effect", async () => {
     const house = await openHouse({ play: player().play });
     await say(house, MAIN, "fail");

@@ -11,6 +11,9 @@ import { complain, say } from "../parts/notices.tsx";
 import { hrefOf } from "../route.ts";
 import { type FlowStep, hasRun, homeOf, isActive } from "./words.ts";
 
+/** Name of an action that shows its outcome on its button, because a notice would cover other buttons. */
+const RETRY = "Retry";
+
 interface Deed {
   readonly name: string;
   /** Notice after the action. Absent if the page shows the result. */
@@ -42,7 +45,7 @@ function deedsOf(step: FlowStep): Deed[] {
   if (kind === "delivery") {
     if (state !== "failed" || !may("operator.admin")) return [];
     const delivery = id.replace(/^delivery:/, "");
-    return [{ name: "Retry", done: "Retrying.", act: () => ask("deliveries.retry", { id: delivery }) }];
+    return [{ name: RETRY, act: () => ask("deliveries.retry", { id: delivery }) }];
   }
   if (!hasRun(step) || !may("operator.write")) return [];
   const active = (step.members ?? [step]).filter((one) => isActive(one) && one.runId !== undefined);
@@ -54,17 +57,30 @@ function deedsOf(step: FlowStep): Deed[] {
   // Do not offer Retry for the failed run of a job or a conversation: its requester was told about the
   // failure, and can ask again.
   if (!["error", "timeout"].includes(state) || flowId !== undefined) return [];
-  return [{ name: "Retry", done: "Retrying.", act: () => ask("runs.retry", { runId }) }];
+  return [{ name: RETRY, act: () => ask("runs.retry", { runId }) }];
 }
 
 function DeedButton({ deed }: { deed: Deed }) {
   const { name, done, doubt, act } = deed;
   const [asks, setAsks] = useState(false);
+  /** Text of the button during a retry, and after it. */
+  const [retrying, setRetrying] = useState("");
   const [busy, setBusy] = useState(false);
+  const note = (words: string): void => {
+    if (name === RETRY) setRetrying(words);
+  };
   const take = (): void => {
     setBusy(true);
+    note("Retrying…");
     act()
-      .then(() => done !== undefined && say(done), complain)
+      .then(() => {
+        note("Retried");
+        if (done !== undefined) say(done);
+      })
+      .catch((error: unknown) => {
+        note("");
+        complain(error);
+      })
       .finally(() => setBusy(false));
   };
   return (
@@ -72,10 +88,10 @@ function DeedButton({ deed }: { deed: Deed }) {
       <button
         type="button"
         data-act=""
-        disabled={busy}
+        disabled={busy || retrying !== ""}
         onClick={() => (doubt === undefined ? take() : setAsks(true))}
       >
-        {name}
+        {retrying || name}
       </button>
       {asks && (
         <Confirm title={`${name}?`} action={name} onConfirm={take} onClose={() => setAsks(false)}>
@@ -97,7 +113,7 @@ export function StepActions({ step, isGone }: { step: FlowStep; isGone: (key: st
   return (
     <div class="bar step-actions">
       {deeds.map((deed) => (
-        <DeedButton key={deed.name} deed={deed} />
+        <DeedButton key={`${step.id} ${deed.name}`} deed={deed} />
       ))}
       {opens !== undefined && <a href={opens}>Open session</a>}
     </div>

@@ -42,16 +42,16 @@ function take(item: AttentionItem, deed: Deed): Promise<unknown> {
   }
 }
 
-const DONE: Readonly<Record<Deed, string>> = {
+/** Notices after the actions. A retry has none: its row shows it. */
+const DONE: Readonly<Partial<Record<Deed, string>>> = {
   approve: "Approved.",
   deny: "Denied.",
-  retry: "Retrying.",
   dismiss: "Dismissed.",
   stop: "Stopped.",
 };
 
-/** Ids of the items for which an action is in progress. */
-export const busy = signal<ReadonlySet<string>>(new Set());
+/** The action that is in progress for each item, by the item's id. */
+export const busy = signal<ReadonlyMap<string, Deed>>(new Map());
 
 /**
  * Executes the action, unless another one is in progress for this item. Then reads the list again, even after
@@ -60,15 +60,16 @@ export const busy = signal<ReadonlySet<string>>(new Set());
 export async function act(item: AttentionItem, deed: Deed): Promise<void> {
   const { id } = item;
   if (busy.value.has(id)) return;
-  busy.value = new Set(busy.value).add(id);
+  busy.value = new Map(busy.value).set(id, deed);
   try {
     await take(item, deed);
-    say(DONE[deed]);
+    const done = DONE[deed];
+    if (done !== undefined) say(done);
   } catch (problem) {
     complain(problem);
   }
   await readAgain();
-  busy.value = new Set([...busy.value].filter((one) => one !== id));
+  busy.value = new Map([...busy.value].filter(([one]) => one !== id));
 }
 
 /** Returns the question to confirm before an action that cannot be undone, or undefined if none is needed. */

@@ -11,7 +11,7 @@ import { Confirm } from "../parts/dialog.tsx";
 import { Examples } from "../parts/examples.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { Welcome } from "../welcome.tsx";
-import { act, DEED_WORDS, type Deed, doubtOf } from "./actions.ts";
+import { act, busy, DEED_WORDS, type Deed, doubtOf } from "./actions.ts";
 import { groups, notify, problem, readAgain, turnNotify } from "./model.ts";
 import "./inbox.css";
 import { InboxRow } from "./row.tsx";
@@ -141,6 +141,9 @@ export function Inbox() {
           <kbd>?</kbd> shows the keys
         </p>
         <NotifyButton />
+        <p class="visually-hidden" role="status">
+          {[...busy.value.values()].includes("retry") && "Retrying."}
+        </p>
       </div>
       <Awaited value={shown} problem={problem.value} again={() => void readAgain()} />
       {isEmpty ? (

@@ -97,7 +97,7 @@ function Buttons(props: {
             aria-label={`${DEED_WORDS[action]} ${plain}`}
             onClick={() => onDeed(action)}
           >
-            {DEED_WORDS[action]}
+            {action === "retry" && busy.value.get(item.id) === action ? "Retrying…" : DEED_WORDS[action]}
           </button>
         ),
       )}

@@ -95,7 +95,7 @@ type Question = { readonly does: "retry" | "dismiss"; readonly row: DeliveryRow 
 
 function settle({ does, row }: Question, onDone: () => void): void {
   ask(`deliveries.${does}`, { id: row.id })
-    .then(() => say(does === "retry" ? "Retrying." : "Dismissed."), complain)
+    .then(() => does === "dismiss" && say("Dismissed."), complain)
     .finally(onDone);
 }
 

@@ -38,6 +38,30 @@ describeInBrowser("the focus in the inbox", () => {
     expect(await done.getByRole("button", { name: "Peek main" }).getAttribute("aria-expanded")).toBe("true");
   });
 
+  test("after Stop, the focus moves to the next row of the group, also from an open row", async () => {
+    const { play, release } = player();
+    const house = await openHouse({ play });
+    const client = await house.client();
+    for (const label of ["first", "second", "third"]) {
+      const { key } = await client.request("sessions.create", { label });
+      await say(house, key, `hold ${label}`);
+    }
+    const { page } = await visit(house.http, { token: TOKEN });
+    const focused = () => page.evaluate(() => document.activeElement?.closest("li")?.textContent ?? "");
+    for (const [label, next] of [
+      ["second", "first"],
+      ["first", "third"],
+    ] as const) {
+      const row = rowIn(page, "Running", `hold ${label}`);
+      if (label === "first") await row.getByRole("button", { name: "Peek" }).click();
+      await row.getByRole("button", { name: "Stop" }).focus();
+      await page.keyboard.press("Enter");
+      await rowIn(page, "Done", label).waitFor();
+      await expect.poll(focused).toContain(`hold ${next}`);
+    }
+    release();
+  });
+
   test("the Answer button moves the focus to the text field, also in an open row", async () => {
     const house = await openHouse({ play: player().play });
     await say(house, RESEARCH, "ask me");

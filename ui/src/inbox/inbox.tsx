@@ -80,7 +80,8 @@ function NotifyButton() {
 
 /**
  * Keeps the focus in the list when the row with the focus moves away. If that row is expanded, the focus
- * moves with it. Otherwise the row that takes its place gets the focus.
+ * moves with it, unless an action of the reader moved it. Otherwise the row that takes its place gets the
+ * focus.
  */
 function useFocus(frame: RefObject<HTMLDivElement | null>, open: string | undefined) {
   const rowsOf = (part: Element | null | undefined): HTMLElement[] => [
@@ -91,11 +92,12 @@ function useFocus(frame: RefObject<HTMLDivElement | null>, open: string | undefi
   const row = rowsOf(activeElement?.closest(".inbox-row"))[0];
   const group = row?.closest("section");
   const at = row === undefined ? -1 : rowsOf(group).indexOf(row);
-  const id = row?.dataset.row;
+  const id = row?.dataset.row ?? "";
+  const follows = id === open && !busy.value.has(id);
   useLayoutEffect(() => {
     if (at < 0 || activeElement?.isConnected === true) return;
     const all = rowsOf(frame.current);
-    const same = id === open ? all.find(({ dataset }) => dataset.row === id) : undefined;
+    const same = follows ? all.find(({ dataset }) => dataset.row === id) : undefined;
     const left = group?.isConnected === true ? rowsOf(group) : [];
     (same ?? left[at] ?? left.at(-1) ?? all[0])?.focus();
   });

@@ -3,9 +3,10 @@
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { openHouse, TOKEN } from "../../gateway/kit.ts";
+import { openHouse, quiet, TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
 import { type ScriptedAnswer, scriptedModel } from "../../kit/scripted-model.ts";
+import { doing, spawning, talkingModel } from "../../kit/talking-model.ts";
 
 const MAIN = "agent:main:main";
 const at = (key: string) => `sessions/${encodeURIComponent(key)}`;
@@ -140,5 +141,26 @@ describeInBrowser("the work of an agent", () => {
       expect(await accessibilityProblems(page)).toEqual([]);
       expect(await sideways(page)).toBe(0);
     }
+  });
+
+  test("a running job is stopped from its row, which offers a result only when the job has ended", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const model = talkingModel((input) => (input === "hold on" ? promise : undefined));
+    const house = await openHouse({ model });
+    const client = await house.client();
+    const jobs = [spawning("hold on", { label: "slow" }), spawning("be quick", { label: "fast" })];
+    await client.agent({ sessionKey: MAIN, message: doing(...jobs) }).done;
+    const { page } = await visit(house.http, { token: TOKEN, at: at(MAIN) });
+    const row = page.locator(".jobs tbody tr").filter({ hasText: "slow" });
+    const buttons = row.getByRole("button");
+    await expect.poll(() => buttons.allInnerTexts()).toEqual(["Stop"]);
+    await buttons.focus();
+    await page.keyboard.press("Enter");
+    await row.getByText("stopped").waitFor();
+    await page.locator(".jobs-sum").getByText("1 stopped").waitFor();
+    await expect.poll(() => buttons.allInnerTexts()).toEqual(["Result"]);
+    expect(await buttons.evaluate((one) => one === document.activeElement)).toBe(true);
+    resolve();
+    await quiet(house);
   });
 });

@@ -1,16 +1,17 @@
-// Shows the sub-agents that one run has spawned as a table: label, state, time and cost; the result is shown
-// after a click.
+// Shows the sub-agents that one run has spawned as a table: label, state, time and cost. A click stops a
+// job, or shows its result.
 
 import { useState } from "preact/hooks";
 import type { ListedRow } from "../../../../src/contract/client/web.ts";
 import { isSilent } from "../../../../src/core/rules/turn-rules.ts";
 import { textOf } from "../../../../src/core/shapes/message.ts";
 import { tick } from "../../clock.ts";
-import { ask } from "../../gateway.ts";
+import { ask, may } from "../../gateway.ts";
 import { Awaited } from "../../parts/failure.tsx";
 import { counted, duration, money } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { nameOf } from "../../parts/names.ts";
+import { complain } from "../../parts/notices.tsx";
 import { useNews, useReading } from "../../parts/reading.ts";
 import { State, type Tone } from "../../parts/state.tsx";
 import type { Step } from "../items.ts";
@@ -40,7 +41,7 @@ function childOf({ call, result }: CallStep, agentId: string): string | undefine
 }
 
 interface JobState {
-  readonly kind: "running" | "done" | "failed" | "gone";
+  readonly kind: "running" | "done" | "stopped" | "failed" | "gone";
   readonly words: string;
   readonly tone: Tone;
 }
@@ -64,7 +65,7 @@ function stateOf(step: CallStep, row: ListedRow | null | undefined, running: boo
   }
   if (row.state !== "idle")
     return { kind: "running", words: row.state, tone: row.state === "waiting" ? "waiting" : "busy" };
-  if (row.abortedLastRun) return { kind: "done", words: "stopped", tone: "warn" };
+  if (row.abortedLastRun) return { kind: "stopped", words: "stopped", tone: "warn" };
   return { kind: "done", words: "done", tone: "good" };
 }
 
@@ -96,6 +97,7 @@ function Job(props: {
     | undefined;
   const name = given ?? (sessionKey === undefined ? "sub-agent" : nameOf(sessionKey));
   const running = state?.kind === "running";
+  const stops = running && !open;
   const endedAt = running || row == null ? tick.value : row.updatedAt;
   return (
     <>
@@ -119,17 +121,23 @@ function Job(props: {
         <td class="number">{row == null ? "" : duration(Math.max(0, endedAt - row.createdAt))}</td>
         <td class="number">{row == null ? "" : money(row.cost)}</td>
         <td>
-          {step.result !== undefined && row !== null && (
-            <button
-              type="button"
-              class="quiet job-open"
-              aria-expanded={open}
-              aria-label={`${open ? "Hide result" : "Result"} of ${name}`}
-              onClick={() => setOpen(!open)}
-            >
-              {open ? "Hide" : "Result"}
-            </button>
-          )}
+          {step.result !== undefined &&
+            state !== undefined &&
+            row !== null &&
+            (!stops || may("operator.write")) && (
+              <button
+                type="button"
+                class="quiet job-open"
+                aria-expanded={stops ? undefined : open}
+                aria-label={stops ? `Stop ${name}` : `${open ? "Hide result" : "Result"} of ${name}`}
+                onClick={() => {
+                  if (stops) ask("chat.abort", { sessionKey: sessionKey ?? "" }).catch(complain);
+                  else setOpen(!open);
+                }}
+              >
+                {stops ? "Stop" : open ? "Hide" : "Result"}
+              </button>
+            )}
         </td>
       </tr>
       {open && (
@@ -165,7 +173,7 @@ export function Spawns(props: {
     return { step, sessionKey, row, state: stateOf(step, row, running) };
   });
   const cost = jobs.reduce((sum, { row }) => sum + (row?.cost ?? 0), 0);
-  const counts = (["running", "done", "failed"] as const)
+  const counts = (["running", "done", "stopped", "failed"] as const)
     .map((kind) => ({ kind, count: jobs.filter(({ state }) => state?.kind === kind).length }))
     .filter(({ count }) => count > 0);
   return (
@@ -188,7 +196,7 @@ export function Spawns(props: {
               <th class="number">Time</th>
               <th class="number">Cost</th>
               <th>
-                <span class="visually-hidden">Result</span>
+                <span class="visually-hidden">Actions</span>
               </th>
             </tr>
           </thead>

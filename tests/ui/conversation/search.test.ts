@@ -26,6 +26,8 @@ describeInBrowser("the search in messages", () => {
       await expect.poll(() => hits.count()).toBe(2);
       expect(await accessibilityProblems(page)).toEqual([]);
       expect(await sideways(page)).toBe(0);
+      expect(await hits.first().locator("mark").allInnerTexts()).toEqual(["ripe", "tomato"]);
+      await hits.first().getByText("to the agent").waitFor();
       await hits
         .filter({ hasText: "of agent:research:main" })
         .getByRole("link", { name: "the ripe <b>tomatoes</b>" })

@@ -20,6 +20,20 @@ const TYPED_MS = 200;
 const QUERY_MAX_CHARS = 500;
 const HITS = 50;
 
+/** Direction of a message: only its role is known, and not who sent it. */
+const ROLES: Readonly<Record<string, string>> = {
+  assistant: "from the agent",
+  user: "to the agent",
+  toolResult: "tool result",
+};
+
+/** Shows the text around the words that were found, and marks these words. */
+function Excerpt({ text, query }: { text: string; query: string }) {
+  const words = query.match(/[\p{L}\p{M}\p{N}]+/gu) ?? [];
+  const parts = safeText(text).split(new RegExp(`(?<![\\p{L}\\p{M}\\p{N}])(${words.join("|")})`, "iu"));
+  return <bdi>{parts.map((part, at) => (at % 2 === 0 ? part : <mark key={at}>{part}</mark>))}</bdi>;
+}
+
 /** Shows one page of matches. A button shows the next page. */
 function Hits({ query, cursor, onClose }: { query: string; cursor?: string; onClose: () => void }) {
   const [more, setMore] = useState(false);
@@ -32,10 +46,11 @@ function Hits({ query, cursor, onClose }: { query: string; cursor?: string; onCl
     <>
       {hits.length > 0 ? (
         <ul class="search-hits">
-          {hits.map(({ sessionKey, sessionId, messageId, timestamp, excerpt, earlier }) => (
+          {hits.map(({ sessionKey, sessionId, messageId, role, timestamp, excerpt, earlier }) => (
             <li key={messageId}>
               <div class="search-hit-head">
                 <SessionLink sessionKey={sessionKey} />
+                <span class="soft">{ROLES[role]}</span>
                 {earlier === true && <span class="chip">before a reset</span>}
                 <Time class="soft" at={timestamp}>
                   {ago(timestamp, tick.value)}
@@ -51,7 +66,7 @@ function Hits({ query, cursor, onClose }: { query: string; cursor?: string; onCl
                 })}
                 onClick={onClose}
               >
-                <bdi>{safeText(excerpt)}</bdi>
+                <Excerpt text={excerpt} query={query} />
               </a>
             </li>
           ))}

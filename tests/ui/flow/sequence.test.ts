@@ -250,4 +250,15 @@ describeInBrowser("the flow view", () => {
       expect(await accessibilityProblems(phone)).toEqual([]);
     },
   );
+
+  test("the texts of the chosen step are shown as in a conversation, not as Markdown source", async () => {
+    const here = await house();
+    const chainId = await tell(here, "Look:\n\n## Prices\n\n| region | price |\n|---|---|\n| north | 3 |");
+    const page = await open(here, `flow/${chainId}`);
+    await stepNamed(page, /^a person wrote to main/).click();
+    const details = page.getByRole("complementary", { name: "Selected step" });
+    await details.getByRole("cell", { name: "north" }).first().waitFor();
+    expect(await details.innerText()).not.toMatch(/##|\|/);
+    expect(await accessibilityProblems(page)).toEqual([]);
+  });
 });

@@ -2,6 +2,7 @@
 
 import type { ChainCall, ChainParty, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
+import { Prose } from "../conversation/text/text.tsx";
 import { clockTime, duration, money, tokens } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { RECEIPT_WORDS } from "../parts/receipt-words.ts";
@@ -36,13 +37,18 @@ function factsOf(step: ChainStep, around: Around, deliveries: readonly ChainStep
   ].filter(({ text }) => text !== undefined);
 }
 
-function Said({ name, text }: { name: string; text: string }) {
+/** `markdown`: shows the text as a conversation does. */
+function Said({ name, text, markdown }: { name: string; text: string; markdown?: boolean }) {
   return (
     <div class="step-said">
       <h3>{name}</h3>
-      <p>
-        <bdi>{safeText(text)}</bdi>
-      </p>
+      {markdown ? (
+        <Prose text={text} />
+      ) : (
+        <p>
+          <bdi>{safeText(text)}</bdi>
+        </p>
+      )}
     </div>
   );
 }
@@ -114,8 +120,8 @@ export function StepDetails(props: {
         </button>
       )}
       {step.kind === "refused" && <Said name="Reason" text={`Refused: ${refusalWords(step, around)}.`} />}
-      {text !== "" && <Said name={step.kind === "wait" ? "Answer" : "Text"} text={text} />}
-      {answer !== undefined && <Said name="Answer" text={answer} />}
+      {text !== "" && <Said name={step.kind === "wait" ? "Answer" : "Text"} text={text} markdown />}
+      {answer !== undefined && <Said name="Answer" text={answer} markdown />}
       {error !== undefined && <Said name="Error" text={error} />}
       <dl class="facts">
         {factsOf(step, around, deliveries).map(({ name, text: value }) => (

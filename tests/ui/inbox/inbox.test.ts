@@ -133,6 +133,7 @@ describeInBrowser("the inbox", () => {
     await page.keyboard.press(" ");
     const answer = page.getByRole("textbox", { name: "Your answer" });
     await page.getByText("Both tests pass.").waitFor();
+    expect(await page.locator(".inbox-text").innerText()).toBe("Both tests pass.\n\nShall I deploy?");
     await answer.fill("Yes, j and k");
     await answer.press("Enter");
     await rowIn(page, "Done", "did Yes, j and k").waitFor();

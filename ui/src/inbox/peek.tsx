@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
+import { textOf } from "../../../src/core/shapes/message.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { tick } from "../clock.ts";
 import { draftOf, keepDraft } from "../conversation/drafts.ts";
@@ -15,6 +16,8 @@ import { useReading } from "../parts/reading.ts";
 import { readAgain } from "./model.ts";
 
 const TEXT_MAX_CHARS = 2_000;
+/** Number of messages that are read from the end of a transcript. They usually contain its last text. */
+const LAST_MESSAGES = 8;
 
 /**
  * Returns the details of an item: for a permission request the arguments of the call, otherwise the last
@@ -26,9 +29,9 @@ async function textBehind({ kind, ref, sessionKey }: AttentionItem) {
     return permissions.find(({ id }) => id === ref)?.detail ?? "";
   }
   if (sessionKey === undefined) return "";
-  const params = { keys: [sessionKey], limit: 1, maxChars: TEXT_MAX_CHARS };
-  const { previews } = await ask("sessions.preview", params);
-  return previews[0]?.items.at(-1)?.text ?? "";
+  const { messages } = await ask("chat.history", { sessionKey, limit: LAST_MESSAGES });
+  const texts = messages.map((one) => (one.role === "toolResult" ? "" : textOf(one)));
+  return texts.findLast((text) => text.trim() !== "")?.slice(0, TEXT_MAX_CHARS) ?? "";
 }
 
 /** Shows a field for an answer. It has the same unsent text as the composer of the session. */
@@ -79,7 +82,8 @@ export function Peek({ item, id }: { item: AttentionItem; id: string }) {
   const { summary, sessionKey, code, expiresAt, actions, waitingFor = [], kind } = item;
   const behind = useReading(`${item.id} ${item.since}`, () => textBehind(item));
   const text = behind.value ?? "";
-  const isTold = text.includes(summary);
+  // The summary is one line.
+  const isTold = text.replace(/\s+/g, " ").includes(summary);
   const left = expiresAt === undefined ? undefined : duration(Math.max(0, expiresAt - tick.value));
   return (
     <div class="inbox-peek" id={id}>

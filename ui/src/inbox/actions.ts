@@ -10,7 +10,7 @@ import { readAgain } from "./model.ts";
 export type Deed = Exclude<AttentionItem["actions"][number], "answer">;
 
 export const DEED_WORDS: Readonly<Record<Deed, string>> = {
-  approve: "Approve",
+  approve: "Allow",
   deny: "Deny",
   retry: "Retry",
   dismiss: "Dismiss",
@@ -44,7 +44,7 @@ function take(item: AttentionItem, deed: Deed): Promise<unknown> {
 
 /** Notices after the actions. A retry has none: its row shows it. */
 const DONE: Readonly<Partial<Record<Deed, string>>> = {
-  approve: "Approved.",
+  approve: "Allowed.",
   deny: "Denied.",
   dismiss: "Dismissed.",
   stop: "Stopped.",

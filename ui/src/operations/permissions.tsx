@@ -2,7 +2,7 @@
 
 import type { PermissionQuestion } from "../../../src/core/shapes/permission.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
-import { now } from "../clock.ts";
+import { tick } from "../clock.ts";
 import { ask, may } from "../gateway.ts";
 import { Awaited } from "../parts/failure.tsx";
 import { duration } from "../parts/format.ts";
@@ -28,7 +28,7 @@ function Question({ question, onDone }: { question: PermissionQuestion; onDone: 
   return (
     <li class="out-row out-wide">
       <div class="row-state">
-        <span class="chip tone-warn">{duration(Math.max(0, expiresAt - now()))} left</span>
+        <span class="chip tone-warn">denied in {duration(Math.max(0, expiresAt - tick.value))}</span>
         {kind !== undefined && (
           <span class="chip">
             <Name text={kind} />

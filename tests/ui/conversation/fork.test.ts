@@ -23,7 +23,11 @@ describeInBrowser("a fork", () => {
       if (viewport === undefined) {
         await button.focus();
         await page.keyboard.press("Enter");
-      } else await button.tap();
+      } else {
+        const copy = message.getByRole("button", { name: "Copy message" });
+        expect(await copy.evaluate((one) => one.checkVisibility({ opacityProperty: true }))).toBe(true);
+        await button.tap();
+      }
       await page.getByText("Forked from agent:main:main at").waitFor();
       await page.getByRole("heading", { name: "main (fork)" }).waitFor();
       await expect.poll(() => page.evaluate(() => document.activeElement?.ariaLabel)).toBe("Message");

@@ -85,7 +85,7 @@ quick(describeInBrowser)("deliveries", () => {
     await rowOf(page, "unclear").waitFor({ state: "detached" });
     await page.getByLabel("Include dismissed").check();
     await rowOf(page, "unclear").getByText("dismissed", { exact: true }).waitFor();
-    expect(await rowOf(page, "unclear").getByRole("button", { name: "Retry" }).count()).toBe(0);
+    await expect.poll(() => rowOf(page, "unclear").getByRole("button", { name: "Retry" }).count()).toBe(0);
   });
 
   test("a hostile text is cut in its row, shown longer when the row is opened, and never interpreted as markup", async () => {
@@ -95,8 +95,8 @@ quick(describeInBrowser)("deliveries", () => {
     const row = rowOf(page, "onerror");
     await row.getByRole("button", { expanded: false }).click();
     await row.getByText("(cut here)").waitFor();
-    expect(await row.innerText()).toContain("\\u{202e}gnp.exe");
-    expect(await page.locator("img[src=x], main script").count()).toBe(0);
+    await expect.poll(() => row.innerText()).toContain("\\u{202e}gnp.exe");
+    await expect.poll(() => page.locator("img[src=x], main script").count()).toBe(0);
     expect(await page.title()).not.toContain("owned");
     expect(await sideways(page)).toBe(0);
   });
@@ -113,7 +113,7 @@ quick(describeInBrowser)("deliveries", () => {
     await expect.poll(() => rows.count()).toBe(100);
     await older.click();
     await expect.poll(() => rows.count()).toBe(123);
-    expect(await older.count()).toBe(0);
+    await expect.poll(() => older.count()).toBe(0);
     await page.getByLabel("State").selectOption("failed");
     await expect.poll(() => rows.count()).toBe(2);
     const session = page.getByRole("combobox", { name: "Session" });
@@ -131,11 +131,13 @@ quick(describeInBrowser)("deliveries", () => {
     await settledOutbox(house);
     const scoped = await visit(house.http, { token: "scoped", at: "operations/deliveries" });
     await rowOf(scoped.page, "unclear").waitFor();
-    expect(await scoped.page.getByRole("list", { name: "Deliveries" }).innerText()).not.toContain("arrived");
+    await expect
+      .poll(() => scoped.page.getByRole("list", { name: "Deliveries" }).innerText())
+      .not.toContain("arrived");
     const reader = await visit(house.http, { token: "reader", at: "operations/deliveries" });
     const tabs = reader.page.getByRole("navigation", { name: "Operations" });
     await tabs.getByText("Channels").waitFor();
-    expect(await tabs.innerText()).not.toContain("Deliveries");
+    await expect.poll(() => tabs.innerText()).not.toContain("Deliveries");
   });
 });
 
@@ -146,14 +148,14 @@ quick(describeInBrowser)("channels", () => {
     await deliver(house, "a", { route, kind: "hook" }, failed("x", `the receiver said ${HOSTILE}`));
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/channels" });
     await rowOf(page, "news").getByText("failing").waitFor();
-    expect(await rowOf(page, "news").innerText()).toContain("1 failed");
-    expect(await rowOf(page, "news").innerText()).toContain("\\u{202e}");
+    await expect.poll(() => rowOf(page, "news").innerText()).toContain("1 failed");
+    await expect.poll(() => rowOf(page, "news").innerText()).toContain("\\u{202e}");
     await rowOf(page, "webchat").getByText("ready").waitFor();
     await (await house.client()).call("deliveries.dismiss", { id: "a" });
     await expect.poll(() => rowOf(page, "news").innerText()).not.toContain("1 failed");
     const scoped = await visit(house.http, { token: "scoped", at: "operations/channels" });
     await rowOf(scoped.page, "news").getByText("configured").waitFor();
-    expect(await scoped.page.locator("main").innerText()).not.toContain("receiver");
+    await expect.poll(() => scoped.page.locator("main").innerText()).not.toContain("receiver");
   });
 });
 
@@ -167,10 +169,10 @@ quick(describeInBrowser)("rights", () => {
     await card.getByRole("option").filter({ hasText: MAIN }).click();
     const exec = card.getByRole("row").filter({ has: page.getByRole("rowheader", { name: "exec" }) });
     await exec.getByText("denied", { exact: true }).waitFor();
-    expect(await exec.innerText()).toContain('agents.list[main].tools.deny has "exec"');
+    await expect.poll(() => exec.innerText()).toContain('agents.list[main].tools.deny has "exec"');
     await card.getByLabel("Find").fill("sessions_s list");
     await expect.poll(() => card.getByRole("row").count()).toBeLessThan(5);
-    expect(await card.innerText()).toContain("no filter denies it");
+    await expect.poll(() => card.innerText()).toContain("no filter denies it");
     await card.getByLabel("Show").selectOption("denied");
     await card.getByText("No matching tools").waitFor();
     expect(page.url()).toContain(encodeURIComponent(MAIN));
@@ -189,8 +191,8 @@ quick(describeInBrowser)("rights", () => {
     const answers = card.locator(".answers > li");
     await expect.poll(() => answers.filter({ hasText: "spawn its agent" }).count()).toBe(1);
     const read = answers.filter({ hasText: "read its history" });
-    expect(await read.innerText()).toContain('tools.sessions.visibility: "all"');
-    expect(await read.innerText()).toContain("tools.agentToAgent.enabled: true");
+    await expect.poll(() => read.innerText()).toContain('tools.sessions.visibility: "all"');
+    await expect.poll(() => read.innerText()).toContain("tools.agentToAgent.enabled: true");
     await read.getByText("All rules").click();
     await read.getByText('tool "sessions_history": no filter denies it').waitFor();
     await card.getByRole("button", { name: "Swap the sessions" }).click();
@@ -206,7 +208,7 @@ quick(describeInBrowser)("rights", () => {
     const house = await open();
     const reader = await visit(house.http, { token: "reader", at: "operations/rights" });
     await reader.page.getByRole("region", { name: "Tools of a session" }).waitFor();
-    expect(await reader.page.getByText("Access between two").count()).toBe(0);
+    await expect.poll(() => reader.page.getByText("Access between two").count()).toBe(0);
     const at = `operations/rights/${encodeURIComponent(`${RESEARCH}\n${MAIN}`)}`;
     const scoped = await visit(house.http, { token: "scoped", at });
     await scoped.page.getByRole("alert").getByText("does not cover").waitFor();
@@ -230,7 +232,7 @@ quick(describeInBrowser)("permissions", () => {
     const accepted = await house.engine.accept({ sessionKey: MAIN, input: { text: "clean up" } });
     await rowOf(page, "onerror").getByText("left").waitFor();
     await rowOf(reader.page, "onerror").waitFor();
-    expect(await reader.page.getByRole("button", { name: "Allow" }).count()).toBe(0);
+    await expect.poll(() => reader.page.getByRole("button", { name: "Allow" }).count()).toBe(0);
     await page.getByRole("button", { name: "Deny" }).click();
     await page.getByText("No open requests").waitFor();
     const { runId = "" } = accepted.ok ? accepted.value.run : {};

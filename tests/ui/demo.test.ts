@@ -57,10 +57,10 @@ describeInBrowser("the demo", () => {
     // SC1: a draft for one gateway does not appear on the other.
     await page.goto(`${house.http}/#/${AT_MAIN}`);
     await field(page).waitFor();
-    expect(await field(page).inputValue()).toBe("");
+    await expect.poll(() => field(page).inputValue()).toBe("");
     await button(page, "Back to your gateway").click();
     await button(page, "Play the demo").waitFor();
-    expect(await banner(page).count()).toBe(0);
+    await expect.poll(() => banner(page).count()).toBe(0);
     await page.goto(`${house.http}/#/${AT_MAIN}`);
     await expect.poll(() => field(page).inputValue()).toBe("for my own gateway");
     expect((await own.request("status")).unused).toBe(true);
@@ -104,14 +104,14 @@ describeInBrowser("the demo", () => {
     const reader = await visit(house.http, { token: "a-reader-of-all" });
     const { page } = await visit(house.http, { token: TOKEN });
     await button(page, "Play the demo").waitFor();
-    expect(await button(reader.page, "Play the demo").count()).toBe(0);
+    await expect.poll(() => button(reader.page, "Play the demo").count()).toBe(0);
     const client = await house.client();
     await client.request("chat.send", { sessionKey: "main", message: "hello" });
     await button(page, "Play the demo").waitFor({ state: "detached" });
     await page.reload();
     await page.getByRole("navigation", { name: "Views" }).waitFor();
     await page.getByText("idle").first().waitFor();
-    expect(await button(page, "Play the demo").count()).toBe(0);
+    await expect.poll(() => button(page, "Play the demo").count()).toBe(0);
   });
 
   test.deep(

@@ -68,31 +68,35 @@ const dialog = (page: Page) => page.getByRole("dialog", { name: "Save these chan
 describeInBrowser("the editor of the configuration", () => {
   test("the editor shows problems with their lines during typing, then the changes; saving changes nothing else in the file", async () => {
     const { page, file } = await opened();
-    expect(await box(page).inputValue()).not.toContain(KEY);
-    expect(await button(page, "Review and save").isDisabled()).toBe(true);
+    await expect.poll(() => box(page).inputValue()).not.toContain(KEY);
+    await expect.poll(() => button(page, "Review and save").isDisabled()).toBe(true);
     await type(page, "queueMax: 200", "queueMx: 7");
     await page.getByText("1 problem: this text can't be saved.").waitFor();
-    expect(await page.getByLabel("Problems in this text").innerText()).toContain("session.queueMax");
-    expect(await page.locator(".editor-lines .wrong").allInnerTexts()).toEqual(["4"]);
+    await expect
+      .poll(() => page.getByLabel("Problems in this text").innerText())
+      .toContain("session.queueMax");
+    await expect.poll(() => page.locator(".editor-lines .wrong").allInnerTexts()).toEqual(["4"]);
     await button(page, "Line 4").click();
-    expect(await selected(page)).toBe("    queueMx: 7, // enough");
+    await expect.poll(() => selected(page)).toBe("    queueMx: 7, // enough");
     await button(page, "Review and save").click();
     await dialog(page).getByText("An invalid text cannot be saved:").waitFor();
-    expect(await dialog(page).getByRole("button", { name: "Save" }).isDisabled()).toBe(true);
+    await expect.poll(() => dialog(page).getByRole("button", { name: "Save" }).isDisabled()).toBe(true);
     await page.keyboard.press("Escape");
     await type(page, "queueMx: 7", "queueMax: 8");
     await page.getByText("No problems", { exact: true }).waitFor();
     await button(page, "Review and save").click();
     const changes = dialog(page).getByRole("region", { name: "Changes" });
-    expect(await changes.locator(".diff-removed, .diff-added").allInnerTexts()).toEqual([
-      expect.stringContaining("queueMax: 200, // enough"),
-      expect.stringContaining("queueMax: 8, // enough"),
-    ]);
+    await expect
+      .poll(() => changes.locator(".diff-removed, .diff-added").allInnerTexts())
+      .toEqual([
+        expect.stringContaining("queueMax: 200, // enough"),
+        expect.stringContaining("queueMax: 8, // enough"),
+      ]);
     await dialog(page).getByRole("button", { name: "Save" }).click();
     await page.getByText("Saved.", { exact: true }).waitFor();
-    expect(await page.locator(".editor-done .chip").allInnerTexts()).toContain("session");
+    await expect.poll(() => page.locator(".editor-done .chip").allInnerTexts()).toContain("session");
     expect(file.read()).toBe(FILE.replace("queueMax: 200", "queueMax: 8"));
-    expect(await button(page, "Review and save").isDisabled()).toBe(true);
+    await expect.poll(() => button(page, "Review and save").isDisabled()).toBe(true);
   });
 
   test("the editor explains the setting at the caret, and finds settings by name and by meaning", async () => {
@@ -101,14 +105,14 @@ describeInBrowser("the editor of the configuration", () => {
     await here.getByText("Groups of settings: gateway, store").waitFor();
     await caretAt(page, "200");
     await here.getByText("Maximum number of runs that wait for one session.").waitFor();
-    expect(await here.innerText()).toContain("integer 1 to 100000 · count · default 200");
+    await expect.poll(() => here.innerText()).toContain("integer 1 to 100000 · count · default 200");
     await caretAt(page, "apiKey");
     await here.getByText("models.providers.<name>.apiKey", { exact: true }).waitFor();
     await page.getByRole("searchbox", { name: "Search all settings" }).fill("wait one session");
     await page.getByText("1 setting found").waitFor();
-    expect(await page.getByRole("region", { name: "Settings found" }).innerText()).toContain(
-      "session.queueMax",
-    );
+    await expect
+      .poll(() => page.getByRole("region", { name: "Settings found" }).innerText())
+      .toContain("session.queueMax");
   });
 
   test("the editor works with the keyboard: Tab leaves the text, Ctrl+S opens the review, Escape returns to the text", async () => {
@@ -118,7 +122,7 @@ describeInBrowser("the editor of the configuration", () => {
     expect(await box(page).evaluate((one) => one === document.activeElement)).toBe(false);
     await page.keyboard.press("Shift+Tab");
     expect(await box(page).evaluate((one) => one === document.activeElement)).toBe(true);
-    expect(await box(page).inputValue()).not.toContain("\t");
+    await expect.poll(() => box(page).inputValue()).not.toContain("\t");
     await page.keyboard.press("Control+Home");
     await page.keyboard.type("// by keyboard");
     await page.keyboard.press("Enter");
@@ -178,7 +182,7 @@ describeInBrowser("the editor of the configuration", () => {
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Retry" }).click();
     await page.getByText("No problems", { exact: true }).waitFor();
-    expect(await problem.count()).toBe(0);
+    await expect.poll(() => problem.count()).toBe(0);
   });
 
   test("ES1: if two pages edit the file, the second one to save sees both changes and chooses; nothing is overwritten before", async () => {
@@ -191,10 +195,12 @@ describeInBrowser("the editor of the configuration", () => {
     await first.page.getByText("Saved.", { exact: true }).waitFor();
     await save(second);
     await second.getByText("The file has changed since you began").waitFor();
-    expect(await second.getByRole("region", { name: "Changes in the file" }).innerText()).toContain(
-      "from the first page",
-    );
-    expect(await second.getByRole("region", { name: "Your changes" }).innerText()).toContain("Their gateway");
+    await expect
+      .poll(() => second.getByRole("region", { name: "Changes in the file" }).innerText())
+      .toContain("from the first page");
+    await expect
+      .poll(() => second.getByRole("region", { name: "Your changes" }).innerText())
+      .toContain("Their gateway");
     expect(first.file.read()).toBe(FILE.replace("// enough", "// from the first page"));
     expect(await accessibilityProblems(second)).toEqual([]);
     await button(second, "Keep mine, review again").click();
@@ -206,7 +212,7 @@ describeInBrowser("the editor of the configuration", () => {
     await type(first.page, "// Our", "// My");
     await save(first.page);
     await button(first.page, "Take the file, drop mine").click();
-    expect(await box(first.page).inputValue()).toContain("Their gateway");
+    await expect.poll(() => box(first.page).inputValue()).toContain("Their gateway");
     expect(first.file.read()).toBe(FILE.replace("Our", "Their"));
   });
 
@@ -218,7 +224,7 @@ describeInBrowser("the editor of the configuration", () => {
     await page.getByRole("navigation", { name: "Operations" }).getByText("Configuration").click();
     await expect.poll(() => box(page).inputValue()).toContain("// not enough");
     await button(page, "Discard").click();
-    expect(await box(page).inputValue()).toContain("// enough");
+    await expect.poll(() => box(page).inputValue()).toContain("// enough");
     expect(file.read()).toBe(FILE);
   });
 
@@ -239,14 +245,14 @@ describeInBrowser("the editor of the configuration", () => {
     await type(page, "// enough", "// <b>enough</b>");
     await button(page, "Review and save").click();
     await dialog(page).getByText("<b>enough</b>").waitFor();
-    expect(await page.locator(".config b, .config img").count()).toBe(0);
-    expect(await dialog(page).innerText()).not.toContain("\u202E");
+    await expect.poll(() => page.locator(".config b, .config img").count()).toBe(0);
+    await expect.poll(() => dialog(page).innerText()).not.toContain("\u202E");
     await page.keyboard.press("Escape");
     await button(page, "Discard").click();
     writeFileSync(file.path, `{}${" ".repeat(300_000)}`);
     await page.reload();
     await page.getByText(/the editor accepts at most 131072/).waitFor();
-    expect(await page.getByText("Effective configuration").count()).toBe(1);
+    await expect.poll(() => page.getByText("Effective configuration").count()).toBe(1);
   });
 
   test.deep(

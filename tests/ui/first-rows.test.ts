@@ -52,10 +52,10 @@ describeInBrowser("the first rows", () => {
     await page.evaluate((token) => sessionStorage.setItem("parley.token", token), TOKEN);
     await page.reload();
     await page.getByRole("navigation", { name: "Views" }).waitFor();
-    expect(await page.getByRole("treeitem").count()).toBe(0);
+    await expect.poll(() => page.getByRole("treeitem").count()).toBe(0);
     open();
     await row(page, /^conversation 7/).waitFor();
-    expect(await page.getByRole("treeitem").count()).toBe(1);
+    await expect.poll(() => page.getByRole("treeitem").count()).toBe(1);
   });
 
   test("an answer that comes after the connection changes nothing, nor does one that fails", async () => {

@@ -61,7 +61,7 @@ describeInBrowser("a bad day", () => {
       await say(await second.connect(), "say live again");
       await shown(page, "live again").waitFor();
       for (const text of ["before the restart", "while nobody looked", "live again"]) {
-        expect(await shown(page, text).count()).toBe(1);
+        await expect.poll(() => shown(page, text).count()).toBe(1);
       }
     });
   }
@@ -83,7 +83,7 @@ describeInBrowser("a bad day", () => {
     await write(page, "and another one");
     await shown(page, "echo and another one").waitFor();
     expect(await timesSaid(client, "once and only once")).toBe(1);
-    expect(await shown(page, "once and only once").count()).toBe(1);
+    await expect.poll(() => shown(page, "once and only once").count()).toBe(1);
   });
 
   test("while the network stalls the page stays usable, and says that it is loading", async () => {

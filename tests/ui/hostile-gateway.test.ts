@@ -106,7 +106,9 @@ describeInBrowser("a hostile gateway", () => {
       say(runId, part);
       say("other", other);
       await page.getByText(other, { exact: true }).waitFor();
-      expect(await page.locator(".entry-live").allInnerTexts()).toEqual([expect.stringContaining(other)]);
+      await expect
+        .poll(() => page.locator(".entry-live").allInnerTexts())
+        .toEqual([expect.stringContaining(other)]);
     }
   });
 
@@ -173,7 +175,7 @@ describeInBrowser("the page's policy", () => {
     });
     await page.reload();
     await page.getByLabel("Token or link").waitFor();
-    expect(await page.locator("img[src='data:,'], iframe").count()).toBe(2);
+    await expect.poll(() => page.locator("img[src='data:,'], iframe").count()).toBe(2);
     expect(await page.evaluate(() => Reflect.get(window, "planted"))).toBeUndefined();
     const tried = await page.evaluate(() => {
       const refusals: string[] = [];

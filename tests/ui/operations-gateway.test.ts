@@ -44,22 +44,26 @@ describeInBrowser("the gateway's own work", () => {
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/status" });
     const runs = page.getByRole("region", { name: "Runs" });
     await expect.poll(() => runs.locator(".plot-values li").first().innerText()).toMatch(/^6\/min\s+ended$/);
-    expect(await page.locator(".plot").count()).toBe(12);
-    expect(await runs.locator(".visually-hidden").innerText()).toMatch(/^Runs\. ended: now 6\/min, lowest/);
+    await expect.poll(() => page.locator(".plot").count()).toBe(12);
+    await expect
+      .poll(() => runs.locator(".visually-hidden").innerText())
+      .toMatch(/^Runs\. ended: now 6\/min, lowest/);
     const moment = runs.getByRole("slider");
     await moment.focus();
     for (const key of ["Home", "ArrowRight"]) await page.keyboard.press(key);
-    expect(await moment.getAttribute("aria-valuetext")).toBe("00:00:11: ended 1/min, failed 0/min");
-    expect(await runs.locator(".plot-when").innerText()).toBe("00:00:11");
-    expect(await runs.locator(".plot-cursor").count()).toBe(1);
+    await expect
+      .poll(() => moment.getAttribute("aria-valuetext"))
+      .toBe("00:00:11: ended 1/min, failed 0/min");
+    await expect.poll(() => runs.locator(".plot-when").innerText()).toBe("00:00:11");
+    await expect.poll(() => runs.locator(".plot-cursor").count()).toBe(1);
     await page.keyboard.press("Escape");
-    expect(await runs.locator(".plot-when").innerText()).toBe("now");
+    await expect.poll(() => runs.locator(".plot-when").innerText()).toBe("now");
     const box = await runs.locator("svg").boundingBox();
     await page.mouse.move((box?.x ?? 0) + (box?.width ?? 0) - 1, (box?.y ?? 0) + 20);
-    expect(await runs.locator(".plot-when").innerText()).toBe("00:01:51");
+    await expect.poll(() => runs.locator(".plot-when").innerText()).toBe("00:01:51");
     await page.getByText("Show as table").click();
     const row = page.getByRole("row", { name: /^Runs ended/ });
-    expect(await row.getByRole("cell").allInnerTexts()).toContain("6/min");
+    await expect.poll(() => row.getByRole("cell").allInnerTexts()).toContain("6/min");
   });
 
   test("plots are updated while they are visible", async () => {
@@ -81,11 +85,11 @@ describeInBrowser("the gateway's own work", () => {
     say(50, "two", { err: { type: "Error", message: "no", stack: "Error: no\n    at deep (file.ts:1)" } });
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/log" });
     await expect.poll(() => messages(page)).toEqual(["one", "two"]);
-    expect(await page.getByRole("link", { name: "research" }).getAttribute("href")).toBe(
-      "#/sessions/agent%3Aresearch%3Amain",
-    );
+    await expect
+      .poll(() => page.getByRole("link", { name: "research" }).getAttribute("href"))
+      .toBe("#/sessions/agent%3Aresearch%3Amain");
     await page.getByRole("button", { name: /two/ }).press("Enter");
-    expect(await page.locator(".log-details").innerText()).toContain("at deep (file.ts:1)");
+    await expect.poll(() => page.locator(".log-details").innerText()).toContain("at deep (file.ts:1)");
     say(40, "three");
     await expect.poll(() => messages(page)).toEqual(["one", "two", "three"]);
     await page.getByRole("button", { name: "Pause" }).click();
@@ -126,7 +130,7 @@ describeInBrowser("the gateway's own work", () => {
         "",
       ]);
       expect(reasons[5]).toMatch(/^(long )+(lo?n?g?)?…$/);
-      expect(await page.locator(".log-line b").count()).toBe(0);
+      await expect.poll(() => page.locator(".log-line b").count()).toBe(0);
       expect(await sideways(page)).toBe(0);
       expect(await accessibilityProblems(page)).toEqual([]);
     }
@@ -187,7 +191,7 @@ describeInBrowser("the gateway's own work", () => {
       const { page } = await visit(house.http, { token: TOKEN, at: "operations/log", ...shape });
       await expect.poll(async () => (await messages(page)).length).toBe(3);
       for (const one of await page.locator("button.log-what").all()) await one.click();
-      expect(await page.locator(".log img, .log script").count()).toBe(0);
+      await expect.poll(() => page.locator(".log img, .log script").count()).toBe(0);
       const text = await page.locator(".log-lines").innerText();
       expect(text).toContain("<img src=x onerror=");
       for (const hidden of ["\u202E", "\u200B", "\u0007"]) expect(text).not.toContain(hidden);
@@ -217,13 +221,15 @@ describeInBrowser("the gateway's own work", () => {
     found = 1;
     await again.click();
     await page.getByText(/^Restart needed/).waitFor();
-    expect(await page.locator(".config-changed .chip").allInnerTexts()).toEqual(["session", "tools"]);
-    expect(await page.locator(".config-said").innerText()).toContain("mode 644");
+    await expect
+      .poll(() => page.locator(".config-changed .chip").allInnerTexts())
+      .toEqual(["session", "tools"]);
+    await expect.poll(() => page.locator(".config-said").innerText()).toContain("mode 644");
     found = 2;
     await again.click();
     await page.getByText("The file has 1 problem: the gateway would not start with it.").waitFor();
     await page.getByText("gatevay: unknown <i>key").waitFor();
-    expect(await page.locator(".config b, .config i").count()).toBe(0);
+    await expect.poll(() => page.locator(".config b, .config i").count()).toBe(0);
     expect(await accessibilityProblems(page)).toEqual([]);
   });
 
@@ -238,7 +244,7 @@ describeInBrowser("the gateway's own work", () => {
       const shape = viewport === undefined ? {} : { viewport };
       const { page } = await visit(house.http, { token: TOKEN, ...shape });
       await page.getByText(/^Questions, failures and requests/).waitFor();
-      expect(await page.getByText(/older configuration/).count()).toBe(0);
+      await expect.poll(() => page.getByText(/older configuration/).count()).toBe(0);
       changed = ["agents"];
       const notice = page.getByText(/runs on an older configuration than the file/);
       await world.advance(60_000);
@@ -254,12 +260,12 @@ describeInBrowser("the gateway's own work", () => {
     const { house } = await held({ gateway: { tokens: TOKENS } });
     const reader = (await visit(house.http, { token: "reader-token", at: "operations/log" })).page;
     await reader.locator(".plot").first().waitFor();
-    expect(await tabs(reader).innerText()).not.toMatch(/Log|Configuration/);
+    await expect.poll(() => tabs(reader).innerText()).not.toMatch(/Log|Configuration/);
     const partial = (await visit(house.http, { token: "partial-token", at: "operations/status" })).page;
     await partial.getByText("ready").waitFor();
-    expect(await tabs(partial).innerText()).not.toMatch(/Log|Configuration/);
-    expect(await partial.locator(".plot").count()).toBe(0);
-    expect(await partial.locator(".tiles").innerText()).not.toMatch(/Slots|Runs|Connections/);
+    await expect.poll(() => tabs(partial).innerText()).not.toMatch(/Log|Configuration/);
+    await expect.poll(() => partial.locator(".plot").count()).toBe(0);
+    await expect.poll(() => partial.locator(".tiles").innerText()).not.toMatch(/Slots|Runs|Connections/);
   });
 
   test.deep(

@@ -50,7 +50,7 @@ describeInBrowser("unfinished runs", () => {
     await page.reload();
     await expect.poll(() => rows(page).count()).toBe(4);
     await heading(page, "Session").click();
-    expect(await names(page)).toEqual(["room 1", "room 2", "room 3", "room 4"]);
+    await expect.poll(() => names(page)).toEqual(["room 1", "room 2", "room 3", "room 4"]);
     await box(page, "room 1").click();
     await box(page, "room 3").click({ modifiers: ["Shift"] });
     await page.getByText("3 runs selected").waitFor();
@@ -115,18 +115,18 @@ describeInBrowser("unfinished runs", () => {
     await expect.poll(() => names(page)).toEqual(["room 1", "writer"]);
     const waiting = rows(page).nth(1);
     await expect.poll(() => waiting.locator(".runs-waits").innerText()).toBe("waits for room 1");
-    expect(await waiting.getByRole("link", { name: "Flow of writer" }).getAttribute("href")).toBe(
-      "#/flow/c-1",
-    );
-    expect(await rows(page).first().getByRole("link").first().getAttribute("href")).toContain(
-      "#/sessions/agent",
-    );
+    await expect
+      .poll(() => waiting.getByRole("link", { name: "Flow of writer" }).getAttribute("href"))
+      .toBe("#/flow/c-1");
+    await expect
+      .poll(() => rows(page).first().getByRole("link").first().getAttribute("href"))
+      .toContain("#/sessions/agent");
     await heading(page, "Age").click();
     await heading(page, "Age").click();
-    expect(await names(page)).toEqual(["writer", "room 1"]);
-    expect(await page.getByRole("columnheader", { name: "Age", exact: true }).getAttribute("aria-sort")).toBe(
-      "descending",
-    );
+    await expect.poll(() => names(page)).toEqual(["writer", "room 1"]);
+    await expect
+      .poll(() => page.getByRole("columnheader", { name: "Age", exact: true }).getAttribute("aria-sort"))
+      .toBe("descending");
     release();
   });
 
@@ -163,7 +163,7 @@ describeInBrowser("unfinished runs", () => {
     await seedSessions(house.store, [{ key: "agent:main:chat:9", label: "room 9" }]);
     await say(house, "agent:main:chat:9", "hold this");
     await expect.poll(() => rows(page).count()).toBe(3);
-    expect(await page.locator("[data-same]").count()).toBe(1);
+    await expect.poll(() => page.locator("[data-same]").count()).toBe(1);
     await page.getByText("1 run selected").waitFor();
     relay.hold();
     const asked = relay.asked();
@@ -206,8 +206,8 @@ describeInBrowser("unfinished runs", () => {
     const { house, release } = await busy(2);
     const reader = (await visit(house.http, { token: "reader-token", at: AT })).page;
     await reader.getByText("Your token lets you see these runs but not stop them.").waitFor();
-    expect(await rows(reader).count()).toBe(2);
-    expect(await reader.locator(".runs input, .runs-actions button").count()).toBe(0);
+    await expect.poll(() => rows(reader).count()).toBe(2);
+    await expect.poll(() => reader.locator(".runs input, .runs-actions button").count()).toBe(0);
     const scoped = (await visit(house.http, { token: "scoped-token", at: AT })).page;
     await expect.poll(() => names(scoped)).toEqual(["room 2"]);
     await scoped.getByRole("button", { name: "Stop room 2" }).click();

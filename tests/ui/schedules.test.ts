@@ -36,7 +36,7 @@ describeInBrowser("schedules", () => {
     await form.getByRole("button", { name: "Weekdays" }).click();
     const preview = form.getByRole("status");
     await expect.poll(() => preview.innerText()).toContain("Monday to Friday at 08:00");
-    expect(await preview.getByRole("listitem").count()).toBe(5);
+    await expect.poll(() => preview.getByRole("listitem").count()).toBe(5);
     await form.getByLabel("Expression").fill("61 * * * *");
     await expect.poll(() => preview.innerText()).toMatch(/not a cron expression/);
     await form.getByRole("button", { name: "Create" }).click();
@@ -54,8 +54,8 @@ describeInBrowser("schedules", () => {
     await form.waitFor({ state: "detached" });
     const made = card(page, "Morning report");
     await expect.poll(() => made.innerText()).toMatch(/every day at 07:30 UTC/);
-    expect(await made.innerText()).toMatch(/07:30\s+in \d+ (h|min)/);
-    expect(await made.innerText()).toMatch(/reply to\s+main/);
+    await expect.poll(() => made.innerText()).toMatch(/07:30\s+in \d+ (h|min)/);
+    await expect.poll(() => made.innerText()).toMatch(/reply to\s+main/);
     const client = await house.client();
     const { jobs: stored } = await client.request("cron.list", {});
     expect(stored).toMatchObject([{ name: "Morning report", missed: "once", agentId: "main" }]);
@@ -73,7 +73,7 @@ describeInBrowser("schedules", () => {
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
     await page.getByRole("button", { name: "Run now: Check" }).click();
     await card(page, "Check").getByText("running").waitFor();
-    expect(await page.getByRole("button", { name: "Run now: Check" }).isDisabled()).toBe(true);
+    await expect.poll(() => page.getByRole("button", { name: "Run now: Check" }).isDisabled()).toBe(true);
     held.resolve();
     await card(page, "Check").locator(".tone-good").waitFor();
     await page.getByRole("button", { name: "History: Check" }).click();
@@ -92,7 +92,7 @@ describeInBrowser("schedules", () => {
     const on = page.getByRole("switch", { name: "On: Check" });
     await on.click();
     await card(page, "Check").getByText("paused", { exact: true }).waitFor();
-    expect(await on.getAttribute("aria-checked")).toBe("false");
+    await expect.poll(() => on.getAttribute("aria-checked")).toBe("false");
     const client = await house.client();
     await client.request("cron.update", { id, patch: { enabled: true, name: "Renamed" } });
     await page.getByRole("switch", { name: "On: Renamed", checked: true }).waitFor();
@@ -107,7 +107,7 @@ describeInBrowser("schedules", () => {
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
     await page.getByRole("button", { name: "Edit: Check" }).click();
     const form = page.getByRole("dialog");
-    expect(await form.getByLabel("Message to the agent").inputValue()).not.toContain(secret);
+    await expect.poll(() => form.getByLabel("Message to the agent").inputValue()).not.toContain(secret);
     await form.getByLabel("Every", { exact: true }).fill("2");
     await form.getByRole("button", { name: "Save" }).click();
     await card(page, "Check").getByText("every 2 hours").waitFor();
@@ -139,9 +139,11 @@ describeInBrowser("schedules", () => {
     await jobs(house, { name: "Check" });
     const { page } = await visit(house.http, { token: READER, at: AT });
     await card(page, "Check").waitFor();
-    expect(await page.getByRole("button", { name: /New job|Run now|Edit|Remove/ }).count()).toBe(0);
-    expect(await page.getByRole("switch").count()).toBe(0);
-    expect(await page.getByRole("button", { name: "History: Check" }).count()).toBe(1);
+    await expect
+      .poll(() => page.getByRole("button", { name: /New job|Run now|Edit|Remove/ }).count())
+      .toBe(0);
+    await expect.poll(() => page.getByRole("switch").count()).toBe(0);
+    await expect.poll(() => page.getByRole("button", { name: "History: Check" }).count()).toBe(1);
   });
 
   test("hostile names and messages stay text, and change nothing around them", async () => {
@@ -155,8 +157,8 @@ describeInBrowser("schedules", () => {
       const more = viewport === undefined ? {} : { viewport };
       const { page } = await visit(house.http, { token: TOKEN, at: AT, ...more });
       await page.locator("li.job").waitFor();
-      expect(await page.locator("li.job img, li.job script").count()).toBe(0);
-      expect(await page.locator("li.job").innerText()).not.toContain("\u202E");
+      await expect.poll(() => page.locator("li.job img, li.job script").count()).toBe(0);
+      await expect.poll(() => page.locator("li.job").innerText()).not.toContain("\u202E");
       expect(await sideways(page)).toBe(0);
     }
   });

@@ -151,7 +151,7 @@ describeInBrowser("sign-in", () => {
     await two.page.reload();
     await views(two.page).waitFor();
     await one.page.goBack({ waitUntil: "commit" }).catch(() => null);
-    expect(await views(one.page).count()).toBe(0);
+    await expect.poll(() => views(one.page).count()).toBe(0);
   });
 
   test("signing out deletes the tab's data: no selection and no draft remain", async () => {
@@ -164,8 +164,10 @@ describeInBrowser("sign-in", () => {
     expect(await page.evaluate(() => window.sessionStorage.length)).toBe(0);
     await give(page, TOKEN);
     await views(page).waitFor();
-    expect(await page.getByRole("textbox", { name: "Message" }).inputValue()).toBe("");
-    expect(await page.getByRole("button", { name: "Tree" }).getAttribute("aria-pressed")).toBe("true");
+    await expect.poll(() => page.getByRole("textbox", { name: "Message" }).inputValue()).toBe("");
+    await expect
+      .poll(() => page.getByRole("button", { name: "Tree" }).getAttribute("aria-pressed"))
+      .toBe("true");
   });
 
   test("if its gateway is killed, the page waits, and signs in again without asking for the token", async () => {

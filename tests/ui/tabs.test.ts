@@ -19,9 +19,9 @@ describeInBrowser("the operations tabs", () => {
     await nav.waitFor();
     for (const [name, tabs] of Object.entries(GROUPS)) {
       const group = nav.getByRole("list", { name });
-      expect(await group.getByRole("link").allInnerTexts()).toEqual(tabs);
+      await expect.poll(() => group.getByRole("link").allInnerTexts()).toEqual(tabs);
     }
-    expect(await nav.getByRole("link").count()).toBe(16);
+    await expect.poll(() => nav.getByRole("link").count()).toBe(16);
     expect(await nav.evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0);
     await nav.getByRole("link", { name: "Schedules" }).focus();
     await page.keyboard.press("Tab");
@@ -39,7 +39,9 @@ describeInBrowser("the operations tabs", () => {
     for (const [name, tabs] of Object.entries(GROUPS)) {
       await nav.getByRole("link", { name, exact: true }).tap();
       await expect.poll(() => nav.locator("[aria-current]:visible").allInnerTexts()).toEqual([name, tabs[0]]);
-      expect(await nav.getByRole("link").allInnerTexts()).toEqual([...Object.keys(GROUPS), ...tabs]);
+      await expect
+        .poll(() => nav.getByRole("link").allInnerTexts())
+        .toEqual([...Object.keys(GROUPS), ...tabs]);
       expect([await wide(), await sideways(page)]).toEqual([0, 0]);
     }
     await nav.getByRole("link", { name: "Log" }).tap();

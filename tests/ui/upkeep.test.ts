@@ -58,10 +58,10 @@ describeInBrowser("the doctor", () => {
     const titles = await page.locator(".tab-body h3").allInnerTexts();
     expect(titles).toEqual(["Problems", "Warnings", "In order"]);
     const problem = page.getByRole("region", { name: "Problems" }).getByRole("listitem");
-    expect(await problem.innerText()).toMatch(
-      /^permissions\s+[\s\S]*mode 0644\nsecond line.*\s+chmod 600 it$/,
-    );
-    expect(await problem.innerText()).not.toContain("\u202e");
+    await expect
+      .poll(() => problem.innerText())
+      .toMatch(/^permissions\s+[\s\S]*mode 0644\nsecond line.*\s+chmod 600 it$/);
+    await expect.poll(() => problem.innerText()).not.toContain("\u202e");
     expect(await sideways(page)).toBe(0);
     expect(await accessibilityProblems(page)).toEqual([]);
   });
@@ -85,7 +85,7 @@ describeInBrowser("the doctor", () => {
     await page.getByText("Checking…").waitFor();
     await away();
     await page.getByText("Checking…").waitFor();
-    expect(await page.getByRole("checkbox", { name: /^Contact models/ }).isChecked()).toBe(true);
+    await expect.poll(() => page.getByRole("checkbox", { name: /^Contact models/ }).isChecked()).toBe(true);
     await page.getByRole("button", { name: "Run checks" }).click({ force: true });
     answer.resolve(ok(FINDINGS));
     await page.getByText("1 problem, 1 warning.").waitFor();
@@ -129,7 +129,8 @@ describeInBrowser("the doctor", () => {
       const { page } = await visit(house.http, { token, at: "operations/status" });
       const tabs = page.getByRole("navigation", { name: "Operations" }).getByRole("link");
       await expect.poll(() => tabs.allInnerTexts()).toContain("Status");
-      for (const tab of ["Doctor", "Backups"]) expect(await tabs.allInnerTexts()).not.toContain(tab);
+      for (const tab of ["Doctor", "Backups"])
+        await expect.poll(() => tabs.allInnerTexts()).not.toContain(tab);
     }
   });
 });
@@ -153,12 +154,13 @@ describeInBrowser("backups", () => {
     const { page: other } = await visit(house.http, { ...options, context });
     await other.getByRole("progressbar", { name: "Backup" }).waitFor();
     const second = other.getByRole("button", { name: "Back up now" });
-    expect(await second.getAttribute("aria-disabled")).toBe("true");
+    await expect.poll(() => second.getAttribute("aria-disabled")).toBe("true");
     await second.press("Enter");
     await page.bringToFront();
     await page.keyboard.press("Enter");
     expect(held).toHaveLength(1);
-    for (const one of [page, other]) expect(await one.getByText("a backup is being made").count()).toBe(0);
+    for (const one of [page, other])
+      await expect.poll(() => one.getByText("a backup is being made").count()).toBe(0);
     const { port, dir } = house;
     await house.stop();
     await openHouse({ dir, gateway: { port }, makeBackup });
@@ -187,7 +189,7 @@ describeInBrowser("backups", () => {
     writeFileSync(join(`${file}.unfinished-a`, "parley.sqlite"), "x".repeat(1_000));
     await page.getByText(/^1 kB of [\d.]+ [kM]B copied/).waitFor();
     const progress = page.getByRole("progressbar", { name: "Backup" });
-    expect(await progress.getAttribute("value")).toBe("1000");
+    await expect.poll(() => progress.getAttribute("value")).toBe("1000");
     writeFileSync(join(`${file}.unfinished-a`, "parley.sqlite"), "x".repeat(50_000_000));
     await page.getByText("Copied. Checking the copy…").waitFor();
     await button.click({ force: true });
@@ -202,9 +204,9 @@ describeInBrowser("backups", () => {
     const tally = { sessions: 1, messages: 1, runs: 1, unfinishedRuns: 0, pendingDeliveries: 0 };
     held[1]?.end(ok({ from: "a", to: next, tally }));
     await page.getByText("Last backup: just now, 2.0 MB.").waitFor();
-    expect(await page.getByText("The backup failed").count()).toBe(0);
+    await expect.poll(() => page.getByText("The backup failed").count()).toBe(0);
     const row = page.getByRole("list", { name: "Backups" }).getByRole("listitem");
-    expect(await row.innerText()).toContain(next.slice(next.lastIndexOf("/") + 1));
+    await expect.poll(() => row.innerText()).toContain(next.slice(next.lastIndexOf("/") + 1));
     await page.getByText(join(house.dir, "backups")).waitFor();
     expect(await sideways(page)).toBe(0);
     expect(await accessibilityProblems(page)).toEqual([]);
@@ -234,7 +236,7 @@ describeInBrowser("MCP servers and ACP agents", () => {
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/servers", viewport: PHONE });
     const rows = page.getByRole("list", { name: "MCP servers" }).getByRole("listitem");
     await expect.poll(() => rows.count()).toBe(2);
-    expect(await rows.first().innerText()).toContain("not in use");
+    await expect.poll(() => rows.first().innerText()).toContain("not in use");
     await page.getByRole("button", { name: "Test good" }).click();
     await rows.first().getByText("connected", { exact: true }).waitFor();
     await rows.first().getByText("1 tool").click();
@@ -246,7 +248,9 @@ describeInBrowser("MCP servers and ACP agents", () => {
       .waitFor();
     await rows.nth(1).getByText("failed", { exact: true }).waitFor();
     const agent = page.getByRole("list", { name: "ACP agents" }).getByRole("listitem");
-    expect(await agent.innerText()).toMatch(/not running[\s\S]*coder[\s\S]*could not start \/opt\/coder/);
+    await expect
+      .poll(() => agent.innerText())
+      .toMatch(/not running[\s\S]*coder[\s\S]*could not start \/opt\/coder/);
     expect(await sideways(page)).toBe(0);
     expect(await accessibilityProblems(page)).toEqual([]);
   });

@@ -67,24 +67,24 @@ describeInBrowser("usage", () => {
     const house = await spent();
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/usage" });
     await rows(page).first().waitFor();
-    expect(await names(page)).toEqual(["research", "main"]);
-    expect(await figure(page)).toBe("$3.50");
+    await expect.poll(() => names(page)).toEqual(["research", "main"]);
+    await expect.poll(() => figure(page)).toBe("$3.50");
     await page.getByRole("button", { name: "Tokens" }).click();
     await expect.poll(() => names(page)).toEqual(["main", "research"]);
-    expect(await page.getByRole("columnheader", { name: "Tokens" }).getAttribute("aria-sort")).toBe(
-      "descending",
-    );
+    await expect
+      .poll(() => page.getByRole("columnheader", { name: "Tokens" }).getAttribute("aria-sort"))
+      .toBe("descending");
     await period(page, "30 days").click();
     await expect.poll(() => figure(page)).toBe("$10.50");
     await page.reload();
     await rows(page).first().waitFor();
-    expect(await figure(page)).toBe("$10.50");
-    expect(await page.locator(".usage-bar").count()).toBe(30);
+    await expect.poll(() => figure(page)).toBe("$10.50");
+    await expect.poll(() => page.locator(".usage-bar").count()).toBe(30);
     await period(page, "Today").click();
     await expect.poll(() => figure(page)).toBe("$3.50");
-    expect(await page.getByRole("row", { name: /^All/ }).getByRole("cell").allInnerTexts()).toContain(
-      "$3.50",
-    );
+    await expect
+      .poll(() => page.getByRole("row", { name: /^All/ }).getByRole("cell").allInnerTexts())
+      .toContain("$3.50");
   });
 
   test("UD1: the arrow keys move from day to day in the chart", async () => {
@@ -92,12 +92,12 @@ describeInBrowser("usage", () => {
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/usage/30~agent~cost~" });
     const day = page.getByRole("slider", { name: "Cost by day: day" });
     await day.focus();
-    expect(await day.getAttribute("aria-valuetext")).toMatch(/\$3\.50, 9\.1k tokens$/);
+    await expect.poll(() => day.getAttribute("aria-valuetext")).toMatch(/\$3\.50, 9\.1k tokens$/);
     await page.keyboard.press("Home");
     for (let at = 0; at < 9; at += 1) await page.keyboard.press("ArrowRight");
-    expect(await day.getAttribute("aria-valuetext")).toMatch(/\$7\.00, 50\.0k tokens$/);
+    await expect.poll(() => day.getAttribute("aria-valuetext")).toMatch(/\$7\.00, 50\.0k tokens$/);
     await page.keyboard.press("Escape");
-    expect(await day.getAttribute("aria-valuenow")).toBe("29");
+    await expect.poll(() => day.getAttribute("aria-valuenow")).toBe("29");
   });
 
   test("an agent's row opens its sessions, a session's row its conversation, and a chain's row its flow", async () => {
@@ -110,13 +110,15 @@ describeInBrowser("usage", () => {
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/usage" });
     await page.getByRole("link", { name: "main", exact: true }).click();
     await expect.poll(() => names(page)).toEqual([expect.stringContaining("the <b>release")]);
-    expect(await rows(page).getByRole("link").getAttribute("href")).toBe("#/sessions/agent%3Amain%3Amain");
+    await expect
+      .poll(() => rows(page).getByRole("link").getAttribute("href"))
+      .toBe("#/sessions/agent%3Amain%3Amain");
     await page.getByRole("button", { name: /^Only main/ }).click();
     await page.getByLabel("Group by").selectOption("chain");
     const chain = page.getByRole("link", { name: "is it <i>ready?" });
     await chain.waitFor();
     expect((await names(page)).at(1)).toBe("Runs that are no longer stored");
-    expect(await page.locator(".usage b b, .usage i").count()).toBe(0);
+    await expect.poll(() => page.locator(".usage b b, .usage i").count()).toBe(0);
     await chain.click();
     await expect.poll(() => page.url()).toContain("#/flow/");
   });
@@ -170,9 +172,9 @@ describeInBrowser("usage", () => {
     const { page } = await visit(house.http, { token: SCOPED.token, at: "operations/usage" });
     await page.getByText(/^Your token covers only some sessions/).waitFor();
     await rows(page).first().waitFor();
-    expect(await names(page)).toEqual(["research"]);
-    expect(await figure(page)).toBe("$3.00");
-    expect(await page.getByText("Budgets today").count()).toBe(0);
+    await expect.poll(() => names(page)).toEqual(["research"]);
+    await expect.poll(() => figure(page)).toBe("$3.00");
+    await expect.poll(() => page.getByText("Budgets today").count()).toBe(0);
   });
 
   test("without usage the tab explains what will be counted; if tokens have no price, it says so", async () => {
@@ -197,12 +199,12 @@ describeInBrowser("usage", () => {
     await period(page, "30 days").click();
     await period(page, "Today").click();
     await expect.poll(relay.asked).toBeGreaterThanOrEqual(4);
-    expect(await names(page)).toEqual(["research", "main"]);
-    expect(await period(page, "Today").getAttribute("aria-pressed")).toBe("true");
+    await expect.poll(() => names(page)).toEqual(["research", "main"]);
+    await expect.poll(() => period(page, "Today").getAttribute("aria-pressed")).toBe("true");
     relay.release();
     await expect.poll(() => page.locator(".usage-bar").count()).toBe(1);
     await expect.poll(() => page.locator(".usage-old").count()).toBe(0);
-    expect(await figure(page)).toBe("$3.50");
+    await expect.poll(() => figure(page)).toBe("$3.50");
   });
 
   test("2,000 sessions with usage are shown in parts, and exported together", async () => {
@@ -220,7 +222,7 @@ describeInBrowser("usage", () => {
     await page.getByRole("button", { name: "Show more" }).click();
     await expect.poll(() => rows(page).count()).toBe(500);
     expect((await names(page))[0]).toContain("1999");
-    expect(await page.getByRole("row", { name: /^All/ }).innerText()).toContain("2,000");
+    await expect.poll(() => page.getByRole("row", { name: /^All/ }).innerText()).toContain("2,000");
     await page.getByRole("button", { name: "Export CSV" }).click();
     await page.getByText("Exported 2,000 lines.").waitFor();
   });

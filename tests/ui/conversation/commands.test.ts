@@ -34,16 +34,16 @@ describeInBrowser("the menu of commands", () => {
   test("a slash at the beginning lists every command with its arguments; more letters narrow the list", async () => {
     const { page } = await open();
     await message(page).pressSequentially("/");
-    expect(await menu(page).getByRole("option").allInnerTexts()).toEqual(
-      COMMANDS.map(({ usage, description }) => `${usage}\n${description}`),
-    );
+    await expect
+      .poll(() => menu(page).getByRole("option").allInnerTexts())
+      .toEqual(COMMANDS.map(({ usage, description }) => `${usage}\n${description}`));
     await page.keyboard.type("su");
-    expect(await names(page)).toEqual(["/subagents"]);
+    await expect.poll(() => names(page)).toEqual(["/subagents"]);
     await page.keyboard.type("x");
-    expect(await menu(page).isVisible()).toBe(false);
+    await expect.poll(() => menu(page).isVisible()).toBe(false);
     for (const text of ["see /st", "/etc/hosts", "/model offline", "a\n/st"]) {
       await message(page).fill(text);
-      expect(await menu(page).isVisible()).toBe(false);
+      await expect.poll(() => menu(page).isVisible()).toBe(false);
     }
   });
 
@@ -63,28 +63,28 @@ describeInBrowser("the menu of commands", () => {
     expect(await active()).toContain("/status");
     await page.keyboard.press("ArrowUp");
     await page.keyboard.press("Tab");
-    expect(await message(page).inputValue()).toBe("/stop");
+    await expect.poll(() => message(page).inputValue()).toBe("/stop");
     expect(await hasFocus()).toBe(true);
     await page.keyboard.press("Tab");
     expect(await hasFocus()).toBe(false);
-    expect(await message(page).inputValue()).toBe("/stop");
+    await expect.poll(() => message(page).inputValue()).toBe("/stop");
     await message(page).fill("/mo");
     await page.keyboard.press("Enter");
-    expect(await message(page).inputValue()).toBe("/model ");
-    expect(await menu(page).isVisible()).toBe(false);
+    await expect.poll(() => message(page).inputValue()).toBe("/model ");
+    await expect.poll(() => menu(page).isVisible()).toBe(false);
     await message(page).fill("/s");
     await page.keyboard.press("Escape");
-    expect(await menu(page).isVisible()).toBe(false);
-    expect(await message(page).inputValue()).toBe("/s");
+    await expect.poll(() => menu(page).isVisible()).toBe(false);
+    await expect.poll(() => message(page).inputValue()).toBe("/s");
     await page.keyboard.type("t");
-    expect(await menu(page).isVisible()).toBe(false);
+    await expect.poll(() => menu(page).isVisible()).toBe(false);
     await message(page).fill("");
     await page.keyboard.type("/session");
-    expect(await names(page)).toEqual(["/session", "/sessions"]);
+    await expect.poll(() => names(page)).toEqual(["/session", "/sessions"]);
     await message(page).fill("/stop");
     await page.keyboard.press("Enter");
     await page.getByText("Stopped", { exact: false }).first().waitFor();
-    expect(await message(page).inputValue()).toBe("");
+    await expect.poll(() => message(page).inputValue()).toBe("");
     release();
   });
 
@@ -96,7 +96,9 @@ describeInBrowser("the menu of commands", () => {
       const { page } = await open(token);
       await message(page).pressSequentially("/");
       const all = COMMANDS.map(({ name }) => `/${name}`);
-      expect(await names(page)).toEqual(all.filter((name) => !(missing as readonly string[]).includes(name)));
+      await expect
+        .poll(() => names(page))
+        .toEqual(all.filter((name) => !(missing as readonly string[]).includes(name)));
       for (const name of missing) {
         await message(page).fill(`${name} x`);
         await page.keyboard.press("Enter");
@@ -115,7 +117,7 @@ describeInBrowser("the menu of commands", () => {
       expect(await sideways(page)).toBe(0);
       expect(await accessibilityProblems(page)).toEqual([]);
       await menu(page).getByRole("option", { name: "/send" }).tap();
-      expect(await message(page).inputValue()).toBe("/send ");
+      await expect.poll(() => message(page).inputValue()).toBe("/send ");
     },
     60_000,
   );

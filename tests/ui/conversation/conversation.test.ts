@@ -62,8 +62,8 @@ describeInBrowser("a conversation", () => {
     const { page } = await visit(house.http, { token: TOKEN, at: at(MAIN) });
     await entry(page, "A note of an operator").waitFor();
     const link = page.getByRole("link", { name: "the page" }).first();
-    expect(await link.getAttribute("href")).toBe("https://example.com/x");
-    expect(await link.getAttribute("rel")).toBe("noopener noreferrer");
+    await expect.poll(() => link.getAttribute("href")).toBe("https://example.com/x");
+    await expect.poll(() => link.getAttribute("rel")).toBe("noopener noreferrer");
     await page.getByRole("table").first().waitFor();
     const card = page.locator(".tool", { hasText: "sessions_send" });
     await card.locator("summary").click();
@@ -73,11 +73,13 @@ describeInBrowser("a conversation", () => {
     await failed.getByText("failed").waitFor();
     await failed.locator("summary").click();
     await failed.getByRole("group", { name: "Error" }).waitFor();
-    expect(await page.locator(".run-end").allInnerTexts()).toEqual([
-      expect.stringMatching(/^done\s.*\d+ tokens/s),
-      expect.stringMatching(/^failed.*401 the provider says no \(run_failed\)/s),
-      expect.stringMatching(/^done/),
-    ]);
+    await expect
+      .poll(() => page.locator(".run-end").allInnerTexts())
+      .toEqual([
+        expect.stringMatching(/^done\s.*\d+ tokens/s),
+        expect.stringMatching(/^failed.*401 the provider says no \(run_failed\)/s),
+        expect.stringMatching(/^done/),
+      ]);
     expect(await accessibilityProblems(page)).toEqual([]);
     await card.getByRole("link", { name: "research" }).click();
     const asked = entry(page, "what do you know?");
@@ -115,13 +117,13 @@ describeInBrowser("a conversation", () => {
     const house = await openStory();
     const reader = await visit(house.http, { token: "reader", at: at(MAIN) });
     await reader.page.getByRole("heading", { name: "main" }).waitFor();
-    expect(await reader.page.getByRole("textbox", { name: "Message" }).count()).toBe(0);
-    expect(await reader.page.getByRole("button", { name: "Settings" }).count()).toBe(0);
+    await expect.poll(() => reader.page.getByRole("textbox", { name: "Message" }).count()).toBe(0);
+    await expect.poll(() => reader.page.getByRole("button", { name: "Settings" }).count()).toBe(0);
     const writer = await visit(house.http, { token: "writer", at: at(MAIN) });
     await writer.page.getByRole("button", { name: "Settings" }).click();
     await writer.page.getByLabel("Label").waitFor();
-    expect(await writer.page.getByRole("button", { name: "Reset…" }).count()).toBe(0);
-    expect(await writer.page.getByLabel("Sending to this session").count()).toBe(0);
+    await expect.poll(() => writer.page.getByRole("button", { name: "Reset…" }).count()).toBe(0);
+    await expect.poll(() => writer.page.getByLabel("Sending to this session").count()).toBe(0);
   });
 
   test("label, send policy, thinking and model can be changed; a refused message shows the reason and stays in the composer", async () => {
@@ -144,7 +146,7 @@ describeInBrowser("a conversation", () => {
     await field.fill("may I?");
     await field.press("Enter");
     await page.getByText(/send blocked by session policy/).waitFor();
-    expect(await field.inputValue()).toBe("may I?");
+    await expect.poll(() => field.inputValue()).toBe("may I?");
     await page.reload();
     await expect.poll(() => field.inputValue()).toBe("may I?");
   });
@@ -165,7 +167,7 @@ describeInBrowser("a conversation", () => {
     await choose("Reset");
     await page.getByRole("dialog").getByRole("button", { name: "Reset" }).click();
     await page.getByText("This session was reset.").waitFor();
-    expect(await page.locator(".entry").count()).toBe(0);
+    await expect.poll(() => page.locator(".entry").count()).toBe(0);
     await house.store.transaction((tx) => updateSession(tx, key, { archivedAt: 5 }));
     await page.reload();
     await page.getByText("archived and read-only").waitFor();
@@ -189,13 +191,13 @@ describeInBrowser("a conversation", () => {
         ...optional({ viewport }),
       });
       await entry(page, "something new").waitFor();
-      expect(await entry(page, "tomatoes").count()).toBe(0);
+      await expect.poll(() => entry(page, "tomatoes").count()).toBe(0);
       await page.getByRole("button", { name: "Earlier conversations" }).click();
       const dialog = page.getByRole("dialog", { name: "Earlier conversations" });
       await dialog.getByRole("button", { name: /tomatoes/ }).click();
       await dialog.locator(".entry", { hasText: "Found two things" }).waitFor();
-      expect(await dialog.locator(".entry").count()).toBe(2);
-      expect(await dialog.getByRole("textbox").count()).toBe(0);
+      await expect.poll(() => dialog.locator(".entry").count()).toBe(2);
+      await expect.poll(() => dialog.getByRole("textbox").count()).toBe(0);
       expect(await accessibilityProblems(page)).toEqual([]);
       expect(await sideways(page)).toBe(0);
       await dialog.getByRole("button", { name: "All conversations" }).click();

@@ -31,8 +31,8 @@ describeInBrowser("a fork", () => {
       await page.getByText("Forked from agent:main:main at").waitFor();
       await page.getByRole("heading", { name: "main (fork)" }).waitFor();
       await expect.poll(() => page.evaluate(() => document.activeElement?.ariaLabel)).toBe("Message");
-      expect(await page.locator(".entry", { hasText: "words" }).count()).toBe(2);
-      expect(await page.getByText("echo second words").count()).toBe(0);
+      await expect.poll(() => page.locator(".entry", { hasText: "words" }).count()).toBe(2);
+      await expect.poll(() => page.getByText("echo second words").count()).toBe(0);
       const facts = page.locator(".conversation-facts");
       await facts.getByText("forked from main").waitFor();
       expect(await accessibilityProblems(page)).toEqual([]);
@@ -46,7 +46,7 @@ describeInBrowser("a fork", () => {
     await writer.agent({ sessionKey: MAIN, message: "read this" }).done;
     const { page } = await visit(other.http, { token: "reads", at: at(MAIN) });
     await page.getByText("echo read this").waitFor();
-    expect(await page.getByRole("button", { name: "Fork", exact: true }).count()).toBe(0);
+    await expect.poll(() => page.getByRole("button", { name: "Fork", exact: true }).count()).toBe(0);
   });
 
   test("a double click on a slow connection that then breaks makes one fork, and opens it", async () => {

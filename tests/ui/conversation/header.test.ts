@@ -33,7 +33,7 @@ describeInBrowser("the header of a conversation", () => {
         /^failed (just now|\d+ (s|min) ago): 401 <b>no such key<\/b> \\u\{202e\}yek/,
       );
       await failure.waitFor();
-      expect(await facts.getByText("idle").count()).toBe(0);
+      await expect.poll(() => facts.getByText("idle").count()).toBe(0);
       expect(await accessibilityProblems(page)).toEqual([]);
       expect(await sideways(page)).toBe(0);
       works = true;
@@ -41,7 +41,7 @@ describeInBrowser("the header of a conversation", () => {
       await page.keyboard.press("Enter");
       await page.getByText("It works.").last().waitFor();
       await facts.getByText("idle").waitFor();
-      expect(await failure.count()).toBe(0);
+      await expect.poll(() => failure.count()).toBe(0);
       works = false;
       await client.agent({ sessionKey: MAIN, message: "do it again" }).done.catch(() => undefined);
       await failure.waitFor();
@@ -69,7 +69,7 @@ describeInBrowser("the header of a conversation", () => {
       .click();
     await page.getByRole("heading", { name: "counting" }).waitFor();
     await facts.getByText(/^failed /).waitFor();
-    expect(await retry.count()).toBe(0);
+    await expect.poll(() => retry.count()).toBe(0);
     await row(page, /^research/)
       .getByRole("link")
       .first()
@@ -89,7 +89,7 @@ describeInBrowser("the header of a conversation", () => {
     const { page } = await visit(house.http, { token: TOKEN, at: at(key) });
     const found = row(page, new RegExp(`^${label}\\b`));
     await found.waitFor();
-    expect(await found.getAttribute("aria-selected")).toBe("true");
+    await expect.poll(() => found.getAttribute("aria-selected")).toBe("true");
     const inSight = await found.evaluate((one) => one.getBoundingClientRect().top < window.innerHeight);
     expect(inSight).toBe(true);
     // When another session is selected, this row disappears from the list again.
@@ -120,7 +120,7 @@ describeInBrowser("the header of a conversation", () => {
     await page.reload();
     const list = page.getByRole("region", { name: "Sessions" });
     await list.getByText("Loading…").waitFor();
-    expect(await page.getByText("No sessions yet").count()).toBe(0);
+    await expect.poll(() => page.getByText("No sessions yet").count()).toBe(0);
     release();
     await row(page, /^main/).waitFor();
   });

@@ -59,7 +59,7 @@ describeInBrowser("a conversation that goes on", () => {
     const code = page.locator(".code-block code");
     await until(code.nth(1).getByText("second"), () => speak(text));
     await code.nth(0).locator(".hl-keyword").waitFor();
-    expect(await page.locator(".hl-keyword").count()).toBe(1);
+    await expect.poll(() => page.locator(".hl-keyword").count()).toBe(1);
     end(`${text} = 2;\n\`\`\``);
     await code.nth(1).getByText("= 2;").waitFor();
     await expect.poll(() => page.locator(".hl-keyword").count()).toBe(2);
@@ -75,10 +75,10 @@ describeInBrowser("a conversation that goes on", () => {
     await live.locator("strong", { hasText: "bold" }).waitFor();
     const whole = "One **bold** word.\n\n- first\n- second\n\nThe last <b>line</b>";
     await until(live.getByText("The last <b>line</b>"), () => speak(whole));
-    expect(await live.locator("li").allInnerTexts()).toEqual(["first", "second"]);
+    await expect.poll(() => live.locator("li").allInnerTexts()).toEqual(["first", "second"]);
     // A resumed run starts its text again.
     await until(live.getByText("Another beginning"), () => speak("Another beginning"));
-    expect(await live.locator("li").count()).toBe(0);
+    await expect.poll(() => live.locator("li").count()).toBe(0);
     end("Another beginning and its end");
     await page.locator(".run-end").waitFor();
     await expect.poll(() => live.count()).toBe(0);
@@ -90,7 +90,7 @@ describeInBrowser("a conversation that goes on", () => {
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
     await say(page, "begin");
     await page.getByRole("button", { name: "Stop" }).waitFor();
-    expect(await page.getByRole("button", { name: "Queue" }).isDisabled()).toBe(true);
+    await expect.poll(() => page.getByRole("button", { name: "Queue" }).isDisabled()).toBe(true);
     await page.getByText("1 ahead in the queue").waitFor();
     await say(page, "quick one");
     await say(page, "quick two");
@@ -104,7 +104,7 @@ describeInBrowser("a conversation that goes on", () => {
     await page.getByRole("button", { name: "Stop" }).click();
     await page.locator(".run-end", { hasText: "aborted" }).waitFor();
     await page.getByText("echo quick two").waitFor();
-    expect(await page.getByText("quick one").count()).toBe(0);
+    await expect.poll(() => page.getByText("quick one").count()).toBe(0);
     await expect.poll(() => queued.count()).toBe(0);
   });
 
@@ -119,16 +119,16 @@ describeInBrowser("a conversation that goes on", () => {
     expect(await height()).toBeGreaterThan(low + 40);
     await page.goto(`${house.http}/#/sessions/${encodeURIComponent("agent:writer:main")}`);
     await page.getByRole("heading", { name: "writer" }).waitFor();
-    expect(await field(page).inputValue()).toBe("");
+    await expect.poll(() => field(page).inputValue()).toBe("");
     await page.goBack();
     await expect.poll(() => field(page).inputValue()).toBe("quick a\n\n\nb");
     await field(page).press("Enter");
     await page.getByText("echo quick a").waitFor();
-    expect(await field(page).inputValue()).toBe("");
+    await expect.poll(() => field(page).inputValue()).toBe("");
     const phone = await visit(house.http, { token: TOKEN, at: AT, viewport: PHONE });
     await field(phone.page).fill("quick phone");
     await field(phone.page).press("Enter");
-    expect(await field(phone.page).inputValue()).toBe("quick phone\n");
+    await expect.poll(() => field(phone.page).inputValue()).toBe("quick phone\n");
     await phone.page.getByRole("button", { name: "Send" }).click();
     await phone.page.getByText("echo quick phone").waitFor();
   });
@@ -195,7 +195,7 @@ describeInBrowser("a conversation that goes on", () => {
     await page.getByText("said meanwhile").waitFor();
     await say(page, "and now?");
     await expect.poll(() => page.getByText("after the restart").count()).toBe(2);
-    expect(await entries(page)).toHaveLength(6);
+    await expect.poll(() => entries(page)).toHaveLength(6);
   });
 
   test("RE3: the page reports a reset or delete by another client, and keeps the loaded messages", async () => {
@@ -216,6 +216,6 @@ describeInBrowser("a conversation that goes on", () => {
     await client.request("sessions.delete", { key });
     await page.getByText("This session was deleted.").waitFor();
     await page.getByText("echo quick again").waitFor();
-    expect(await field(page).count()).toBe(0);
+    await expect.poll(() => field(page).count()).toBe(0);
   });
 });

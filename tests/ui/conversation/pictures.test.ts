@@ -54,7 +54,7 @@ describeInBrowser("a message", () => {
       await pick(file("a.png"), file("b.png"));
       const shown = page.getByRole("list", { name: "Pictures" }).getByRole("img");
       await expect.poll(() => shown.count()).toBe(2);
-      expect(await page.getByText("notes.txt").count()).toBe(0);
+      await expect.poll(() => page.getByText("notes.txt").count()).toBe(0);
       await give("paste", "c.png");
       await expect.poll(() => shown.count()).toBe(3);
       await give("drop", "d.png");
@@ -100,7 +100,7 @@ describeInBrowser("a message", () => {
     await shown.waitFor();
     expect(await give(".head", "dragover")).toBe(true);
     expect(await give(".head", "drop")).toBe(true);
-    expect(await shown.count()).toBe(1);
+    await expect.poll(() => shown.count()).toBe(1);
   });
 
   test("a picture that is added while a message is sent stays in the composer; files beyond its limit are not read", async () => {
@@ -120,7 +120,7 @@ describeInBrowser("a message", () => {
     relay.release();
     await page.getByText("0 pictures: first").waitFor();
     await expect.poll(() => field.inputValue()).toBe("");
-    expect(await shown.count()).toBe(1);
+    await expect.poll(() => shown.count()).toBe(1);
     await page.evaluate(() => {
       FileReader.prototype.readAsDataURL = () => console.error("a file was read");
     });
@@ -136,7 +136,7 @@ describeInBrowser("a message", () => {
     const field = page.getByRole("textbox", { name: "Message" });
     const edit = page.getByRole("button", { name: "Edit message" });
     await edit.waitFor();
-    expect(await edit.count()).toBe(1);
+    await expect.poll(() => edit.count()).toBe(1);
     await edit.focus();
     await page.keyboard.press("Enter");
     await expect.poll(() => field.inputValue()).toBe("count them");

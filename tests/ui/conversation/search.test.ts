@@ -26,7 +26,7 @@ describeInBrowser("the search in messages", () => {
       await expect.poll(() => hits.count()).toBe(2);
       expect(await accessibilityProblems(page)).toEqual([]);
       expect(await sideways(page)).toBe(0);
-      expect(await hits.first().locator("mark").allInnerTexts()).toEqual(["ripe", "tomato"]);
+      await expect.poll(() => hits.first().locator("mark").allInnerTexts()).toEqual(["ripe", "tomato"]);
       await hits.first().getByText("to the agent").waitFor();
       await hits
         .filter({ hasText: "of agent:research:main" })
@@ -63,14 +63,14 @@ describeInBrowser("the search in messages", () => {
       await expect.poll(() => found.evaluate((one) => one.getBoundingClientRect().top)).toBeGreaterThan(0);
       const bottom = await found.evaluate((one) => one.getBoundingClientRect().top - window.innerHeight);
       expect(bottom).toBeLessThan(0);
-      expect(await search.count()).toBe(0);
+      await expect.poll(() => search.count()).toBe(0);
       expect(await accessibilityProblems(page)).toEqual([]);
       expect(await sideways(page)).toBe(0);
       await page.reload();
       await found.getByText("noted: tomato 5 of many").waitFor();
       await dialog.getByRole("button", { name: "Close" }).click();
       await page.getByRole("region", { name: "Conversation" }).getByText("a new start").first().waitFor();
-      expect(await dialog.count()).toBe(0);
+      await expect.poll(() => dialog.count()).toBe(0);
       await page.goBack();
       await found.getByText("noted: tomato 5 of many").waitFor();
     }
@@ -87,7 +87,7 @@ describeInBrowser("the search in messages", () => {
       });
       const dialog = page.getByRole("dialog", { name: "Search messages" });
       const found = async (words: string) => {
-        expect(await dialog.getByLabel("Search messages").inputValue()).toBe(words);
+        await expect.poll(() => dialog.getByLabel("Search messages").inputValue()).toBe(words);
         await dialog.getByRole("link", { name: "the ripe tomatoes" }).waitFor();
         await dialog.getByRole("button", { name: "Close" }).click();
         await dialog.waitFor({ state: "detached" });
@@ -103,7 +103,7 @@ describeInBrowser("the search in messages", () => {
       await field.fill("a");
       await page.getByRole("option", { name: "agent:main:main" }).waitFor();
       const last = page.getByRole("option").last();
-      expect(await last.innerText()).toContain('Search messages for "a"');
+      await expect.poll(() => last.innerText()).toContain('Search messages for "a"');
       await field.fill("ripe");
       await page.getByRole("option", { name: 'Search messages for "ripe"' }).click();
       await found("ripe");
@@ -121,7 +121,7 @@ describeInBrowser("the search in messages", () => {
       await found("ripe");
       expect(await sideways(page)).toBe(0);
       await page.getByRole("button", { name: "Search messages", exact: true }).click();
-      expect(await dialog.getByLabel("Search messages").inputValue()).toBe("");
+      await expect.poll(() => dialog.getByLabel("Search messages").inputValue()).toBe("");
     }
   });
 
@@ -138,7 +138,7 @@ describeInBrowser("the search in messages", () => {
     await expect.poll(() => hits.count()).toBe(50);
     await dialog.getByRole("button", { name: "Search older messages" }).click();
     await expect.poll(() => hits.count()).toBe(60);
-    expect(await dialog.getByRole("button", { name: "Search older messages" }).count()).toBe(0);
+    await expect.poll(() => dialog.getByRole("button", { name: "Search older messages" }).count()).toBe(0);
     await hits.first().getByRole("link", { name: "main", exact: true }).click();
     await page.getByRole("heading", { name: "main" }).waitFor();
     await dialog.waitFor({ state: "detached" });

@@ -43,8 +43,8 @@ describeInBrowser("text in a conversation", () => {
     await code.nth(0).locator(".hl-keyword", { hasText: "const" }).waitFor();
     await code.nth(0).locator(".hl-string", { hasText: "42" }).waitFor();
     await code.nth(1).locator("span").first().waitFor();
-    expect(await code.allInnerTexts()).toEqual([CODE, NO_CODE, "nuqneH"]);
-    expect(await code.nth(2).locator("span").count()).toBe(0);
+    await expect.poll(() => code.allInnerTexts()).toEqual([CODE, NO_CODE, "nuqneH"]);
+    await expect.poll(() => code.nth(2).locator("span").count()).toBe(0);
     expect(await page.evaluate("'broken' in window")).toBe(false);
     expect(await accessibilityProblems(page)).toEqual([]);
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);

@@ -83,7 +83,7 @@ describeInBrowser("a model that thinks", () => {
     await live(page)
       .getByText(/^Thinking \d+ s …$/)
       .waitFor();
-    expect(await page.getByText("First").count()).toBe(0);
+    await expect.poll(() => page.getByText("First").count()).toBe(0);
     await live(page)
       .getByText(/^Thinking [1-9]\d* s …$/)
       .waitFor();
@@ -100,10 +100,10 @@ describeInBrowser("a model that thinks", () => {
     await stored(page).waitFor();
     await expect.poll(() => page.locator(".entry-live").count()).toBe(0);
     expect(await stored(page).evaluate((row) => row.hasAttribute("open"))).toBe(false);
-    expect(await stored(page).innerText()).toMatch(/^Thinking\s+First \*\*this\*\* and then/);
+    await expect.poll(() => stored(page).innerText()).toMatch(/^Thinking\s+First \*\*this\*\* and then/);
     await stored(page).locator("summary").click();
     await stored(page).locator(".prose", { hasText: "then <b>that</b>," }).waitFor();
-    expect(await page.locator(".thinking").count()).toBe(1);
+    await expect.poll(() => page.locator(".thinking").count()).toBe(1);
   });
 
   test("RE2: two tabs, a reloaded page and a page that left the session show a thought whole and once", async () => {
@@ -155,7 +155,7 @@ describeInBrowser("a model that thinks", () => {
       .toBe(0);
     call.think("A new one ");
     await live(page).getByText("A new one").waitFor();
-    expect(await page.getByText("old way").count()).toBe(0);
+    await expect.poll(() => page.getByText("old way").count()).toBe(0);
     call.say("Done.");
     call.ended.resolve();
     await stored(page).waitFor();

@@ -62,9 +62,9 @@ describeInBrowser("the work of an agent", () => {
       await page.getByText("All of it is read.").waitFor();
       const more = page.getByRole("button", { name: /earlier steps/ }).last();
       await more.waitFor();
-      expect(await more.innerText()).toMatch(/Show \d+ earlier steps · \d+ failed/);
-      expect(await steps(page)).toBeLessThan(20);
-      expect(await page.locator(".entry-agent .byline").count()).toBeLessThanOrEqual(1);
+      await expect.poll(() => more.innerText()).toMatch(/Show \d+ earlier steps · \d+ failed/);
+      await expect.poll(() => steps(page)).toBeLessThan(20);
+      await expect.poll(() => page.locator(".entry-agent .byline").count()).toBeLessThanOrEqual(1);
       const last = page.locator(".tool", { hasText: `notes/${ROUNDS}-${CALLS_PER_ROUND - 1}.md` });
       await last.getByText("failed").waitFor();
       const [row] = await last.evaluateAll((found) => found.map((one) => one.clientHeight));
@@ -95,14 +95,16 @@ describeInBrowser("the work of an agent", () => {
     const { page } = await visit(house.http, { token: TOKEN, at: at(job.key) });
     const fold = page.locator(".quiet-turns");
     await fold.getByText("3 silent turns").waitFor();
-    expect(await page.locator(".entry").count()).toBe(0);
+    await expect.poll(() => page.locator(".entry").count()).toBe(0);
     await fold.locator("summary").click();
     await expect.poll(() => page.locator(".entry").count()).toBe(3);
-    expect(await page.locator(".run-end").allInnerTexts()).toEqual([
-      expect.stringMatching(/^no reply/),
-      expect.stringMatching(/^no reply/),
-      expect.stringMatching(/^no reply/),
-    ]);
+    await expect
+      .poll(() => page.locator(".run-end").allInnerTexts())
+      .toEqual([
+        expect.stringMatching(/^no reply/),
+        expect.stringMatching(/^no reply/),
+        expect.stringMatching(/^no reply/),
+      ]);
     expect(await accessibilityProblems(page)).toEqual([]);
   });
 
@@ -119,11 +121,11 @@ describeInBrowser("the work of an agent", () => {
       await jobs.getByText("3 done").waitFor();
       await jobs.getByText("1 failed").waitFor();
       const rows = jobs.locator("tbody tr");
-      expect(await rows.count()).toBe(JOBS.length);
+      await expect.poll(() => rows.count()).toBe(JOBS.length);
       const failed = rows.filter({ hasText: "the broken one" });
-      expect(await failed.innerText()).toMatch(/failed: 401 no such key/);
-      expect(await rows.nth(1).getByRole("link").innerText()).toBe("\\u{202e}gnp.exe<b>");
-      expect(await rows.nth(2).getByRole("link").innerText()).toBe("سجل الأخطاء");
+      await expect.poll(() => failed.innerText()).toMatch(/failed: 401 no such key/);
+      await expect.poll(() => rows.nth(1).getByRole("link").innerText()).toBe("\\u{202e}gnp.exe<b>");
+      await expect.poll(() => rows.nth(2).getByRole("link").innerText()).toBe("سجل الأخطاء");
       const open = rows.nth(0).getByRole("button", { name: "Result of the first one" });
       await open.focus();
       await page.keyboard.press("Enter");
@@ -132,12 +134,12 @@ describeInBrowser("the work of an agent", () => {
       await card.getByRole("link", { name: "the first one" }).waitFor();
       await card.getByText("done", { exact: true }).waitFor();
       const key = card.getByText(/agent:main:subagent:/);
-      expect(await key.count()).toBe(1);
-      expect(await key.isVisible()).toBe(false);
+      await expect.poll(() => key.count()).toBe(1);
+      await expect.poll(() => key.isVisible()).toBe(false);
       await card.getByText("Details").click();
       await key.waitFor();
       await page.locator(".job-card", { hasText: "401 no such key" }).getByText("failed").waitFor();
-      expect(await page.locator("bdi", { hasText: "Stats:" }).count()).toBe(0);
+      await expect.poll(() => page.locator("bdi", { hasText: "Stats:" }).count()).toBe(0);
       expect(await accessibilityProblems(page)).toEqual([]);
       expect(await sideways(page)).toBe(0);
     }

@@ -37,12 +37,12 @@ describeInBrowser("agents and models", () => {
     expect(words).toContain("Thinking high · agents.defaults");
     expect(words).toContain("Fallbacks local/qwen3-32b · default");
     expect(words).toContain("0 of 100k tokens today; $0 of $2.50 today");
-    expect(await main.locator(".chips code").allInnerTexts()).toContain("sessions_send");
+    await expect.poll(() => main.locator(".chips code").allInnerTexts()).toContain("sessions_send");
     await main.getByText("other tool withheld").or(main.getByText("other tools withheld")).click();
-    expect(await main.locator(".withheld").innerText()).toContain("tools.deny");
+    await expect.poll(() => main.locator(".withheld").innerText()).toContain("tools.deny");
     const link = main.getByRole("link", { name: "All running sessions" });
-    expect(await link.getAttribute("href")).toBe("#/sessions?agent=main&only=running");
-    expect(await main.locator(".running-sessions").innerText()).toContain("running");
+    await expect.poll(() => link.getAttribute("href")).toBe("#/sessions?agent=main&only=running");
+    await expect.poll(() => main.locator(".running-sessions").innerText()).toContain("running");
     held.resolve();
     await client.request("agent.wait", { runId });
     await page.clock.runFor(6_000);
@@ -60,10 +60,10 @@ describeInBrowser("agents and models", () => {
     await test1(page, "anthropic/claude-sonnet-4-5").press("Enter");
     const bad = row(page, "Models", "anthropic/").getByRole("status");
     await expect.poll(() => bad.innerText()).toContain("invalid x-api-key (HTTP 401)");
-    expect(await bad.innerText()).toContain("Check the key (models.providers.anthropic.apiKey)");
-    expect(await row(page, "Models", "anthropic/").innerText()).toContain(
-      "$3.00 in, $0.30 cached, $15.00 out",
-    );
+    await expect.poll(() => bad.innerText()).toContain("Check the key (models.providers.anthropic.apiKey)");
+    await expect
+      .poll(() => row(page, "Models", "anthropic/").innerText())
+      .toContain("$3.00 in, $0.30 cached, $15.00 out");
     expect(await accessibilityProblems(page)).toEqual([]);
     const client = await house.client();
     expect((await client.request("usage", { by: "agent" })).lines).toMatchObject([{ name: "models.test" }]);
@@ -101,9 +101,9 @@ describeInBrowser("agents and models", () => {
       const { page } = await visit(house.http, { token, at: AT });
       const list = page.getByRole("list", { name: "Agents", exact: true });
       await list.locator(".agent-name").first().waitFor();
-      expect(await list.locator(".agent-name").allInnerTexts()).toEqual(names);
+      await expect.poll(() => list.locator(".agent-name").allInnerTexts()).toEqual(names);
       await page.getByText("sign in with an admin token that covers every session").waitFor();
-      expect(await page.getByRole("button", { name: /^Test / }).count()).toBe(0);
+      await expect.poll(() => page.getByRole("button", { name: /^Test / }).count()).toBe(0);
     }
   });
 

@@ -47,7 +47,7 @@ describeInBrowser("tokens", () => {
     expect(token).toMatch(/^pat1\./);
     await page.keyboard.press("Escape");
     await page.mouse.click(5, 5);
-    expect(await text.innerText()).toBe(token);
+    await expect.poll(() => text.innerText()).toBe(token);
     await dialog(page).getByRole("button", { name: "Copy the token" }).press("Enter");
     await dialog(page).getByRole("button", { name: "Copied" }).waitFor();
     expect(await page.evaluate("navigator.clipboard.readText()")).toBe(token);
@@ -82,7 +82,7 @@ describeInBrowser("tokens", () => {
     line.release();
     await dialog(page).getByText("the connection broke before its answer arrived").waitFor();
     await dialog(page).getByRole("button", { name: "Close" }).press("Enter");
-    expect(await rows(page).innerText()).toContain("agent:research:*");
+    await expect.poll(() => rows(page).innerText()).toContain("agent:research:*");
   });
 
   test("narrowing a token offers only smaller rights; revoking asks for confirmation; both take effect at once", async () => {
@@ -108,7 +108,7 @@ describeInBrowser("tokens", () => {
     await page.getByRole("button", { name: "Revoke laptop" }).press("Enter");
     await dialog(page).getByText("loses its access at once").waitFor();
     await page.keyboard.press("Escape");
-    expect(await rows(page).count()).toBe(1);
+    await expect.poll(() => rows(page).count()).toBe(1);
     await page.getByRole("button", { name: "Revoke laptop" }).press("Enter");
     await dialog(page).getByRole("button", { name: "Revoke" }).press("Enter");
     await page.getByText("No access tokens yet").waitFor();
@@ -120,8 +120,8 @@ describeInBrowser("tokens", () => {
     const token = await create(house, { scopes: ["operator.admin"] });
     const { page } = await visit(house.http, { token, at: AT, allow: /WebSocket/ });
     await page.getByText("which cannot create other tokens").waitFor();
-    expect(await page.getByRole("button", { name: "New token" }).count()).toBe(0);
-    expect(await rows(page).innerText()).toContain("you");
+    await expect.poll(() => page.getByRole("button", { name: "New token" }).count()).toBe(0);
+    await expect.poll(() => rows(page).innerText()).toContain("you");
     await page.getByRole("button", { name: "Revoke laptop" }).click();
     await dialog(page).getByText("so you will be signed out").waitFor();
     await dialog(page).getByRole("button", { name: "Revoke" }).click();
@@ -134,14 +134,14 @@ describeInBrowser("tokens", () => {
     await create(house, { name: "small", sessions: ["agent:research:main"] });
     const reader = await visit(house.http, { token: READER, at: AT });
     await reader.page.getByRole("navigation", { name: "Operations" }).waitFor();
-    expect(await reader.page.getByRole("link", { name: "Tokens", exact: true }).count()).toBe(0);
+    await expect.poll(() => reader.page.getByRole("link", { name: "Tokens", exact: true }).count()).toBe(0);
     const { page } = await visit(house.http, { token: PARTIAL, at: AT });
     await rows(page).first().waitFor();
-    expect(await rows(page).locator("strong").allInnerTexts()).toEqual(["small"]);
-    expect(await page.getByRole("list", { name: "Tokens of the configuration" }).innerText()).toContain(
-      "tokens[1]",
-    );
-    expect(await page.getByRole("heading", { name: "Devices" }).count()).toBe(0);
+    await expect.poll(() => rows(page).locator("strong").allInnerTexts()).toEqual(["small"]);
+    await expect
+      .poll(() => page.getByRole("list", { name: "Tokens of the configuration" }).innerText())
+      .toContain("tokens[1]");
+    await expect.poll(() => page.getByRole("heading", { name: "Devices" }).count()).toBe(0);
   });
 
   test("devices are listed and can be revoked; a hostile name is shown as one line of text; the view fits a phone", async () => {

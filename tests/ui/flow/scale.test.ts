@@ -105,8 +105,8 @@ describeInBrowser("a large flow", () => {
     await find.press("Enter");
     await find.press("Enter");
     await expect.poll(() => status.innerText()).toBe("2 of 11");
-    expect(await page.locator(".step.chosen").getAttribute("aria-label")).toContain("message 290");
-    expect(await page.locator(".step.chosen").isVisible()).toBe(true);
+    await expect.poll(() => page.locator(".step.chosen").getAttribute("aria-label")).toContain("message 290");
+    await expect.poll(() => page.locator(".step.chosen").isVisible()).toBe(true);
     await find.press("Shift+Enter");
     await find.press("Shift+Enter");
     await expect.poll(() => status.innerText()).toBe("11 of 11");
@@ -123,10 +123,10 @@ describeInBrowser("a large flow", () => {
     const page = await open(here, `flow/${chainId}`, { viewport: { width: 1_000, height: 800 } });
     const step = stepNamed(page, /^main asked research/);
     await step.waitFor();
-    expect(await step.locator("title").textContent()).toContain(long);
+    await expect.poll(() => step.locator("title").textContent()).toContain(long);
     const lines = page.locator(".words.kind-send text");
-    expect(await lines.count()).toBe(2);
-    expect(await lines.first().textContent()).toMatch(/^which of the three/);
+    await expect.poll(() => lines.count()).toBe(2);
+    await expect.poll(() => lines.first().textContent()).toMatch(/^which of the three/);
     await page.getByRole("button", { name: "Legend" }).click();
     for (const name of [
       "job",
@@ -155,9 +155,9 @@ describeInBrowser("a large flow", () => {
     for (let more = 0; more < 3; more++) await tell(here, doing(sending(WRITER, "c")));
     await expect.poll(() => page.locator(".chain-row").count()).toBe(5);
     expect(await order()).toEqual(before);
-    expect(await page.locator(".flow-head").allInnerTexts()).toEqual(["main", "research"]);
+    await expect.poll(() => page.locator(".flow-head").allInnerTexts()).toEqual(["main", "research"]);
     await page.getByRole("button", { name: "Overview" }).click();
-    expect(await page.locator(".flow-overview").count()).toBe(0);
+    await expect.poll(() => page.locator(".flow-overview").count()).toBe(0);
   });
 
   test("on a phone a chain is a list of steps, and each step can be opened", async () => {
@@ -169,7 +169,7 @@ describeInBrowser("a large flow", () => {
       .click();
     const details = phone.getByRole("complementary", { name: "Selected step" });
     await details.getByRole("link", { name: "Open message" }).waitFor();
-    expect(await phone.locator(".flow-picture").count()).toBe(0);
-    expect(await phone.getByRole("button", { name: "Legend" }).count()).toBe(0);
+    await expect.poll(() => phone.locator(".flow-picture").count()).toBe(0);
+    await expect.poll(() => phone.getByRole("button", { name: "Legend" }).count()).toBe(0);
   });
 });

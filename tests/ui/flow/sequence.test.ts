@@ -28,7 +28,7 @@ describeInBrowser("the flow view", () => {
       /^research announces the result: The people/,
       /^delivery from research to webchat people/,
     ])
-      expect(await stepNamed(page, name).count()).toBe(1);
+      await expect.poll(() => stepNamed(page, name).count()).toBe(1);
     const rows = await here.store.db.selectFrom("messages").select(["id", "session_key"]).execute();
     const known = rows.map((row) => `#/sessions/${encodeURIComponent(row.session_key)}/${row.id}`);
     const steps = page.locator(".step");
@@ -38,7 +38,7 @@ describeInBrowser("the flow view", () => {
     }
     await stepNamed(page, /^research announces/).click();
     const details = page.getByRole("complementary", { name: "Selected step" });
-    expect(await details.innerText()).toMatch(/Sent to\s+webchat people \((sent|pending)\)/);
+    await expect.poll(() => details.innerText()).toMatch(/Sent to\s+webchat people \((sent|pending)\)/);
     await page.getByRole("link", { name: "Open message" }).click();
     expect(page.url()).toContain(`#/sessions/${encodeURIComponent(RESEARCH)}/`);
   });
@@ -49,10 +49,10 @@ describeInBrowser("the flow view", () => {
     const page = await open(here);
     await stepNamed(page, /^main gave one a job: job one$/).waitFor();
     for (const label of ["main", "one", "two", "three"])
-      expect(await page.locator(".flow-head").getByRole("link", { name: label, exact: true }).count()).toBe(
-        1,
-      );
-    expect(await stepNamed(page, /brought main its result/).count()).toBe(3);
+      await expect
+        .poll(() => page.locator(".flow-head").getByRole("link", { name: label, exact: true }).count())
+        .toBe(1);
+    await expect.poll(() => stepNamed(page, /brought main its result/).count()).toBe(3);
   });
 
   test("a refused circular wait and a refused hop have a text and an arrow that does not reach its target", async () => {
@@ -62,14 +62,16 @@ describeInBrowser("the flow view", () => {
     const page = await open(here);
     const refused = stepNamed(page, /^writer was refused a message to main; refused: hop limit 2$/);
     await refused.waitFor();
-    expect(await refused.locator(".step-cross").count()).toBe(1);
-    expect(await refused.locator(".step-head").count()).toBe(0);
-    expect(await page.locator(".chain-row").first().innerText()).toContain("1 refused");
+    await expect.poll(() => refused.locator(".step-cross").count()).toBe(1);
+    await expect.poll(() => refused.locator(".step-head").count()).toBe(0);
+    await expect.poll(() => page.locator(".chain-row").first().innerText()).toContain("1 refused");
     const wide = await house();
     await tell(wide, round);
     const second = await open(wide);
     await stepNamed(second, /refused: circular wait writer → main → research → writer$/).waitFor();
-    expect(await second.locator(".flow-picture").textContent()).toContain("refused: circular wait");
+    await expect
+      .poll(() => second.locator(".flow-picture").textContent())
+      .toContain("refused: circular wait");
   });
 
   test("a chain shows how much of its budgets it has used, and that a budget is used up", async () => {
@@ -83,9 +85,9 @@ describeInBrowser("the flow view", () => {
     const page = await open(here);
     const head = page.locator(".chain-title");
     await head.getByText(/of 100k tokens, used up/).waitFor();
-    expect(await head.getByRole("meter", { name: "Cost of the chain" }).getAttribute("aria-valuetext")).toBe(
-      "$0 of $2.00",
-    );
+    await expect
+      .poll(() => head.getByRole("meter", { name: "Cost of the chain" }).getAttribute("aria-valuetext"))
+      .toBe("$0 of $2.00");
   });
 
   test("DG3: a diagram that grows keeps the selected step and the scroll position", async () => {
@@ -104,9 +106,9 @@ describeInBrowser("the flow view", () => {
     await page.locator(".chain-title").getByText("active").waitFor();
     hold.resolve();
     await stepNamed(page, /^main asked research, answered after .*: wait for it$/).waitFor();
-    expect(await page.locator(".step.chosen").getAttribute("aria-label")).toMatch(
-      /^main asked research, answered/,
-    );
+    await expect
+      .poll(() => page.locator(".step.chosen").getAttribute("aria-label"))
+      .toMatch(/^main asked research, answered/);
     await page.locator(".chain-title").getByText(/ended/).waitFor();
     await page.goto(`${here.http}/#/flow/${accepted.value.run.chainId}`);
     await tell(here, doing(sending(WRITER, "another one")));
@@ -121,9 +123,9 @@ describeInBrowser("the flow view", () => {
     const page = await open(here, `flow/${chainId}`);
     await stepNamed(page, /asked .*onerror/).click();
     expect(await page.title()).not.toContain("evil");
-    expect(
-      await page.locator("img[src=x], .flow-picture img, foreignObject, script:not([src])").count(),
-    ).toBe(0);
+    await expect
+      .poll(() => page.locator("img[src=x], .flow-picture img, foreignObject, script:not([src])").count())
+      .toBe(0);
     for (const text of [
       await page.locator(".flow-picture").innerHTML(),
       await page.locator(".flow").innerText(),
@@ -148,10 +150,10 @@ describeInBrowser("the flow view", () => {
     const sent = stepNamed(page, /^main asked \(not visible\)|^main told \(not visible\)/);
     await sent.click();
     const head = page.locator(".flow-head", { hasText: "(not visible)" });
-    expect(await head.getByRole("link").count()).toBe(0);
+    await expect.poll(() => head.getByRole("link").count()).toBe(0);
     await page.getByText("only visible steps").waitFor();
     await page.getByText("Message not available").waitFor();
-    expect(await page.locator(".flow-heads").innerText()).not.toContain("research");
+    await expect.poll(() => page.locator(".flow-heads").innerText()).not.toContain("research");
   });
 
   test("DG2: the Tab key reaches one step, the arrow keys move to others, and Enter opens the step", async () => {
@@ -160,7 +162,7 @@ describeInBrowser("the flow view", () => {
     const page = await open(here);
     const first = page.locator(".step[tabindex='0']");
     await first.waitFor();
-    expect(await first.count()).toBe(1);
+    await expect.poll(() => first.count()).toBe(1);
     await first.focus();
     const focused = () => page.evaluate(() => document.activeElement?.getAttribute("aria-label") ?? "");
     expect(await focused()).toMatch(/^a person wrote to main/);
@@ -172,7 +174,7 @@ describeInBrowser("the flow view", () => {
     expect(await focused()).toMatch(/replied to/);
     await page.keyboard.press("Home");
     expect(await focused()).toMatch(/^a person wrote/);
-    expect(await page.locator(".step[tabindex='0']").count()).toBe(1);
+    await expect.poll(() => page.locator(".step[tabindex='0']").count()).toBe(1);
   });
 
   test("the overview shows the sessions that send to each other; a click on a session or an arc filters the chains", async () => {
@@ -185,7 +187,7 @@ describeInBrowser("the flow view", () => {
     await overview.getByRole("button", { name: /^main talks to research: 1 step$/ }).focus();
     await page.keyboard.press("Enter");
     await expect.poll(() => page.locator(".chain-row").count()).toBe(1);
-    expect(await page.locator(".chain-row").innerText()).toContain("research");
+    await expect.poll(() => page.locator(".chain-row").innerText()).toContain("research");
     await page.getByRole("button", { name: "Show all chains" }).click();
     await expect.poll(() => page.locator(".chain-row").count()).toBe(2);
     await overview.getByRole("button", { name: /^writer: 1 step$/ }).click();
@@ -220,13 +222,13 @@ describeInBrowser("the flow view", () => {
     });
     const page = await open(here, `flow/${chainId}`);
     await page.locator(".step[tabindex='0']").focus();
-    expect(await page.locator(".step").count()).toBeLessThan(80);
+    await expect.poll(() => page.locator(".step").count()).toBeLessThan(80);
     await page.keyboard.press("End");
     await expect
       .poll(() => page.evaluate(() => document.activeElement?.getAttribute("aria-label")))
       .toMatch(/message 399$/);
-    expect(await page.locator(".step").count()).toBeLessThan(80);
-    expect(await page.locator(".flow-heads").isVisible()).toBe(true);
+    await expect.poll(() => page.locator(".step").count()).toBeLessThan(80);
+    await expect.poll(() => page.locator(".flow-heads").isVisible()).toBe(true);
   });
 
   test.deep(
@@ -258,7 +260,7 @@ describeInBrowser("the flow view", () => {
     await stepNamed(page, /^a person wrote to main/).click();
     const details = page.getByRole("complementary", { name: "Selected step" });
     await details.getByRole("cell", { name: "north" }).first().waitFor();
-    expect(await details.innerText()).not.toMatch(/##|\|/);
+    await expect.poll(() => details.innerText()).not.toMatch(/##|\|/);
     expect(await accessibilityProblems(page)).toEqual([]);
   });
 });

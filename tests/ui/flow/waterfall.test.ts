@@ -22,18 +22,22 @@ describeInBrowser("the waterfall", () => {
     await row(/^model call rehearsal, begins at .* took .*, 15 tokens/)
       .first()
       .waitFor();
-    expect(await row(/^a person wrote to main, .*, 30 tokens/).getAttribute("aria-level")).toBe("1");
+    await expect
+      .poll(() => row(/^a person wrote to main, .*, 30 tokens/).getAttribute("aria-level"))
+      .toBe("1");
     for (const name of [
       /^tool call sessions_send, /,
       /^main asked research, /,
       /^waits for research: answered/,
     ])
-      expect(await row(name).getAttribute("aria-level")).toBe("2");
-    expect(
-      await row(/^model call/)
-        .nth(2)
-        .getAttribute("aria-level"),
-    ).toBe("2");
+      await expect.poll(() => row(name).getAttribute("aria-level")).toBe("2");
+    await expect
+      .poll(() =>
+        row(/^model call/)
+          .nth(2)
+          .getAttribute("aria-level"),
+      )
+      .toBe("2");
     const bars = page.locator(".waterfall-bars .bar-of");
     expect(await bars.count()).toBe(await page.getByRole("treeitem").count());
     const [run, wait] = [bars.first(), page.locator(".bar-of.kind-wait")];
@@ -41,7 +45,7 @@ describeInBrowser("the waterfall", () => {
     expect(inner?.x).toBeGreaterThanOrEqual(outer?.x ?? Number.NaN);
     await row(/^tool call sessions_send/).click();
     const details = page.getByRole("complementary", { name: "Selected step" });
-    expect(await details.innerText()).toContain("Tool call\n\nsessions_send: ");
+    await expect.poll(() => details.innerText()).toContain("Tool call\n\nsessions_send: ");
   });
 
   test("WV2: the arrow keys move between rows, and close and open a run", async () => {
@@ -58,9 +62,9 @@ describeInBrowser("the waterfall", () => {
     await first.focus();
     await page.keyboard.press("ArrowLeft");
     await expect.poll(() => page.getByRole("treeitem").count()).toBe(1);
-    expect(await first.getAttribute("aria-expanded")).toBe("false");
+    await expect.poll(() => first.getAttribute("aria-expanded")).toBe("false");
     // A closed run shows its calls within its bar.
-    expect(await page.locator(".bar-of.kind-model, .bar-of.kind-tool").count()).toBe(3);
+    await expect.poll(() => page.locator(".bar-of.kind-model, .bar-of.kind-tool").count()).toBe(3);
     await page.keyboard.press("ArrowRight");
     await expect.poll(() => page.getByRole("treeitem").count()).toBe(all);
     await page.keyboard.press("ArrowDown");
@@ -68,7 +72,7 @@ describeInBrowser("the waterfall", () => {
     expect(await focused()).toMatch(/^model call/);
     await page.keyboard.press("Enter");
     await page.getByRole("complementary", { name: "Selected step" }).waitFor();
-    expect(await page.locator("[role=treeitem][tabindex='0']").count()).toBe(1);
+    await expect.poll(() => page.locator("[role=treeitem][tabindex='0']").count()).toBe(1);
   });
 
   test("zooming in makes the bars longer, while the names stay in view", async () => {
@@ -120,7 +124,7 @@ describeInBrowser("the waterfall", () => {
     await stepNamed(page, /^a person wrote to main; running/).click();
     const details = page.getByRole("complementary", { name: "Selected step" });
     await details.getByRole("link", { name: "Open session" }).waitFor();
-    expect(await details.locator(".step-actions button").count()).toBe(0);
+    await expect.poll(() => details.locator(".step-actions button").count()).toBe(0);
     release();
   });
 
@@ -134,7 +138,7 @@ describeInBrowser("the waterfall", () => {
     await stepNamed(page, /^main gave .* a job/).click();
     const details = page.getByRole("complementary", { name: "Selected step" });
     await details.waitFor();
-    expect(await details.getByRole("link", { name: "Open session" }).count()).toBe(0);
+    await expect.poll(() => details.getByRole("link", { name: "Open session" }).count()).toBe(0);
     await stepNamed(page, /^a person wrote to main/).click();
     await details.getByRole("link", { name: "Open session" }).waitFor();
   });
@@ -150,17 +154,17 @@ describeInBrowser("the waterfall", () => {
     const page = await open(here, `flow/${chainId}`);
     const step = stepNamed(page, /^a person wrote to main; error/);
     await step.click();
-    expect(await step.getAttribute("class")).toContain("is-failed");
+    await expect.poll(() => step.getAttribute("class")).toContain("is-failed");
     broken = false;
     await page.getByRole("button", { name: "Retry" }).click();
     await page.getByRole("button", { name: "Retried" }).waitFor();
-    expect(await page.locator(".notice").count()).toBe(0);
+    await expect.poll(() => page.locator(".notice").count()).toBe(0);
     broken = true;
     const failed = await tell(here, doing(sending(RESEARCH, "break")));
     await page.goto(`${here.http}/#/flow/${failed}`);
     await stepNamed(page, /^main waits for research: failed after/).waitFor();
     await stepNamed(page, /^main asked research, failed after .*; error/).click();
-    expect(await page.getByRole("button", { name: "Retry" }).count()).toBe(0);
+    await expect.poll(() => page.getByRole("button", { name: "Retry" }).count()).toBe(0);
   });
 
   test("thirty jobs share one column and one row, which can be opened; jobs in progress are cancelled together", async () => {
@@ -173,7 +177,7 @@ describeInBrowser("the waterfall", () => {
     const page = await open(here, `flow/${accepted.value.run.chainId}`);
     const spawned = stepNamed(page, /^main gave 30 jobs: 28 ok, 2 running/);
     await spawned.waitFor();
-    expect(await page.locator(".flow-head").count()).toBe(2);
+    await expect.poll(() => page.locator(".flow-head").count()).toBe(2);
     await page.getByRole("button", { name: "Waterfall" }).click();
     const row = page.getByRole("treeitem", { name: /^jobs × 30: 28 ok, 2 running/ });
     await row.click();

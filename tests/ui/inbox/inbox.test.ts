@@ -70,7 +70,7 @@ describeInBrowser("the inbox", () => {
     const row = rowIn(page, "Needs you", "delete the old build");
     await row.waitFor();
     await rowIn(reader.page, "Needs you", "delete the old build").waitFor();
-    expect(await reader.page.getByRole("button", { name: "Allow" }).count()).toBe(0);
+    await expect.poll(() => reader.page.getByRole("button", { name: "Allow" }).count()).toBe(0);
     await row.getByRole("button", { name: "Peek" }).click();
     await row.getByText('"/etc"').first().waitFor();
     await row.getByText(/^denied in \d/).waitFor();
@@ -137,7 +137,9 @@ describeInBrowser("the inbox", () => {
     await page.keyboard.press(" ");
     const answer = page.getByRole("textbox", { name: "Your answer" });
     await page.getByText("Both tests pass.").waitFor();
-    expect(await page.locator(".inbox-text").innerText()).toBe("Both tests pass.\n\nShall I deploy?");
+    await expect
+      .poll(() => page.locator(".inbox-text").innerText())
+      .toBe("Both tests pass.\n\nShall I deploy?");
     await answer.fill("Yes, j and k");
     await answer.press("Enter");
     await rowIn(page, "Done", "did Yes, j and k").waitFor();
@@ -176,8 +178,8 @@ describeInBrowser("the inbox", () => {
     const { key } = await (await house.client()).request("sessions.create", { label: "third" });
     await say(house, key, "fail 3");
     await rowIn(page, "Needs you", "third").waitFor();
-    expect(await group(page, "Needs you").getByRole("listitem").count()).toBe(2);
-    expect(await group(page, "Failed").getByRole("listitem").count()).toBe(1);
+    await expect.poll(() => group(page, "Needs you").getByRole("listitem").count()).toBe(2);
+    await expect.poll(() => group(page, "Failed").getByRole("listitem").count()).toBe(1);
   });
 
   test.deep.each([

@@ -35,7 +35,9 @@ describeInBrowser("the focus in the inbox", () => {
     const done = rowIn(page, "Done", "main");
     await done.getByText("did hold on", { exact: true }).waitFor();
     await expect.poll(focused).toContain("did hold on");
-    expect(await done.getByRole("button", { name: "Peek main" }).getAttribute("aria-expanded")).toBe("true");
+    await expect
+      .poll(() => done.getByRole("button", { name: "Peek main" }).getAttribute("aria-expanded"))
+      .toBe("true");
   });
 
   test("after Stop, the focus moves to the next row of the group, also from an open row", async () => {
@@ -88,7 +90,7 @@ describeInBrowser("the focus in the inbox", () => {
     await say(house, RESEARCH, "ask me again");
     await answer.waitFor({ state: "detached" });
     await row.getByRole("button", { name: "Answer" }).click();
-    expect(await answer.inputValue()).toBe("Not before the");
+    await expect.poll(() => answer.inputValue()).toBe("Not before the");
     await page.goto(`${house.http}/#/sessions/${encodeURIComponent(RESEARCH)}`);
     const field = page.getByRole("textbox", { name: "Message" });
     await expect.poll(() => field.inputValue()).toBe("Not before the");
@@ -99,7 +101,7 @@ describeInBrowser("the focus in the inbox", () => {
     await rowIn(page, "Done", "did Yes").waitFor();
     await page.goto(`${house.http}/#/sessions/${encodeURIComponent(RESEARCH)}`);
     await field.waitFor();
-    expect(await field.inputValue()).toBe("");
+    await expect.poll(() => field.inputValue()).toBe("");
   });
 
   test("a retry is shown in its row until the row has gone", async () => {
@@ -113,7 +115,7 @@ describeInBrowser("the focus in the inbox", () => {
     relay.hold();
     await rowIn(page, "Needs you", "401").getByRole("button", { name: "Retry" }).click();
     await rowIn(page, "Needs you", "401").getByText("Retrying…").waitFor();
-    expect(await page.getByRole("status").allInnerTexts()).toContain("Retrying.");
+    await expect.poll(() => page.getByRole("status").allInnerTexts()).toContain("Retrying.");
     relay.release();
     // The retry fails, too, so there is a new row, and nothing says that a retry is in progress.
     const retry = rowIn(page, "Needs you", "401").getByRole("button", { name: "Retry main" });
@@ -122,7 +124,7 @@ describeInBrowser("the focus in the inbox", () => {
     await retry.click();
     await rowIn(page, "Done", "did fail").waitFor();
     await expect.poll(() => page.getByText("Retrying").count()).toBe(0);
-    expect(await page.locator(".notice").count()).toBe(0);
+    await expect.poll(() => page.locator(".notice").count()).toBe(0);
   });
 
   test("a second click on an action in progress has no effect", async () => {
@@ -141,6 +143,6 @@ describeInBrowser("the focus in the inbox", () => {
     relay.release();
     await rowIn(page, "Failed", "401").waitFor();
     await page.getByText("Dismissed.").waitFor();
-    expect(await page.locator(".notice.problem").count()).toBe(0);
+    await expect.poll(() => page.locator(".notice.problem").count()).toBe(0);
   });
 });

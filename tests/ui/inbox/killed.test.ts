@@ -32,9 +32,9 @@ describeInBrowser("the inbox of a gateway that was killed", () => {
     await page.getByText("Connection lost").waitFor({ state: "detached" });
     await (await second.connect()).request("chat.send", { sessionKey: old, message: "say done after all" });
     await rowIn(page, "Done", "done after all").waitFor();
-    expect(await group(page, "Needs you").getByRole("listitem").allInnerTexts()).toEqual([
-      expect.stringContaining("shall we ship?"),
-    ]);
+    await expect
+      .poll(() => group(page, "Needs you").getByRole("listitem").allInnerTexts())
+      .toEqual([expect.stringContaining("shall we ship?")]);
     await running.getByRole("button", { name: "Stop" }).click();
     await rowIn(page, "Done", "Stopped.").waitFor();
     await expect.poll(() => page.title()).toBe("(1) Inbox · Parley");

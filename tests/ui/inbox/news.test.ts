@@ -52,7 +52,7 @@ describeInBrowser("news in the inbox", () => {
     await say(house, MAIN, "fail");
     await rowIn(page, "Needs you", "401 invalid key").waitFor();
     await page.getByText("This browser can't show notifications").waitFor();
-    expect(await page.getByRole("button", { name: "Notify me" }).count()).toBe(0);
+    await expect.poll(() => page.getByRole("button", { name: "Notify me" }).count()).toBe(0);
   });
 
   test("each new item causes a notification; an old item that moves up does not", async () => {

@@ -36,8 +36,8 @@ describeInBrowser("the keys of the page", () => {
       const field = page.getByRole("searchbox", { name });
       await field.waitFor();
       await press(page, "/");
-      expect(await focusedName(page)).toBe(name);
-      expect(await field.inputValue()).toBe("");
+      await expect.poll(() => focusedName(page)).toBe(name);
+      await expect.poll(() => field.inputValue()).toBe("");
       await field.blur();
     }
     await page.goto(`${house.http}/#/operations/usage`);
@@ -78,14 +78,16 @@ describeInBrowser("the keys of the page", () => {
     const dialog = page.getByRole("dialog", { name: "Keys" });
     await dialog.waitFor();
     const actions = Object.values(KEYS).flatMap((area) => Object.values<string>(area));
-    expect(await dialog.locator("dl > div").count()).toBe(actions.length);
-    expect(await dialog.locator("kbd").count()).toBe(actions.flatMap((keys) => keys.split(" ")).length);
-    expect(await dialog.locator("dd:empty").count()).toBe(0);
-    expect(await dialog.locator("kbd").allInnerTexts()).toEqual(
-      expect.arrayContaining(["Ctrl k", "/", "?", "j", "k", "↓", "Shift Enter", "Esc"]),
-    );
+    await expect.poll(() => dialog.locator("dl > div").count()).toBe(actions.length);
+    await expect
+      .poll(() => dialog.locator("kbd").count())
+      .toBe(actions.flatMap((keys) => keys.split(" ")).length);
+    await expect.poll(() => dialog.locator("dd:empty").count()).toBe(0);
+    await expect
+      .poll(() => dialog.locator("kbd").allInnerTexts())
+      .toEqual(expect.arrayContaining(["Ctrl k", "/", "?", "j", "k", "↓", "Shift Enter", "Esc"]));
     await press(page, "j", "/", "Control+k");
-    expect(await page.getByRole("dialog").count()).toBe(1);
+    await expect.poll(() => page.getByRole("dialog").count()).toBe(1);
     await press(page, "Escape");
     await expect.poll(() => link.evaluate((one) => one === document.activeElement)).toBe(true);
   });
@@ -97,9 +99,9 @@ describeInBrowser("the keys of the page", () => {
     await press(page, "?");
     const dialog = page.getByRole("dialog", { name: "Keys" });
     const turn = dialog.getByRole("checkbox", { name: "Keys of a single character: j, k, / and ?" });
-    expect(await turn.isChecked()).toBe(true);
+    await expect.poll(() => turn.isChecked()).toBe(true);
     await turn.uncheck();
-    expect(await dialog.locator("kbd").allInnerTexts()).not.toEqual(expect.arrayContaining(["j"]));
+    await expect.poll(() => dialog.locator("kbd").allInnerTexts()).not.toEqual(expect.arrayContaining(["j"]));
     expect(await accessibilityProblems(page)).toEqual([]);
     for (const isLater of [false, true]) {
       if (isLater) await page.reload();
@@ -107,8 +109,8 @@ describeInBrowser("the keys of the page", () => {
       await page.getByRole("treeitem", { name: "main" }).waitFor();
       await dialog.waitFor({ state: "detached" });
       await press(page, "j", "k", "/", "?");
-      expect(await focusedName(page)).toBe("BODY");
-      expect(await page.getByRole("dialog").count()).toBe(0);
+      await expect.poll(() => focusedName(page)).toBe("BODY");
+      await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
       // Space is not a character, and arrow keys act as before.
       await page.getByRole("tree").focus();
       await press(page, "ArrowDown", "Space");
@@ -138,13 +140,13 @@ describeInBrowser("the keys of the page", () => {
     ]) {
       await field.focus();
       await page.keyboard.type("a/?jk");
-      expect(await field.inputValue()).toBe("a/?jk");
+      await expect.poll(() => field.inputValue()).toBe("a/?jk");
       expect(await field.evaluate((one) => one === document.activeElement)).toBe(true);
     }
     await page.getByRole("combobox", { name: "Thinking" }).focus();
     await press(page, "j");
-    expect(await focusedName(page)).toBe("Thinking");
-    expect(await page.getByRole("dialog").count()).toBe(0);
+    await expect.poll(() => focusedName(page)).toBe("Thinking");
+    await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
     await press(page, "Control+k");
     await page.getByRole("dialog", { name: "Command palette" }).waitFor();
   });
@@ -177,14 +179,14 @@ describeInBrowser("the keys of the page", () => {
     await rowIn(page, "Needs you", "Shall I deploy?").waitFor();
     const all = await page.locator("[data-row]").allInnerTexts();
     await press(page, "ArrowDown", "ArrowDown");
-    expect(await rowText(page)).toContain(all[1]);
+    await expect.poll(() => rowText(page)).toContain(all[1]);
     await press(page, "k");
-    expect(await rowText(page)).toContain(all[0]);
+    await expect.poll(() => rowText(page)).toContain(all[0]);
     await rowIn(page, "Needs you", "Shall I deploy?").getByRole("button", { name: "Answer" }).click();
     const answer = page.getByRole("textbox", { name: "Your answer" });
     await answer.fill("line");
     await press(page, "ArrowDown", "j", " ");
-    expect(await answer.inputValue()).toBe("linej ");
+    await expect.poll(() => answer.inputValue()).toBe("linej ");
   });
 
   test("j, k and the arrow keys move in the list of chains", async () => {
@@ -193,11 +195,11 @@ describeInBrowser("the keys of the page", () => {
     const { page } = await visit(house.http, { token: TOKEN, at: "flow" });
     await page.getByText("3 chains").waitFor();
     await press(page, "j");
-    expect(await rowText(page)).toContain("third");
+    await expect.poll(() => rowText(page)).toContain("third");
     await press(page, "j", "ArrowDown", "j");
-    expect(await rowText(page)).toContain("first");
+    await expect.poll(() => rowText(page)).toContain("first");
     await press(page, "ArrowUp");
-    expect(await rowText(page)).toContain("second");
+    await expect.poll(() => rowText(page)).toContain("second");
     await press(page, "Enter");
     await page.locator("[aria-current=true]", { hasText: "second" }).waitFor();
     // In the diagram, the same keys move between its steps.
@@ -218,12 +220,12 @@ describeInBrowser("the keys of the page", () => {
     await expect.poll(() => page.locator(".runs-table tbody tr").count()).toBe(2);
     const [first = "", second = ""] = await page.locator("tbody .session-link").allInnerTexts();
     await press(page, "j");
-    expect(await rowText(page)).toContain(first);
+    await expect.poll(() => rowText(page)).toContain(first);
     await press(page, "j", "j");
-    expect(await rowText(page)).toContain(second);
+    await expect.poll(() => rowText(page)).toContain(second);
     await press(page, "ArrowUp", "Space");
     await page.getByText("1 run selected").waitFor();
-    expect(await page.getByRole("checkbox", { name: `Select ${first}` }).isChecked()).toBe(true);
+    await expect.poll(() => page.getByRole("checkbox", { name: `Select ${first}` }).isChecked()).toBe(true);
     release();
   });
 

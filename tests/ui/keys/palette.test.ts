@@ -48,7 +48,7 @@ describeInBrowser("the palette", () => {
     await opened(page, "agent:research:chat:c1231");
     await page.keyboard.press("Control+k");
     await page.getByRole("option", { name: "agent:main:main" }).waitFor();
-    expect(await page.getByRole("option", { name: "agent:" }).count()).toBe(8);
+    await expect.poll(() => page.getByRole("option", { name: "agent:" }).count()).toBe(8);
     await page.keyboard.type("no such thing");
     await page.getByText("No matches").waitFor();
   });
@@ -180,7 +180,7 @@ describeInBrowser("the palette", () => {
     const active = async () => {
       const id = await field(page).getAttribute("aria-activedescendant");
       const option = page.locator(`[id="${id}"]`);
-      expect(await option.getAttribute("aria-selected")).toBe("true");
+      await expect.poll(() => option.getAttribute("aria-selected")).toBe("true");
       return option.innerText();
     };
     const first = await active();
@@ -223,15 +223,15 @@ describeInBrowser("the palette", () => {
     expect(await accessibilityProblems(page)).toEqual([]);
     await page.keyboard.type("x");
     await page.keyboard.press("Enter");
-    expect(await message.inputValue()).toBe("half a thought");
+    await expect.poll(() => message.inputValue()).toBe("half a thought");
     await page.keyboard.press("Escape");
     await page.keyboard.type("s");
-    expect(await message.inputValue()).toBe("half a thoughts");
+    await expect.poll(() => message.inputValue()).toBe("half a thoughts");
     await page.keyboard.press("Control+k");
     await page.keyboard.type("x");
     code.resolve();
     await field(page).waitFor();
-    expect(await field(page).inputValue()).toBe("");
+    await expect.poll(() => field(page).inputValue()).toBe("");
     await page.keyboard.press("Escape");
     await field(page).waitFor({ state: "detached" });
     await expect.poll(() => focused(page)).toMatchObject({ name: "Message", text: "half a thoughts" });
@@ -308,7 +308,7 @@ describeInBrowser("the palette", () => {
     await page.getByRole("heading", { name: "Operations" }).waitFor({ state: "attached" });
     await page.keyboard.press("Control+k");
     await page.getByRole("option", { name: "\\u{202e}gnp.exe" }).waitFor();
-    expect(await page.locator(".palette img").count()).toBe(0);
+    await expect.poll(() => page.locator(".palette img").count()).toBe(0);
     await page.goBack();
     await field(page).waitFor({ state: "detached" });
     await page.keyboard.press("Control+k");

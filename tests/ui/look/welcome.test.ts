@@ -18,14 +18,16 @@ describeInBrowser("an empty state", () => {
       const { page } = await visit(house.http, { token: TOKEN, viewport });
       const welcome = page.getByRole("region", { name: "Welcome to Parley" });
       await welcome.getByText("Parley is a gateway for AI agents").waitFor();
-      expect(await welcome.innerText()).toContain("ANTHROPIC_API_KEY");
+      await expect.poll(() => welcome.innerText()).toContain("ANTHROPIC_API_KEY");
       await welcome.getByRole("button", { name: "Play the demo" }).waitFor();
       const sentences = welcome.getByRole("list").getByRole("button");
-      expect(await sentences.allInnerTexts()).toEqual([
-        expect.stringMatching(/^Ask \w+: what should we check before a release\?$/),
-        JOBS,
-        "Show my sessions",
-      ]);
+      await expect
+        .poll(() => sentences.allInnerTexts())
+        .toEqual([
+          expect.stringMatching(/^Ask \w+: what should we check before a release\?$/),
+          JOBS,
+          "Show my sessions",
+        ]);
       expect(await accessibilityProblems(page)).toEqual([]);
       expect(await sideways(page)).toBe(0);
       await sentences.nth(1).click();
@@ -36,7 +38,7 @@ describeInBrowser("an empty state", () => {
       await page.getByText(`echo ${JOBS}`).first().waitFor();
       await page.goto(`${house.http}/#/inbox`);
       await page.getByRole("heading", { name: "Done" }).waitFor();
-      expect(await welcome.count()).toBe(0);
+      await expect.poll(() => welcome.count()).toBe(0);
     });
   }
 
@@ -48,11 +50,11 @@ describeInBrowser("an empty state", () => {
     });
     const { page } = await visit(house.http, { token: TOKEN });
     await page.getByRole("heading", { name: "Welcome to Parley" }).waitFor();
-    expect(await page.getByText("ANTHROPIC_API_KEY").count()).toBe(0);
-    expect(await page.getByRole("button", { name: "Who are you?" }).count()).toBe(1);
+    await expect.poll(() => page.getByText("ANTHROPIC_API_KEY").count()).toBe(0);
+    await expect.poll(() => page.getByRole("button", { name: "Who are you?" }).count()).toBe(1);
     const other = await visit(house.http, { token: "a-reader" });
     await other.page.getByText("Questions, failures and requests of your agents").waitFor();
-    expect(await other.page.getByRole("heading", { name: "Welcome to Parley" }).count()).toBe(0);
+    await expect.poll(() => other.page.getByRole("heading", { name: "Welcome to Parley" }).count()).toBe(0);
   });
 
   test("filters without matches can be cleared, and an empty conversation and the flow offer sentences", async () => {
@@ -60,7 +62,7 @@ describeInBrowser("an empty state", () => {
     const { page } = await visit(house.http, { token: TOKEN, at: "sessions?only=failed" });
     await page.getByRole("button", { name: "Show all sessions" }).click();
     await row(page, /research/).waitFor();
-    expect(await names(page)).toHaveLength(3);
+    await expect.poll(() => names(page)).toHaveLength(3);
     await row(page, /research/).click();
     await page.getByRole("button", { name: "Show my sessions" }).click();
     const field = page.getByRole("textbox", { name: "Message" });

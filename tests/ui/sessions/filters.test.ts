@@ -75,7 +75,7 @@ describeInBrowser("session filters", () => {
     expect(address).toContain("subagent%3Atwo?only=failed");
     await page.reload();
     await expect.poll(() => names(page)).toEqual(["write it"]);
-    expect(await filterButton(page, /Failed/).getAttribute("aria-pressed")).toBe("true");
+    await expect.poll(() => filterButton(page, /Failed/).getAttribute("aria-pressed")).toBe("true");
     await page.getByRole("link", { name: "Flow", exact: true }).click();
     await page.getByRole("link", { name: "Sessions", exact: true }).click();
     await expect.poll(() => names(page)).toEqual(["write it"]);
@@ -84,10 +84,10 @@ describeInBrowser("session filters", () => {
     const other = await visit(house.http, { token: TOKEN, context });
     await other.page.goto(`${house.http}/#/sessions?only=bogus&kind=group&search=the%20group&archived=no`);
     await expect.poll(() => names(other.page)).toEqual(["the group"]);
-    expect(await other.page.getByLabel("Search sessions").inputValue()).toBe("the group");
+    await expect.poll(() => other.page.getByLabel("Search sessions").inputValue()).toBe("the group");
     await other.page.goto(`${house.http}/#/sessions`);
     await row(other.page, /plan/).waitFor();
-    expect(await other.page.getByLabel("Search sessions").inputValue()).toBe("");
+    await expect.poll(() => other.page.getByLabel("Search sessions").inputValue()).toBe("");
     await other.page.goBack();
     await expect.poll(() => names(other.page)).toEqual(["the group"]);
   });

@@ -30,11 +30,10 @@ describeInBrowser("names of sessions", () => {
     });
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/deliveries" });
     await expect.poll(() => linkTo(page, PLAN)).toEqual(["plan", PLAN]);
-    expect(await linkTo(page, "agent:main:telegram:group:7")).toEqual([
-      "the group",
-      "agent:main:telegram:group:7",
-    ]);
-    expect(await linkTo(page, GONE)).toEqual(["main · chat gone", GONE]);
+    await expect
+      .poll(() => linkTo(page, "agent:main:telegram:group:7"))
+      .toEqual(["the group", "agent:main:telegram:group:7"]);
+    await expect.poll(() => linkTo(page, GONE)).toEqual(["main · chat gone", GONE]);
     const client = await house.client();
     await client.call("sessions.patch", { key: PLAN, label: "<b>renamed</b>" });
     await expect.poll(() => linkTo(page, PLAN)).toEqual(["<b>renamed</b>", PLAN]);

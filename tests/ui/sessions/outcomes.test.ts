@@ -35,11 +35,11 @@ describeInBrowser("session rows", () => {
     await say("fail");
     const failed = row(page, /plan.*failed/);
     await failed.waitFor();
-    expect(await failed.innerText()).toMatch(/failed (just now|\d+ s ago): 401 invalid key/);
-    expect(await failed.innerText()).not.toContain("idle");
+    await expect.poll(() => failed.innerText()).toMatch(/failed (just now|\d+ s ago): 401 invalid key/);
+    await expect.poll(() => failed.innerText()).not.toContain("idle");
     expect(await page.content()).not.toContain(KEY);
-    expect(await failed.locator("b").count()).toBe(0);
-    expect(await toneOf(page, /plan/)).toContain("tone-bad");
+    await expect.poll(() => failed.locator("b").count()).toBe(0);
+    await expect.poll(() => toneOf(page, /plan/)).toContain("tone-bad");
     await page.reload();
     await row(page, /plan.*failed/).waitFor();
     await say("fine");
@@ -79,7 +79,7 @@ describeInBrowser("session rows", () => {
     await page.getByRole("button", { name: "Open plan" }).click();
     await row(page, /^a\b.*failed/).waitFor();
     expect(await words()).toBe("1 running · 1 done · 1 failed");
-    expect(await row(page, /plan/).innerText()).not.toContain("idle");
+    await expect.poll(() => row(page, /plan/).innerText()).not.toContain("idle");
     for (const gate of gates.values()) gate.resolve();
     await expect.poll(words).toBe("2 done · 1 failed");
   });

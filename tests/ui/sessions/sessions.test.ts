@@ -16,9 +16,9 @@ describeInBrowser("sessions", () => {
     await row(page, /plan/).waitFor();
     expect((await names(page)).toSorted()).toEqual([...MAINS, "plan", "the group"].toSorted());
     const plan = row(page, /^Open plan/);
-    expect(await plan.getAttribute("aria-expanded")).toBe("false");
-    expect(await plan.innerText()).toContain("12.3k tok · $0.50");
-    expect(await row(page, /the group/).innerText()).toContain("main · group · telegram");
+    await expect.poll(() => plan.getAttribute("aria-expanded")).toBe("false");
+    await expect.poll(() => plan.innerText()).toContain("12.3k tok · $0.50");
+    await expect.poll(() => row(page, /the group/).innerText()).toContain("main · group · telegram");
     await page.getByRole("button", { name: "Open plan" }).click();
     await page.getByRole("button", { name: "Open write it" }).click();
     await row(page, /check it/).waitFor();
@@ -29,9 +29,9 @@ describeInBrowser("sessions", () => {
       "check it",
       "the group",
     ]);
-    expect(await row(page, /^check it/).getAttribute("aria-level")).toBe("3");
+    await expect.poll(() => row(page, /^check it/).getAttribute("aria-level")).toBe("3");
     await page.getByRole("button", { name: "Close plan" }).click();
-    expect(await names(page)).toHaveLength(5);
+    await expect.poll(() => names(page)).toHaveLength(5);
   });
 
   test("letters that reach below the line of a name are drawn whole", async () => {
@@ -67,8 +67,8 @@ describeInBrowser("sessions", () => {
     });
     const { page } = await visit(house.http, { token: TOKEN });
     await row(page, /plan/).waitFor();
-    expect(await row(page, /the group.*running/).innerText()).toContain("running, 1 queued");
-    expect(await row(page, /^main/).innerText()).toContain("queued 1");
+    await expect.poll(() => row(page, /the group.*running/).innerText()).toContain("running, 1 queued");
+    await expect.poll(() => row(page, /^main/).innerText()).toContain("queued 1");
     await row(page, /plan/).getByRole("link", { name: "the group" }).click();
     await expect.poll(() => page.url()).toContain(encodeURIComponent("agent:main:telegram:group:7"));
     await expect.poll(() => row(page, /^the group/).getAttribute("aria-selected")).toBe("true");
@@ -79,13 +79,13 @@ describeInBrowser("sessions", () => {
     await seedSessions(house.store, [...FAMILY, ...manySessions(40, NEWEST)]);
     const { page } = await visit(house.http, { token: TOKEN });
     await row(page, /conversation 3/).waitFor();
-    expect(await names(page)).not.toContain("part 0 of 0");
+    await expect.poll(() => names(page)).not.toContain("part 0 of 0");
     await page.getByRole("button", { name: "List" }).click();
     await row(page, /part 0 of 0/).waitFor();
     const search = page.getByLabel("Search sessions");
     await search.fill("WRITE it");
     await expect.poll(() => names(page)).toEqual(["write it"]);
-    expect(await row(page, /write it/).innerText()).toContain("main · sub-agent of plan");
+    await expect.poll(() => row(page, /write it/).innerText()).toContain("main · sub-agent of plan");
     await search.fill("no such thing");
     await page.getByText("No matches").waitFor();
     await search.fill("");
@@ -101,7 +101,7 @@ describeInBrowser("sessions", () => {
     await page.getByText("No matches").waitFor();
     await page.getByLabel("Archived").check();
     await expect.poll(() => names(page)).toEqual(["long past"]);
-    expect(await row(page, /long past/).innerText()).toContain("archived");
+    await expect.poll(() => row(page, /long past/).innerText()).toContain("archived");
   });
 
   test("the keyboard moves in the tree, opens, closes and selects, and the list keeps the focus", async () => {
@@ -129,7 +129,7 @@ describeInBrowser("sessions", () => {
     expect(await page.evaluate(() => document.activeElement?.getAttribute("role"))).toBe("tree");
     expect(await press("ArrowLeft")).toBe("plan");
     expect(await press("ArrowLeft")).toBe("plan");
-    expect(await names(page)).toHaveLength(5);
+    await expect.poll(() => names(page)).toHaveLength(5);
     expect(await press("Home", "ArrowUp")).toBe((await names(page))[0]);
   });
 
@@ -206,11 +206,11 @@ describeInBrowser("sessions", () => {
     await client.agent({ message: "go", sessionKey: key, idempotencyKey: "go" }).done;
     await client.call("sessions.delete", { key: "agent:main:chat:c6" });
     await page.getByRole("button", { name: "Show 2 changes" }).waitFor();
-    expect(await names(page)).toEqual(before);
-    expect(await row(page, /conversation 6/).innerText()).toContain("gone");
+    await expect.poll(() => names(page)).toEqual(before);
+    await expect.poll(() => row(page, /conversation 6/).innerText()).toContain("gone");
     await page.mouse.move(900, 400);
     await expect.poll(async () => (await names(page))[0]).toBe("conversation 9");
-    expect(await names(page)).not.toContain("conversation 6");
+    await expect.poll(() => names(page)).not.toContain("conversation 6");
     await row(page, /conversation 3/).hover();
     await client.agent({ message: "go", sessionKey: "agent:research:chat:c1", idempotencyKey: "2" }).done;
     await page.getByRole("button", { name: "Show 1 change" }).click();
@@ -229,7 +229,7 @@ describeInBrowser("sessions", () => {
       await page.keyboard.press("End");
       await expect.poll(last).not.toBe(before);
     }
-    expect(await page.getByRole("treeitem").count()).toBeLessThan(60);
+    await expect.poll(() => page.getByRole("treeitem").count()).toBeLessThan(60);
     const box = tree(page);
     const inSight = () =>
       page.evaluate(() => {

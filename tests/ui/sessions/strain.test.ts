@@ -19,14 +19,14 @@ describeInBrowser("sessions", () => {
     await seedSessions(house.store, FAMILY);
     const { page } = await visit(house.http, { token: "scoped" });
     await row(page, /look it up/).waitFor();
-    expect(await names(page)).toEqual(["research", "look it up"]);
-    expect(await page.getByRole("button", { name: "New session" }).count()).toBe(0);
+    await expect.poll(() => names(page)).toEqual(["research", "look it up"]);
+    await expect.poll(() => page.getByRole("button", { name: "New session" }).count()).toBe(0);
     const client = await house.client();
     for (const sessionKey of ["agent:main:chat:plan", "agent:research:subagent:one"]) {
       await client.agent({ message: "go", sessionKey, idempotencyKey: sessionKey }).done;
     }
     await expect.poll(async () => (await names(page))[0]).toBe("look it up");
-    expect(await names(page)).toHaveLength(2);
+    await expect.poll(() => names(page)).toHaveLength(2);
     expect(await page.content()).not.toContain("agent:main:chat:plan");
   });
 
@@ -101,8 +101,8 @@ describeInBrowser("sessions", () => {
       },
     ]);
     await row(page, /^later below/).waitFor();
-    expect(await names(page)).toContain("later");
-    expect(await names(page)).toContain("look it up");
+    await expect.poll(() => names(page)).toContain("later");
+    await expect.poll(() => names(page)).toContain("look it up");
   });
 
   test.deep(

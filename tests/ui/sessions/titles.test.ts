@@ -56,7 +56,7 @@ describeInBrowser("the title of a session without a label", () => {
     expect((await names(page)).toSorted()).toEqual(
       expect.arrayContaining([WORDS, `${WORDS} (fork)`, "count the ships", "main", "research"]),
     );
-    expect(await about(page, /count the ships/)).toContain("sub-agent");
+    await expect.poll(() => about(page, /count the ships/)).toContain("sub-agent");
     await client.request("sessions.patch", { key, label: "the week" });
     await row(page, "the week (fork)").waitFor();
     const facts = await row(page, /^the week/)
@@ -77,7 +77,7 @@ describeInBrowser("the title of a session without a label", () => {
     await expect.poll(() => page.title()).toContain("gnp.exe");
     await page.getByRole("heading", { name: "<img src=x" }).waitFor();
     expect(await page.title()).not.toContain("\u202e");
-    expect(await page.locator("#view img[src=x]").count()).toBe(0);
-    expect(await page.locator(".session-name .name").allInnerTexts()).not.toContain("\n");
+    await expect.poll(() => page.locator("#view img[src=x]").count()).toBe(0);
+    await expect.poll(() => page.locator(".session-name .name").allInnerTexts()).not.toContain("\n");
   });
 });

@@ -22,7 +22,8 @@ export async function tellFirst(
   script: string | undefined,
 ): Promise<Response> {
   const { signal } = c.req.raw;
-  const list = { roots: true, includeChildren: true, includeCounts: true, limit: ROWS_MAX };
+  const wanted = { includeChildren: true, includeCounts: true, includeDerivedTitles: true };
+  const list = { roots: true, ...wanted, limit: ROWS_MAX };
   const { result: sessions } = await call(c.get("caller"), "sessions.list", list, signal);
   if (!sessions.ok) return refuse(c, sessions);
   const limit = { limit: ITEMS_MAX };

@@ -48,7 +48,7 @@ describeInBrowser("the header of a conversation", () => {
     }
   });
 
-  test("offers no retry of a failed job, nor of a failure that was dismissed", async () => {
+  test("the header of a failed job says who can repeat it; it offers no retry of a job, nor of a dismissed failure", async () => {
     const house = await openHouse({
       play: () => {
         throw new Error(REASON);
@@ -69,6 +69,7 @@ describeInBrowser("the header of a conversation", () => {
       .click();
     await page.getByRole("heading", { name: "counting" }).waitFor();
     await facts.getByText(/^failed /).waitFor();
+    await facts.getByText("to repeat the job, ask there").waitFor();
     await expect.poll(() => retry.count()).toBe(0);
     await row(page, /^research/)
       .getByRole("link")
@@ -76,6 +77,7 @@ describeInBrowser("the header of a conversation", () => {
       .click();
     await page.getByRole("heading", { name: "research" }).waitFor();
     await retry.waitFor();
+    await expect.poll(() => facts.getByText("to repeat the job").count()).toBe(0);
     await client.request("runs.dismiss", { runId });
     await retry.waitFor({ state: "detached" });
     await facts.getByText(/^failed /).waitFor();

@@ -43,9 +43,12 @@ function Figures({ thread }: { thread: Thread }) {
   );
 }
 
-/** Shows the state of the session. If its last turn failed, also shows the reason and a button to retry. */
+/**
+ * Shows the state of the session. If its last turn failed, also shows the reason, and a button to retry or,
+ * for a job, who can repeat it.
+ */
 function Doing({ row }: { row: Now["session"] }) {
-  const { failure, state, queuedRuns } = row;
+  const { failure, state, queuedRuns, spawnedBy } = row;
   const [retried, setRetried] = useState<string>();
   if (failure === undefined)
     return <State state={state} text={queuedRuns > 0 ? `${state}, ${queuedRuns} queued` : state} />;
@@ -64,6 +67,9 @@ function Doing({ row }: { row: Now["session"] }) {
         <button type="button" data-act="Retry the run" disabled={retried === runId} onClick={retry}>
           Retry
         </button>
+      )}
+      {!retriable && spawnedBy !== undefined && (
+        <span>The session that asked was told: to repeat the job, ask there.</span>
       )}
     </>
   );

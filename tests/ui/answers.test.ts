@@ -230,7 +230,7 @@ quick(describeInBrowser)("permissions", () => {
     const reader = await visit(house.http, { token: "reader", at: "operations/permissions" });
     await page.getByText("No open requests").waitFor();
     const accepted = await house.engine.accept({ sessionKey: MAIN, input: { text: "clean up" } });
-    await rowOf(page, "onerror").getByText("left").waitFor();
+    await rowOf(page, "onerror").getByText("denied in").waitFor();
     await rowOf(reader.page, "onerror").waitFor();
     await expect.poll(() => reader.page.getByRole("button", { name: "Allow" }).count()).toBe(0);
     await page.getByRole("button", { name: "Deny" }).click();

@@ -13,6 +13,7 @@ import {
   type GatewayClient,
   GatewayError,
   type HelloOk,
+  type ParamsOf,
 } from "../../src/contract/client/web.ts";
 import { THINKING_DELTAS } from "../../src/contract/protocol.ts";
 import { hasScope } from "../../src/core/rules/scopes.ts";
@@ -109,6 +110,10 @@ export const ask: Connection["request"] = (...request) => {
   if (opening !== undefined) return opening.then((opened) => opened.request(...request));
   return Promise.reject(new GatewayError("CLOSED", "not signed in"));
 };
+
+/** Calls `sessions.list`. Every row has its derived title, because each view that names sessions needs it. */
+export const listSessions = (params: ParamsOf<"sessions.list">) =>
+  ask("sessions.list", { ...params, includeDerivedTitles: true });
 
 type Listener<E extends keyof EventPayloads> = (payload: EventPayloads[E]) => void;
 const listeners = new Map<string, Set<(payload: never) => void>>();

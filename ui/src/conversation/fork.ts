@@ -9,12 +9,12 @@ import { edit } from "./drafts.ts";
 export const mayFork = (): boolean => may("operator.write") && has("sessions.fork");
 
 /** True until the gateway has answered, so that a second click on a slow connection makes no second fork. */
-let forks = false;
+let isForking = false;
 
 /** Forks the session after the message `at`, and opens the fork with the focus in its message box. */
 export async function fork(sessionKey: string, at: string): Promise<void> {
-  if (forks) return;
-  forks = true;
+  if (isForking) return;
+  isForking = true;
   try {
     const { key, leftBehind } = await ask("sessions.fork", { sessionKey, at });
     const { runs, jobs, waits } = leftBehind;
@@ -24,5 +24,5 @@ export async function fork(sessionKey: string, at: string): Promise<void> {
   } catch (error) {
     complain(error);
   }
-  forks = false;
+  isForking = false;
 }

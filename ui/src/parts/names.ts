@@ -5,7 +5,7 @@ import { effect, type Signal, signal } from "@preact/signals";
 import { forkOrigin } from "../../../src/core/fork-key.ts";
 import { NOT_VISIBLE } from "../../../src/core/rules/visibility.ts";
 import { batched } from "../clock.ts";
-import { ask, on, stage, whenConnected } from "../gateway.ts";
+import { listSessions, on, stage, whenConnected } from "../gateway.ts";
 
 /** Maximum number of keys in one request, a limit of the gateway. */
 const KEYS_MAX = 200;
@@ -86,10 +86,7 @@ const readWanted = batched(BATCH_MS, async () => {
   if (keys.length === 0) return;
   for (const key of keys) wanted.delete(key);
   // Ignore an error, because every name is requested again after a reconnect.
-  const page = await ask("sessions.list", {
-    ...{ keys, limit: KEYS_MAX },
-    ...{ includeArchived: true, includeDerivedTitles: true },
-  }).catch(() => undefined);
+  const page = await listSessions({ keys, limit: KEYS_MAX, includeArchived: true }).catch(() => undefined);
   learnNames(page?.sessions ?? []);
   if (wanted.size > 0) readWanted();
 });

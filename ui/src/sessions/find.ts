@@ -2,7 +2,7 @@
 
 import { useCallback, useMemo, useRef, useState } from "preact/hooks";
 import { settled } from "../clock.ts";
-import { ask } from "../gateway.ts";
+import { listSessions } from "../gateway.ts";
 import { sessionName } from "../parts/names.ts";
 import { hasWords } from "../parts/words.ts";
 
@@ -20,10 +20,7 @@ export interface FoundSession {
 
 async function list(search: string, limit: number): Promise<readonly FoundSession[]> {
   const more = search === "" ? {} : { search };
-  const { sessions } = await ask("sessions.list", {
-    ...{ limit, includeArchived: true, includeDerivedTitles: true },
-    ...more,
-  });
+  const { sessions } = await listSessions({ limit, includeArchived: true, ...more });
   return sessions.map((row) => ({ key: row.key, name: sessionName(row) }));
 }
 

@@ -8,7 +8,7 @@ import { effect, signal, untracked } from "@preact/signals";
 import type { ListedRow, ParamsOf, PayloadOf } from "../../../src/contract/client/web.ts";
 import { optional } from "../../../src/core/optional.ts";
 import { after, batched } from "../clock.ts";
-import { ask, on, stage, whenConnected } from "../gateway.ts";
+import { listSessions, on, stage, whenConnected } from "../gateway.ts";
 import { learnNames } from "../parts/names.ts";
 import { filter, query } from "../route.ts";
 import { Forest, type ForestLine, TOP } from "./forest.ts";
@@ -109,7 +109,7 @@ function filters(): ParamsOf<"sessions.list"> {
 
 /** Returns the parameters of the request for a page of a branch. */
 function pageOf(parent: string, cursor: string | undefined, limit: number): ParamsOf<"sessions.list"> {
-  const at = { includeDerivedTitles: true, ...optional({ limit, cursor }) };
+  const at = optional({ limit, cursor });
   if (forest.flat) return { ...filters(), includeChildren: true, ...at };
   const which = parent === TOP ? { roots: true } : { spawnedBy: parent };
   return { ...which, includeChildren: true, includeArchived: wish.value.archived, ...at };
@@ -125,7 +125,7 @@ async function readBranch(parent: string, anew = false): Promise<void> {
   asked.begin(parent);
   try {
     const includeCounts = parent === TOP && anew;
-    const page = await ask("sessions.list", {
+    const page = await listSessions({
       ...pageOf(parent, anew ? undefined : before?.cursor, limit),
       includeCounts,
     });
@@ -155,14 +155,14 @@ async function readRows(keys: readonly string[]): Promise<void> {
   const mine = generation;
   const asked = forest;
   const chosen = asked.flat ? filters() : { includeArchived: wish.value.archived };
-  const shared = { ...chosen, includeChildren: true, includeDerivedTitles: true };
+  const shared = { ...chosen, includeChildren: true };
   const chunks = Array.from({ length: Math.ceil(keys.length / KEYS_MAX) }, (_, n) =>
     keys.slice(n * KEYS_MAX, (n + 1) * KEYS_MAX),
   );
   let orphans = false;
   try {
     const found = await Promise.all(
-      chunks.map((some) => ask("sessions.list", { ...shared, keys: some, limit: KEYS_MAX })),
+      chunks.map((some) => listSessions({ ...shared, keys: some, limit: KEYS_MAX })),
     );
     if (mine !== generation) return;
     const rows = found.flatMap((page) => page.sessions);
@@ -224,7 +224,7 @@ const tellNews = batched(BATCH_MS, async () => {
 
 const readCounts = batched(COUNTS_MS, async () => {
   const mine = generation;
-  const page = await ask("sessions.list", { keys: [], includeCounts: true }).catch(() => undefined);
+  const page = await listSessions({ keys: [], includeCounts: true }).catch(() => undefined);
   if (page !== undefined && mine === generation) counts.value = page.counts;
 });
 
@@ -293,9 +293,7 @@ async function openAbove(key: string): Promise<void> {
 }
 
 async function rowOf(key: string): Promise<ListedRow | undefined> {
-  const found = await ask("sessions.list", {
-    ...{ keys: [key], includeArchived: true, includeDerivedTitles: true },
-  }).catch(() => undefined);
+  const found = await listSessions({ keys: [key], includeArchived: true }).catch(() => undefined);
   return found?.sessions[0];
 }
 

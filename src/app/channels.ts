@@ -72,15 +72,15 @@ export function channelParts({ settings, world }: ChannelWorld): ChannelParts {
         ]);
       const { engine } = rest;
       const parts = { ...rest, settings, world };
-      const opening = openInbound(parts);
-      inbound = opening;
+      const incoming = openInbound(parts);
+      inbound = incoming;
       accounts = new Accounts({
         commit: engine.commit,
         world,
         owner: engine.processId,
         leaseUntil: engine.leaseUntil,
       });
-      const opened = await openChannels(settings.channels, (id) => hostOf(id, parts, opening));
+      const opened = await openChannels(settings.channels, (id) => hostOf(id, parts, incoming));
       for (const channel of opened) {
         channels.set(channel.id, channel);
         ends.push(async () => channel.close?.());

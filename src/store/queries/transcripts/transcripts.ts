@@ -511,8 +511,9 @@ export async function compactionsOf(
   { key, sessionId }: { readonly key: string; readonly sessionId: string },
 ): Promise<ReadonlyMap<string, number>> {
   const found = new Map<string, number>();
-  const parts = forkOrigin(key) === undefined ? [{ sessionId }] : await partsOf(db, sessionId);
-  for (const { sessionId: id, upTo } of parts as readonly TranscriptPart[]) {
+  const isFork = forkOrigin(key) !== undefined;
+  const parts: readonly TranscriptPart[] = isFork ? await partsOf(db, sessionId) : [{ sessionId }];
+  for (const { sessionId: id, upTo } of parts) {
     let query = db
       .selectFrom("messages")
       .select(ENTRY)

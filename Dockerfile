@@ -6,7 +6,7 @@ FROM node:24-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
-COPY build.js tsconfig.json tsdown.config.ts LICENSE README.md ./
+COPY build.js tsconfig.json tsdown.config.ts LICENSE README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md ./
 COPY bin bin
 COPY docs docs
 COPY src src

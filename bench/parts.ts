@@ -9,6 +9,7 @@ import { installSize } from "./install.ts";
 import { lists } from "./lists.ts";
 import type { Row } from "./measure.ts";
 import { runOverhead } from "./overhead.ts";
+import { promptCache } from "./prompt-cache.ts";
 import { runs } from "./runs.ts";
 import { searches } from "./searches.ts";
 import { spawning } from "./spawning.ts";
@@ -32,6 +33,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   spawns: spawning,
   streaming,
   clients: fanOut,
+  cache: promptCache,
   recovery,
   memory,
   idle: () => idleMemory(),

@@ -9,9 +9,13 @@ import { fullModelName, listModels } from "./agent/model/model.ts";
 import { openModelPort } from "./agent/model/port.ts";
 import { type ChannelParts, channelParts } from "./app/channels.ts";
 import { ClockWatch } from "./app/clock-watch.ts";
-import { deadlineHandlers } from "./app/deadlines.ts";
+import { deadlineHandlers, optionalDeadlines } from "./app/deadlines.ts";
 import { doctorOf } from "./app/doctor.ts";
+import { engineSettings, SUBAGENT_POOL } from "./app/engine-settings.ts";
+import { outsideOf } from "./app/outside.ts";
+import { type Follower, followConfig } from "./app/reload.ts";
 import { logRuns } from "./app/run-log.ts";
+import { titlesOf } from "./app/titles.ts";
 import { followTranscripts, jsonlCopiesOf } from "./app/transcripts.ts";
 import { openWatching, type Watching } from "./app/watching.ts";
 import { both, type DeliveryWorker, OutboxWorker } from "./channels/outbound.ts";
@@ -20,11 +24,12 @@ import { createWebchat } from "./channels/webchat.ts";
 import { createWebhooks, forgetSent } from "./channels/webhook.ts";
 import { reachableHost } from "./cli/address.ts";
 import { secretsOf, secretsOfEnvironment } from "./config/describe.ts";
+import type { Reload } from "./config/reload.ts";
 import { optional } from "./core/optional.ts";
 import { fail, ok, type Result } from "./core/shapes/errors.ts";
 import { isSubagentKey } from "./core/shapes/session-key.ts";
 import type { LogPart } from "./core/shapes/settings/logging.ts";
-import { backupFolder, dailyBudgets, notConfigured, type Settings } from "./core/shapes/settings/settings.ts";
+import { backupFolder, notConfigured, type Settings } from "./core/shapes/settings/settings.ts";
 import type { AgentSources } from "./core/shapes/settings/sources.ts";
 import { splitRef } from "./core/text/model-ref.ts";
 import { sharedWorld } from "./engine/cluster/shared-world.ts";
@@ -40,7 +45,7 @@ import { ensureToken } from "./gateway/auth.ts";
 import type { OpenDemo } from "./gateway/demo.ts";
 import { listenFailure } from "./gateway/http/listen-failure.ts";
 import { NodeHub } from "./gateway/nodes/nodes.ts";
-import { type GatewayDeps, startGateway } from "./gateway/server.ts";
+import { type Gateway, type GatewayDeps, startGateway } from "./gateway/server.ts";
 import type { NetworkPeers } from "./sandbox/peers.ts";
 import { StoreProblem } from "./store/problems.ts";
 import { jobsOfOthers } from "./store/queries/cron-jobs.ts";
@@ -49,8 +54,9 @@ import type { JsonlCopies } from "./store/sqlite/jsonl-copies.ts";
 import { openSqlite } from "./store/sqlite/sqlite.ts";
 import type { Backups } from "./store/transfer/backups.ts";
 import { watchWrites } from "./store/write-watch.ts";
-import type { OutsideServers } from "./tools/mcp/servers.ts";
+import { GuidanceFiles } from "./tools/guidance/guidance.ts";
 import { Passes } from "./tools/passes.ts";
+import type { OutsideTools } from "./tools/tool.ts";
 import { withReplies } from "./triggers/replies.ts";
 import { logging, type World } from "./world.ts";
 
@@ -62,8 +68,6 @@ function timeZone(): string {
   return knownTimeZone;
 }
 
-/** Name of the pool of execution slots for sub-agents, whose runs have a separate limit. */
-const SUBAGENT_POOL = "subagents";
 /** Maximum number of scheduled jobs in the start-up log's list of jobs that will fail. */
 const JOB_WARNINGS_MAX = 10;
 
@@ -77,6 +81,8 @@ export interface AppOptions {
   readonly checkConfig?: GatewayDeps["checkConfig"];
   /** Reads and writes the configuration file. */
   readonly configFile?: GatewayDeps["configFile"];
+  /** Applies the configuration file to `settings`. If absent, changes apply at the next start. */
+  readonly reload?: Reload;
   /** The process's environment, for sandbox programs. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /**
@@ -97,6 +103,8 @@ export interface App {
   readonly warnings: readonly string[];
   readonly engine: Engine;
   readonly store: Store;
+  /** Reads the configuration file at once. Absent if it is not followed. */
+  readonly reload?: () => void;
   /** Waits up to `graceMs` for running work, parks the rest, then closes everything. */
   close(graceMs: number): Promise<void>;
 }
@@ -117,25 +125,19 @@ function sandboxing(options: AppOptions): {
     const { NetworkPeers } = await import("./sandbox/peers.ts");
     peers = new NetworkPeers();
     const keepOut = [dir, backupFolder(settings.store), ...(configPath === undefined ? [] : [configPath])];
-    const workspaces = settings.agents.map(({ workspace }) => workspace);
     const cacheDir = join(dir, "sandbox-cache");
     return createSandboxFinder({
       world: asPart(world, "sandbox"),
       keepOut,
-      workspaces,
+      get workspaces() {
+        return settings.agents.map(({ workspace }) => workspace);
+      },
       cacheDir,
       environment,
       peers,
     });
   });
   return { sandboxFor, refusesPeer: (peer) => peers?.refuses(peer) ?? false };
-}
-
-/** Opens MCP servers; each starts when it is first needed. Returns nothing if none is configured. */
-async function openOutside(options: AppOptions): Promise<OutsideServers | undefined> {
-  if (options.settings.tools.mcp.servers.length === 0) return undefined;
-  const { openOutsideServers } = await import("./tools/mcp/servers.ts");
-  return openOutsideServers({ ...options, world: asPart(options.world, "tools") });
 }
 
 /** Programs of ACP agents. The code that runs them is loaded by the first run of such an agent. */
@@ -192,30 +194,24 @@ function acpParts({ settings, world, environment, version }: AppOptions): AcpPar
   return parts;
 }
 
+const guidanceOf = ({ world, environment }: AppOptions): GuidanceFiles =>
+  new GuidanceFiles({ now: () => world.clock.now(), home: environment.HOME });
+
 /** Dependencies of runs besides the model and the store. */
 interface Helpers {
   readonly watching: Watching;
   readonly sandboxFor: SandboxFor;
-  readonly outside: OutsideServers | undefined;
+  readonly outside: OutsideTools;
   readonly acp: AcpParts;
   readonly ways: ChannelParts;
+  readonly guidance: GuidanceFiles;
 }
 
 interface Working {
   readonly engine: Engine;
   readonly outbox: DeliveryWorker;
   readonly nodes: NodeHub | undefined;
-}
-
-function engineSettings(settings: Settings) {
-  const { queueMax, agentToAgent } = settings.session;
-  return {
-    queueMax,
-    ...agentToAgent,
-    dailyBudgets: dailyBudgets(settings),
-    maxConcurrent: settings.maxConcurrent,
-    pools: { [SUBAGENT_POOL]: settings.subagents.maxConcurrent },
-  };
+  readonly deadlines: Follower;
 }
 
 /** Builds the engine from its parts. */
@@ -223,13 +219,13 @@ function buildEngine(
   options: AppOptions,
   store: Store,
   jsonlCopies: JsonlCopies,
-  { watching: { metrics, traces }, sandboxFor, outside, acp, ways }: Helpers,
+  { watching: { metrics, traces }, sandboxFor, outside, acp, ways, guidance }: Helpers,
 ): Working {
   const { settings, world } = options;
-  const { channels, burstDue } = ways;
-  const hooks = createWebhooks(settings.outgoingHooks, asPart(world, "channels"));
+  const { channels } = ways;
+  const hooks = createWebhooks(settings, asPart(world, "channels"));
   const told = { deliveryQueued: () => news.deliveryQueued() };
-  const record = createHookRecorder(settings.outgoingHooks, told, { dropped: metrics.hookEventDropped });
+  const record = createHookRecorder(settings, told, { dropped: metrics.hookEventDropped });
   const outbound = { deliveryQueued: () => outbox.deliveryQueued() };
   const transcriptPath = (sessionId: string) => store.transcriptPath(sessionId);
   const flows = createSuccessors({ settings, outbound, transcriptPath });
@@ -249,22 +245,22 @@ function buildEngine(
     sandboxFor,
     outside,
     nodes,
+    guidance,
     acp: acp.open,
     engine: () => engine,
+  });
+  const handlers = deadlineHandlers({
+    ...asked,
+    world: asPart(world, "flows"),
+    jsonlCopies,
+    outbound,
   });
   const engine: Engine = new Engine({
     store,
     world: asPart(world, "engine"),
     successors,
     executor,
-    deadlineHandlers: deadlineHandlers({
-      settings,
-      world: asPart(world, "flows"),
-      jsonlCopies,
-      burstDue,
-      outbound,
-      engine: () => engine,
-    }),
+    deadlineHandlers: handlers,
     facts: { host: hostname(), version: options.version },
     settings: engineSettings(settings),
     poolOf: (run) => (isSubagentKey(run.sessionKey) ? SUBAGENT_POOL : undefined),
@@ -286,7 +282,8 @@ function buildEngine(
   const webchat = createWebchat(engine.bus, world.clock);
   channels.set(webchat.id, webchat);
   nodes?.start();
-  return { engine, outbox: both(outbox, news), nodes };
+  const deadlines = optionalDeadlines(handlers, { ...asked, burstDue: ways.burstDue });
+  return { engine, outbox: both(outbox, news), nodes, deadlines };
 }
 
 /** Opens the database that the settings name. */
@@ -401,26 +398,41 @@ async function startOutbox(of: {
 }): Promise<() => Promise<void>> {
   const { engine, outbox, settings, world } = of;
   const lookAgain = (): void => outbox.deliveryQueued();
-  const watch = new ClockWatch({ engine, world, cron: settings.cron.enabled, lookAgain });
+  const watch = new ClockWatch({ engine, world, settings, lookAgain });
   await watch.start();
   await outbox.start();
   return () => watch.stop();
 }
 
-/** Lets models write the titles of conversations, if the settings request this. */
-async function writeTitles(
-  { settings, world: all }: AppOptions,
-  { db }: Store,
-  { commit, bus }: Engine,
-  { metrics }: Watching,
+/** Returns the parts that follow the settings, `first` before the others. */
+function followersOf(
+  {
+    settings,
+    world,
+    engine,
+    watching: { metrics },
+  }: Pick<AppOptions, "settings" | "world"> & Pick<Working, "engine"> & Pick<Helpers, "watching">,
   undo: (() => Promise<void>)[],
-): Promise<void> {
-  if (settings.titles !== "model") return;
-  const { Titles } = await import("./execute/titles.ts");
-  const world = asPart(all, "agent");
-  const port = openModelPort(world, metrics.modelCalled);
-  const titles = new Titles({ settings, db, world, port, commit, limits: engineSettings(settings) });
-  undo.push(titles.follow(bus));
+  first: readonly Follower[],
+): readonly Follower[] {
+  const titles = titlesOf({ settings, world: asPart(world, "agent"), engine, metrics });
+  undo.push(titles.close);
+  const slots = async (): Promise<void> => engine.lookAtSlots();
+  return [...first, slots, titles.apply, () => ensureMainSessions({ engine, settings })];
+}
+
+/** Follows the configuration file, if there is one. Returns a function that reads it at once. */
+function followOf(
+  { world, configPath: path, reload }: AppOptions,
+  parts: readonly Follower[],
+  gateway: Gateway,
+  undo: (() => Promise<void>)[],
+): App["reload"] {
+  if (reload === undefined || path === undefined) return undefined;
+  const tell: Gateway["configChanged"] = (change) => gateway.configChanged(change);
+  const { look, stop } = followConfig({ reload, path, world, parts, tell });
+  undo.push(stop);
+  return look;
 }
 
 /** Opens the store and its JSONL copies. */
@@ -434,26 +446,32 @@ async function openRecords(options: AppOptions, undo: (() => Promise<void>)[]) {
 }
 
 async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Promise<Omit<App, "warnings">> {
-  const { settings, version, configPath, openDemo, agentSources } = options;
+  const { settings, version, configPath, openDemo, agentSources, checkConfig, configFile } = options;
   const { store, world, jsonlCopies } = await openRecords(options, undo);
   const token = await tokenOf(options);
   const { sandboxFor, refusesPeer } = sandboxing(options);
-  const outside = await openOutside(options);
-  if (outside !== undefined) undo.push(() => outside.close());
+  const { tools: outside, ...servers } = outsideOf({ ...options, world: asPart(options.world, "tools") });
+  undo.push(servers.close);
   const acp = acpParts({ ...options, world });
   const watching = await openWatching(options, world);
   undo.push(() => watching.close());
   const ways = channelParts({ settings, world: asPart(world, "channels") });
-  const helpers = { watching, sandboxFor, outside, acp, ways };
-  const { engine, outbox, nodes } = buildEngine({ ...options, world }, store, jsonlCopies, helpers);
+  const guidance = guidanceOf(options);
+  const helpers = { watching, sandboxFor, outside, acp, ways, guidance };
+  const { engine, outbox, nodes, deadlines } = buildEngine(
+    { ...options, world },
+    store,
+    jsonlCopies,
+    helpers,
+  );
   followTranscripts(engine, store, jsonlCopies, asPart(world, "store").log);
   logRuns(engine, store, world);
-  await writeTitles({ ...options, world }, store, engine, watching, undo);
-  await ensureMainSessions({ engine, settings });
   await removeLost(store, settings, world);
   const checkModel = (name: string): Result<string> => fullModelName(settings.providers, name);
   undo.push(() => ways.close());
   await ways.open({ engine, outbound: outbox, checkModel });
+  const followers = followersOf({ settings, world, engine, watching }, undo, [deadlines, servers.apply]);
+  for (const apply of followers) await apply();
   undo.push(await startOutbox({ engine, outbox, settings, world }));
   undo.push(() => outbox.stop(), forgetSent(engine.commit, asPart(world, "channels")), acp.close);
   undo.push(async () => nodes?.close());
@@ -471,8 +489,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     models: () => modelRows(settings),
     checkModel,
     sandboxFor,
-    outside,
-    nodes,
+    ...{ outside, nodes, guidance },
     refusesPeer,
     pageDir: PAGE_DIR,
     passes: acp.passes,
@@ -480,28 +497,34 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     metrics: watching.metrics,
     dropTranscript: (sessionId) => jsonlCopies.remove(sessionId),
     ...upkeepOf({ ...options, world }, acp, undo),
-    ...optional({ configPath, openDemo, agentSources }),
-    checkConfig: options.checkConfig,
-    configFile: options.configFile,
+    ...optional({ configPath, openDemo, agentSources, checkConfig, configFile }),
   });
   undo.push(() => gateway.close({ reason: "stopping" }));
   acp.port = gateway.port;
   // Runs start last: none must have started if the port is in use.
   await engine.start();
   ways.listen();
+  const reload = followOf({ ...options, world }, followers, gateway, undo);
   return {
+    ...optional({ reload }),
     port: gateway.port,
     token,
     tokenIsGenerated: settings.gateway.token === undefined,
     engine,
     store,
-    close: async (graceMs) => {
-      gateway.announce({ reason: "stopping" });
-      await ways.deafen();
-      await engine.stop(graceMs);
-      await unwind(undo, world);
-    },
+    close: (graceMs) => closeParts({ gateway, ways, engine, world }, graceMs, undo),
   };
+}
+
+async function closeParts(
+  { gateway, ways, engine, world }: { gateway: Gateway; ways: ChannelParts; engine: Engine; world: World },
+  graceMs: number,
+  undo: (() => Promise<void>)[],
+): Promise<void> {
+  gateway.announce({ reason: "stopping" });
+  await ways.deafen();
+  await engine.stop(graceMs);
+  await unwind(undo, world);
 }
 
 /** Runs the clean-up steps in reverse order. If a step fails, the others still run. */

@@ -65,6 +65,8 @@ export interface Loaded {
   /** Path of the configuration file, even if the file does not exist. */
   readonly path: string;
   readonly exists: boolean;
+  /** The file's text. Empty if the file does not exist. */
+  readonly text: string;
   readonly agentSources: AgentSources;
 }
 
@@ -78,9 +80,8 @@ export function processEnvironment(): { env: Env; home: string } {
  * the file's content.
  */
 export function loadSettings(options: LoadOptions, text?: string): Result<Loaded> {
-  const named = options.configPath ?? (options.env.PARLEY_CONFIG || undefined);
   const path = configPathOf(options);
-  const file = text === undefined ? readFile(path, named !== undefined) : ok(text);
+  const file = text === undefined ? readFile(path, namedConfig(options) !== undefined) : ok(text);
   if (!file.ok) return file;
   const read = readSettings(file.value ?? "", path, options);
   if (!read.ok) return read;
@@ -88,7 +89,8 @@ export function loadSettings(options: LoadOptions, text?: string): Result<Loaded
   if (settings === undefined || problems.length > 0) return refuse(problems, path);
   warnings.push(...(file.value === undefined ? nameWarnings(path) : modeWarnings(path, literals)));
   const exists = file.value !== undefined;
-  return ok({ settings: freeze(settings), warnings, path, exists, agentSources: agentSourcesOf(literals) });
+  const whole = { path, exists, text: file.value ?? "", agentSources: agentSourcesOf(literals) };
+  return ok({ settings: freeze(settings), warnings, ...whole });
 }
 
 interface Reading {
@@ -123,10 +125,17 @@ function readSettings(text: string, path: string, options: LoadOptions): Result<
   return ok({ settings, problems: told, warnings, literals });
 }
 
+/** Returns the configuration file as the user named it, or undefined if the user named none. */
+export function namedConfig({ configPath, env }: LoadOptions): string | undefined {
+  return configPath ?? (env.PARLEY_CONFIG || undefined);
+}
+
 /** Returns the path of the configuration file, even if the file does not exist. */
-export function configPathOf({ configPath, env, home }: LoadOptions): string {
-  const named = configPath ?? (env.PARLEY_CONFIG || undefined);
-  return named === undefined ? join(home, ".parley", "parley.json5") : expand(named, home, ".");
+export function configPathOf(options: LoadOptions): string {
+  const named = namedConfig(options);
+  return named === undefined
+    ? join(options.home, ".parley", "parley.json5")
+    : expand(named, options.home, ".");
 }
 
 /** Returns the settings for `text` as the content of the configuration file at `path`, or its problems. */
@@ -289,7 +298,6 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
   const tokens = tokensOf(file, token, problems);
   const channels = channelsOf(file, { agents, problems });
   const { host, port, allowedOrigins, allowedHosts, maxBufferedBytes, tickIntervalMs } = file.gateway;
-  const searchPath = around.env.PATH;
   return {
     gateway: {
       host,
@@ -324,7 +332,8 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
       sandbox: tools.sandbox.tools,
       sessionsSpawn: tools.sessions_spawn,
       history: tools.history,
-      exec: { ...tools.exec, ...(searchPath ? { searchPath } : {}) },
+      exec: { ...tools.exec, ...optional({ searchPath: around.env.PATH || undefined }) },
+      ...webOf(tools, problems),
       mcp: mcpOf(tools.mcp, expanded),
     },
     owners: file.commands.owners,
@@ -337,6 +346,20 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
     logging: loggingOf(file.logging, around.env, problems),
     ...tracesOf(file.telemetry, around.env, problems),
   };
+}
+
+/** Returns the settings of `fetch` and `search`. Checks that the search provider has what it needs. */
+function webOf(tools: ConfigFile["tools"], problems: Problem[]): Pick<Settings["tools"], "fetch" | "search"> {
+  const web = { fetch: { allowHosts: tools.fetch.allowHosts.map((host) => host.trim().toLowerCase()) } };
+  const { search } = tools;
+  if (search === undefined) return web;
+  const { provider, url } = search;
+  const apiKey = search.apiKey || undefined;
+  if (provider === "brave" && apiKey === undefined)
+    problems.push({ path: ["tools", "search", "apiKey"], text: "is missing; must be a key of Brave Search" });
+  if (provider === "searxng" && url === undefined)
+    problems.push({ path: ["tools", "search", "url"], text: "is missing; must be the address of SearXNG" });
+  return { ...web, search: { provider, ...optional({ apiKey, url }) } };
 }
 
 function sessionOf(file: ConfigFile): Settings["session"] {

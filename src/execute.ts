@@ -2,23 +2,24 @@
 // composition root: the engine knows runs and the agent knows turns. Rights and settings are read again for
 // every run.
 
-import { keyRulesOf, sessionViewer } from "./access/access.ts";
+import { sessionViewer } from "./access/access.ts";
+import { narrowed } from "./access/narrowed.ts";
 import { spawnChainOf } from "./access/spawn-chain.ts";
 import { runTurn, type TurnArgs, type TurnEnd } from "./agent/loop/loop.ts";
-import { buildSystemPrompt } from "./agent/loop/prompt.ts";
 import type { ToolEvent } from "./agent/loop/tool-calls.ts";
 import { type ModelPort, type ResolvedModel, resolveModel } from "./agent/model/model.ts";
 import { optional } from "./core/optional.ts";
 import type { Pace } from "./core/pace.ts";
 import { withoutContents } from "./core/rules/attachment-rules.ts";
+import { guidanceReach } from "./core/rules/prompt/guidance.ts";
+import { buildSystemPrompt, type Today } from "./core/rules/prompt/prompt.ts";
 import { hasNetwork, isSandboxed, type SpawnChain } from "./core/rules/sandbox-policy.ts";
-import { outsidePrefix } from "./core/rules/tool-policy.ts";
-import { ok, type Result } from "./core/shapes/errors.ts";
+import { fail, ok, type Result } from "./core/shapes/errors.ts";
 import { type Entry, isCompaction, type Message, toolCallsOf } from "./core/shapes/message.ts";
 import type { ModelRetry } from "./core/shapes/model-retry.ts";
 import type { Run } from "./core/shapes/run.ts";
 import type { Session } from "./core/shapes/session.ts";
-import { displayKey } from "./core/shapes/session-key.ts";
+import { settingsNow } from "./core/shapes/settings/live.ts";
 import {
   type AgentSettings,
   agentOf,
@@ -28,7 +29,7 @@ import {
   type ThinkingLevel,
   thinkingNamed,
 } from "./core/shapes/settings/settings.ts";
-import type { ToolSpec } from "./core/shapes/tool.ts";
+import type { ToolCallRequest, ToolOutcome, ToolSpec } from "./core/shapes/tool.ts";
 import type { Engine } from "./engine/engine.ts";
 import type { Executor } from "./engine/lanes/lanes.ts";
 import type { LaneHandle } from "./engine/run/execution.ts";
@@ -39,27 +40,30 @@ import type { OutboxListener } from "./flows/delivery/outbox.ts";
 import { childContext } from "./flows/job/spawn.ts";
 import type { SandboxFinder } from "./sandbox/find.ts";
 import type { Sandbox } from "./sandbox/sandbox.ts";
+import { permissionOfCall } from "./store/queries/permissions.ts";
 import { getSession } from "./store/queries/sessions/sessions.ts";
 import { Contexts } from "./store/queries/transcripts/contexts.ts";
 import type { Store } from "./store/sql.ts";
 import type { RunTrace, Traces } from "./telemetry/traces.ts";
 import { invokeTool, type ToolContext, toolNames, toolSpecs, toolsFor } from "./tools/catalog.ts";
+import type { GuidanceFiles } from "./tools/guidance/guidance.ts";
+import { memoryFor } from "./tools/guidance/memory.ts";
+import { promptOf } from "./tools/guidance/prompt.ts";
 import { type NodeSource, nodesIn } from "./tools/nodes.ts";
 import { sessionsSpawn } from "./tools/sessions/spawn.ts";
-import type { OutsideSet, OutsideTools, ToolAnswered } from "./tools/tool.ts";
-import type { Clock } from "./world/plain.ts";
+import { type OutsideTools, type ToolAnswered, toolResult } from "./tools/tool.ts";
 import { type World, withFields } from "./world.ts";
 
-/** Called for every run and every call, with the settings at that time (I13). */
-export type SandboxFor = (chain: SpawnChain) => Promise<Result<Sandbox | undefined>>;
+/** Called for every run and every call (I13). `settings`: default are the newest settings. */
+export type SandboxFor = (chain: SpawnChain, settings?: Settings) => Promise<Result<Sandbox | undefined>>;
 
 /**
  * Creates a function that returns the sandbox of a session, or a failure if a required sandbox is
  * unavailable.
  */
-export function createSandboxFor(settings: Settings, openFinder: () => Promise<SandboxFinder>): SandboxFor {
+export function createSandboxFor(newest: Settings, openFinder: () => Promise<SandboxFinder>): SandboxFor {
   let finder: Promise<SandboxFinder> | undefined;
-  return async (chain) => {
+  return async (chain, settings = settingsNow(newest)) => {
     if (!isSandboxed(chain, settings)) return ok(undefined);
     // Loaded by the first sandboxed run, so that it costs nothing if no sandbox is used.
     finder ??= openFinder();
@@ -82,6 +86,8 @@ export interface ExecuteParts {
   readonly sandboxFor: SandboxFor;
   /** Tools of MCP servers. Absent if there are none. */
   readonly outside?: OutsideTools | undefined;
+  /** Reads instruction files and skills. Absent: sessions get none. */
+  readonly guidance?: GuidanceFiles;
   /** Creates threads for sub-agents. Absent if no channel has threads. */
   readonly threads?: Threads;
   /** Paired devices. Absent if nodes are disabled. */
@@ -142,23 +148,23 @@ async function contextOf(parts: ExecuteParts, run: Run, session: Session): Promi
   return run.input.context ?? childContext(parts.settings, parts.store.db, session);
 }
 
-function promptOf(
-  { settings, timeZone, world }: ExecuteParts,
-  session: Session,
+/** Returns the parts of a turn that come from outside of the store: MCP tools, paired devices, files. */
+async function suppliesOf(
+  { settings, store, outside, nodes, guidance, timeZone, world }: ExecuteParts,
   agent: AgentSettings,
-  more: { tools: ReturnType<typeof toolsFor>; context: string | undefined; outside: OutsideSet | undefined },
-): string {
-  return buildSystemPrompt({
-    agentId: agent.id,
-    sessionKey: displayKey(session.key, agent.id, keyRulesOf(settings)),
-    workspace: agent.workspace,
-    toolNames: more.tools.map((tool) => tool.spec.name),
-    missingTools: (more.outside?.missing ?? []).map(
-      ({ server, why }) => `- ${outsidePrefix(server)}*: the MCP server "${server}" is not available: ${why}`,
-    ),
-    ...(timeZone === undefined ? {} : { today: { atMs: world.clock.now(), timeZone: timeZone() } }),
-    ...optional({ agentName: agent.name, instructions: agent.instructions, context: more.context }),
-  });
+  chain: SpawnChain,
+  { run, signal }: LaneHandle,
+) {
+  const today: Today | undefined = timeZone && { atMs: world.clock.now(), timeZone: timeZone() };
+  const files = await guidance?.forAgent(agent, guidanceReach(chain, settings));
+  return {
+    outside: await outside?.forSession(chain, signal),
+    nodes: await nodesIn(nodes),
+    guidance: files,
+    skills: files?.skills,
+    memory: await memoryFor(store.db, settings, chain, run),
+    today,
+  };
 }
 
 function factsOf(end: TurnEnd, model: Pick<ResolvedModel, "ref">): EndFacts {
@@ -204,10 +210,6 @@ async function executeAcp(
   if (isSandboxed(await spawnChainOf(store.db, session), settings)) {
     const text = `agent "${agent.id}" is an ACP agent, which can't be contained, and this session has to be`;
     return failed(`${text}: see agents.list[${agent.id}].sandbox.mode, and who spawned the session`);
-  }
-  // Fails instead of dropping pictures silently.
-  if ((handle.run.input.images ?? []).length > 0) {
-    return failed(`agent "${agent.id}" is an ACP agent, which takes no attachments: send text only`);
   }
   const { acpTurn } = await import("./execute/acp.ts");
   const context = await contextOf(parts, handle.run, session);
@@ -269,11 +271,11 @@ function toolPartsOf(parts: ExecuteParts) {
 
 /** Returns the callbacks that report the steps of a turn to its lane. */
 function callbacksOf(
+  { world: { clock }, store: { db } }: ExecuteParts,
   handle: LaneHandle,
   everyTool: readonly ToolSpec[],
-  clock: Clock,
   trace: RunTrace | undefined,
-): Pick<TurnArgs, "append" | "steered" | "onText" | "onThinking" | "onTool" | "onRetry"> {
+): Pick<TurnArgs, "append" | "steered" | "onText" | "onThinking" | "onTool" | "onRetry" | "awaitsApproval"> {
   return {
     append: (entry) => handle.append(storedEntry(entry)),
     steered: () => handle.steered(),
@@ -281,10 +283,42 @@ function callbacksOf(
     onThinking: (delta) => handle.thinking(delta),
     onTool: (event) => publishTool(handle, everyTool, event, trace),
     onRetry: (retry) => publishRetry(handle, retry, clock.now()),
+    awaitsApproval: async (callId) => (await permissionOfCall(db, callId)) !== undefined,
   };
 }
 
+/**
+ * Returns the context of a tool call. After a change of the settings, a right must be given by the settings
+ * with which the run began and by the newest ones (I13).
+ */
+async function contextNow(newest: ExecuteParts, ctx: ToolContext): Promise<Result<ToolContext>> {
+  const { chain, session } = ctx;
+  const now = settingsNow(newest.settings);
+  if (now === ctx.settings) return ok(ctx);
+  // Without an agent of the chain its stricter rules would be unknown.
+  const gone = chain.find(({ agentId }) => findAgent(now, agentId) === undefined);
+  if (gone !== undefined) return fail("tool_denied", notConfigured(gone.agentId));
+  const settings = narrowed(ctx.settings, now);
+  const sandbox = await newest.sandboxFor(chain, settings);
+  if (!sandbox.ok) return sandbox;
+  const { sandbox: _, ...rest } = ctx;
+  const agent = agentOf(settings, session);
+  const viewer = sessionViewer(chain, settings);
+  return ok({ ...rest, ...optional({ sandbox: sandbox.value }), settings, agent, viewer });
+}
+
+async function callNow(
+  newest: ExecuteParts,
+  ctx: ToolContext,
+  request: ToolCallRequest,
+): Promise<ToolOutcome> {
+  const found = await contextNow(newest, ctx);
+  if (found.ok) return invokeTool(found.value, request);
+  return { text: JSON.stringify(toolResult(found)), isError: true };
+}
+
 async function executeTurn(
+  newest: ExecuteParts,
   parts: ExecuteParts,
   contexts: Contexts,
   handle: LaneHandle,
@@ -307,31 +341,28 @@ async function executeTurn(
   const model = resolveModel(settings.providers, session.model ?? agent.model);
   if (!model.ok) return failed(model.error);
   const chain = await spawnChainOf(store.db, session);
-  const sandbox = await parts.sandboxFor(chain);
+  const sandbox = await parts.sandboxFor(chain, settings);
   // Without a backend, the run is refused before the first model call. It never runs without the sandbox.
   if (!sandbox.ok) return failed([sandbox.error, sandbox.hint ?? ""].join(" ").trim());
-  const outside = await parts.outside?.forSession(chain, signal);
-  const nodes = await nodesIn(parts.nodes);
+  const supplies = await suppliesOf(parts, agent, chain, handle);
+  const { nodes, outside, skills } = supplies;
   const ctx: ToolContext = {
     ...optional({ outside, sandbox: sandbox.value }),
-    session,
-    agent,
-    chain,
-    nodes,
+    ...{ session, agent, chain, nodes, skills },
     ...toolPartsOf(parts),
     viewer: sessionViewer(chain, settings),
     run,
     signal,
     wait: handle.wait,
   };
-  const tools = toolsFor({ settings, chain, outside, nodes });
+  const tools = toolsFor({ settings, chain, outside, nodes, skills });
   const everyTool = toolSpecs(outside, calledIn(entries));
   const context = await contextOf(parts, run, session);
   let answering = model.value;
   const end = await runTurn({
     runId: run.runId,
     sessionId: session.sessionId,
-    system: promptOf(parts, session, agent, { tools, context, outside }),
+    system: buildSystemPrompt(promptOf({ settings, session, agent, tools, context, ...supplies })),
     model: model.value,
     fallbackModels: fallbacksOf(settings, agent),
     onFallback: (next) => {
@@ -341,9 +372,8 @@ async function executeTurn(
     entries,
     tools: tools.map((tool) => tool.spec),
     everyTool,
-    ...callbacksOf(handle, everyTool, world.clock, trace),
-    callTool: (request, callSignal) =>
-      handle.duringCall(() => invokeTool({ ...ctx, signal: callSignal }, request)),
+    ...callbacksOf(parts, handle, everyTool, trace),
+    callTool: (request, cut) => handle.duringCall(() => callNow(newest, { ...ctx, signal: cut }, request)),
     signal,
     attempt: run.attempt,
     maxModelCalls: agent.maxModelCalls,
@@ -358,12 +388,15 @@ async function executeTurn(
 export function createExecutor(parts: ExecuteParts): Executor {
   const { traces } = parts;
   const contexts = new Contexts(parts.store.db);
-  if (traces === undefined) return { execute: (handle) => executeTurn(parts, contexts, handle, undefined) };
+  // The run keeps the settings with which it begins (LS1 of core/shapes/settings/live.ts).
+  const turn = (handle: LaneHandle, trace?: RunTrace): Promise<EndFacts> =>
+    executeTurn(parts, { ...parts, settings: settingsNow(parts.settings) }, contexts, handle, trace);
+  if (traces === undefined) return { execute: (handle) => turn(handle) };
   return {
     async execute(handle) {
       const trace = traces.forRun(handle.run);
       try {
-        return await executeTurn(parts, contexts, handle, trace);
+        return await turn(handle, trace);
       } finally {
         trace?.left();
       }

@@ -28,6 +28,7 @@ import { optional } from "./core/optional.ts";
 import type { HostProgram, HostProgramEnd } from "./core/rules/node-exec.ts";
 import { fail, ok, type Result } from "./core/shapes/errors.ts";
 import type { ChannelAccount } from "./core/shapes/settings/channels.ts";
+import { liveSettings } from "./core/shapes/settings/live.ts";
 import { LOGGING, type LoggingSettings, loggingFrom } from "./core/shapes/settings/logging.ts";
 import {
   OFFLINE_MODEL,
@@ -66,15 +67,20 @@ interface LogParts {
   readonly hidden: Redactor;
 }
 
-/** Returns a world with the requested log. The formatter for terminals is loaded only if needed. */
-async function worldOf(wanted: LoggingSettings, { env, hidden }: LogParts): Promise<World> {
-  const { level, parts, format } = wanted;
+/**
+ * Returns a world with the requested log, whose levels can change. The formatter for terminals is loaded only
+ * if needed.
+ */
+async function worldOf(
+  wanted: () => Omit<LoggingSettings, "format">,
+  format: LoggingSettings["format"],
+  { env, hidden }: LogParts,
+): Promise<World> {
   const isPretty = format === "pretty" || (format === "auto" && process.stderr.isTTY === true);
   const lines = isPretty ? await import("./cli/log-lines.ts") : undefined;
   const colours = process.stderr.isTTY === true && !env.NO_COLOR;
   return realWorld({
-    level,
-    parts,
+    levels: wanted,
     sync: true,
     redactor: hidden,
     tame: harmlessJson,
@@ -95,12 +101,17 @@ async function openGateway(
   };
   const loaded = loadSettings(wanted);
   if (!loaded.ok) return loaded;
-  const { settings, warnings, path, agentSources } = loaded.value;
+  const { warnings, path, agentSources } = loaded.value;
   const { openApp } = await import("./app.ts");
   const { checkAgain } = await import("./config/check.ts");
-  parts.hidden.learn(secretsOf(settings));
+  const { createReload } = await import("./config/reload.ts");
+  const live = liveSettings(loaded.value.settings);
+  const { settings } = live;
+  const learn = (secrets: readonly string[]): void => parts.hidden.learn(secrets);
+  learn(secretsOf(settings));
   const quiet = { level: "error", parts: {} } as const;
-  const world = await worldOf({ ...settings.logging, ...(options.quiet === true ? quiet : {}) }, parts);
+  const levels = () => (options.quiet === true ? quiet : settings.logging);
+  const world = await worldOf(levels, settings.logging.format, parts);
   const app = await openApp({
     settings,
     world,
@@ -109,6 +120,7 @@ async function openGateway(
     agentSources,
     checkConfig: () => checkAgain(wanted, settings),
     configFile: async () => (await import("./config/editing/editing.ts")).openConfigFile(wanted, settings),
+    reload: createReload({ options: wanted, live, loaded: loaded.value, learn }),
     environment: parts.env,
     stop: options.stop,
     ...optional({ openDemo: parts.openDemo, offlineThinkMs: options.offlineThinkMs }),
@@ -123,6 +135,7 @@ async function openGateway(
     settings,
     configPath: path,
     warnings: [...warnings, ...app.value.warnings],
+    ...optional({ reload: app.value.reload }),
     close: (graceMs) => app.value.close(graceMs),
   });
 }
@@ -143,7 +156,7 @@ export async function openDemo(world: World): Promise<Result<DemoPlace>> {
     openGateway: (options) => openGateway(options, { env: {}, hidden: new Redactor([]), home: tmpdir() }),
   });
   const close = () => ground.leave(0);
-  const tools = { ...OPEN_TOOLS, deny: ["exec", "read", "write", "edit"] };
+  const tools = { ...OPEN_TOOLS, deny: ["exec", "read", "write", "edit", "grep", "glob", "fetch"] };
   try {
     const opened = await ground.open("page", { tools, model: OFFLINE_MODEL, offlineThinkMs: DEMO_THINK_MS });
     if (!opened.ok) {
@@ -299,7 +312,8 @@ export async function main(argv: readonly string[]): Promise<number> {
   const { env, home } = processEnvironment();
   const hidden = new Redactor(secretsOfEnvironment(env));
   const wanted = loggingFrom(LOGGING, env);
-  const base = await worldOf(wanted.ok ? wanted.value : LOGGING, { env, hidden });
+  const log = wanted.ok ? wanted.value : LOGGING;
+  const base = await worldOf(() => log, log.format, { env, hidden });
   const world = logging(base, { part: "cli" });
   watchFaults(world);
   const parts = partsOf({ env, home, hidden, world });

@@ -36,11 +36,16 @@ export interface World {
   readonly logTail?: LogTail;
 }
 
-export interface LogOptions {
+interface LogLevels {
   /** A pino level. Default "info". */
   readonly level?: string;
   /** Levels of log lines, by the `part` of the line. */
   readonly parts?: Readonly<Record<string, string>>;
+}
+
+export interface LogOptions extends LogLevels {
+  /** Returns the levels for the next line. Absent: the levels of these options, for all lines. */
+  readonly levels?: () => LogLevels;
   /** Writes each line before returning, so that short-lived commands lose no lines at exit. */
   readonly sync?: boolean;
   /** Redacts each line before it is kept or written (I14). Default: a redactor without known secrets. */
@@ -77,10 +82,17 @@ export function idsOf(run: { runId: string; sessionKey: string; chainId: string 
 const rankOf = (level: string): number => pino.levels.values[level] ?? Number.POSITIVE_INFINITY;
 
 /** Returns a log that drops lines below the level of their part. */
-function byPart(log: Log, level: string, parts: Readonly<Record<string, string>>): Log {
-  const least = new Map(Object.entries(parts).map(([part, its]) => [part, rankOf(its)]));
-  const leastElse = rankOf(level);
+function byPart(log: Log, levels: () => LogLevels): Log {
+  let known: LogLevels | undefined;
+  let [leastElse, least] = [0, new Map<string, number>()];
   return everyLevel((name) => (fields: { part?: string }, text) => {
+    const now = levels();
+    if (now !== known) {
+      const { level = "info", parts = {} } = now;
+      leastElse = rankOf(level);
+      least = new Map(Object.entries(parts).map(([part, its]) => [part, rankOf(its)]));
+      known = now;
+    }
     if (rankOf(name) >= (least.get(fields.part ?? "") ?? leastElse)) log[name](fields, text);
   });
 }
@@ -90,18 +102,19 @@ export function realWorld(options: LogOptions = {}): World {
   const logTail = new LogTail();
   const { tame = (line: string) => line, format = (line: string) => line } = options;
   const { redactor = new Redactor([]) } = options;
-  const { level = "info", parts = {} } = options;
+  const { level = "info", parts = {}, levels } = options;
   const streamWrite = (line: string): string => {
     const masked = tame(redactor.mask(line));
     logTail.write(masked);
     return format(masked);
   };
   const every = [level, ...Object.values(parts)].sort((left, right) => rankOf(left) - rankOf(right));
+  const lowest = levels === undefined ? (every[0] ?? level) : "debug";
   const log = pino(
-    { level: every[0] ?? level, base: null, hooks: { streamWrite } },
+    { level: lowest, base: null, hooks: { streamWrite } },
     pino.destination({ fd: 2, sync: options.sync ?? false }),
   );
-  const isSplit = Object.keys(parts).length > 0;
+  const isSplit = levels !== undefined || Object.keys(parts).length > 0;
   // Waits for two rounds of the event loop, because one round may leave some of the arrived input unhandled.
   // A round of an idle loop takes some microseconds.
   const gather = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
@@ -113,6 +126,6 @@ export function realWorld(options: LogOptions = {}): World {
     gather,
     logTail,
     redactor,
-    log: isSplit ? byPart(log, level, parts) : log,
+    log: isSplit ? byPart(log, levels ?? (() => options)) : log,
   };
 }

@@ -3,7 +3,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { describeSettings } from "../src/config/describe.ts";
+import { describeSettings, secretsOf } from "../src/config/describe.ts";
 import { configJsonSchema } from "../src/config/schema/schema.ts";
 import { processEnvironment } from "../src/config.ts";
 import { ANSWER_LIMITS, defaultAgent } from "../src/core/shapes/settings/settings.ts";
@@ -40,10 +40,17 @@ test("a file named parley.json is not read, and the error says how to rename it"
   expect(config().good("{}").warnings).toEqual([]);
 });
 
+const ATTACHMENTS = {
+  enabled: true,
+  maxFiles: 50,
+  maxFileBytes: 1024 ** 2,
+  maxTotalBytes: 5 * 1024 ** 2,
+  retainOnSessionKeep: false,
+};
+
 test("without a file every setting has its default, and the default model is the offline model", () => {
-  const { settings, ...rest } = config().good();
-  expect(rest).toMatchObject({ warnings: [], path: config().defaultPath, exists: false });
-  expect(settings).toEqual({
+  expect(config().good()).toMatchObject({ warnings: [], path: config().defaultPath, exists: false });
+  expect(config().good().settings).toEqual({
     gateway: {
       host: "127.0.0.1",
       port: 7275,
@@ -65,7 +72,14 @@ test("without a file every setting has its default, and the default model is the
         tools: { allow: [], deny: [] },
         subagents: { allowAgents: [] },
         sandbox: SANDBOX,
-        ...{ fallbackModels: [], maxModelCalls: 400, ...ANSWER_LIMITS },
+        ...{
+          fallbackModels: [],
+          instructionFiles: true,
+          skills: true,
+          memory: true,
+          maxModelCalls: 400,
+          ...ANSWER_LIMITS,
+        },
       },
     ],
     channels: [],
@@ -92,18 +106,11 @@ test("without a file every setting has its default, and the default model is the
       agentToAgent: { enabled: false, allow: [] },
       subagents: { allow: [], deny: [] },
       sandbox: { allow: [], deny: [] },
-      sessionsSpawn: {
-        attachments: {
-          enabled: true,
-          maxFiles: 50,
-          maxFileBytes: 1024 ** 2,
-          maxTotalBytes: 5 * 1024 ** 2,
-          retainOnSessionKeep: false,
-        },
-      },
+      sessionsSpawn: { attachments: ATTACHMENTS },
       mcp: { servers: [], waitSeconds: 10, maxResultBytes: 65_536 },
       history: { maxTextChars: 4_000, maxBytes: 81_920 },
-      exec: { timeoutSeconds: 600, maxOutputBytes: 32_768 },
+      exec: { timeoutSeconds: 600, maxOutputBytes: 32_768, askSeconds: 300 },
+      fetch: { allowHosts: [] },
     },
     ...{ owners: [], joined: { wake: "notify" }, cron: { enabled: true }, nodes: NODES },
     hooks: { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },
@@ -196,7 +203,14 @@ test("settings in the file and on the command line take effect", () => {
     tools: { allow: [], deny: ["exec"] },
     subagents: { allowAgents: [] },
     sandbox: SANDBOX,
-    ...{ fallbackModels: [], maxModelCalls: 400, ...ANSWER_LIMITS },
+    ...{
+      fallbackModels: [],
+      instructionFiles: true,
+      skills: true,
+      memory: true,
+      maxModelCalls: 400,
+      ...ANSWER_LIMITS,
+    },
   });
   expect(settings.agents[0]).toMatchObject({
     id: "a",
@@ -424,16 +438,20 @@ test("I14: the described settings contain everything except secrets", () => {
   const tokens = '[{ token: "geheim-2-and-long-enough-", scopes: ["operator.read"] }]';
   const text = `{ gateway: { auth: { token: "geheim-1-and-long-enough-", tokens: ${tokens} } },
     store: { postgresUrl: "postgres://u:geheim-5@h/d" },
+    tools: { search: { provider: "brave", apiKey: "geheim-12" } },
     models: { providers: { p: { api: "openai-completions", baseUrl: "http://h/v1", apiKey: "geheim-3",
       headers: { "x-key": "geheim-4" }, models: [{ id: "m" }] } } },
     channels: { telegram: { botToken: "geheim-6" }, discord: { token: "geheim-7" },
       whatsapp: { phoneNumberId: "12345", accessToken: "geheim-8", appSecret: "geheim-9", verifyToken: "geheim-10" },
       signal: { number: "+4917012345678" }, imessage: { command: ["imsg", "rpc", "--key", "geheim-11"] } } }`;
-  const described = describeSettings(config().good(text).settings);
+  const { settings } = config().good(text);
+  expect(secretsOf(settings)).toContain("geheim-12");
+  const described = describeSettings(settings);
   expect(JSON.stringify(described)).not.toContain("geheim");
   expect(described).toMatchObject({
     gateway: { port: 7275, token: "(set)", tokens: [{ token: "(set)", scopes: ["operator.read"] }] },
     store: { durability: "full", postgresUrl: "(set)" },
+    tools: { search: { provider: "brave", apiKey: "(set)" } },
     providers: [{ id: "p", apiKey: "(set)", headers: { "x-key": "(set)" } }],
     channels: [
       { channel: "telegram", botToken: "(set)" },
@@ -443,6 +461,18 @@ test("I14: the described settings contain everything except secrets", () => {
       { channel: "imessage", command: "imsg", args: "(3)" },
     ],
   });
+});
+
+test("brave needs a key and searxng an address, and without tools.search there is no provider", () => {
+  const searching = (search: string) => `{ tools: { search: ${search} } }`;
+  expect(config().good("{}").settings.tools).not.toHaveProperty("search");
+  const own = config().good(searching('{ provider: "searxng", url: "http://127.0.0.1:8888/" }')).settings;
+  expect(own.tools.search).toEqual({ provider: "searxng", url: "http://127.0.0.1:8888/" });
+  const told = (search: string) => config().problems(searching(search)).join();
+  expect(told('{ provider: "brave", apiKey: "" }')).toContain("tools.search.apiKey: is missing");
+  expect(told('{ provider: "searxng" }')).toContain("tools.search.url: is missing");
+  expect(told('{ provider: "searxng", url: "http://me:pass@h/" }')).toContain("use apiKey");
+  expect(told('{ provider: "other" }')).toContain("must be one of brave, searxng");
 });
 
 test("the environment of the process is used to load the configuration", () => {

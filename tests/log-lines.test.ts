@@ -115,3 +115,27 @@ test("a disabled level costs no time, and each part can have its own level", asy
   log.warn({}, "warn");
   expect(told).toEqual(["store debug", "store error", "engine error", "warn"]);
 });
+
+test("a changed level applies to the next line, also in parts that have their log already", async () => {
+  const { realWorld } = await import("../src/world.ts");
+  const told: string[] = [];
+  const tame = (line: string): string => {
+    told.push(JSON.parse(line).msg);
+    return line;
+  };
+  let levels: { level: string; parts?: Record<string, string> } = { level: "info" };
+  const { log } = realWorld({ levels: () => levels, tame, format: () => "", sync: true });
+  const store = withFields(log, { part: "store" });
+  const say = (when: string): void => {
+    log.info({}, `${when}, info`);
+    store.debug({}, `${when}, debug of a part`);
+  };
+  say("first");
+  levels = { level: "error", parts: { store: "debug" } };
+  say("then");
+  levels = { level: "silent" };
+  log.error({}, "silent");
+  levels = { level: "debug" };
+  say("last");
+  expect(told).toEqual(["first, info", "then, debug of a part", "last, info", "last, debug of a part"]);
+});

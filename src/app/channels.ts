@@ -29,10 +29,10 @@ export interface ChannelParts {
   /** The channels to which the outbox delivers; `open` fills it. */
   readonly channels: Map<string, Channel>;
   /**
-   * Handles the deadline at which messages that one person sent in quick succession are joined. Absent if no
-   * channel receives messages.
+   * Returns the handler of the deadline at which messages that one person sent in quick succession are
+   * joined. Undefined until a channel is open.
    */
-  readonly burstDue?: DeadlineHandler;
+  burstDue(): DeadlineHandler | undefined;
   /** Loads the configured channels. Called before the first delivery. */
   open(rest: Rest): Promise<void>;
   /** Starts to listen for all accounts. Called once runs are executed. */
@@ -48,7 +48,16 @@ export interface ChannelParts {
 function none(): ChannelParts {
   const nothing = async (): Promise<void> => {};
   const channels = new Map<string, Channel>();
-  return { channels, open: nothing, listen: () => {}, statuses: () => [], deafen: nothing, close: nothing };
+  const burstDue = () => undefined;
+  return {
+    channels,
+    burstDue,
+    open: nothing,
+    listen: () => {},
+    statuses: () => [],
+    deafen: nothing,
+    close: nothing,
+  };
 }
 
 /** Builds the channels of the settings. */
@@ -60,7 +69,7 @@ export function channelParts({ settings, world }: ChannelWorld): ChannelParts {
   let accounts: Accounts | undefined;
   return {
     channels,
-    burstDue: async (unit, key) => (inbound === undefined ? unit.now + 1_000 : inbound.burstDue(unit, key)),
+    burstDue: () => inbound?.burstDue,
     async open(rest) {
       const [{ hostOf, openInbound }, { openChannels }, { Accounts }, { followTyping }, { forgetInbound }] =
         await Promise.all([

@@ -1,6 +1,7 @@
 // Watches the clock on which stored dates depend. Part of the composition root. If the clock is set back,
 // even while no gateway runs, the stored dates are recomputed. Otherwise they would be reached too late.
 
+import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import { INBOUND_DEADLINE } from "../flows/delivery/inbound-files.ts";
 import { newestTime, planAfterStep } from "../store/queries/reschedule.ts";
@@ -20,8 +21,7 @@ const START_STEP_MIN_MS = 60_000;
 interface ClockParts {
   readonly engine: Engine;
   readonly world: World;
-  /** Whether scheduled jobs are enabled. */
-  readonly cron: boolean;
+  readonly settings: Pick<Settings, "cron">;
   /** Makes the outbox read the dates of its deliveries again. */
   lookAgain(): void;
 }
@@ -85,11 +85,11 @@ export class ClockWatch {
   }
 
   async #replan(now: number, before: number): Promise<void> {
-    const { engine, world, cron, lookAgain } = this.#parts;
+    const { engine, world, settings, lookAgain } = this.#parts;
     world.log.warn({ backMs: before - now }, "the clock was set back; recomputing stored dates");
     const kinds = { calendar: CRON_DEADLINE, short: INBOUND_DEADLINE };
     await engine.commit((unit) => planAfterStep(unit.tx, { now, before }, kinds));
-    if (cron) await replanJobs(engine);
+    if (settings.cron.enabled) await replanJobs(engine);
     engine.lookAtDates();
     lookAgain();
   }

@@ -20,12 +20,13 @@ import type { JsonlCopies } from "../store/sqlite/jsonl-copies.ts";
 import { CRON_DEADLINE, createCronHandler } from "../triggers/turns.ts";
 import type { World } from "../world.ts";
 
+/** Returns nothing while no channel receives messages. */
+type BurstDue = () => DeadlineHandler | undefined;
+
 interface DeadlineParts {
   readonly settings: Settings;
   readonly world: World;
   readonly jsonlCopies: JsonlCopies;
-  /** Absent if no channel receives messages. */
-  readonly burstDue?: DeadlineHandler | undefined;
   readonly outbound: OutboxListener;
   /** Returns the engine. A function, because the engine is created later and needs these handlers. */
   engine(): Engine;
@@ -33,7 +34,7 @@ interface DeadlineParts {
 
 /** Returns the handlers, by the kind of their deadline. */
 export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHandler> {
-  const { settings, world, jsonlCopies, outbound, engine, burstDue } = parts;
+  const { settings, world, jsonlCopies, outbound, engine } = parts;
   const remove = (workspace: string, dir: string): void => {
     removeAttachments(workspace, dir).then(
       (removed) => {
@@ -52,12 +53,29 @@ export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHand
   return new Map([
     [CHILD_DEADLINE, cleanup],
     [INBOUND_FILES_DEADLINE, createFilesCleanup(settings, remove)],
-    ...(burstDue === undefined ? [] : [[INBOUND_DEADLINE, burstDue] as const]),
     [BINDING_DEADLINE, createBindingEnd({ settings, outbound, acceptor: engine })],
     [TEMPORARY_DEADLINE, archiveTemporary],
     [INBOX_DEADLINE, createInboxExpiry({ settings, engine })],
     [REVOKED_DEADLINE, async () => "done"],
-    // Without this handler, the dates of jobs stay stored, for a gateway that runs jobs.
-    ...(settings.cron.enabled ? [[CRON_DEADLINE, createCronHandler({ settings, engine })] as const] : []),
   ]);
+}
+
+/**
+ * Returns a function that lets this process handle jobs and incoming messages, if the settings and the parts
+ * allow it now. Without a handler, the deadlines stay stored, for a gateway that has it.
+ */
+export function optionalDeadlines(
+  handlers: Map<string, DeadlineHandler>,
+  { settings, engine, burstDue }: Pick<DeadlineParts, "settings" | "engine"> & { burstDue: BurstDue },
+): () => Promise<void> {
+  const cron = createCronHandler({ settings, engine });
+  const put = (kind: string, handler: DeadlineHandler | undefined): void => {
+    if (handler === undefined) handlers.delete(kind);
+    else handlers.set(kind, handler);
+  };
+  return async () => {
+    put(CRON_DEADLINE, settings.cron.enabled ? cron : undefined);
+    put(INBOUND_DEADLINE, burstDue());
+    engine().lookAtDates();
+  };
 }

@@ -6,7 +6,7 @@
 import { createHmac } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { optional } from "../core/optional.ts";
-import type { OutgoingHook } from "../core/shapes/settings/settings.ts";
+import type { OutgoingHook, Settings } from "../core/shapes/settings/settings.ts";
 import type { Commit } from "../engine/unit.ts";
 import { WEBHOOK } from "../flows/delivery/outgoing-hooks.ts";
 import { forgetSentHooks } from "../store/queries/channels/hook-backlog.ts";
@@ -105,14 +105,14 @@ async function post(
 
 /**
  * Creates the channel that sends webhooks. An attempt can be repeated, because receivers detect the same id.
+ * Each attempt uses the address and the secret that are configured then.
  */
-export function createWebhooks(hooks: readonly OutgoingHook[], world: World): Channel {
-  const byName = new Map(hooks.map((hook) => [hook.name, hook]));
+export function createWebhooks(settings: Pick<Settings, "outgoingHooks">, world: World): Channel {
   return {
     id: WEBHOOK,
     deduplicates: true,
     async deliver(message) {
-      const hook = byName.get(message.route.to);
+      const hook = settings.outgoingHooks.find(({ name }) => name === message.route.to);
       if (hook !== undefined) return post(hook, message, world);
       return { kind: "refused", error: `no outgoing hook ${JSON.stringify(message.route.to)} is configured` };
     },

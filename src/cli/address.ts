@@ -7,12 +7,11 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { socketAddress, TOKEN_FILE } from "../contract/protocol.ts";
 import { isObject, jsonOf } from "../core/json.ts";
-import { optional } from "../core/optional.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import { outgoingFetch } from "../world/outgoing.ts";
 import type { Clock } from "../world.ts";
-import type { Cli } from "./cli.ts";
+import { type Cli, loadOptionsOf } from "./cli.ts";
 
 /** Timeout of the probe. A gateway usually answers much sooner. */
 const PROBE_MS = 3_000;
@@ -88,10 +87,9 @@ export async function addressOf(settings: Settings): Promise<Address> {
 /**
  * Reads the settings. Loads the code for this only when it is called, because many commands do not need it.
  */
-export async function loadedSettings({ parts, options }: Cli): Promise<Result<Settings>> {
+export async function loadedSettings(cli: Cli): Promise<Result<Settings>> {
   const { loadSettings } = await import("../config.ts");
-  const { env, home } = parts;
-  const loaded = loadSettings({ env, home, ...optional({ configPath: options.config }) });
+  const loaded = loadSettings(loadOptionsOf(cli));
   return loaded.ok ? ok(loaded.value.settings) : loaded;
 }
 

@@ -1,15 +1,16 @@
 // Shared by all commands: the global options, output, exit codes.
 // Standard output has only the answer; with --json, exactly one JSON document, even if the command fails.
 // CL2: each exit code has one meaning: 0 done, 1 failed, 2 wrong usage, 3 gateway unreachable or connection
-//      lost.
+//      lost; of `parley run`: 4 stopped, 5 timed out.
 
 import { styleText } from "node:util";
+import type { LoadOptions } from "../config.ts";
 import { optional } from "../core/optional.ts";
 import { safeJson, safeText } from "../core/text/safe-text.ts";
 import { inCommands } from "./command-words.ts";
 import type { CliParts } from "./parts.ts";
 
-export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 3 } as const;
+export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 3, stopped: 4, timeout: 5 } as const;
 
 /** The client's error codes for an unreachable gateway and a lost connection. */
 const GONE: readonly string[] = ["UNREACHABLE", "CLOSED"];
@@ -24,7 +25,8 @@ export interface GlobalOptions {
   readonly token?: string;
 }
 
-export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan" | "magenta" | "blue";
+type Colour = "red" | "green" | "yellow" | "cyan" | "magenta" | "blue";
+export type Style = "bold" | "dim" | "italic" | "strikethrough" | "underline" | Colour;
 
 /** A failure to report to the user. `code` is an error code of the gateway or of the command line. */
 export interface Trouble {
@@ -95,4 +97,12 @@ export function createCli(parts: CliParts, options: GlobalOptions): Cli {
     },
   };
   return cli;
+}
+
+/** Returns where this call finds its configuration. */
+export function loadOptionsOf({
+  parts: { env, home },
+  options,
+}: Pick<Cli, "parts" | "options">): LoadOptions {
+  return { env, home, ...optional({ configPath: options.config }) };
 }

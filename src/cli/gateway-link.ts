@@ -12,6 +12,8 @@ export type Reply<T> = { readonly ok: true; readonly value: T } | ({ readonly ok
 
 export interface Link {
   readonly client: GatewayClient;
+  /** `ws://host:port` */
+  readonly url: string;
   /** Calls a method. Returns a failure as a value. */
   request<M extends MethodName>(method: M, params: RequestParams<M>): Promise<Reply<PayloadOf<M>>>;
   /** Calls a method whose name the user typed. Returns the answer, or a failure as a value. */
@@ -52,6 +54,7 @@ export async function openLink(
     };
     const link: Link = {
       client,
+      url: address.url,
       request: (method, params) => replied(client.request(method, ...([params] as never))),
       call: (method, params) => replied(client.call(method, params)),
     };

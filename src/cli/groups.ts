@@ -2,6 +2,7 @@
 
 import { Argument, type Command, CommanderError, Option } from "commander";
 import { SCOPES } from "../core/rules/scopes.ts";
+import { PERMISSION_SCOPES } from "../core/shapes/permission.ts";
 import { type Cli, EXIT } from "./cli.ts";
 import { PROGRAMS } from "./join/programs.ts";
 import { SHELLS } from "./shells.ts";
@@ -26,9 +27,11 @@ export function amount(name: string, least: number) {
   };
 }
 
+const SESSION = "Key, label or name of the session, or a beginning that no other session has";
+
 /** Adds the group `sessions`. */
 export function addSessions(parent: Command, on: (command: Command, load: Load) => void): void {
-  const group = parent.command("sessions").description("List sessions and read their transcripts");
+  const group = parent.command("sessions").description("List, read and change sessions");
   const list = group.command("list", { isDefault: true }).description("List sessions, newest first");
   list
     .option("--limit <n>", "Show at most this many rows", amount("--limit", 1), 50)
@@ -36,44 +39,75 @@ export function addSessions(parent: Command, on: (command: Command, load: Load) 
   list.option("--search <text>", "Search labels, names and keys");
   list.option("--archived", "Include archived sessions");
   on(list, async () => (await sessions()).listSessions);
-  const tree = group.command("tree").argument("[key]", "Start at this session");
+  const tree = group.command("tree").argument("[session]", "Start at this session");
   tree.description("Show the tree of spawned sessions").option("--archived", "Include archived sessions");
   on(tree, async () => (await import("./commands/sessions/tree.ts")).showTree);
-  const history = group
-    .command("history")
-    .argument("<key>")
-    .description("Show the last messages of a session");
+  const one = (name: string, text: string): Command =>
+    group.command(name).argument("<session>", SESSION).description(text);
+  const history = one("history", "Show the last messages of a session");
   history.option("--limit <n>", "Show at most this many messages", amount("--limit", 1), 50);
   history.option("--before <id>", "Show only messages before this message id");
-  history.option(
-    "--earlier [conversation]",
-    "List the earlier conversations (each reset ends one), or show one by its number or session id",
-  );
+  history.option("--earlier <conversation>", "Show an earlier conversation, by its number or session id");
   on(history, async () => (await sessions()).showHistory);
-  const exported = group
-    .command("export")
-    .argument("<key>")
-    .description("Print a whole conversation as JSON lines or Markdown");
+  const earlier = one("earlier", "List the earlier conversations of a session (each reset ends one)");
+  on(earlier, async () => (await import("./commands/sessions/earlier.ts")).listEarlier);
+  const exported = one("export", "Print a whole conversation as JSON lines or Markdown");
   exported.option("--earlier <conversation>", "Export an earlier conversation, by its number or session id");
   exported.addOption(
     new Option("--format <format>", "Use this format").choices(["jsonl", "markdown"]).default("jsonl"),
   );
+  exported.option("--output <file>", "Write to this new file instead of standard output");
   on(exported, async () => (await import("./commands/sessions/export.ts")).exportSession);
-  on(
-    group.command("show").argument("<key>").description("Show the settings, state and usage of a session"),
-    async () => (await sessions()).showSession,
-  );
-  const forked = group
-    .command("fork")
-    .argument("<key>")
-    .description("Continue a conversation in a session of its own, from one of its messages");
+  const show = one("show", "Show the settings, state and usage of a session");
+  on(show, async () => (await sessions()).showSession);
+  const forked = one("fork", "Continue a conversation in a session of its own, from one of its messages");
   forked.option("--at <message id>", "Share the messages up to this one (default: the newest)");
   forked.option("--label <label>", "Set the label of the new session");
   on(forked, async () => (await import("./commands/sessions/fork.ts")).forkSession);
+  addSessionChanges(one, on);
+}
+
+/** Adds the commands that change a session. `one`: adds a command about one session. */
+function addSessionChanges(
+  one: (name: string, text: string) => Command,
+  on: (command: Command, load: Load) => void,
+): void {
+  const changes = async () => await import("./commands/sessions/changes.ts");
+  const stop = one("stop", "Stop the work of a session and of its sub-agents");
+  on(stop, async () => (await changes()).stopSession);
+  const rename = one("rename", "Set the label of a session").argument("[label]", "New label");
+  rename.option("--clear", "Remove the label");
+  on(rename, async () => (await changes()).renameSession);
+  const archive = one("archive", "Hide an idle session from agents and lists, and make it read-only");
+  on(archive, async () => (await changes()).archiveSession);
+  on(one("restore", "Restore an archived session"), async () => (await changes()).restoreSession);
+  const reset = one("reset", "Start a new transcript and keep the settings");
+  on(reset, async () => (await changes()).resetSession);
+  const remove = one("delete", "Stop a session's work, and delete the session with its transcript");
+  remove.option("--keep-transcript", "Keep the messages in the store");
+  remove.option("--yes", "Delete without asking");
+  on(remove, async () => (await changes()).deleteSession);
+}
+
+/** Adds the group `agents`. */
+export function addAgents(parent: Command, on: (command: Command, load: Load) => void): void {
+  const commands = async () => await import("./commands/agents.ts");
+  const group = parent.command("agents").description("List the configured agents, and what they are told");
   on(
-    group.command("reset").argument("<key>").description("Start a new transcript and keep the settings"),
-    async () => (await sessions()).resetSession,
+    group.command("list", { isDefault: true }).description("List the configured agents"),
+    async () => (await commands()).listAgents,
   );
+  on(
+    group
+      .command("show")
+      .argument("<agent>", "Id of the agent")
+      .description("Show what the model of an agent is told, part by part with sizes"),
+    async () => (await commands()).showAgent,
+  );
+  const memory = group.command("memory").argument("<agent>", "Id of the agent");
+  memory.description("Show the memory of an agent, or replace it");
+  memory.option("--from <file>", "Replace the memory with the text of this file");
+  on(memory, async () => (await commands()).agentMemory);
 }
 
 /** Adds the group `deliveries`. */
@@ -211,7 +245,10 @@ export function addChannels(parent: Command, on: (command: Command, load: Load) 
     .command("bindings")
     .description("List the threads and chats that are bound to a session");
   on(bindings, async () => (await commands()).listBindings);
-  const unbind = group.command("unbind").argument("<key>").description("Remove the bindings of a session");
+  const unbind = group
+    .command("unbind")
+    .argument("<session>", SESSION)
+    .description("Remove the bindings of a session");
   on(unbind, async () => (await commands()).unbindSession);
 }
 
@@ -332,10 +369,43 @@ export function addPermissions(parent: Command, on: (command: Command, load: Loa
   const group = parent.command("permissions").description("Answer permission requests of agents");
   const list = group.command("list", { isDefault: true }).description("List pending permission requests");
   on(list, async () => (await commands()).listPermissions);
-  const allow = group.command("allow").argument("<id>").description("Allow a request once");
+  const allow = group.command("allow").argument("<id>").description("Allow a request");
+  const scope = new Option("--scope <scope>", "Allow once, in this session, or always for this agent");
+  allow.addOption(scope.choices(PERMISSION_SCOPES).default("once"));
   on(allow, async () => (await commands()).allowPermission);
   const deny = group.command("deny").argument("<id>").description("Deny a request");
   on(deny, async () => (await commands()).denyPermission);
+  const rules = group.command("rules").description("List the commands that are allowed for longer");
+  on(rules, async () => (await commands()).listPermissionRules);
+  const forget = group.command("forget").argument("<id>", "Id that parley permissions rules prints");
+  on(forget.description("Ask about an allowed command again"), async () => (await commands()).forgetRule);
+}
+
+/** Adds the group `config`. */
+export function addConfig(parent: Command, on: (command: Command, load: Load) => void): void {
+  const values = async () => await import("./commands/config/values.ts");
+  const group = parent.command("config").description("Check, read and change the configuration file");
+  on(
+    group.command("check").description("Check the configuration file and summarize it"),
+    async () => (await import("./commands/config/check.ts")).checkConfig,
+  );
+  const get = group
+    .command("get")
+    .argument("[path]", "Setting, like session.queueMax (default: the whole file)");
+  on(get.description("Print a setting of the file, without secrets"), async () => (await values()).getConfig);
+  const set = group.command("set").argument("<path>", "Setting, like agents.list[0].model");
+  set.argument("[value]", "JSON, or text").description("Change a setting of the file, and keep its comments");
+  set.option("--dry-run", "Show the change and its problems, and change nothing");
+  set.option("--unset", "Remove the setting, so that it has its default");
+  on(set, async () => (await values()).setConfig);
+  const edit = group.command("edit").description("Edit the configuration file in $VISUAL, $EDITOR or vi");
+  edit.option("--yes", "Save without asking");
+  on(edit, async () => (await import("./commands/config/edit.ts")).editConfig);
+  const schema = group
+    .command("schema")
+    .description("Print the JSON Schema of the configuration file, for completion in an editor");
+  schema.option("--write <file>", "Write the schema to this file instead of standard output");
+  on(schema, async () => (await import("./commands/config/schema.ts")).printSchema);
 }
 
 /** Adds the group `store`. */

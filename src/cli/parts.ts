@@ -44,6 +44,8 @@ export interface RunningGateway {
   readonly settings: Settings;
   readonly configPath: string;
   readonly warnings: readonly string[];
+  /** Reads the configuration file at once. Absent if the gateway does not follow it. */
+  readonly reload?: () => void;
   /**
    * Lets running work finish within `graceMs` and stores the rest for the next start. Then closes everything.
    */
@@ -268,7 +270,7 @@ export interface CliParts {
   /** True if both standard input and standard output are terminals. */
   readonly isTTY: boolean;
   /** Calls `fire` each time the process gets the signal `name`, until the returned function is called. */
-  onSignal(name: "SIGINT" | "SIGTERM", fire: () => void): () => void;
+  onSignal(name: "SIGINT" | "SIGTERM" | "SIGHUP", fire: () => void): () => void;
   /** Exits the process at once. */
   exitNow(code: number): void;
   openGateway(options: GatewayOptions): Promise<Result<RunningGateway>>;

@@ -6,15 +6,17 @@ import { MessageChannel } from "node:worker_threads";
 import { Argument, Command, CommanderError, Option } from "commander";
 import { optional } from "../core/optional.ts";
 import { EXPLAINED } from "../core/shapes/explanation.ts";
+import { LOG_LEVELS } from "../core/shapes/settings/logging.ts";
 import { WAKES } from "../core/shapes/settings/settings.ts";
 import { USAGE_GROUPS } from "../core/shapes/usage.ts";
-import { nearestNames } from "../core/text/nearest.ts";
 import { createCli, EXIT, type GlobalOptions } from "./cli.ts";
 import {
   type Action,
+  addAgents,
   addAttention,
   addChannels,
   addCompletion,
+  addConfig,
   addCron,
   addDeliveries,
   addDevices,
@@ -30,9 +32,11 @@ import {
 } from "./groups.ts";
 import { PROGRAMS } from "./join/programs.ts";
 import type { CliParts } from "./parts.ts";
+import { suggestCommand } from "./suggest.ts";
 
 const HELP_AFTER = `
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 gateway unreachable or connection lost.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 gateway unreachable or connection lost;
+parley run: 4 stopped, 5 timed out.
 Without a command, parley starts the gateway. "parley demo" shows the main features in 30 seconds.`;
 
 const gateway: Load = async () => (await import("./commands/gateway/gateway.ts")).runGateway;
@@ -54,38 +58,27 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
   const chat = parent.command("chat").description("Chat with an agent in the terminal");
   chat.addOption(
     new Option(
-      "--session <key>",
+      "--session <session>",
       "Use this session (default: the main session of the default agent)",
     ).conflicts("new"),
   );
   chat.option("--new", "Start a new session");
+  chat.option("--plain", "Print line by line instead of drawing (default if there is no terminal)");
   on(chat, async () => (await import("./commands/chat.ts")).runChat);
   const send = parent.command("send").argument("<message>");
   send.description("Send a message to a session, or a text to a chat of a channel");
   send.option(
-    "--session <key>",
+    "--session <session>",
     "Send to this session (with --channel: only record the text in this session)",
   );
   addRouteOptions(send, "Send the text to a chat of this channel, without a run");
   send.option("--to <chat>", "Send to this chat of --channel");
   send.option("--wait <seconds>", "Wait at most this long for the reply and print it", amount("--wait", 0));
   on(send, async () => (await import("./commands/send.ts")).runSend);
+  addRun(parent, on);
   addSessions(parent, on);
-  const tool = parent
-    .command("tool")
-    .argument("<name>", "Name of the tool")
-    .argument("[json]", "Arguments as JSON", "{}");
-  tool.description("Call a tool as a session does").option("--as <key>", "Use the rights of this session");
-  on(tool, async () => (await invoke()).runTool);
-  const call = parent
-    .command("call")
-    .argument("<method>", "Name of the method")
-    .argument("[json]", "Parameters as JSON", "{}");
-  on(call.description("Call a method of the gateway's protocol"), async () => (await invoke()).runCall);
-  on(
-    parent.command("agents").description("List the configured agents"),
-    async () => (await import("./commands/agents.ts")).listAgents,
-  );
+  addCalls(parent, on);
+  addAgents(parent, on);
   const usage = parent.command("usage").description("Show tokens and cost");
   usage.addOption(
     new Option("--by <group>", "Group the usage by this").choices(USAGE_GROUPS).default("agent"),
@@ -113,9 +106,45 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
   const acp = parent
     .command("acp")
     .description("Serve sessions to an editor over standard input and output (Agent Client Protocol)");
-  acp.addOption(new Option("--session <key>", "Open this session instead of new ones").conflicts("agent"));
+  acp.addOption(
+    new Option("--session <session>", "Open this session instead of new ones").conflicts("agent"),
+  );
   acp.option("--agent <id>", "Open sessions of this agent (default: the default agent)");
   on(acp, async () => (await import("./commands/acp.ts")).runAcp);
+}
+
+function addRun(parent: Command, on: (command: Command, load: Load) => void): void {
+  const run = parent
+    .command("run")
+    .argument("<question>", "Question to the agent (-: read it from standard input)");
+  run.description("Ask an agent one question and print the answer");
+  run.addOption(
+    new Option("--session <session>", "Ask in this session (default: a new one)").conflicts("agent"),
+  );
+  run.option("--agent <id>", "Ask this agent (default: the default agent)");
+  run.option(
+    "--timeout <seconds>",
+    "Stop the run after this time (default: none)",
+    amount("--timeout", 0.001),
+  );
+  on(run, async () => (await import("./commands/run.ts")).runQuestion);
+}
+
+/** Adds the commands that call a tool or a method. */
+function addCalls(parent: Command, on: (command: Command, load: Load) => void): void {
+  const tool = parent
+    .command("tool")
+    .argument("<name>", "Name of the tool")
+    .argument("[json]", "Arguments as JSON", "{}");
+  tool
+    .description("Call a tool as a session does")
+    .option("--as <session>", "Use the rights of this session");
+  on(tool, async () => (await invoke()).runTool);
+  const call = parent
+    .command("call")
+    .argument("<method>", "Name of the method")
+    .argument("[json]", "Parameters as JSON", "{}");
+  on(call.description("Call a method of the gateway's protocol"), async () => (await invoke()).runCall);
 }
 
 function addMcp(parent: Command, on: (command: Command, load: Load) => void): void {
@@ -124,7 +153,7 @@ function addMcp(parent: Command, on: (command: Command, load: Load) => void): vo
     .description("Serve the session tools to an MCP client over standard input and output");
   mcp.addOption(
     new Option(
-      "--session <key>",
+      "--session <session>",
       "Act as this session (default: an external session for this client)",
     ).conflicts(["handle", "agent"]),
   );
@@ -158,6 +187,45 @@ function addJoin(parent: Command, on: (command: Command, load: Load) => void): v
   on(leave, async () => (await import("./commands/join.ts")).leaveProgram);
 }
 
+/** Adds the commands that show the state of the gateway: status, logs, models. */
+function addViews(parent: Command, on: (command: Command, load: Load) => void): void {
+  const status = parent.command("status");
+  status.description("Show what the gateway does and what needs you, on one screen");
+  on(status, async () => (await import("./commands/gateway/status.ts")).showStatus);
+  const logs = parent.command("logs").description("Show the newest lines of the gateway's log");
+  logs.option("-f, --follow", "Keep printing new lines, also after a restart of the gateway");
+  logs.addOption(
+    new Option("--level <level>", "Show only this level and higher ones").choices(
+      LOG_LEVELS.filter((level) => level !== "silent"),
+    ),
+  );
+  logs.option("--part <part...>", "Show only lines of these parts of the program, like engine or channels");
+  logs.option("--run <id>", "Show only lines about this run");
+  logs.option("--limit <n>", "Begin with at most this many lines", amount("--limit", 1), 50);
+  on(logs, async () => (await import("./commands/gateway/logs.ts")).showLogs);
+  const models = parent
+    .command("models")
+    .description("List the configured models and the sources of their keys");
+  models.option("--test", "Also call the models that agents use (each call costs a few tokens)");
+  on(models, async () => (await import("./commands/gateway/models.ts")).listModels);
+}
+
+function addInit(parent: Command, on: (command: Command, load: Load) => void): void {
+  const init = parent
+    .command("init")
+    .description("Set up a model, a service and a channel, and write the configuration file");
+  init.option("--provider <name>", "Use this model provider, like anthropic, ollama, server or offline");
+  init.option("--base-url <url>", "Use this address of the provider's API, up to its version");
+  init.option("--key-env <name>", "Read the key from this environment variable");
+  init.option("--model <id>", "Use this model (default: ask, or the provider's first)");
+  init.option("--no-test", "Do not test the model and the channel first");
+  init.option("--service", "Install the service").option("--no-service", "Do not install the service");
+  init.option("--channel <channel>", "Set up this channel (none: no channel)");
+  init.option("--set <key=value...>", "Give these values of the channel");
+  init.option("--yes", "Ask nothing: use what was found, and replace an existing file (a copy is kept)");
+  on(init, async () => (await import("./commands/init.ts")).runInit);
+}
+
 /** Adds the commands for the gateway process, its store and its configuration. */
 function addOperations(parent: Command, on: (command: Command, load: Load) => void): void {
   const start = parent.command("gateway").description("Start the gateway in this terminal");
@@ -168,6 +236,8 @@ function addOperations(parent: Command, on: (command: Command, load: Load) => vo
   );
   start.option("--host <address>", "Listen on this address instead of the configured one");
   on(start, gateway);
+  addInit(parent, on);
+  addViews(parent, on);
   on(
     parent.command("link").description("Print the link that opens the page and signs in"),
     async () => (await import("./commands/gateway/link.ts")).printLink,
@@ -182,18 +252,7 @@ function addOperations(parent: Command, on: (command: Command, load: Load) => vo
     "Also import these settings, which affect security (all: import every one)",
   );
   on(moving, async () => (await import("./commands/gateway/import.ts")).runImport);
-  const config = parent
-    .command("config")
-    .description("Check the configuration file, or print its JSON Schema");
-  on(
-    config.command("check").description("Check the configuration file and summarize it"),
-    async () => (await import("./commands/config-check.ts")).checkConfig,
-  );
-  const schema = config
-    .command("schema")
-    .description("Print the JSON Schema of the configuration file, for completion in an editor");
-  schema.option("--write <file>", "Write the schema to this file instead of standard output");
-  on(schema, async () => (await import("./commands/config-schema.ts")).printSchema);
+  addConfig(parent, on);
   const doctor = parent
     .command("doctor")
     .description("Find problems of this installation and explain how to fix them");
@@ -228,11 +287,11 @@ async function checkUrl(url: string | undefined): Promise<void> {
   if (!read.ok) throw new CommanderError(EXIT.usage, "usage", read.error);
 }
 
-/** Returns the error for an unknown command of a group. It suggests the most similar command. */
+/** Returns the error for an unknown command of a group. It suggests the command that was probably meant. */
 function unknownCommand(group: Command, word: string): CommanderError {
   const names = group.commands.map((command) => command.name());
-  const [nearest] = nearestNames(word, names, 1);
-  const guess = nearest === undefined ? "" : ` Did you mean "${nearest}"?`;
+  const meant = suggestCommand(word, names, group.parent === null ? "" : group.name());
+  const guess = meant === undefined ? "" : ` Did you mean "${meant}"?`;
   return new CommanderError(EXIT.usage, "usage", `unknown command "${word}".${guess}`);
 }
 

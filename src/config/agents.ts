@@ -50,6 +50,9 @@ export function agentsOf(
       thinking: agent.thinking ?? defaults.thinking,
       workspace: expand(agent.workspace ?? (isDefault ? defaults.workspace : `${defaults.workspace}-${id}`)),
       ...optional({ instructions: agent.instructions }),
+      instructionFiles: agent.instructionFiles ?? defaults.instructionFiles,
+      skills: agent.skills ?? defaults.skills,
+      memory: agent.memory ?? defaults.memory,
       tools: agent.tools,
       subagents: {
         allowAgents: allowAgents.map((name) => name.toLowerCase()),

@@ -1,9 +1,10 @@
-// Checks the configuration file again and reports which settings a restart would change.
+// Checks the configuration file again, and compares it with the settings in effect.
 
 import { isDeepStrictEqual } from "node:util";
 import { configPathOf, type LoadOptions, loadSettings } from "../config.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import { describeSettings } from "./describe.ts";
+import { applicable } from "./reload.ts";
 
 /** The path in the file for each setting that has another name there. */
 const IN_FILE: Partial<Record<keyof Settings, string>> = {
@@ -33,6 +34,7 @@ export interface Compared {
   readonly warnings: readonly string[];
   readonly differs: boolean;
   readonly changed: readonly string[];
+  readonly restart: readonly string[];
   /** The settings that the next start would use. Absent if the file has problems. */
   readonly next?: Settings;
 }
@@ -47,12 +49,13 @@ export function compare(options: LoadOptions, running: Settings, text?: string):
     const { problems } = again.details ?? {};
     const errors = Array.isArray(problems) ? problems.map(String) : [again.error];
     const path = configPathOf(options);
-    return { path, exists: true, ok: false, errors, warnings: [], differs: false, changed: [] };
+    return { path, exists: true, ok: false, errors, warnings: [], differs: false, changed: [], restart: [] };
   }
   const { path, exists, warnings, settings: next } = again.value;
   const changed = changedParts(running, next);
-  const differs = changed.length > 0;
-  return { path, exists, ok: true, errors: [], warnings, differs, changed, next };
+  const { restart } = applicable(next, running);
+  const differs = restart.length > 0;
+  return { path, exists, ok: true, errors: [], warnings, differs, changed, restart, next };
 }
 
 /** Checks the file, and describes the running settings. */

@@ -86,7 +86,7 @@ const AGENT: Rule<Settings["agents"][number]> = {
   thinking: "show",
   workspace: "show",
   instructions: "show",
-  tools: FILTER,
+  tools: { ...FILTER, exec: { approval: "show" } },
   subagents: { allowAgents: "show", model: "show" },
   sandbox: {
     mode: "show",
@@ -109,6 +109,9 @@ const AGENT: Rule<Settings["agents"][number]> = {
     sessionTools: "show",
     idleMinutes: "show",
   },
+  instructionFiles: "show",
+  skills: "show",
+  memory: "show",
   fallbackModels: "show",
   maxModelCalls: "show",
   maxAnswerBytes: "show",
@@ -177,7 +180,15 @@ const TOOLS: Rule<Settings["tools"]> = {
     },
   },
   history: { maxTextChars: "show", maxBytes: "show" },
-  exec: { timeoutSeconds: "show", maxOutputBytes: "show", searchPath: "show" },
+  exec: {
+    timeoutSeconds: "show",
+    maxOutputBytes: "show",
+    searchPath: "show",
+    approval: "show",
+    askSeconds: "show",
+  },
+  fetch: { allowHosts: "show" },
+  search: { provider: "show", apiKey: "optional secret", url: "place" },
   mcp: {
     servers: {
       each: {

@@ -18,7 +18,7 @@ export type InsertFormat = "json5" | "json";
 const BLANK = /[\s\uFEFF]/;
 
 /** Returns the first position at or after `from` that is not in white space or a comment. */
-function pastBlanks(text: string, from: number): number {
+export function pastBlanks(text: string, from: number): number {
   let at = from;
   for (;;) {
     if (BLANK.test(text[at] ?? "x")) at += 1;
@@ -175,9 +175,12 @@ export function insertAt(
   return fail("invalid_config", `${file} cannot be changed safely. Add the setting by hand.`);
 }
 
-interface Member {
+interface Span {
   readonly start: number;
   readonly end: number;
+}
+
+interface Member extends Span {
   readonly value: unknown;
 }
 
@@ -211,7 +214,7 @@ function memberAt(
 }
 
 /** Returns the text without a member, its comma and the white space before it. */
-function without(text: string, { start, end }: Member): string {
+export function without(text: string, { start, end }: Span): string {
   const from = text.slice(0, start).trimEnd().length;
   const behind = pastBlanks(text, end);
   if (text[behind] === ",") return text.slice(0, from) + text.slice(behind + 1);

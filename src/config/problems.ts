@@ -64,6 +64,18 @@ function unknownKey(path: Path, key: string): Problem {
   return { path: [...path, key], text: `unknown key; ${hint}` };
 }
 
+/** Returns the problem of a path at which the schema allows no setting, with the nearest valid one. */
+export function pathProblem(path: Path): Problem | undefined {
+  for (const [at, part] of path.entries()) {
+    const { properties, additionalProperties: named, items, anyOf } = schemaAt(path.slice(0, at));
+    if (anyOf !== undefined || (typeof named === "object" && typeof part === "string")) continue;
+    if (typeof part === "number" ? isObject(items) : isObject(properties) && Object.hasOwn(properties, part))
+      continue;
+    return unknownKey(path.slice(0, at), String(part));
+  }
+  return undefined;
+}
+
 const WORDS: Readonly<Record<string, string>> = {
   string: "a string",
   number: "a number",

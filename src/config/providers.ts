@@ -91,6 +91,15 @@ const KNOWN: ReadonlyMap<string, KnownProvider> = new Map([
   ],
 ]);
 
+/** For each predefined provider: the environment variable that holds its key. */
+export const KEY_VARIABLES: ReadonlyMap<string, string> = new Map(
+  [...KNOWN].map(([id, { keyVariable }]) => [id, keyVariable]),
+);
+
+/** Returns the ids of the models that are predefined for a provider. */
+export const predefinedModels = (provider: string): readonly string[] =>
+  (KNOWN.get(provider)?.models ?? []).map(({ id }) => id);
+
 function fromEnvironment(env: Env): ProviderSettings[] {
   return [...KNOWN].flatMap(([id, { api, baseUrl, keyVariable, models }]) => {
     const apiKey = env[keyVariable];

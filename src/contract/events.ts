@@ -228,6 +228,14 @@ export const EVENTS = {
     summary: "A client connected or disconnected. Sent to tokens that cover every session.",
     payload: object({ presence: list(PRESENCE_ENTRY) }),
   },
+  config: {
+    summary: "The configuration file has changed. Sent to tokens that cover every session.",
+    payload: object({
+      ok: flag("False if the file has problems. The gateway keeps its settings; see `config.check`."),
+      changed: list(text(), "Paths in the file that changed, without their values."),
+      restart: list(text(), "Settings that apply after a restart."),
+    }),
+  },
   health: {
     summary: "Health of the gateway, sent every few ticks to tokens that cover every session.",
     payload: HEALTH,

@@ -66,6 +66,7 @@ export const EVENT_NAMES = [
   "node.invoke.request",
   "node.invoke.cancel",
   "presence",
+  "config",
   "health",
   "tick",
   "shutdown",

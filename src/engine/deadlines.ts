@@ -30,13 +30,12 @@ interface DeadlineParts {
   readonly db: Db;
   readonly commit: Commit;
   readonly world: World;
-  /** Handlers by kind. Rows of other kinds are left alone. */
+  /** Handlers by kind; may change between two looks. Rows of other kinds are left alone. */
   readonly handlers: ReadonlyMap<string, DeadlineHandler>;
 }
 
 export class Deadlines {
   readonly #parts: DeadlineParts;
-  readonly #kinds: readonly string[];
   #timer: Timer | undefined;
   #state: "new" | "open" | "stopped" = "new";
   #working: Promise<void> | undefined;
@@ -44,7 +43,6 @@ export class Deadlines {
 
   constructor(parts: DeadlineParts) {
     this.#parts = parts;
-    this.#kinds = [...parts.handlers.keys()];
   }
 
   start(): void {
@@ -83,13 +81,13 @@ export class Deadlines {
   async #work(): Promise<void> {
     const { db, world, handlers } = this.#parts;
     try {
-      const due = await dueDeadlines(db, world.clock.now(), AT_ONCE_MAX, this.#kinds);
+      const due = await dueDeadlines(db, world.clock.now(), AT_ONCE_MAX, [...handlers.keys()]);
       for (const deadline of due) {
         const handler = handlers.get(deadline.kind);
         if (handler === undefined) continue;
         await this.#fire(deadline, handler).catch((error: unknown) => this.#postpone(deadline, error));
       }
-      this.#wakeAt(await nextDeadlineAt(db, this.#kinds));
+      this.#wakeAt(await nextDeadlineAt(db, [...handlers.keys()]));
     } catch (error) {
       logRetry(world.log, error, "stored deadlines could not be handled");
       this.#wakeAt(world.clock.now() + STORE_RETRY_MS);

@@ -5,7 +5,7 @@
 
 import { optional } from "../core/optional.ts";
 import { cautionFor } from "../core/rules/crash-policy.ts";
-import { joinPools, type Pool } from "../core/rules/pools.ts";
+import { joinPools, type Pool, type SlotLimits } from "../core/rules/pools.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { ProcessFacts } from "../core/shapes/process.ts";
 import { isEnded, type Run } from "../core/shapes/run.ts";
@@ -65,6 +65,18 @@ export interface EngineSettings extends AcceptLimits {
   readonly maxConcurrent: number;
   /** Maximum number of runs of each pool, within `maxConcurrent`. */
   readonly pools?: Readonly<Record<string, number>>;
+}
+
+/** Returns the limits of the slots, which change with the settings. */
+function slotLimits(settings: EngineSettings): SlotLimits {
+  return {
+    get max() {
+      return settings.maxConcurrent;
+    },
+    get pools() {
+      return { ...settings.pools, [CRASHED]: 1 };
+    },
+  };
 }
 
 export interface AbortRequest {
@@ -188,9 +200,8 @@ export class Engine {
       this.bus,
       (runId) => this.#lanes.executes(runId) && !this.bus.hasEnded(runId),
     );
-    const { maxConcurrent: max } = parts.settings;
-    const pools = { ...parts.settings.pools, [CRASHED]: 1 };
-    this.#slots = createSlots({ max, pools }, () => {
+    const limits = slotLimits(parts.settings);
+    this.#slots = createSlots(limits, () => {
       if (cluster === undefined) this.#lanes.slotFree();
       else this.#passSlot(cluster.hints);
     });
@@ -221,8 +232,7 @@ export class Engine {
       ...optional({
         lease: cluster?.lease,
         shared: cluster && {
-          max,
-          pools,
+          limits,
           untilFree: (signal: AbortSignal) => this.#untilFree(signal),
           wanted: () => cluster.hints.send({ kind: "slot wanted" }),
         },
@@ -256,7 +266,7 @@ export class Engine {
       bus: this.bus,
       lanes: this.#lanes,
       watch: this.#watch,
-      maxConcurrent: settings.maxConcurrent,
+      settings,
       processId: this.processId,
       slotFree: () => void this.#slotFree(),
       slotWanted: () => {
@@ -412,6 +422,12 @@ export class Engine {
     this.#deadlines.look();
   }
 
+  /** Starts the runs that a higher limit of slots allows. */
+  lookAtSlots(): void {
+    this.#slots.resume();
+    this.#slotFree();
+  }
+
   /**
    * Records the wait of a caller that is not a run. The wait ends if this process exits. `clientKey`: the
    * session of a client that calls `confirmAnswer` or `loseAnswer` for each of its calls; if that session is
@@ -534,7 +550,7 @@ export class Engine {
   async load(): Promise<Load> {
     const counts = await countByState(this.store.db);
     const taken = this.#dispatch === undefined ? this.#slots.taken() : counts.running;
-    return { ...counts, slots: { max: this.#slots.max, taken } };
+    return { ...counts, slots: { max: this.#slots.max(), taken } };
   }
 
   /**

@@ -67,7 +67,7 @@ function permissionOf(parts: PermissionParts, { handle, agent, runtime }: AcpRun
   const { runId, sessionKey, attempt } = handle.run;
   const { log } = handle;
   return async (question, signal) => {
-    if (runtime.permissions !== "ask") return runtime.permissions;
+    if (runtime.permissions !== "ask") return { decision: runtime.permissions, scope: "once" };
     const from = { sessionKey, runId, attempt, agentId: agent.id };
     return askPermission(parts, { ...question, ...from, askMs: runtime.askSeconds * 1000 }, { signal, log });
   };

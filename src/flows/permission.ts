@@ -5,12 +5,20 @@
 import { spawnChainOf } from "../access/spawn-chain.ts";
 import { optional } from "../core/optional.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
-import type { PermissionDecision, PermissionQuestion } from "../core/shapes/permission.ts";
+import type {
+  PermissionAnswered,
+  PermissionQuestion,
+  PermissionRule,
+  PermissionScope,
+} from "../core/shapes/permission.ts";
 import { isInHouse } from "../core/shapes/route.ts";
 import { cut, quoted } from "../core/text/cut.ts";
 import { markdownLine } from "../core/text/safe-text.ts";
 import type { Unit } from "../engine/unit.ts";
+import { countRules, deleteRule, insertRule, listRules } from "../store/queries/permission-rules.ts";
 import {
+  type AskedCommand,
+  commandOf,
   decidePermission,
   deletePermission,
   insertPermission,
@@ -24,6 +32,8 @@ import { type OutboxListener, queueNote } from "./delivery/outbox.ts";
 const OPEN_MAX = 200;
 /** Maximum number of open requests of one session, so that one agent cannot block others. */
 const OPEN_OF_SESSION_MAX = 20;
+/** Maximum number of commands that are allowed for longer than once. */
+const RULES_MAX = 1_000;
 const TITLE_MAX_CHARS = 300;
 const DETAIL_MAX_CHARS = 4_000;
 /** Maximum length of the arguments in the note to a chat. The page and the command line show them in full. */
@@ -35,12 +45,16 @@ export interface PermissionRequest {
   readonly sessionKey: string;
   readonly agentId: string;
   readonly runId: string;
-  /** The attempt of the run that asks. A later attempt asks again. */
+  /** The attempt of the run that asks. A later attempt asks again, unless `about` names the tool call. */
   readonly attempt: number;
   readonly title: string;
   readonly kind?: string | undefined;
   readonly rawInput: unknown;
   readonly askMs: number;
+  /** The scopes that an answer may have. Default: once. */
+  readonly scopes?: readonly PermissionScope[];
+  /** The command that the request is about. */
+  readonly about?: AskedCommand;
 }
 
 /** Returns the id with which people answer a request in a chat. */
@@ -49,12 +63,15 @@ export function shortPermissionId(id: string): string {
 }
 
 /** Writes the note in Markdown. Title and arguments are escaped, so that they appear as they are. */
-function noteText({ id, agentId, title, detail }: PermissionQuestion, askMs: number): string {
+function noteText({ id, agentId, title, detail = "", scopes }: PermissionQuestion, askMs: number): string {
   const shortId = shortPermissionId(id);
-  const shown = detail === undefined ? "" : `\n${markdownLine(cut(detail, NOTE_DETAIL_MAX_CHARS))}`;
+  const more = detail.length > NOTE_DETAIL_MAX_CHARS ? " (cut: parley permissions shows the rest)" : "";
+  const shown = detail === "" ? "" : `\n${markdownLine(cut(detail, NOTE_DETAIL_MAX_CHARS))}${more}`;
+  const wider = scopes.filter((scope) => scope !== "once").join(" or ");
+  const longer = wider === "" ? "" : ` Add ${wider} after the id of /allow to be asked less.`;
   return (
     `Agent ${agentId} asks for permission: ${markdownLine(title)}${shown}\n\n` +
-    `An owner answers with /allow ${shortId} or /deny ${shortId} within ${minutes(askMs)}.`
+    `An owner answers with /allow ${shortId} or /deny ${shortId} within ${minutes(askMs)}.${longer}`
   );
 }
 
@@ -89,8 +106,9 @@ async function noteInChat(
 export async function openPermission(
   ports: { readonly outbound: OutboxListener },
   unit: Unit,
-  { attempt, askMs, rawInput, title, kind, sessionKey, agentId, runId }: PermissionRequest,
+  request: PermissionRequest,
 ): Promise<PermissionQuestion | undefined> {
+  const { attempt, askMs, rawInput, title, kind, sessionKey, agentId, runId, about } = request;
   const { redactor, now: askedAt } = unit;
   const known = await openPermissions(unit.tx, askedAt);
   const ofSession = known.filter((one) => one.sessionKey === sessionKey);
@@ -105,58 +123,110 @@ export async function openPermission(
       kind,
       detail: rawInput == null ? undefined : redactor.cut(JSON.stringify(rawInput), DETAIL_MAX_CHARS),
     }),
+    scopes: request.scopes ?? ["once"],
     askedAt,
     expiresAt: askedAt + askMs,
   };
-  await insertPermission(unit.tx, question, attempt);
+  await insertPermission(unit.tx, question, attempt, about);
   await noteInChat(ports, unit, question);
   unit.publish({ kind: "permission", id: question.id, sessionKey, change: "asked" });
   return question;
 }
 
-/** Denies a request that nobody answered in time (PD2). */
-export async function expirePermission(unit: Unit, id: string): Promise<void> {
-  await decidePermission(unit.tx, id, { decision: "deny", by: "", atMs: unit.now });
-}
-
 /**
  * Deletes a request whose agent has received the decision. If this fails, the row stays, but it is not an
- * open request, and it is deleted later.
+ * open request, and it is deleted later. Returns false if the request was deleted before.
  */
 export async function closePermission(
   unit: Unit,
   { id, sessionKey }: Pick<PermissionQuestion, "id" | "sessionKey">,
-): Promise<void> {
-  await deletePermission(unit.tx, id);
+): Promise<boolean> {
+  const deleted = await deletePermission(unit.tx, id);
   unit.publish({ kind: "permission", id, sessionKey, change: "settled" });
+  return deleted;
 }
 
 /** The answer to a request. */
-export interface PermissionAnswer {
+export interface PermissionAnswer extends PermissionAnswered {
   /** Id of the request, or the beginning of the id. */
   readonly id: string;
-  readonly decision: PermissionDecision;
-  /** Name of the person who answers, for operators. */
-  readonly by: string;
+}
+
+/** Returns the one item whose id is or begins with `id`. */
+function byId<T extends { readonly id: string }>(all: readonly T[], id: string, what: string): Result<T> {
+  const [found, ...others] = all.filter((one) => one.id === id || (id.length >= 4 && one.id.startsWith(id)));
+  if (found !== undefined && others.length === 0) return ok(found);
+  const shown = quoted(id, 80);
+  return found === undefined
+    ? fail("permission_not_found", `there is no ${what} ${shown}`, {
+        hint: "It may have been answered or deleted, or have expired.",
+      })
+    : fail("permission_not_found", `${others.length + 1} ids of the kind ${what} begin with ${shown}`, {
+        hint: "Give more of the id.",
+      });
+}
+
+/** Stores the command of an allowed request, so that its repetitions are not asked about. */
+async function keepRule(
+  unit: Unit,
+  { id, agentId, sessionKey, title }: PermissionQuestion,
+  { scope, by }: PermissionAnswer,
+): Promise<Result<void>> {
+  const asked = scope === "once" ? undefined : await commandOf(unit.tx, id);
+  if (asked === undefined || scope === "once") return ok(undefined);
+  if ((await countRules(unit.tx)) >= RULES_MAX) {
+    return fail("too_large", `${RULES_MAX} commands are allowed already`, {
+      hint: "Delete some with: parley permissions forget",
+    });
+  }
+  const { digest, folder } = asked;
+  const made = { id: unit.newId(), createdAt: unit.now, createdBy: by };
+  await insertRule(unit.tx, { ...made, agentId, sessionKey, scope, command: title, folder }, digest);
+  return ok(undefined);
+}
+
+/** The rights of a person who answers. */
+export interface AnswerRights {
+  covers(sessionKey: string): boolean;
+  /** False: the person can't allow a command for all sessions of an agent. */
+  readonly everySession: boolean;
 }
 
 /** Answers an open request of a session that the caller covers (PD2). */
 export async function answerPermission(
   unit: Unit,
-  { id, decision, by }: PermissionAnswer,
-  covers: (sessionKey: string) => boolean,
+  answer: PermissionAnswer,
+  { covers, everySession }: AnswerRights,
 ): Promise<Result<PermissionQuestion>> {
+  const { id, decision, scope } = answer;
+  if (scope === "always" && !everySession) {
+    const error = "a token for some sessions can't allow a command in all sessions of an agent";
+    return fail("missing_scope", error, { hint: "Answer with the scope once or session." });
+  }
   const open = (await openPermissions(unit.tx, unit.now)).filter((one) => covers(one.sessionKey));
-  const [found, ...others] = open.filter((one) => one.id === id || (id.length >= 4 && one.id.startsWith(id)));
-  if (found !== undefined && others.length > 0) {
-    const error = `${others.length + 1} permission requests begin with ${quoted(id, 80)}`;
-    return fail("permission_not_found", error, { hint: "Give more of the id." });
+  const found = byId(open, id, "open permission request");
+  if (!found.ok) return found;
+  const question = found.value;
+  const offered = decision === "allow" ? question.scopes : ["once" as const];
+  if (!offered.includes(scope)) {
+    return fail("invalid_argument", `this answer can't have the scope ${scope}, only: ${offered.join(", ")}`);
   }
-  if (found === undefined || !(await decidePermission(unit.tx, found.id, { decision, by, atMs: unit.now }))) {
-    return fail("permission_not_found", `there is no open permission request ${quoted(id, 80)}`, {
-      hint: "It may have been answered, or have expired.",
-    });
-  }
-  unit.publish({ kind: "permission", id: found.id, sessionKey: found.sessionKey, change: "settled" });
-  return ok(found);
+  const kept = await keepRule(unit, question, answer);
+  if (!kept.ok) return kept;
+  const isFirst = await decidePermission(unit.tx, question.id, { ...answer, atMs: unit.now });
+  if (!isFirst) return byId<PermissionQuestion>([], id, "open permission request");
+  unit.publish({ kind: "permission", id: question.id, sessionKey: question.sessionKey, change: "settled" });
+  return ok(question);
+}
+
+/** Deletes a rule of a session that the caller covers. Its command is asked about again. */
+export async function forgetRule(
+  unit: Unit,
+  id: string,
+  covers: (sessionKey: string) => boolean,
+): Promise<Result<PermissionRule>> {
+  const rules = (await listRules(unit.tx)).filter(({ sessionKey }) => covers(sessionKey));
+  const found = byId(rules, id, "allowed command");
+  if (found.ok) await deleteRule(unit.tx, found.value.id);
+  return found;
 }

@@ -12,6 +12,8 @@
 // AU6: an access token, which an operator created, has the rights in its row, within the current rights of
 //      the token that it was derived from. It cannot create tokens, jobs or nodes, because these could
 //      outlive it.
+// AU7: a token that an MCP client got by signing in (`oauth/`) is an access token that is valid for requests
+//      to /mcp only, for an hour. Its text is signed with the token of the person who consented.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
@@ -29,6 +31,7 @@ import { tokenId } from "../triggers/creator.ts";
 import { ensureFolder } from "../world/folders.ts";
 import type { Clock, World } from "../world.ts";
 import { createAllowance } from "./allowance.ts";
+import { ACCESS, readSealed } from "./oauth/sealed.ts";
 
 /** The authenticated party behind a connection or an HTTP request. */
 export interface Caller extends TokenRights {
@@ -61,6 +64,8 @@ export function keyOwnerOf({ id, deviceId }: Pick<Caller, "id" | "deviceId">): s
 
 export interface Claim {
   readonly token?: string | undefined;
+  /** True for a request to /mcp, where tokens of signed-in MCP clients are valid (AU7). */
+  readonly forMcp?: boolean | undefined;
   readonly role?: string | undefined;
   readonly scopes?: readonly string[] | undefined;
   /** The id of the device that signed this connection's challenge, or undefined if no device signed it. */
@@ -82,6 +87,11 @@ export interface Authority {
    * tokens (AU6).
    */
   accessToken(caller: Caller, id: string): string | undefined;
+  /**
+   * Signs a text of a sign-in with the operator token that has this id. Returns undefined if that token was
+   * removed. Never give a signature to a stranger, who could guess a weak token with it.
+   */
+  sign(text: string, tokenId: string): string | undefined;
   /** Returns the current rights of an access token, or undefined if its parent token was removed. */
   accessRights(row: AccessTokenRow): TokenRights | undefined;
 }
@@ -93,6 +103,7 @@ const ACCESS_TOKEN_PREFIX = "pat1";
 /** Lifetime of a device token. Each connection gives the device a new one. */
 export const DEVICE_TOKEN_MS = 90 * 24 * 60 * 60 * 1_000;
 export const CONNECT_ANEW = "Connect with the gateway's token and the device's signature to get a new one.";
+const SIGN_IN = "Sign in again in the program that sent the token.";
 const NEW_TOKEN = "Ask an operator for a new one: Operations, Tokens on the gateway's page.";
 export const JOIN_AGAIN = "Join again in the project's folder: parley join PROGRAM";
 const WHICH_TOKEN = `Use gateway.auth.token, or the token in the file ${TOKEN_FILE} of the store directory.`;
@@ -152,6 +163,17 @@ interface DeviceGrant {
   readonly of: string;
 }
 
+/** The content of an access token, whose signature is genuine. */
+interface SealedToken {
+  readonly id: string;
+  /** Id of the token that signed it. */
+  readonly sealedBy: string;
+  /** The caller's id. */
+  readonly caller: string;
+  /** Time at which the token of a signed-in MCP client expires. Absent for tokens that operators created. */
+  readonly until?: number;
+}
+
 function seal(grant: string, key: string): string {
   return createHmac("sha256", key).update(`device:${grant}`).digest("base64url");
 }
@@ -164,14 +186,25 @@ function accessSeal(id: string, parent: string): string {
  * Returns the id in an access token, and the id of the token that signed it. Returns undefined if none of
  * `tokens` signed it.
  */
-function readAccessToken(
-  tokens: readonly TokenSettings[],
-  given: string,
-): { readonly id: string; readonly sealedBy: string } | undefined {
+function readAccessToken(tokens: readonly TokenSettings[], given: string): SealedToken | undefined {
   const [prefix, id, mark, ...rest] = given.split(".");
   if (prefix !== ACCESS_TOKEN_PREFIX || id === undefined || mark === undefined || rest.length > 0) return;
   const parent = tokens.find(({ token }) => isSameToken(accessSeal(id, token), mark));
-  return parent === undefined ? undefined : { id, sealedBy: tokenId(parent.token) };
+  return parent === undefined ? undefined : { id, sealedBy: tokenId(parent.token), caller: tokenId(given) };
+}
+
+function signInSeal(text: string, key: string): string {
+  return createHmac("sha256", key).update(`sign-in:${text}`).digest("base64url");
+}
+
+/** Reads the token of a signed-in MCP client. Returns undefined if none of `tokens` signed it. */
+function readSignedIn(tokens: readonly TokenSettings[], given: string): SealedToken | undefined {
+  const read = readSealed(ACCESS, given);
+  const parent = tokens.find(({ token }) => read && isSameToken(signInSeal(read.text, token), read.mark));
+  if (read === undefined || parent === undefined) return undefined;
+  // The client gets a new token each hour, and stays the same caller.
+  const caller = tokenId(`sign-in:${read.id}`);
+  return { id: read.id, sealedBy: tokenId(parent.token), until: read.number, caller };
 }
 
 function readGrant(token: string): { grant: DeviceGrant; body: string; mark: string } | undefined {
@@ -276,6 +309,38 @@ function operatorToken(tokens: readonly TokenSettings[], id: string): TokenSetti
   return tokens.find(({ token, role }) => role === "operator" && tokenId(token) === id);
 }
 
+/** Returns the current rights of an access token, or undefined if its parent token was removed. */
+function rowRights(tokens: readonly TokenSettings[], row: AccessTokenRow): TokenRights | undefined {
+  const parent = operatorToken(tokens, row.tokenId);
+  if (parent === undefined) return undefined;
+  return { role: "operator", ...limitedTo({ ...row, scopes: expandScopes(row.scopes) }, callerOf(parent)) };
+}
+
+/** Returns the rights of an access token. */
+function admitAccess(
+  { id, sealedBy, caller, until = Number.POSITIVE_INFINITY }: SealedToken,
+  given: {
+    readonly row: AccessTokenRow | undefined;
+    readonly tokens: readonly TokenSettings[];
+    readonly now: number;
+    readonly forMcp: boolean | undefined;
+  },
+): Result<Caller> {
+  const { row, tokens, now, forMcp } = given;
+  const isSignIn = until !== Number.POSITIVE_INFINITY;
+  const hint = isSignIn ? SIGN_IN : NEW_TOKEN;
+  // The holder of any configured token can sign any id, so the signer must be the row's own parent token.
+  const isOwn = row?.tokenId === sealedBy && (row.signIn !== undefined) === isSignIn;
+  const rights = isOwn ? rowRights(tokens, row) : undefined;
+  if (row === undefined || rights === undefined)
+    return fail("unauthorized", "the access token was revoked", { hint });
+  if (now >= row.expiresAt || now >= until)
+    return fail("unauthorized", "the access token has expired", { hint });
+  if (isSignIn && forMcp !== true)
+    return fail("unauthorized", "this token is valid for requests to /mcp only");
+  return ok({ ...rights, id: caller, accessToken: id });
+}
+
 /** The rows of access tokens. */
 export interface AccessTokenRows {
   /** Returns undefined if the token was revoked. */
@@ -294,27 +359,13 @@ export function createAuthority(
   accessTokens?: AccessTokenRows,
 ): Authority {
   const guesses = createGuessLimit(clock);
-  const accessRights: Authority["accessRights"] = (row) => {
-    const parent = operatorToken(tokens, row.tokenId);
-    if (parent === undefined) return undefined;
-    return { role: "operator", ...limitedTo({ ...row, scopes: expandScopes(row.scopes) }, callerOf(parent)) };
-  };
-  const admitAccess = async (
-    given: string,
-    { id, sealedBy }: { readonly id: string; readonly sealedBy: string },
-  ): Promise<Result<Caller>> => {
-    const row = await accessTokens?.find(id);
-    // The holder of any configured token can sign any id, so the signer must be the row's own parent token.
-    const rights = row?.tokenId === sealedBy ? accessRights(row) : undefined;
-    if (row === undefined || rights === undefined)
-      return fail("unauthorized", "the access token was revoked", { hint: NEW_TOKEN });
-    if (clock.now() >= row.expiresAt)
-      return fail("unauthorized", "the access token has expired", { hint: NEW_TOKEN });
-    accessTokens?.used(row);
-    return ok({ ...rights, id: tokenId(given), accessToken: id });
-  };
+  const accessRights: Authority["accessRights"] = (row) => rowRights(tokens, row);
   return {
     accessRights,
+    sign(text, by) {
+      const parent = operatorToken(tokens, by);
+      return parent === undefined ? undefined : signInSeal(text, parent.token);
+    },
     accessToken(caller, id) {
       const parent = operatorToken(tokens, caller.id);
       if (parent === undefined) return undefined;
@@ -329,9 +380,11 @@ export function createAuthority(
       if (caller !== undefined) return narrow(caller, claim);
       const session = sessionRights(tokens, token, clock.now());
       if (session !== undefined) return session.ok ? narrow(session.value, claim) : session;
-      const sealed = readAccessToken(tokens, token);
+      const sealed = readAccessToken(tokens, token) ?? readSignedIn(tokens, token);
       if (sealed !== undefined) {
-        const access = await admitAccess(token, sealed);
+        const row = await accessTokens?.find(sealed.id);
+        const access = admitAccess(sealed, { row, tokens, now: clock.now(), forMcp: claim.forMcp });
+        if (access.ok && row !== undefined) accessTokens?.used(row);
         return access.ok ? narrow(access.value, claim) : access;
       }
       const device = deviceRights(tokens, claim.token);

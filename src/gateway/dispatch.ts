@@ -17,6 +17,7 @@ import { NODE } from "../contract/methods/parts.ts";
 import { isMethod, METHODS, type MethodName, methodOf } from "../contract/methods.ts";
 import { hasScope } from "../core/rules/scopes.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import { settingsNow } from "../core/shapes/settings/live.ts";
 import type { TokenScope } from "../core/shapes/settings/settings.ts";
 import { quoted } from "../core/text/cut.ts";
 import { nearestName } from "../core/text/nearest.ts";
@@ -375,14 +376,17 @@ function withoutKey<T>(
 }
 
 export function createDispatcher(deps: MethodDeps): Dispatcher {
-  const { engine, settings } = deps;
-  const access = { db: engine.store.db, settings };
+  const { db } = deps.engine.store;
   const stop = new AbortController();
   const once = createOnce(deps, stop.signal);
 
+  let steady = { deps, access: { db, settings: deps.settings } };
   const contextOf = (caller: Caller, signal: AbortSignal): BaseContext => {
+    // A request keeps the settings with which it begins (LS1 of core/shapes/settings/live.ts).
+    const settings = settingsNow(deps.settings);
+    if (steady.deps.settings !== settings) steady = { deps: { ...deps, settings }, access: { db, settings } };
     const viewer = operatorViewer(caller.scopes, caller.patterns);
-    return { deps, caller, viewer, access, signal, callId: `operator:${deps.world.ids.uuid()}` };
+    return { ...steady, caller, viewer, signal, callId: `operator:${deps.world.ids.uuid()}` };
   };
 
   const outliving = (base: BaseContext, keyed: KeyedCall) => ({

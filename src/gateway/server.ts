@@ -96,6 +96,8 @@ export interface Gateway {
   readonly port: number;
   /** Announces a stop and refuses new clients; connected ones are still answered. */
   announce(shutdown: EventPayloads["shutdown"]): void;
+  /** Tells clients about a change of the configuration file. */
+  configChanged(change: EventPayloads["config"]): void;
   /** Announces the stop, unless it was announced before, and closes every connection. */
   close(shutdown?: EventPayloads["shutdown"]): Promise<void>;
 }
@@ -231,6 +233,10 @@ class GatewayServer implements Gateway {
     this.#closing = true;
     this.#fanout.broadcast(encodeEvent("shutdown", shutdown));
     void this.#demo?.close();
+  }
+
+  configChanged(change: EventPayloads["config"]): void {
+    this.#fanout.broadcast(encodeEvent("config", change), seesEverything);
   }
 
   async close(shutdown: EventPayloads["shutdown"] = { reason: "stopping" }): Promise<void> {

@@ -24,7 +24,9 @@ import { agentsList } from "./agents-list.ts";
 import { readArguments } from "./arguments.ts";
 import type { Containable } from "./containment.ts";
 import { execTool } from "./exec.ts";
-import { fileTools } from "./files/files.ts";
+import { fetchTool, fileTools, webSearchTool } from "./files/files.ts";
+import { memoryTool } from "./guidance/memory.ts";
+import { type SkillContext, skillTool } from "./guidance/skill.ts";
 import { isOutsideName } from "./mcp/names.ts";
 import { type MessageContext, messageTool } from "./message.ts";
 import { type NodesContext, nodesTool } from "./nodes.ts";
@@ -55,6 +57,7 @@ export interface ToolContext
     MessageContext,
     NodesContext,
     SendContext,
+    SkillContext,
     SpawnContext {
   /** The session's MCP tools. Absent if there are none. */
   readonly outside?: OutsideSet;
@@ -65,6 +68,8 @@ export interface ToolContext
 }
 
 type AnyTool = Tool<ToolContext>;
+
+const webSearch: AnyTool = webSearchTool();
 
 /** Every built-in tool. */
 const TOOLS: readonly AnyTool[] = [
@@ -78,13 +83,17 @@ const TOOLS: readonly AnyTool[] = [
   subagents,
   messageTool,
   ...fileTools,
+  fetchTool,
+  webSearch,
   execTool,
+  skillTool,
+  memoryTool,
   nodesTool,
 ];
 
 const NAME_SHOWN_MAX_CHARS = 80;
 
-type Policy = {
+type Policy = SkillContext & {
   readonly settings: Settings;
   readonly chain: SpawnChain;
   readonly outside?: OutsideSet | undefined;
@@ -94,11 +103,13 @@ type Policy = {
   readonly external?: boolean;
 };
 
-/** Returns the built-in tools that are usable with these channels and nodes, and the session's MCP tools. */
-function toolsIn({ outside, nodes, settings }: Omit<Policy, "chain">): readonly AnyTool[] {
+/** Returns the built-in tools that have something to work with, and the session's MCP tools. */
+function toolsIn({ outside, nodes, settings, skills = [] }: Omit<Policy, "chain">): readonly AnyTool[] {
   const unusable: readonly AnyTool[] = [
+    ...(skills.length === 0 ? [skillTool] : []),
     ...(nodes === undefined ? [nodesTool] : []),
     ...(settings.channels.length === 0 ? [messageTool] : []),
+    ...(settings.tools.search === undefined ? [webSearch] : []),
   ];
   const ours = TOOLS.filter((tool) => !unusable.includes(tool));
   return [...ours, ...(outside?.tools ?? [])];

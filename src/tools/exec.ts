@@ -2,6 +2,7 @@
 // - A command is a separate process group, which is killed when the command ends for any reason.
 // - A command gets none of the gateway's environment, and no input (bare-environment.ts, system-view.ts).
 // - Memory for the output is limited: its beginning and its end are kept, the middle is only counted.
+// - A command that needs an approval waits for it (approval.ts).
 // - In a sandboxed session the command runs in the sandbox or not at all.
 // The working folder is the workspace, but only a sandbox keeps a command inside it. Without one, a command
 // has all rights of the gateway's user, and a process that leaves the group survives.
@@ -10,14 +11,15 @@ import { EXEC_SECONDS } from "../contract/tools/work.ts";
 import type { ArgumentsOf, ToolResultOf } from "../contract/tools.ts";
 import { optional } from "../core/optional.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
-import type { Engine } from "../engine/engine.ts";
+import type { ToolCallRequest } from "../core/shapes/tool.ts";
 import { OUTPUT_RUNAWAY_BYTES, type ProcessEnd, runProcess } from "../sandbox/process/process.ts";
 import type { ContainedEnd, Sandbox } from "../sandbox/sandbox.ts";
 import { killGroup } from "../world/programs.ts";
+import { type ApprovalContext, approve } from "./approval.ts";
 import { bareEnvironment } from "./bare-environment.ts";
 import { type Containable, sandboxOf } from "./containment.ts";
 import { openWorkspace } from "./files/workspace.ts";
-import { type CallerContext, type RunContext, type Tool, tool } from "./tool.ts";
+import { type Tool, tool } from "./tool.ts";
 
 const COMMAND_MAX_BYTES = 100_000;
 /**
@@ -26,9 +28,7 @@ const COMMAND_MAX_BYTES = 100_000;
  */
 const OUTER_SHELL = ["--noprofile", "--norc", "-c", 'exec bash --noprofile --norc -c "$1" 2>&1', "bash"];
 
-interface Context extends Containable, Pick<CallerContext, "agent">, Pick<RunContext, "signal"> {
-  readonly engine: Pick<Engine, "now">;
-}
+type Context = Containable & ApprovalContext;
 
 function checkCommand(command: string): Failure | undefined {
   if (command.trim() === "") return fail("invalid_argument", "command must not be empty");
@@ -44,16 +44,19 @@ function checkCommand(command: string): Failure | undefined {
 async function exec(
   ctx: Context,
   { command, timeoutSeconds: asked = EXEC_SECONDS }: ArgumentsOf<"exec">,
+  call: ToolCallRequest,
 ): Promise<Result<ExecResult>> {
   const problem = checkCommand(command);
   if (problem !== undefined) return problem;
   if (ctx.signal.aborted) return fail("run_aborted", "the run was aborted before the command started");
+  const sandbox = sandboxOf(ctx);
+  if (!sandbox.ok) return sandbox;
+  const approved = await approve(ctx, command, call);
+  if (!approved.ok) return approved;
   const limits = ctx.settings.tools.exec;
   const seconds = Math.min(asked, limits.timeoutSeconds);
   const startedAt = ctx.engine.now();
   const timeoutMs = seconds * 1000;
-  const sandbox = sandboxOf(ctx);
-  if (!sandbox.ok) return sandbox;
   const end = await (sandbox.value === undefined
     ? runBare(ctx, command, timeoutMs)
     : runContained(sandbox.value, ctx, command, timeoutMs));

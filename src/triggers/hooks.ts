@@ -162,6 +162,7 @@ async function accept(ctx: HookContext, unit: Unit, turn: HookTurn, placed: Plac
     input: {
       text: turn.message,
       provenance: { kind: "hook", ...optional({ source }) },
+      guest: true,
       context: hookContext({ name: turn.name ?? source, delivers: route !== undefined }),
       ...optional({ thinking }),
     },

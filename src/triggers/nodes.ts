@@ -104,6 +104,7 @@ async function accept(
     input: {
       text: turn.message,
       provenance: { kind: "node", source: node.id },
+      guest: true,
       context: nodeContext({ name: node.name, spoken, delivers: route !== undefined }),
       ...optional({ thinking }),
     },

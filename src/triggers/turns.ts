@@ -5,6 +5,7 @@
 // TU3: dates that were missed while no gateway ran cause one turn together, or none, depending on the job.
 
 import { optional } from "../core/optional.ts";
+import { isGuest } from "../core/rules/prompt/memory.ts";
 import { ok, type Result } from "../core/shapes/errors.ts";
 import type { Run } from "../core/shapes/run.ts";
 import { type CronJob, cronContext, cronKey } from "../core/shapes/schedule.ts";
@@ -16,7 +17,7 @@ import type { Unit } from "../engine/unit.ts";
 import { insertNew, newSession } from "../flows/session/lifecycle.ts";
 import { holdJob, insertTurn, moveJob, type NewTurn, unfinishedRunOf } from "../store/queries/cron-jobs.ts";
 import { getSession, updateSession } from "../store/queries/sessions/sessions.ts";
-import { checkCreator, turnOfJob } from "./creator.ts";
+import { checkCreator, creatorViewer, turnOfJob } from "./creator.ts";
 import { nextDate } from "./dates.ts";
 
 /** The kind of the stored deadline for a job's next date. */
@@ -57,13 +58,14 @@ export async function fire(
   const allowed = await checkCreator({ db: unit.tx, settings: parts.settings }, turnOfJob(job));
   if (!allowed.ok) return allowed;
   const session = await sessionOf(parts, unit, job);
+  const creator = job.createdBy === undefined ? undefined : creatorViewer(parts.settings, job.createdBy);
   const accepted = await parts.engine().acceptIn(unit, {
     sessionKey: session.key,
     input: {
       text: job.message,
       provenance: { kind: "cron", source: job.id },
       context: cronContext(job),
-      ...optional({ thinking: job.thinking }),
+      ...optional({ thinking: job.thinking, guest: (creator && isGuest(creator)) || undefined }),
     },
     ...(job.timeoutMs === 0 ? {} : { timeoutMs: job.timeoutMs }),
   });

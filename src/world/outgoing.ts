@@ -15,8 +15,8 @@ import { plainHttp, secureHttp } from "./http.ts";
 export interface Destination {
   readonly purpose: Purpose;
   readonly url: string;
-  /** The configured address that permits this request. */
-  readonly configured: string;
+  /** The configured address that permits this request. Undefined: any public address is permitted. */
+  readonly configured: string | undefined;
 }
 
 /** Thrown for an address that is not allowed. The message is for people and contains no address. */
@@ -169,7 +169,7 @@ const REDIRECTS_MAX = 5;
  * answer.
  */
 export function outgoingFetch(
-  purpose: Exclude<Purpose, "media">,
+  purpose: Exclude<Purpose, "media" | "page">,
   configured: string,
   limits?: FetchLimits,
 ): Fetch {

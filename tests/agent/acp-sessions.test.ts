@@ -201,19 +201,24 @@ test("an ACP agent works as a sub-agent and announces its result; a spawn with a
   await expect(stage.client.call("sessions.patch", patch)).rejects.toThrow(/chooses its own model/);
 });
 
-test("an ACP agent refuses a message with a picture instead of ignoring the picture", async () => {
-  const stage = await openStage();
-  const pixel =
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+M8AAAMBAQDJ/pLvAAAAAElFTkSuQmCC";
+const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+M8AAAMBAQDJ/pLvAAAAAElFTkSuQmCC";
+
+test.each([
+  ["gets a picture if it takes pictures", "1", "turn 1: [image]"],
+  [
+    "gets a note in place of a picture that it does not take",
+    "0",
+    "turn 1: [this message had a picture, which you cannot receive]",
+  ],
+])("an ACP agent %s", async (_, takes, answer) => {
+  const stage = await openStage({ env: { ACP_IMAGES: takes } });
   const { runId } = await stage.client.request("chat.send", {
     sessionKey: "main",
     message: "look",
-    attachments: [{ type: "image", mimeType: "image/png", content: pixel }],
+    attachments: [{ type: "image", mimeType: "image/png", content: PIXEL }],
   });
-  expect(await stage.end(runId)).toMatchObject({
-    status: "error",
-    error: expect.stringMatching(/ACP agent, which takes no attachments: send text only/),
-  });
+  expect(await stage.end(runId)).toMatchObject({ status: "ok" });
+  expect(textOf((await stage.messages("agent:main:main")).at(-1) as never)).toBe(answer);
 });
 
 test("an ACP agent refuses a run that must be sandboxed, and never runs it outside a sandbox", async () => {

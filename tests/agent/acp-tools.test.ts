@@ -203,7 +203,8 @@ test("a program that never connects to its tools works without them, and one of 
         server: { name: "parley", command: "none", args: [], env: [] },
         listed: new Promise<void>(() => {}),
       }),
-      ...{ idleMs: 60_000, introduction: "", attempt: 1, contextTokens: 0, ask: async () => "deny" },
+      ...{ idleMs: 60_000, introduction: "", attempt: 1, contextTokens: 0 },
+      ask: async () => ({ decision: "deny", scope: "once" }),
       append: async (entry) => {
         written.push(entry);
         return entry;

@@ -387,3 +387,38 @@ test("after an answer of the model, a new overflow may cause a new compaction", 
     "summary two",
   ]);
 });
+
+test.each([
+  ["cut short", { text: "Sum", stopReason: "length", totalTokens: 7 }],
+  ["no text but a tool call", { toolCalls: [{ name: "t" }], totalTokens: 7 }],
+  ["a failure", { error: "400 no summaries here" }],
+])("C2: if the summary within the conversation is %s, it is asked for as a text", async (_, inPlace) => {
+  const call = { toolCalls: [{ name: "t" }], totalTokens: 86_000 };
+  const answers = [call, inPlace, { text: "the summary", totalTokens: 5 }, { text: "end", totalTokens: 1 }];
+  const port = scriptedModel((_request, at) => answers[at] ?? "");
+  const more = { model: smallModel(100_000) };
+  const turn = startTurn({ port, entries: longTalk(), tools: [toolSpec("t")], more });
+  const spent = "totalTokens" in inPlace ? inPlace.totalTokens : 0;
+  expect(await turn.end).toMatchObject({ kind: "ok", usage: { totalTokens: 86_006 + spent } });
+  expect(turn.entries.filter(isCompaction).map(({ summary }) => summary)).toEqual(["the summary"]);
+  expect(port.requests.map(({ tools }) => tools.length)).toEqual([1, 1, 0, 1]);
+});
+
+test("C2: without room for a summary after the whole conversation, it is asked for as a text at once", async () => {
+  const call = { toolCalls: [{ name: "t" }], totalTokens: 95_000 };
+  const port = scriptedModel((_request, at) => [call, "the summary", "end"][at] ?? "");
+  const more = { model: smallModel(100_000) };
+  const turn = startTurn({ port, entries: longTalk(), tools: [toolSpec("t")], more });
+  expect(await turn.end).toMatchObject({ kind: "ok", text: "end" });
+  expect(port.requests.map(({ tools }) => tools.length)).toEqual([1, 0, 1]);
+});
+
+test("the tokens of a summary that failed are counted", async () => {
+  const call = { toolCalls: [{ name: "t" }], totalTokens: 86_000 };
+  const cut = { text: "Sum", stopReason: "length", totalTokens: 7 };
+  const answers = [call, cut, { error: "503 later" }, { text: "end", totalTokens: 1 }];
+  const port = scriptedModel((_request, at) => answers[at] ?? "");
+  const more = { model: smallModel(100_000) };
+  const turn = startTurn({ port, entries: longTalk(), tools: [toolSpec("t")], more });
+  expect(await turn.end).toMatchObject({ kind: "ok", text: "end", usage: { totalTokens: 86_008 } });
+});

@@ -2,10 +2,10 @@
 // sub-agent.
 
 import { expect, test } from "vitest";
-import { buildSystemPrompt } from "../../src/agent/loop/prompt.ts";
 import { openModelPort } from "../../src/agent/model/port.ts";
 import { optional } from "../../src/core/optional.ts";
 import { composeAnnouncement } from "../../src/core/rules/announcement.ts";
+import { buildSystemPrompt } from "../../src/core/rules/prompt/prompt.ts";
 import { subagentAnnounceContext, subagentContext } from "../../src/core/rules/turn-rules.ts";
 import type { Entry, UserMessage } from "../../src/core/shapes/message.ts";
 import type { ToolCallRequest } from "../../src/core/shapes/tool.ts";

@@ -1,10 +1,10 @@
 // The offline model: the sentences that it understands, its tool calls, and its summaries of results.
 
 import { expect, test } from "vitest";
-import { buildSystemPrompt } from "../../src/agent/loop/prompt.ts";
 import { openModelPort } from "../../src/agent/model/port.ts";
 import { readSentence } from "../../src/agent/offline/sentences.ts";
 import { optional } from "../../src/core/optional.ts";
+import { buildSystemPrompt } from "../../src/core/rules/prompt/prompt.ts";
 import { announceContext, HEADING, messageContext, replyContext } from "../../src/core/rules/turn-rules.ts";
 import type { ToolCallRequest } from "../../src/core/shapes/tool.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";

@@ -2,10 +2,10 @@
 // retries and aborts.
 
 import { afterEach, expect, test } from "vitest";
-import { buildSystemPrompt } from "../../src/agent/loop/prompt.ts";
 import { resolveModel } from "../../src/agent/model/model.ts";
 import { openModelPort } from "../../src/agent/model/port.ts";
 import type { ModelBudget } from "../../src/core/rules/budget.ts";
+import { buildSystemPrompt } from "../../src/core/rules/prompt/prompt.ts";
 import { messageContext } from "../../src/core/rules/turn-rules.ts";
 import { isCompaction } from "../../src/core/shapes/message.ts";
 import { PROVIDER_APIS, type ProviderApi } from "../../src/core/shapes/settings/settings.ts";

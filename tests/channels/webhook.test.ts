@@ -44,9 +44,13 @@ const hookTo = (url: string, more: Partial<OutgoingHook> = {}): OutgoingHook => 
 async function open(hooks: readonly OutgoingHook[], more: Parameters<typeof createHookRecorder>[2] = {}) {
   const world = fakeWorld();
   const store = await openStore(temporaryFolder(), world);
-  const record = createHookRecorder(hooks, { deliveryQueued: () => worker.deliveryQueued() }, more);
+  const record = createHookRecorder(
+    { outgoingHooks: hooks },
+    { deliveryQueued: () => worker.deliveryQueued() },
+    more,
+  );
   const commit = createCommit(store, world, createBus(world.log), { record });
-  const webhooks = createWebhooks(hooks, world);
+  const webhooks = createWebhooks({ outgoingHooks: hooks }, world);
   const channels = new Map([[webhooks.id, webhooks]]);
   const make = () => new OutboxWorker({ db: store.db, commit, channels, world, owner: "this", of: "hooks" });
   let worker = make();

@@ -82,7 +82,7 @@ test("an unknown person gets a pairing code, and an account with invalid setting
 
 test("CH1: without a channel, no channel code is loaded, and no listener or clean-up runs", async () => {
   const parts = channelParts({ settings: settingsWith(), world: quietWorld() });
-  expect(parts.burstDue).toBeUndefined();
+  expect(parts.burstDue()).toBeUndefined();
   parts.listen();
   expect([...parts.channels.keys()]).toEqual([]);
   expect(parts.statuses()).toEqual([]);

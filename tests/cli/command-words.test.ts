@@ -21,7 +21,7 @@ test("a hint about tools keeps the names of the tools", () => {
 test("the error of a refused command names commands instead of tools, in text and in JSON", async () => {
   const { home } = await makeHome({});
   await startGateway(home);
-  const args = ["sessions", "history", "agent:"];
+  const args = ["sessions", "history", "agent::x"];
   const { code, err } = await run(home, args);
   expect(code).toBe(1);
   expect(err).toContain('"parley sessions" shows');

@@ -14,6 +14,7 @@ import type {
 } from "../../src/cli/parts.ts";
 import { runCli } from "../../src/cli/run.ts";
 import { checkAgain } from "../../src/config/check.ts";
+import { openConfigFile } from "../../src/config/editing/editing.ts";
 import { loadSettings } from "../../src/config.ts";
 import { optional } from "../../src/core/optional.ts";
 import { ok, type Result } from "../../src/core/shapes/errors.ts";
@@ -40,12 +41,8 @@ async function openGateway(
   env: Readonly<Record<string, string>> = {},
 ): Promise<Result<RunningGateway>> {
   const { configPath, port, host } = options;
-  const loaded = loadSettings({
-    env,
-    home,
-    overrides: { ...optional({ port, host }) },
-    ...optional({ configPath }),
-  });
+  const load = { env, home, overrides: { ...optional({ port, host }) }, ...optional({ configPath }) };
+  const loaded = loadSettings(load);
   if (!loaded.ok) return loaded;
   const { settings, warnings, path } = loaded.value;
   if (settings.store.postgresUrl === undefined) await putEmptyStore(settings.store.dir);
@@ -54,7 +51,8 @@ async function openGateway(
     world: quietWorld(),
     version: "0.0.0",
     configPath: path,
-    checkConfig: () => checkAgain({ env, home, ...optional({ configPath }) }, settings),
+    checkConfig: () => checkAgain(load, settings),
+    configFile: async () => openConfigFile(load, settings),
     environment: env,
   });
   if (!app.ok) return app;

@@ -65,7 +65,7 @@ test("service install writes the unit and the key file, starts the service, and 
   const { code, out, err } = await service(["service", "install"], { env: { OPENAI_API_KEY: "sk-planted" } });
   expect({ code, err }).toEqual({
     code: 0,
-    err: "Set in this shell but not for the service: OPENAI_API_KEY.\n",
+    err: "Set in this shell, but not so for the service: OPENAI_API_KEY.\n",
   });
   expect(asked().split("\n")).toEqual([
     "systemctl --user show-environment",

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { reachableHost, socketUrl } from "../../src/cli/address.ts";
+import { meanings } from "../../src/cli/suggest.ts";
 import { temporaryFolder } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
 import { makeHome, run, runJson } from "./kit.ts";
@@ -8,7 +9,7 @@ test.each([
   [["foo"], 'unknown command "foo"'],
   [["sessions", "histroy"], 'unknown command "histroy". Did you mean "history"?'],
   [["demoo"], 'Did you mean "demo"?'],
-  [["send", "hello"], "no recipient: give --session <key>"],
+  [["send", "hello"], "no recipient: give --session <session>"],
   [["send", "--session", "main"], "missing required argument 'message'"],
   [["send", "--session", "main", "--wait", "soon", "x"], '--wait must be a number of at least 0, got "soon"'],
   [["gateway", "--port", "99999"], "--port must be a number from 0 to 65535"],
@@ -17,7 +18,7 @@ test.each([
   [["chat", "--frobnicate"], "unknown option '--frobnicate'"],
   [["sessions", "list", "history", "main"], "too many arguments"],
   [["sessions", "list", "--limit", "0"], "--limit must be a number of at least 1"],
-  [["sessions", "history"], "missing required argument 'key'"],
+  [["sessions", "history"], "missing required argument 'session'"],
   [["deliveries", "list", "--state", "lost"], "Allowed choices are pending, sent, failed, skipped"],
   [["tool", "sessions_list", "{"], "the arguments must be JSON"],
   [["tool", "sessions_list", "[]"], "the arguments must be a JSON object"],
@@ -28,6 +29,41 @@ test.each([
   expect(code).toBe(2);
   expect(out).toBe("");
   expect(err).toContain(words);
+});
+
+test.each([
+  ["stop", "sessions stop"],
+  ["kill", "sessions stop"],
+  ["LS", "sessions list"],
+  ["tail", "logs"],
+  ["login", "link"],
+  ["start", "gateway"],
+  ["cancle", "sessions stop"],
+  ["sesions", "sessions"],
+  ["sessions cancel", "stop"],
+  ["sessions ls", "list"],
+  ["cron delete", "remove"],
+  ["tokens rm", "revoke"],
+])('"parley %s" suggests "%s"', async (typed, meant) => {
+  const { code, err } = await run(temporaryFolder(), typed.split(" "));
+  expect([code, err.split("\n")[0]]).toEqual([2, expect.stringContaining(`Did you mean "${meant}"?`)]);
+});
+
+test("a word that is like no command and means none gets no suggestion, and a very long one is read quickly", async () => {
+  for (const word of ["zzz", "qqqqqqqq", "xyz ".repeat(20_000)])
+    expect((await run(temporaryFolder(), [word])).err).not.toContain("Did you mean");
+});
+
+test("each suggested command exists, and no command is also a word with another meaning", async () => {
+  const help = (await run(temporaryFolder(), ["--help"])).out;
+  const commands = [...help.matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name = ""]) => name);
+  for (const [word, command] of meanings()) {
+    expect(commands).not.toContain(word);
+    if (command === "--version") continue;
+    const { code, out } = await run(temporaryFolder(), [...command.split(" "), "--help"]);
+    expect([command, code]).toEqual([command, 0]);
+    expect(out).toContain(`Usage: parley ${command}`);
+  }
 });
 
 test("help exits with code 0", async () => {

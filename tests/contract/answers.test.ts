@@ -6,9 +6,11 @@ import { NODE } from "../../src/contract/methods/parts.ts";
 import { type MethodName, methodOf, type ParamsOf } from "../../src/contract/methods.ts";
 import { EVENT_NAMES } from "../../src/contract/protocol.ts";
 import { ok } from "../../src/core/shapes/errors.ts";
+import type { PermissionRule } from "../../src/core/shapes/permission.ts";
 import { putPeer } from "../../src/store/queries/channels/channel-peers.ts";
 import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
 import { insertBinding } from "../../src/store/queries/channels/thread-bindings.ts";
+import { insertRule } from "../../src/store/queries/permission-rules.ts";
 import { LogTail } from "../../src/world/log-tail.ts";
 import { type House, openHouse } from "../gateway/kit.ts";
 import {
@@ -38,7 +40,12 @@ const SENT = { sessionKey: NOTES, message: "hello", timeoutSeconds: 0 };
 const RIGHT = { title: "run a program", kind: "execute", rawInput: { command: "ls" } };
 const CHECKED = {
   ...{ path: "parley.json", exists: true, ok: true, errors: [], warnings: ["one"] },
-  ...{ differs: true, changed: ["models.providers"], settings: { gateway: { port: 1 } } },
+  ...{
+    differs: true,
+    changed: ["models.providers"],
+    restart: ["channels"],
+    settings: { gateway: { port: 1 } },
+  },
 };
 
 interface Scene {
@@ -52,12 +59,24 @@ interface Scene {
   readonly failed: { readonly retried: string; readonly dismissed: string };
   readonly jobId: string;
   readonly permissionId: string;
+  readonly ruleId: string;
   readonly nodeId: string;
   /** Pairing codes of two devices that request pairing. */
   readonly codes: readonly [string, string];
 }
 
 type Examples = { readonly [M in MethodName]: (scene: Scene) => ParamsOf<M> };
+
+const RULE: PermissionRule = {
+  id: "",
+  agentId: "main",
+  sessionKey: MAIN,
+  scope: "always",
+  command: "make",
+  folder: "/project",
+  createdAt: 1,
+  createdBy: "me",
+};
 
 const nothing = () => ({});
 
@@ -67,6 +86,9 @@ const nothing = () => ({});
 const EXAMPLES: Examples = {
   "sessions.create": () => ({ key: NOTES, label: "notes", idempotencyKey: "create" }),
   "agents.describe": nothing,
+  "agents.prompt": () => ({ agentId: "main" }),
+  "agents.memory.get": () => ({ agentId: "main" }),
+  "agents.memory.set": () => ({ agentId: "main", text: "- a fact", revision: 0 }),
   "models.test": () => ({ model: "offline/rehearsal" }),
   "tokens.create": () => ({
     name: "laptop",
@@ -126,6 +148,11 @@ const EXAMPLES: Examples = {
   doctor: () => ({ offline: true }),
   "config.check": nothing,
   "config.get": nothing,
+  "config.patch": () => ({
+    changes: [{ path: "session.queueMax", value: 8 }],
+    revision: "none",
+    dryRun: true,
+  }),
   "config.set": () => ({ text: "{ session: { queueMax: 7 } }", revision: "none" }),
   "config.schema": nothing,
   "tools.catalog": nothing,
@@ -136,6 +163,8 @@ const EXAMPLES: Examples = {
   "runs.dismiss": ({ failed }) => ({ runId: failed.dismissed }),
   "permissions.list": nothing,
   "permissions.answer": ({ permissionId }) => ({ id: permissionId, decision: "allow" }),
+  "permissions.rules": nothing,
+  "permissions.forget": ({ ruleId }) => ({ id: ruleId }),
   "demo.start": nothing,
   status: nothing,
   "demo.stop": nothing,
@@ -221,7 +250,10 @@ async function openScene() {
   });
   const made = await admin.request("tokens.create", { name: "tablet", scopes: ["operator.write"] });
   const tokenId = made.entry.id;
-  const ids = { tokenId, jobId: job.id, nodeId, codes, runId, messageId, chainId, failed, permissionId };
+  const ruleId = "the-rule";
+  await house.store.transaction((tx) => insertRule(tx, { ...RULE, id: ruleId }, "digest"));
+  const one = { tokenId, jobId: job.id, nodeId, codes, runId, messageId };
+  const ids = { ...one, chainId, failed, permissionId, ruleId };
   return { house, seen, admin, node, scene: ids };
 }
 
@@ -257,6 +289,7 @@ test("each answer and event matches its entry in the contract, and every event o
     expect({ method, payload, problems }).toEqual({ method, payload: expect.any(Object), problems: [] });
   }
   await until(() => seen.has("health") && seen.has("tick"));
+  house.gateway.configChanged({ ok: true, changed: [], restart: [] });
   await house.stop();
   for (const { event = "" } of node.frames) seen.add(event);
   expect(EVENT_NAMES.filter((name) => !seen.has(name))).toEqual([]);

@@ -96,6 +96,7 @@ const someSessions: fc.Arbitrary<Session[]> = fc
         displayName: fc.constantFrom("Überblick", "alphabet"),
         archivedAt: fc.constant(1),
         failedRun: fc.constant("r"),
+        abortedLastRun: fc.boolean(),
         spawnedBy: key,
       },
       { requiredKeys: ["key", "kind", "updatedAt"] },
@@ -263,7 +264,15 @@ export function listContract(store: () => Store): void {
               const found = expected(left, { scope, includeArchived, spawnedBy: key, limit: 1 });
               const of = (doing: "running" | "failed") =>
                 expected(left, { scope, includeArchived, spawnedBy: key, doing, limit: 1 }, work).length;
-              const counted = { children: found.length, running: of("running"), failed: of("failed") };
+              const wasStopped = ({ key, abortedLastRun, failedRun }: Session) =>
+                abortedLastRun && failedRun === undefined && !work.busy.includes(key);
+              const stopped = left.filter((row) => found.includes(row.key) && wasStopped(row)).length;
+              const counted = {
+                children: found.length,
+                running: of("running"),
+                failed: of("failed"),
+                stopped,
+              };
               if (found.length > 0) shown.set(key, counted);
             }
             const matches = (wanted: Partial<SessionFilter>) =>
@@ -295,7 +304,7 @@ export function listContract(store: () => Store): void {
       }
     });
     const counts = await childCounts(store().db, { keys: ["top"], scope: { all: true } });
-    expect(counts.get("top")).toEqual({ children: 1_000, running: 3, failed: 997 });
+    expect(counts.get("top")).toEqual({ children: 1_000, running: 3, failed: 997, stopped: 0 });
   });
 
   test("a session whose spawner was deleted is a root, until a session with the spawner's key exists again", async () => {

@@ -59,7 +59,10 @@ export class Ground {
       mkdirSync(path, { recursive: true, mode: 0o700 });
     const start = `exec "${process.execPath}" "${LAUNCHER}"`;
     this.program("parley", `${start} "$@"`);
-    this.program("npx", `[ "$1" = parley ] || exit 9\nshift\n${start} "$@"`);
+    this.program(
+      "npx",
+      `[ "$1" = -y ] && shift\n[ "$1" = parley ] || [ "$1" = parley-gateway ] || exit 9\nshift\n${start} "$@"`,
+    );
     // The option makes curl fail if a request is refused.
     this.program("curl", 'PATH="${PATH#*:}" exec curl --fail-with-body "$@"');
     // Replaces programs that would change this machine.
@@ -222,7 +225,7 @@ const SANDBOX = { usable: true, text: "bubblewrap contains programs here" };
  */
 export function wordsOf(text: string, home = "~"): string[] | undefined {
   const bare = text.replace(/\\\n\s*/g, " ");
-  const found = /^(?:npx )?parley(?= |$)(.*)$/s.exec(bare);
+  const found = /^(?:npx )?parley(?:-gateway)?(?= |$)(.*)$/s.exec(bare);
   if (found === null) return undefined;
   const unquoted = bare.replace(/'[^']*'/g, "");
   if (/[$`]/.test(unquoted) || /[|<>;&*?]/.test(unquoted.replace(/"[^"]*"/g, ""))) return undefined;

@@ -91,7 +91,11 @@ async function settingsOfOthers(text: string): Promise<void> {
   const look = (value: unknown): void => {
     if (typeof value !== "object" || value === null) return;
     const { command, args, url } = value as { command?: string; args?: string[]; url?: string };
-    if (command === "npx") commands.push((args ?? []).slice(1));
+    if (command === "npx") {
+      // The package `parley` on npm is another program.
+      expect(args?.slice(0, 2)).toEqual(["-y", "parley-gateway"]);
+      commands.push((args ?? []).slice(2));
+    }
     if (url !== undefined) addresses.push(url);
     for (const inner of Object.values(value)) look(inner);
   };
@@ -192,7 +196,7 @@ test("every command that the documents mention in a sentence exists, and so do i
     for (const code of new Set(inlineCommands(readDocument(path)))) {
       const [, script] = /^npm (?:run )?(start|test|run \S+|[\w:]+)(?: |$)/.exec(code) ?? [];
       if (/^npm (?:run|start|test)/.test(code) && script !== undefined) checkScript(script);
-      const words = /^(?:npx )?parley (.*)$/.exec(code)?.[1];
+      const words = /^(?:npx )?parley(?:-gateway)? (.*)$/.exec(code)?.[1];
       const problem = words === undefined ? undefined : await usageProblem(where, words.split(/\s+/));
       if (problem !== undefined) problems.push(`${path}: \`${code}\`: ${problem}`);
     }

@@ -16,6 +16,7 @@ test.each([EMBEDDED, clusterGround(serverUrl)])(
     console.log(`SEED=${SEED} ${ground.name}: ${JSON.stringify(counts)}`);
     expect(counts.kills).toBeGreaterThanOrEqual(ROUNDS);
     expect(counts.accepted).toBeGreaterThan(0);
+    expect(counts.allowed + counts.denied).toBeGreaterThan(0);
   },
   180_000,
 );

@@ -299,8 +299,9 @@ test("AT1, AT2: a session's group depends on how its last turn ended, on the tur
   ]);
 });
 
-test("an answer asks a question if it ends with a question mark, even if closing markup follows", () => {
-  const asked = ["Shall I?", "**Shall I?**", 'He said "why?"', "Darf ich？\n", "`ok?`"];
-  const said = ["Done.", "Why? Because.", "REPLY_SKIP", "", "see https://example.com/?a=1"];
+test("an answer asks a question if it ends with a question mark that is not in quotation marks or code", () => {
+  const asked = ["Shall I?", "**Shall I?**", "> She asked\n\nShall I?", "Darf ich？\n", "Done (or not?)"];
+  const quoted = ['He said "why?"', "„Warum?“", "`ok?`", "```\nwhy?\n```", "She asked:\n> Why?"];
+  const said = ["Done.", "Why? Because.", "REPLY_SKIP", "", "see https://example.com/?a=1", ...quoted];
   expect([...asked, ...said].map(asksPerson)).toEqual([...asked.map(() => true), ...said.map(() => false)]);
 });

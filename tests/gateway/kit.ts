@@ -26,6 +26,7 @@ import { NodeHub } from "../../src/gateway/nodes/nodes.ts";
 import { type Gateway, type GatewayDeps, startGateway } from "../../src/gateway/server.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { Backups } from "../../src/store/transfer/backups.ts";
+import { GuidanceFiles } from "../../src/tools/guidance/guidance.ts";
 import { type OutsideServers, openOutsideServers } from "../../src/tools/mcp/servers.ts";
 import { withReplies } from "../../src/triggers/replies.ts";
 import { CRON_DEADLINE, createCronHandler } from "../../src/triggers/turns.ts";
@@ -68,6 +69,8 @@ export interface HouseOptions {
   /** Uses the real agent loop with this model instead of a `play`. */
   readonly model?: ModelPort;
   readonly choices?: Choices;
+  /** Home folder of the user, with skills. Default: none. */
+  readonly home?: string;
   readonly gateway?: Partial<Settings["gateway"]>;
   readonly dir?: string;
   readonly world?: World;
@@ -108,7 +111,10 @@ function executorOf(
   settings: Settings,
   store: Store,
   world: World,
-  more: Pick<ExecuteParts, "engine" | "outside" | "answered" | "nodes" | "outbound">,
+  more: Pick<
+    ExecuteParts,
+    "engine" | "outside" | "answered" | "nodes" | "outbound" | "guidance" | "timeZone"
+  >,
 ): Executor {
   const { model: port, play } = options;
   if (port === undefined) return { execute: (handle) => playTurn(handle, play) };
@@ -121,8 +127,9 @@ async function openWorkers(
   settings: Settings,
   store: Store,
   world: World,
-  { metrics, outside }: { metrics: Metrics; outside: OutsideServers | undefined },
+  helpers: { metrics: Metrics; outside: OutsideServers | undefined; guidance: GuidanceFiles },
 ) {
+  const { metrics, outside, guidance } = helpers;
   const channels = new Map<string, Channel>();
   const nodes = settings.nodes.enabled ? new NodeHub({ settings, world, engine: () => engine }) : undefined;
   const engine: Engine = new Engine({
@@ -146,6 +153,8 @@ async function openWorkers(
       engine: () => engine,
       outside,
       nodes,
+      guidance,
+      timeZone: () => "UTC",
       answered: metrics.toolAnswered,
       outbound: { deliveryQueued: () => outbox.deliveryQueued() },
     }),
@@ -199,7 +208,7 @@ function backupsOf({ makeBackup: make }: HouseOptions, { store }: Settings, worl
 }
 
 export async function openHouse(options: HouseOptions = {}): Promise<House> {
-  const { world = quietWorld(), agentSources, doctor, openDemo } = options;
+  const { world = quietWorld(), agentSources, doctor, openDemo, home } = options;
   const dir = options.dir ?? temporaryFolder();
   const base = settingsWith(options.choices ?? {});
   const settings: Settings = {
@@ -213,7 +222,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
       ? undefined
       : openOutsideServers({ settings, world, version: "0.0.0-test", environment: process.env });
   const metrics = openMetrics({ settings, world, version: "0.0.0-test" });
-  const helpers = { metrics, outside };
+  const helpers = { metrics, outside, guidance: new GuidanceFiles({ now: () => world.clock.now(), home }) };
   const { engine, outbox, channels, nodes } = await openWorkers(options, settings, store, world, helpers);
   const backups = backupsOf(options, settings, world);
   const gateway = await startGateway({
@@ -229,7 +238,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     ...optional({ agentSources, doctor, openDemo }),
     tryModel: options.tryModel ?? (async () => ok({ usable: true, text: "built in", durationMs: 0 })),
     sandboxFor: async () => ok(undefined),
-    ...{ outside, nodes, backups },
+    ...{ outside, nodes, backups, guidance: helpers.guidance },
     pageDir: PAGE_DIR,
     metrics,
     dropTranscript: async () => {},

@@ -114,6 +114,8 @@ test("I9: jobs are counted by state, but only jobs of sessions that the token co
     { key: "agent:research:subagent:failed", failedRun: "r" },
     { key: "agent:research:subagent:done" },
     { key: "agent:research:subagent:past", failedRun: "r", archivedAt: 5 },
+    { key: "agent:main:subagent:stopped", abortedLastRun: true },
+    { key: "agent:main:subagent:stopped-then-busy", abortedLastRun: true, state: "queued" },
   ] as const;
   await house.store.transaction(async (tx) => {
     for (const { key, ...job } of jobs) {
@@ -126,9 +128,17 @@ test("I9: jobs are counted by state, but only jobs of sessions that the token co
   });
   const jobsOf = async (token?: string, includeArchived = false) =>
     (await listed(house, { keys: [MAIN], includeChildren: true, includeArchived }, token))[0];
-  expect(await jobsOf()).toMatchObject({ children: 5, jobs: { running: 2, done: 2, failed: 1 } });
-  expect(await jobsOf("narrow")).toMatchObject({ children: 3, jobs: { running: 1, done: 1, failed: 1 } });
-  expect(await jobsOf(undefined, true)).toMatchObject({ jobs: { running: 2, done: 2, failed: 2 } });
+  expect(await jobsOf()).toMatchObject({
+    children: 7,
+    jobs: { running: 3, done: 2, failed: 1, stopped: 1 },
+  });
+  expect(await jobsOf("narrow")).toMatchObject({
+    children: 3,
+    jobs: { running: 1, done: 1, failed: 1, stopped: 0 },
+  });
+  expect(await jobsOf(undefined, true)).toMatchObject({
+    jobs: { running: 3, done: 2, failed: 2, stopped: 1 },
+  });
   expect(await jobsOf("narrow")).not.toHaveProperty("failure");
   const [childless] = await listed(house, { keys: ["agent:writer:main"], includeChildren: true });
   expect(childless).not.toHaveProperty("jobs");

@@ -15,9 +15,9 @@
 //   warn            sends a warning: as a notice if the client supports notices, else in its answer
 //
 // ACP_LOAD=1: the agent loads earlier sessions from the folder ACP_STATE. ACP_REFUSE: it requires a sign-in.
-// ACP_NAME: its name. ACP_TOOLS says when it lists the tools of its MCP server. By default it does so when a
-// session begins; `late`: when the file `connect-KEY` is in ACP_STATE (KEY is the session key in Parley);
-// `never`: not at all; `die`: it exits instead.
+// ACP_NAME: its name. ACP_IMAGES=1: it takes pictures. ACP_TOOLS says when it lists the tools of its MCP
+// server. By default it does so when a session begins; `late`: when the file `connect-KEY` is in ACP_STATE
+// (KEY is the session key in Parley); `never`: not at all; `die`: it exits instead.
 
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
@@ -50,7 +50,15 @@ interface Hands {
   done(toolCallId: string, result: string, status?: acp.ToolCallStatus): Promise<void>;
 }
 
-const { ACP_LOG, ACP_STATE, ACP_LOAD, ACP_REFUSE, ACP_NAME = "test-agent", ACP_TOOLS } = process.env;
+const {
+  ACP_LOG,
+  ACP_STATE,
+  ACP_LOAD,
+  ACP_IMAGES,
+  ACP_REFUSE,
+  ACP_NAME = "test-agent",
+  ACP_TOOLS,
+} = process.env;
 const log = (what: string): void => {
   if (ACP_LOG !== undefined) appendFileSync(ACP_LOG, `${what}\n`);
 };
@@ -350,7 +358,10 @@ function serve(): void {
       return {
         protocolVersion: acp.PROTOCOL_VERSION,
         agentInfo: { name: ACP_NAME, version: "0" },
-        agentCapabilities: { loadSession: ACP_LOAD === "1" },
+        agentCapabilities: {
+          loadSession: ACP_LOAD === "1",
+          promptCapabilities: { image: ACP_IMAGES === "1" },
+        },
       };
     })
     .onRequest("session/new", ({ params }) => agent.begin(params))

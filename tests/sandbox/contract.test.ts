@@ -85,12 +85,18 @@ function contract(backend: "bubblewrap" | "docker"): void {
     });
   });
 
-  test("read, write, edit and exec see the same files under the same paths", async () => {
+  test("the file tools and exec see the same files under the same paths", async () => {
     const written = await box.tool("write", { path: "a/b.txt", content: "one\ntwo ✓\n" });
     expect(written).toEqual({ status: "ok", path: "a/b.txt", bytes: 12, created: true });
-    expect(await box.tool("edit", { path: "a/b.txt", oldText: "one", newText: "1" })).toMatchObject({
-      line: 1,
+    expect(
+      await box.tool("edit", { path: "a/b.txt", edits: [{ oldText: "one", newText: "1" }] }),
+    ).toMatchObject({
+      lines: [1],
     });
+    expect(await box.tool("grep", { pattern: "^1$" })).toMatchObject({
+      matches: [{ path: "a/b.txt", line: 1 }],
+    });
+    expect(await box.tool("glob", { pattern: "*.txt" })).toMatchObject({ paths: ["a/b.txt"] });
     const read = await box.tool("read", { path: join(box.workspace, "a/b.txt") });
     expect(read).toMatchObject({ status: "ok", path: "a/b.txt", text: "1\ntwo ✓\n" });
     expect(await box.tool("exec", { command: "cat a/b.txt" })).toMatchObject({

@@ -63,7 +63,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
         const results = [
           await box.tool("read", { path }),
           await box.tool("write", { path, content: "x" }),
-          await box.tool("edit", { path, oldText: "s3cret", newText: "x" }),
+          await box.tool("edit", { path, edits: [{ oldText: "s3cret", newText: "x" }] }),
         ];
         for (const result of results) expect(result.status).not.toBe("ok");
         expect(JSON.stringify(results)).not.toContain("s3cret");

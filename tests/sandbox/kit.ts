@@ -115,7 +115,9 @@ export class Box {
     const workspace = shell.workspace ?? this.workspace;
     const ctx = {
       agent: { workspace, sandbox: { ...NEEDS, ...shell.needs } },
-      settings: { tools: { exec: { timeoutSeconds: 60, maxOutputBytes: 10_000 } } },
+      settings: {
+        tools: { exec: { timeoutSeconds: 60, maxOutputBytes: 10_000 }, fetch: { allowHosts: [] } },
+      },
       signal: shell.limits?.signal ?? new AbortController().signal,
       engine: { newId: () => "id", now: () => Date.now() },
       sandbox: await this.sandbox(shell),

@@ -131,7 +131,7 @@ function command({ story, luck }: Caller): WantedCall {
   const word = story.word("cmd");
   story.commands.set(word, 0);
   if (luck.chance(0.3)) {
-    return { name: "edit", arguments: { path: "notes", oldText: "end", newText: word } };
+    return { name: "edit", arguments: { path: "notes", edits: [{ oldText: "end", newText: word }] } };
   }
   return { name: "exec", arguments: { command: word } };
 }

@@ -24,6 +24,7 @@ const TABLES = [
     "node_requests",
     "device_tokens",
     "permissions",
+    "permission_rules",
     "access_tokens",
   ],
   ...["deadlines", "deliveries", "ledger", "idempotency"],
@@ -80,6 +81,7 @@ const UNIQUE: Readonly<Record<string, readonly string[]>> = {
   node_requests: ["node_id", "request_id", "code"],
   device_tokens: ["device_id"],
   permissions: ["id"],
+  permission_rules: ["id"],
   access_tokens: ["id"],
 };
 

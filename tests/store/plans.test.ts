@@ -326,7 +326,14 @@ const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
   },
   requeueHeld: (tx) => claims.requeueHeld(tx),
   countChainRun: (tx) =>
-    chains.countChainRun(tx, { chainId: "chain-1", rootSessionKey: KEY, hop: 1, at: 1, runs: 1 }),
+    chains.countChainRun(tx, {
+      chainId: "chain-1",
+      rootSessionKey: KEY,
+      hop: 1,
+      at: 1,
+      runs: 1,
+      guest: false,
+    }),
   noteChainRefused: (tx) => chains.noteChainRefused(tx, "chain-1", 1),
   addRefusal: (tx) => refusals.addRefusal(tx, REFUSAL),
   forgetRefusals: (tx) => refusals.forgetRefusals(tx, 5),

@@ -39,7 +39,7 @@ async function exec(command: string): Promise<ToolResult> {
     chain: MAIN_CHAIN,
     settings: { ...settings, store: { ...store, dir: state }, tools: { ...tools, exec: limits } },
     signal: new AbortController().signal,
-    engine: { now: () => Date.now() },
+    engine: { now: () => Date.now(), commit: (): Promise<never> => Promise.reject(new Error("no store")) },
   };
   const call = { callId: "c", attempt: 1, name: "exec", arguments: { command } };
   return toolResult(await execTool.execute(ctx, { command }, call));

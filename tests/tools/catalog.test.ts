@@ -17,7 +17,11 @@ const NAMES = [
   "read",
   "write",
   "edit",
+  "grep",
+  "glob",
+  "fetch",
   "exec",
+  "memory",
 ];
 
 const agent = agentSettings("main");

@@ -17,10 +17,12 @@ beforeEach(() => {
 afterEach(() => rmSync(workspace, { recursive: true, force: true }));
 
 const ARGUMENTS: Readonly<Record<string, Record<string, unknown>>> = {
+  grep: { pattern: "text" },
+  glob: { pattern: "*" },
   exec: { command: "touch made" },
   read: { path: "here" },
   write: { path: "made", content: "" },
-  edit: { path: "here", oldText: "text", newText: "other" },
+  edit: { path: "here", edits: [{ oldText: "text", newText: "other" }] },
 };
 
 test.each(Object.keys(ARGUMENTS))(
@@ -35,7 +37,11 @@ test.each(Object.keys(ARGUMENTS))(
         settings: settingsWith({ agents: [settled] }),
         chain: [link] as const,
         signal: new AbortController().signal,
-        engine: { newId: () => "id", now: () => 0 },
+        engine: {
+          newId: () => "id",
+          now: () => 0,
+          commit: (): Promise<never> => Promise.reject(new Error("no store")),
+        },
       };
       const args = ARGUMENTS[name] ?? {};
       const tool = [execTool, ...fileTools].find(({ spec }) => spec.name === name);

@@ -189,7 +189,7 @@ test("edit does not run again after a crash: its result says that the outcome is
   const dir = temporaryFolder();
   mkdirSync(join(dir, "workspace"));
   writeFileSync(join(dir, "workspace", "a.txt"), "a");
-  const args = { path: "a.txt", oldText: "a", newText: "aa " };
+  const args = { path: "a.txt", edits: [{ oldText: "a", newText: "aa " }] };
   const { result } = await crashIn(dir, { name: "edit", arguments: args });
   expect(result).toMatchObject({ status: "error", code: "outcome_unknown" });
   expect(readFileSync(join(dir, "workspace", "a.txt"), "utf8")).toBe("aa ");
@@ -288,7 +288,8 @@ test("for every tool, the documentation about crashes matches the declaration", 
   const documented = rows.flatMap(([, names = "", again]) =>
     [...names.matchAll(/\w+/g)].map(([name]) => [name, again === "yes"]),
   );
-  const tools = toolsFor({ settings: settingsWith(), chain: MAIN_CHAIN });
+  const settings = settingsWith({ tools: { search: { provider: "brave", apiKey: "key" } } });
+  const tools = toolsFor({ settings, chain: MAIN_CHAIN });
   const declared = tools.map(({ spec }) => [spec.name, spec.idempotent]);
   expect(documented.sort()).toEqual(declared.sort());
 });

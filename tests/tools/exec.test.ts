@@ -42,7 +42,7 @@ async function run(args: Record<string, unknown>, options: Options = {}): Promis
     chain: MAIN_CHAIN,
     settings: { ...settings, store: { ...store, dir: state }, tools: { ...tools, exec: limits } },
     signal: options.signal ?? new AbortController().signal,
-    engine: { now: () => Date.now() },
+    engine: { now: () => Date.now(), commit: (): Promise<never> => Promise.reject(new Error("no store")) },
   };
   const call = { callId: "c", attempt: 1, name: "exec", arguments: args };
   return toolResult(await execTool.execute(ctx, args, call));

@@ -195,7 +195,7 @@ test.each([
   for (const [name, more] of [
     ["read", {}],
     ["write", { content: "new" }],
-    ["edit", { oldText: "outside", newText: "new" }],
+    ["edit", { edits: [{ oldText: "outside", newText: "new" }] }],
   ] as const) {
     const result = await call(name, { path, ...more });
     expect(result, `${name}: ${JSON.stringify(result)}`).toMatchObject({ code });
@@ -260,7 +260,7 @@ test("F3: git's own files cannot be written by any name or link, but other files
   ];
   for (const path of [...paths, join(workspace, ".git/config")]) {
     expect(await call("write", { path, content: "x" }), path).toMatchObject({ code: "file_problem" });
-    expect(await call("edit", { path, oldText: "[core]", newText: "x" }), path).toMatchObject({
+    expect(await call("edit", { path, edits: [{ oldText: "[core]", newText: "x" }] }), path).toMatchObject({
       status: "error",
     });
   }
@@ -298,27 +298,59 @@ test("writing keeps the mode of a file, replaces a hard link instead of changing
 
 test("edit replaces the only occurrence of the old text, and nothing else", async () => {
   put("e.txt", "\uFEFFa $& b\nc\n");
-  expect(await call("edit", { path: "e.txt", oldText: "a $& b\nc", newText: "$1 $& $$\nd" })).toEqual({
-    status: "ok",
-    path: "e.txt",
-    line: 1,
-  });
+  const edits = [{ oldText: "a $& b\nc", newText: "$1 $& $$\nd" }];
+  expect(await call("edit", { path: "e.txt", edits })).toEqual({ status: "ok", path: "e.txt", lines: [1] });
   expect(get("e.txt")).toBe("\uFEFF$1 $& $$\nd\n");
   put("crlf.txt", "one\r\ntwo\r\nthree\r\n");
-  await call("edit", { path: "crlf.txt", oldText: "two\nthree", newText: "2\n3" });
+  await call("edit", { path: "crlf.txt", edits: [{ oldText: "two\nthree", newText: "2\n3" }] });
   expect(get("crlf.txt")).toBe("one\r\n2\r\n3\r\n");
 });
 
+test("several edits are found in the text before all of them, and made in one step", async () => {
+  put("e.txt", "one\ntwo\nthree\nfour\n");
+  const edits = [
+    { oldText: "four", newText: "one" },
+    { oldText: "one", newText: "1\n1.5" },
+    { oldText: "two\n", newText: "" },
+  ];
+  const result = await call("edit", { path: "e.txt", edits });
+  expect(result).toEqual({ status: "ok", path: "e.txt", lines: [4, 1, 3] });
+  expect(get("e.txt")).toBe("1\n1.5\nthree\none\n");
+});
+
 test.each([
-  [{ oldText: "nowhere", newText: "x" }, "oldText was found 0 times in e.txt"],
-  [{ oldText: "b", newText: "x" }, "oldText was found 3 times in e.txt, at lines 1, 2, 2"],
-  [{ oldText: "aa", newText: "x" }, "oldText was found 2 times in e.txt, at lines 3, 3"],
-  [{ oldText: "", newText: "x" }, "oldText must not be empty"],
-  [{ oldText: "b", newText: "b" }, "oldText and newText are the same: nothing to do"],
-  [{ oldText: "b", newText: "\udc00" }, "newText holds half a character (a lone surrogate)"],
-])("a wrong edit %j changes nothing, and the error says why", async (args, error) => {
+  [[{ oldText: "nowhere", newText: "x" }], "edits[0].oldText was found 0 times in e.txt"],
+  [[{ oldText: "b", newText: "x" }], "edits[0].oldText was found 3 times in e.txt, at lines 1, 2, 2"],
+  [[{ oldText: "aa", newText: "x" }], "edits[0].oldText was found 2 times in e.txt, at lines 3, 3"],
+  [[{ oldText: "", newText: "x" }], "edits[0].oldText must not be empty"],
+  [[{ oldText: "b", newText: "b" }], "edits[0]: oldText and newText are the same: nothing to do"],
+  [[{ oldText: "b", newText: "\udc00" }], "edits[0].newText holds half a character (a lone surrogate)"],
+  [
+    [
+      { oldText: "b\nb", newText: "x" },
+      { oldText: "aa\n", newText: "y" },
+      { oldText: "zz", newText: "" },
+    ],
+    "edits[2].oldText was found 0 times in e.txt",
+  ],
+  [
+    [
+      { oldText: "b\nb", newText: "x" },
+      { oldText: "a", newText: "y" },
+    ],
+    "edits[1].oldText was found 3 times in e.txt, at lines 3, 3, 3",
+  ],
+  [
+    [
+      { oldText: "bb\na", newText: "x" },
+      { oldText: "b\nbb", newText: "y" },
+    ],
+    "edits[1] and edits[0] overlap in e.txt",
+  ],
+  [[], "edits must have 1 to 100 items, got 0"],
+])("of the edits %j none is made, and the error names the one that is wrong", async (edits, error) => {
   put("e.txt", "b\nbb\naaa\n");
-  expect(await call("edit", { path: "e.txt", ...args })).toMatchObject({ code: "invalid_argument", error });
+  expect(await call("edit", { path: "e.txt", edits })).toMatchObject({ code: "invalid_argument", error });
   expect(get("e.txt")).toBe("b\nbb\naaa\n");
 });
 
@@ -337,7 +369,7 @@ test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
 
 test("missing files, too much text and an aborted run give a result and throw nothing", async () => {
   expect(await call("read", { path: "no.txt" })).toMatchObject({ status: "error", code: "file_not_found" });
-  expect(await call("edit", { path: "no/x", oldText: "a", newText: "b" })).toMatchObject({
+  expect(await call("edit", { path: "no/x", edits: [{ oldText: "a", newText: "b" }] })).toMatchObject({
     code: "file_not_found",
   });
   const content = "x".repeat(10 * 1024 * 1024 + 1);

@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { SEARCH_OPERATIONS } from "../../src/tools/files/search.ts";
 import { openToRead, replaceFile, resolvePath } from "../../src/tools/files/workspace.ts";
 import { temporaryFolder } from "../kit/engine/engine.ts";
 
@@ -29,6 +30,8 @@ export function swapRace(rounds: number): void {
       const program = `import os\nos.chdir(${JSON.stringify(workspace)})\n${swaps}`;
       const swapping = spawn("python3", ["-c", program]);
       const texts = new Set<string>();
+      const { signal } = new AbortController();
+      const searching = { agent: { workspace }, signal, engine: { newId: () => "id" } };
       try {
         for (let round = 0; round < rounds; round++) {
           const seen = await resolvePath(workspace, "folder/a.txt", { createFolders: false });
@@ -37,6 +40,9 @@ export function swapRace(rounds: number): void {
             texts.add(await handle.value.readFile("utf8"));
             await handle.value.close();
           }
+          const found =
+            round % 10 > 0 ? undefined : await SEARCH_OPERATIONS.grep(searching, { pattern: "s3cret" });
+          if (found?.ok) for (const { text } of found.value.matches) texts.add(text);
           const free = await resolvePath(workspace, `folder/${round}`, { createFolders: false });
           if (free.ok) await replaceFile(free.value, "x", `id${round}`);
         }

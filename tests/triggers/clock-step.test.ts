@@ -54,7 +54,12 @@ async function open(says: () => DeliveryOutcome) {
   const channel: Channel = { id: "pigeon", deduplicates: true, deliver: async () => says() };
   const parts = { db: store.db, commit: engine.commit, channels: new Map([["pigeon", channel]]), world };
   const outbox = new OutboxWorker({ ...parts, owner: engine.processId });
-  const watch = new ClockWatch({ engine, world, cron: true, lookAgain: () => outbox.deliveryQueued() });
+  const watch = new ClockWatch({
+    engine,
+    world,
+    settings: { cron: { enabled: true } },
+    lookAgain: () => outbox.deliveryQueued(),
+  });
   cleanup(() => outbox.stop());
   cleanup(() => watch.stop());
   const queue = (id: string): Promise<void> =>

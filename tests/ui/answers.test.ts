@@ -10,6 +10,7 @@ import {
   insertDelivery,
   type NewDelivery,
 } from "../../src/store/queries/channels/deliveries.ts";
+import { listRules } from "../../src/store/queries/permission-rules.ts";
 import { getRun } from "../../src/store/queries/runs/runs.ts";
 import { type House, type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
@@ -237,6 +238,38 @@ quick(describeInBrowser)("permissions", () => {
     await page.getByText("No open requests").waitFor();
     const { runId = "" } = accepted.ok ? accepted.value.run : {};
     await expect.poll(() => getRun(house.store.db, runId)).toMatchObject({ reply: "deny" });
+  });
+
+  test.each([
+    ["Allow in this session", "in this session", "main"],
+    ["Always allow", "always", "agent main"],
+  ])("%s adds a rule to the allowed commands, and Forget deletes it", async (button, scope, where) => {
+    const house: House = await open({
+      play: (handle) =>
+        askIn({ engine: house.engine, world: quietWorld() }, handle, {
+          title: "$ make",
+          about: { callId: undefined, digest: "$ make", folder: "/project" },
+        }),
+    });
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/permissions" });
+    const reader = await visit(house.http, { token: "reader", at: "operations/permissions" });
+    await page.getByText("No allowed commands").waitFor();
+    const accepted = await house.engine.accept({ sessionKey: MAIN, input: { text: "build" } });
+    await page.getByRole("button", { name: button }).click();
+    const rules = page.getByRole("list", { name: "Allowed commands" }).getByRole("listitem");
+    await expect.poll(() => rules.allInnerTexts()).toEqual([expect.stringContaining("$ make")]);
+    await expect.poll(() => rules.innerText()).toContain(scope);
+    await expect.poll(() => rules.innerText()).toContain(where);
+    await expect.poll(() => rules.innerText()).toContain("in /project, allowed by ");
+    await page.getByText("No open requests").waitFor();
+    const { runId = "" } = accepted.ok ? accepted.value.run : {};
+    await expect.poll(() => getRun(house.store.db, runId)).toMatchObject({ reply: "allow" });
+    await reader.page.reload();
+    await rowOf(reader.page, "$ make").waitFor();
+    await expect.poll(() => reader.page.getByRole("button", { name: "Forget" }).count()).toBe(0);
+    await rules.getByRole("button", { name: "Forget" }).click();
+    await page.getByText("No allowed commands").waitFor();
+    await expect.poll(() => listRules(house.store.db)).toEqual([]);
   });
 
   test("a slow gateway gets one request at a time", async () => {

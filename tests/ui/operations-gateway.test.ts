@@ -206,9 +206,21 @@ describeInBrowser("the gateway's own work", () => {
     const base = { path: "<b>x.json5", exists: true, ok: true, errors: [], warnings: [] };
     const settings = { gateway: { port: 7275, token: "(set)" }, agents: [{ id: "main", tools: {} }] };
     const answers = [
-      { ...base, differs: false, changed: [], settings },
-      { ...base, differs: true, changed: ["session", "tools"], warnings: ["mode 644"], settings },
-      { ...base, ok: false, errors: ["gatevay: unknown <i>key"], differs: false, changed: [], settings },
+      { ...base, differs: false, changed: [], restart: [], settings },
+      {
+        ...base,
+        ...{ differs: true, changed: ["session", "tools"], restart: ["session.scope", "tools.mcp"] },
+        ...{ warnings: ["mode 644"], settings },
+      },
+      {
+        ...base,
+        ok: false,
+        errors: ["gatevay: unknown <i>key"],
+        differs: false,
+        changed: [],
+        restart: [],
+        settings,
+      },
     ];
     const { house } = await held({
       checkConfig: () => answers[found] as (typeof answers)[number],
@@ -223,30 +235,30 @@ describeInBrowser("the gateway's own work", () => {
     await page.getByText(/^Restart needed/).waitFor();
     await expect
       .poll(() => page.locator(".config-changed .chip").allInnerTexts())
-      .toEqual(["session", "tools"]);
+      .toEqual(["session.scope", "tools.mcp"]);
     await expect.poll(() => page.locator(".config-said").innerText()).toContain("mode 644");
     found = 2;
     await again.click();
-    await page.getByText("The file has 1 problem: the gateway would not start with it.").waitFor();
+    await page.getByText("The file has 1 problem: the gateway keeps its settings.").waitFor();
     await page.getByText("gatevay: unknown <i>key").waitFor();
     await expect.poll(() => page.locator(".config b, .config i").count()).toBe(0);
     expect(await accessibilityProblems(page)).toEqual([]);
   });
 
-  test("every view says that the gateway's configuration is older than the file", async () => {
+  test("every view names the settings of the file that need a restart", async () => {
     const same = { path: "x.json5", exists: true, ok: true, errors: [], warnings: [], settings: {} };
-    let changed: string[] = [];
+    let restart: string[] = [];
     const { house, world } = await held({
-      checkConfig: () => ({ ...same, differs: changed.length > 0, changed }),
+      checkConfig: () => ({ ...same, differs: restart.length > 0, changed: restart, restart }),
     });
     for (const viewport of [undefined, PHONE]) {
-      changed = [];
+      restart = [];
       const shape = viewport === undefined ? {} : { viewport };
       const { page } = await visit(house.http, { token: TOKEN, ...shape });
       await page.getByText(/^Questions, failures and requests/).waitFor();
-      await expect.poll(() => page.getByText(/older configuration/).count()).toBe(0);
-      changed = ["agents"];
-      const notice = page.getByText(/runs on an older configuration than the file/);
+      await expect.poll(() => page.getByText(/only after a restart/).count()).toBe(0);
+      restart = ["channels"];
+      const notice = page.getByText("Some settings of the file apply only after a restart: channels.");
       await world.advance(60_000);
       await notice.waitFor();
       expect(await sideways(page)).toBe(0);

@@ -18,12 +18,12 @@ import type {
 } from "@agentclientprotocol/sdk/unstable";
 import { fieldsOf } from "../../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { PermissionDecision } from "../../core/shapes/permission.ts";
+import type { PermissionAnswered, PermissionScope } from "../../core/shapes/permission.ts";
 import { head } from "../../core/text/cut.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { World } from "../../world.ts";
 import { isOwnTool } from "./own-tools.ts";
-import { outcomeFor } from "./permission.ts";
+import { outcomeFor, scopesOf } from "./permission.ts";
 import { type AcpProcess, type AcpProgram, startAcpProcess } from "./process.ts";
 import type { AcpTurn } from "./turn.ts";
 
@@ -38,9 +38,14 @@ const DENIED_MAX_CHARS = 200;
 
 /** Decides a permission request of an agent. */
 export type AskPermission = (
-  question: { title: string; kind?: string | undefined; rawInput: unknown },
+  question: {
+    title: string;
+    kind?: string | undefined;
+    rawInput: unknown;
+    scopes: readonly PermissionScope[];
+  },
   signal: AbortSignal,
-) => Promise<PermissionDecision>;
+) => Promise<Pick<PermissionAnswered, "decision" | "scope">>;
 
 /** The MCP server with the session's tools, for one program. */
 export interface SessionTools {
@@ -318,13 +323,18 @@ class Connection implements AcpConnection {
     }
     const { toolCall, options } = request;
     current.turn.call(toolCall, true);
-    if (this.#isOwn(request)) return { outcome: outcomeFor("allow", options) };
+    if (this.#isOwn(request)) return { outcome: outcomeFor({ decision: "allow", scope: "once" }, options) };
     const { title, kind, rawInput } = toolCall;
-    const question = { title: title ?? kind ?? "a tool call", kind: kind ?? undefined, rawInput };
-    const decision = await current.ask(question, current.stop.signal);
+    const question = {
+      title: title ?? kind ?? "a tool call",
+      kind: kind ?? undefined,
+      rawInput,
+      scopes: scopesOf(options),
+    };
+    const decided = await current.ask(question, current.stop.signal);
     if (current.stop.signal.aborted) return { outcome: { outcome: "cancelled" } };
-    if (decision === "deny") current.denied.push(head(question.title, DENIED_MAX_CHARS));
-    return { outcome: outcomeFor(decision, options) };
+    if (decided.decision === "deny") current.denied.push(head(question.title, DENIED_MAX_CHARS));
+    return { outcome: outcomeFor(decided, options) };
   }
 
   #isOwn(request: RequestPermissionRequest): boolean {

@@ -65,6 +65,8 @@ export interface TurnArgs {
    */
   append(entry: Entry): Promise<Entry>;
   callTool(request: ToolCallRequest, signal: AbortSignal): Promise<ToolOutcome>;
+  /** Returns whether a call that a crash interrupted had only asked for an approval. Default: false. */
+  awaitsApproval?(callId: string): Promise<boolean>;
   /**
    * Returns the next stored message that has arrived during the turn. Called before each model call. Default:
    * none.
@@ -106,6 +108,8 @@ export type TurnEnd =
 const GO_ON = "Send another message to continue from here, or raise that setting.";
 /** Share of the window at which the transcript is compacted. */
 const FULL_SHARE = 0.85;
+/** Room in the window that a summary needs if it is asked for at the end of the conversation. */
+const SUMMARY_ROOM_TOKENS = 12_000;
 
 /** The state of a turn; grows as entries are appended. */
 interface Progress {
@@ -174,6 +178,7 @@ function toolPort(args: TurnArgs) {
     maxResultBytes: args.limits.maxToolResultBytes,
     world,
     callTool: (request: ToolCallRequest, signal: AbortSignal) => args.callTool(request, signal),
+    awaitsApproval: async (callId: string) => (await args.awaitsApproval?.(callId)) ?? false,
     onTool: (event: ToolEvent) => args.onTool(event),
   };
 }
@@ -297,8 +302,10 @@ async function callModel(
   append: (entry: Entry) => Promise<Entry>,
 ): Promise<ModelOutcome> {
   const { model } = args;
-  if (!progress.compacted && estimate(args, progress.entries) > model.settings.contextWindow * FULL_SHARE) {
-    const made = await makeRoom(args, progress, append);
+  const { contextWindow } = model.settings;
+  const used = progress.compacted ? 0 : estimate(args, progress.entries);
+  if (used > contextWindow * FULL_SHARE) {
+    const made = await makeRoom(args, progress, append, used + SUMMARY_ROOM_TOKENS <= contextWindow);
     if (made === "aborted") return { kind: "aborted" };
     // If the early compaction fails, the call is still made: the provider might accept the request.
     if (made !== "done")
@@ -308,7 +315,7 @@ async function callModel(
   if (first.kind !== "overflow") return first;
   const made = progress.compacted
     ? "older messages were already summarised"
-    : await makeRoom(args, progress, append);
+    : await makeRoom(args, progress, append, false);
   if (made === "aborted") return { kind: "aborted" };
   if (made !== "done") return tooLarge(model, made, first.error);
   const second = await ask(args, progress);
@@ -317,15 +324,18 @@ async function callModel(
     : second;
 }
 
+/** Returns the parts of a model request that are the same in the whole turn. */
+function constantParts(args: TurnArgs) {
+  const { model, system, tools, thinking, runId, limits } = args;
+  return { model, system, tools, thinking, sessionId: args.sessionId ?? runId, limits };
+}
+
 function ask(args: TurnArgs, progress: Progress): Promise<ModelOutcome> {
-  const { port, model, system, tools, thinking, runId, limits, onRetry } = args;
-  const sessionId = args.sessionId ?? runId;
   const onThinking = (delta: TextDelta): void => {
     if (!args.signal.aborted) args.onThinking?.(delta);
   };
-  const { entries } = progress;
-  return port.call(
-    { model, system, entries, tools, thinking, sessionId, limits, onRetry, onThinking },
+  return args.port.call(
+    { ...constantParts(args), entries: progress.entries, onRetry: args.onRetry, onThinking },
     (delta) => {
       if (!args.signal.aborted) args.onText(delta);
     },
@@ -339,19 +349,25 @@ function tooLarge(model: ResolvedModel, why: string, error: string): ModelOutcom
   return { kind: "overflow", error: `the conversation no longer fits ${window}: ${why}. ${error}` };
 }
 
-/** Compacts the transcript. Returns "done", "aborted", or the reason of a failure. */
+/**
+ * Compacts the transcript. Returns "done", "aborted", or the reason of a failure. `fits`: whether the model
+ * probably accepts the whole transcript again.
+ */
 async function makeRoom(
   args: TurnArgs,
   progress: Progress,
   append: (entry: Entry) => Promise<Entry>,
+  fits: boolean,
 ): Promise<string> {
-  const { model, port, world, signal } = args;
-  const sessionId = args.sessionId ?? args.runId;
-  const made = await compact({ entries: progress.entries, model, sessionId, port, world, signal });
+  const { port, world, signal } = args;
+  const made = await compact({
+    ...constantParts(args),
+    ...{ entries: progress.entries, fits, port, world, signal },
+  });
   if (signal.aborted || made.kind === "aborted") return "aborted";
   if (made.kind === "nothing_older") return "there is nothing older to summarise";
-  if (made.kind === "failed") return `summarising older messages failed (${made.error})`;
   progress.usage = addUsage(progress.usage, made.usage);
+  if (made.kind === "failed") return `summarising older messages failed (${made.error})`;
   progress.compacted = true;
   await append(made.entry);
   return "done";

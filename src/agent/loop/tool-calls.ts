@@ -5,8 +5,8 @@
 //     all after it.
 // K3: after a crash, a call that may have begun runs again only if its tool is idempotent; otherwise its
 //     result says that the outcome is unknown. By K2, a call has not begun if a result of an earlier group is
-//     missing, so it runs. A tool that is no longer offered is called, too: only the tool knows the outcome
-//     of its call.
+//     missing, so it runs; so does a call that had only asked for an approval. A tool that is no longer
+//     offered is called, too: only the tool knows the outcome of its call.
 // K4: a call that can't be trusted (cut off, unreadable arguments, unknown tool) is answered without running;
 //     the answer has the form of a tool's failure.
 
@@ -59,6 +59,8 @@ export interface ToolPort {
   /** Returns the stored entry: the earlier result if the call already had one. */
   append(entry: Entry): Promise<Entry>;
   callTool(request: ToolCallRequest, signal: AbortSignal): Promise<ToolOutcome>;
+  /** Returns whether a call that a crash interrupted had only asked for an approval. */
+  awaitsApproval(callId: string): Promise<boolean>;
   onTool(event: ToolEvent): void;
 }
 
@@ -134,7 +136,8 @@ async function answer(
   const callId = `${port.runId}:${message.id}:${index}`;
   const now = (): number => port.world.clock.now();
   port.onTool({ phase: "start", callId, name: call.name, arguments: call.arguments, atMs: now() });
-  const refusal = refusalOf(message, planned, port.tools, mayHaveBegun);
+  const isOpen = mayHaveBegun && spec?.idempotent === false && (await port.awaitsApproval(callId));
+  const refusal = refusalOf(message, planned, port.tools, mayHaveBegun && !isOpen);
   const request: ToolCallRequest = {
     callId,
     attempt: port.attempt,

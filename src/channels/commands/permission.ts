@@ -5,7 +5,11 @@
 // see.
 
 import { openGate } from "../../access/access.ts";
-import type { PermissionDecision, PermissionQuestion } from "../../core/shapes/permission.ts";
+import {
+  PERMISSION_SCOPES,
+  type PermissionDecision,
+  type PermissionQuestion,
+} from "../../core/shapes/permission.ts";
 import { answerPermission, shortPermissionId } from "../../flows/permission.ts";
 import { openPermissions } from "../../store/queries/permissions.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
@@ -55,14 +59,21 @@ export async function approvals(context: CommandContext): Promise<string> {
 
 async function answer(context: CommandContext, decision: PermissionDecision): Promise<string> {
   const { unit, request } = context;
-  const id = request.args;
-  if (id === "" || /\s/.test(id)) return `/${decision} takes the id of one request: /approvals lists them.`;
+  const [id = "", wanted = "once", ...more] = request.args.split(/\s+/);
+  const scope = PERMISSION_SCOPES.find((one) => one === wanted);
+  if (id === "" || scope === undefined || more.length > 0 || (decision === "deny" && wanted !== "once"))
+    return `/${decision} takes the id of one request: /approvals lists them.`;
   const by = senderName(request);
   const covered = new Set((await openFor(context)).map(({ sessionKey }) => sessionKey));
-  const answered = await answerPermission(unit, { id, decision, by }, (key) => covered.has(key));
+  const rights = {
+    covers: (key: string) => covered.has(key),
+    everySession: request.operator?.patterns === undefined,
+  };
+  const answered = await answerPermission(unit, { id, decision, scope, by }, rights);
   if (!answered.ok) return why(answered);
   const { agentId, title } = answered.value;
-  const done = `${decision === "allow" ? "Allowed" : "Denied"} for ${code(unit, agentId)}`;
+  const lasting = { once: "", session: " in this session", always: " always" }[scope];
+  const done = `${decision === "allow" ? `Allowed${lasting}` : "Denied"} for ${code(unit, agentId)}`;
   return request.chatType === "direct" ? `${done}: ${excerpt(unit, title, 300)}` : `${done}.`;
 }
 

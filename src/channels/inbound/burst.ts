@@ -139,6 +139,11 @@ function isNamed(settings: Settings, session: Session, { channel, chat, peerId }
   return session.kind === "main" && !isOwner(settings.owners, channel, { id: peerId });
 }
 
+/** Returns whether the sender is a guest. Another rule (ME1) decides about the main session. */
+function isFromGuest(settings: Settings, session: Session, { channel, peerId }: ChatContext): boolean {
+  return session.kind !== "main" && !isOwner(settings.owners, channel, { id: peerId });
+}
+
 function requestOf(settings: Settings, session: Session, place: ChatContext, group: Group): AcceptRequest {
   const { channel, chat, peerId, peerName } = place;
   const images = group.waiting.flatMap(({ message }) => message.images);
@@ -154,6 +159,7 @@ function requestOf(settings: Settings, session: Session, place: ChatContext, gro
       text: group.text,
       sender: `${channel}:${peerId}`,
       ...(images.length === 0 ? {} : { images }),
+      ...(isFromGuest(settings, session, place) ? { guest: true } : {}),
       ...(isNamed(settings, session, place)
         ? { senderName: peerName ?? cleanName(peerId) ?? "somebody" }
         : {}),

@@ -18,6 +18,7 @@ import { optional } from "../../core/optional.ts";
 import { labelOf } from "../../core/text/label.ts";
 import type { Cli } from "../cli.ts";
 import type { Link, Reply } from "../gateway-link.ts";
+import { findSession } from "../session-name.ts";
 import { type Choices, changeOf, readChoices } from "./choices.ts";
 import { promptOf, RunUpdates, replay } from "./updates.ts";
 
@@ -152,7 +153,7 @@ export class AcpServer {
 
   async #newKey(): Promise<string> {
     const { session, agent } = this.#options;
-    if (session !== undefined) return this.#resolve(session);
+    if (session !== undefined) return this.#value(await findSession(this.#link, session), NOT_FOUND);
     const made = await this.#link.request("sessions.create", {
       client: "acp",
       ...optional({ agentId: agent, label: this.#label }),

@@ -15,7 +15,7 @@ import { quoted } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { showPath } from "../../core/text/value-path.ts";
 import { ensureFolder } from "../../world/folders.ts";
-import { type Cli, EXIT } from "../cli.ts";
+import { type Cli, EXIT, loadOptionsOf } from "../cli.ts";
 import { checkAnswer, FROM_ENVIRONMENT, GUIDES } from "./guides.ts";
 import { openPrompter, type Prompter } from "./prompter.ts";
 
@@ -47,7 +47,7 @@ function configValue(text: string): unknown {
 }
 
 /** Parses `key=value` pairs into an object. */
-function readPairs(pairs: readonly string[]): Result<Record<string, string>> {
+export function readPairs(pairs: readonly string[]): Result<Record<string, string>> {
   const values: Record<string, string> = {};
   for (const pair of pairs) {
     const at = pair.indexOf("=");
@@ -57,7 +57,7 @@ function readPairs(pairs: readonly string[]): Result<Record<string, string>> {
   return ok(values);
 }
 
-async function chooseChannel(
+export async function chooseChannel(
   prompter: Prompter | undefined,
   named: string | undefined,
 ): Promise<Result<ChannelId>> {
@@ -74,7 +74,7 @@ async function chooseChannel(
 }
 
 /** Returns a value for each question of the channel's guide, from the command line or from the user. */
-async function answersFor(
+export async function answersFor(
   channel: ChannelId,
   given: Readonly<Record<string, string>>,
   prompter: Prompter | undefined,
@@ -118,16 +118,13 @@ interface ConfigDraft {
   readonly accountId: string;
 }
 
-/** Adds the account to the text of the configuration file and checks the result. Writes nothing. */
+/** Reads the configuration file, and adds the account to its text. Writes nothing. */
 function draftConfig(
   cli: Cli,
   { channel, values }: Wanted,
   account: string | undefined,
 ): Result<ConfigDraft> {
-  const { env, home } = cli.parts;
-  const named = cli.options.config === undefined ? {} : { configPath: cli.options.config };
-  const options = { env, home, ...named };
-  const path = configPathOf(options);
+  const path = configPathOf(loadOptionsOf(cli));
   let text = "";
   try {
     text = readFileSync(path, "utf8");
@@ -136,6 +133,16 @@ function draftConfig(
       return fail("invalid_config", `${path} could not be read: ${(error as Error).message}`);
     }
   }
+  return withAccount(cli, { path, text }, { channel, values }, account);
+}
+
+/** Adds the account to the text of a configuration file and checks the result. */
+export function withAccount(
+  { parts: { env, home } }: Cli,
+  { path, text }: { readonly path: string; readonly text: string },
+  { channel, values }: Wanted,
+  account: string | undefined,
+): Result<ConfigDraft> {
   const keys = account === undefined ? ["channels", channel] : ["channels", channel, "accounts", account];
   // Answers to the guide's questions are strings, even if they look like JSON.
   const asText = GUIDES[channel].questions.map(({ key }) => key);
@@ -153,7 +160,7 @@ function draftConfig(
       : `Add it by hand to ${path}: ${showPath(keys)}`;
     return { ...changed, hint };
   }
-  const read = settingsOfText(changed.value, path, options);
+  const read = settingsOfText(changed.value, path, { env, home });
   if (read.settings === undefined) {
     const [problem] = read.problems;
     const at = problem === undefined ? "" : `${showPath(problem.path)} `;
@@ -168,7 +175,7 @@ async function write({ path, text }: ConfigDraft): Promise<void> {
 }
 
 /** Tests the account at the platform. Returns the result as text for people. */
-async function testAccount(cli: Cli, draft: ConfigDraft, channel: ChannelId): Promise<Result<string>> {
+export async function testAccount(cli: Cli, draft: ConfigDraft, channel: ChannelId): Promise<Result<string>> {
   const accounts = draft.settings.channels.filter(
     (one) => one.channel === channel && one.accountId === draft.accountId,
   );

@@ -4,35 +4,57 @@
 // new messages of the transcript are read after each run and each reconnect.
 
 import type { AgentEvent, ChatEvent } from "../../contract/events.ts";
+import type { ListedRow } from "../../contract/methods/sessions.ts";
 import { optional } from "../../core/optional.ts";
 import { COMMANDS, parseCommand } from "../../core/rules/command.ts";
 import type { Message, Provenance } from "../../core/shapes/message.ts";
 import { retryWords } from "../../core/shapes/model-retry.ts";
+import { isSubagentKey } from "../../core/shapes/session-key.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { Cli, Trouble } from "../cli.ts";
 import type { Link } from "../gateway-link.ts";
 import { count } from "../layout.ts";
-import { messageLines } from "../message-lines.ts";
+import { type Activity, activityLine, IDLE, onAgentEvent, onChatEvent } from "./activity.ts";
+import { Approvals } from "./approvals.ts";
 import { TranscriptReader } from "./catch-up.ts";
+import type { CommandHint } from "./completion.ts";
+import { type Attachment, readPicture } from "./pictures.ts";
+import type { Screen, Typed } from "./screen.ts";
+import { sessionChoices } from "./sessions.ts";
 import { subagentLines } from "./subagents.ts";
-import { Terminal } from "./terminal.ts";
-import { ChatView, type Op } from "./view.ts";
+import { ChatView, messageOps, type Op } from "./view.ts";
 
 /** Number of earlier messages shown at the start. */
 const SHOWN_BEFORE = 6;
 const HISTORY_DEFAULT = 20;
 const QUIT_WAIT_MS = 3_000;
 const USAGE_COLUMNS = 13;
+const OWN_COMMANDS: readonly CommandHint[] = [
+  { name: "stop", description: "stop the agent and its sub-agents (or press Ctrl-C while it works)" },
+  { name: "subagents", description: "list the sub-agents of this session and their state" },
+  { name: "history [N]", description: "show the last N messages (default: 20)" },
+  { name: "open [KEY]", description: "switch to another session; without a key, choose one (or Ctrl+K)" },
+  {
+    name: "picture FILE",
+    description: 'send a picture, with the words after it (/picture "a b.png" what is it?)',
+  },
+  { name: "quit", description: "leave the chat; running work continues (or press Ctrl-D)" },
+];
+const GATEWAY_COMMANDS = COMMANDS.filter(({ name }) => !["help", "stop"].includes(name));
+const helpLine = ({ name, description }: CommandHint): string =>
+  `${`/${name}`.padEnd(USAGE_COLUMNS)} ${description}`;
 const HELP = [
-  "/stop         stop the agent and its sub-agents (or press Ctrl-C while it works)",
-  "/subagents    list the sub-agents of this session and their state",
-  "/history [N]  show the last N messages (default: 20)",
-  "/quit         leave the chat; running work continues (or press Ctrl-D)",
+  ...OWN_COMMANDS.map(helpLine),
   "Commands of the gateway:",
-  ...COMMANDS.filter(({ name }) => !["help", "stop"].includes(name)).map(
-    ({ name, description }) => `${`/${name}`.padEnd(USAGE_COLUMNS)} ${description}`,
-  ),
+  ...GATEWAY_COMMANDS.map(helpLine),
   "Every other line is sent to the agent.",
+];
+
+/** The commands of the chat and of the gateway, for their completion. */
+export const CHAT_COMMANDS: readonly CommandHint[] = [
+  { name: "help", description: "list the commands" },
+  ...OWN_COMMANDS.map(({ name, description }) => ({ name: name.split(" ")[0] ?? name, description })),
+  ...GATEWAY_COMMANDS.filter(({ name }) => name !== "subagents"),
 ];
 
 function isCommand(text: string): boolean {
@@ -49,33 +71,67 @@ export interface ConversationEnd {
   readonly messages: readonly Message[];
   /** The failure that ended the conversation. Absent if the user or the end of the input ended it. */
   readonly trouble?: Trouble;
+  /** Key of the session that the user opened instead. */
+  readonly next?: string;
+}
+
+/** Runs `read` once for many requests: one that arrives during a read causes one more read. */
+class Coalesced {
+  readonly #read: () => Promise<void>;
+  #reading: Promise<void> = Promise.resolve();
+  #again = false;
+
+  constructor(read: () => Promise<void>) {
+    this.#read = read;
+  }
+
+  ask(): Promise<void> {
+    if (this.#again) return this.#reading;
+    this.#again = true;
+    this.#reading = this.#reading.then(() => {
+      this.#again = false;
+      return this.#read();
+    });
+    return this.#reading;
+  }
+
+  ended(): Promise<void> {
+    return this.#reading;
+  }
 }
 
 class Conversation {
   readonly #cli: Cli;
   readonly #link: Link;
   readonly #key: string;
-  readonly #terminal: Terminal;
+  readonly #screen: Screen;
   readonly #view: ChatView;
   readonly #reader: TranscriptReader;
+  readonly #approvals: Approvals;
   readonly #messages: Message[] = [];
   /** Runs of this session that are in progress, according to the events so far. */
   readonly #active = new Set<string>();
   /** Requests that send a typed message and that the gateway has not answered yet. */
   readonly #sending = new Set<Promise<void>>();
-  #reading: Promise<void> = Promise.resolve();
-  #readAgain = false;
+  readonly #transcriptReads = new Coalesced(() => this.#readNew());
   /** The newest message, which is shown only when the events of its run arrive. */
   #unsettled: Message | undefined;
   #trouble: Trouble | undefined;
+  #next: string | undefined;
+  #activity: Activity = IDLE;
+  /** The session's row, as it was read last. */
+  #row: ListedRow | undefined;
+  readonly #rowReads = new Coalesced(() => this.#readRow());
+  readonly #approvalReads = new Coalesced(() => this.#readApprovals());
   #idle: () => void = () => {};
   #off: () => void = () => {};
 
-  constructor(cli: Cli, link: Link, key: string) {
+  constructor(cli: Cli, link: Link, screen: Screen, key: string) {
     this.#cli = cli;
     this.#link = link;
     this.#key = key;
-    this.#terminal = new Terminal(cli);
+    this.#screen = screen;
+    this.#approvals = new Approvals(link, key);
     this.#view = new ChatView(key, cli);
     this.#reader = new TranscriptReader(link, key);
   }
@@ -85,6 +141,8 @@ class Conversation {
     const off = [
       client.on("chat", (event) => this.#onChat(event)),
       client.on("agent", (event) => this.#onAgent(event)),
+      ...(this.#screen.draws ? this.#follow() : []),
+      this.#cli.parts.onSignal("SIGTERM", () => this.#leave()),
       client.onState((state, error) => {
         if (state === "connected") void this.#onBack();
         else if (state === "reconnecting") this.#tell("connection lost; reconnecting…");
@@ -101,9 +159,31 @@ class Conversation {
       await this.#runsEnded();
     } finally {
       for (const stop of [...off, this.#off]) stop();
-      this.#terminal.close();
     }
-    return { messages: this.#messages, ...optional({ trouble: this.#trouble }) };
+    return { messages: this.#messages, ...optional({ trouble: this.#trouble, next: this.#next }) };
+  }
+
+  /** Keeps the line of activity and the permission requests up to date. */
+  #follow(): (() => void)[] {
+    const { client } = this.#link;
+    const askAll = (): void => {
+      void this.#rowReads.ask();
+      void this.#approvalReads.ask();
+    };
+    askAll();
+    this.#screen.status((nowMs) => {
+      const line = activityLine(this.#activity, this.#row, nowMs);
+      return this.#cli.style("dim", line === "" ? safeLine(this.#key) : `${safeLine(this.#key)} · ${line}`);
+    });
+    return [
+      client.on("attention", () => void this.#approvalReads.ask()),
+      client.on("sessions", ({ key }) => {
+        if (key === this.#key || isSubagentKey(key)) void this.#rowReads.ask();
+      }),
+      client.onState((state) => {
+        if (state === "connected") askAll();
+      }),
+    ];
   }
 
   async #begin(fresh: boolean): Promise<void> {
@@ -113,31 +193,40 @@ class Conversation {
     if (!before.ok) return this.#giveUp(before);
     // The page may begin with results of tool calls that are not on it: skip these results.
     const from = before.value.findIndex((message) => message.role !== "toolResult");
-    const lines = before.value
-      .slice(Math.max(0, from))
-      .flatMap((message) => messageLines(this.#cli, message));
-    this.#terminal.show(lines.map((text) => ({ op: "line", text })));
+    const shown = before.value.slice(Math.max(0, from));
+    this.#screen.show(shown.flatMap((message) => messageOps(this.#cli, this.#key, message)));
   }
 
   async #talk(): Promise<void> {
     let interrupted = false;
-    this.#off = this.#terminal.onInterrupt(() => {
+    this.#off = this.#screen.onInterrupt(() => {
       // The first Ctrl-C stops the agent. A second one leaves the chat, and so does one while no run is in
-      // progress.
-      if (this.#active.size === 0 || interrupted) return this.#leave();
+      // progress, if the screen does not ask first.
+      if (interrupted) return this.#leave();
+      if (!this.#isBusy()) {
+        if (this.#screen.mayLeave()) this.#leave();
+        return;
+      }
       interrupted = true;
       void this.#stop().then(() => {
         interrupted = false;
       });
     });
-    for await (const line of this.#terminal.lines()) {
+    for await (const typed of this.#screen.typed()) {
       if (this.#trouble !== undefined) return;
-      const text = line.trim();
+      const text = typed.text.trim();
       if (text === "") continue;
       if (text === "/quit" || text === "/exit") return this.#quit();
       if (text.startsWith("/")) await this.#command(text);
-      else this.#send(text);
+      else if (!(await this.#approve({ ...typed, text }))) this.#send(text);
+      if (this.#next !== undefined) return;
     }
+  }
+
+  /** Returns whether a run of this session is in progress. A drawn screen also knows earlier runs. */
+  #isBusy(): boolean {
+    const { state = "idle" } = this.#row ?? {};
+    return this.#active.size > 0 || (this.#screen.draws && state !== "idle");
   }
 
   /** Leaves after the gateway has accepted all typed messages. Waits at most a few seconds for that. */
@@ -153,20 +242,24 @@ class Conversation {
   #leave(): void {
     this.#active.clear();
     this.#idle();
-    this.#terminal.close();
+    void this.#screen.close();
   }
 
   async #command(text: string): Promise<void> {
     const [name, argument] = text.split(/\s+/);
     switch (name) {
       case "/help":
-        return this.#terminal.show(HELP.map((line) => ({ op: "line", text: this.#cli.style("dim", line) })));
+        return this.#screen.show(HELP.map((line) => ({ op: "line", text: this.#cli.style("dim", line) })));
       case "/stop":
         return this.#stop();
       case "/subagents":
         return argument === undefined ? this.#subagents() : this.#send(text);
       case "/history":
         return this.#history(Number(argument ?? HISTORY_DEFAULT));
+      case "/open":
+        return this.#openSession(text.slice("/open".length).trim());
+      case "/picture":
+        return this.#picture(text);
       default:
         if (isCommand(text)) return this.#send(text);
         return this.#tell(`unknown command ${safeLine(name ?? "")}; /help lists the commands`);
@@ -179,16 +272,71 @@ class Conversation {
     const params = { sessionKey: this.#key, limit: Math.min(wanted, 1000) };
     const page = await this.#link.request("chat.history", params);
     if (!page.ok) return this.#tell(safeLine(page.error));
-    const lines = page.value.messages.flatMap((message) => messageLines(this.#cli, message));
-    this.#terminal.show(lines.map((line): Op => ({ op: "line", text: line })));
+    this.#screen.show(page.value.messages.flatMap((message) => messageOps(this.#cli, this.#key, message)));
   }
 
-  #send(text: string): void {
-    const sending = this.#say(text).finally(() => this.#sending.delete(sending));
+  /** Switches to the session with this key or label. If it is empty, lets the user choose. */
+  async #openSession(name: string): Promise<void> {
+    const wanted = name === "" ? await this.#choose() : name;
+    if (wanted === undefined) return;
+    const byKey = await this.#link.request("sessions.resolve", { key: wanted });
+    const found = byKey.ok ? byKey : await this.#link.request("sessions.resolve", { label: wanted });
+    if (found.ok) this.#next = found.value.key;
+    else this.#tell(safeLine(byKey.ok ? found.error : byKey.error));
+  }
+
+  async #choose(): Promise<string | undefined> {
+    const choices = await sessionChoices(this.#link, "", this.#cli.parts.world.clock.now());
+    if (!choices.ok) this.#tell(safeLine(choices.error));
+    else if (this.#screen.draws) return this.#screen.choose(choices.value);
+    else for (const { value } of choices.value) this.#tell(`/open ${safeLine(value)}`);
+    return undefined;
+  }
+
+  /** Answers the open permission request, if the text is an answer to it. */
+  async #approve(typed: Typed): Promise<boolean> {
+    const answer = this.#approvals.answerOf(typed);
+    if (answer === undefined) return false;
+    const answered = await this.#approvals.answer(answer);
+    this.#tell(answered.ok ? (answer.decision === "allow" ? "allowed" : "denied") : safeLine(answered.error));
+    await this.#readApprovals();
+    return true;
+  }
+
+  async #readApprovals(): Promise<void> {
+    const question = await this.#approvals.read(this.#cli.parts.world.clock.now());
+    if (question === undefined) return;
+    const { sessionKey, title, detail } = question;
+    const from = sessionKey === this.#key ? "the agent" : safeLine(sessionKey);
+    const text = `  ? ${from} asks for permission: ${safeLine(title)}`;
+    const more = detail === undefined ? "" : `\n    ${safeLine(detail)}`;
+    this.#screen.show([{ op: "line", text: `${this.#cli.style("yellow", text)}${more}` }]);
+    this.#tell("type y to allow or n to deny, then press Enter");
+  }
+
+  async #readRow(): Promise<void> {
+    const listed = await this.#link.request("sessions.list", {
+      keys: [this.#key],
+      includeChildren: true,
+      includeArchived: true,
+    });
+    if (listed.ok) this.#row = listed.value.sessions[0];
+  }
+
+  async #picture(line: string): Promise<void> {
+    const key = this.#key;
+    const read = await readPicture(line, this.#cli.parts.folder);
+    if (key !== this.#key) this.#tell(`not sent: the picture was meant for ${safeLine(key)}`);
+    else if (read.ok) this.#send(read.value.text, [read.value.attachment]);
+    else this.#tell(safeLine(read.error));
+  }
+
+  #send(text: string, attachments: readonly Attachment[] = []): void {
+    const sending = this.#say(text, attachments).finally(() => this.#sending.delete(sending));
     this.#sending.add(sending);
   }
 
-  async #say(text: string): Promise<void> {
+  async #say(text: string, attachments: readonly Attachment[]): Promise<void> {
     const runId = this.#cli.parts.world.ids.orderedUuid();
     // The transcript does not contain a command, only the answer to it. So there is no copy to suppress
     // later.
@@ -198,6 +346,7 @@ class Conversation {
       sessionKey: this.#key,
       message: text,
       idempotencyKey: runId,
+      ...(attachments.length === 0 ? {} : { attachments }),
     });
     if (sent.ok) return;
     this.#tell(`not sent: ${safeLine(sent.error)}`);
@@ -219,32 +368,34 @@ class Conversation {
     const listed = await this.#link.request("tools.invoke", { name: "subagents", sessionKey: this.#key });
     if (!listed.ok) return this.#tell(safeLine(listed.error));
     const lines = subagentLines(listed.value, this.#cli.parts.world.clock.now());
-    this.#terminal.show(lines.map((line): Op => ({ op: "line", text: line })));
+    this.#screen.show(lines.map((line): Op => ({ op: "line", text: line })));
   }
 
   #onChat(event: ChatEvent): void {
     if (event.sessionKey !== this.#key) return;
+    this.#activity = onChatEvent(this.#activity, event, this.#cli.parts.world.clock.now());
     // A final text may belong to the run before the unsettled message. Every other event shows that this
     // message's own run is in progress.
     if (event.state !== "final") this.#showUnsettled();
-    this.#terminal.show(this.#view.chat(event));
+    this.#screen.show(this.#view.chat(event));
     if (event.state === "delta") return;
-    void this.#readNew().then(() => this.#ended(event.runId));
+    void this.#transcriptReads.ask().then(() => this.#ended(event.runId));
   }
 
   #onAgent(event: AgentEvent): void {
     if (event.sessionKey !== this.#key) return;
+    this.#activity = onAgentEvent(this.#activity, event);
     if (event.stream === "tool") {
       this.#showUnsettled();
-      this.#terminal.show(this.#view.tool(event.data));
+      this.#screen.show(this.#view.tool(event.data));
     }
     if (event.stream === "retry") this.#tell(safeLine(retryWords(event.data)));
-    if (event.stream === "flow") this.#terminal.show(this.#view.flow(event.runId, event.data));
+    if (event.stream === "flow") this.#screen.show(this.#view.flow(event.runId, event.data));
     if (event.stream !== "lifecycle") return;
     if (event.data.phase === "start") {
       this.#active.add(event.runId);
-      this.#terminal.show(this.#view.started(event.runId));
-    } else void this.#readNew().then(() => this.#ended(event.runId));
+      this.#screen.show(this.#view.started(event.runId));
+    } else void this.#transcriptReads.ask().then(() => this.#ended(event.runId));
   }
 
   #ended(runId: string): void {
@@ -252,21 +403,15 @@ class Conversation {
     if (this.#active.size === 0) this.#idle();
   }
 
-  /** Reads and shows new messages of the transcript. If a read is in progress, another read follows it. */
-  #readNew(): Promise<void> {
-    if (this.#readAgain) return this.#reading;
-    this.#readAgain = true;
-    this.#reading = this.#reading.then(async () => {
-      this.#readAgain = false;
-      const read = await this.#reader.readNew();
-      if (!read.ok) return;
-      const { messages, wasReset, gap } = read.value;
-      if (wasReset) this.#tell("the session was reset");
-      if (gap) this.#tell("some messages are not shown here; see /history");
-      if (this.#cli.options.json) this.#messages.push(...messages);
-      this.#settle(messages);
-    });
-    return this.#reading;
+  /** Reads and shows new messages of the transcript. */
+  async #readNew(): Promise<void> {
+    const read = await this.#reader.readNew();
+    if (!read.ok) return;
+    const { messages, wasReset, gap } = read.value;
+    if (wasReset) this.#tell("the session was reset");
+    if (gap) this.#tell("some messages are not shown here; see /history");
+    if (this.#cli.options.json) this.#messages.push(...messages);
+    this.#settle(messages);
   }
 
   /**
@@ -279,7 +424,7 @@ class Conversation {
     this.#showUnsettled();
     const waits = last.role === "user" && isTurn(last.provenance);
     this.#unsettled = waits ? last : undefined;
-    this.#terminal.show(this.#view.settle(waits ? messages.slice(0, -1) : messages));
+    this.#screen.show(this.#view.settle(waits ? messages.slice(0, -1) : messages));
   }
 
   /** Shows the message that waits for the events of its run, if there is one. */
@@ -287,30 +432,31 @@ class Conversation {
     const message = this.#unsettled;
     if (message === undefined) return;
     this.#unsettled = undefined;
-    this.#terminal.show(this.#view.settle([message]));
+    this.#screen.show(this.#view.settle([message]));
   }
 
   /** After a reconnect, shows missed messages and notes the runs that ended in the meantime. */
   async #onBack(): Promise<void> {
     this.#tell("reconnected");
+    this.#activity = IDLE;
     const waiting = [...this.#active];
-    await this.#readNew();
+    await this.#transcriptReads.ask();
     for (const runId of waiting) {
       const run = await this.#link.request("agent.wait", { runId, timeoutMs: 0 });
       if (!run.ok || run.value.status === "timeout") continue;
-      await this.#readNew();
+      await this.#transcriptReads.ask();
       this.#ended(runId);
     }
   }
 
   /** At the end of the input, waits for the runs in progress. */
   async #runsEnded(): Promise<void> {
-    while (this.#active.size > 0 && this.#trouble === undefined) {
+    while (this.#active.size > 0 && this.#trouble === undefined && this.#next === undefined) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#idle = resolve;
       await promise;
     }
-    await this.#reading;
+    await this.#transcriptReads.ended();
     this.#showUnsettled();
   }
 
@@ -320,16 +466,24 @@ class Conversation {
   }
 
   #tell(text: string): void {
-    this.#terminal.show([{ op: "line", text: this.#cli.style("dim", `· ${text}`) }]);
+    this.#screen.show([{ op: "line", text: this.#cli.style("dim", `· ${text}`) }]);
   }
 }
 
-/** Runs a conversation until the input ends or the user leaves. `fresh`: the session has no messages yet. */
-export function runConversation(
+/** Runs conversations until the input ends or the user leaves. `fresh`: the session has no messages yet. */
+export async function runConversation(
   cli: Cli,
   link: Link,
-  key: string,
-  options: { readonly fresh: boolean },
+  screen: Screen,
+  first: { readonly key: string; readonly fresh: boolean },
 ): Promise<ConversationEnd> {
-  return new Conversation(cli, link, key).run(options.fresh);
+  const messages: Message[] = [];
+  let { key, fresh } = first;
+  for (;;) {
+    const end = await new Conversation(cli, link, screen, key).run(fresh);
+    messages.push(...end.messages);
+    if (end.next === undefined) return { ...end, messages };
+    key = end.next;
+    fresh = false;
+  }
 }

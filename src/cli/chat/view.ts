@@ -15,7 +15,7 @@ import { isSubagentKey } from "../../core/shapes/session-key.ts";
 import { growingText, safeLine, safeText } from "../../core/text/safe-text.ts";
 import { announcementLines, readAnnouncement } from "../announcement-lines.ts";
 import type { Cli } from "../cli.ts";
-import { excerpt } from "../layout.ts";
+import { excerpt, size } from "../layout.ts";
 import {
   arrivedLines,
   below,
@@ -26,12 +26,23 @@ import {
   turnLabel,
 } from "../message-lines.ts";
 
+/** A picture of a message, which `chat.image` reads. */
+export interface Picture {
+  readonly sessionKey: string;
+  readonly messageId: string;
+  /** Index in the content of the message. */
+  readonly index: number;
+  readonly mimeType: string;
+  readonly bytes: number;
+}
+
 /**
- * An instruction for the terminal: print a line, append text to the growing line, or end the growing line.
+ * An instruction for the screen: print a line, append text to the growing line, or end the growing line. A
+ * screen that formats Markdown shows `markdown`, the text of an agent, instead of `text`.
  */
 export type Op =
-  | { readonly op: "line"; readonly text: string }
-  | { readonly op: "grow"; readonly text: string }
+  | { readonly op: "line"; readonly text: string; readonly markdown?: string; readonly picture?: Picture }
+  | { readonly op: "grow"; readonly text: string; readonly markdown?: string }
   | { readonly op: "end" };
 
 /**
@@ -71,6 +82,23 @@ function isFirst(calls: Set<string>, id: string): boolean {
   calls.add(id);
   evictOldest(calls, CALLS_REMEMBERED_MAX);
   return true;
+}
+
+/** Returns the lines of a message of a transcript. */
+export function messageOps(paint: Pick<Cli, "style">, sessionKey: string, message: Message): Op[] {
+  const said = message.role === "assistant" ? textOf(message) : "";
+  const isSaid = said !== "" && !isSilent(said);
+  const lines = messageLines(paint, message).map(
+    (text, at): Op =>
+      isSaid && at === 0 ? { op: "line", text, markdown: safeText(said) } : { op: "line", text },
+  );
+  const pictures = message.content.flatMap((block, index): Op[] => {
+    if (block.type !== "image") return [];
+    const { mimeType, bytes = 0 } = block;
+    const text = paint.style("dim", `  [picture: ${safeLine(mimeType)}, ${size(bytes)}]`);
+    return [{ op: "line", text, picture: { sessionKey, messageId: message.id, index, mimeType, bytes } }];
+  });
+  return [...lines, ...pictures];
 }
 
 export class ChatView {
@@ -282,7 +310,7 @@ export class ChatView {
     // message. So only end the line.
     this.#open = undefined;
     const end: Op[] = open === undefined ? [] : [{ op: "end" }, ...this.#held.splice(0)];
-    return [...end, { op: "line", text: `${this.#speaker()}${safeText(text)}` }];
+    return [...end, this.#agent("line", safeText(text))];
   }
 
   #grow(runId: string, text: string): Op[] {
@@ -293,7 +321,7 @@ export class ChatView {
       if (safeText(this.#lastSettled).startsWith(whole)) return [];
       const ops = this.#settleOpen();
       this.#open = { runId, text: whole };
-      return [...ops, { op: "grow", text: `${this.#speaker()}${whole}` }];
+      return [...ops, this.#agent("grow", whole)];
     }
     if (open.text.startsWith(whole)) return [];
     if (whole.startsWith(open.text)) {
@@ -302,14 +330,14 @@ export class ChatView {
       return [{ op: "grow", text: more }];
     }
     open.text = whole;
-    return [{ op: "end" }, this.#dim("  (restarted)"), { op: "grow", text: `${this.#speaker()}${whole}` }];
+    return [{ op: "end" }, this.#dim("  (restarted)"), this.#agent("grow", whole)];
   }
 
   /** Shows a complete text that had no deltas, unless the transcript has already shown it. */
   #whole(text: string): Op[] {
     if (text === "" || normalized(text) === normalized(this.#lastSettled)) return [];
     remember(this.#said, text);
-    return [...this.#settleOpen(), { op: "line", text: `${this.#speaker()}${safeText(text)}` }];
+    return [...this.#settleOpen(), this.#agent("line", safeText(text))];
   }
 
   #arrives(runId: string, from: string, text: string): void {
@@ -365,8 +393,9 @@ export class ChatView {
     evictOldest(this.#announced, REMEMBERED_MAX);
   }
 
-  #speaker(): string {
-    return `${this.#paint.style("green", "agent:")} `;
+  /** Begins a text of the agent. */
+  #agent(op: "line" | "grow", markdown: string): Op {
+    return { op, text: `${this.#paint.style("green", "agent:")} ${markdown}`, markdown };
   }
 
   #incoming(from: string, text: string): Op {
@@ -378,6 +407,6 @@ export class ChatView {
   }
 
   #lines(message: Message): Op[] {
-    return messageLines(this.#paint, message).map((text) => ({ op: "line", text }));
+    return messageOps(this.#paint, this.#sessionKey, message);
   }
 }

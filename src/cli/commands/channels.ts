@@ -7,6 +7,7 @@ import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT, isGone } from "../cli.ts";
 import { type Link, type Reply, withLink } from "../gateway-link.ts";
 import { age, count, table } from "../layout.ts";
+import { withSession } from "../session-name.ts";
 
 const ERROR_CHARS_MAX = 100;
 
@@ -151,8 +152,8 @@ export async function listBindings(cli: Cli): Promise<number> {
   });
 }
 
-export async function unbindSession(cli: Cli, [sessionKey = ""]: readonly string[]): Promise<number> {
-  return withLink(cli, async (link) => {
+export async function unbindSession(cli: Cli, [name = ""]: readonly string[]): Promise<number> {
+  return withSession(cli, name, async (link, sessionKey) => {
     const answer = await link.request("bindings.unbind", { sessionKey });
     if (!answer.ok) return cli.fail(answer);
     const { ended } = answer.value;

@@ -1,31 +1,68 @@
-// Implements `parley chat`: chooses or creates the session, runs the conversation, reports how it ended.
+// Implements `parley chat`: chooses or creates the session, opens the screen, runs the conversation, reports
+// how it ended.
 
 import { safeLine } from "../../core/text/safe-text.ts";
-import { runConversation } from "../chat/conversation.ts";
+import { CHAT_COMMANDS, runConversation } from "../chat/conversation.ts";
+import { LineScreen } from "../chat/line-screen.ts";
+import type { Screen } from "../chat/screen.ts";
+import { sessionChoices } from "../chat/sessions.ts";
+import type { Picture } from "../chat/view.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { type Link, type Reply, withLink } from "../gateway-link.ts";
+import { findOrName } from "../session-name.ts";
+
+/** A larger picture is not drawn. */
+const PICTURE_MAX_BYTES = 1_000_000;
 
 interface ChatOptions {
   readonly session?: string;
   readonly new?: boolean;
+  readonly plain?: boolean;
 }
 
 async function chooseSession(cli: Cli, link: Link, options: ChatOptions): Promise<Reply<{ key: string }>> {
   if (options.new === true) return link.request("sessions.create", {});
-  const key = options.session ?? "main";
-  const there = await link.request("sessions.resolve", { key });
-  if (there.ok || there.code !== "session_not_found") return there;
-  const opened = await link.request("sessions.create", { key });
+  const named = await findOrName(cli, link, options.session ?? "main");
+  if (!named.ok || named.value.isThere) return named;
+  const opened = await link.request("sessions.create", { key: named.value.key });
   if (opened.ok) cli.note(`New session: ${safeLine(opened.value.key)}`);
   return opened;
 }
 
+/** Returns whether the terminal can draw, and the user did not forbid it. */
+function canDraw({ parts, options }: Cli, plain: boolean): boolean {
+  const { TERM = "dumb" } = parts.env;
+  return parts.isTTY && !options.json && !plain && !["", "dumb"].includes(TERM);
+}
+
+async function pictureOf(link: Link, picture: Picture): Promise<string | undefined> {
+  const { sessionKey, messageId, index, bytes } = picture;
+  if (bytes > PICTURE_MAX_BYTES) return undefined;
+  const read = await link.request("chat.image", { sessionKey, messageId, index });
+  return read.ok ? read.value.content : undefined;
+}
+
 export async function runChat(cli: Cli, _args: readonly string[], options: ChatOptions): Promise<number> {
+  const draws = canDraw(cli, options.plain === true);
+  const loading = draws ? import("../chat/full-screen.ts") : undefined;
   const talk = async (link: Link): Promise<number> => {
     const session = await chooseSession(cli, link, options);
     if (!session.ok) return cli.fail(session);
     const { key } = session.value;
-    const end = await runConversation(cli, link, key, { fresh: options.new === true });
+    const full = await loading;
+    const screen: Screen =
+      full === undefined
+        ? new LineScreen(cli)
+        : new full.FullScreen(cli, {
+            commands: CHAT_COMMANDS,
+            async sessions(part) {
+              const found = await sessionChoices(link, part, cli.parts.world.clock.now());
+              return found.ok ? found.value : [];
+            },
+            picture: (picture) => pictureOf(link, picture),
+          });
+    const first = { key, fresh: options.new === true };
+    const end = await runConversation(cli, link, screen, first).finally(() => screen.close());
     if (end.trouble !== undefined) return cli.fail(end.trouble);
     cli.document({ ok: true, sessionKey: key, messages: end.messages });
     return EXIT.done;

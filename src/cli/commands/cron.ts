@@ -3,6 +3,7 @@
 import type { CronJobRow, CronTurnRow } from "../../contract/methods/cron.ts";
 import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
 import { optional } from "../../core/optional.ts";
+import { ok } from "../../core/shapes/errors.ts";
 import type { MissedPolicy } from "../../core/shapes/schedule.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { nearestNames } from "../../core/text/nearest.ts";
@@ -11,6 +12,7 @@ import { type Cli, EXIT } from "../cli.ts";
 import { readDate, readDuration } from "../durations.ts";
 import { type Link, type Reply, withLink } from "../gateway-link.ts";
 import { age, count, excerpt, table } from "../layout.ts";
+import { findOrName } from "../session-name.ts";
 
 const ERROR_CHARS_MAX = 60;
 
@@ -180,10 +182,19 @@ function scheduleOf(options: JobOptions, nowMs: number): ScheduleResult {
   }
 }
 
-/** Returns the chat to which the options send the replies. */
-function deliveryOf({ deliver, channel, account, thread }: JobOptions): JobParams["deliver"] {
-  if (typeof deliver !== "string") return undefined;
-  return { to: deliver, ...optional({ channel, accountId: account, threadId: thread }) };
+/** Channels whose places are sessions. */
+const OF_SESSIONS: readonly string[] = ["webchat", "last"];
+
+/** Returns the chat or session to which the options send the replies. */
+async function deliveryOf(cli: Cli, link: Link, options: JobOptions): Promise<Reply<JobParams["deliver"]>> {
+  const { deliver, channel = "webchat", account, thread } = options;
+  if (typeof deliver !== "string") return ok(undefined);
+  const to = OF_SESSIONS.includes(channel) ? await findOrName(cli, link, deliver) : ok({ key: deliver });
+  if (!to.ok) return to;
+  return ok({
+    to: to.value.key,
+    ...optional({ channel: options.channel, accountId: account, threadId: thread }),
+  });
 }
 
 async function show(
@@ -212,10 +223,14 @@ export async function addJob(cli: Cli, args: readonly string[], options: JobOpti
     schedule: schedule.value,
     message: args[0] ?? "",
     ...optional({ name, agentId: agent, model, thinking, timeoutSeconds: timeout, missed }),
-    ...optional({ deliver: deliveryOf(options) }),
     ...(options.disabled === true ? { enabled: false } : {}),
   };
-  return withLink(cli, async (link) => show(cli, await link.request("cron.add", params), "scheduled"));
+  return withLink(cli, async (link) => {
+    const to = await deliveryOf(cli, link, options);
+    if (!to.ok) return cli.fail(to);
+    const job = { ...params, ...optional({ deliver: to.value }) };
+    return show(cli, await link.request("cron.add", job), "scheduled");
+  });
 }
 
 /** Converts an empty value to null, which removes the setting. */
@@ -228,19 +243,22 @@ export async function updateJob(cli: Cli, args: readonly string[], options: JobO
   const patch = {
     ...optional({ schedule: schedule.value, message, timeoutSeconds: timeout, missed }),
     ...optional({ name: cleared(name), model: cleared(model), thinking: cleared(thinking) }),
-    ...optional({ deliver: options.deliver === false ? null : deliveryOf(options) }),
+    ...(options.deliver === false ? { deliver: null } : {}),
     ...(options.enable === true ? { enabled: true } : {}),
     ...(options.disable === true ? { enabled: false } : {}),
   };
-  if (Object.keys(patch).length === 0) {
+  if (Object.keys(patch).length === 0 && options.deliver === undefined) {
     return cli.fail(
       { code: "usage", error: "nothing to change: give at least one option; see parley cron update --help" },
       EXIT.usage,
     );
   }
-  return withJob(cli, args, async (link, id) =>
-    show(cli, await link.request("cron.update", { id, patch }), "changed"),
-  );
+  return withJob(cli, args, async (link, id) => {
+    const to = await deliveryOf(cli, link, options);
+    if (!to.ok) return cli.fail(to);
+    const params = { id, patch: { ...patch, ...optional({ deliver: to.value }) } };
+    return show(cli, await link.request("cron.update", params), "changed");
+  });
 }
 
 export async function removeJob(cli: Cli, args: readonly string[]): Promise<number> {

@@ -87,7 +87,8 @@ export async function runDemo(cli: Cli): Promise<number> {
   const seconds = Math.round((clock.monotonic() - startedAt) / 100) / 10;
   const failed = outcomes.filter(({ ok }) => !ok).length;
   cli.line();
-  if (failed === 0) cli.line(`All ${outcomes.length} steps passed in ${seconds} s. Your turn: npx parley`);
+  if (failed === 0)
+    cli.line(`All ${outcomes.length} steps passed in ${seconds} s. Your turn: npx parley-gateway`);
   else cli.line(`${failed} of ${outcomes.length} steps failed.`);
   cli.document({ ok: failed === 0, seconds, steps: outcomes });
   return failed === 0 ? EXIT.done : EXIT.failed;

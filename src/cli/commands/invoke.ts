@@ -3,9 +3,12 @@
 // Both print the answer as JSON, with or without --json.
 
 import { isObject } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
+import { ok } from "../../core/shapes/errors.ts";
 import { safeJson } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { withLink } from "../gateway-link.ts";
+import { findSession } from "../session-name.ts";
 
 type JsonObject = Record<string, unknown>;
 
@@ -33,7 +36,9 @@ export async function runTool(
   const read = readObject(json, "the arguments");
   if ("error" in read) return cli.fail({ code: "usage", error: read.error }, EXIT.usage);
   return withLink(cli, async (link) => {
-    const as = options.as === undefined ? {} : { sessionKey: options.as };
+    const acting = options.as === undefined ? ok(undefined) : await findSession(link, options.as);
+    if (!acting.ok) return cli.fail(acting);
+    const as = optional({ sessionKey: acting.value });
     const result = await link.request("tools.invoke", { name, arguments: read.value, ...as });
     if (!result.ok) return cli.fail(result);
     show(cli, result.value);

@@ -3,14 +3,17 @@
 
 import { join } from "node:path";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { socketUrl } from "../address.ts";
 import { type Cli, EXIT, stopOnSignals } from "../cli.ts";
+import { openLink, type Reply } from "../gateway-link.ts";
 import { PROGRAM } from "../join/programs.ts";
 import { joinedFolder, readRecord, WINDOWS_MAX } from "../join/record.ts";
 import { renewTokens, windowToken } from "../join/tokens.ts";
 import { wakeWhenIdle } from "../join/wake.ts";
 import { closeWindow, openWindow, windowOf } from "../join/windows.ts";
 import { Bridge } from "../mcp/bridge.ts";
-import { UpstreamFinder } from "../mcp/upstream.ts";
+import { type Upstream, UpstreamFinder } from "../mcp/upstream.ts";
+import { findOrName } from "../session-name.ts";
 
 interface McpOptions {
   readonly session?: string;
@@ -59,12 +62,32 @@ async function openJoined(cli: Cli, handle: string, stop: AbortSignal): Promise<
  * Returns the query that names the session. The name is not in a header, because keys may contain characters
  * that are invalid there.
  */
-function queryOf({ session, handle, agent }: McpOptions): string {
+function queryOf({ handle, agent }: McpOptions, session: string | undefined): string {
   const query = new URLSearchParams();
   if (session !== undefined) query.set("session", session);
   if (handle !== undefined) query.set("handle", handle);
   if (agent !== undefined) query.set("agent", agent);
   return query.size === 0 ? "" : `?${query}`;
+}
+
+/** Returns the key of the session that the user named, or undefined if the user named none. */
+async function sessionNamed(
+  cli: Cli,
+  name: string | undefined,
+  { url, token }: Upstream,
+): Promise<Reply<string | undefined>> {
+  if (name === undefined) return ok(undefined);
+  const socket = socketUrl(url.replace(/\/mcp$/, ""));
+  if (!socket.ok) return socket;
+  const options = { reconnect: false, world: cli.parts.world };
+  const link = await openLink({ url: socket.value, token }, options);
+  if (!link.ok) return link;
+  try {
+    const named = await findOrName(cli, link.value, name);
+    return named.ok ? ok(named.value.key) : named;
+  } finally {
+    link.value.client.close();
+  }
 }
 
 export async function runMcp(cli: Cli, _args: readonly string[], options: McpOptions): Promise<number> {
@@ -85,11 +108,16 @@ export async function runMcp(cli: Cli, _args: readonly string[], options: McpOpt
       const isAway = cli.options.url !== undefined && found.code === "store_unavailable";
       return isAway ? EXIT.unreachable : EXIT.failed;
     }
+    const session = await sessionNamed(cli, options.session, found.value);
+    if (!session.ok) {
+      cli.note([session.error, session.hint ?? ""].join(" ").trim());
+      return EXIT.failed;
+    }
     const bridge = new Bridge({
       world: parts.world,
       input: parts.stdin,
       output: parts.stdout,
-      query: queryOf(options),
+      query: queryOf(options, session.value),
       upstream: found.value,
       again: () => upstream.again(),
       note: (text) => cli.note(text),

@@ -2,9 +2,12 @@
 // waits for the session's reply and prints it.
 
 import { optional } from "../../core/optional.ts";
+import { ok } from "../../core/shapes/errors.ts";
 import { safeLine, safeText } from "../../core/text/safe-text.ts";
+import { noteApprovals } from "../approval-notice.ts";
 import { type Cli, EXIT, isGone, type Trouble } from "../cli.ts";
 import { type Link, withLink } from "../gateway-link.ts";
+import { findOrName, findSession } from "../session-name.ts";
 
 interface SendOptions {
   readonly session?: string;
@@ -27,7 +30,7 @@ function finalText(link: Link, runId: string): { text: Promise<string>; stop: ()
 }
 
 /** Reports that the connection was lost, with the run's id and the command that shows the result. */
-function connectionLost(
+export function connectionLost(
   cli: Cli,
   trouble: Trouble,
   message: { session: string; runId: string; sent: boolean },
@@ -93,7 +96,7 @@ function misuse(cli: Cli, { session, channel, to, account, thread, wait }: SendO
     if (to !== undefined || account !== undefined || thread !== undefined)
       return wrong("--to, --account and --thread need --channel");
     return session === undefined
-      ? wrong("no recipient: give --session <key>, or --channel and --to")
+      ? wrong("no recipient: give --session <session>, or --channel and --to")
       : undefined;
   }
   if (to === undefined) return wrong("--channel needs --to <chat>");
@@ -104,8 +107,11 @@ function misuse(cli: Cli, { session, channel, to, account, thread, wait }: SendO
 
 /** Sends a text to a chat of a channel. No agent is involved. */
 async function sendToChannel(cli: Cli, message: string, options: SendOptions): Promise<number> {
-  const { session: sessionKey, channel, to = "", account: accountId, thread: threadId } = options;
+  const { session, channel, to = "", account: accountId, thread: threadId } = options;
   return withLink(cli, async (link) => {
+    const named = session === undefined ? ok(undefined) : await findSession(link, session);
+    if (!named.ok) return cli.fail(named);
+    const sessionKey = named.value;
     const place = { to, ...optional({ channel, accountId, threadId, sessionKey }) };
     const sent = await link.request("send", { ...place, message });
     if (!sent.ok) return cli.fail(sent);
@@ -126,8 +132,12 @@ export async function runSend(cli: Cli, args: readonly string[], options: SendOp
     const runId = cli.parts.world.ids.orderedUuid();
     // Subscribe before sending the message, so that the event of a fast run is not missed.
     const { text, stop } = finalText(link, runId);
+    let stopNotes = (): void => {};
     try {
-      const params = { sessionKey: session, message, idempotencyKey: runId };
+      const named = await findOrName(cli, link, session);
+      if (!named.ok) return cli.fail(named);
+      if (wait > 0) stopNotes = noteApprovals(cli, link, named.value.key);
+      const params = { sessionKey: named.value.key, message, idempotencyKey: runId };
       const sent = await link.request("chat.send", params);
       if (!sent.ok) {
         return isGone(sent) ? connectionLost(cli, sent, { session, runId, sent: false }) : cli.fail(sent);
@@ -140,6 +150,7 @@ export async function runSend(cli: Cli, args: readonly string[], options: SendOp
       return EXIT.done;
     } finally {
       stop();
+      stopNotes();
     }
   });
 }

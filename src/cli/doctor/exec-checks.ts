@@ -1,9 +1,15 @@
 // Checks which agents may run commands, and whether a sandbox contains them.
 // A broken sandbox is a problem if an agent uses it. Otherwise it is only reported.
 
+import { approvalOfAgent } from "../../core/rules/approval/policy.ts";
 import { containsSubagents } from "../../core/rules/sandbox-policy.ts";
 import { decideTool } from "../../core/rules/tool-policy.ts";
-import type { AgentSettings, SandboxSettings, Settings } from "../../core/shapes/settings/settings.ts";
+import type {
+  AgentSettings,
+  ApprovalMode,
+  SandboxSettings,
+  Settings,
+} from "../../core/shapes/settings/settings.ts";
 import type { Cli } from "../cli.ts";
 import type { Finding } from "./finding.ts";
 
@@ -22,7 +28,8 @@ export function checkExec(settings: Settings): Finding[] {
   if (able.length === 0) return [{ name, level: "ok", text: "no agent may run commands" }];
   const free = able.filter(({ sandbox }) => sandbox.mode !== "all");
   if (free.length === 0) {
-    return [{ name, level: "ok", text: `commands of ${namesOf(able)} run in a sandbox` }];
+    const text = `commands of ${namesOf(able)} run in a sandbox`;
+    return [{ name, level: "ok", text }, ...approvals(settings, able)];
   }
   const mainOnly = free.every(containsSubagents);
   const whose = `commands of ${namesOf(free)}${mainOnly ? " in main sessions" : ""}`;
@@ -35,7 +42,25 @@ export function checkExec(settings: Settings): Finding[] {
         'Set agents.defaults.sandbox.mode: "all", or forbid exec with tools.deny: ["exec"]; ' +
         "for one agent, set agents.list[].sandbox.mode or agents.list[].tools.deny.",
     },
+    ...approvals(settings, able),
   ];
+}
+
+const APPROVED: Readonly<Record<ApprovalMode, string>> = {
+  always: "an owner approves every command",
+  risky: "an owner approves commands that may do more than read in the workspace",
+  never: "commands run without approval",
+};
+
+/** Says which commands of each agent an owner approves. */
+function approvals(settings: Settings, able: readonly AgentSettings[]): Finding[] {
+  const modeOf = (agent: AgentSettings): ApprovalMode =>
+    approvalOfAgent(settings, agent, agent.sandbox.mode === "all").mode;
+  return [...Map.groupBy(able, modeOf)].map(([mode, agents]) => ({
+    name: "approval",
+    level: "ok",
+    text: `${namesOf(agents)}: ${APPROVED[mode]} (tools.exec.approval: "${mode}")`,
+  }));
 }
 
 interface SandboxUse {

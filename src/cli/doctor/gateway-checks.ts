@@ -85,13 +85,13 @@ async function checkHealth(link: Link, url: string): Promise<Finding[]> {
   return [first, { name: "deliveries", level: "warning", text: failed, mend }];
 }
 
-/** Warns if the configuration file was changed after the gateway read it. */
+/** Warns if the gateway does not use all settings of the configuration file. */
 async function checkConfigAge(link: Link): Promise<Finding[]> {
   const status = await link.request("status", {});
   const config = status.ok ? status.value.config : undefined;
   if (config === undefined || (config.ok && !config.differs)) return [];
   const text = config.ok
-    ? `the gateway runs on an older configuration than the file; changed: ${config.changed.join(", ")}`
+    ? `some settings of the file apply only after a restart: ${config.restart.join(", ")}`
     : "the gateway runs on an older configuration, because the file is now invalid";
   const mend = config.ok ? "Restart the gateway." : "Find the error: parley config check";
   return [{ name: "configuration", level: "warning", text, mend }];

@@ -35,7 +35,7 @@ function modelSummary(settings: Settings): Finding {
 }
 
 /** Returns the models to call: each model that an agent uses, and the first model of each other provider. */
-function modelsToCall(settings: Settings): { readonly ref: string; readonly used: boolean }[] {
+export function modelsToCall(settings: Settings): { readonly ref: string; readonly used: boolean }[] {
   const used = usedModels(settings).filter((ref) => ref !== OFFLINE_MODEL);
   const spare = settings.providers
     .filter(({ id, models }) => models.length > 0 && !used.some((ref) => ref.startsWith(`${id}/`)))

@@ -22,7 +22,7 @@ export async function makeTokens(cli: Cli, handle: string, series?: string): Pro
   const { token } = address.value;
   if (token === "") {
     return fail("unauthorized", "There is no token yet: the gateway generates one at its first start.", {
-      hint: "Start the gateway: npx parley",
+      hint: "Start the gateway: npx parley-gateway",
     });
   }
   if (/^p(at1|dt1|st2)\./.test(token)) {

@@ -10,10 +10,12 @@ import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { unescaped } from "../../core/text/json5-places.ts";
+import { unifiedDiff } from "../../core/text/line-diff.ts";
 import { type Compared, compare } from "../check.ts";
 import { replacing } from "../problems.ts";
 import { replaceFile } from "../replace-file.ts";
 import { configKeys, type KeyWords, keyWords } from "../schema/keys.ts";
+import { type Change, changeText } from "./changes.ts";
 import { type HiddenText, hideSecrets, revealSecrets, type Sealing } from "./hidden.ts";
 
 /**
@@ -22,6 +24,8 @@ import { type HiddenText, hideSecrets, revealSecrets, type Sealing } from "./hid
  */
 const EDITED_BYTES_MAX = 128 * 1024;
 const PROBLEMS_MAX = 100;
+/** Maximum number of lines of a diff in an answer. */
+const DIFF_LINES_MAX = 2_000;
 /** A shorter secret is not replaced in an error message, because it could be part of an ordinary word. */
 const SECRET_CHARS_MIN = 4;
 const BOM = "\uFEFF";
@@ -35,6 +39,8 @@ interface OnDisk extends HiddenText {
   readonly exists: boolean;
   /** The bytes of the file. Empty if it does not exist. */
   readonly bytes: Buffer;
+  /** The text of the file with its secrets, and with `\n` as line ends. */
+  readonly whole: string;
   readonly revision: string;
   readonly begin: "" | typeof BOM;
   readonly lineEnd: "\n" | "\r\n";
@@ -65,6 +71,9 @@ function textOf(bytes: Buffer): string | undefined {
   }
 }
 
+/** Returns a text without the byte order mark `begin`, and with `\n` as line ends. */
+const plainLines = (text: string, begin = ""): string => text.slice(begin.length).replaceAll(/\r\n?/g, "\n");
+
 function readDisk(path: string, sealing: Sealing): Result<OnDisk> {
   const read = readBytes(path);
   if (!read.ok) return read;
@@ -74,15 +83,17 @@ function readDisk(path: string, sealing: Sealing): Result<OnDisk> {
   const begin = text.startsWith(BOM) ? BOM : "";
   const ends = text.match(/\r?\n/g) ?? [];
   const lineEnd = ends.filter((end) => end === "\r\n").length * 2 > ends.length ? "\r\n" : "\n";
-  const hidden = hideSecrets(text.slice(begin.length).replaceAll(/\r\n?/g, "\n"), sealing);
+  const whole = plainLines(text, begin);
+  const hidden = hideSecrets(whole, sealing);
   if (!hidden.ok) return hidden;
   const exists = read.value !== undefined;
-  return ok({ ...hidden.value, exists, bytes, begin, lineEnd, revision: revisionOf(read.value, sealing) });
+  const revision = revisionOf(read.value, sealing);
+  return ok({ ...hidden.value, exists, bytes, whole, begin, lineEnd, revision });
 }
 
 /** Returns the edited text as it is written: with the file's secrets, byte order mark and line ends. */
 function toBytes(edited: string, disk: OnDisk): Result<string> {
-  const whole = revealSecrets(edited.replaceAll(/\r\n?/g, "\n"), disk);
+  const whole = revealSecrets(plainLines(edited), disk);
   if (!whole.ok) return whole;
   const text = disk.begin + whole.value.replaceAll("\n", disk.lineEnd);
   const bytes = Buffer.byteLength(text);
@@ -129,26 +140,66 @@ interface Checked extends Omit<Compared, "next"> {
   readonly settings: Record<string, never>;
 }
 
-/** The result of a write. */
-interface Written {
+/** An edit of the file: its whole new text, or changes of single settings. */
+type Edit = string | readonly Change[];
+
+/** The result of an edit. */
+interface Edited {
   readonly path: string;
+  /** False if the edit has problems, or nothing was to be written. */
+  readonly saved: boolean;
   readonly revision: string;
+  readonly diff: readonly string[];
+  readonly errors: readonly string[];
   readonly changed: readonly string[];
+  readonly restart: readonly string[];
   readonly warnings: readonly string[];
   readonly reach: readonly string[];
 }
 
 const changedFile = fail("config_changed", "the file has changed since you read it, so nothing was written");
 
+interface Place {
+  readonly path: string;
+  readonly options: LoadOptions;
+  readonly running: Settings;
+}
+
+/** Returns the text that an edit makes of the file, with its problems and effects. */
+function planOf(
+  edit: Edit,
+  { path, options, running }: Place,
+  disk: OnDisk,
+  parts: EditorParts,
+): Result<Omit<Edited, "path" | "saved" | "revision"> & { readonly text: string }> {
+  const edited = typeof edit === "string" ? ok(edit) : changeText(disk.whole, edit, path);
+  const text = edited.ok ? toBytes(edited.value, disk) : edited;
+  if (!text.ok) return text;
+  const after = hideSecrets(plainLines(text.value, disk.begin), parts);
+  if (!after.ok) return after;
+  const [hideOld, hideNew] = [hiderOf(disk), hiderOf(after.value)];
+  const hide = (line: string): string => hideNew(hideOld(line));
+  const { errors, warnings, changed, restart, next } = compare(options, running, text.value);
+  return ok({
+    text: text.value,
+    diff: unifiedDiff(disk.exists ? disk.text : "", after.value.text).slice(0, DIFF_LINES_MAX),
+    errors: shownProblems(errors, hide),
+    ...{ changed, restart },
+    warnings: shownProblems(warnings, hide),
+    reach: next === undefined ? [] : parts.reachOf(next).map(hide),
+  });
+}
+
 export function openConfigFile(options: LoadOptions, running: Settings) {
   const path = configPathOf(options);
   return {
     settings: () => (words ??= configKeys().map(keyWords)),
-    /** Returns the text of the file with hidden secrets. If there is no file, returns a template. */
-    read(sealing: Sealing) {
+    /** Returns the text of the file. If there is no file, returns a template. */
+    read(sealing: Sealing, { secrets = false } = {}) {
       const disk = readDisk(path, sealing);
       if (!disk.ok) return disk;
-      const { exists, revision, text, values } = disk.value;
+      const { exists, revision, values } = disk.value;
+      const text = secrets ? disk.value.whole : disk.value.text;
       return ok({ path, exists, revision, text: exists ? text : EMPTY, hidden: values.size });
     },
     /** Checks a text as if it were the file's content. */
@@ -158,7 +209,14 @@ export function openConfigFile(options: LoadOptions, running: Settings) {
       const { exists } = disk.value;
       const whole = toBytes(edited, disk.value);
       if (!whole.ok) {
-        const wrong = { ok: false, errors: [whole.error], warnings: [], differs: false, changed: [] };
+        const wrong = {
+          ok: false,
+          errors: [whole.error],
+          warnings: [],
+          differs: false,
+          changed: [],
+          restart: [],
+        };
         return ok({ path, exists, ...wrong, settings: {} });
       }
       const { next, ...found } = compare(options, running, whole.value);
@@ -167,32 +225,37 @@ export function openConfigFile(options: LoadOptions, running: Settings) {
       const reach = next && parts.reachOf(next).map(hide);
       return ok({ ...found, errors, warnings, exists, ...optional({ reach }), settings: {} });
     },
-    /** Writes an edited text (ED1). A text that equals the file is not written. */
-    write(edited: string, revision: string, parts: EditorParts): Result<Written> {
-      const disk = readDisk(path, parts);
-      if (!disk.ok) return disk;
-      const whole = toBytes(edited, disk.value);
-      const isSame = disk.value.exists && whole.ok && disk.value.bytes.equals(Buffer.from(whole.value));
-      if (!isSame && disk.value.revision !== revision) return changedFile;
-      if (!whole.ok) return whole;
-      const hide = hiderOf(disk.value);
-      const { errors, warnings, changed, next } = compare(options, running, whole.value);
-      if (next === undefined)
-        return fail("invalid_config", `nothing was written: ${shownProblems(errors, hide).join("\n")}`);
+    /**
+     * Saves an edit (ED1). A text that equals the file is not written. With `dryRun`, nothing is written, and
+     * problems are part of the answer.
+     */
+    save(edit: Edit, { revision, dryRun }: { revision: string; dryRun: boolean }, parts: EditorParts) {
+      const read = readDisk(path, parts);
+      if (!read.ok) return read;
+      const disk = read.value;
+      const planned = planOf(edit, { path, options, running }, disk, parts);
+      const isSame = disk.exists && planned.ok && disk.bytes.equals(Buffer.from(planned.value.text));
+      if (!isSame && disk.revision !== revision) return changedFile;
+      const empty = { diff: [], changed: [], restart: [], warnings: [], reach: [] };
+      const base = { path, saved: false, revision: disk.revision };
+      if (!planned.ok)
+        return dryRun ? ok({ ...base, ...empty, errors: [hiderOf(disk)(planned.error)] }) : planned;
+      const { text, ...found } = planned.value;
+      if (dryRun) return ok({ ...base, ...found });
+      if (found.errors.length > 0)
+        return fail("invalid_config", `nothing was written: ${found.errors.join("\n")}`);
       try {
         if (!isSame) {
           // The check takes time, so somebody else may have saved the file since it was read.
           const now = readBytes(path);
-          if (now.ok && revisionOf(now.value, parts) !== disk.value.revision) return changedFile;
+          if (now.ok && revisionOf(now.value, parts) !== disk.revision) return changedFile;
           mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-          replaceFile(path, whole.value);
+          replaceFile(path, text);
         }
       } catch (error) {
         return unwritten(path, error);
       }
-      const reach = parts.reachOf(next).map(hide);
-      const written = revisionOf(Buffer.from(whole.value), parts);
-      return ok({ path, revision: written, changed, warnings: shownProblems(warnings, hide), reach });
+      return ok({ path, saved: true, revision: revisionOf(Buffer.from(text), parts), ...found });
     },
   };
 }

@@ -5,7 +5,9 @@
 import { z } from "zod";
 import {
   ANSWER_LIMITS,
+  APPROVAL_MODES,
   PROVIDER_APIS,
+  SEARCH_PROVIDERS,
   THINKING_LEVELS,
   VISIBILITY_MODES,
   WAKES,
@@ -102,6 +104,17 @@ const maxAnswerBytes = limit(1_024, 64 * 1024 * 1024);
 const maxAnswerToolCalls = limit(1, 10_000);
 const maxToolResultBytes = limit(1_024, 64 * 1024 * 1024);
 
+const approval = z.enum(APPROVAL_MODES);
+
+const agentTools = z
+  .strictObject({
+    ...toolFilter.unwrap().shape,
+    exec: z
+      .strictObject({ approval: approval.optional().describe("Default: tools.exec.approval.") })
+      .optional(),
+  })
+  .prefault({});
+
 const agent = z.strictObject({
   id: z.string().regex(AGENT_ID, "must be 1 to 64 of a-z, 0-9, _ and -").describe("Lower-cased."),
   default: z
@@ -116,7 +129,10 @@ const agent = z.strictObject({
     .optional()
     .describe("Default: <agents.defaults.workspace>-<id>, for the default agent without -<id>."),
   instructions: text.optional().describe("Instructions that are added to the runtime's system prompt."),
-  tools: toolFilter,
+  instructionFiles: z.boolean().optional().describe("Default: agents.defaults.instructionFiles."),
+  skills: z.boolean().optional().describe("Default: agents.defaults.skills."),
+  memory: z.boolean().optional().describe("Default: agents.defaults.memory."),
+  tools: agentTools,
   runtime: runtime.optional(),
   sandbox: agentSandbox.optional(),
   subagents: agentSubagents.optional(),
@@ -145,6 +161,24 @@ const agents = z
         workspace: path
           .default(WORKSPACE_DEFAULT)
           .describe("Folder of the default agent; other agents add -<id>."),
+        instructionFiles: z
+          .boolean()
+          .default(true)
+          .describe(
+            "Whether AGENTS.md files (CLAUDE.md in a folder without one) of the workspace and the folders " +
+              "above it are added to the system prompt.",
+          ),
+        skills: z
+          .boolean()
+          .default(true)
+          .describe(
+            "Whether an agent can use skills: folders with a SKILL.md in .agents/skills and .claude/skills " +
+              "of the workspace, and in ~/.parley/skills.",
+          ),
+        memory: z
+          .boolean()
+          .default(true)
+          .describe("Whether an agent has a memory, which its private sessions share."),
         maxConcurrent: limit(1, 1_000)
           .default(8)
           .describe("Maximum number of runs that execute at the same time; waiting runs do not count."),
@@ -320,8 +354,33 @@ const tools = z
         maxOutputBytes: limit(1_000, 1024 ** 2)
           .default(32 * 1024)
           .describe("Maximum bytes of a command's output. Its beginning and its end are kept."),
+        approval: approval
+          .optional()
+          .describe(
+            "Commands that an owner approves before they run; risky: all that may do more than read in the " +
+              "workspace. Default: never in a sandbox, risky elsewhere.",
+          ),
+        askSeconds: limit(1, DAY_SECONDS)
+          .default(300)
+          .describe("A command that nobody approves in this time is denied."),
       })
       .prefault({}),
+    fetch: z
+      .strictObject({
+        allowHosts: texts
+          .default([])
+          .describe(
+            "Hosts that fetch may read although they are not public, e.g. `wiki.lan` or `127.0.0.1:8080`.",
+          ),
+      })
+      .prefault({}),
+    search: z
+      .strictObject({
+        provider: z.enum(SEARCH_PROVIDERS).describe("Service that answers the tool search."),
+        apiKey: optionalText.describe("Required for brave. For searxng: a bearer token, if it needs one."),
+        url: httpAddress("apiKey").optional().describe("Required for searxng; may be private."),
+      })
+      .optional(),
     subagents: moreTools.describe(
       "Rules for sub-agents, in addition to the general ones. A non-empty allow replaces the rule that " +
         "they have no session tools; it never grants sessions_spawn beyond the depth limit.",

@@ -1,8 +1,9 @@
 // Defines the methods for the settings of agents, and for the test of a model.
 
+import { MEMORY_MAX_BYTES } from "../../core/rules/prompt/memory.ts";
 import { VALUE_SOURCES } from "../../core/shapes/settings/sources.ts";
-import { about, flag, list, mapOf, named, number, type Of, object, oneOf, text } from "../schema.ts";
-import { ADMIN, type MethodSpec, NOTHING, name, READ } from "./parts.ts";
+import { about, flag, integer, list, mapOf, named, number, type Of, object, oneOf, text } from "../schema.ts";
+import { ADMIN, idempotencyKey, type MethodSpec, NOTHING, name, READ, WRITE } from "./parts.ts";
 
 const AGENT_SETTINGS = named(
   "AgentDetails",
@@ -63,6 +64,47 @@ const AGENT_SETTINGS = named(
 );
 export type AgentDetails = Of<typeof AGENT_SETTINGS>;
 
+const SIZE = { bytes: number(), tokens: number("Estimated number of tokens.") };
+
+const AGENT_PROMPT = named(
+  "AgentPrompt",
+  "The system prompt of an agent's main session, as its next run would get it. Secrets are redacted.",
+  object({
+    agentId: text(),
+    sessionKey: text(),
+    parts: list(
+      object(
+        { title: text(), text: text(), ...SIZE },
+        { file: text("Path of the file that the text is from.") },
+      ),
+      "In their order. Empty for an ACP agent, whose program has its own prompt.",
+    ),
+    tools: about(
+      object({ count: number(), ...SIZE }),
+      "Built-in tools, whose descriptions the model gets beside the prompt.",
+    ),
+    skipped: list(
+      object({ path: text(), why: text() }),
+      "Instruction files and skills that are not used, with the reason.",
+    ),
+  }),
+);
+export type AgentPrompt = Of<typeof AGENT_PROMPT>;
+
+const AGENT_MEMORY = named(
+  "AgentMemory",
+  "The memory of an agent, which its private sessions read and change.",
+  object({
+    agentId: text(),
+    text: text("Markdown. Secrets are redacted."),
+    revision: number("Increases with each change. 0: the agent has no memory yet."),
+    maxBytes: number("Maximum size of the text in bytes of UTF-8."),
+  }),
+);
+export type AgentMemoryText = Of<typeof AGENT_MEMORY>;
+
+const agentId = about(name, "Id of the agent.");
+
 const MODEL_TEST = named(
   "ModelTest",
   "Outcome of a test call. Its usage is counted for the agent `models.test`, which does not exist.",
@@ -89,6 +131,39 @@ export const AGENT_METHODS = {
     summary: "Returns the agents with their effective settings, tools and current work.",
     params: NOTHING,
     result: object({ ts: number(), agents: list(AGENT_SETTINGS) }),
+  },
+  "agents.prompt": {
+    scope: READ,
+    summary: "Returns what the model of an agent is told, part by part. Needs a token for every session.",
+    params: object({ agentId }),
+    result: AGENT_PROMPT,
+    errors: ["agent_not_found"],
+  },
+  "agents.memory.get": {
+    scope: READ,
+    summary: "Returns the memory of an agent. Needs a token for every session.",
+    params: object({ agentId }),
+    result: AGENT_MEMORY,
+    errors: ["agent_not_found"],
+  },
+  "agents.memory.set": {
+    scope: WRITE,
+    summary: "Replaces the memory of an agent. Needs a token for every session.",
+    params: object(
+      {
+        agentId,
+        text: text("The new memory. An empty text clears it.", { maxLength: MEMORY_MAX_BYTES }),
+        revision: integer(
+          "`revision` of the memory that was edited; if it has changed, nothing is written.",
+          {
+            minimum: 0,
+          },
+        ),
+      },
+      { idempotencyKey },
+    ),
+    result: AGENT_MEMORY,
+    errors: ["agent_not_found", "memory_changed", "too_large"],
   },
   "models.test": {
     scope: ADMIN,

@@ -18,7 +18,8 @@ const ITEM = named(
       id: text("Id of the item, which does not change while it is in the list."),
       kind: about(
         oneOf("permission", "pairing", "node", "delivery", "run", "budget", "question"),
-        "`question`: the agent asks a person. `budget`: a budget stopped the run. `node`: a pairing request.",
+        "`question`: the last reply ends with a question. `budget`: a budget stopped the run. " +
+          "`node`: a pairing request.",
       ),
       ref: text(
         "Argument for the actions: the id of a permission request, delivery or run, or a pairing code.",

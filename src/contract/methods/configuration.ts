@@ -6,12 +6,20 @@ import { ADMIN, idempotencyKey, type MethodSpec, NAME_MAX_CHARS, NOTHING } from 
 /** Maximum number of characters of an edited configuration file. */
 const CONFIG_MAX_CHARS = 128 * 1024;
 
+/** Maximum number of changes in one call. */
+const CHANGES_MAX = 100;
+const PATH_MAX_CHARS = 1_000;
+
 const WHOLE = "Requires a token that covers every session.";
 
 export const CONFIG_AGE = {
   ok: flag(),
-  differs: flag("True if a restart would change settings. False if the file is invalid."),
-  changed: list(text(), "Sections of the file that a restart would apply, without their values."),
+  differs: flag("True if a restart would apply settings of the file. False if the file is invalid."),
+  changed: list(
+    text(),
+    "Sections that differ from the settings in effect, without values. New runs use them within seconds.",
+  ),
+  restart: list(text(), "Settings among them that only a restart applies."),
 } as const;
 
 const reach = list(
@@ -55,11 +63,15 @@ export type ConfigText = Of<typeof CONFIG_TEXT>;
 
 const CONFIG_SAVED = named(
   "ConfigSaved",
-  "Result of saving the configuration file.",
+  "Result of an edit of the configuration file.",
   object({
     path: text(),
-    revision: text("Revision of the saved file."),
+    saved: flag("True if the file now has the edited text. False after a dry run."),
+    revision: text("Revision of the file."),
+    diff: list(text(), "Changed lines as a unified diff, without secrets. At most 2000 lines."),
+    errors: list(text(), "Problems that a dry run found. Always empty if the file was saved."),
     changed: CONFIG_AGE.changed,
+    restart: CONFIG_AGE.restart,
     warnings: list(text()),
     reach,
   }),
@@ -88,10 +100,42 @@ const edited = text(
   { maxLength: CONFIG_MAX_CHARS },
 );
 
+const edits = {
+  revision: text(
+    "`revision` of the file that was edited. If the file has changed since, it is not replaced.",
+    {
+      maxLength: NAME_MAX_CHARS,
+    },
+  ),
+};
+const wishes = {
+  idempotencyKey,
+  dryRun: flag("If true, returns the diff and the problems, and writes nothing. Default false."),
+};
+
+const CHANGE = named(
+  "ConfigChange",
+  "A change of one setting. Give either `value` or `unset`.",
+  object(
+    {
+      path: text('Path of the setting, like `agents.list[0].model`. Quote other names: `["a.b"]`.', {
+        maxLength: PATH_MAX_CHARS,
+      }),
+    },
+    {
+      value: about(anything, "The new value. In a list, the path after the last item adds an item."),
+      unset: flag("If true, removes the setting, so that it has its default."),
+    },
+  ),
+);
+
+export type ConfigChange = Of<typeof CHANGE>;
+
 export const CONFIG_METHODS = {
   "config.check": {
     scope: ADMIN,
-    summary: "Checks the configuration file: returns its problems, and the effects of a restart.",
+    summary:
+      "Checks the configuration file: returns its problems, and what differs from the settings in effect.",
     params: object(
       {},
       { text: about(edited, "Checks this text instead of the file, in the same way as `config.set`.") },
@@ -109,21 +153,21 @@ export const CONFIG_METHODS = {
   "config.set": {
     scope: ADMIN,
     outlivesToken: true,
-    summary: `Replaces the configuration file, if the text is valid. It applies at the next start. ${WHOLE}`,
-    params: object(
-      {
-        text: edited,
-        revision: text(
-          "`revision` of the file that was edited. If the file has changed since, it is not replaced.",
-          {
-            maxLength: NAME_MAX_CHARS,
-          },
-        ),
-      },
-      { idempotencyKey },
-    ),
+    summary: `Replaces the configuration file, if the text is valid. Takes effect within seconds. ${WHOLE}`,
+    params: object({ text: edited, ...edits }, wishes),
     result: CONFIG_SAVED,
     errors: ["invalid_config", "config_changed", "file_problem", "too_large"],
+  },
+  "config.patch": {
+    scope: ADMIN,
+    outlivesToken: true,
+    summary: `Changes settings in the configuration file and keeps its comments. ${WHOLE}`,
+    params: object(
+      { changes: list(CHANGE, "Applied in this order.", { maxItems: CHANGES_MAX }), ...edits },
+      wishes,
+    ),
+    result: CONFIG_SAVED,
+    errors: ["invalid_argument", "invalid_config", "config_changed", "file_problem", "too_large"],
   },
   "config.schema": {
     scope: ADMIN,

@@ -87,7 +87,9 @@ const PATCH = object(
       oneOf("allow", "deny", null),
       "Whether the session may send texts to people. null: session.sendPolicy decides. Needs operator.admin.",
     ),
-    archived: flag("`false` restores an archived session. `true` is refused."),
+    archived: flag(
+      "`true` archives an idle session; then no other field is allowed. `false` restores an archived one.",
+    ),
     idempotencyKey,
   },
 );
@@ -170,8 +172,9 @@ export const LISTED_ROW = named(
       jobs: about(
         object({
           running: number(),
-          done: number("Number of those that succeeded or were stopped."),
+          done: number("Number of those that succeeded or have not run."),
           failed: number(),
+          stopped: number(),
         }),
         "With `includeChildren`: number of spawned sessions by state. Absent if there are none.",
       ),
@@ -412,7 +415,14 @@ export const SESSION_METHODS = {
       "envelope",
       "groupActivation",
     ],
-    errors: [...NAMES_SESSION, "session_archived", "invalid_model", "invalid_thinking"],
+    errors: [
+      ...NAMES_SESSION,
+      "session_archived",
+      "session_busy",
+      "protected_session",
+      "invalid_model",
+      "invalid_thinking",
+    ],
     events: ["sessions"],
   },
   "sessions.reset": {

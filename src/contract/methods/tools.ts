@@ -1,6 +1,6 @@
 // Defines the methods for tools, and for permission requests of agents.
 
-import type { PermissionQuestion } from "../../core/shapes/permission.ts";
+import type { PermissionQuestion, PermissionRule } from "../../core/shapes/permission.ts";
 import { about, anyObject, anything, declared, list, mapOf, named, object, oneOf, text } from "../schema.ts";
 import { ADMIN, idempotencyKey, type MethodSpec, NAMES_SESSION, NOTHING, name, READ } from "./parts.ts";
 
@@ -54,7 +54,7 @@ export const TOOL_METHODS = {
   },
   "permissions.list": {
     scope: READ,
-    summary: "Lists the open permission requests of ACP agents.",
+    summary: "Lists the open permission requests of agents.",
     params: NOTHING,
     result: object({ permissions: list(declared<PermissionQuestion>("PermissionQuestion")) }),
   },
@@ -64,11 +64,39 @@ export const TOOL_METHODS = {
     params: object(
       {
         id: about(name, "Id of the permission request, or its first 4 or more characters."),
-        decision: about(oneOf("allow", "deny"), "Decision, which is valid for this request only."),
+        decision: about(oneOf("allow", "deny"), "Answer to the request."),
       },
+      {
+        scope: about(
+          oneOf("once", "session", "always"),
+          "How long a permission lasts: for this request, for the same command in this session, or for the " +
+            "same command of this agent. The request has the possible scopes. Default: once.",
+        ),
+        idempotencyKey,
+      },
+    ),
+    result: object({
+      ok: oneOf(true),
+      id: text(),
+      decision: oneOf("allow", "deny"),
+      scope: oneOf("once", "session", "always"),
+    }),
+    errors: ["permission_not_found", "missing_scope", "too_large"],
+  },
+  "permissions.rules": {
+    scope: READ,
+    summary: "Lists the commands that are allowed for longer than once.",
+    params: NOTHING,
+    result: object({ rules: list(declared<PermissionRule>("PermissionRule"), "Newest first.") }),
+  },
+  "permissions.forget": {
+    scope: ADMIN,
+    summary: "Deletes such a rule. The next call of its command asks again.",
+    params: object(
+      { id: about(name, "Id of the rule, or its first 4 or more characters.") },
       { idempotencyKey },
     ),
-    result: object({ ok: oneOf(true), id: text(), decision: oneOf("allow", "deny") }),
+    result: object({ ok: oneOf(true), id: text() }),
     errors: ["permission_not_found"],
   },
 } as const satisfies Record<string, MethodSpec>;

@@ -1,28 +1,31 @@
 // Decides which addresses an outgoing HTTP request may reach, and which redirects it may follow.
 // OG1: a request goes to the configured origin. That origin may be private, for example a local model server.
-// OG2: only media may come from another origin, because the platform chooses the address of a file. This
-//      address must use TLS and be public, so the request never reaches this machine or its network.
-// OG3: no redirect leads to another origin. MCP servers may redirect within their own origin, with the same
-//      method.
+// OG2: only media, pages and documents of MCP clients may come from another origin, because a platform, a
+//      model or a client chooses the address. It must be public, so the request never reaches this machine or
+//      its network. Media and documents must use TLS.
+// OG3: only a page may redirect to another origin, which is checked like the first. MCP servers may redirect
+//      within their own origin, with the same method.
 
 /** Purpose of a request. */
-export type Purpose = "model" | "mcp" | "channel" | "media" | "webhook" | "gateway";
+export type Purpose = "model" | "mcp" | "channel" | "media" | "page" | "webhook" | "gateway" | "client";
 
 interface Rule {
-  readonly redirects: "none" | "same origin";
-  /** True if the address was not configured but chosen by a platform. */
-  readonly namedByOthers: boolean;
+  readonly redirects: "none" | "same origin" | "any origin";
+  /** Whether an address may be used that was not configured, but chosen by a platform or a model. */
+  readonly namedByOthers: "no" | "with TLS" | "yes";
 }
 
-const CONFIGURED_ONLY: Rule = { redirects: "none", namedByOthers: false };
+const CONFIGURED_ONLY: Rule = { redirects: "none", namedByOthers: "no" };
 
 const RULES: Readonly<Record<Purpose, Rule>> = {
   model: CONFIGURED_ONLY,
-  mcp: { redirects: "same origin", namedByOthers: false },
+  mcp: { redirects: "same origin", namedByOthers: "no" },
   channel: CONFIGURED_ONLY,
-  media: { redirects: "none", namedByOthers: true },
+  media: { redirects: "none", namedByOthers: "with TLS" },
+  page: { redirects: "any origin", namedByOthers: "yes" },
   webhook: CONFIGURED_ONLY,
   gateway: CONFIGURED_ONLY,
+  client: { redirects: "none", namedByOthers: "with TLS" },
 };
 
 export type Reach =
@@ -34,18 +37,20 @@ export type Reach =
 const PROTOCOLS = ["http:", "https:"];
 
 /**
- * Decides which addresses a request for `url` may reach. `configured` is the address in the configuration.
+ * Decides which addresses a request for `url` may reach. `configured` is the address in the configuration,
+ * or undefined if no setting names one.
  */
-export function reachOf(purpose: Purpose, url: string, configured: string): Reach {
-  if (!URL.canParse(url) || !URL.canParse(configured))
+export function reachOf(purpose: Purpose, url: string, configured: string | undefined): Reach {
+  if (!URL.canParse(url) || (configured !== undefined && !URL.canParse(configured)))
     return { kind: "refused", why: "the address is invalid" };
   const { protocol, origin } = new URL(url);
   if (!PROTOCOLS.includes(protocol)) return { kind: "refused", why: "the address is not an HTTP address" };
-  if (origin === new URL(configured).origin) return { kind: "any address" };
-  if (!RULES[purpose].namedByOthers) {
+  if (configured !== undefined && origin === new URL(configured).origin) return { kind: "any address" };
+  const { namedByOthers } = RULES[purpose];
+  if (namedByOthers === "no") {
     return { kind: "refused", why: "the address is not on the configured host. Nothing was sent." };
   }
-  if (protocol === "https:") return { kind: "public addresses" };
+  if (protocol === "https:" || namedByOthers === "yes") return { kind: "public addresses" };
   return { kind: "refused", why: "the address does not use TLS. Nothing was sent." };
 }
 
@@ -65,10 +70,11 @@ const REDIRECTS = [301, 302, ...KEEPS_METHOD];
  * refused.
  */
 export function followed(purpose: Purpose, { method, url, status, location }: Redirect): string | undefined {
-  if (RULES[purpose].redirects === "none" || location === null || !URL.canParse(location, url))
-    return undefined;
+  const { redirects } = RULES[purpose];
+  if (redirects === "none" || location === null || !URL.canParse(location, url)) return undefined;
   const isKept = (method === "GET" ? REDIRECTS : KEEPS_METHOD).includes(status);
   const target = new URL(location, url);
   const isPlain = target.username === "" && target.password === "";
-  return isKept && isPlain && target.origin === new URL(url).origin ? target.href : undefined;
+  const isHere = redirects === "any origin" || target.origin === new URL(url).origin;
+  return isKept && isPlain && isHere ? target.href : undefined;
 }

@@ -49,6 +49,8 @@ export function takesOver(run: Run, next: Run | undefined): next is Run {
     next.kind === "turn" &&
     next.startedAt === undefined &&
     next.sessionId === run.sessionId &&
+    // An owner's run knows the memory (ME3 of core/rules/prompt/memory.ts).
+    (next.input.guest !== true || run.input.guest === true) &&
     isSameRoute(next.route, run.route)
   );
 }

@@ -9,7 +9,8 @@
 import { agentIdInKey } from "../shapes/session-key.ts";
 import { agentOf, findAgent, type Settings, type ToolFilter } from "../shapes/settings/settings.ts";
 import { matchesAny, matchesPattern } from "../text/pattern.ts";
-import { type ChainLink, isSandboxed, requesterOf, type SpawnChain } from "./sandbox-policy.ts";
+import { memoryDenied } from "./prompt/memory.ts";
+import { type ChainLink, hasNetwork, isSandboxed, requesterOf, type SpawnChain } from "./sandbox-policy.ts";
 
 /** A filter and its path in the settings, for example `tools` or `agents.list[research].tools`. */
 export interface PlacedFilter {
@@ -109,16 +110,20 @@ function serverFilters(agentId: string, settings: Settings): PlacedFilter[] {
 
 /** The tool that uses paired devices. */
 export const NODES_TOOL = "nodes";
+/** The tool that searches the web. */
+const SEARCH_TOOL = "search";
 
 /**
  * Returns filters that deny a sandboxed session the tools which run outside its sandbox: external servers and
- * nodes.
+ * nodes. Without a network in its sandbox, it has neither `fetch` nor `search`.
  */
-function containmentFilters(settings: Settings): PlacedFilter[] {
+function containmentFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
   const because =
     "this session is sandboxed, nodes are outside of its sandbox, and nodes.allowSandboxed is not true";
   const nodes = settings.nodes.allowSandboxed ? [] : [denying([NODES_TOOL], because)];
-  return [...nodes, ...serverContainment(settings)];
+  const offline = "this session is sandboxed, and sandbox.network is not true for it";
+  const network = hasNetwork(chain, settings) ? [] : [denying(["fetch", SEARCH_TOOL], offline)];
+  return [...nodes, ...network, ...serverContainment(settings)];
 }
 
 function serverContainment(settings: Settings): PlacedFilter[] {
@@ -187,6 +192,14 @@ function orphanFilters({ spawnedBy = "" }: ChainLink, settings: Settings): Place
   ];
 }
 
+/** The tool that changes the memory of an agent. */
+const MEMORY_TOOL = "memory";
+
+function memoryFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
+  const because = memoryDenied(chain, settings);
+  return because === undefined ? [] : [denying([MEMORY_TOOL], because)];
+}
+
 /** Returns the filters of the first session of a chain, without those of its ancestors. */
 function ownFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
   const agent = agentOf(settings, chain[0]);
@@ -195,10 +208,15 @@ function ownFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
     { where: "tools", filter: settings.tools.filter },
     { where: `agents.list[${agent.id}].tools`, filter: agent.tools },
     ...(isSubagent ? subagentFilters(chain, settings) : []),
+    ...memoryFilters(chain, settings),
     ...serverFilters(agent.id, settings),
     ...(settings.nodes.enabled ? [] : [denying([NODES_TOOL], "nodes.enabled is false")]),
+    ...(settings.tools.search ? [] : [denying([SEARCH_TOOL], "tools.search is not set")]),
     ...(isSandboxed(chain, settings)
-      ? [{ where: "tools.sandbox.tools", filter: settings.tools.sandbox }, ...containmentFilters(settings)]
+      ? [
+          { where: "tools.sandbox.tools", filter: settings.tools.sandbox },
+          ...containmentFilters(chain, settings),
+        ]
       : []),
   ];
 }

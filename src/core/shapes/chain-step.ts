@@ -148,6 +148,8 @@ export interface ChainRow {
   /** True if one of its runs is queued, running or waiting. */
   readonly active: boolean;
   readonly runs: number;
+  /** Number of runs that failed or timed out. */
+  readonly failed: number;
   readonly hopMax: number;
   readonly tokens: number;
   /** USD. */

@@ -105,9 +105,13 @@ export const CODES = {
   session_mismatch: form("error", "CONFLICT", 409),
   /** The permission request does not exist, or is no longer open. */
   permission_not_found: form("error", "NOT_FOUND", 404),
+  /** An owner denied the command, or nobody approved it in time. The command did not run. */
+  approval_denied: form("forbidden", "FORBIDDEN", 403),
   /** The session is archived: hidden from agents, and read-only until it is restored. */
   session_archived: form("error", "CONFLICT", 409),
-  /** A main session cannot be deleted; it can be reset. */
+  /** The session has unfinished work; stop it first. */
+  session_busy: form("error", "CONFLICT", 409),
+  /** A main session cannot be deleted or archived; it can be reset. */
   protected_session: form("error", "CONFLICT", 409),
   /** The model does not exist or cannot run here; the error lists valid ones. */
   invalid_model: form("error", "INVALID_REQUEST", 400),
@@ -135,12 +139,20 @@ export const CODES = {
   mcp_timeout: form("error", "AGENT_TIMEOUT", 504),
   /** The MCP server answered with an error, or with an invalid answer. */
   mcp_failed: form("error", "UNAVAILABLE", 502),
+  /** The address leads to a private network, or is no HTTP address; nothing was sent. */
+  address_denied: form("forbidden", "FORBIDDEN", 403),
+  /** The page could not be read: no answer, an error of its server, or no text. */
+  fetch_failed: form("error", "UNAVAILABLE", 502),
+  /** The search provider rejected the request, or sent no valid answer in time. */
+  search_failed: form("error", "UNAVAILABLE", 502),
   /** The call was started, but its answer was lost. The call may or may not have been executed. */
   outcome_unknown: form("error", "CONFLICT", 409),
   /** The configuration is invalid, or there is no configuration to check. */
   invalid_config: form("error", "INVALID_REQUEST", 400),
   /** The configuration file was changed since it was read. */
   config_changed: form("error", "CONFLICT", 409),
+  /** The agent's memory was changed since it was read. */
+  memory_changed: form("error", "CONFLICT", 409),
   /** The channel or account is not configured; the error lists the configured ones. */
   channel_unknown: form("error", "NOT_LINKED", 400),
   /** The platform, or the program that connects to it, refused or did not answer. */

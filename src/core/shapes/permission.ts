@@ -2,6 +2,10 @@
 
 export type PermissionDecision = "allow" | "deny";
 
+/** How long a permission lasts: for this request, for the session, or for every repetition by the agent. */
+export const PERMISSION_SCOPES = ["once", "session", "always"] as const;
+export type PermissionScope = (typeof PERMISSION_SCOPES)[number];
+
 /** An action that an agent wants permission for, as its owner sees it. */
 export interface PermissionQuestion {
   readonly id: string;
@@ -13,8 +17,35 @@ export interface PermissionQuestion {
   readonly kind?: string;
   /** Arguments as JSON, shortened. */
   readonly detail?: string;
+  /** The scopes that an answer may have. */
+  readonly scopes: readonly PermissionScope[];
   /** ms since 1970. */
   readonly askedAt: number;
   /** Time at which the request counts as denied; ms since 1970. */
   readonly expiresAt: number;
+}
+
+/** A decision about a permission request. */
+export interface PermissionAnswered {
+  readonly decision: PermissionDecision;
+  readonly scope: PermissionScope;
+  /** Name of the person who decided. Empty: nobody answered in time. */
+  readonly by: string;
+}
+
+/** A command that an owner allowed for longer than once. */
+export interface PermissionRule {
+  readonly id: string;
+  readonly agentId: string;
+  /** The session that asked. With scope `session`, the rule applies to it only. */
+  readonly sessionKey: string;
+  readonly scope: Exclude<PermissionScope, "once">;
+  /** The command, shortened. */
+  readonly command: string;
+  /** Folder in which the command runs. */
+  readonly folder: string;
+  /** ms since 1970. */
+  readonly createdAt: number;
+  /** Name of the person who allowed the command. */
+  readonly createdBy: string;
 }

@@ -31,6 +31,11 @@ export interface RunInput {
   readonly senderName?: string;
   /** Author of a channel message, written as in the settings: `<channel>:<id>`. */
   readonly sender?: string;
+  /**
+   * True if the author may not read the memory of the agents: somebody who is not an owner, in a session
+   * other than the main session, or a token for some sessions. All later runs of the chain inherit it.
+   */
+  readonly guest?: boolean;
   /** Context that the runtime adds after the system prompt. It starts with a fixed heading. */
   readonly context?: string;
   /** Thinking level for this run only. */

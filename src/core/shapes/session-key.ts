@@ -374,6 +374,11 @@ function rootOf(parsed: ParsedKey | undefined): Exclude<ParsedKey, { form: "fork
   return parsed?.form === "fork" ? rootOf(parsed.of) : parsed;
 }
 
+/** Returns the parsed key of a session, or of the session from which its chain of forks began. */
+export function rootKeyOf(key: string): ReturnType<typeof rootOf> {
+  return rootOf(readKey(key));
+}
+
 /** Returns the agent id in a key. Keys of cron, hook and node sessions and `global` have none. */
 export function agentIdInKey(key: string): string | undefined {
   const parsed = rootOf(readKey(key));

@@ -8,6 +8,19 @@ export type JsonSchema = Readonly<Record<string, unknown>>;
 /** Limits of one result of `read`: lines and bytes of the file. */
 export const FILE_LINES_MAX = 2_000;
 export const FILE_TEXT_MAX_BYTES = 64 * 1024;
+/** Limits of one result of `grep` or `glob`: its items, the characters of a line, and the bytes in all. */
+export const GREP_LIMIT = { fallback: 100, min: 1, max: 1_000 };
+export const SEARCH_LINE_MAX_CHARS = 400;
+export const SEARCH_TEXT_MAX_BYTES = 64 * 1024;
+/** Maximum characters of a page that one call of `fetch` returns. */
+export const FETCH_TEXT_MAX_CHARS = 40_000;
+/** Limits of one call of `search`: its results, and the characters of its query (the limit of Brave). */
+export const SEARCH_COUNT_LIMIT = { fallback: 5, min: 1, max: 10 };
+export const SEARCH_QUERY_MAX_CHARS = 400;
+export const SEARCH_TITLE_MAX_CHARS = 300;
+export const SEARCH_SNIPPET_MAX_CHARS = 600;
+/** Maximum edits of one call of `edit`. */
+export const EDITS_MAX = 100;
 
 export interface ToolSpec {
   readonly name: string;

@@ -56,7 +56,8 @@ export interface DispatchParts {
   readonly world: World;
   /** The id of this process. */
   readonly processId: string;
-  readonly maxConcurrent: number;
+  /** May change. */
+  readonly settings: { readonly maxConcurrent: number };
   readonly bus: SharedBus;
   readonly hints: HintTransport;
   readonly lease: Lease;
@@ -288,8 +289,8 @@ export class Dispatch {
   }
 
   async #wakeIdle(): Promise<void> {
-    const { store, lanes, maxConcurrent } = this.#parts;
-    const free = maxConcurrent - (await countRunning(store.db));
+    const { store, lanes, settings } = this.#parts;
+    const free = settings.maxConcurrent - (await countRunning(store.db));
     const limit = Math.min(LANES_AT_ONCE, free);
     const turns = limit > 0 ? await idleLanes(store.db, { limit, appends: false }) : [];
     const appends = await idleLanes(store.db, { limit: LANES_AT_ONCE, appends: true });

@@ -320,7 +320,7 @@ export class Lanes {
       const execution = this.#start(outcome.run);
       if (this.#starved.size > 0) shared?.wanted();
       const executed = this.#execute(execution);
-      if (slots.taken() < slots.max) this.slotFree();
+      if (slots.taken() < slots.max()) this.slotFree();
       return executed;
     }
     const waited = this.#starved.has(sessionKey);
@@ -377,7 +377,7 @@ export class Lanes {
     if (shared === undefined) return "open";
     const [alive, room] = await together(
       isAlive(unit.tx, owner),
-      endsAtOnce ? true : mayStart(unit.tx, pool, shared),
+      endsAtOnce ? true : mayStart(unit.tx, pool, shared.limits),
     );
     if (!alive) return "stale";
     return room ? "open" : "full";

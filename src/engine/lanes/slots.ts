@@ -11,7 +11,7 @@ export interface SlotOwner {
 }
 
 export interface Slots {
-  readonly max: number;
+  max(): number;
   taken(): number;
   /** Number of slots that runs of this agent hold. */
   heldBy(agentId: string): number;
@@ -27,6 +27,8 @@ export interface Slots {
    * free.
    */
   putBack(owner: SlotOwner): void;
+  /** Gives slots that a higher limit made free to the runs that wait to resume. */
+  resume(): void;
 }
 
 interface Resuming {
@@ -54,23 +56,29 @@ function createCounts(limits: SlotLimits) {
   return { room, count, taken: () => taken, heldBy: (agentId: string) => ofAgent.get(agentId) ?? 0 };
 }
 
+/** `limits` may change. Lowered limits apply to runs that begin or resume later. */
 export function createSlots(limits: SlotLimits, onFree: () => void): Slots {
   const { room, count, taken, heldBy } = createCounts(limits);
   const resuming: Resuming[] = [];
 
+  const resume = (): void => {
+    for (;;) {
+      const next = resuming.findIndex((one) => room(one.owner.pool) > 0);
+      const [resumed] = next < 0 ? [] : resuming.splice(next, 1);
+      if (resumed === undefined) return;
+      count(resumed.owner, 1);
+      resumed.settle(true);
+    }
+  };
   const giveBack = (owner: SlotOwner): void => {
     count(owner, -1);
-    const next = resuming.findIndex((one) => room(one.owner.pool) > 0);
-    const [resumed] = next < 0 ? [] : resuming.splice(next, 1);
-    if (resumed === undefined) return;
-    count(resumed.owner, 1);
-    resumed.settle(true);
+    resume();
   };
   /** Returns whether a resuming run waits for a slot that is free now. New runs must not take that slot. */
   const isAwaited = (): boolean => resuming.some(({ owner }) => room(owner.pool) > 0);
 
   return {
-    max: limits.max,
+    max: () => limits.max,
     taken,
     heldBy,
     free: (pool) => (isAwaited() ? 0 : room(pool)),
@@ -106,5 +114,6 @@ export function createSlots(limits: SlotLimits, onFree: () => void): Slots {
       onFree();
     },
     putBack: giveBack,
+    resume,
   };
 }

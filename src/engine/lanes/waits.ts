@@ -6,6 +6,7 @@
 // a crash the same call finds it again, with its original deadline, and gets the same result.
 
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { PermissionAnswered, PermissionQuestion } from "../../core/shapes/permission.ts";
 import { isEnded, type Run } from "../../core/shapes/run.ts";
 import { takeAdvisoryLock } from "../../store/locks.ts";
 import { endedFlowsAmong, holdFlow, openSpawnEdges } from "../../store/queries/chains/flows.ts";
@@ -24,6 +25,7 @@ import type { Db, Store } from "../../store/sql.ts";
 import type { Clock, World } from "../../world.ts";
 import type { Bus } from "../bus.ts";
 import type { HeldRun, SlotKeeper } from "../run/slot-keeper.ts";
+import { ASKS, untilDecided } from "../run/until-decided.ts";
 import { untilStored } from "../run/until-stored.ts";
 import type { Commit, Unit } from "../unit.ts";
 
@@ -45,6 +47,11 @@ export interface RunWait {
   settle(callId: string, gaveUp?: GaveUp): Promise<WaitEnd>;
   /** Records a wait for jobs of sub-agents. Fails with `wait_cycle`. */
   openJobs(unit: Unit, request: JobsWaitRequest): Promise<Result<void>>;
+  /**
+   * Waits without a slot until a permission request is decided or expires. Returns undefined if the run or
+   * the call was aborted.
+   */
+  decided(question: PermissionQuestion, signal: AbortSignal): Promise<PermissionAnswered | undefined>;
   /** Waits until all (or one) of the recorded jobs have ended or the deadline passes, without a slot. */
   settleJobs(callId: string, until: "all" | "any"): Promise<JobsWaitEnd>;
 }
@@ -420,7 +427,7 @@ async function settleJobsWait(
  * (`untilStored`).
  */
 export function createRunWait(
-  parts: SettleParts & { readonly world: World },
+  parts: SettleParts & { readonly world: World; readonly bus: Bus },
   { fence, sessionKey }: HeldRun,
   keeper: SlotKeeper,
   signal: AbortSignal,
@@ -434,6 +441,13 @@ export function createRunWait(
     openJobs: (unit, request) => openJobsWait(unit, waiter, request),
     holds: (unit) => isHeld(unit.tx, fence),
     settle: (callId, gaveUp) => settling(() => settleWait(parts, callId, signal, gaveUp)),
+    decided: (question, callSignal) => {
+      const { clock, log } = parts.world;
+      const { id: permissionId, title: what } = question;
+      log.warn({ permissionId, what }, ASKS);
+      const both = AbortSignal.any([signal, callSignal]);
+      return settling(() => untilDecided({ ...parts, clock, now: () => clock.now() }, question, both));
+    },
     settleJobs: (callId, until) => settling(() => settleJobsWait(parts, callId, until, signal)),
   };
 }

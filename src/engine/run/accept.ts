@@ -111,7 +111,7 @@ async function acceptedBefore(
 const CHAIN_HINT =
   "Finish here and report what you have; a new conversation starts with a new message from a person.";
 
-const NEW_CHAIN: Chain = { runs: 0, tokens: 0, cost: 0 };
+const NEW_CHAIN: Chain = { runs: 0, tokens: 0, cost: 0, guest: false };
 
 /** Returns whether a budget is set. If not, the chain's row need not be read. */
 export function hasBudget({ maxChainTokens, maxChainCost }: AcceptLimits): boolean {
@@ -141,13 +141,13 @@ function hopAllows({ hop }: { readonly hop: number }, { maxHops }: AcceptLimits)
   return fail("chain_limit", error, { hint: CHAIN_HINT });
 }
 
-/** Checks that a chain may have another run at this hop. */
+/** Checks that a chain may have another run at this hop. Returns the chain's use so far. */
 async function chainAllows(
   tx: Tx,
   chain: { chainId: string; hop: number },
   limits: AcceptLimits,
   isNew: boolean,
-): Promise<Result<void>> {
+): Promise<Result<Chain>> {
   const hint = CHAIN_HINT;
   const near = hopAllows(chain, limits);
   if (!near.ok) return near;
@@ -158,7 +158,8 @@ async function chainAllows(
       hint,
     });
   }
-  return withinBudget(used, limits);
+  const within = withinBudget(used, limits);
+  return within.ok ? ok(used) : within;
 }
 
 /** Returns a failure if the session accepts no further run. */
@@ -179,17 +180,21 @@ function refusedBy(
   });
 }
 
-/** Checks the limits of the chain for a turn, or for a message to an inbox. */
+/**
+ * Checks the limits of the chain for a turn, or for a message to an inbox. Returns the use that it had to
+ * read.
+ */
 async function withinChainLimits(
   tx: Tx,
   { chain: known, flow }: AcceptRequest,
   chain: { chainId: string; hop: number },
   { kind, isForInbox, limits }: { kind: Run["kind"]; isForInbox: boolean; limits: AcceptLimits },
-): Promise<Result<void>> {
+): Promise<Result<Chain | undefined>> {
   if (kind === "turn") return chainAllows(tx, chain, limits, known === undefined);
   // A message for an inbox calls no model of this gateway, but may wake a program that answers, so hops are
   // limited.
-  return isForInbox && flow?.step === "round1" ? hopAllows(chain, limits) : ok(undefined);
+  const near = isForInbox && flow?.step === "round1" ? hopAllows(chain, limits) : ok(undefined);
+  return near.ok ? ok(undefined) : near;
 }
 
 /** Accepts a run in a transaction. A failure undoes the whole transaction. */
@@ -226,7 +231,7 @@ export async function acceptIn(
     laneSeq,
     kind,
     state: "queued",
-    input: request.input,
+    input: allowed.value?.guest === true ? { ...request.input, guest: true } : request.input,
     chainId: chain.chainId,
     hop: chain.hop,
     attempt: 0,
@@ -251,6 +256,7 @@ export async function acceptIn(
           rootSessionKey: request.rootSessionKey ?? session.key,
           at: unit.now,
           runs: kind === "turn" ? 1 : 0,
+          guest: request.input.guest === true,
         })
       : undefined,
     insertRun(tx, run),

@@ -14,7 +14,8 @@ import type { Commit } from "../unit.ts";
 import { untilStored } from "./until-stored.ts";
 
 /** Limits for slots of the whole deployment, and how to wait for one. */
-export interface SharedSlots extends SlotLimits {
+export interface SharedSlots {
+  readonly limits: SlotLimits;
   /** Resolves when a slot may be free, or after a while. */
   untilFree(signal: AbortSignal): Promise<void>;
   /** Notifies the other processes that lanes wait in this process. */
@@ -76,7 +77,7 @@ function createSlot(held: HeldRun, parts: KeeperParts, signal: AbortSignal, owne
     }
     const resumed = await untilStored(parts.world, signal, () =>
       parts.commit(async (unit) => {
-        const how = await resumeHeld(unit.tx, fence, owner.pool, shared);
+        const how = await resumeHeld(unit.tx, fence, owner.pool, shared.limits);
         if (how === "running") unit.publish({ kind: "session", sessionKey, change: "state" });
         return how;
       }),

@@ -42,6 +42,8 @@ export interface DirectMessage {
   readonly text: string;
   readonly images?: readonly ImageBlock[];
   readonly senderName?: string;
+  /** See `RunInput.guest`. Default false. */
+  readonly guest?: boolean;
   /** Thinking level of this run only. */
   readonly thinking?: string;
   /** Appended to the system prompt, for this run only. */
@@ -79,6 +81,7 @@ export async function sendDirect(
   const verdict = sendVerdict(parts.settings, message.session);
   if (!verdict.allowed) return fail("send_denied", verdict.error);
   const { text, images, senderName, thinking, extraContext, runId, askedBy, timeoutMs } = message;
+  const guest = message.guest || undefined;
   const { deliverTo, route: place = deliverTo } = message;
   return engine.commit(async (unit): Promise<Result<Accepted>> => {
     if (deliverTo !== undefined) {
@@ -89,7 +92,7 @@ export async function sendDirect(
     if (ready?.ok === false) return ready;
     const accepted = await engine.acceptIn(unit, {
       sessionKey: message.session.key,
-      input: { text, ...optional({ images, senderName, thinking, context: extraContext }) },
+      input: { text, ...optional({ images, senderName, guest, thinking, context: extraContext }) },
       ...optional({ runId, askedBy, timeoutMs, route: place }),
     });
     if (!accepted.ok) return accepted;

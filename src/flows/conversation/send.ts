@@ -44,6 +44,8 @@ export interface SendRequest {
   readonly requester: Session;
   /** The run that makes this tool call. Absent if an operator acts as the session. */
   readonly requesterRun?: Run;
+  /** See `RunInput.guest`. Default: that of the run that makes this call. */
+  readonly guest?: boolean;
   /** The stable id of the tool call. */
   readonly callId: string;
   readonly target: Session;
@@ -244,6 +246,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     input: {
       text,
       provenance: provenanceFrom(requester, chain),
+      ...optional({ guest: request.guest }),
       context: messageContext({
         requester: partyOf(settings, requester, target),
         self: partyOf(settings, target, target),

@@ -69,8 +69,8 @@ export function createFilesCleanup(
   settings: Settings,
   remove: (workspace: string, dir: string) => void,
 ): DeadlineHandler {
-  const workspaces = [...new Set(settings.agents.map(({ workspace }) => workspace))];
   return async (unit, key) => {
+    const workspaces = new Set(settings.agents.map(({ workspace }) => workspace));
     const dir = attachmentDir(key.slice(0, FOLDER_CHARS));
     unit.after(() => {
       for (const workspace of workspaces) remove(workspace, dir);

@@ -5,7 +5,7 @@
 
 import { HOOK_VERSION, type HookEvent, hookEventOf } from "../../core/shapes/hook-event.ts";
 import type { Route } from "../../core/shapes/session.ts";
-import type { OutgoingHook } from "../../core/shapes/settings/settings.ts";
+import type { OutgoingHook, Settings } from "../../core/shapes/settings/settings.ts";
 import { matchesAny } from "../../core/text/pattern.ts";
 import type { Recorder, Unit } from "../../engine/unit.ts";
 import { insertDelivery } from "../../store/queries/channels/deliveries.ts";
@@ -106,19 +106,20 @@ function createRooms(pendingMax: number) {
 }
 
 /**
- * Returns the function that writes the outbox rows for a transaction's events, or undefined if no hook is
- * configured. `pendingMax`: maximum number of waiting events per hook. Default 100,000. `dropped`: called for
- * each dropped event.
+ * Returns the function that writes the outbox rows for a transaction's events, for the hooks that are
+ * configured then. `pendingMax`: maximum number of waiting events per hook. Default 100,000. `dropped`:
+ * called for each dropped event.
  */
 export function createHookRecorder(
-  hooks: readonly OutgoingHook[],
+  settings: Pick<Settings, "outgoingHooks">,
   outbound: OutboxListener,
   more: { pendingMax?: number; dropped?: (hook: string) => void } = {},
-): Recorder | undefined {
-  if (hooks.length === 0) return undefined;
+): Recorder {
   const { pendingMax = PENDING_MAX, dropped } = more;
   const takeRoom = createRooms(pendingMax);
   return async (unit, events) => {
+    const { outgoingHooks: hooks } = settings;
+    if (hooks.length === 0) return;
     let queued = false;
     for (const live of events) {
       const event = hookEventOf(live, unit.redactor);

@@ -1,16 +1,17 @@
-// Archives a sub-agent after its job, or deletes it with its transcript. Work in the session postpones the
-// archiving date, which is stored and survives a restart. Archiving and deletion also end the binding of the
-// sub-agent's thread, and notify the people in bound chats.
+// Archives a session for a person. Archives a sub-agent after its job, or deletes it with its transcript:
+// work in the session postpones that date, which is stored and survives a restart. Archiving and deletion
+// also end the binding of the session's thread, and notify the people in bound chats.
 // AR1: a child is archived or deleted only after its announcement is settled: sent, skipped, failed or
 //      dismissed.
 
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { findAgent, type Settings } from "../../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../../engine/deadlines.ts";
 import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { holdForDeletion } from "../../store/locks.ts";
-import { getFlow, openSpawnsOf } from "../../store/queries/chains/flows.ts";
+import { getFlow, openFlowsOf, openSpawnsOf } from "../../store/queries/chains/flows.ts";
 import { hasPendingDelivery } from "../../store/queries/channels/deliveries.ts";
 import { bindingsOfSession } from "../../store/queries/channels/thread-bindings.ts";
 import { activeRuns, getRun, runsOfFlow } from "../../store/queries/runs/runs.ts";
@@ -18,7 +19,7 @@ import { deleteSessionRows, getSession, holdSession } from "../../store/queries/
 import type { Db } from "../../store/sql.ts";
 import { type BindingParts, unbind } from "../delivery/bindings.ts";
 import { hasInboundFiles, isInboundFolder } from "../delivery/inbound-files.ts";
-import { archiveIn } from "../session/lifecycle.ts";
+import { archiveIn, type LifecycleContext } from "../session/lifecycle.ts";
 import { attachmentDirs, attachmentOwner } from "./attachments.ts";
 
 /** Delay before a postponed clean-up is tried again. */
@@ -95,6 +96,31 @@ export function createChildCleanup(parts: ArchiveParts): DeadlineHandler {
     await archiveIn(unit, key);
     return "done";
   };
+}
+
+/**
+ * Archives a session for a person. The session must be idle, because nobody would see its work. `also` is
+ * called in the same transaction.
+ */
+export async function archiveSession(
+  ctx: Pick<LifecycleContext, "engine" | "settings" | "outbound">,
+  { key, kind }: Session,
+  also: (unit: Unit, archived: Session) => Promise<void>,
+): Promise<Result<Session>> {
+  if (kind === "main") return fail("protected_session", `${key} is a main session and can't be archived`);
+  return ctx.engine.commit(async (unit): Promise<Result<Session>> => {
+    const session = await holdSession(unit.tx, key);
+    if (session === undefined) return fail("session_not_found", `session ${key} no longer exists`);
+    if (session.archivedAt === undefined) {
+      if ((await isHeld(unit.tx, session)) || (await openFlowsOf(unit.tx, key)).length > 0)
+        return fail("session_busy", `session ${key} has unfinished work`, { hint: "Stop it first." });
+      await unbind(ctx, ctx.engine, unit, { what: { sessionKey: key }, why: "archived", tell: true });
+      await archiveIn(unit, key);
+    }
+    const archived = { ...session, archivedAt: session.archivedAt ?? unit.now };
+    await also(unit, archived);
+    return ok(archived);
+  });
 }
 
 /** Returns whether no session needs the attachments of this run any longer. */

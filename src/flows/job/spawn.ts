@@ -42,6 +42,8 @@ export interface SpawnRequest {
   readonly requester: Session;
   /** The run that makes this tool call. Absent if an operator acts as the session. */
   readonly requesterRun?: Run;
+  /** See `RunInput.guest`. Default: that of the run that makes this call. */
+  readonly guest?: boolean;
   /** The wait of the run that makes this tool call. */
   readonly wait?: RunWait;
   readonly callId: string;
@@ -181,6 +183,7 @@ async function enqueue(
     input: {
       text: taskText(request, attachments),
       provenance: provenanceFrom(requester, chain, "sessions_spawn"),
+      ...optional({ guest: request.guest }),
       context: contextFor(settings, child, requester),
     },
     chain,

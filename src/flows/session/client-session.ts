@@ -62,8 +62,9 @@ async function admit(
   { engine, settings }: ClientSessionContext,
   viewer: Viewer,
   session: Session,
+  access: "read" | "send" = "send",
 ): Promise<Result<void>> {
-  const verdict = await openGate({ db: engine.store.db, settings }, viewer).decide("send", session);
+  const verdict = await openGate({ db: engine.store.db, settings }, viewer).decide(access, session);
   return verdict.allowed ? ok(undefined) : fail(verdict.code, verdict.error);
 }
 
@@ -142,6 +143,25 @@ function movedOn(key: string): Failure {
       details: { param: "previous_response_id" },
     },
   );
+}
+
+/**
+ * Returns a run that the owner itself requested, if the viewer may read its session. Every other run gives
+ * the same error as a missing one.
+ */
+export async function ownRun(
+  ctx: ClientSessionContext,
+  viewer: Viewer,
+  { runId, askedBy }: { readonly runId: string; readonly askedBy: string },
+): Promise<Result<Run>> {
+  const { db } = ctx.engine.store;
+  const run = await getRun(db, runId);
+  const session = run?.askedBy === askedBy ? await getSession(db, run.sessionKey) : undefined;
+  const admitted = session === undefined ? undefined : await admit(ctx, viewer, session, "read");
+  if (run !== undefined && admitted?.ok === true) return ok(run);
+  return fail("run_not_found", "there is no response with this id that your token requested", {
+    details: { param: "response_id" },
+  });
 }
 
 /** Returns the session of a run, to continue it after that run. */

@@ -156,7 +156,7 @@ export interface PatchRequest {
   readonly verboseLevel?: string | null;
   readonly model?: string | null;
   readonly sendPolicy?: string | null;
-  /** False restores an archived session. Only the runtime archives. */
+  /** False restores an archived session. `archiveSession` archives one. */
   readonly archived?: boolean;
   readonly also?: Also<Session>;
 }
@@ -238,7 +238,7 @@ function checkPatch(
     named,
     oneOf("sendPolicy", sendPolicy, ["allow", "deny"]),
     archived === true
-      ? fail("invalid_argument", "archived may only be false: it restores a session")
+      ? fail("invalid_argument", "archived may only be false here: it restores a session")
       : ok(undefined),
   ];
   const wrong = checks.find((check) => !check.ok);

@@ -10,7 +10,7 @@ import { operatorViewer } from "../../access/access.ts";
 import type { BodyAnswerOf } from "../../contract/bodies.ts";
 import { jsonOf } from "../../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { type HookMapping, renderTemplate } from "../../core/shapes/incoming-hook.ts";
+import { type HookMapping, type IncomingHooks, renderTemplate } from "../../core/shapes/incoming-hook.ts";
 import { LAST, WEBCHAT } from "../../core/shapes/route.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import type { TokenScope } from "../../core/shapes/settings/settings.ts";
@@ -86,6 +86,8 @@ class HookDoor {
   readonly #dispatcher: Dispatcher;
   readonly #guard: ReturnType<typeof createHookGuard>;
   readonly #unproven: UnprovenRoom;
+  /** The token of the last warning. */
+  #warned: string | undefined;
 
   constructor({ deps, dispatcher, unproven }: DoorParts) {
     this.#deps = deps;
@@ -93,14 +95,22 @@ class HookDoor {
     this.#unproven = unproven;
     const { settings, world, token } = deps;
     const gatewayTokens = [token, ...settings.gateway.tokens.map((one) => one.token)];
-    this.#guard = createHookGuard(world.clock, settings.hooks, gatewayTokens);
-    if (settings.hooks.token !== undefined && !this.#guard.isOpen) {
+    this.#guard = createHookGuard(world.clock, gatewayTokens);
+  }
+
+  /** Returns the newest settings. Warns once about a token that is not valid. */
+  #settings(): IncomingHooks {
+    const { settings, world } = this.#deps;
+    const { hooks } = settings;
+    if (hooks.token !== this.#warned && !this.#guard.isUsable(hooks)) {
       world.log.warn({}, "hooks.token is also a token of the gateway, so it is not valid for web hooks");
+      this.#warned = hooks.token;
     }
+    return hooks;
   }
 
   async handle(c: Context<Env>): Promise<Response> {
-    const { hooks } = this.#deps.settings;
+    const hooks = this.#settings();
     if (!hooks.enabled) return nothingHere(c, 404, "web hooks are disabled: hooks.enabled is false");
     const name = PATH.exec(c.req.path)?.[1];
     const mapping = hooks.mappings.find(({ path }) => path === name);
@@ -132,7 +142,8 @@ class HookDoor {
     const proof = mapping?.proof ?? { kind: "token" };
     let raw: Result<Uint8Array>;
     if (proof.kind === "token") {
-      const admitted = this.#guard.admit(remoteOf(c), bearer(c) ?? header("x-parley-token"));
+      const { hooks } = this.#deps.settings;
+      const admitted = this.#guard.admit(hooks, remoteOf(c), bearer(c) ?? header("x-parley-token"));
       if (!admitted.ok) return admitted;
       raw = await readBytes(c, BODY_MAX_BYTES);
     } else {

@@ -19,14 +19,13 @@ const HEX = /^(?:sha256=)?([0-9a-f]{64})$/i;
 const BASE64 = /^(?:sha256=)?([A-Za-z0-9+/]{43}=)$/;
 
 /** Creates the check of the hooks' token. `gatewayTokens`: tokens that are not valid for hooks. */
-export function createHookGuard(clock: Clock, hooks: IncomingHooks, gatewayTokens: readonly string[]) {
+export function createHookGuard(clock: Clock, gatewayTokens: readonly string[]) {
   const guesses = createGuessLimit(clock);
-  const own = hooks.token;
-  const usable = own !== undefined && !gatewayTokens.includes(own) ? own : undefined;
   return {
-    /** Whether a usable hook token is configured. */
-    isOpen: usable !== undefined,
-    admit(remote: string, given: string | undefined): Result<void> {
+    /** Returns whether the hooks' token is not a token of the gateway. */
+    isUsable: ({ token }: IncomingHooks) => token === undefined || !gatewayTokens.includes(token),
+    admit({ token: own }: IncomingHooks, remote: string, given: string | undefined): Result<void> {
+      const usable = own !== undefined && !gatewayTokens.includes(own) ? own : undefined;
       if (given === undefined || given === "") {
         return fail("unauthorized", "the web hooks' token is required", {
           hint: "Send hooks.token as Authorization: Bearer, or in the header x-parley-token.",

@@ -30,6 +30,19 @@ function originHost(origin: string): string | undefined {
   }
 }
 
+/**
+ * Returns the address of the gateway as a client with this Host header reaches it. A configured origin of
+ * that host has priority: behind a proxy that adds TLS, the address begins with https.
+ */
+export function originOf({ allowedOrigins }: Settings["gateway"], host: string): string {
+  const given = host.trim();
+  // Each scheme has its own default port, which may be in the header and is not in an origin.
+  const configured = allowedOrigins
+    .flatMap((origin) => (originHost(origin) === undefined ? [] : [new URL(origin)]))
+    .find((origin) => origin.host === originHost(`${origin.protocol}//${given}`));
+  return configured?.origin ?? `http://${originHost(`http://${given}`) ?? given.toLowerCase()}`;
+}
+
 /** Checks the headers of one request, or of a WebSocket's upgrade. */
 export function checkHeaders(
   settings: Settings["gateway"],

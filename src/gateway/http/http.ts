@@ -24,8 +24,17 @@ import { tellFirst } from "../page/first.ts";
 import { createPage } from "../page/page.ts";
 import type { GatewayShares } from "../shares.ts";
 import { createUnprovenRoom } from "../socket/unproven.ts";
-import { checkHeaders } from "./host.ts";
-import { authenticate, type Door, type Env, nothingHere, readBody, refuse, statusOf } from "./request.ts";
+import { checkHeaders, originOf } from "./host.ts";
+import {
+  authenticate,
+  type Door,
+  type Env,
+  MCP_PATH,
+  nothingHere,
+  readBody,
+  refuse,
+  statusOf,
+} from "./request.ts";
 
 /** Maximum bytes of a request's body. */
 const BODY_MAX_BYTES = 1024 * 1024;
@@ -46,7 +55,7 @@ export type HttpDeps = HookDeps &
 export interface HttpParts {
   readonly deps: HttpDeps;
   readonly authority: Authority;
-  readonly accessUsers: Pick<AccessTokenUsers, "join">;
+  readonly accessUsers: Pick<AccessTokenUsers, "join" | "end">;
   readonly dispatcher: Dispatcher;
   readonly shares: GatewayShares;
   /** Aborted when the gateway stops, which ends pending answers. */
@@ -127,7 +136,10 @@ function addDoors(app: Hono<Env>, parts: HttpParts): void {
     return createPlatformDoor({ deps, unproven });
   });
   app.all("/v1/*", authenticate(parts), openAi);
-  app.all("/mcp", authenticate(parts), mcp);
+  const signIn = loadedDoor(async () => (await import("../oauth/oauth.ts")).createSignInDoor(parts));
+  app.all(MCP_PATH, authenticate(parts), mcp);
+  app.all("/oauth/*", signIn);
+  app.all("/.well-known/*", signIn);
   app.all("/hooks/*", hooks);
   app.all("/channels/*", platforms);
 }
@@ -137,6 +149,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
   const app = new Hono<Env>();
   app.use(async (c, next) => {
     c.set("redactor", deps.world.redactor);
+    c.set("origin", originOf(deps.settings.gateway, c.req.header("host") ?? ""));
     const allowed = checkHeaders(deps.settings.gateway, {
       host: c.req.header("host"),
       origin: c.req.header("origin"),

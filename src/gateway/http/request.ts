@@ -19,6 +19,8 @@ export type Env = {
   Variables: {
     caller: Caller;
     redactor: Redactor;
+    /** The address of the gateway as this client reaches it: scheme, host and port. */
+    origin: string;
     /**
      * Counts bytes of the body against the caller's share until the response is done. Absent for a request
      * without a token.
@@ -32,15 +34,26 @@ export type Door = (c: Context<Env>) => Promise<Response>;
 
 /** Prefix of the paths whose clients expect errors in OpenAI's shape. */
 const OPENAI_PATHS = "/v1/";
+export const MCP_PATH = "/mcp";
+export const RESOURCE_METADATA_PATH = "/.well-known/oauth-protected-resource";
 
 export function statusOf(code: Code): ContentfulStatusCode {
   return CODES[code].http as ContentfulStatusCode;
 }
 
+/** Returns the challenge of a 401 answer. For MCP clients it says where to sign in (RFC 9728). */
+function challengeOf(c: Context<Env>): string {
+  const basic = 'Bearer realm="parley"';
+  if (c.req.path !== MCP_PATH) return basic;
+  const error = bearer(c) === undefined ? "" : ', error="invalid_token"';
+  const metadata = `${c.get("origin")}${RESOURCE_METADATA_PATH}${MCP_PATH}`;
+  return `${basic}${error}, resource_metadata="${metadata}", scope="operator.write"`;
+}
+
 export function refuse(c: Context<Env>, failure: Failure): Response {
   const { retryAfterMs } = failure.details ?? {};
   if (typeof retryAfterMs === "number") c.header("retry-after", String(Math.ceil(retryAfterMs / 1000)));
-  if (failure.code === "unauthorized") c.header("www-authenticate", 'Bearer realm="parley"');
+  if (failure.code === "unauthorized") c.header("www-authenticate", challengeOf(c));
   if (!c.req.path.startsWith(OPENAI_PATHS)) {
     return c.json({ ok: false, error: wireError(failure, c.get("redactor")) }, statusOf(failure.code));
   }
@@ -85,7 +98,10 @@ export function authenticate({
 }): MiddlewareHandler<Env> {
   return async (c, next) => {
     const { outgoing } = c.env;
-    const admitted = await authority.admit(remoteOf(c), { token: bearer(c) });
+    const admitted = await authority.admit(remoteOf(c), {
+      token: bearer(c),
+      forMcp: c.req.path === MCP_PATH,
+    });
     // The client has disconnected. Count nothing: the event "close", which ends the counting, has already
     // fired.
     if (outgoing.destroyed) return new Response(null, { status: 499 });

@@ -8,6 +8,7 @@ import type { WaitAnswer } from "../../contract/methods/talk.ts";
 import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
 import { WAIT_DEFAULT_MS } from "../../contract/protocol.ts";
 import { optional } from "../../core/optional.ts";
+import { isGuest } from "../../core/rules/prompt/memory.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
 import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { endCodeOf, isEnded, type Run } from "../../core/shapes/run.ts";
@@ -82,6 +83,7 @@ async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Resul
     images: images.value,
     runId: idempotencyKey,
     askedBy: keyOwnerOf(ctx.caller),
+    guest: isGuest(ctx.viewer),
     ...thinking.value,
     ...place.value,
     ...runTimeout(timeout === undefined ? undefined : timeout * 1000),

@@ -4,22 +4,36 @@
 // AG2: test calls are limited in time and number, their usage is recorded in the ledger, and their errors
 // show no key (I14).
 
-import { keyRulesOf } from "../../access/access.ts";
+import { chosenAgent, keyRulesOf } from "../../access/access.ts";
 import { agentsFor, coversAgent, createGate, seesEverything } from "../../access/token.ts";
-import type { AGENT_METHODS, AgentDetails, ModelTest } from "../../contract/methods/agents.ts";
+import type {
+  AGENT_METHODS,
+  AgentDetails,
+  AgentMemoryText,
+  AgentPrompt,
+  ModelTest,
+} from "../../contract/methods/agents.ts";
 import { optional } from "../../core/optional.ts";
+import { guidanceReach } from "../../core/rules/prompt/guidance.ts";
+import { MEMORY_MAX_BYTES } from "../../core/rules/prompt/memory.ts";
+import { promptParts } from "../../core/rules/prompt/prompt.ts";
 import type { SpawnChain } from "../../core/rules/sandbox-policy.ts";
 import { ok, type Result } from "../../core/shapes/errors.ts";
 import type { Usage } from "../../core/shapes/message.ts";
 import { mainKeyOf } from "../../core/shapes/session-key.ts";
-import type { AgentSettings } from "../../core/shapes/settings/settings.ts";
+import { type AgentSettings, agentOf } from "../../core/shapes/settings/settings.ts";
 import type { AgentSources } from "../../core/shapes/settings/sources.ts";
 import { splitRef } from "../../core/text/model-ref.ts";
+import { changeMemory } from "../../flows/memory.ts";
+import { type AgentMemory, readMemory } from "../../store/queries/agent-memory.ts";
 import { type AgentWork, workByAgent } from "../../store/queries/agent-work.ts";
 import { addUsageRow, dayStart, usageSince } from "../../store/queries/runs/ledger.ts";
 import { describeTools, withheldOutside } from "../../tools/catalog.ts";
+import { memoryFor } from "../../tools/guidance/memory.ts";
+import { promptOf } from "../../tools/guidance/prompt.ts";
 import { nodesIn } from "../../tools/nodes.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
+import type { CronDeps } from "./cron.ts";
 import { needEverySession } from "./operations.ts";
 import type { ToolDeps } from "./tools.ts";
 
@@ -34,7 +48,10 @@ interface Trial {
   readonly usage?: Usage;
 }
 
-export interface DescribeDeps extends BasicDeps, Pick<ToolDeps, "outside" | "nodes"> {
+export interface DescribeDeps
+  extends BasicDeps,
+    Pick<ToolDeps, "outside" | "nodes" | "guidance">,
+    Pick<CronDeps, "timeZone"> {
   /** Absent if the sources are unknown. */
   readonly agentSources?: AgentSources;
   checkModel(name: string): Result<string>;
@@ -46,23 +63,65 @@ type Context = CallContext<DescribeDeps>;
 
 /** Agent name of test calls in the ledger. No agent and no session has this name. */
 const TESTER = "models.test";
+/** Rough size of a token of English text or JSON. */
+const BYTES_PER_TOKEN = 4;
 
 async function toolsOf({ deps }: Context, agent: AgentSettings, key: string) {
   const { settings, outside } = deps;
   const chain: SpawnChain = [{ key, agentId: agent.id, kind: "main", spawnDepth: 0 }];
-  const policy = { settings, chain, nodes: await nodesIn(deps.nodes) };
+  const guidance = await deps.guidance?.forAgent(agent, guidanceReach(chain, settings));
+  const policy = { settings, chain, nodes: await nodesIn(deps.nodes), skills: guidance?.skills };
   const known = outside?.knownNames() ?? [];
   const outer = withheldOutside(policy, known);
   const ours = describeTools(policy);
   const allowed = ours.filter((tool) => tool.allowed).map(({ name }) => name);
   const isWithheld = new Set(outer.map(({ name }) => name));
   return {
+    chain,
+    guidance,
+    specs: ours.filter((tool) => tool.allowed),
     tools: [...allowed, ...known.filter((name) => !isWithheld.has(name))],
     withheld: [
       ...ours.filter((tool) => !tool.allowed).map(({ name, reason }) => ({ name, reason })),
       ...outer,
     ],
   };
+}
+
+async function namesOf(ctx: Context, agent: AgentSettings, key: string) {
+  const { tools, withheld } = await toolsOf(ctx, agent, key);
+  return { tools, withheld };
+}
+
+/** Returns the prompt of an agent's main session, as its next run would get it. */
+async function prompt(ctx: Context, agent: AgentSettings): Promise<AgentPrompt> {
+  const { settings, timeZone, engine, world } = ctx.deps;
+  const key = mainKeyOf(agent.id, keyRulesOf(settings));
+  const { tools, specs, guidance, chain } = await toolsOf(ctx, agent, key);
+  const today = { atMs: engine.now(), timeZone: timeZone() };
+  const sources = {
+    settings,
+    session: { key },
+    agent,
+    tools: tools.map((name) => ({ spec: { name } })),
+    guidance,
+    today,
+    memory: await memoryFor(ctx.access.db, settings, chain, undefined),
+  };
+  const sized = (text: string) => {
+    const bytes = Buffer.byteLength(text);
+    return { bytes, tokens: Math.ceil(bytes / BYTES_PER_TOKEN) };
+  };
+  const parts = agent.runtime === undefined ? promptParts(promptOf(sources)) : [];
+  const described = specs.map(({ name, description, parameters }) => ({ name, description, parameters }));
+  const answer = {
+    agentId: agent.id,
+    sessionKey: key,
+    parts: parts.map((part) => ({ ...part, ...sized(part.text) })),
+    tools: { count: described.length, ...sized(JSON.stringify(described)) },
+    skipped: (guidance?.skipped ?? []).map(({ path, why }) => ({ path, why })),
+  };
+  return world.redactor.all(answer);
 }
 
 /** Returns the fields that only callers with a token for every session get (AG1). */
@@ -92,10 +151,20 @@ async function describe(ctx: Context, agent: AgentSettings): Promise<AgentDetail
     maxModelCalls,
     sandbox: { mode, backend, network },
     spawns: subagents.allowAgents.filter((other) => other === "*" || coversAgent(ctx.caller, other)),
-    ...(seesMain ? await toolsOf(ctx, agent, mainKey) : {}),
+    ...(seesMain ? await namesOf(ctx, agent, mainKey) : {}),
     runtime: agent.runtime === undefined ? "built-in" : "acp",
     ...optional({ name, subagentModel: subagents.model, sources: ctx.deps.agentSources?.[id] }),
   };
+}
+
+/** Returns the agent that a caller names, whose token must cover every session. */
+function insightInto(ctx: Context, agentId: string, method: string): Result<string> {
+  const may = needEverySession(ctx.caller, method);
+  return may.ok ? chosenAgent(ctx.deps.settings, agentId) : may;
+}
+
+function shownMemory({ deps }: Context, agentId: string, { text, revision }: AgentMemory): AgentMemoryText {
+  return { agentId, text: deps.world.redactor.mask(text), revision, maxBytes: MEMORY_MAX_BYTES };
 }
 
 async function describeAll(ctx: Context): Promise<AgentDetails[]> {
@@ -130,6 +199,26 @@ async function test(ctx: Context, model: string): Promise<Result<ModelTest>> {
 export const agentSettingsMethods: Methods<keyof typeof AGENT_METHODS, DescribeDeps> = {
   "agents.describe": {
     handle: async (ctx) => ok({ ts: ctx.deps.engine.now(), agents: await describeAll(ctx) }),
+  },
+  "agents.prompt": {
+    async handle(ctx, { agentId }) {
+      const id = insightInto(ctx, agentId, "agents.prompt");
+      return id.ok ? ok(await prompt(ctx, agentOf(ctx.deps.settings, { agentId: id.value }))) : id;
+    },
+  },
+  "agents.memory.get": {
+    async handle(ctx, { agentId }) {
+      const id = insightInto(ctx, agentId, "agents.memory.get");
+      return id.ok ? ok(shownMemory(ctx, id.value, await readMemory(ctx.access.db, id.value))) : id;
+    },
+  },
+  "agents.memory.set": {
+    async handle(ctx, { agentId, text, revision }) {
+      const id = insightInto(ctx, agentId, "agents.memory.set");
+      if (!id.ok) return id;
+      const changed = await changeMemory(ctx.deps.engine, id.value, { action: "set", text }, { revision });
+      return changed.ok ? ok(shownMemory(ctx, id.value, changed.value)) : changed;
+    },
   },
   "models.test": {
     async handle(ctx, params) {

@@ -4,6 +4,7 @@
 import { resolveSession } from "../../access/resolve.ts";
 import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
 import { optional } from "../../core/optional.ts";
+import { isGuest } from "../../core/rules/prompt/memory.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { WEBCHAT } from "../../core/shapes/route.ts";
 import type { Run } from "../../core/shapes/run.ts";
@@ -57,6 +58,7 @@ async function send(
     images: images.value,
     runId: idempotencyKey,
     askedBy: keyOwnerOf(ctx.caller),
+    guest: isGuest(ctx.viewer),
     route: { channel: WEBCHAT, to: session.key },
     ...thinking.value,
     ...runTimeout(timeoutMs),

@@ -5,6 +5,7 @@ import { createHmac } from "node:crypto";
 import { reachChanges } from "../../access/reach.ts";
 import type {
   CONFIG_METHODS,
+  ConfigChange,
   ConfigCheck,
   ConfigSaved,
   ConfigText,
@@ -28,7 +29,11 @@ interface EditorParts {
 interface ConfigFile {
   read(parts: EditorParts): Result<ConfigText>;
   check(text: string, parts: EditorParts): Result<ConfigCheck>;
-  write(text: string, revision: string, parts: EditorParts): Result<ConfigSaved>;
+  save(
+    edit: string | readonly ConfigChange[],
+    wish: { readonly revision: string; readonly dryRun: boolean },
+    parts: EditorParts,
+  ): Result<ConfigSaved>;
   settings(): PayloadOf<"config.schema">["settings"];
 }
 
@@ -90,6 +95,25 @@ function checkFile(ctx: CallContext<ConfigDeps>): Result<ConfigCheck> {
   return ok({ ...found, ...optional({ reach: next && reachOf(ctx, next) }) });
 }
 
+/** Saves an edit, or only checks it. */
+async function save(
+  ctx: CallContext<ConfigDeps>,
+  method: string,
+  edit: string | readonly ConfigChange[],
+  { revision, dryRun = false }: { readonly revision: string; readonly dryRun?: boolean },
+): Promise<Result<ConfigSaved>> {
+  const file = await editor(ctx, method);
+  if (!file.ok) return file;
+  const saved = file.value.save(edit, { revision, dryRun }, partsOf(ctx));
+  if (!saved.ok) return saved;
+  const { log, redactor } = ctx.deps.world;
+  if (saved.value.saved)
+    log.info({ what: saved.value.changed.join(", ") }, "the configuration file was saved");
+  // The diff has hidden secrets, as in the answer of `config.get`, so that a client can send them back.
+  const { diff, ...rest } = saved.value;
+  return ok({ ...redactor.all(rest), diff });
+}
+
 export const configMethods: Methods<keyof typeof CONFIG_METHODS, ConfigDeps> = {
   "config.check": {
     async handle(ctx, { text }) {
@@ -105,15 +129,10 @@ export const configMethods: Methods<keyof typeof CONFIG_METHODS, ConfigDeps> = {
     },
   },
   "config.set": {
-    async handle(ctx, { text, revision }) {
-      const file = await editor(ctx, "config.set");
-      if (!file.ok) return file;
-      const saved = file.value.write(text, revision, partsOf(ctx));
-      if (!saved.ok) return saved;
-      const { log, redactor } = ctx.deps.world;
-      log.info({ what: saved.value.changed.join(", ") }, "the configuration file was saved");
-      return ok(redactor.all(saved.value));
-    },
+    handle: (ctx, { text, ...wish }) => save(ctx, "config.set", text, wish),
+  },
+  "config.patch": {
+    handle: (ctx, { changes, ...wish }) => save(ctx, "config.patch", changes, wish),
   },
   "config.schema": {
     async handle(ctx) {

@@ -11,6 +11,7 @@ import { textOf } from "../../core/shapes/message.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { defaultAgent } from "../../core/shapes/settings/settings.ts";
 import type { Unit } from "../../engine/unit.ts";
+import { archiveSession } from "../../flows/job/archive.ts";
 import { type Forked, forkSession } from "../../flows/session/fork.ts";
 import {
   createSession,
@@ -117,9 +118,9 @@ async function childrenOf(
   const keys = rows.map((row) => row.session.key);
   const counts = await visibleChildren(ctx.access, ctx.viewer, { keys, ...optional({ includeArchived }) });
   return new Map(
-    [...counts].map(([key, { children, running, failed }]) => [
+    [...counts].map(([key, { children, running, failed, stopped }]) => [
       key,
-      { children, jobs: { running, failed, done: children - running - failed } },
+      { children, jobs: { running, failed, stopped, done: children - running - failed - stopped } },
     ]),
   );
 }
@@ -315,6 +316,15 @@ export const sessionMethods: Methods<keyof typeof SESSION_METHODS, SessionDeps> 
       const answer = (after: Session) =>
         ({ ok: true, path, key: after.key, entry: shownRow(ctx, after) }) as const;
       return change(ctx, key, async (session) => {
+        const { archived, ...others } = request;
+        if (archived === true && Object.keys(others).length > 0)
+          return fail("invalid_argument", "archived: true allows no other field");
+        if (archived === true) {
+          const done = await archiveSession(ctx.deps, session, (unit, after) =>
+            ctx.remember(unit, answer(after)),
+          );
+          return done.ok ? ok(answer(done.value)) : done;
+        }
         const patched = await patchSession(ctx.deps, ctx.viewer, session, {
           ...request,
           also: (unit, after) => ctx.remember(unit, answer(after)),

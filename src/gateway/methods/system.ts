@@ -130,8 +130,8 @@ async function isUnused({ engine }: BasicDeps): Promise<boolean> {
 /** Compares the configuration file with the running settings. Returns nothing if there is no file. */
 function configOf({ checkConfig }: SystemDeps) {
   if (checkConfig === undefined) return {};
-  const { ok, differs, changed } = checkConfig();
-  return { config: { ok, differs, changed } };
+  const { ok, differs, changed, restart } = checkConfig();
+  return { config: { ok, differs, changed, restart } };
 }
 
 async function status({ deps, caller }: CallContext<SystemDeps>) {

@@ -7,14 +7,17 @@ import { resolveSession } from "../../access/resolve.ts";
 import { spawnChainOf } from "../../access/spawn-chain.ts";
 import { threadsOf } from "../../channels/threads.ts";
 import { optional } from "../../core/optional.ts";
+import { guidanceReach } from "../../core/rules/prompt/guidance.ts";
 import type { SpawnChain } from "../../core/rules/sandbox-policy.ts";
 import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
 import { agentOf, findAgent, notConfigured } from "../../core/shapes/settings/settings.ts";
 import { describeTools, toolNames, withheldOutside } from "../../tools/catalog.ts";
 import type { Containable } from "../../tools/containment.ts";
+import type { GuidanceFiles } from "../../tools/guidance/guidance.ts";
+import type { SkillContext } from "../../tools/guidance/skill.ts";
 import { type NodeSource, nodesIn } from "../../tools/nodes.ts";
 import type { Passes } from "../../tools/passes.ts";
-import type { OutsideTools, ToolResult } from "../../tools/tool.ts";
+import type { CallerContext, OutsideTools, ToolResult } from "../../tools/tool.ts";
 import type { CallContext, Methods, SendingDeps } from "../call.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { callInRun, runOfPass, sessionOfPass, viewerAs } from "../pass.ts";
@@ -32,6 +35,8 @@ export interface ToolDeps extends SendingDeps, Pick<ChannelDeps, "channels"> {
   readonly passes?: Pick<Passes, "runOf" | "noteListed">;
   /** Paired devices. Absent if nodes.enabled is false. */
   readonly nodes?: NodeSource | undefined;
+  /** Reads instruction files and skills. Absent: sessions get none. */
+  readonly guidance?: GuidanceFiles | undefined;
   readonly metrics: Pick<Metrics, "toolAnswered">;
 }
 
@@ -53,6 +58,14 @@ async function actor(ctx: CallContext<ToolDeps>, sessionKey: string | undefined,
   const { settings } = ctx.deps;
   const chain = await spawnChainOf(ctx.access.db, found.value);
   return ok({ session: found.value, agent: agentOf(settings, found.value), settings, chain });
+}
+
+/** Returns the skills of a session. */
+async function skillsOf(
+  { deps }: CallContext<ToolDeps>,
+  { agent, chain }: Pick<CallerContext, "agent" | "chain">,
+): Promise<SkillContext["skills"]> {
+  return (await deps.guidance?.forAgent(agent, guidanceReach(chain, deps.settings)))?.skills;
 }
 
 /** Calls the tool, and returns the same result that the session itself would get. */
@@ -80,6 +93,7 @@ async function invoke(
     agent,
     chain,
     nodes: await nodesIn(ctx.deps.nodes),
+    skills: await skillsOf(ctx, found.value),
     toolNames: toolNames(ctx.deps.outside),
     signal: ctx.signal,
     begins: () => ctx.reserve(toolFailure(OUTCOME_UNKNOWN)),
@@ -111,6 +125,7 @@ export const toolMethods: Methods<"tools.catalog" | "tools.invoke", ToolDeps> = 
         external: session.external,
         outside,
         nodes: await nodesIn(ctx.deps.nodes),
+        skills: await skillsOf(ctx, found.value),
       });
       const tools = all
         .filter((tool) => tool.allowed)

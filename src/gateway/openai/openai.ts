@@ -7,6 +7,7 @@
 import type { Context } from "hono";
 import { agentsFor } from "../../access/token.ts";
 import { optional } from "../../core/optional.ts";
+import { isGuest } from "../../core/rules/prompt/memory.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Message } from "../../core/shapes/message.ts";
 import { endCodeOf, type Run } from "../../core/shapes/run.ts";
@@ -14,19 +15,24 @@ import type { Session } from "../../core/shapes/session.ts";
 import { isTemporaryKey, KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
 import type { TokenScope } from "../../core/shapes/settings/settings.ts";
 import { sendDirect } from "../../flows/conversation/direct.ts";
-import { continuedSession, temporarySession, userSession } from "../../flows/session/client-session.ts";
+import {
+  continuedSession,
+  ownRun,
+  temporarySession,
+  userSession,
+} from "../../flows/session/client-session.ts";
 import { type Opening, openSession } from "../../flows/session/open.ts";
 import { readRun } from "../../store/queries/transcripts/transcripts.ts";
 import { thrown } from "../answer.ts";
-import type { Caller } from "../auth.ts";
+import { type Caller, keyOwnerOf } from "../auth.ts";
 import type { BasicDeps, CallContext } from "../call.ts";
 import { type Dispatcher, needScope } from "../dispatch.ts";
 import { checkedKey, type Door, type Env, readBody, refuse } from "../http/request.ts";
 import { untilEnded } from "../methods/agent.ts";
 import { chatAnswer, chatStream } from "./chat.ts";
 import type { OpenAiApi } from "./fields.ts";
-import { type AgentRequest, agentIn, modelName, readRequest } from "./request.ts";
-import { endedResponse, responseStream } from "./responses.ts";
+import { type AgentRequest, agentIn, modelName, RESPONSE_PREFIX, readRequest } from "./request.ts";
+import { endedResponse, responseStream, storedResponse } from "./responses.ts";
 import { type EndedRun, type Followed, RunFeed, streamRun } from "./run.ts";
 
 /** Maximum bytes of a body: it may include pictures. */
@@ -38,7 +44,7 @@ const BODY_MAX_BYTES = 25 * 1024 * 1024;
 const BODIES_MAX_BYTES = 200 * 1024 * 1024;
 const BODIES_RETRY_MS = 1_000;
 const SESSION_HEADER = "x-parley-session-key";
-const ROUTES = "GET /v1/models, POST /v1/chat/completions, POST /v1/responses";
+const ROUTES = "GET /v1/models, POST /v1/chat/completions, POST /v1/responses, GET /v1/responses/{id}";
 
 interface DoorParts {
   readonly deps: BasicDeps;
@@ -175,6 +181,8 @@ async function accept(ctx: CallContext, asked: ReadRequest): Promise<Result<Foll
     before: (unit) => opening.value.before(unit),
     text,
     images,
+    guest: isGuest(ctx.viewer),
+    askedBy: keyOwnerOf(ctx.caller),
     ...optional({ senderName, thinking, extraContext: instructions }),
     remember: (unit, { run }) => ctx.remember(unit, followedOf(run)),
   });
@@ -205,6 +213,8 @@ class OpenAiDoor {
     if (method === "GET" && /^\/v1\/models(\/.+)?$/.test(path)) {
       return this.#allowed(c, "operator.read") ?? listModels(c, this.#deps);
     }
+    const response = /^\/v1\/responses\/([^/]+)$/.exec(path)?.[1];
+    if (method === "GET" && response !== undefined) return this.#fetch(c, decoded(response));
     if (method === "POST" && path === "/v1/chat/completions") return this.#run(c, "chat");
     if (method === "POST" && path === "/v1/responses") return this.#run(c, "responses");
     return notFound(c);
@@ -214,6 +224,26 @@ class OpenAiDoor {
   #allowed(c: Context<Env>, scope: TokenScope): Response | undefined {
     const allowed = needScope(c.get("caller"), `${c.req.method} ${c.req.path}`, scope);
     return allowed.ok ? undefined : refuse(c, allowed);
+  }
+
+  /** Returns a response that the caller's token requested earlier. */
+  async #fetch(c: Context<Env>, id: string): Promise<Response> {
+    const refused = this.#allowed(c, "operator.read");
+    if (refused !== undefined) return refused;
+    if (c.req.query("stream") === "true") {
+      const details = { param: "stream" };
+      return refuse(c, fail("invalid_argument", "a stored response cannot be streamed", { details }));
+    }
+    const runId = id.startsWith(RESPONSE_PREFIX) ? id.slice(RESPONSE_PREFIX.length) : "";
+    const handle = ({ deps, viewer, caller }: CallContext) =>
+      ownRun(deps, viewer, { runId, askedBy: keyOwnerOf(caller) });
+    const request = { name: "openai.response", params: { runId }, handle };
+    const found = await this.#dispatcher.perform(c.get("caller"), request, c.req.raw.signal);
+    if (!found.ok) return refuse(c, found);
+    const { engine, world } = this.#deps;
+    const cutShort = isCutShort(await readRun(engine.store.db, runId));
+    const text = await world.redactor.whole(found.value.reply ?? "");
+    return c.json(storedResponse(found.value, cutShort, text, world.redactor));
   }
 
   async #run(c: Context<Env>, api: OpenAiApi): Promise<Response> {

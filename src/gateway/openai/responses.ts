@@ -2,12 +2,17 @@
 // The events of a stream are numbered without gaps, and their pieces add up to the text in the last one.
 
 import { optional } from "../../core/optional.ts";
+import { fail } from "../../core/shapes/errors.ts";
+import { endCodeOf, type Run } from "../../core/shapes/run.ts";
+import type { ThinkingLevel } from "../../core/shapes/settings/settings.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { openAiError } from "./errors.ts";
 import { type AgentRequest, modelName, RESPONSE_PREFIX } from "./request.ts";
 import { dataFrame, type EndedRun, type Followed, type StreamShape, tokensOf } from "./run.ts";
 
-type Status = "in_progress" | "completed" | "incomplete" | "failed";
+type Status = "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
+/** The fields of a request that its response repeats. */
+type Repeated = Pick<AgentRequest, "previousRunId" | "thinking" | "instructions" | "metadata" | "user">;
 
 function usageOf({ run }: EndedRun): object {
   const { input, output, details } = tokensOf(run);
@@ -33,7 +38,7 @@ function statusOf({ cutShort }: EndedRun): "completed" | "incomplete" {
 }
 
 /** Builds a response in its current state. */
-function responseOf(followed: Followed, request: AgentRequest, status: Status, more: object = {}): object {
+function responseOf(followed: Followed, request: Repeated, status: Status, more: object = {}): object {
   const { runId, agentId, acceptedAt } = followed;
   const { previousRunId, thinking, instructions, metadata, user } = request;
   return {
@@ -66,12 +71,7 @@ function responseOf(followed: Followed, request: AgentRequest, status: Status, m
 }
 
 /** Builds the answer to a request without streaming. `text`: the redacted text. */
-export function endedResponse(
-  followed: Followed,
-  request: AgentRequest,
-  ended: EndedRun,
-  text: string,
-): object {
+export function endedResponse(followed: Followed, request: Repeated, ended: EndedRun, text: string): object {
   const status = statusOf(ended);
   const output = [messageItem(followed, status, [textPart(text)])];
   return responseOf(followed, request, status, { output, usage: usageOf(ended) });
@@ -114,4 +114,17 @@ export function responseStream(followed: Followed, request: AgentRequest, redact
       return event("response.failed", { response: responseOf(followed, request, "failed", { error }) });
     },
   };
+}
+
+/** Builds a response that is fetched later. Its run keeps no metadata and no `previous_response_id`. */
+export function storedResponse(run: Run, cutShort: boolean, text: string, redactor: Redactor): object {
+  const { context: instructions, thinking } = run.input;
+  const repeated = optional({ instructions, thinking: thinking as ThinkingLevel | undefined });
+  const code = endCodeOf(run);
+  if (run.state === "ok") return endedResponse(run, repeated, { run, cutShort }, text);
+  if (run.state === "aborted") return responseOf(run, repeated, "cancelled");
+  if (code === undefined) return responseOf(run, repeated, run.state === "queued" ? "queued" : "in_progress");
+  const failure = fail(code, run.error ?? `the run ended: ${run.state}`);
+  const { message } = openAiError(failure, redactor).body.error;
+  return responseOf(run, repeated, "failed", { error: { code, message } });
 }

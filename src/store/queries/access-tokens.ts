@@ -8,6 +8,16 @@ import { held } from "../locks.ts";
 import type { AccessTokenTable } from "../schema/tables.ts";
 import type { Db, Tx } from "../sql.ts";
 
+/** The sign-in of an MCP client, by which it got its token (`gateway/oauth`). */
+export interface SignIn {
+  readonly clientId: string;
+  readonly redirectUri: string;
+  /** The code challenge of PKCE, method S256. */
+  readonly challenge: string;
+  /** Number of times that the client got tokens. 0: its code was not used yet. */
+  readonly generation: number;
+}
+
 export interface AccessTokenRow {
   readonly id: string;
   /** `tokenId` of the gateway token from which it was derived. */
@@ -20,6 +30,8 @@ export interface AccessTokenRow {
   /** Absent before the first use. */
   readonly usedAt?: number;
   readonly expiresAt: number;
+  /** Absent if an operator created the token. */
+  readonly signIn?: SignIn;
 }
 
 function toRow(row: Selectable<AccessTokenTable>): AccessTokenRow {
@@ -33,6 +45,7 @@ function toRow(row: Selectable<AccessTokenTable>): AccessTokenRow {
     createdAt: row.created_at,
     ...(row.used_at === null ? {} : { usedAt: row.used_at }),
     expiresAt: row.expires_at,
+    ...(row.sign_in_json === null ? {} : { signIn: JSON.parse(row.sign_in_json) as SignIn }),
   };
 }
 
@@ -42,11 +55,12 @@ const rightsOf = ({ scopes, patterns }: Pick<AccessTokenRow, "scopes" | "pattern
 });
 
 export async function addAccessToken(tx: Tx, row: AccessTokenRow): Promise<void> {
-  const { id, tokenId, name, createdAt, expiresAt } = row;
+  const { id, tokenId, name, createdAt, expiresAt, signIn } = row;
+  const sign_in_json = signIn === undefined ? null : JSON.stringify(signIn);
   const values = { id, token_id: tokenId, name, created_at: createdAt, expires_at: expiresAt };
   await tx
     .insertInto("access_tokens")
-    .values({ ...values, ...rightsOf(row), used_at: null })
+    .values({ ...values, ...rightsOf(row), used_at: null, sign_in_json })
     .execute();
 }
 
@@ -74,6 +88,12 @@ export async function setAccessTokenRights(
   rights: Pick<AccessTokenRow, "scopes" | "patterns">,
 ): Promise<void> {
   await tx.updateTable("access_tokens").set(rightsOf(rights)).where("id", "=", id).execute();
+}
+
+/** Stores the next step of a sign-in, which extends the life of its token. */
+export async function setSignIn(tx: Tx, id: string, signIn: SignIn, expiresAt: number): Promise<void> {
+  const changed = { sign_in_json: JSON.stringify(signIn), expires_at: expiresAt };
+  await tx.updateTable("access_tokens").set(changed).where("id", "=", id).execute();
 }
 
 export async function noteAccessTokenUse(tx: Tx, id: string, usedAt: number): Promise<void> {

@@ -1,12 +1,16 @@
 // Owns the table of agents' permission requests. A row stays until its agent has read the decision, so the
 // table holds only requests that are open or were just decided.
-// A request is open until it is decided or expires. It is no longer open if its run has ended, or if the run
-// has begun another attempt.
+// A request is open until it is decided or expires. It is no longer open if its run has ended. A request that
+// belongs to a tool call survives a crash; any other one ends with the attempt of its run.
 
-import type { Selectable } from "kysely";
+import type { ExpressionBuilder, Selectable } from "kysely";
 import { optional } from "../../core/optional.ts";
-import type { PermissionDecision, PermissionQuestion } from "../../core/shapes/permission.ts";
-import type { PermissionTable } from "../schema/tables.ts";
+import type {
+  PermissionAnswered,
+  PermissionQuestion,
+  PermissionScope,
+} from "../../core/shapes/permission.ts";
+import type { PermissionTable, Tables } from "../schema/tables.ts";
 import type { Db, Tx } from "../sql.ts";
 
 function toQuestion(row: Selectable<PermissionTable>): PermissionQuestion {
@@ -17,6 +21,7 @@ function toQuestion(row: Selectable<PermissionTable>): PermissionQuestion {
     runId: row.run_id,
     title: row.title,
     ...optional({ kind: row.kind ?? undefined, detail: row.detail ?? undefined }),
+    scopes: row.scopes_json === null ? ["once"] : (JSON.parse(row.scopes_json) as PermissionScope[]),
     askedAt: row.asked_at,
     expiresAt: row.expires_at,
   };
@@ -28,19 +33,42 @@ function toQuestion(row: Selectable<PermissionTable>): PermissionQuestion {
  */
 const KEPT_MS = 60_000;
 
-/**
- * Stores a request. Deletes requests that expired long ago, and requests of earlier attempts of the same run.
- */
-export async function insertPermission(tx: Tx, asked: PermissionQuestion, attempt: number): Promise<void> {
+/** The command that a request is about. */
+export interface AskedCommand {
+  /** The tool call, if it continues after a crash. */
+  readonly callId: string | undefined;
+  /** Digest of the command and its folder. */
+  readonly digest: string;
+  readonly folder: string;
+}
+
+/** Deletes requests that nobody needs: those that expired long ago, of earlier attempts, of ended runs. */
+async function forgetPermissions(tx: Tx, { askedAt, runId }: PermissionQuestion, attempt: number) {
+  const withoutCall = tx.deleteFrom("permissions").where("call_id", "is", null);
+  await withoutCall.where("expires_at", "<=", askedAt - KEPT_MS).execute();
+  await withoutCall.where("run_id", "=", runId).where("attempt", "<", attempt).execute();
   await tx
     .deleteFrom("permissions")
-    .where("expires_at", "<=", asked.askedAt - KEPT_MS)
+    .where("call_id", "is not", null)
+    .where((is) => is.not(is.exists(unfinished(is))))
     .execute();
-  await tx
-    .deleteFrom("permissions")
-    .where("run_id", "=", asked.runId)
-    .where("attempt", "<", attempt)
-    .execute();
+}
+
+const unfinished = (is: ExpressionBuilder<Tables, "permissions">) =>
+  is
+    .selectFrom("runs as r")
+    .select("r.run_id")
+    .whereRef("r.run_id", "=", "permissions.run_id")
+    .where("r.ended_at", "is", null);
+
+/** Stores a request, and deletes those that nobody needs. */
+export async function insertPermission(
+  tx: Tx,
+  asked: PermissionQuestion,
+  attempt: number,
+  about?: AskedCommand,
+): Promise<void> {
+  await forgetPermissions(tx, asked, attempt);
   const { id, sessionKey, agentId, runId, title, kind, detail, askedAt, expiresAt } = asked;
   await tx
     .insertInto("permissions")
@@ -58,6 +86,11 @@ export async function insertPermission(tx: Tx, asked: PermissionQuestion, attemp
       decision: null,
       decided_at: null,
       decided_by: null,
+      call_id: about?.callId ?? null,
+      scopes_json: JSON.stringify(asked.scopes),
+      digest: about?.digest ?? null,
+      folder: about?.folder ?? null,
+      scope: null,
     })
     .execute();
 }
@@ -71,7 +104,7 @@ export async function openPermissions(db: Db, nowMs: number): Promise<Permission
     .where("p.decision", "is", null)
     .where("p.expires_at", ">", nowMs)
     .where("r.ended_at", "is", null)
-    .whereRef("r.attempt", "=", "p.attempt")
+    .where((is) => is.or([is("p.call_id", "is not", null), is("r.attempt", "=", is.ref("p.attempt"))]))
     .orderBy("p.asked_at")
     .orderBy("p.id")
     .execute();
@@ -82,11 +115,11 @@ export async function openPermissions(db: Db, nowMs: number): Promise<Permission
 export async function decidePermission(
   tx: Tx,
   id: string,
-  { decision, by, atMs }: { decision: PermissionDecision; by: string; atMs: number },
+  { decision, scope, by, atMs }: PermissionAnswered & { atMs: number },
 ): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("permissions")
-    .set({ decision, decided_at: atMs, decided_by: by })
+    .set({ decision, scope, decided_at: atMs, decided_by: by })
     .where("id", "=", id)
     .where("decision", "is", null)
     .executeTakeFirst();
@@ -94,12 +127,41 @@ export async function decidePermission(
 }
 
 /** Returns the decision about a request. Undefined: there is no decision yet. `gone`: the row was deleted. */
-export async function decisionOf(db: Db, id: string): Promise<PermissionDecision | "gone" | undefined> {
-  const query = db.selectFrom("permissions").select("decision").where("id", "=", id);
+export async function decisionOf(db: Db, id: string): Promise<PermissionAnswered | "gone" | undefined> {
+  const query = db.selectFrom("permissions").select(["decision", "scope", "decided_by"]).where("id", "=", id);
   const row = await query.executeTakeFirst();
-  return row === undefined ? "gone" : (row.decision ?? undefined);
+  if (row === undefined) return "gone";
+  const { decision, scope, decided_by } = row;
+  return decision === null ? undefined : { decision, scope: scope ?? "once", by: decided_by ?? "" };
 }
 
-export async function deletePermission(tx: Tx, id: string): Promise<void> {
-  await tx.deleteFrom("permissions").where("id", "=", id).execute();
+/** Deletes a request. Returns false if it was deleted before. */
+export async function deletePermission(tx: Tx, id: string): Promise<boolean> {
+  const { numDeletedRows } = await tx.deleteFrom("permissions").where("id", "=", id).executeTakeFirst();
+  return numDeletedRows > 0n;
+}
+
+/** Returns the command that a request is about, or undefined if it is not about a command. */
+export async function commandOf(
+  db: Db,
+  id: string,
+): Promise<Pick<AskedCommand, "digest" | "folder"> | undefined> {
+  const query = db.selectFrom("permissions").select(["digest", "folder"]).where("id", "=", id);
+  const { digest = null, folder = null } = (await query.executeTakeFirst()) ?? {};
+  return digest === null || folder === null ? undefined : { digest, folder };
+}
+
+/** Returns the request of a tool call, decided or not, with the digest of its command. */
+export async function permissionOfCall(
+  db: Db,
+  callId: string,
+): Promise<{ readonly question: PermissionQuestion; readonly digest: string | null } | undefined> {
+  const query = db.selectFrom("permissions").selectAll().where("call_id", "=", callId);
+  const row = await query.executeTakeFirst();
+  return row === undefined ? undefined : { question: toQuestion(row), digest: row.digest };
+}
+
+/** Deletes the request of a tool call. */
+export async function deletePermissionOfCall(tx: Tx, callId: string): Promise<void> {
+  await tx.deleteFrom("permissions").where("call_id", "=", callId).execute();
 }

@@ -13,7 +13,16 @@ import { CHANNELS_ON_POSTGRES } from "./channel-schema.ts";
 import { CRON_CREATORS_ON_POSTGRES, CRON_ON_POSTGRES } from "./cron-schema.ts";
 import { DEVICE_TOKENS_ON_POSTGRES, NODE_CREATORS_ON_POSTGRES, NODES_ON_POSTGRES } from "./node-schema.ts";
 import { PERMISSIONS_ON_POSTGRES } from "./permission-schema.ts";
-import { accessTokens, KINDS_OF_AGENTS, lastFailures, transcriptForks } from "./shared-schema.ts";
+import {
+  accessTokens,
+  agentMemory,
+  chainGuests,
+  KINDS_OF_AGENTS,
+  lastFailures,
+  mcpSignIns,
+  permissionRules,
+  transcriptForks,
+} from "./shared-schema.ts";
 
 const UNFINISHED = "state in ('queued', 'running', 'waiting')";
 const HELD = "state in ('running', 'waiting')";
@@ -477,4 +486,8 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   PERMISSIONS_ON_POSTGRES,
   accessTokens(T, "bigint"),
   transcriptForks(T),
+  permissionRules(T, "bigint"),
+  agentMemory(T, "bigint"),
+  chainGuests("bigint"),
+  mcpSignIns(T),
 ];

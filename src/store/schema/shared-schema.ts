@@ -34,6 +34,28 @@ create table access_tokens (
 `;
 
 /**
+ * Adds to access tokens the sign-in by which an MCP client got one. Null: an operator created the token.
+ * `text` is the type of a text column.
+ */
+export const mcpSignIns = (text: string): string => `
+alter table access_tokens add column sign_in_json ${text};
+`;
+
+/**
+ * Table of agents' memories. `text`: type of a text column. `number`: type of a number column. `strict`:
+ * options of the table.
+ */
+export const agentMemory = (text: string, number: string, strict = ""): string => `
+create table agent_memory (
+  agent_id ${text} primary key,
+  text ${text} not null,
+  revision ${number} not null,
+  calls_json ${text} not null,
+  updated_at ${number} not null
+)${strict};
+`;
+
+/**
  * Adds the last turn of a session, if that turn failed, and an index for the sessions to which a caller
  * wrote. `text` is the type of a text column.
  */
@@ -49,3 +71,33 @@ create index sessions_failed on sessions (archived, updated_at desc, key desc) w
 create index sessions_failed_below on sessions (spawned_by, archived) where failed_run is not null;
 create index runs_asked on runs (session_key, asked_by) where asked_by is not null;
 `;
+
+/**
+ * Adds to permission requests the tool call that asks and the scope of the answer, and adds the table of
+ * commands that owners allowed for longer. The parameters are those of `accessTokens`.
+ */
+export const permissionRules = (text: string, time: string, strict = ""): string => `
+alter table permissions add column call_id ${text};
+alter table permissions add column scopes_json ${text};
+alter table permissions add column digest ${text};
+alter table permissions add column folder ${text};
+alter table permissions add column scope ${text};
+create index permissions_of_call on permissions (call_id) where call_id is not null;
+create table permission_rules (
+  id ${text} primary key,
+  agent_id ${text} not null,
+  session_key ${text} not null,
+  scope ${text} not null,
+  digest ${text} not null,
+  command ${text} not null,
+  folder ${text} not null,
+  created_at ${time} not null,
+  created_by ${text} not null
+)${strict};
+create index permission_rules_of_command on permission_rules (digest, agent_id);
+create index permission_rules_of_session on permission_rules (session_key);
+`;
+
+/** Adds whether a guest wrote in a chain. No chain of an earlier version has guests. */
+export const chainGuests = (flag: string): string =>
+  `alter table chains add column guest ${flag} not null default 0;`;

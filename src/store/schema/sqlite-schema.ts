@@ -7,7 +7,16 @@ import { CHANNELS } from "./channel-schema.ts";
 import { CRON, CRON_CREATORS } from "./cron-schema.ts";
 import { DEVICE_TOKENS, NODE_CREATORS, NODES } from "./node-schema.ts";
 import { PERMISSIONS } from "./permission-schema.ts";
-import { accessTokens, KINDS_OF_AGENTS, lastFailures, transcriptForks } from "./shared-schema.ts";
+import {
+  accessTokens,
+  agentMemory,
+  chainGuests,
+  KINDS_OF_AGENTS,
+  lastFailures,
+  mcpSignIns,
+  permissionRules,
+  transcriptForks,
+} from "./shared-schema.ts";
 
 /**
  * Identifies a file as this program's (`application_id`), so that the database of another program is never
@@ -442,6 +451,10 @@ const MIGRATIONS: readonly string[] = [
   PERMISSIONS,
   accessTokens("text", "integer", " strict, without rowid"),
   transcriptForks("text"),
+  permissionRules("text", "integer", " strict, without rowid"),
+  agentMemory("text", "integer", " strict, without rowid"),
+  chainGuests("integer"),
+  mcpSignIns("text"),
 ];
 
 /** Schema version that this program writes. */

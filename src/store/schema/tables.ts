@@ -215,6 +215,8 @@ export interface ChainTable {
    * refused.
    */
   crossed: Generated<number>;
+  /** 1 after a guest wrote in the chain (`RunInput.guest`). */
+  guest: Generated<number>;
 }
 
 /** Refused sends and spawns of runs. Kept for some days, so that the chain can show them. */
@@ -448,6 +450,28 @@ export interface PermissionTable {
   decision: "allow" | "deny" | null;
   decided_at: number | null;
   decided_by: string | null;
+  /** The tool call that asks. Null: the request ends with the attempt of its run. */
+  call_id: string | null;
+  /** The scopes that an answer may have. Null: only `once`. */
+  scopes_json: string | null;
+  /** Digest of the command and its folder. Null: the request is not about a command. */
+  digest: string | null;
+  folder: string | null;
+  /** The scope of the answer. Null: `once`. */
+  scope: "once" | "session" | "always" | null;
+}
+
+/** Commands that owners allowed for longer than once. */
+export interface PermissionRuleTable {
+  id: string;
+  agent_id: string;
+  session_key: string;
+  scope: "session" | "always";
+  digest: string;
+  command: string;
+  folder: string;
+  created_at: number;
+  created_by: string;
 }
 
 /** Tokens that operators created. The token itself is never stored. */
@@ -461,6 +485,18 @@ export interface AccessTokenTable {
   created_at: number;
   used_at: number | null;
   expires_at: number;
+  /** Null: the token was created by an operator, not by the sign-in of an MCP client. */
+  sign_in_json: string | null;
+}
+
+/** The memory of an agent. */
+export interface AgentMemoryTable {
+  agent_id: string;
+  text: string;
+  revision: number;
+  /** Ids of the calls that made the last changes. */
+  calls_json: string;
+  updated_at: number;
 }
 
 export interface Tables {
@@ -491,5 +527,7 @@ export interface Tables {
   node_requests: NodeRequestTable;
   device_tokens: DeviceTokenTable;
   permissions: PermissionTable;
+  permission_rules: PermissionRuleTable;
   access_tokens: AccessTokenTable;
+  agent_memory: AgentMemoryTable;
 }

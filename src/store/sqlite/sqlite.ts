@@ -55,7 +55,10 @@ export const STORE_FILE = "parley.sqlite";
 
 /** Maximum wait for the lock of another program. It is short, because waiting blocks the process. */
 const BUSY_TIMEOUT_MS = 250;
-const CACHE_KIB = 16_384;
+/** Cache size of the writer. A larger one does not make runs faster, and an idle gateway would keep it. */
+const CACHE_KIB = 4_096;
+/** Cache size of the read worker, which exists only after the first search. */
+const SEARCH_CACHE_KIB = 16_384;
 /**
  * Cache size of the reader. It is small, because the reader serves only raw SQL, and other reads while a
  * transaction is open. The writer serves all other reads.
@@ -90,7 +93,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     if (journal?.journal_mode !== "wal") throw new StoreProblem("readonly", file);
     // SQLite syncs only checkpoints and new rounds of the log; `LogSync` syncs the commits.
     writer.exec(`pragma synchronous = normal; pragma cache_size = -${CACHE_KIB}`);
-    migrate(writer, version);
+    upgrade(writer, version, file);
     if (version > 0 && version !== SCHEMA_VERSION)
       log.info({ file, from: version, to: SCHEMA_VERSION }, "store migrated");
     const atCommit = options.clock === undefined ? CHECKPOINT_PAGES : CHECKPOINT_AT_COMMIT_PAGES;
@@ -127,6 +130,16 @@ export function compareAsStart(options: Pick<SqliteOptions, "dir" | "durability"
   } finally {
     view.close();
     unlock();
+  }
+}
+
+/** Migrates the file. The version in a damaged header may be wrong, so that a migration does not fit. */
+function upgrade(writer: DatabaseSync, version: number, file: string): void {
+  try {
+    migrate(writer, version);
+  } catch (error) {
+    const isMisfit = error instanceof Error && /duplicate column|already exists|no such/.test(error.message);
+    throw isMisfit ? new StoreProblem("corrupt", file, { detail: error.message }) : error;
   }
 }
 
@@ -264,7 +277,7 @@ interface Parts {
 function storeOf(parts: Parts): Store {
   const { file, reader, writer, sync } = parts;
   const db = new Kysely<Tables>({ dialect: sqliteDialect(reader, file, { writer, sync }) });
-  const start = { file, busyTimeoutMs: BUSY_TIMEOUT_MS, cacheKib: CACHE_KIB };
+  const start = { file, busyTimeoutMs: BUSY_TIMEOUT_MS, cacheKib: SEARCH_CACHE_KIB };
   const readWorker = new ReadWorkerConnection(start);
   const { clock, gather, log } = parts.options;
   const pages = clock === undefined ? undefined : new PageCheck({ start, clock, log });

@@ -54,7 +54,9 @@ const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   node_requests: { order: ["node_id"] },
   device_tokens: { order: ["device_id", "role"] },
   permissions: { order: ["id"] },
+  permission_rules: { order: ["id"] },
   access_tokens: { order: ["id"] },
+  agent_memory: { order: ["agent_id"], long: ["text"] },
 };
 
 /** All copied tables. */

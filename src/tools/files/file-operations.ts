@@ -10,7 +10,7 @@ import type { ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { imageTypeOf } from "../../core/shapes/picture.ts";
-import { FILE_LINES_MAX, FILE_TEXT_MAX_BYTES } from "../../core/shapes/tool.ts";
+import { EDITS_MAX, FILE_LINES_MAX, FILE_TEXT_MAX_BYTES } from "../../core/shapes/tool.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { gitLayout } from "../../sandbox/git-layout.ts";
 import { isInside } from "../../world/folders.ts";
@@ -35,7 +35,6 @@ type ReadResult = Extract<ToolResultOf<"read">, { readonly text: string }>;
 type PictureResult = Exclude<ToolResultOf<"read">, ReadResult>;
 type WriteResult = ToolResultOf<"write">;
 type EditResult = ToolResultOf<"edit">;
-export type FileResult = ToolResultOf<FileOperation>;
 
 const NEWLINE = 10;
 
@@ -291,56 +290,102 @@ function positionsOf(text: string, part: string): number[] {
 
 const lineAt = (text: string, index: number): number => text.slice(0, index).split("\n").length;
 
-/** Replaces the only occurrence of `oldText`. */
-function replaceOnce(
-  text: string,
-  oldText: string,
-  newText: string,
-  shown: string,
-): Result<{ text: string; line: number }> {
+interface Edit {
+  readonly oldText: string;
+  readonly newText: string;
+}
+
+/** An edit at its position in the text. */
+interface Hunk extends Edit {
+  readonly at: number;
+  readonly name: string;
+}
+
+/** Finds the only occurrence of an edit's old text. */
+function hunkOf(text: string, { oldText, newText }: Edit, name: string, shown: string): Result<Hunk> {
   const places = positionsOf(text, oldText);
   const [at] = places;
   if (at === undefined) {
     const windows = text.includes("\r\n") && oldText.includes("\n") && !oldText.includes("\r\n");
     if (windows) {
       // The file has CRLF line ends, and the model wrote the same lines with LF.
-      return replaceOnce(text, oldText.replaceAll("\n", "\r\n"), newText.replaceAll(/\r?\n/g, "\r\n"), shown);
+      const [old, now] = [oldText.replaceAll("\n", "\r\n"), newText.replaceAll(/\r?\n/g, "\r\n")];
+      return hunkOf(text, { oldText: old, newText: now }, name, shown);
     }
     const hint = "Read the file and give oldText exactly as in the file, with spaces and line ends.";
-    return fail("invalid_argument", `oldText was found 0 times in ${shown}`, { hint });
+    return fail("invalid_argument", `${name}.oldText was found 0 times in ${shown}`, { hint });
   }
   if (places.length > 1) {
     const lines = places.slice(0, 10).map((index) => lineAt(text, index));
-    const error = `oldText was found ${places.length} times in ${shown}, at lines ${lines.join(", ")}`;
-    return fail("invalid_argument", error, {
+    const error = `${name}.oldText was found ${places.length} times in ${shown}`;
+    return fail("invalid_argument", `${error}, at lines ${lines.join(", ")}`, {
       hint: "Include more of the surrounding text, so that it is found once.",
     });
   }
-  return ok({ text: text.slice(0, at) + newText + text.slice(at + oldText.length), line: lineAt(text, at) });
+  return ok({ at, oldText, newText, name });
+}
+
+/** Applies all edits to one text, or none. Each old text is looked up in the text before all edits. */
+function applyEdits(text: string, edits: readonly Edit[], shown: string): Result<[string, number[]]> {
+  const hunks: Hunk[] = [];
+  for (const [index, edit] of edits.entries()) {
+    const hunk = hunkOf(text, edit, `edits[${index}]`, shown);
+    if (!hunk.ok) return hunk;
+    hunks.push(hunk.value);
+  }
+  const inOrder = hunks.toSorted((one, other) => one.at - other.at);
+  const starts = new Map<Hunk, number>();
+  let [after, end] = ["", 0];
+  for (const [index, hunk] of inOrder.entries()) {
+    if (hunk.at < end) {
+      const error = `${inOrder[index - 1]?.name} and ${hunk.name} overlap in ${shown}`;
+      return fail("invalid_argument", error, { hint: "Join them to one edit." });
+    }
+    after += text.slice(end, hunk.at);
+    starts.set(hunk, after.length);
+    after += hunk.newText;
+    end = hunk.at + hunk.oldText.length;
+  }
+  after += text.slice(end);
+  return ok([after, hunks.map((hunk) => lineAt(after, starts.get(hunk) ?? 0))]);
+}
+
+function checkEdits(edits: readonly Edit[]): Failure | undefined {
+  if (edits.length === 0 || edits.length > EDITS_MAX)
+    return fail("invalid_argument", `edits must have 1 to ${EDITS_MAX} items, got ${edits.length}`);
+  for (const [index, { oldText, newText }] of edits.entries()) {
+    const problem = checkText(newText, `edits[${index}].newText`);
+    if (problem !== undefined) return problem;
+    if (oldText === "") {
+      return fail("invalid_argument", `edits[${index}].oldText must not be empty`, {
+        hint: "Use the write tool to create a file.",
+      });
+    }
+    if (oldText === newText) {
+      const error = `edits[${index}]: oldText and newText are the same: nothing to do`;
+      return fail("invalid_argument", error);
+    }
+  }
+  return undefined;
 }
 
 async function edit(ctx: FileContext, args: Record<string, unknown>): Promise<Result<EditResult>> {
-  const [oldText, newText] = [String(args.oldText), String(args.newText)];
-  const problem = checkText(newText, "newText");
+  const edits = args.edits as readonly Edit[];
+  const problem = checkEdits(edits);
   if (problem !== undefined) return problem;
-  if (oldText === "") {
-    return fail("invalid_argument", "oldText must not be empty", {
-      hint: "Use the write tool to create a file.",
-    });
-  }
-  if (oldText === newText) {
-    return fail("invalid_argument", "oldText and newText are the same: nothing to do");
-  }
   const place = await pathToWrite(ctx, String(args.path), false);
   if (!place.ok) return place;
   const before = await readWhole(place.value);
   if (!before.ok) return before;
-  const after = replaceOnce(before.value, oldText, newText, place.value.shown);
+  const after = applyEdits(before.value, edits, place.value.shown);
   if (!after.ok) return after;
+  const [text, lines] = after.value;
+  const tooLarge = checkText(text, "the edited file");
+  if (tooLarge !== undefined) return tooLarge;
   if (ctx.signal.aborted) return aborted(place.value.shown);
-  const written = await replaceFile(place.value, after.value.text, ctx.engine.newId());
+  const written = await replaceFile(place.value, text, ctx.engine.newId());
   if (!written.ok) return written;
-  return ok({ status: "ok", path: place.value.shown, line: after.value.line });
+  return ok({ status: "ok", path: place.value.shown, lines });
 }
 
 /** The operations by tool name. */

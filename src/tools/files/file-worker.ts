@@ -1,14 +1,24 @@
-// Runs the file operations inside a sandbox: reads one request from standard input and writes the answer to
-// standard output. The gateway starts it inside a sandbox (files.ts), once for each call. It trusts its
-// input, since a process that could forge the input could also change the files directly.
+// Runs one operation on files, reads a page or searches the web, in a process of its own: reads a request
+// from standard input and writes the answer to standard output. The gateway starts it (files.ts) once for
+// each call. It trusts its input, since a process that could forge the input could also change the
+// files directly.
 
 import { readFileSync, writeSync } from "node:fs";
+import { fail } from "../../core/shapes/errors.ts";
+import type { SearchSettings } from "../../core/shapes/settings/settings.ts";
+import { fetchPage } from "../web/fetch.ts";
+import { searchWeb } from "../web/search.ts";
 import { FILE_OPERATIONS, type FileOperation } from "./file-operations.ts";
+import { SEARCH_OPERATIONS } from "./search.ts";
 
 interface FileRequest {
-  readonly name: FileOperation;
+  readonly name: FileOperation | keyof typeof SEARCH_OPERATIONS | "fetch" | "search";
   readonly args: Record<string, unknown>;
   readonly workspace: string;
+  /** Private hosts that `fetch` may read. */
+  readonly allowHosts: readonly string[];
+  /** Present for `search`. */
+  readonly search?: SearchSettings;
   /** Used in the names of temporary files. */
   readonly id: string;
 }
@@ -17,7 +27,16 @@ const STANDARD_INPUT = 0;
 const STANDARD_OUTPUT = 1;
 
 const request = JSON.parse(readFileSync(STANDARD_INPUT, "utf8")) as FileRequest;
-const result = await FILE_OPERATIONS[request.name](
+const operations = {
+  ...FILE_OPERATIONS,
+  ...SEARCH_OPERATIONS,
+  fetch: (_: unknown, args: Record<string, unknown>) => fetchPage(args, request.allowHosts),
+  search: async (_: unknown, args: Record<string, unknown>) =>
+    request.search === undefined
+      ? fail("search_failed", "tools.search is not set")
+      : searchWeb(args, request.search),
+};
+const result = await operations[request.name](
   {
     agent: { workspace: request.workspace },
     signal: new AbortController().signal,

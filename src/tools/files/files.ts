@@ -1,33 +1,53 @@
-// Defines the tools `read`, `write` and `edit`. file-operations.ts implements them; for a sandboxed session
-// the same code runs in the sandbox, through file-worker.ts. Every path of a call is then resolved inside the
-// sandbox, so a hostile command that swaps links and folders at the same time reaches nothing outside.
+// Defines the tools `read`, `write` and `edit` (file-operations.ts), `grep` and `glob` (search.ts). For a
+// sandboxed session their code runs in the sandbox, through file-worker.ts. Every path of a call is then
+// resolved inside the sandbox, so a hostile command that swaps links and folders at the same time reaches
+// nothing outside. Without a sandbox, searches run in the worker as well, and `fetch` (web/fetch.ts) does.
+// `search` (web/search.ts) always runs in the worker outside every sandbox, because its key must not get in.
 
 import { fileURLToPath } from "node:url";
-import { fail, type Result } from "../../core/shapes/errors.ts";
+import type { ToolResultOf } from "../../contract/tools.ts";
+import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { GREP_LIMIT, SEARCH_COUNT_LIMIT, SEARCH_QUERY_MAX_CHARS } from "../../core/shapes/tool.ts";
 import type { Engine } from "../../engine/engine.ts";
+import { runProcess } from "../../sandbox/process/process.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
+import { killGroup } from "../../world/programs.ts";
+import { countLimit, textLimit } from "../arguments.ts";
 import { type Containable, sandboxOf } from "../containment.ts";
 import { type CallerContext, type RunContext, type Tool, tool } from "../tool.ts";
-import { FILE_OPERATIONS, type FileOperation, type FileResult } from "./file-operations.ts";
+import { FILE_OPERATIONS, type FileOperation } from "./file-operations.ts";
+import type { SEARCH_OPERATIONS } from "./search.ts";
 
-const CONTAINED_MAX_MS = 60_000;
+/** Time limit of a worker. */
+const WORKER_MAX_MS = 60_000;
+/** Time limit of a worker that searches the web. */
+const SEARCH_MAX_MS = 20_000;
 /** Twice the size of the largest answer (a picture in base64), so that no answer is cut. */
 const ANSWER_MAX_BYTES = 16 * 1024 * 1024;
+const PATTERN_MAX_CHARS = 4_096;
 
 interface Context extends Containable, Pick<CallerContext, "agent">, Pick<RunContext, "signal"> {
   readonly engine: Pick<Engine, "newId">;
 }
 
-async function operate(
-  name: FileOperation,
+type Operation = FileOperation | keyof typeof SEARCH_OPERATIONS | "fetch" | "search";
+type OperationResult = ToolResultOf<Operation>;
+
+async function operate<N extends Operation>(
+  name: N,
   ctx: Context,
   args: Record<string, unknown>,
-): Promise<Result<FileResult>> {
+): Promise<Result<ToolResultOf<N>>> {
   const sandbox = sandboxOf(ctx);
   if (!sandbox.ok) return sandbox;
-  if (sandbox.value === undefined) return FILE_OPERATIONS[name](ctx, args);
-  return contained(sandbox.value, name, ctx, args);
+  const answer =
+    sandbox.value === undefined && isDirect(name)
+      ? await FILE_OPERATIONS[name](ctx, args)
+      : await inWorker(sandbox.value, name, ctx, args);
+  return answer as Result<ToolResultOf<N>>;
 }
+
+const isDirect = (name: Operation): name is FileOperation => Object.hasOwn(FILE_OPERATIONS, name);
 
 /** Returns the path of the worker, which is beside this file, both in source and in the build. */
 function workerFile(): string {
@@ -35,28 +55,73 @@ function workerFile(): string {
   return import.meta.filename.endsWith(".ts") ? source : source.replace(/\.ts$/, ".js");
 }
 
-async function contained(
-  sandbox: Sandbox,
-  name: FileOperation,
+const FAILURES: Partial<Record<Operation, Code>> = { fetch: "fetch_failed", search: "search_failed" };
+
+async function inWorker(
+  sandbox: Sandbox | undefined,
+  name: Operation,
   ctx: Context,
   args: Record<string, unknown>,
-): Promise<Result<FileResult>> {
+  timeoutMs = WORKER_MAX_MS,
+): Promise<Result<OperationResult>> {
   if (ctx.signal.aborted) return fail("run_aborted", "the run was aborted before the call started");
-  const request = { name, args, workspace: ctx.agent.workspace, id: ctx.engine.newId() };
-  const end = await sandbox.run(
-    { kind: "script", file: workerFile(), input: JSON.stringify(request) },
-    { timeoutMs: CONTAINED_MAX_MS, outputMaxBytes: ANSWER_MAX_BYTES, signal: ctx.signal },
-  );
+  const { tools } = ctx.settings;
+  const input = JSON.stringify({
+    name,
+    args,
+    workspace: ctx.agent.workspace,
+    id: ctx.engine.newId(),
+    allowHosts: tools.fetch.allowHosts,
+    // No other call gets the key: its worker may run in a sandbox.
+    ...(name === "search" ? { search: tools.search } : {}),
+  });
+  const file = workerFile();
+  const limits = { timeoutMs, outputMaxBytes: ANSWER_MAX_BYTES, signal: ctx.signal };
+  const bare = { file: process.execPath, args: [file], cwd: "/", env: {}, input, kill: killGroup, ...limits };
+  const end = await (sandbox?.run({ kind: "script", file, input }, limits) ?? runProcess(bare).then(ok));
   if (!end.ok) return end;
   const { ending, exitCode, output, errors } = end.value;
   if (ending === "aborted") return fail("run_aborted", "the run was aborted");
-  if (ending === "ended" && exitCode === 0) return JSON.parse(output.read().text) as Result<FileResult>;
+  if (ending === "ended" && exitCode === 0) return JSON.parse(output.read().text) as Result<OperationResult>;
+  const code = FAILURES[name] ?? "file_problem";
+  if (ending === "timeout") return fail(code, `${name} was stopped after ${timeoutMs / 1_000} s`);
   const reason = ending === "ended" ? errors.trim() || `exit code ${exitCode}` : ending;
-  return fail("file_problem", `${name} was stopped in the sandbox: ${reason}`);
+  return fail(code, `${name} was stopped${sandbox ? " in the sandbox" : ""}: ${reason}`);
 }
 
-function fileTool(name: FileOperation): Tool<Context> {
-  return tool(name, { execute: (ctx, args) => operate(name, ctx, { ...args }) });
-}
+const fileTool = (name: Operation): Tool<Context> =>
+  tool(name, { execute: (ctx, args) => operate(name, ctx, { ...args }) });
 
-export const fileTools: readonly Tool<Context>[] = [fileTool("read"), fileTool("write"), fileTool("edit")];
+const searchTool = (name: keyof typeof SEARCH_OPERATIONS): Tool<Context> =>
+  tool(name, {
+    limits: {
+      pattern: textLimit(PATTERN_MAX_CHARS),
+      path: textLimit(PATTERN_MAX_CHARS),
+      glob: textLimit(PATTERN_MAX_CHARS),
+      limit: countLimit(GREP_LIMIT),
+    },
+    execute: (ctx, args) => operate(name, ctx, { ...args }),
+  });
+
+export const fetchTool: Tool<Context> = tool("fetch", {
+  limits: { url: textLimit(PATTERN_MAX_CHARS), offset: countLimit({ fallback: 0, min: 0, max: 1e9 }) },
+  execute: (ctx, args) => operate("fetch", ctx, { ...args }),
+});
+
+/** Returns the tool `search`. */
+export const webSearchTool = (timeoutMs = SEARCH_MAX_MS): Tool<Context> =>
+  tool("search", {
+    limits: { query: textLimit(SEARCH_QUERY_MAX_CHARS), count: countLimit(SEARCH_COUNT_LIMIT) },
+    execute: async (ctx, args) => {
+      const answer = await inWorker(undefined, "search", ctx, { ...args }, timeoutMs);
+      return answer as Result<ToolResultOf<"search">>;
+    },
+  });
+
+export const fileTools: readonly Tool<Context>[] = [
+  fileTool("read"),
+  fileTool("write"),
+  fileTool("edit"),
+  searchTool("grep"),
+  searchTool("glob"),
+];

@@ -3,7 +3,8 @@
 // - It is started only when it is needed. After each failure the pause grows: a server that never works is
 //   started at most once every five minutes, unless an operator tests it.
 // - A caller waits only until its limit; the start continues in the background.
-// - `close` ends the server's process, and the server is not started again.
+// - `close` ends the server's process, and the server is not started again. `retire` waits for its users
+//   first.
 
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
@@ -69,6 +70,8 @@ export class Server {
   #failures = 0;
   #isOld = false;
   #calls = 0;
+  #users = 0;
+  readonly #unused = new Set<() => void>();
   /** Open links, including those of failed starts. */
   readonly #links = new Set<Link>();
   #known: Definitions = { tools: [], leftOut: [] };
@@ -163,6 +166,23 @@ export class Server {
       default:
         return end;
     }
+  }
+
+  /** Keeps the server from being closed by `retire` during this work. */
+  async use<T>(work: () => Promise<T>): Promise<T> {
+    this.#users += 1;
+    try {
+      return await work();
+    } finally {
+      this.#users -= 1;
+      if (this.#users === 0) for (const end of this.#unused) end();
+    }
+  }
+
+  /** Stops the server permanently, once it has no user. */
+  async retire(): Promise<void> {
+    if (this.#users > 0) await new Promise<void>((resolve) => this.#unused.add(resolve));
+    await this.close();
   }
 
   /** Stops the server permanently. */

@@ -1,10 +1,13 @@
 // Owns the MCP servers of a gateway, and decides which of their tools a session may use.
 // - The tool policy applies to MCP tools like to any other tool. A server whose tools are
 //   all denied is not started for the session, and not waited for.
+// - `apply` compares the servers with the settings. A server that was removed or changed is closed after the
+//   calls under way. Further calls of a run go to the new server of that name, if it still has the tool.
 // - A run waits at most `tools.mcp.waitSeconds` for all its servers together.
 // - MCP tools run one at a time. So after a restart the order of the stored calls shows which of them may
 //   have begun, even if the server now describes its tools differently (K2 and K3 of tool-calls.ts).
 
+import { isDeepStrictEqual } from "node:util";
 import { optional } from "../../core/optional.ts";
 import { decideTool, filtersFor, mayHaveToolsUnder, outsidePrefix } from "../../core/rules/tool-policy.ts";
 import { type Failure, fail, type Result } from "../../core/shapes/errors.ts";
@@ -14,7 +17,7 @@ import type { CallEnd } from "./connection.ts";
 import type { Definition, Definitions } from "./definitions.ts";
 import { plainLine, secretsMaskOf } from "./plain-text.ts";
 import { type OutsideResult, resultOf } from "./result.ts";
-import { Server } from "./server.ts";
+import { type Patience, Server } from "./server.ts";
 import type { OutsideWorld } from "./transport.ts";
 
 /** Maximum number of MCP tools of a run: model APIs accept 128 tools, including Parley's own. */
@@ -59,6 +62,8 @@ export interface ServerReport {
 export interface OutsideServers extends OutsideTools {
   /** Starts every server and reports the outcome. Waits for each until its start succeeds or times out. */
   inspect(): Promise<ServerReport[]>;
+  /** Replaces the servers that differ from the settings. Starts none. */
+  apply(): void;
   /** Stops all servers. */
   close(): Promise<void>;
 }
@@ -91,7 +96,32 @@ function resultOfEnd(one: McpServerSettings, end: CallEnd, bytesMax: number): Re
   }
 }
 
-function toolOf(server: Server, definition: Definition, parts: OutsideParts): OutsideSet["tools"][number] {
+/** Calls a tool of a server that may have been replaced or removed after the run got its tools. */
+async function callNow(
+  server: Server,
+  current: Server | undefined,
+  definition: Definition,
+  args: Readonly<Record<string, unknown>>,
+  patience: Patience,
+): Promise<CallEnd> {
+  if (current === server) return server.call(definition, args, patience);
+  const gone = (error: string): CallEnd => ({ kind: "unsent", error, link: "same" });
+  const list = await current?.tools(patience);
+  if (current === undefined || list === undefined) return gone("it was removed from the configuration");
+  if (!list.ok) return gone(list.error);
+  const tool = list.value.tools.find(({ name }) => name === definition.name);
+  if (tool === undefined) return gone("its configuration was changed, and it no longer has this tool");
+  return current.call(tool, args, patience);
+}
+
+type Current = (name: string) => Server | undefined;
+
+function toolOf(
+  server: Server,
+  definition: Definition,
+  parts: OutsideParts,
+  currentOf: Current,
+): OutsideSet["tools"][number] {
   const { mcp } = parts.settings.tools;
   const { name, description, parameters, repeatable } = definition;
   return {
@@ -99,27 +129,54 @@ function toolOf(server: Server, definition: Definition, parts: OutsideParts): Ou
     accepts: {},
     async execute({ signal }, args) {
       const untilMs = parts.world.clock.now() + mcp.waitSeconds * 1_000;
-      const end = await server.call(definition, args, { untilMs, signal });
-      return resultOfEnd(server.settings, end, mcp.maxResultBytes);
+      const current = currentOf(server.name);
+      const patience = { untilMs, signal };
+      const end = await (current ?? server).use(() => callNow(server, current, definition, args, patience));
+      return resultOfEnd((current ?? server).settings, end, mcp.maxResultBytes);
     },
   };
 }
 
-/** Creates the MCP servers of the configuration, without starting any. */
-export function openOutsideServers(parts: OutsideParts): OutsideServers {
+/** Keeps one server for each entry of the settings. */
+function keepServers(parts: OutsideParts) {
   const { settings, world, version } = parts;
-  const { mcp } = settings.tools;
   const environment = Object.fromEntries(
     HANDED_ON.flatMap((name) => {
       const value = parts.environment[name];
       return value === undefined ? [] : [[name, value]];
     }),
   );
-  const servers = mcp.servers.map((one) => new Server({ settings: one, world, version, environment }));
+  let servers: readonly Server[] = [];
+  const retiring = new Set<Server>();
+  const apply = (): void => {
+    const before = servers;
+    servers = settings.tools.mcp.servers.map((wanted) => {
+      const found = before.find((one) => isDeepStrictEqual(one.settings, wanted));
+      return found ?? new Server({ settings: wanted, world, version, environment });
+    });
+    for (const server of before) {
+      if (servers.includes(server)) continue;
+      retiring.add(server);
+      void server.retire().finally(() => retiring.delete(server));
+    }
+  };
+  const currentOf: Current = (name) => servers.find((one) => one.name === name);
+  const close = async (): Promise<void> => {
+    await Promise.all([...servers, ...retiring].map((server) => server.close()));
+  };
+  apply();
+  return { all: () => servers, currentOf, apply, close };
+}
+
+/** Creates the MCP servers of the configuration, without starting any. */
+export function openOutsideServers(parts: OutsideParts): OutsideServers {
+  const { settings, world } = parts;
+  const { all, currentOf, apply, close } = keepServers(parts);
 
   async function forSession(...[chain, signal, only]: Parameters<OutsideTools["forSession"]>) {
+    const { mcp } = settings.tools;
     const filters = filtersFor(chain, settings);
-    const wanted = servers.filter(({ name }) => {
+    const wanted = all().filter(({ name }) => {
       const prefix = outsidePrefix(name);
       return mayHaveToolsUnder(prefix, filters) && (only === undefined || only.startsWith(prefix));
     });
@@ -127,8 +184,9 @@ export function openOutsideServers(parts: OutsideParts): OutsideServers {
     const missing: MissingTools[] = [];
     const found = await Promise.all(
       wanted.map(async (server) => {
-        const list = await server.tools({ untilMs, signal });
-        if (list.ok) return list.value.tools.map((definition) => toolOf(server, definition, parts));
+        const list = await server.use(() => server.tools({ untilMs, signal }));
+        if (list.ok)
+          return list.value.tools.map((definition) => toolOf(server, definition, parts, currentOf));
         missing.push({ server: server.name, why: list.error });
         return [];
       }),
@@ -145,23 +203,23 @@ export function openOutsideServers(parts: OutsideParts): OutsideServers {
 
   return {
     forSession,
-    knownNames: () => servers.flatMap(({ known }) => known.tools.map(({ name }) => name)),
-    statuses: () => servers.map((server) => server.status()),
+    apply,
+    close,
+    knownNames: () => all().flatMap(({ known }) => known.tools.map(({ name }) => name)),
+    statuses: () => all().map((server) => server.status()),
     toolsOf(name) {
-      const { tools, leftOut } = servers.find((one) => one.name === name)?.known ?? NO_TOOLS;
+      const { tools, leftOut } = currentOf(name)?.known ?? NO_TOOLS;
       return { tools: tools.map(({ ownName }) => plainLine(ownName, NAME_MAX_CHARS)), leftOut };
     },
     async test(name, signal) {
-      const server = servers.find((one) => one.name === name);
+      const server = currentOf(name);
       if (server === undefined) return fail("mcp_unavailable", "it is not configured");
       server.endPause();
-      const list = await server.tools({ untilMs: patienceOf(server, world), signal });
+      const untilMs = patienceOf(server, world);
+      const list = await server.use(() => server.tools({ untilMs, signal }));
       return list.ok ? list : { ...list, error: wordsOf(list) };
     },
-    inspect: () => Promise.all(servers.map((server) => inspectOne(server, parts))),
-    close: async () => {
-      await Promise.all(servers.map((server) => server.close()));
-    },
+    inspect: () => Promise.all(all().map((server) => inspectOne(server, parts))),
   };
 }
 

@@ -6,6 +6,7 @@ import { resolveSession } from "../../access/resolve.ts";
 import { SEND_WAIT_SECONDS } from "../../contract/tools/sessions.ts";
 import type { ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
+import { isGuest } from "../../core/rules/prompt/memory.ts";
 import { sourceOf } from "../../core/rules/receipt.ts";
 import { type Failure, fail, ok } from "../../core/shapes/errors.ts";
 import type { Session } from "../../core/shapes/session.ts";
@@ -53,7 +54,7 @@ export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
       requester: ctx.session,
       target: found.value,
       text: message,
-      ...optional({ requesterRun: ctx.run }),
+      ...optional({ requesterRun: ctx.run, guest: isGuest(ctx.viewer) || undefined }),
       ...(ctx.confirmsAnswers === true ? { confirmsAnswers: true } : {}),
     });
     return sent.ok ? ok(sendResult(ctx.settings, ctx.session, sent.value)) : sent;

@@ -6,6 +6,7 @@ import { spawnDescription } from "../../contract/tools/sessions.ts";
 import type { ArgumentsOf, ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
 import { contentsWereLeftOut } from "../../core/rules/attachment-rules.ts";
+import { isGuest } from "../../core/rules/prompt/memory.ts";
 import { resultDescription, resultNote, resultRequester } from "../../core/rules/result-delivery.ts";
 import { decideSpawn, refuseAttachments, type ThreadSupport } from "../../core/rules/spawn-policy.ts";
 import { decideTool, filtersFor, withheldTools } from "../../core/rules/tool-policy.ts";
@@ -23,7 +24,7 @@ import { openSpawnsOf } from "../../store/queries/chains/flows.ts";
 import { agentIdLimit, bodyLimit, textLimit } from "../arguments.ts";
 import { type CallerContext, type Tool, tool, type WritingContext } from "../tool.ts";
 
-export interface SpawnContext extends Omit<WritingContext, "viewer">, Pick<CallerContext, "chain"> {
+export interface SpawnContext extends WritingContext, Pick<CallerContext, "chain"> {
   /** The names of all tools, including denied ones. */
   readonly toolNames: readonly string[];
   /** Creates threads for sub-agents. Absent if no channel has threads. */
@@ -184,6 +185,7 @@ async function plan(
     ...optional({
       route,
       requesterRun: ctx.run,
+      guest: isGuest(ctx.viewer) || undefined,
       wait: ctx.wait,
       label,
       attachments: attachments.value,

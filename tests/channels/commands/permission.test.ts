@@ -3,6 +3,7 @@
 
 import { expect, test } from "vitest";
 import { telegramText } from "../../../src/channels/telegram/send.ts";
+import { listRules } from "../../../src/store/queries/permission-rules.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { askIn } from "../../kit/engine/asking.ts";
 import { quietWorld } from "../../kit/engine/engine.ts";
@@ -23,6 +24,7 @@ async function openAsking(): Promise<Stage> {
     if (isJob || input === "clean up here")
       return askIn({ engine: stage.engine, world: quietWorld() }, handle, {
         title: "rm -rf *build*",
+        about: { callId: undefined, digest: "digest", folder: "/project" },
         rawInput: { command: "rm -rf build", why: "[see](x) _this_" },
       });
     if (input === "work") await tool("sessions_spawn", { task: "clean up" });
@@ -109,4 +111,18 @@ test("only an owner can answer a request, and a group cannot list requests", asy
   // In the answer the session is `main`, because the group may not see the session that asks.
   expect(await stage.give(`/deny ${id}`, inGroup)).toBe("Denied for `main`.");
   expect(await childReply(stage)).toBe("deny");
+});
+
+test("an owner allows a command for longer by a word after the id, and other words change nothing", async () => {
+  const stage = await openAsking();
+  await stage.says("telegram:7", "work");
+  const id = await askedId(stage);
+  expect((await notes(stage))[0]?.text).toContain("Add session or always after the id of /allow");
+  for (const line of [`/allow ${id} forever`, `/allow ${id} always always`, `/deny ${id} always`])
+    expect(await stage.give(line, OWNER)).toContain("takes the id of one request");
+  expect(await stage.give(`/allow ${id} always`, OWNER)).toBe(
+    "Allowed always for `main`: rm -rf \\*build\\*",
+  );
+  expect(await childReply(stage)).toBe("allow");
+  expect(await listRules(stage.store.db)).toMatchObject([{ scope: "always", agentId: "main" }]);
 });

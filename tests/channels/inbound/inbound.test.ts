@@ -39,6 +39,16 @@ describe("a message", () => {
     ]);
   });
 
+  test("ME3: somebody who is not an owner is a guest, except in the main session", async () => {
+    const { app, receive } = await open({ choices: { owners: ["telegram:7"] } });
+    await receive(said("main", { from: "8" }));
+    await receive(saidInGroup("owner", { from: "7" }));
+    await receive(saidInGroup("other", { from: "8" }));
+    await app.quiet();
+    const guests = [...(await app.runs(MAIN)), ...(await app.runs(GROUP))].map(({ input }) => input.guest);
+    expect(guests).toEqual([undefined, undefined, true]);
+  });
+
   test("I2: a repeated message is processed once, even after a restart or with simultaneous deliveries", async () => {
     const dir = temporaryFolder();
     const message = said("once");

@@ -1,3 +1,5 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { until } from "../../kit/until.ts";
 import { call, makeHome, run, startGateway } from "../kit.ts";
@@ -156,4 +158,27 @@ test("after a restart of the gateway during an answer, nothing is missing and no
   expect(out.indexOf("agent: meanwhile")).toBeGreaterThan(out.indexOf("agent: after"));
   const history = await run(home, ["sessions", "history", "main"]);
   expect(times(history.out, "you: say meanwhile")).toBe(1);
+});
+
+test("/picture sends a picture with the words after it, and says why it can't send another file", async () => {
+  const { home } = await house();
+  const pixel =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+M8AAAMBAQDJ/pLvAAAAAElFTkSuQmCC";
+  const picture = join(home, "a b.png");
+  writeFileSync(picture, Buffer.from(pixel, "base64"));
+  writeFileSync(join(home, "a.txt"), "no picture");
+  const lines = [
+    `/picture "${picture}" say one`,
+    `/picture ${home}/a.txt`,
+    "/picture /nowhere.png",
+    "/picture",
+  ];
+  const { code, out } = await run(home, ["chat"], { input: `${lines.join("\n")}\n` });
+  expect(code).toBe(0);
+  expect(out).toContain("agent: one");
+  expect(out).toContain("a.txt is not a PNG, JPEG, GIF or WebP picture");
+  expect(out).toContain("there is no file /nowhere.png");
+  expect(out).toContain("/picture needs a file");
+  const { out: json } = await run(home, ["sessions", "history", "main", "--json"]);
+  expect(json).toContain("image/png");
 });

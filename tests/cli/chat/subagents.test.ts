@@ -168,3 +168,20 @@ test("doctor names the agents whose commands run outside a sandbox", async () =>
   expect(out).toContain("commands of main, ops run in a sandbox");
   expect(out).not.toMatch(/✓ sandbox|✗ sandbox/);
 });
+
+test("doctor says for each agent which of its commands an owner approves", async () => {
+  const list = [
+    { id: "main" },
+    { id: "ops", tools: { exec: { approval: "always" } } },
+    { id: "calm", sandbox: { mode: "all" } },
+    { id: "mute", tools: { deny: ["exec"] } },
+  ];
+  const { home } = await makeHome({ agents: { list } });
+  const { out } = await run(home, ["--json", "doctor", "--offline"]);
+  const { findings } = JSON.parse(out) as { findings: { name: string; text: string }[] };
+  expect(findings.filter(({ name }) => name === "approval").map(({ text }) => text)).toEqual([
+    'main: an owner approves commands that may do more than read in the workspace (tools.exec.approval: "risky")',
+    'ops: an owner approves every command (tools.exec.approval: "always")',
+    'calm: commands run without approval (tools.exec.approval: "never")',
+  ]);
+});

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { makeHome, run, startGateway } from "../kit.ts";
 
-test("after /new, sessions history --earlier lists and shows the messages before the reset, and export includes them", async () => {
+test("after /new, sessions earlier lists the conversation before the reset, and history and export include it", async () => {
   const { home } = await makeHome();
   await startGateway(home);
   const send = (text: string) => run(home, ["send", "--session", "work", "--wait", "30", text]);
@@ -10,7 +10,7 @@ test("after /new, sessions history --earlier lists and shows the messages before
   await send("say tea");
   const history = (...more: string[]) => run(home, ["sessions", "history", "work", ...more]);
   expect((await history()).out).not.toContain("marmalade");
-  const list = await history("--earlier");
+  const list = await run(home, ["sessions", "earlier", "work"]);
   expect(list.out).toMatch(/NO.*SESSION ID/);
   expect(list.out).toMatch(/1 .* say marmalade/);
   const sessionId = /[0-9a-f]{8}-[0-9a-f-]{27}/.exec(list.out)?.[0] ?? "";

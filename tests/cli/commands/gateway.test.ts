@@ -15,8 +15,8 @@ test("the start prints four lines: agents, page, store, and the next command to 
   const lines = gateway.out().trim().split("\n");
   expect(lines).toHaveLength(4);
   expect(lines[0]).toContain("3 agents (main, research, ops) on the offline model");
-  expect(lines[1]).toBe(`Page: http://127.0.0.1:${port} (the link that signs in: npx parley link)`);
-  expect(lines[3]).toBe("Or, in another terminal: npx parley chat");
+  expect(lines[1]).toBe(`Page: http://127.0.0.1:${port} (the link that signs in: npx parley-gateway link)`);
+  expect(lines[3]).toBe("Or, in another terminal: npx parley-gateway chat");
   expect(gateway.out() + gateway.err()).not.toContain(TOKEN);
   gateway.interrupt("SIGTERM");
   expect(await gateway.code).toBe(0);
@@ -63,7 +63,7 @@ test("the printed next command reaches the gateway even if its address differs f
   expect(await gateway.code).toBe(0);
   const other = call(home, ["gateway", "--port", "0"]);
   await other.shows("Or, in");
-  expect(other.out()).toMatch(/npx parley --url ws:\/\/127\.0\.0\.1:\d+ chat/);
+  expect(other.out()).toMatch(/npx parley-gateway --url ws:\/\/127\.0\.0\.1:\d+ chat/);
   other.interrupt();
   expect(await other.code).toBe(0);
 });

@@ -48,7 +48,7 @@ test("a text for a channel is queued for its chat, and a scheduled job may deliv
 });
 
 const MISUSED: readonly (readonly [readonly string[], RegExp])[] = [
-  [["send", "hi"], /no recipient: give --session <key>, or --channel and --to/],
+  [["send", "hi"], /no recipient: give --session <session>, or --channel and --to/],
   [["send", "--channel", "telegram", "hi"], /--channel needs --to/],
   [["send", "--session", "main", "--to", "1", "hi"], /need --channel/],
   [

@@ -21,6 +21,11 @@ const REACH: readonly [Purpose, string, string, string][] = [
   ["media", "ftp://other.example/x", "https://graph.example", "refused"],
   ["media", "file:///etc/passwd", "https://graph.example", "refused"],
   ["media", "nonsense", "https://graph.example", "refused"],
+  ["client", "https://127.0.0.1:1/x", HERE, "public addresses"],
+  ["client", "http://other.example/x", HERE, "refused"],
+  ["page", "http://other.example/x", HERE, "public addresses"],
+  ["page", "http://127.0.0.1:1/x", HERE, "public addresses"],
+  ["page", "file:///etc/passwd", HERE, "refused"],
   ["model", "http://127.0.0.1:11435/v1", HERE, "refused"],
   ["model", "http://localhost:11434/v1", HERE, "refused"],
   ["model", "http://graph.example/", "https://graph.example", "refused"],
@@ -51,6 +56,8 @@ const REDIRECTS: readonly [Purpose, string, number, string | null, string | unde
   ["mcp", "POST", 307, "//other.example/mcp", undefined],
   ["mcp", "POST", 307, "https://user:word@mcp.example/mcp", undefined],
   ["mcp", "POST", 307, "http://169.254.169.254/latest", undefined],
+  ["page", "GET", 302, "http://other.example/", "http://other.example/"],
+  ["page", "GET", 302, "https://user:word@other.example/", undefined],
   ...ALL.filter((purpose) => purpose !== "mcp").flatMap((purpose) =>
     ["GET", "POST"].map((method): [Purpose, string, number, string, undefined] => [
       purpose,

@@ -15,7 +15,7 @@ import {
   openFuzzedHouse,
   READER_TOKEN,
 } from "../wire.ts";
-import { rowCounts, untilIdle } from "../witness.ts";
+import { rowCounts, untilIdle, untilSettled } from "../witness.ts";
 
 /** Kinds of headers that describe the body. */
 const LENGTHS = ["right", "none", "more", "less", "huge", "two", "chunked", "wrong chunks"] as const;
@@ -365,6 +365,8 @@ export const http: FuzzTarget<Request> = {
         house.forgive();
         if (answer === undefined) {
           must(!isWhole(input), "a whole request is not answered");
+          // The gateway may still do what was asked for.
+          await untilSettled(house.store);
           return;
         }
         const { status, body: text } = answer;

@@ -78,8 +78,18 @@ const VALID: Readonly<Record<string, readonly Record<string, unknown>[]>> = {
     { path: "../canary.txt", content: "t" },
   ],
   edit: [
-    { path: "notes.txt", oldText: "two", newText: "2" },
-    { path: "link/secret.txt", oldText: "secret", newText: "x" },
+    { path: "notes.txt", edits: [{ oldText: "two", newText: "2" }] },
+    { path: "link/secret.txt", edits: [{ oldText: "secret", newText: "x" }] },
+  ],
+  grep: [{ pattern: "two", path: "sub", glob: "*.txt", ignoreCase: true, limit: 3 }],
+  glob: [{ pattern: "**/*.txt", path: "link", limit: 3 }],
+  fetch: [{ url: "http://127.0.0.1:1/", offset: 3 }],
+  search: [{ query: "hello" }, { query: "hello world", count: 3 }],
+  memory: [
+    { action: "add", text: "likes tea" },
+    { action: "replace", text: "likes coffee", oldText: "likes tea" },
+    { action: "remove", oldText: "likes" },
+    { action: "read" },
   ],
   exec: [{ command: "true" }, { command: "cat notes.txt", timeoutSeconds: 5 }],
 };
@@ -130,8 +140,11 @@ const ACCEPTED: Readonly<Record<string, Readonly<Record<string, JsonSchema>>>> =
   },
 };
 
+/** Settings with a search server that does not answer. */
+const SEARCHING = { tools: { search: { provider: "searxng", url: "http://127.0.0.1:1/" } } } as const;
+
 const SCHEMAS = new Map(
-  describeTools({ settings: settingsWith(), chain: MAIN_CHAIN }).map(({ name, parameters }) => {
+  describeTools({ settings: settingsWith(SEARCHING), chain: MAIN_CHAIN }).map(({ name, parameters }) => {
     const properties = { ...(parameters.properties as object), ...ACCEPTED[name] };
     return [name, { ...parameters, properties } as JsonSchema];
   }),
@@ -188,7 +201,7 @@ const VALUES = {
   kinds: [["main"], ["group", "other"]],
   limit: [1, 3, 2_000],
   path: ["notes.txt", "sub/deep.txt", "bytes.bin", "new/file.txt", "link/secret.txt"],
-  oldText: ["two", "deep", "one\ntwo"],
+  edits: [[{ oldText: "two", newText: "2" }], [{ oldText: "deep", newText: "" }]],
   model: ["offline/rehearsal"],
   thinking: ["low"],
   mode: ["run"],
@@ -362,7 +375,7 @@ async function openAgents(base: string): Promise<App> {
     agentSettings(id, { workspace, subagents: { allowAgents: ["*"] } }),
   );
   const subagents = { allow: ["*"], deny: [] };
-  const app = await openApp({ agents, tools: { ...settingsWith().tools, subagents } });
+  const app = await openApp({ agents, tools: { ...settingsWith(SEARCHING).tools, subagents } });
   await app.add(GROUP, { label: "news", lastRoute: { channel: "telegram", to: "1" } });
   await app.add(CHILD, { spawnedBy: "agent:main:main", spawnDepth: 1 });
   await app.add(ARCHIVED, { archivedAt: 1, label: "news" });

@@ -18,6 +18,9 @@ const EVERY = { kind: "every", everyMs: 3_600_000 } as const;
 
 /** The params of each method, without the agent id. */
 const NEEDED: Partial<Record<MethodName, object>> = {
+  "agents.prompt": {},
+  "agents.memory.get": {},
+  "agents.memory.set": { text: "x", revision: 0 },
   "sessions.list": {},
   "sessions.search": { query: "x" },
   "sessions.resolve": { label: "x" },

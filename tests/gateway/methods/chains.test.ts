@@ -83,6 +83,7 @@ describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
       rootSessionKey: MAIN,
       active: false,
       runs: 5,
+      failed: 0,
       hopMax: 1,
       limits: { runsMax: 200, hopsMax: 16 },
       sessions: [MAIN, RESEARCH],

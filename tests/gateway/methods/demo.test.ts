@@ -96,7 +96,9 @@ test("GD1: two simultaneous requests and a later one get the same demo, which ha
   const tools = await demo.request("tools.catalog", { sessionKey: MAIN });
   const names = tools.tools.map(({ name }) => name);
   expect(names).toContain("sessions_send");
-  expect(names.filter((name) => ["exec", "read", "write", "edit"].includes(name))).toEqual([]);
+  expect(
+    names.filter((name) => ["exec", "read", "write", "edit", "grep", "glob", "fetch"].includes(name)),
+  ).toEqual([]);
 });
 
 test("demo.start is refused to a token without the required scope, and on a gateway that has no demo", async () => {

@@ -98,18 +98,19 @@ test("I14: the log of a real process equals its stderr, with secrets redacted", 
   for (const { msg } of lines) expect(gateway.stderr()).toContain(msg);
 });
 
-test("`status` reports that the running configuration is older than the file, and names the parts that differ", async () => {
+test("`status` names the settings of the file that need a restart", async () => {
   const gateway = await startProcess({ config: withModel("http://127.0.0.1:9/v1", "m") });
   const client = await gateway.connect();
   const path = join(gateway.home, ".parley", "parley.json5");
   const text = readFileSync(path, "utf8");
   const config = async () => (await client.request("status", {})).config;
-  expect(await config()).toEqual({ ok: true, differs: false, changed: [] });
-  // The file is rewritten with the same content, so the running configuration is current again.
+  expect(await config()).toEqual({ ok: true, differs: false, changed: [], restart: [] });
+  // The file is rewritten with the same content.
   writeFileSync(path, text);
-  expect(await config()).toEqual({ ok: true, differs: false, changed: [] });
-  writeFileSync(path, JSON.stringify({ ...JSON.parse(text), session: { queueMax: 7 } }));
-  expect(await config()).toEqual({ ok: true, differs: true, changed: ["session"] });
+  expect(await config()).toEqual({ ok: true, differs: false, changed: [], restart: [] });
+  writeFileSync(path, JSON.stringify({ ...JSON.parse(text), nodes: { enabled: false } }));
+  const restart = ["nodes.enabled"];
+  expect(await config()).toEqual({ ok: true, differs: true, changed: ["nodes"], restart });
   writeFileSync(path, "{ gatevay: {} }");
   expect(await config()).toMatchObject({ ok: false });
 });
@@ -128,7 +129,7 @@ test("config.check names problems and the effects of a restart, but never a secr
     path,
     JSON.stringify({
       ...JSON.parse(text),
-      ...{ session: { queueMax: 7 }, tools: { deny: ["exec"] }, telemetry: { traces: { enabled: true } } },
+      ...{ nodes: { enabled: false }, telemetry: { traces: { enabled: true } } },
     }),
   );
   chmodSync(path, 0o644);
@@ -136,7 +137,8 @@ test("config.check names problems and the effects of a restart, but never a secr
   expect(changed).toMatchObject({
     ok: true,
     differs: true,
-    changed: ["session", "telemetry.traces", "tools"],
+    changed: ["nodes", "telemetry.traces"],
+    restart: ["nodes.enabled", "telemetry.traces"],
   });
   expect(changed.warnings.join("\n")).toContain("other users can read it");
   writeFileSync(path, JSON.stringify({ ...JSON.parse(text), gatevay: {}, session: { queueMax: KEY } }));

@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { GatewayClient } from "../../../src/contract/client/node.ts";
+import { optional } from "../../../src/core/optional.ts";
 import type { PermissionQuestion } from "../../../src/core/shapes/permission.ts";
 import type { LaneHandle } from "../../../src/engine/run/execution.ts";
 import { insertPermission } from "../../../src/store/queries/permissions.ts";
@@ -22,7 +23,10 @@ async function openAsking(options: HouseOptions = {}): Promise<House> {
   const world = options.world ?? quietWorld();
   const play = async (handle: LaneHandle) => {
     const { text: title } = handle.run.input;
-    const asked = title === "too late" ? { title, askMs: 40 } : { title };
+    const about = title.startsWith("$ ")
+      ? { callId: undefined, digest: title, folder: "/project" }
+      : undefined;
+    const asked = { title, ...(title === "too late" ? { askMs: 40 } : {}), ...optional({ about }) };
     // A run of an earlier process may resume before `openHouse` returns.
     const { engine } = await house;
     const decision = await askIn({ engine, world }, handle, asked);
@@ -199,4 +203,39 @@ test("I9: a token lists and answers only requests of sessions that it covers", a
   await expect(reading).rejects.toThrow(/scope/);
   await scoped.request("permissions.answer", { id: idOf(RESEARCH), decision: "deny" });
   await untilOpen(admin, 1);
+});
+
+test("I9: a command is allowed for longer by callers who cover its sessions, and they list and delete the rule", async () => {
+  const tokens = [
+    { token: "scoped", role: "operator", scopes: ["operator.admin"], sessions: [RESEARCH] },
+    { token: "other", role: "operator", scopes: ["operator.admin"], sessions: [MAIN] },
+  ] as const;
+  const house = await openAsking({ gateway: { tokens: [...tokens] } });
+  const admin = await house.client();
+  const scoped = await house.client({ token: "scoped" });
+  const other = await house.client({ token: "other" });
+  const answering = async (client: GatewayClient, text: string, scope: "session" | "always") => {
+    const runId = await say(house, RESEARCH, text);
+    const [asked] = await untilOpen(admin, 1);
+    const id = asked?.id ?? "";
+    const answered = client.request("permissions.answer", { id, decision: "allow", scope });
+    const outcome = await answered.catch((error: Error) => error.message);
+    if (typeof outcome === "string") await admin.request("permissions.answer", { id, decision: "deny" });
+    await replyOf(house, runId);
+    return outcome;
+  };
+  expect(await answering(scoped, "plain", "session")).toContain("this answer can't have the scope session");
+  expect(await answering(scoped, "$ make", "always")).toContain("a token for some sessions");
+  expect(await answering(scoped, "$ make", "session")).toMatchObject({ decision: "allow", scope: "session" });
+  expect(await answering(admin, "$ make all", "always")).toMatchObject({ scope: "always" });
+  const { rules } = await scoped.request("permissions.rules", {});
+  expect(rules.map(({ command, scope, sessionKey }) => [command, scope, sessionKey]).sort()).toEqual([
+    ["$ make all", "always", RESEARCH],
+    ["$ make", "session", RESEARCH],
+  ]);
+  expect(await other.request("permissions.rules", {})).toEqual({ rules: [] });
+  const id = rules[0]?.id ?? "";
+  await expect(other.request("permissions.forget", { id })).rejects.toThrow("there is no allowed command");
+  await scoped.request("permissions.forget", { id: id.slice(0, 8) });
+  expect((await admin.request("permissions.rules", {})).rules).toHaveLength(1);
 });

@@ -273,7 +273,7 @@ const PATHS: [string, string, number][] = [
   ["GET", "/v1/chat/completions", 404],
   ["POST", "/v1/models", 404],
   ["POST", "/v1/embeddings", 404],
-  ["GET", "/v1/responses/resp_1", 404],
+  ["GET", "/v1/responses/resp_1/input_items", 404],
   ["POST", "/v1/chat/completions", 400],
 ];
 test.each(PATHS)(

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { whole } from "../../kit/live-text.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
 import { openHouse, type Play } from "../kit.ts";
-import { allArchived, openAi, openAiSessions, PNG } from "./kit.ts";
+import { allArchived, heldPlay, openAi, openAiSessions, PNG } from "./kit.ts";
 
 const MODEL = "parley/main";
 
@@ -159,4 +159,65 @@ test("if a run fails during its stream, the stream ends with a failed response",
       error: { code: "run_failed", message: expect.stringContaining("on fire") },
     },
   });
+});
+
+test("a response can be fetched by its id while it runs, after its end, and after it failed", async () => {
+  const held = heldPlay();
+  const house = await openHouse({ play: held.play });
+  const client = openAi(house);
+  const stream = await client.responses.create({
+    model: MODEL,
+    input: "Hello",
+    instructions: "Be short.",
+    stream: true,
+  });
+  const events: OpenAI.Responses.ResponseStreamEvent[] = [];
+  const read = (async () => {
+    for await (const event of stream) events.push(event);
+  })();
+  const { runId } = (await held.begun).run;
+  expect(await client.responses.retrieve(`resp_${runId}`)).toMatchObject({
+    status: "in_progress",
+    output: [],
+    instructions: "Be short.",
+  });
+  held.end("Good day");
+  await read;
+  const last = events.at(-1);
+  const completed = last?.type === "response.completed" ? last.response : undefined;
+  expect(await client.responses.retrieve(`resp_${runId}`)).toEqual({ ...completed, output_text: "Good day" });
+  await allArchived(house);
+
+  const failing = await openHouse({ model: scriptedModel(() => ({ error: "the model is on fire" })) });
+  const { headers } = await openAi(failing)
+    .responses.create({ model: MODEL, input: "Hello" })
+    .then(
+      () => expect.unreachable(),
+      (error: InstanceType<typeof OpenAI.APIError>) => error,
+    );
+  const failed = await openAi(failing).responses.retrieve(`resp_${headers?.get("x-request-id")}`);
+  expect(failed).toMatchObject({
+    status: "failed",
+    error: { code: "run_failed", message: expect.stringContaining("on fire") },
+  });
+});
+
+test("the response of another token, an unknown id and a run that no client requested are all not found", async () => {
+  const stranger = { token: "another-token-of-tests", role: "operator", scopes: ["operator.admin"] } as const;
+  const house = await openHouse({ gateway: { tokens: [stranger] } });
+  const { id } = await openAi(house).responses.create({ model: MODEL, input: "One", user: "anne" });
+  const other = openAi(house, { apiKey: stranger.token });
+  const answers = await Promise.all(
+    [id, "resp_nothing", id.slice("resp_".length)].map((one) =>
+      other.responses.retrieve(one).then(
+        () => "found",
+        ({ status, error }: InstanceType<typeof OpenAI.APIError>) => ({ status, error }),
+      ),
+    ),
+  );
+  expect(answers[0]).toMatchObject({ status: 404, error: { code: "run_not_found", param: "response_id" } });
+  expect(answers[1]).toEqual(answers[0]);
+  expect(answers[2]).toEqual(answers[0]);
+  await expect(openAi(house).responses.retrieve(id, { stream: true })).rejects.toThrow(/cannot be streamed/);
+  expect((await openAi(house).responses.retrieve(id)).output_text).toBe("echo One");
 });

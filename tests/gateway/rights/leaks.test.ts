@@ -30,6 +30,9 @@ const scoped = {
 
 const TOKEN_QUESTIONS = {
   "agents.describe": [{}],
+  "agents.prompt": [{ agentId: "main" }, { agentId: "research" }],
+  "agents.memory.get": [{ agentId: "main" }],
+  "agents.memory.set": [{ agentId: "main", text: "x", revision: 0 }],
   "models.test": [{ model: "offline/rehearsal" }],
   "tokens.list": [{}],
   "tokens.create": [{ name: KEY, scopes: ["operator.read"], idempotencyKey: "token" }],
@@ -138,6 +141,8 @@ const ABOUT_USAGE = [
 const ABOUT_ATTENTION = {
   "permissions.list": [{}],
   "permissions.answer": [{ id: "x", decision: "deny" }],
+  "permissions.rules": [{}],
+  "permissions.forget": [{ id: "x" }],
   "attention.list": [{}, { limit: 1 }],
   "runs.list": [{}, { limit: 1 }],
   "runs.retry": [{ runId: "a" }],
@@ -153,6 +158,7 @@ const ABOUT_CONFIGURATION = {
   "config.check": [{}, { text: "{}" }],
   "config.get": [{}],
   "config.set": [{ text: "{}", revision: "none" }],
+  "config.patch": [{ changes: [], revision: "none", dryRun: true }],
   "config.schema": [{}],
 } as const;
 

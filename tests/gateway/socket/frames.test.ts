@@ -194,14 +194,15 @@ function wrongValues(schema: Schema): [unknown, RegExp][] {
       [`e${"\u0301".repeat(schema.maxLength)}`, /at most \d+ characters/],
     );
   if (schema.minItems !== undefined) wrong.push([[], /a list of at least one item/]);
-  if (schema.maxItems !== undefined) wrong.push([Array(schema.maxItems + 1).fill({}), /must be/]);
+  if (schema.maxItems !== undefined)
+    wrong.push([Array(schema.maxItems + 1).fill(rightValue(schema.items ?? {})), /must be/]);
   if (schema.items !== undefined) wrong.push([[schema.items.type === "object" ? "x" : {}], /must be/]);
   return wrong;
 }
 
 /** Returns a value that the schema accepts. */
 function rightValue({ type, enum: one, items, properties = {}, required = [] }: Schema): unknown {
-  if (type === "array") return [items?.enum?.[0] ?? "x"];
+  if (type === "array") return [rightValue(items ?? {})];
   if (type === "boolean") return true;
   if (type === "integer") return 1;
   return type === "object" ? rightFields(properties, required) : (one?.[0] ?? "x");

@@ -25,6 +25,8 @@ export interface CrashFacts {
   readonly copiesDir: string | undefined;
   /** Maximum difference between the clocks of the processes. */
   readonly skewMs: number;
+  /** The agent whose commands need an approval each. */
+  readonly asking: string;
   isBroken(life: string): boolean;
 }
 
@@ -39,6 +41,10 @@ export interface CrashCounts {
   readonly effects: number;
   /** Side effects whose tool call reports an unknown outcome. */
   readonly unknownOutcomes: number;
+  /** Commands that the owner allowed. */
+  readonly allowed: number;
+  /** Commands that the owner denied. */
+  readonly denied: number;
   readonly transcripts: number;
 }
 
@@ -143,13 +149,15 @@ function checkAsked(facts: CrashFacts, transcripts: ReadonlyMap<string, readonly
 
 /**
  * I4: checks that a side effect happens at most once, and exactly once if its tool call reports success. It
- *     never happens before the call is stored.
+ *     never happens before the call is stored. A command that needs an approval runs only if the owner allowed
+ *     it.
  */
 async function checkEffects(
   facts: CrashFacts,
   transcripts: ReadonlyMap<string, readonly Message[]>,
 ): Promise<{ effects: number; unknownOutcomes: number }> {
-  const { db, model, effectsFile } = facts;
+  const { db, model, effectsFile, asking } = facts;
+  const { decided } = facts.told;
   const lines = existsSync(effectsFile) ? readFileSync(effectsFile, "utf8").split("\n") : [];
   const done = Map.groupBy(
     lines.filter((line) => line !== ""),
@@ -170,7 +178,12 @@ async function checkEffects(
     expect(times, `I4: effect ${effect} of ${callId}`).toBeLessThanOrEqual(1);
     if (result.startsWith('{"status":"ok"')) expect(times, `${callId} says it is done`).toBe(1);
     if (result.includes("outcome_unknown")) unknownOutcomes += 1;
-    const isDeleted = !there.has(sessionOf.get(callId) ?? "");
+    const sessionKey = sessionOf.get(callId) ?? "";
+    if (decided.deny.has(effect)) expect(times, `${callId} was denied and has run`).toBe(0);
+    if (times > 0 && sessionKey.startsWith(`agent:${asking}:`)) {
+      expect(decided.allow.has(effect), `${callId} has run and nobody allowed it`).toBe(true);
+    }
+    const isDeleted = !there.has(sessionKey);
     if (times > 0 && !isDeleted) expect(calls.has(callId), `${callId} was run and is not kept`).toBe(true);
   }
   for (const effect of done.keys())
@@ -223,6 +236,8 @@ export async function checkStory(facts: CrashFacts): Promise<CrashCounts> {
     askedAgain,
     effects,
     unknownOutcomes,
+    allowed: told.decided.allow.size,
+    denied: told.decided.deny.size,
     transcripts: transcripts.size,
   };
 }

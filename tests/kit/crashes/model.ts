@@ -71,6 +71,11 @@ export function planText(luck: Dice, levels: number, sessions: readonly string[]
   return `PLAN/${levels} ${words.join("; ")}`;
 }
 
+/** The side effect of a command of this model, or undefined. */
+export function effectOf(command: string): string | undefined {
+  return /^echo (\S+) >> /.exec(command)?.[1];
+}
+
 interface Plan {
   readonly levels: number;
   readonly words: readonly string[];

@@ -82,6 +82,8 @@ interface Story {
 }
 
 const AGENTS = ["main", "alpha", "beta"];
+/** Each command of this agent needs an approval. */
+const ASKING = "beta";
 
 function configOf(server: ModelServer, root: string, store: Record<string, unknown>, life: string): object {
   // The header `x-life` tells the model which process is calling, and which start of it.
@@ -103,10 +105,14 @@ function configOf(server: ModelServer, root: string, store: Record<string, unkno
         id,
         default: at === 0,
         workspace: workspace(id),
-        ...(id === "beta" ? { model: "two/test-model" } : {}),
+        ...(id === ASKING ? { model: "two/test-model", tools: { exec: { approval: "always" } } } : {}),
       })),
     },
-    tools: { sessions: { visibility: "all" }, agentToAgent: { enabled: true, allow: [] } },
+    tools: {
+      sessions: { visibility: "all" },
+      agentToAgent: { enabled: true, allow: [] },
+      exec: { approval: "never" },
+    },
     session: { agentToAgent: { maxPingPongTurns: 2 } },
   };
 }
@@ -123,6 +129,7 @@ async function openStory(options: StoryOptions): Promise<Story> {
     refusals: new Map(),
     repeats: { count: 0 },
     answers: { count: 0 },
+    decided: { allow: new Set(), deny: new Set() },
   };
   let model: CrashModel | undefined;
   const server = await startModelServer((request) => {
@@ -320,12 +327,25 @@ async function play(story: Story): Promise<StoryCounts> {
     const own = dice(`${options.seed} ${name}`);
     return new Talker({ name, fleet, luck: own, told, steadfast: at % 3 === 0 });
   });
+  const owner = new Talker({
+    name: "owner",
+    fleet,
+    luck: dice(`${options.seed} owner`),
+    told,
+    steadfast: true,
+  });
+  const deciding = owner.decide();
   const talking = Promise.all(talkers.map((talker) => talker.talk()));
   await playRounds(story);
   for (const talker of talkers) talker.stop();
   await inTime("the talk of the clients", talking);
+  // On a slow machine, the talk may have brought no command that needs an approval.
+  await talkers[0]?.command(`agent:${ASKING}:main`);
   for (const talker of talkers) talker.close();
   if (told.problems.length === 0) await untilQuiet(story);
+  owner.stop();
+  await inTime("the last answer of the owner", deciding);
+  owner.close();
   for (const client of ears) client.close();
   await model.settled();
   for (let at = 0; at < fleet.size; at += 1) expect(await fleet.stop(at), "a planned stop").toBe(0);
@@ -337,7 +357,16 @@ async function play(story: Story): Promise<StoryCounts> {
     const copiesDir = store.filesDir?.(fleet);
     const isBroken = (life: string): boolean => fleet.isBroken(life);
     const { skewMs } = options.ground;
-    const checked = await checkStory({ db, told, model, effectsFile, copiesDir, skewMs, isBroken });
+    const checked = await checkStory({
+      db,
+      told,
+      model,
+      effectsFile,
+      copiesDir,
+      skewMs,
+      asking: ASKING,
+      isBroken,
+    });
     return { ...checked, ...counts, accepted: told.accepted.size, repeated: told.repeats.count };
   } finally {
     await opened.close();

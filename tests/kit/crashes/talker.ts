@@ -1,13 +1,13 @@
 // One client of a crash test: it sends messages, waits for runs, stops runs, resets sessions, and records the
 // answers. It repeats every request that a dead process left unanswered, with the same key, until it gets an
 // answer: over a client that reconnects by itself, or over a new connection to any living process. At the end
-// the answers are compared with the store.
+// the answers are compared with the store. One more client is the owner, who answers permission requests.
 
 import { type GatewayClient, GatewayError } from "../../../src/contract/client/node.ts";
 import type { MethodName, ParamsOf, PayloadOf } from "../../../src/contract/methods.ts";
-import type { Dice } from "../dice.ts";
+import { type Dice, dice } from "../dice.ts";
 import type { Fleet } from "../process/fleet.ts";
-import { planText } from "./model.ts";
+import { effectOf, planText } from "./model.ts";
 
 /** Pause before an unanswered request is repeated. */
 const AGAIN_MS = 40;
@@ -29,6 +29,8 @@ export interface Told {
   readonly repeats: { count: number };
   /** Number of answered requests of all clients. */
   readonly answers: { count: number };
+  /** Side effects that the owner was asked about, by his answer. */
+  readonly decided: Readonly<Record<"allow" | "deny", Set<string>>>;
 }
 
 export interface TalkerOptions {
@@ -72,6 +74,43 @@ export class Talker {
         this.#problem(error instanceof Error ? (error.stack ?? error.message) : String(error));
         return;
       }
+    }
+  }
+
+  /** Sends a message whose run executes a command in this session. */
+  async command(sessionKey: string): Promise<void> {
+    const key = this.#key();
+    await this.#ask("chat.send", { sessionKey, message: `${key} PLAN/0 exec`, idempotencyKey: key });
+    this.#accept(key);
+  }
+
+  /** Answers the permission requests of agents until `stop`. */
+  async decide(): Promise<void> {
+    while (this.#stoppedAt === undefined) {
+      try {
+        const { permissions } = await this.#ask("permissions.list", {});
+        for (const { id, title } of permissions) await this.#decideOne(id, title);
+      } catch (error) {
+        this.#problem(error instanceof Error ? (error.stack ?? error.message) : String(error));
+        return;
+      }
+      await sleep(AGAIN_MS);
+    }
+  }
+
+  async #decideOne(id: string, command: string): Promise<void> {
+    const { name, told } = this.#options;
+    const luck = dice(`${name} ${id}`);
+    const decision = luck.chance(0.3) ? "deny" : "allow";
+    const scope = decision === "allow" && luck.chance(0.2) ? "session" : "once";
+    try {
+      await this.#ask("permissions.answer", { id, decision, scope, idempotencyKey: `${name}-${id}` });
+      const effect = effectOf(command);
+      if (effect === undefined) throw new Error(`nobody asked the agent to run: ${command}`);
+      told.decided[decision].add(effect);
+    } catch (error) {
+      // The run may have ended after the list was read.
+      if (!(error instanceof GatewayError) || error.details.code !== "permission_not_found") throw error;
     }
   }
 

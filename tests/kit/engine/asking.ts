@@ -1,10 +1,11 @@
 // Asks for permission during a scripted run, in the same way as the connection to an ACP agent.
 
-import type { PermissionDecision } from "../../../src/core/shapes/permission.ts";
+import { PERMISSION_SCOPES, type PermissionDecision } from "../../../src/core/shapes/permission.ts";
 import { agentIdInKey } from "../../../src/core/shapes/session-key.ts";
 import type { Engine } from "../../../src/engine/engine.ts";
 import type { LaneHandle } from "../../../src/engine/run/execution.ts";
 import { askPermission } from "../../../src/execute/permission.ts";
+import type { PermissionRequest } from "../../../src/flows/permission.ts";
 import type { World } from "../../../src/world.ts";
 
 interface Asked {
@@ -13,19 +14,23 @@ interface Asked {
   readonly rawInput?: unknown;
   /** Key of the session that asks. Default: the session of the run. */
   readonly sessionKey?: string;
+  /** A command that may be allowed for longer than once. */
+  readonly about?: PermissionRequest["about"];
   /** Time until the request expires. Default: ten minutes. */
   readonly askMs?: number;
 }
 
 /** Asks for permission in a run, and resolves with the owner's decision. */
-export function askIn(
+export async function askIn(
   { engine, world }: { engine: Engine; world: World },
   { run, signal, log }: LaneHandle,
-  { title, kind, rawInput, sessionKey = run.sessionKey, askMs = 600_000 }: Asked,
+  { title, kind, rawInput, about, sessionKey = run.sessionKey, askMs = 600_000 }: Asked,
 ): Promise<PermissionDecision> {
   const { runId, attempt } = run;
   const agentId = agentIdInKey(sessionKey) ?? "main";
   const outbound = { deliveryQueued: () => {} };
-  const asked = { sessionKey, runId, attempt, agentId, title, kind, rawInput, askMs };
-  return askPermission({ engine, world, outbound }, asked, { signal, log });
+  const longer = about === undefined ? {} : { about, scopes: PERMISSION_SCOPES };
+  const asked = { sessionKey, runId, attempt, agentId, title, kind, rawInput, askMs, ...longer };
+  const decided = await askPermission({ engine, world, outbound }, asked, { signal, log });
+  return decided.decision;
 }

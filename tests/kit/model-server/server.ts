@@ -91,6 +91,11 @@ async function serve(
 ): Promise<void> {
   let text = "";
   for await (const chunk of incoming) text += String(chunk);
+  if (incoming.method === "GET" && incoming.url === "/v1/models") {
+    const data = [{ id: TEST_MODEL.id }, { id: "text-embedding" }];
+    outgoing.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ data }));
+    return;
+  }
   const api = apiOf(incoming.url ?? "");
   if (api === undefined) {
     outgoing

@@ -46,8 +46,8 @@ export function configurationPage(): string {
   return page(
     "# Configuration reference",
     GENERATED,
-    "Examples by task: [CONFIGURATION.md](../CONFIGURATION.md). The file is read once, at the start, so every key\n" +
-      "takes effect at the next start; `parley config check` says what a restart would change. A list is written `[]`, a name of your\n" +
+    "Examples by task: [CONFIGURATION.md](../CONFIGURATION.md). A changed file applies to new runs within\n" +
+      "seconds; `parley config check` names the settings that only a restart applies. A list is written `[]`, a name of your\n" +
       "own `<name>`. Sizes are bytes, in powers of 1024 where that is shorter.",
     wrapped(
       "Parts:",

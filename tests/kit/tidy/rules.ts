@@ -48,6 +48,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "@earendil-works/pi-ai": ["agent"],
   commander: ["cli"],
   "@clack/prompts": ["cli"],
+  "@earendil-works/pi-tui": ["cli"],
   hono: ["gateway"],
   "@hono/node-server": ["gateway"],
   ws: ["gateway", "contract"],

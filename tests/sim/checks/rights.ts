@@ -150,11 +150,21 @@ function passes(filter: { allow: readonly string[]; deny: readonly string[] }, t
   return filter.allow.length === 0 || filter.allow.some((pattern) => fits(pattern, tool));
 }
 
+/** Sessions in which people may write whom the operator does not know. */
+const WITH_STRANGERS = /:(group|channel|thread|dm|direct|hook|openai)(:|$)/;
+
 /** Returns whether the rules for this session allow a tool, regardless of the sessions above it. */
 function alone(own: SessionFacts, tool: string, sessions: SessionMap, settings: Settings): boolean {
   const { tools, subagents } = settings;
   if (!passes(tools.filter, tool) || !passes(agent(settings, own.agentId).tools, tool)) return false;
-  if (isBoxed(own.key, sessions, settings) && !passes(tools.sandbox, tool)) return false;
+  const boxed = isBoxed(own.key, sessions, settings);
+  if (boxed && !passes(tools.sandbox, tool)) return false;
+  if (tool === "search" && tools.search === undefined) return false;
+  if (boxed && ["fetch", "search"].includes(tool) && !agent(settings, own.agentId).sandbox.network)
+    return false;
+  // No workspace of a story has a skill.
+  if (tool === "skill") return false;
+  if (tool === "memory") return own.spawnedBy === undefined && !WITH_STRANGERS.test(own.key);
   if (own.spawnedBy === undefined) return true;
   if (!passes(tools.subagents, tool)) return false;
   const nests = own.spawnDepth < subagents.maxSpawnDepth;

@@ -8,7 +8,13 @@ import type {
   ModelRequest,
   WrittenMessage,
 } from "../../../src/agent/model/model.ts";
-import { isCompaction, type Message, toolCallsOf, ZERO_USAGE } from "../../../src/core/shapes/message.ts";
+import {
+  isCompaction,
+  type Message,
+  textOf,
+  toolCallsOf,
+  ZERO_USAGE,
+} from "../../../src/core/shapes/message.ts";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
 import type { TextDelta } from "../../../src/core/text/text-delta.ts";
 import type { Dice } from "../../kit/dice.ts";
@@ -154,11 +160,18 @@ async function trouble(asked: Asked): Promise<ModelOutcome | undefined> {
   return { kind: "failed", error, partial };
 }
 
+/** Returns whether the request asks for the summary of a compaction. */
+function isSummaryRequest({ entries }: ModelRequest): boolean {
+  const last = entries.at(-1);
+  const isMessage = last !== undefined && !isCompaction(last);
+  return isMessage && textOf(last).startsWith("Condense this conversation");
+}
+
 async function answer(asked: Asked): Promise<ModelOutcome> {
   const { story, luck, request, work, settings } = asked;
   const slow = luck.chance(0.05) ? luck.of([400, 5_000, 600_000]) : luck.below(40);
   if (!(await wait(asked, slow))) return { kind: "aborted" };
-  if (request.system.startsWith("You condense")) {
+  if (isSummaryRequest(request)) {
     return {
       kind: "message",
       message: written(asked, [{ type: "text", text: story.word("summary") }], "stop"),
@@ -204,7 +217,7 @@ export function createModel(
       const asked: Asked = { story, settings, work, request, luck: story.luck("models"), signal, onText };
       work.thinking += 1;
       checkSlots(story, settings, process);
-      if (!request.system.startsWith("You condense")) {
+      if (!isSummaryRequest(request)) {
         checkEntries(story, request, work.run.runId);
         checkTools(asked, parts.toolNames);
       }

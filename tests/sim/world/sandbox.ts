@@ -10,8 +10,8 @@ const OUTPUT_BYTES = 1_000;
 /** Returns the unique word in a shell command or in the input of a file operation. */
 function wordOf(program: Program): string {
   if (program.kind === "shell") return program.command;
-  const { args } = JSON.parse(program.input) as { args: { newText?: string } };
-  return args.newText ?? "";
+  const { args } = JSON.parse(program.input) as { args: { edits?: { newText: string }[] } };
+  return args.edits?.[0]?.newText ?? "";
 }
 
 export function createSandbox(story: Story, alive: () => boolean): Sandbox {

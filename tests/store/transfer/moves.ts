@@ -78,6 +78,13 @@ export async function smallStore(): Promise<string> {
 
 /** Statements that undo each schema migration, the newest first. */
 const UNDONE = [
+  "alter table access_tokens drop column sign_in_json;",
+  "alter table chains drop column guest;",
+  "drop table agent_memory;",
+  `drop table permission_rules; drop index permissions_of_call;
+  alter table permissions drop column call_id; alter table permissions drop column scopes_json;
+  alter table permissions drop column digest; alter table permissions drop column folder;
+  alter table permissions drop column scope;`,
   `drop index session_ids_by_fork;
   alter table session_ids drop column forked_from; alter table session_ids drop column forked_at;`,
   "drop table access_tokens;",

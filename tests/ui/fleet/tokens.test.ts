@@ -85,6 +85,27 @@ describeInBrowser("tokens", () => {
     await expect.poll(() => rows(page).innerText()).toContain("agent:research:*");
   });
 
+  test("patterns are picked from agents and sessions, and a pattern that covers no session causes a warning only", async () => {
+    const house = await fleet();
+    const { page } = await visit(house.http, { token: TOKEN, at: AT });
+    await fill(page, "picked");
+    const field = dialog(page).getByRole("textbox", { name: /^Sessions/ });
+    const add = dialog(page).getByLabel("Add an agent or a session");
+    const warning = dialog(page).getByRole("status");
+    await add.selectOption("agent:research:*");
+    await add.selectOption("agent:research:main");
+    await expect.poll(() => field.inputValue()).toBe("agent:research:*, agent:research:main");
+    await field.fill("agent:research:*, agent:nobody:*, agent:*:main, agent:research:mai");
+    await expect.poll(() => warning.innerText()).toBe("No session yet: agent:nobody:*, agent:research:mai");
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await field.fill("agent:research:*");
+    await expect.poll(() => warning.innerText()).toBe("");
+    await field.fill("agent:nobody:*");
+    await warning.getByText("agent:nobody:*").waitFor();
+    await dialog(page).getByRole("button", { name: "Create" }).click();
+    await dialog(page).locator(".token-text code").waitFor();
+  });
+
   test("narrowing a token offers only smaller rights; revoking asks for confirmation; both take effect at once", async () => {
     const house = await fleet();
     const token = await create(house);

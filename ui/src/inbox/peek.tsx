@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { textOf } from "../../../src/core/shapes/message.ts";
+import type { PermissionQuestion } from "../../../src/core/shapes/permission.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { tick } from "../clock.ts";
 import { draftOf, keepDraft } from "../conversation/drafts.ts";
@@ -13,6 +14,7 @@ import { duration } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { complain, say } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
+import { AllowLonger } from "./allow-longer.tsx";
 import { readAgain } from "./model.ts";
 
 const TEXT_MAX_CHARS = 2_000;
@@ -23,15 +25,21 @@ const LAST_MESSAGES = 8;
  * Returns the details of an item: for a permission request the arguments of the call, otherwise the last
  * message.
  */
-async function textBehind({ kind, ref, sessionKey }: AttentionItem) {
+async function readBehind({ kind, ref, sessionKey }: AttentionItem): Promise<Behind> {
   if (kind === "permission") {
     const { permissions } = await ask("permissions.list", {});
-    return permissions.find(({ id }) => id === ref)?.detail ?? "";
+    const question = permissions.find(({ id }) => id === ref);
+    return { text: question?.detail ?? "", question };
   }
-  if (sessionKey === undefined) return "";
+  if (sessionKey === undefined) return { text: "" };
   const { messages } = await ask("chat.history", { sessionKey, limit: LAST_MESSAGES });
   const texts = messages.map((one) => (one.role === "toolResult" ? "" : textOf(one)));
-  return texts.findLast((text) => text.trim() !== "")?.slice(0, TEXT_MAX_CHARS) ?? "";
+  return { text: texts.findLast((text) => text.trim() !== "")?.slice(0, TEXT_MAX_CHARS) ?? "" };
+}
+
+interface Behind {
+  readonly text: string;
+  readonly question?: PermissionQuestion | undefined;
 }
 
 /** Shows a field for an answer. It has the same unsent text as the composer of the session. */
@@ -80,8 +88,8 @@ function Answer({ sessionKey }: { sessionKey: string }) {
 
 export function Peek({ item, id }: { item: AttentionItem; id: string }) {
   const { summary, sessionKey, code, expiresAt, actions, waitingFor = [], kind } = item;
-  const behind = useReading(`${item.id} ${item.since}`, () => textBehind(item));
-  const text = behind.value ?? "";
+  const behind = useReading(`${item.id} ${item.since}`, () => readBehind(item));
+  const { text = "", question } = behind.value ?? {};
   // The summary is one line.
   const isTold = text.replace(/\s+/g, " ").includes(summary);
   const left = expiresAt === undefined ? undefined : duration(Math.max(0, expiresAt - tick.value));
@@ -112,6 +120,11 @@ export function Peek({ item, id }: { item: AttentionItem; id: string }) {
             <bdi>{safeText(text)}</bdi>
           </pre>
         </figure>
+      )}
+      {question !== undefined && actions.includes("approve") && (
+        <div class="inbox-actions">
+          <AllowLonger question={question} onDone={readAgain} />
+        </div>
       )}
       {sessionKey !== undefined && actions.includes("answer") && <Answer sessionKey={sessionKey} />}
     </div>

@@ -9,7 +9,7 @@ import { Awaited } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
 import { lazy } from "../parts/lazy.tsx";
 import { Name } from "../parts/name.tsx";
-import { useReading } from "../parts/reading.ts";
+import { useNews, useReading } from "../parts/reading.ts";
 import { State } from "../parts/state.tsx";
 
 const Editor = lazy(async () => (await import("./editor/editor.tsx")).Editor);
@@ -19,6 +19,7 @@ type ConfigCheck = PayloadOf<"config.check">;
 export function ConfigurationTab() {
   const check = useReading("config.check", () => ask("config.check"));
   const { value, busy, again } = check;
+  useNews("config", again);
   return (
     <div class="config">
       <div class="bar">
@@ -36,16 +37,16 @@ export function ConfigurationTab() {
 function verdictOf({ ok, differs, exists, errors }: ConfigCheck) {
   if (!ok) {
     const problems = counted(errors.length, "problem");
-    return { state: "error", words: `The file has ${problems}: the gateway would not start with it.` };
+    return { state: "error", words: `The file has ${problems}: the gateway keeps its settings.` };
   }
   if (differs)
-    return { state: "queued", words: "Restart needed: the file differs from the effective configuration." };
+    return { state: "queued", words: "Restart needed: only a restart applies some settings of the file." };
   const words = exists ? "No problems. The file is in effect." : "No file: every setting has its default.";
   return { state: "ok", words };
 }
 
 function Result({ check, onSaved }: { check: ConfigCheck; onSaved: () => void }) {
-  const { path, errors, warnings, changed, settings } = check;
+  const { path, errors, warnings, restart, settings } = check;
   const { state, words } = verdictOf(check);
   return (
     <>
@@ -54,10 +55,10 @@ function Result({ check, onSaved }: { check: ConfigCheck; onSaved: () => void })
         <p class="soft mono">
           <Name text={path} />
         </p>
-        {changed.length > 0 && (
+        {restart.length > 0 && (
           <ul class="config-changed">
             <li class="soft">A restart changes:</li>
-            {changed.map((part) => (
+            {restart.map((part) => (
               <li key={part} class="chip tone-warn mono">
                 <Name text={part} />
               </li>

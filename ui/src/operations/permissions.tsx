@@ -1,11 +1,13 @@
-// The tab for permission requests, in which operators allow or deny actions of agents.
+// The tab for permission requests, in which operators allow or deny actions of agents, and delete the rules
+// that allow commands for longer than once.
 
-import type { PermissionQuestion } from "../../../src/core/shapes/permission.ts";
+import type { PermissionQuestion, PermissionRule } from "../../../src/core/shapes/permission.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { tick } from "../clock.ts";
 import { ask, may } from "../gateway.ts";
+import { AllowLonger } from "../inbox/allow-longer.tsx";
 import { Awaited } from "../parts/failure.tsx";
-import { duration } from "../parts/format.ts";
+import { ago, duration } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { complain, say } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
@@ -54,6 +56,7 @@ function Question({ question, onDone }: { question: PermissionQuestion; onDone: 
             <button type="button" class="primary" onClick={() => answer("allow")}>
               Allow
             </button>
+            <AllowLonger question={question} onDone={onDone} />
             <button type="button" class="danger" onClick={() => answer("deny")}>
               Deny
             </button>
@@ -64,10 +67,49 @@ function Question({ question, onDone }: { question: PermissionQuestion; onDone: 
   );
 }
 
+function Rule({ rule, onDone }: { rule: PermissionRule; onDone: () => void }) {
+  const { id, agentId, sessionKey, scope, command, folder, createdAt, createdBy } = rule;
+  const forget = (): void => {
+    ask("permissions.forget", { id })
+      .then(() => say("Forgotten. The next call of the command asks again."), complain)
+      .finally(onDone);
+  };
+  return (
+    <li class="out-row out-wide">
+      <div class="row-state">
+        <span class="chip">{scope === "always" ? "always" : "in this session"}</span>
+      </div>
+      <div class="row-main">
+        <p class="row-title">
+          {scope === "always" ? <Name text={`agent ${agentId}`} /> : <SessionLink sessionKey={sessionKey} />}
+          <strong>
+            <Name text={command} />
+          </strong>
+        </p>
+        <p class="soft">
+          in <Name text={folder} />, allowed by <Name text={createdBy} /> {ago(createdAt, tick.value)}
+        </p>
+      </div>
+      <div class="row-actions">
+        {may("operator.admin") && (
+          <button type="button" class="danger" onClick={forget}>
+            Forget
+          </button>
+        )}
+      </div>
+    </li>
+  );
+}
+
 export function PermissionsTab() {
   const list = useReading("permissions", () => ask("permissions.list"));
-  const { again, value } = list;
-  usePolling(EVERY_MS, again);
+  const rules = useReading("permissions.rules", () => ask("permissions.rules"));
+  const { value } = list;
+  const again = (): void => {
+    void list.again();
+    void rules.again();
+  };
+  usePolling(EVERY_MS, list.again);
   return (
     <>
       <h2>Permissions</h2>
@@ -78,6 +120,19 @@ export function PermissionsTab() {
         <ul class="out-rows card" aria-label="Requests">
           {value.permissions.map((question) => (
             <Question key={question.id} question={question} onDone={again} />
+          ))}
+        </ul>
+      )}
+      <h2>Allowed commands</h2>
+      <p class="soft">
+        Commands that run without a question, because somebody allowed them for longer than once.
+      </p>
+      <Awaited {...rules} />
+      {rules.value?.rules.length === 0 && <p class="empty">No allowed commands</p>}
+      {rules.value !== undefined && rules.value.rules.length > 0 && (
+        <ul class="out-rows card" aria-label="Allowed commands">
+          {rules.value.rules.map((rule) => (
+            <Rule key={rule.id} rule={rule} onDone={again} />
           ))}
         </ul>
       )}

@@ -70,7 +70,7 @@ function pageLine(
 ): string {
   const { httpUrl, token } = gateway;
   if (parts.isTTY && !json) return `Page: ${pageLink(httpUrl, token)}`;
-  return `Page: ${httpUrl} (the link that signs in: ${["npx parley", ...back, "link"].join(" ")})`;
+  return `Page: ${httpUrl} (the link that signs in: ${["npx parley-gateway", ...back, "link"].join(" ")})`;
 }
 
 /** Returns the lines printed after the start: agents, page, store, next command. */
@@ -90,7 +90,7 @@ export function startLines(cli: Cli, gateway: RunningGateway, options: StartOpti
     `Parley is running: ${count(settings.agents.length, "agent")} (${agents}) ${model}.`,
     pageLine(cli, gateway, back),
     `Store: ${storeName(settings.store)}, ${token}.`,
-    `Or, in another terminal: ${["npx parley", ...back, "chat"].join(" ")}`,
+    `Or, in another terminal: ${["npx parley-gateway", ...back, "chat"].join(" ")}`,
   ].map(safeLine);
 }
 
@@ -112,9 +112,13 @@ export async function runGateway(cli: Cli, _args: readonly string[], options: St
     const { url, httpUrl, settings, configPath } = gateway;
     const agents = settings.agents.map(({ id, model }) => ({ id, model }));
     cli.document({ ok: true, url, httpUrl, storeDir: settings.store.dir, configPath, agents });
+    // In a terminal the signal means that the terminal was closed, which stops the gateway.
+    const { reload } = gateway;
+    const onHup = reload && !cli.parts.isTTY ? cli.parts.onSignal("SIGHUP", reload) : undefined;
     const leaveMemory = releaseIdleMemory(cli.parts.world.clock, thisMachine());
     await stop.asked;
     leaveMemory();
+    onHup?.();
     await gateway.close(STOP_GRACE_MS);
     return EXIT.done;
   } finally {

@@ -44,13 +44,13 @@ export async function printLink(cli: Cli): Promise<number> {
     return cli.fail({
       code: "unauthorized",
       error: "There is no token yet: the gateway generates one at its first start.",
-      hint: "Start the gateway: npx parley",
+      hint: "Start the gateway: npx parley-gateway",
     });
   }
   const base = httpBase(url);
   const checked = await checkAddress(cli, base);
   if (!checked.ok) return cli.fail(checked);
-  if (checked.value === "stopped") cli.note("The gateway is not running. Start it: npx parley");
+  if (checked.value === "stopped") cli.note("The gateway is not running. Start it: npx parley-gateway");
   const link = pageLink(base, token);
   cli.line(safeLine(link));
   cli.document({ ok: true, link });

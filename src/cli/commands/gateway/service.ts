@@ -6,7 +6,7 @@
 //      printed.
 // SV4: keys are in a separate file that only its owner can read. Uninstalling keeps that file and all state.
 
-import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { appendFile, chmod, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { othersReach } from "../../../config/file-mode.ts";
 import { optional } from "../../../core/optional.ts";
@@ -39,7 +39,12 @@ const ENVIRONMENT_HEAD = "# Keys and tokens of the Parley service, one NAME=valu
 interface InstallOptions {
   readonly print?: boolean;
   readonly start: boolean;
+  /** Environment variables to copy to the service's file for keys. */
+  readonly keys?: readonly string[];
 }
+
+/** Values that both systemd and Node read unchanged from a file of variables. */
+const PLAIN_VALUE = /^[\w.:/+=@%,-]+$/;
 
 const CONTROL = /\p{Cc}/u;
 
@@ -189,6 +194,21 @@ async function keepKeys(cli: Cli, file: string): Promise<void> {
   }
 }
 
+/**
+ * Copies variables of this process to the file for keys, unless the file has them. Returns those that the
+ * service sees with the values of this process.
+ */
+async function copyKeys({ parts: { env } }: Cli, file: string, names: readonly string[]): Promise<string[]> {
+  const before = await readFile(file, "utf8");
+  const isThere = (name: string): boolean => new RegExp(`^\\s*${name}\\s*=`, "m").test(before);
+  const isSame = (name: string): boolean => before.split("\n").includes(`${name}=${env[name]}`);
+  const added = names.filter((name) => !isThere(name) && PLAIN_VALUE.test(env[name] ?? ""));
+  const lineBreak = before === "" || before.endsWith("\n") ? "" : "\n";
+  if (added.length > 0)
+    await appendFile(file, lineBreak + added.map((name) => `${name}=${env[name]}\n`).join(""));
+  return names.filter((name) => isSame(name) || added.includes(name));
+}
+
 /** Writes the file atomically. */
 async function put(file: string, text: string): Promise<void> {
   await mkdir(dirname(file), { recursive: true });
@@ -196,21 +216,27 @@ async function put(file: string, text: string): Promise<void> {
   await rename(`${file}.new`, file);
 }
 
-function printKeysHint(cli: Cli, file: string): void {
+function printKeysHint(cli: Cli, file: string, keys: readonly string[], copied: readonly string[]): void {
   cli.line(
     safeLine(`Put model keys and tokens into ${file}: the service does not see variables of your shell.`),
   );
-  const here = WANTED.filter((name) => (cli.parts.env[name] ?? "") !== "");
-  if (here.length > 0) cli.note(`Set in this shell but not for the service: ${here.join(", ")}.`);
+  const isSet = (name: string): boolean => (cli.parts.env[name] ?? "") !== "";
+  const here = [...new Set([...WANTED, ...keys])].filter((name) => isSet(name) && !copied.includes(name));
+  if (here.length > 0) cli.note(`Set in this shell, but not so for the service: ${here.join(", ")}.`);
 }
 
-async function install(cli: Cli, wanted: { service: Service; parts: ServiceParts }, start: boolean) {
+async function install(
+  cli: Cli,
+  wanted: { service: Service; parts: ServiceParts },
+  { start, keys = [] }: InstallOptions,
+): Promise<number> {
   const { service, parts } = wanted;
   const before = await ownFile(service.file);
   if (!before.ok) return cli.fail(before);
   if (start && !succeeded(await runOne(cli, service.probe)))
     return cli.fail({ code: "unavailable", error: service.unreachable });
   await keepKeys(cli, parts.environmentFile);
+  const copied = await copyKeys(cli, parts.environmentFile, keys);
   await put(service.file, service.text);
   cli.line(safeLine(`Wrote ${service.file}`));
   if (start) {
@@ -220,11 +246,17 @@ async function install(cli: Cli, wanted: { service: Service; parts: ServiceParts
     cli.line("To start it:");
     for (const { argv } of service.start) cli.line(`  ${safeLine(shown(argv))}`);
   }
-  printKeysHint(cli, parts.environmentFile);
+  printKeysHint(cli, parts.environmentFile, keys, copied);
   cli.line(`Status: parley service status. Log: ${safeLine(service.logs)}`);
   const { manager, file } = service;
   cli.document({ ok: true, manager, file, environmentFile: parts.environmentFile, started: start });
   return EXIT.done;
+}
+
+/** Returns why no service can be installed here. Undefined if nothing prevents it. */
+export function serviceObjection(cli: Cli): Failure | undefined {
+  const wanted = serviceOf(cli);
+  return wanted.ok ? objection(cli) : wanted;
 }
 
 export async function installService(
@@ -243,7 +275,7 @@ export async function installService(
   const refused = objection(cli);
   if (refused !== undefined) return cli.fail(refused);
   try {
-    return await install(cli, wanted.value, options.start);
+    return await install(cli, wanted.value, options);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
     return cli.fail({ code: "failed", error: (error as Error).message });

@@ -6,6 +6,7 @@ import type { Explained, Explanation } from "../../../core/shapes/explanation.ts
 import { safeLine } from "../../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import { withLink } from "../../gateway-link.ts";
+import { findOrName } from "../../session-name.ts";
 
 const ACCESS_WIDTH = 8;
 
@@ -45,7 +46,11 @@ export async function explainAccess(
   options: { readonly access?: Explained },
 ): Promise<number> {
   return withLink(cli, async (link) => {
-    const params = { viewer, target, ...optional({ access: options.access }) };
+    const from = await findOrName(cli, link, viewer, {});
+    if (!from.ok) return cli.fail(from);
+    const to = await findOrName(cli, link, target, {});
+    if (!to.ok) return cli.fail(to);
+    const params = { viewer: from.value.key, target: to.value.key, ...optional({ access: options.access }) };
     const answer = await link.request("access.explain", params);
     if (!answer.ok) return cli.fail(answer);
     lines(cli, answer.value);

@@ -1,22 +1,22 @@
-// Lists the earlier conversations of a session (each reset ends one), and finds one by number or session id.
+// Implements `parley sessions earlier`: lists the earlier conversations of a session (each reset ends one).
+// Also finds one by its number or session id.
 
-import { type Failure, fail, ok } from "../../../core/shapes/errors.ts";
+import { fail, ok } from "../../../core/shapes/errors.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import type { Link, Reply } from "../../gateway-link.ts";
 import { age, table } from "../../layout.ts";
+import { withSession } from "../../session-name.ts";
 
 /** Maximum number of conversations in the list. It is also the highest number by which one can be chosen. */
 const NUMBERED_MAX = 1000;
 
-export function noSession(key: string): Failure {
-  return fail("session_not_found", `There is no session ${safeLine(key)}.`, {
-    hint: "List the keys: parley sessions",
-  });
+/** Prints the earlier conversations. Number 1 is the newest. */
+export function listEarlier(cli: Cli, [name = ""]: readonly string[]): Promise<number> {
+  return withSession(cli, name, (link, key) => printEarlier(cli, link, key));
 }
 
-/** Prints the earlier conversations. Number 1 is the newest. */
-export async function listEarlier(cli: Cli, link: Link, key: string): Promise<number> {
+async function printEarlier(cli: Cli, link: Link, key: string): Promise<number> {
   const found = await link.request("sessions.earlier", { key, limit: NUMBERED_MAX });
   if (!found.ok) return cli.fail(found);
   const { conversations } = found.value;
@@ -59,7 +59,7 @@ export async function chooseConversation(
     "session_not_found",
     `There is no earlier conversation ${which}; this session has ${conversations.length}.`,
     {
-      hint: `List them: parley sessions history ${safeLine(key)} --earlier`,
+      hint: `List them: parley sessions earlier ${safeLine(key)}`,
     },
   );
 }

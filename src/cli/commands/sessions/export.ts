@@ -1,15 +1,22 @@
 // Implements `parley sessions export`: prints a whole conversation, with credentials redacted.
 
+import { writeFile } from "node:fs/promises";
+import { resolve } from "node:path";
 import type { RequestParams } from "../../../contract/client/types.ts";
 import type { HistoryPage } from "../../../contract/methods/talk.ts";
 import { optional } from "../../../core/optional.ts";
+import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import { textOf } from "../../../core/shapes/message.ts";
+import { safeLine } from "../../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../../cli.ts";
-import { type Link, type Reply, withLink } from "../../gateway-link.ts";
-import { chooseConversation, noSession } from "./earlier.ts";
+import type { Link, Reply } from "../../gateway-link.ts";
+import { count } from "../../layout.ts";
+import { withSession } from "../../session-name.ts";
+import { chooseConversation } from "./earlier.ts";
 
 interface ExportOptions {
   readonly earlier?: string;
+  readonly output?: string;
   readonly format: "jsonl" | "markdown";
 }
 
@@ -19,11 +26,8 @@ const PAGES_MAX = 100_000;
 
 type Messages = HistoryPage["messages"];
 
-/** Reads all messages of a conversation, oldest first. Returns undefined if there is no such conversation. */
-async function readAll(
-  link: Link,
-  params: RequestParams<"chat.history">,
-): Promise<Reply<Messages | undefined>> {
+/** Reads all messages of a conversation, oldest first. */
+async function readAll(link: Link, params: RequestParams<"chat.history">): Promise<Reply<Messages>> {
   const pages: Messages[] = [];
   let before: string | undefined;
   for (let count = 0; count < PAGES_MAX; count += 1) {
@@ -33,7 +37,6 @@ async function readAll(
       limit: PAGE_MESSAGES,
     });
     if (!page.ok) return page;
-    if (page.value.sessionId === undefined) return { ok: true, value: undefined };
     pages.unshift(page.value.messages);
     before = page.value.nextBefore;
     if (before === undefined) break;
@@ -49,23 +52,39 @@ function markdownOf(message: Messages[number]): string[] {
   return [`## ${who}, ${new Date(message.timestamp).toISOString()}`, "", text, ""];
 }
 
+/** Writes a file that only the user can read. Never replaces a file. */
+async function writeNew(cli: Cli, file: string, lines: readonly string[]): Promise<Result<void>> {
+  try {
+    const path = resolve(cli.parts.folder, file);
+    return ok(await writeFile(path, lines.map((line) => `${line}\n`).join(""), { flag: "wx", mode: 0o600 }));
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST") return fail("file_problem", `${file} exists. Name a new file, or remove it.`);
+    return fail("file_problem", `${file} could not be written: ${message}`);
+  }
+}
+
 export async function exportSession(
   cli: Cli,
   args: readonly string[],
   options: ExportOptions,
 ): Promise<number> {
-  const [sessionKey = ""] = args;
-  return withLink(cli, async (link) => {
+  return withSession(cli, args[0] ?? "", async (link, sessionKey) => {
     const chosen = await chooseConversation(link, sessionKey, options.earlier);
     if (!chosen.ok) return cli.fail(chosen);
     const read = await readAll(link, { sessionKey, ...chosen.value });
     if (!read.ok) return cli.fail(read);
-    if (read.value === undefined) return cli.fail(noSession(sessionKey));
-    for (const message of read.value) {
-      const lines = options.format === "jsonl" ? [JSON.stringify(message)] : markdownOf(message);
-      for (const line of lines) cli.line(line);
+    const lines = read.value.flatMap((message) =>
+      options.format === "jsonl" ? [JSON.stringify(message)] : markdownOf(message),
+    );
+    const { output } = options;
+    if (output === undefined) for (const line of lines) cli.line(line);
+    else {
+      const written = await writeNew(cli, output, lines);
+      if (!written.ok) return cli.fail(written);
+      cli.line(safeLine(`Wrote ${count(read.value.length, "message")} to ${output}.`));
     }
-    cli.document({ sessionKey, ...chosen.value, messages: read.value });
+    cli.document({ sessionKey, ...chosen.value, ...optional({ output }), messages: read.value });
     return EXIT.done;
   });
 }

@@ -4,9 +4,9 @@ import { optional } from "../../../core/optional.ts";
 import { fail, ok } from "../../../core/shapes/errors.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../../cli.ts";
-import { type Link, type Reply, withLink } from "../../gateway-link.ts";
+import type { Link, Reply } from "../../gateway-link.ts";
 import { count } from "../../layout.ts";
-import { noSession } from "./earlier.ts";
+import { withSession } from "../../session-name.ts";
 
 interface ForkOptions {
   readonly at?: string;
@@ -17,9 +17,7 @@ interface ForkOptions {
 async function newestOf(link: Link, sessionKey: string): Promise<Reply<string>> {
   const page = await link.request("chat.history", { sessionKey, limit: 1 });
   if (!page.ok) return page;
-  const { sessionId, messages } = page.value;
-  if (sessionId === undefined) return noSession(sessionKey);
-  const id = messages.at(-1)?.id;
+  const id = page.value.messages.at(-1)?.id;
   return id === undefined
     ? fail("message_not_found", `The session ${safeLine(sessionKey)} has no messages yet.`)
     : ok(id);
@@ -40,8 +38,7 @@ function keptWork(left: { runs: number; jobs: number; waits: number }): string |
 }
 
 export async function forkSession(cli: Cli, args: readonly string[], options: ForkOptions): Promise<number> {
-  const [sessionKey = ""] = args;
-  return withLink(cli, async (link) => {
+  return withSession(cli, args[0] ?? "", async (link, sessionKey) => {
     const at = options.at === undefined ? await newestOf(link, sessionKey) : ok(options.at);
     if (!at.ok) return cli.fail(at);
     const params = { sessionKey, at: at.value, ...optional({ label: options.label }) };

@@ -1,4 +1,4 @@
-// Implements `parley sessions`: lists and shows sessions, prints transcripts, resets a session.
+// Implements `parley sessions`: lists and shows sessions, prints transcripts.
 
 import type { RequestParams } from "../../../contract/client/types.ts";
 import type { ListedRow } from "../../../contract/methods/sessions.ts";
@@ -9,7 +9,8 @@ import { type Cli, EXIT } from "../../cli.ts";
 import { type Link, type Reply, withLink } from "../../gateway-link.ts";
 import { age, count, table } from "../../layout.ts";
 import { messageLines } from "../../message-lines.ts";
-import { chooseConversation, listEarlier, noSession } from "./earlier.ts";
+import { withSession } from "../../session-name.ts";
+import { chooseConversation } from "./earlier.ts";
 
 type SessionsPage = PayloadOf<"sessions.list">;
 
@@ -93,8 +94,8 @@ export async function listSessions(
 interface HistoryOptions {
   readonly limit: number;
   readonly before?: string;
-  /** `true` lists the earlier conversations; a text names one of them. */
-  readonly earlier?: string | true;
+  /** Number or session id of an earlier conversation. */
+  readonly earlier?: string;
 }
 
 export async function showHistory(
@@ -102,17 +103,14 @@ export async function showHistory(
   args: readonly string[],
   options: HistoryOptions,
 ): Promise<number> {
-  const [sessionKey = ""] = args;
   const { limit, before, earlier } = options;
-  return withLink(cli, async (link) => {
-    if (earlier === true) return listEarlier(cli, link, sessionKey);
+  return withSession(cli, args[0] ?? "", async (link, sessionKey) => {
     const chosen = await chooseConversation(link, sessionKey, earlier);
     if (!chosen.ok) return cli.fail(chosen);
     const params = { sessionKey, ...chosen.value, limit: Math.min(limit, 1000) };
     const page = await link.request("chat.history", { ...params, ...optional({ before }) });
     if (!page.ok) return cli.fail(page);
-    const { messages, nextBefore, sessionId } = page.value;
-    if (sessionId === undefined) return cli.fail(noSession(sessionKey));
+    const { messages, nextBefore } = page.value;
     if (messages.length === 0) cli.line("No messages yet.");
     for (const message of messages) for (const line of messageLines(cli, message)) cli.line(line);
     if (nextBefore !== undefined) cli.note(`Earlier messages: --before ${safeLine(nextBefore)}`);
@@ -121,23 +119,12 @@ export async function showHistory(
   });
 }
 
-/** Finds a session by its key or session id, or by the word `main`. */
-async function findRow(link: Link, name: string): Promise<Reply<ListedRow>> {
-  const resolved = await link.request("sessions.resolve", { key: name });
-  if (!resolved.ok) return resolved;
-  const { key } = resolved.value;
-  let cursor: string | undefined;
-  do {
-    const params = { search: key, limit: 1000, includeArchived: true, includeGlobal: true };
-    const page: Reply<SessionsPage> = await link.request("sessions.list", {
-      ...params,
-      ...optional({ cursor }),
-    });
-    if (!page.ok) return page;
-    const row = page.value.sessions.find((session) => session.key === key);
-    if (row !== undefined) return { ok: true, value: row };
-    cursor = page.value.nextCursor;
-  } while (cursor !== undefined);
+async function readRow(link: Link, key: string): Promise<Reply<ListedRow>> {
+  const params = { keys: [key], includeArchived: true, includeGlobal: true };
+  const page = await link.request("sessions.list", params);
+  if (!page.ok) return page;
+  const [row] = page.value.sessions;
+  if (row !== undefined) return { ok: true, value: row };
   return { ok: false, code: "session_not_found", error: `The session ${key} was removed in the meantime.` };
 }
 
@@ -150,9 +137,8 @@ function shown(value: unknown, name: string, nowMs: number): string {
 }
 
 export async function showSession(cli: Cli, args: readonly string[]): Promise<number> {
-  const [name = ""] = args;
-  return withLink(cli, async (link) => {
-    const found = await findRow(link, name);
+  return withSession(cli, args[0] ?? "", async (link, key) => {
+    const found = await readRow(link, key);
     if (!found.ok) return cli.fail(found);
     const nowMs = cli.parts.world.clock.now();
     const fields = Object.entries(found.value);
@@ -161,17 +147,6 @@ export async function showSession(cli: Cli, args: readonly string[]): Promise<nu
       cli.line(`${cli.style("dim", field.padEnd(width))}  ${safeLine(shown(value, field, nowMs))}`);
     }
     cli.document(found.value);
-    return EXIT.done;
-  });
-}
-
-export async function resetSession(cli: Cli, args: readonly string[]): Promise<number> {
-  const [key = ""] = args;
-  return withLink(cli, async (link) => {
-    const reset = await link.request("sessions.reset", { key });
-    if (!reset.ok) return cli.fail(reset);
-    cli.line(safeLine(`Reset ${reset.value.key}; its session id is now ${reset.value.sessionId}.`));
-    cli.document(reset.value);
     return EXIT.done;
   });
 }

@@ -8,6 +8,7 @@ import { safeLine } from "../../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import { type Link, type Reply, withLink } from "../../gateway-link.ts";
 import { age, count, table } from "../../layout.ts";
+import { findSession } from "../../session-name.ts";
 
 const PAGE_SESSIONS = 1_000;
 /** Maximum number of pages that are read. Newer sessions come first. */
@@ -94,11 +95,11 @@ function cellsOf(node: Node, nowMs: number, lead: string, rest: string): string[
 /** Returns the whole tree, or only the named session with the sessions below it. */
 async function chosen(link: Link, nodes: readonly Node[], name: string | undefined): Promise<Reply<Node[]>> {
   if (name === undefined) return { ok: true, value: [...nodes] };
-  const resolved = await link.request("sessions.resolve", { key: name });
-  if (!resolved.ok) return resolved;
-  const node = findNode(nodes, resolved.value.key);
+  const found = await findSession(link, name);
+  if (!found.ok) return found;
+  const node = findNode(nodes, found.value);
   if (node !== undefined) return { ok: true, value: [node] };
-  const error = `The session ${resolved.value.key} is not in the list.`;
+  const error = `The session ${found.value} is not in the list.`;
   return { ok: false, code: "session_not_found", error, hint: "If it is archived, add --archived." };
 }
 

@@ -51,10 +51,12 @@ export function placeOfTurn({ state, code, flowStep, tail, dismissed }: LastTurn
 }
 
 /**
- * Returns whether a reply ends with a question. Ignores markup and quotation marks after the question mark.
+ * Returns whether a reply ends with a question of its own: the question mark is not in quotation marks, in
+ * code or in a quoted line. Ignores brackets and emphasis after it.
  */
 export function asksPerson(reply: string): boolean {
-  return !isSilent(reply) && /[?？؟]["'”’»)*_`~\s]*$/u.test(reply);
+  const last = reply.trimEnd().split("\n").at(-1) ?? "";
+  return !isSilent(reply) && !/^\s*>/.test(last) && /[?？؟][)\]）*_~]*$/u.test(last);
 }
 
 /** Returns the last paragraph of a reply, which contains the question if there is one. */

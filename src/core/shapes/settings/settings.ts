@@ -54,6 +54,16 @@ export interface ToolFilter {
   readonly deny: readonly string[];
 }
 
+/** The commands of `exec` that an owner approves before they run. */
+export const APPROVAL_MODES = ["always", "risky", "never"] as const;
+export type ApprovalMode = (typeof APPROVAL_MODES)[number];
+
+/** The tools of an agent. */
+export interface AgentTools extends ToolFilter {
+  /** Absent approval: that of `tools.exec`. */
+  readonly exec?: { readonly approval?: ApprovalMode | undefined } | undefined;
+}
+
 export interface ModelSettings {
   readonly id: string;
   readonly name?: string;
@@ -133,6 +143,16 @@ export interface SubagentSettings {
   readonly announce: "post" | "wake";
 }
 
+export const SEARCH_PROVIDERS = ["brave", "searxng"] as const;
+export type SearchProvider = (typeof SEARCH_PROVIDERS)[number];
+
+export interface SearchSettings {
+  readonly provider: SearchProvider;
+  readonly apiKey?: string;
+  /** Always set for SearXNG. It may be private, because the operator chose it. */
+  readonly url?: string;
+}
+
 export interface AttachmentSettings {
   readonly enabled: boolean;
   readonly maxFiles: number;
@@ -177,7 +197,13 @@ export interface AgentSettings extends AnswerLimits {
   readonly workspace: string;
   /** Text that is added after the system prompt of the runtime. */
   readonly instructions?: string;
-  readonly tools: ToolFilter;
+  /** Whether AGENTS.md and CLAUDE.md files are added to the system prompt. */
+  readonly instructionFiles: boolean;
+  /** Whether the agent can use skills. */
+  readonly skills: boolean;
+  /** Whether the agent has a memory. */
+  readonly memory: boolean;
+  readonly tools: AgentTools;
   readonly subagents: {
     /**
      * Agents that this agent may spawn in addition to itself; `*` means any. From its own
@@ -397,7 +423,15 @@ export interface Settings {
       readonly maxOutputBytes: number;
       /** `PATH` of commands. Absent: the system's default. */
       readonly searchPath?: string;
+      /** Absent: `never` for commands in a sandbox, `risky` for others. */
+      readonly approval?: ApprovalMode | undefined;
+      /** Time after which an unanswered request counts as denied. */
+      readonly askSeconds: number;
     };
+    /** `allowHosts`: hosts that `fetch` may read although they are not public, like `127.0.0.1:8080`. */
+    readonly fetch: { readonly allowHosts: readonly string[] };
+    /** Absent: there is no tool `search`. */
+    readonly search?: SearchSettings;
     readonly mcp: McpSettings;
   };
   /** Owners by channel id, for example `telegram:123`. */

@@ -79,10 +79,11 @@ export const TOKENS: readonly (readonly [string, Body])[] = [
   ...["doo_v1_", "dop_v1_", "dor_v1_"].map((of) => [of, run(ALNUM, 20)] as const),
   ["pypi-", run(WORD, 20)],
   ["AGE-SECRET-KEY-1", run(UPPER, 20)],
-  // Parley's own tokens: device tokens, tokens that operators create, and tokens of programs that work for a
-  // session.
+  // Parley's own tokens: device tokens, tokens that operators create, codes and tokens of signed-in MCP
+  // clients, and tokens of programs that work for a session.
   ["pdt1.", dotted([16, 4_096], [16, ANY])],
   ["pat1.", dotted([16, 64], [16, ANY])],
+  ...["pmc1.", "pmt1.", "pmr1."].map((of) => [of, dotted([16, 64], [1, 15], [16, ANY])] as const),
   ["pass.", run(ALNUM, 60)],
   // Discord bots.
   ...["M", "N", "O"].map((of) => [of, dotted([22, 27], [6, 6], [27, ANY])] as const),

@@ -159,6 +159,7 @@ function rowOf(head: ChainHead, facts: ChainFacts, reader: ChainReader): ChainRo
     lastAt,
     active: shares.some((share) => share.active > 0),
     ...figures,
+    failed: sum((share) => share.failed),
     hopMax: Math.max(0, ...shares.map((share) => share.hopMax)),
     limits,
     sessions: shown.slice(0, SESSIONS_MAX),

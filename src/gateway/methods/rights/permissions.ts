@@ -1,13 +1,17 @@
-// Owns the methods about agents' permission requests: list the open ones, and answer one.
-// A caller who may not see a session sees none of its requests, and answers none.
+// Owns the methods about agents' permission requests: list the open ones, answer one, and list and
+// delete the commands that are allowed for longer.
+// A caller who may not see a session sees none of its requests and rules, and answers and deletes none.
 
 import { createGate } from "../../../access/token.ts";
 import { ok } from "../../../core/shapes/errors.ts";
-import { answerPermission } from "../../../flows/permission.ts";
+import { answerPermission, forgetRule } from "../../../flows/permission.ts";
+import { listRules } from "../../../store/queries/permission-rules.ts";
 import { openPermissions } from "../../../store/queries/permissions.ts";
 import type { BasicDeps, Methods } from "../../call.ts";
 
-export const permissionMethods: Methods<"permissions.list" | "permissions.answer", BasicDeps> = {
+type Names = "permissions.list" | "permissions.answer" | "permissions.rules" | "permissions.forget";
+
+export const permissionMethods: Methods<Names, BasicDeps> = {
   "permissions.list": {
     async handle({ access, deps, caller }) {
       const sees = createGate(deps.settings, caller, "status");
@@ -16,13 +20,33 @@ export const permissionMethods: Methods<"permissions.list" | "permissions.answer
     },
   },
   "permissions.answer": {
-    async handle(ctx, { id, decision }) {
+    async handle(ctx, { id, decision, scope = "once" }) {
+      const { deps, caller } = ctx;
+      const covers = createGate(deps.settings, caller, "send");
+      const rights = { covers, everySession: caller.patterns === undefined };
+      return deps.engine.commit(async (unit) => {
+        const answered = await answerPermission(unit, { id, decision, scope, by: caller.id }, rights);
+        if (!answered.ok) return answered;
+        const answer = { ok: true, id: answered.value.id, decision, scope } as const;
+        await ctx.remember(unit, answer);
+        return ok(answer);
+      });
+    },
+  },
+  "permissions.rules": {
+    async handle({ access, deps, caller }) {
+      const sees = createGate(deps.settings, caller, "status");
+      return ok({ rules: (await listRules(access.db)).filter(({ sessionKey }) => sees(sessionKey)) });
+    },
+  },
+  "permissions.forget": {
+    async handle(ctx, { id }) {
       const { deps, caller } = ctx;
       const covers = createGate(deps.settings, caller, "send");
       return deps.engine.commit(async (unit) => {
-        const answered = await answerPermission(unit, { id, decision, by: caller.id }, covers);
-        if (!answered.ok) return answered;
-        const answer = { ok: true, id: answered.value.id, decision } as const;
+        const forgotten = await forgetRule(unit, id, covers);
+        if (!forgotten.ok) return forgotten;
+        const answer = { ok: true, id: forgotten.value.id } as const;
         await ctx.remember(unit, answer);
         return ok(answer);
       });

@@ -16,6 +16,7 @@ import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import type { TokenSettings } from "../../../core/shapes/settings/settings.ts";
 import { quoted } from "../../../core/text/cut.ts";
 import { isPlainLine } from "../../../core/text/label.ts";
+import type { Unit } from "../../../engine/unit.ts";
 import {
   type AccessTokenRow,
   addAccessToken,
@@ -86,8 +87,19 @@ function coversRow(ctx: Context, row: AccessTokenRow): boolean {
  * Returns true if the caller's token may create others. Otherwise, the owner of a device token or an access
  * token could keep its rights after that token ends.
  */
-const mayCreate = ({ accessToken, device }: Context["caller"]): boolean =>
+export const mayCreate = ({ accessToken, device }: Context["caller"]): boolean =>
   accessToken === undefined && device === undefined;
+
+/** Adds a token, unless there are already too many. */
+export async function addWithin(unit: Unit, row: AccessTokenRow): Promise<Result<void>> {
+  await dropExpiredAccessTokens(unit.tx, unit.now);
+  if ((await listAccessTokens(unit.tx, unit.now)).length >= TOKENS_MAX)
+    return fail("invalid_argument", `there are already ${TOKENS_MAX} access tokens, which is the maximum`, {
+      hint: "Revoke a token that is no longer used.",
+    });
+  await addAccessToken(unit.tx, row);
+  return ok(undefined);
+}
 
 function configured(ctx: Context): ConfiguredTokenEntry[] {
   return ctx.deps.accessTokens.configured
@@ -104,9 +116,9 @@ function configured(ctx: Context): ConfiguredTokenEntry[] {
 }
 
 /** Refuses rights that the caller's token lacks (TK1). */
-function checkWithin(ctx: Context, rights: Rights): Result<void> {
-  if (isCoveredBy(ctx, rights)) return ok(undefined);
-  const { scopes, patterns } = ctx.caller;
+export function checkWithin(caller: TokenRights, rights: Rights): Result<void> {
+  if (isWithin(rights, rightsOf(caller))) return ok(undefined);
+  const { scopes, patterns } = caller;
   const sessions = patterns === undefined ? "every session" : patterns.join(", ");
   return fail("missing_scope", "the new token cannot have rights that your own token lacks", {
     hint: `Your token has ${scopes.join(", ")} for ${sessions}.`,
@@ -135,20 +147,16 @@ async function create(
   if (label === "" || label.length > NAME_MAX_CHARS || !isPlainLine(label))
     return fail("invalid_argument", `name must be one line of 1 to ${NAME_MAX_CHARS} characters`);
   const rights: Rights = { scopes, ...optional({ patterns: sessions ?? caller.patterns }) };
-  const allowed = checkWithin(ctx, rights);
+  const allowed = checkWithin(caller, rights);
   if (!allowed.ok) return allowed;
   return deps.engine.commit(async (unit) => {
-    await dropExpiredAccessTokens(unit.tx, unit.now);
-    if ((await listAccessTokens(unit.tx, unit.now)).length >= TOKENS_MAX)
-      return fail("invalid_argument", `there are already ${TOKENS_MAX} access tokens, which is the maximum`, {
-        hint: "Revoke a token that is no longer used.",
-      });
     const id = unit.newId();
     const token = deps.accessTokens.authority.accessToken(caller, id);
     if (token === undefined) return fail("missing_scope", "this token cannot create access tokens");
     const expiresAt = unit.now + days * DAY_MS;
     const row = { id, tokenId: caller.id, name: label, ...rights, createdAt: unit.now, expiresAt };
-    await addAccessToken(unit.tx, row);
+    const added = await addWithin(unit, row);
+    if (!added.ok) return added;
     const answer = { ok: true, entry: entryOf(ctx, row) } as const;
     await ctx.remember(unit, answer);
     return ok({ ...answer, token });

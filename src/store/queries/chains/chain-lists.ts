@@ -150,6 +150,8 @@ export interface ChainShare {
   /** Number of turns, without messages that were only stored. */
   readonly turns: number;
   readonly active: number;
+  /** Number of turns that failed or timed out. */
+  readonly failed: number;
   readonly hopMax: number;
   readonly firstAt: number;
   readonly lastAt: number;
@@ -182,6 +184,7 @@ async function sharesOf(db: Db, chainIds: readonly string[]): Promise<ChainShare
       "session_key",
       sql<number>`count(*) filter (where kind = 'turn')`.as("turns"),
       active.as("active"),
+      sql<number>`count(*) filter (where kind = 'turn' and state in ('error', 'timeout'))`.as("failed"),
       eb.fn.max("hop").as("hop"),
       eb.fn.min("accepted_at").as("first"),
       eb.fn.max("accepted_at").as("accepted"),
@@ -195,6 +198,7 @@ async function sharesOf(db: Db, chainIds: readonly string[]): Promise<ChainShare
     sessionKey: row.session_key,
     turns: Number(row.turns),
     active: Number(row.active),
+    failed: Number(row.failed),
     hopMax: row.hop,
     firstAt: row.first,
     lastAt: Math.max(row.accepted, row.ended ?? 0),

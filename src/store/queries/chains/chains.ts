@@ -18,6 +18,7 @@ interface CountedRun {
   readonly at: number;
   /** 0 for a message to an external session, because it starts no run of ours. */
   readonly runs: 0 | 1;
+  readonly guest: boolean;
 }
 
 const COUNT_RUN = prepared((tx, row: Omit<Insertable<ChainTable>, "tokens" | "cost" | "told">) =>
@@ -30,6 +31,7 @@ const COUNT_RUN = prepared((tx, row: Omit<Insertable<ChainTable>, "tokens" | "co
         last_at: eb.ref("excluded.last_at"),
         // Never changes from 1 back to 0.
         crossed: sql<number>`case when excluded.crossed = 1 then 1 else chains.crossed end`,
+        guest: sql<number>`case when excluded.guest = 1 then 1 else chains.guest end`,
       })),
     ),
 );
@@ -42,6 +44,7 @@ export async function countChainRun(tx: Tx, run: CountedRun): Promise<void> {
     root_session_key: run.rootSessionKey,
     last_at: run.at,
     crossed: run.hop > 0 ? 1 : 0,
+    guest: run.guest ? 1 : 0,
   });
 }
 
@@ -56,6 +59,8 @@ export interface Chain {
   readonly tokens: number;
   /** USD. */
   readonly cost: number;
+  /** Whether a guest wrote in the chain (`RunInput.guest`). */
+  readonly guest: boolean;
 }
 
 /** Returns the usage of a chain so far. It is zero for an unknown chain. */
@@ -72,9 +77,9 @@ export async function holdChain(tx: Tx, chainId: string): Promise<Chain> {
 }
 
 function chainOf(row: Selectable<ChainTable> | undefined): Chain {
-  if (row === undefined) return { runs: 0, tokens: 0, cost: 0 };
+  if (row === undefined) return { runs: 0, tokens: 0, cost: 0, guest: false };
   const root = row.root_session_key === null ? {} : { rootSessionKey: row.root_session_key };
-  return { runs: row.runs, tokens: row.tokens, cost: row.cost, ...root };
+  return { runs: row.runs, tokens: row.tokens, cost: row.cost, guest: row.guest === 1, ...root };
 }
 
 type ChainUse = { readonly chainId: string } & {

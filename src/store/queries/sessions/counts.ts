@@ -20,6 +20,8 @@ export interface ChildCounts {
   readonly running: number;
   /** Children without an unfinished run whose last turn failed. */
   readonly failed: number;
+  /** Children without an unfinished run whose last turn was stopped. */
+  readonly stopped: number;
 }
 
 /**
@@ -48,7 +50,12 @@ export async function childCounts(
       (select count(*) from (
         select 1 from sessions s where s.spawned_by = p.key and s.failed_run is not null and ${fits}
           and s.key not in (select busy.key from busy) limit ${max}
-      ) as counted) as failed
+      ) as counted) as failed,
+      (select count(*) from (
+        select s.key, s.aborted_last_run, s.failed_run from sessions s where s.spawned_by = p.key and ${fits}
+          limit ${max}
+      ) as s where s.aborted_last_run = 1 and s.failed_run is null
+        and s.key not in (select busy.key from busy)) as stopped
     from sessions p where p.key in (${keys})`.execute(db);
   return new Map(
     rows
@@ -56,7 +63,9 @@ export async function childCounts(
       .map(({ key, children, ...counted }) => {
         // If there are more children than are counted, the sum of the states must not exceed the count.
         const running = Math.min(counted.running, children);
-        return [key, { children, running, failed: Math.min(counted.failed, children - running) }];
+        const failed = Math.min(counted.failed, children - running);
+        const stopped = Math.min(counted.stopped, children - running - failed);
+        return [key, { children, running, failed, stopped }];
       }),
   );
 }

@@ -14,6 +14,7 @@ import { held } from "../../locks.ts";
 import { prepared } from "../../prepared.ts";
 import type { SessionTable } from "../../schema/tables.ts";
 import type { Db, Tx } from "../../sql.ts";
+import { deleteSessionRules } from "../permission-rules.ts";
 import { ACTIVE } from "../runs/runs.ts";
 import { handOver, moveMessages, trimInherited } from "../transcripts/inherited.ts";
 
@@ -325,6 +326,7 @@ export async function replaceSessionId(tx: Tx, key: string, newSessionId: string
     })
     .where("key", "=", key)
     .execute();
+  await deleteSessionRules(tx, key);
   await rememberSessionId(tx, newSessionId, key, at);
 }
 
@@ -339,6 +341,7 @@ export async function deleteSessionRows(
   what: { transcripts: boolean },
 ): Promise<string[]> {
   await tx.deleteFrom("sessions").where("key", "=", key).execute();
+  await deleteSessionRules(tx, key);
   await tx.updateTable("sessions").set({ orphaned: 1 }).where("spawned_by", "=", key).execute();
   if (!what.transcripts) return [];
   const given = await handOver(tx, key);

@@ -93,6 +93,7 @@ function Text(props: { file: ConfigText; settings: readonly Setting[]; onSaved: 
   const errors = checked.result?.errors;
   const problems = useMemo(() => placedProblems(errors ?? [], text), [errors, text]);
   const at = useCaret(area, text);
+  const go = (line: number): void => goTo(area.current, line);
   const review = (): void => {
     if (isEdited && newer.value === undefined) open();
   };
@@ -132,9 +133,9 @@ function Text(props: { file: ConfigText; settings: readonly Setting[]; onSaved: 
             }}
             onReview={review}
           />
-          <Problems problems={problems} onGo={(line) => goTo(area.current, line)} />
+          <Problems problems={problems} onGo={go} />
         </div>
-        <Help settings={settings} at={settingPath(at, settings)} />
+        <Help settings={settings} at={settingPath(at, settings)} text={text} onGo={go} />
       </div>
       {reviewed && isEdited && (
         <Review
@@ -251,7 +252,7 @@ function Verdict(props: {
     return (
       <div class="editor-done" role="status">
         <State state="ok" text="Saved." />
-        <Effect changed={done.changed} />
+        <Effect {...done} />
         <Warnings lines={done.reach} title="After a restart:" />
       </div>
     );

@@ -1,9 +1,9 @@
 // Explains the setting at the caret, and lists the settings that match a search.
 
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { counted } from "../../parts/format.ts";
 import { hasWords } from "../../parts/words.ts";
-import { groupsIn, type Setting, settingsIn } from "./places.ts";
+import { groupsIn, type Setting, settingLines, settingsIn } from "./places.ts";
 
 const FOUND_MAX = 40;
 
@@ -52,14 +52,38 @@ function matching(settings: readonly Setting[], search: string): Setting[] {
   return [...settings.filter(inPath), ...settings.filter((one) => !inPath(one) && inAll(one))];
 }
 
-/** Shows the help. `at`: the path of the setting at the caret, in the form that the list of settings uses. */
-export function Help({ settings, at }: { settings: readonly Setting[]; at: string }) {
+interface HelpProps {
+  readonly settings: readonly Setting[];
+  /** Path of the setting at the caret, in the form that the list of settings uses. */
+  readonly at: string;
+  /** Text of the file. */
+  readonly text: string;
+  onGo(line: number): void;
+}
+
+/** Leads to the line of a setting, or says that the setting is not in the text. */
+function Place({ line, path, onGo }: { line: number | undefined; path: string } & Pick<HelpProps, "onGo">) {
+  if (line === undefined) return <p class="soft">Not in this file</p>;
+  return (
+    <button type="button" aria-label={`Go to ${path}, line ${line}`} onClick={() => onGo(line)}>
+      Line {line}
+    </button>
+  );
+}
+
+/** Shows the help. */
+export function Help({ settings, at, text, onGo }: HelpProps) {
   const [search, setSearch] = useState("");
   const here = settings.find(({ path }) => path === at);
   const groups = groupsIn(at, settings);
   const inside = settingsIn(at, settings);
-  const found = search.trim() === "" ? inside : matching(settings, search);
-  const title = search.trim() === "" ? `Settings in ${at === "" ? "the file" : at}` : "Settings found";
+  const searches = search.trim() !== "";
+  const lines = useMemo(
+    () => (searches ? settingLines(text, settings) : undefined),
+    [searches, text, settings],
+  );
+  const found = searches ? matching(settings, search) : inside;
+  const title = !searches ? `Settings in ${at === "" ? "the file" : at}` : "Settings found";
   return (
     <aside class="editor-help" aria-label="Help">
       <section class="card" aria-label="Setting at the caret">
@@ -79,7 +103,7 @@ export function Help({ settings, at }: { settings: readonly Setting[]; at: strin
           onInput={({ currentTarget }) => setSearch(currentTarget.value)}
         />
         <p class="soft" role="status">
-          {search.trim() === "" ? "" : `${counted(found.length, "setting")} found`}
+          {searches ? `${counted(found.length, "setting")} found` : ""}
         </p>
         {found.length > 0 && (
           // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard
@@ -88,6 +112,9 @@ export function Help({ settings, at }: { settings: readonly Setting[]; at: strin
               {found.slice(0, FOUND_MAX).map((setting) => (
                 <li key={setting.path}>
                   <About setting={setting} />
+                  {lines !== undefined && (
+                    <Place line={lines.get(setting.path)} path={setting.path} onGo={onGo} />
+                  )}
                 </li>
               ))}
             </ul>

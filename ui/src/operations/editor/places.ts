@@ -58,6 +58,16 @@ function linesOf(text: string): (problem: string) => number | undefined {
   };
 }
 
+/** Returns the line of the first place of each setting in the text, by the setting's path. */
+export function settingLines(text: string, settings: readonly Setting[]): ReadonlyMap<string, number> {
+  const lines = new Map<string, number>();
+  for (const { kind, path, start } of json5Places(text)) {
+    const setting = kind === "comment" ? "" : settingPath(path, settings);
+    if (!lines.has(setting)) lines.set(setting, text.slice(0, start).split("\n").length);
+  }
+  return lines;
+}
+
 export interface PlacedProblem {
   readonly text: string;
   readonly line: number | undefined;

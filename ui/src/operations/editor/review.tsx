@@ -3,13 +3,13 @@
 
 import { GatewayError } from "../../../../src/contract/client/web.ts";
 import type { PayloadOf } from "../../../../src/contract/methods.ts";
+import { type DiffLine, diffLines, folded } from "../../../../src/core/text/line-diff.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { ask } from "../../gateway.ts";
 import { Dialog, Form } from "../../parts/dialog.tsx";
 import { Awaited } from "../../parts/failure.tsx";
 import { counted } from "../../parts/format.ts";
 import { useReading } from "../../parts/reading.ts";
-import { type DiffLine, diffLines, folded } from "./diff.ts";
 import { type ConfigText, fileRead, saved } from "./state.ts";
 
 export type Saved = PayloadOf<"config.set">;
@@ -46,13 +46,13 @@ export function Diff({ before, after, title }: { before: string; after: string; 
 }
 
 /** Tells when the changes take effect. */
-export function Effect({ changed }: { changed: readonly string[] }) {
-  if (changed.length === 0)
-    return <p>These changes need no restart: the running gateway already has these settings.</p>;
+export function Effect({ changed, restart }: Pick<Saved, "changed" | "restart">) {
+  if (changed.length === 0) return <p>These changes alter no setting.</p>;
+  if (restart.length === 0) return <p>New runs use these settings at once.</p>;
   return (
     <ul class="config-changed">
-      <li>Nothing takes effect at once. The next start applies:</li>
-      {changed.map((part) => (
+      <li>Only a restart applies these settings. New runs use all others at once.</li>
+      {restart.map((part) => (
         <li key={part} class="chip tone-warn mono">
           {part}
         </li>
@@ -113,7 +113,7 @@ export function Review(props: {
       <Form class="review" action="Save" disabled={checked?.ok !== true} onSubmit={save} onClose={cancel}>
         <Diff before={base.exists ? base.text : ""} after={text} title="Changes" />
         <Awaited value={checked} problem={problem} again={again} words="Checking…" />
-        {checked?.ok === true && <Effect changed={checked.changed} />}
+        {checked?.ok === true && <Effect {...checked} />}
         {checked?.ok === true && <Warnings lines={checked.reach ?? []} title="You may lose access:" />}
         {checked?.ok === true && <Warnings lines={checked.warnings} title="Warnings" />}
         {checked?.ok === false && (

@@ -11,6 +11,7 @@ import { Confirm, Dialog, Form } from "../../parts/dialog.tsx";
 import { Name } from "../../parts/name.tsx";
 import { complain, say } from "../../parts/notices.tsx";
 import { Select } from "../../parts/select.tsx";
+import { Sessions } from "./sessions.tsx";
 import { highest, patternsIn, scopeOptions } from "./words.ts";
 
 const NAME_MAX_CHARS = 64;
@@ -21,25 +22,6 @@ const DAYS = [
   ["90", "90 days"],
   ["366", "1 year"],
 ] as const;
-
-function Sessions(props: { value: string; placeholder: string; onInput: (text: string) => void }) {
-  return (
-    <label>
-      Sessions
-      <input
-        value={props.value}
-        placeholder={props.placeholder}
-        autocomplete="off"
-        spellcheck={false}
-        aria-describedby="token-sessions-help"
-        onInput={(event) => props.onInput(event.currentTarget.value)}
-      />
-      <span id="token-sessions-help" class="soft token-help">
-        Session keys, with * for any text, like agent:research:*. Empty: {props.placeholder.toLowerCase()}.
-      </span>
-    </label>
-  );
-}
 
 function Rights(props: { scope: TokenScope; most: TokenScope; onPick: (scope: TokenScope) => void }) {
   return (

@@ -3,9 +3,9 @@
 // Replaces an existing file only if it contains a schema of Parley.
 
 import { readFile, writeFile } from "node:fs/promises";
-import { configJsonSchema } from "../../config/schema/schema.ts";
-import { safeLine } from "../../core/text/safe-text.ts";
-import { type Cli, EXIT } from "../cli.ts";
+import { configJsonSchema } from "../../../config/schema/schema.ts";
+import { safeLine } from "../../../core/text/safe-text.ts";
+import { type Cli, EXIT } from "../../cli.ts";
 
 /** Returns whether the file may be written: it does not exist, or it contains a schema of Parley. */
 async function mayWrite(file: string, title: unknown): Promise<boolean> {

@@ -1,9 +1,9 @@
 // Implements `parley config check`: reports every problem of the configuration, or prints a summary.
 
-import { loadSettings } from "../../config.ts";
-import { storeName } from "../../core/shapes/settings/settings.ts";
-import { safeLine } from "../../core/text/safe-text.ts";
-import { type Cli, EXIT } from "../cli.ts";
+import { loadSettings } from "../../../config.ts";
+import { storeName } from "../../../core/shapes/settings/settings.ts";
+import { safeLine } from "../../../core/text/safe-text.ts";
+import { type Cli, EXIT } from "../../cli.ts";
 
 export async function checkConfig(cli: Cli): Promise<number> {
   const { parts, options } = cli;

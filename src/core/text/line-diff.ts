@@ -72,3 +72,31 @@ export function folded(lines: readonly DiffLine[], around: number): DiffLine[] {
   }
   return shown;
 }
+
+/** Number of unchanged lines around each change of a unified diff. */
+const CONTEXT_LINES = 3;
+
+/** Returns the changes as lines of a unified diff, without file names. */
+export function unifiedDiff(before: string, after: string): string[] {
+  const shown: string[] = [];
+  let hunk: string[] = [];
+  let [left, right, ofLeft, ofRight] = [1, 1, 0, 0];
+  const close = (): void => {
+    const at = `@@ -${left - ofLeft},${ofLeft} +${right - ofRight},${ofRight} @@`;
+    if (hunk.length > 0) shown.push(at, ...hunk);
+    [hunk, ofLeft, ofRight] = [[], 0, 0];
+  };
+  for (const { kind, text } of folded(diffLines(before, after), CONTEXT_LINES)) {
+    if (kind === "skipped") {
+      close();
+      left += Number(text);
+      right += Number(text);
+      continue;
+    }
+    hunk.push(`${kind === "same" ? " " : kind === "added" ? "+" : "-"}${text}`);
+    const [inLeft, inRight] = [kind === "added" ? 0 : 1, kind === "removed" ? 0 : 1];
+    [left, ofLeft, right, ofRight] = [left + inLeft, ofLeft + inLeft, right + inRight, ofRight + inRight];
+  }
+  close();
+  return shown;
+}

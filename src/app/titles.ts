@@ -1,0 +1,35 @@
+// Lets models write the titles of conversations while the settings request this. Part of the composition
+// root.
+
+import { openModelPort } from "../agent/model/port.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { Metrics } from "../gateway/metrics/metrics.ts";
+import type { World } from "../world.ts";
+import { engineSettings } from "./engine-settings.ts";
+
+interface TitleParts {
+  readonly settings: Settings;
+  readonly world: World;
+  readonly engine: Engine;
+  readonly metrics: Metrics;
+}
+
+/** Starts or stops the titles, as the settings request. The first start loads their code. */
+export function titlesOf({ settings, world, engine, metrics }: TitleParts) {
+  let stop: (() => Promise<void>) | undefined;
+  const close = async (): Promise<void> => {
+    await stop?.();
+    stop = undefined;
+  };
+  const apply = async (): Promise<void> => {
+    if (settings.titles !== "model") return close();
+    if (stop !== undefined) return;
+    const { Titles } = await import("../execute/titles.ts");
+    const { commit, bus, store } = engine;
+    const port = openModelPort(world, metrics.modelCalled);
+    const limits = engineSettings(settings);
+    stop = new Titles({ settings, db: store.db, world, port, commit, limits }).follow(bus);
+  };
+  return { apply, close };
+}

@@ -1,0 +1,87 @@
+// Shows the permission requests of a session and of the sessions that it spawned, and answers them.
+// AP1: one request is shown at a time, and an answer is valid only for it, if the user began to type
+//      after it was shown. So a "y" that was meant for the agent or for another request never allows
+//      an action.
+
+import type { ParamsOf } from "../../contract/methods.ts";
+import type { PermissionQuestion } from "../../core/shapes/permission.ts";
+import type { Link, Reply } from "../gateway-link.ts";
+import type { Typed } from "./screen.ts";
+
+/** Maximum number of ancestors that are read to find out whether a session belongs to another one. */
+const DEPTH_MAX = 8;
+
+type Answer = Omit<ParamsOf<"permissions.answer">, "id" | "idempotencyKey">;
+
+/** The words that answer a request. */
+const ANSWERS: ReadonlyMap<string, Answer> = new Map([
+  ["y", { decision: "allow" }],
+  ["yes", { decision: "allow" }],
+  ["n", { decision: "deny" }],
+  ["no", { decision: "deny" }],
+]);
+
+interface Shown {
+  readonly question: PermissionQuestion;
+  readonly shownAt: number;
+}
+
+export class Approvals {
+  readonly #link: Link;
+  readonly #sessionKey: string;
+  /** The request that is shown. */
+  #shown: Shown | undefined;
+  /** Whether a session belongs to the tree. */
+  readonly #inTree = new Map<string, boolean>();
+
+  constructor(link: Link, sessionKey: string) {
+    this.#link = link;
+    this.#sessionKey = sessionKey;
+  }
+
+  /** Reads the open requests. Returns the next one if it has to be shown now. */
+  async read(nowMs: number): Promise<PermissionQuestion | undefined> {
+    const listed = await this.#link.request("permissions.list", {});
+    if (!listed.ok) return undefined;
+    const { permissions } = listed.value;
+    const mine = await Promise.all(permissions.map(({ sessionKey }) => this.#belongs(sessionKey)));
+    const open = permissions.filter((_, at) => mine[at]);
+    if (open.some(({ id }) => id === this.#shown?.question.id)) return undefined;
+    const [question] = open;
+    this.#shown = question && { question, shownAt: nowMs };
+    return question;
+  }
+
+  /** Returns the answer that a typed text gives to the request, or undefined if it is a message. */
+  answerOf({ text, begunAt }: Typed): Answer | undefined {
+    if (this.#shown === undefined || begunAt < this.#shown.shownAt) return undefined;
+    return ANSWERS.get(text.toLowerCase());
+  }
+
+  async answer(answer: Answer): Promise<Reply<unknown>> {
+    const id = this.#shown?.question.id ?? "";
+    this.#shown = undefined;
+    return this.#link.request("permissions.answer", { id, ...answer });
+  }
+
+  async #belongs(sessionKey: string): Promise<boolean> {
+    const known = this.#inTree.get(sessionKey) ?? (await this.#descends(sessionKey));
+    if (known !== undefined) this.#inTree.set(sessionKey, known);
+    return known ?? false;
+  }
+
+  /** Resolves with undefined if the gateway did not answer. */
+  async #descends(from: string): Promise<boolean | undefined> {
+    let key: string | undefined = from;
+    for (let depth = 0; depth < DEPTH_MAX && key !== undefined; depth++) {
+      if (key === this.#sessionKey) return true;
+      const listed: Reply<{ sessions: readonly { spawnedBy?: string }[] }> = await this.#link.request(
+        "sessions.list",
+        { keys: [key], includeArchived: true },
+      );
+      if (!listed.ok) return undefined;
+      key = listed.value.sessions[0]?.spawnedBy;
+    }
+    return false;
+  }
+}

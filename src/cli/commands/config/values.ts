@@ -1,0 +1,136 @@
+// Implements `parley config get` and `parley config set`: read and change single settings.
+
+import { pathProblem, tell } from "../../../config/problems.ts";
+import { parseText, valueAt } from "../../../config/source.ts";
+import type { ConfigSaved } from "../../../contract/methods/configuration.ts";
+import type { PayloadOf } from "../../../contract/methods.ts";
+import { jsonOf } from "../../../core/json.ts";
+import { fail, type Result } from "../../../core/shapes/errors.ts";
+import { safeLine, safeText } from "../../../core/text/safe-text.ts";
+import { type Path, parsePath } from "../../../core/text/value-path.ts";
+import { type Cli, EXIT, type Trouble } from "../../cli.ts";
+import { type ConfigDesk, withConfigFile } from "./file.ts";
+
+type Setting = PayloadOf<"config.schema">["settings"][number];
+
+function pathOf(text: string): Result<Path> {
+  const path = parsePath(text);
+  if (path !== undefined) return { ok: true, value: path };
+  return fail("invalid_argument", `"${text}" is not a path`, { hint: "Give a path like session.queueMax." });
+}
+
+/** Returns the description of the setting at a path: `agents.list[0].model` is one of `agents.list[]`. */
+async function settingAt(desk: ConfigDesk, path: Path): Promise<Setting | undefined> {
+  const all = await desk.settings();
+  if (!all.ok) return undefined;
+  const isHere = (one: Setting): boolean => {
+    const steps = one.path.replaceAll("[]", ".[]").split(".");
+    const fits = (step: string, part: string | number | undefined): boolean =>
+      step === "[]" ? typeof part === "number" : step === "<name>" || step === part;
+    return steps.length === path.length && steps.every((step, at) => fits(step, path[at]));
+  };
+  return all.value.settings.find(isHere);
+}
+
+function helpOf(setting: Setting): string {
+  const { type, unit, fallback, meaning } = setting;
+  const more = [type, unit, fallback === undefined ? undefined : `default ${fallback}`];
+  return `${setting.path} (${more.filter((one) => one !== undefined).join(", ")}): ${meaning}`;
+}
+
+export async function getConfig(cli: Cli, [named]: readonly string[]): Promise<number> {
+  return withConfigFile(cli, async (desk) => {
+    const file = await desk.read();
+    if (!file.ok) return cli.fail(file);
+    const { text, path: place, exists } = file.value;
+    if (named === undefined) {
+      cli.write(safeText(text));
+      cli.document({ path: place, exists, text });
+      return EXIT.done;
+    }
+    const path = pathOf(named);
+    if (!path.ok) return cli.fail(path, EXIT.usage);
+    const tree = parseText(text, place);
+    if (!tree.ok) return cli.fail(tree);
+    const value = valueAt(tree.value, path.value);
+    const wrong = value === undefined ? pathProblem(path.value) : undefined;
+    if (wrong !== undefined) return cli.fail({ code: "invalid_config", error: tell([wrong]).join() });
+    const fallback = (await settingAt(desk, path.value))?.fallback;
+    const isSet = value !== undefined;
+    if (isSet) cli.line(safeText(typeof value === "string" ? value : JSON.stringify(value, null, 2)));
+    else
+      cli.note(
+        `${named} is not set${fallback === undefined ? "" : `; its default is ${safeLine(fallback)}`}`,
+      );
+    cli.document({ path: named, isSet, value: value ?? null, default: fallback ?? null });
+    return EXIT.done;
+  });
+}
+
+/** Reads a value as JSON; any other text is a string, as is everything for a setting of that type. */
+function givenValue(text: string, setting: Setting | undefined): unknown {
+  if (setting !== undefined && /^string\b/.test(setting.type) && !/^["']/.test(text)) return text;
+  return jsonOf(text) ?? (text.trim() === "null" ? null : text);
+}
+
+/** Prints the diff of an edit and its warnings. */
+export function showChange(cli: Cli, done: ConfigSaved): void {
+  for (const line of done.diff) {
+    const style = line.startsWith("+") ? "green" : line.startsWith("-") ? "red" : "dim";
+    cli.line(cli.style(style, safeLine(line)));
+  }
+  for (const line of [...done.warnings, ...done.reach]) cli.note(`warning: ${safeLine(line)}`);
+}
+
+/** Prints whether an edit was saved, and what a running gateway applies only after a restart. */
+export function showEffect(cli: Cli, done: ConfigSaved, desk: ConfigDesk): void {
+  const effect =
+    done.restart.length > 0 && desk.isRunning
+      ? `Takes effect after a restart: ${done.restart.join(", ")}.`
+      : "";
+  if (done.diff.length === 0 && done.errors.length === 0) cli.line("Nothing changes.");
+  else if (done.saved) cli.line(safeLine(`Saved ${done.path}. ${effect}`.trimEnd()));
+  else if (effect !== "") cli.line(safeLine(effect));
+}
+
+function show(cli: Cli, done: ConfigSaved, desk: ConfigDesk): number {
+  showChange(cli, done);
+  showEffect(cli, done, desk);
+  cli.document({ ok: done.errors.length === 0, ...done });
+  return EXIT.done;
+}
+
+export interface SetOptions {
+  readonly dryRun?: boolean;
+  readonly unset?: boolean;
+}
+
+export async function setConfig(
+  cli: Cli,
+  [named = "", given]: readonly string[],
+  { dryRun = false, unset = false }: SetOptions,
+): Promise<number> {
+  if (unset === (given !== undefined)) {
+    const error = "Give either a value or --unset.";
+    return cli.fail({ code: "invalid_argument", error }, EXIT.usage);
+  }
+  const path = pathOf(named);
+  if (!path.ok) return cli.fail(path, EXIT.usage);
+  return withConfigFile(cli, async (desk) => {
+    const file = await desk.read();
+    if (!file.ok) return cli.fail(file);
+    const setting = await settingAt(desk, path.value);
+    const change = unset
+      ? { path: named, unset: true }
+      : { path: named, value: givenValue(given ?? "", setting) as never };
+    const wish = { revision: file.value.revision, dryRun };
+    const done = await desk.patch([change], wish);
+    const trouble: Trouble | undefined = !done.ok
+      ? done
+      : done.value.errors.length > 0
+        ? { code: "invalid_config", error: done.value.errors.join("\n") }
+        : undefined;
+    if (trouble !== undefined) return cli.fail({ ...trouble, ...(setting && { hint: helpOf(setting) }) });
+    return done.ok ? show(cli, done.value, desk) : EXIT.failed;
+  });
+}

@@ -1,0 +1,84 @@
+// Implements `parley models`: lists the configured models, the agents that use them, and where each key comes
+// from. It reads the configuration of this machine and needs no gateway.
+
+import { secretsOf } from "../../../config/describe.ts";
+import { KEY_VARIABLES } from "../../../config/providers.ts";
+import { loadSettings } from "../../../config.ts";
+import { optional } from "../../../core/optional.ts";
+import {
+  modelNames,
+  OFFLINE_MODEL,
+  type ProviderSettings,
+  type Settings,
+} from "../../../core/shapes/settings/settings.ts";
+import { Redactor } from "../../../core/text/redact/redact.ts";
+import { safeLine } from "../../../core/text/safe-text.ts";
+import { type Cli, EXIT } from "../../cli.ts";
+import { modelsToCall } from "../../doctor/model-checks.ts";
+import { table } from "../../layout.ts";
+
+/** Maximum number of models to call, to limit the cost. */
+const CALLS_MAX = 12;
+
+/** Names the source of a provider's key, but never the key. */
+function keySource(env: Cli["parts"]["env"], { id, apiKey, baseUrl }: ProviderSettings): string {
+  if (apiKey === undefined)
+    return /^https?:\/\/(localhost|127\.|\[::1\])/.test(baseUrl) ? "none needed" : "missing";
+  const known = KEY_VARIABLES.get(id);
+  const names = Object.keys(env).filter((name) => env[name] === apiKey);
+  const name = names.find((one) => one === known) ?? names[0];
+  return name ?? "configuration file";
+}
+
+function rowsOf(cli: Cli, { providers, agents }: Settings) {
+  const named = providers.length === 0 ? [OFFLINE_MODEL] : modelNames(providers);
+  return named.map((model) => {
+    const provider = providers.find(({ id }) => model.startsWith(`${id}/`));
+    const usedBy = agents.filter((agent) => agent.runtime === undefined && agent.model === model);
+    const key = provider === undefined ? "none needed" : keySource(cli.parts.env, provider);
+    const baseUrl = provider?.baseUrl;
+    return { model, key, agents: usedBy.map(({ id }) => id), ...optional({ baseUrl }) };
+  });
+}
+
+async function tested(cli: Cli, settings: Settings) {
+  const { inspectModel } = cli.parts;
+  const wanted = inspectModel === undefined ? [] : modelsToCall(settings).slice(0, CALLS_MAX);
+  const redactor = new Redactor(secretsOf(settings));
+  return Promise.all(
+    wanted.map(async ({ ref }) => {
+      const report = await inspectModel?.(settings.providers, ref);
+      return { model: ref, ok: report?.usable === true, text: redactor.mask(report?.text ?? "") };
+    }),
+  );
+}
+
+export async function listModels(
+  cli: Cli,
+  _args: readonly string[],
+  { test = false }: { readonly test?: boolean },
+): Promise<number> {
+  const { parts, options } = cli;
+  const configPath = options.config;
+  const loaded = loadSettings({ env: parts.env, home: parts.home, ...optional({ configPath }) });
+  if (!loaded.ok) return cli.fail(loaded);
+  const { settings, path } = loaded.value;
+  const models = rowsOf(cli, settings);
+  const cells = models.map(({ model, agents, key, baseUrl = "" }) => [
+    model,
+    agents.join(", "),
+    key,
+    baseUrl,
+  ]);
+  for (const line of table(["MODEL", "USED BY", "KEY", "ADDRESS"], cells)) cli.line(line);
+  if (settings.providers.length === 0)
+    cli.note("No key was found: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY.");
+  const tests = test ? await tested(cli, settings) : [];
+  for (const { model, ok, text } of tests) {
+    const mark = ok ? cli.style("green", "✓") : cli.style("red", "✗");
+    cli.line(`${mark} ${safeLine(text.startsWith(model) ? text : `${model}: ${text}`)}`);
+  }
+  const ok = tests.every((one) => one.ok);
+  cli.document({ ok, path, models, ...(test ? { tests } : {}) });
+  return ok ? EXIT.done : EXIT.failed;
+}

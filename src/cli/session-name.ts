@@ -1,0 +1,148 @@
+// Finds the session that a user names in a command: by its key or session id, by its label or name, or by the
+// unique beginning of one of them.
+// SN1: a key or session id of an existing session always wins. An exact label or name wins over a beginning,
+//      and a session that is not archived wins over an archived one.
+// SN2: a beginning counts only where a person sees which session it stands for, or where the command changes
+//      nothing that is lost. So a script never deletes, resets or writes to another session than it names.
+// SN3: if several sessions match equally well, none is chosen: the failure lists them.
+
+import type { ListedRow } from "../contract/methods/sessions.ts";
+import type { PayloadOf } from "../contract/methods.ts";
+import { optional } from "../core/optional.ts";
+import { fail, ok } from "../core/shapes/errors.ts";
+import { KEY_CHARS_MAX } from "../core/shapes/session-key.ts";
+import { safeLine } from "../core/text/safe-text.ts";
+import type { Cli } from "./cli.ts";
+import { type Link, type Reply, withLink } from "./gateway-link.ts";
+
+/** Codes with which the gateway says that a text is not the key or id of a session that the caller sees. */
+const NO_KEY: readonly string[] = ["session_not_found", "invalid_session_key", "not_visible"];
+/** Maximum number of pages, and of rows per page, that are searched for a name. */
+const PAGES_MAX = 10;
+const PAGE_ROWS = 200;
+const CANDIDATES_SHOWN = 10;
+
+export interface NameOptions {
+  /** True if only whole keys, labels and names count. Default: false. */
+  readonly whole?: boolean;
+}
+
+/** Rank of a session of which only the beginning matches. */
+const BEGINNING_RANK = 4;
+
+type Named = Pick<ListedRow, "key" | "label" | "displayName" | "archivedAt">;
+
+/** Returns how well a session matches a name; a smaller number is better. Undefined: it does not match. */
+function rankOf({ key, label, displayName, archivedAt }: Named, name: string): number | undefined {
+  const wanted = name.toLowerCase();
+  const names = [label, displayName].filter((one) => one !== undefined);
+  const [, inAgent = key] = /^agent:[^:]+:(.+)$/.exec(key) ?? [];
+  const parts = [key, inAgent, key.slice(key.lastIndexOf(":") + 1)];
+  const late = archivedAt === undefined ? 0 : 1;
+  if (names.includes(name)) return late;
+  const all = [...names, ...parts].map((one) => one.toLowerCase());
+  if (all.includes(wanted)) return 2 + late;
+  return all.some((one) => one.startsWith(wanted)) ? BEGINNING_RANK + late : undefined;
+}
+
+/** Returns the sessions that match a name best. There may be several. */
+export function bestMatches<T extends Named>(
+  rows: readonly T[],
+  name: string,
+  { whole = false }: NameOptions = {},
+): T[] {
+  const ranked = rows.map((row) => ({ row, rank: rankOf(row, name) ?? Number.POSITIVE_INFINITY }));
+  const least = Math.min(...ranked.map(({ rank }) => rank));
+  const best = whole && least >= BEGINNING_RANK ? Number.NaN : least;
+  return ranked.filter(({ rank }) => rank === best && Number.isFinite(rank)).map(({ row }) => row);
+}
+
+/** Searches the sessions for a name. Resolves with undefined if none matches. */
+async function searched(link: Link, name: string, options: NameOptions): Promise<Reply<string | undefined>> {
+  const rows: Named[] = [];
+  let cursor: string | undefined;
+  for (let pages = 0; pages < PAGES_MAX; pages += 1) {
+    const page: Reply<PayloadOf<"sessions.list">> = await link.request("sessions.list", {
+      ...{ search: name, limit: PAGE_ROWS, includeArchived: true },
+      ...optional({ cursor }),
+    });
+    if (!page.ok) return page;
+    rows.push(...page.value.sessions);
+    cursor = page.value.nextCursor;
+    if (cursor === undefined) break;
+  }
+  const matches = bestMatches(rows, name, options);
+  const [match] = matches;
+  if (match === undefined) return ok(undefined);
+  if (matches.length === 1 && cursor === undefined) return ok(match.key);
+  const shown = matches.slice(0, CANDIDATES_SHOWN).map(({ key, label, displayName, archivedAt }) => {
+    const called = label ?? displayName;
+    const marks = [
+      ...(called === undefined ? [] : [called]),
+      ...(archivedAt === undefined ? [] : ["(archived)"]),
+    ];
+    return safeLine(["", key, ...marks].join("  "));
+  });
+  const more = matches.length > shown.length ? [`  and ${matches.length - shown.length} more`] : [];
+  const atLeast = cursor === undefined ? "" : "at least ";
+  const noun = matches.length === 1 ? "session" : "sessions";
+  return fail("label_ambiguous", `${JSON.stringify(name)} names ${atLeast}${matches.length} ${noun}.`, {
+    hint: ["Give one of these keys:", ...shown, ...more].join("\n"),
+    details: { keys: matches.slice(0, CANDIDATES_SHOWN).map(({ key }) => key) },
+  });
+}
+
+/** Returns the key of the session with this name. */
+export async function findSession(
+  link: Link,
+  name: string,
+  options: NameOptions = {},
+): Promise<Reply<string>> {
+  const resolved = await link.request("sessions.resolve", { key: name });
+  if (resolved.ok) return ok(resolved.value.key);
+  const text = name.trim();
+  if (!NO_KEY.includes(resolved.code) || text === "" || text.length > KEY_CHARS_MAX) return resolved;
+  const found = await searched(link, text, options);
+  if (!found.ok) return found;
+  return found.value === undefined ? resolved : ok(found.value);
+}
+
+/**
+ * Like `findSession`, for a command that may create the session: if there is none, returns the name as its
+ * key. A full key (`agent:…`) is never taken as the beginning of another one.
+ */
+export async function findOrName(
+  cli: Cli,
+  link: Link,
+  name: string,
+  options: NameOptions = { whole: !cli.parts.isTTY },
+): Promise<Reply<Destination>> {
+  const resolved = await link.request("sessions.resolve", { key: name });
+  if (resolved.ok) return ok({ key: resolved.value.key, isThere: true });
+  if (!NO_KEY.includes(resolved.code)) return resolved;
+  const text = name.trim();
+  const isKey = text === "" || text.length > KEY_CHARS_MAX || /^agent:/i.test(text);
+  const found = isKey ? ok(undefined) : await searched(link, text, options);
+  if (!found.ok) return found;
+  if (found.value === undefined) return ok({ key: name, isThere: false });
+  cli.note(safeLine(`Session: ${found.value}`));
+  return ok({ key: found.value, isThere: true });
+}
+
+interface Destination {
+  readonly key: string;
+  readonly isThere: boolean;
+}
+
+/** Connects to the gateway, finds the named session and runs `work` with its key. */
+export function withSession(
+  cli: Cli,
+  name: string,
+  work: (link: Link, key: string) => Promise<number>,
+  options: NameOptions = {},
+): Promise<number> {
+  return withLink(cli, async (link) => {
+    const found = await findSession(link, name, options);
+    return found.ok ? work(link, found.value) : cli.fail(found);
+  });
+}

@@ -1,0 +1,28 @@
+// Defines the tool `skill`, which returns the instructions of one skill.
+
+import { optional } from "../../core/optional.ts";
+import { fail, ok } from "../../core/shapes/errors.ts";
+import { quoted } from "../../core/text/cut.ts";
+import { type Tool, tool } from "../tool.ts";
+import { type FoundSkill, skillText } from "./guidance.ts";
+
+export interface SkillContext {
+  /** The session's skills. Absent: none. */
+  readonly skills?: readonly FoundSkill[] | undefined;
+}
+
+export const skillTool: Tool<SkillContext> = tool("skill", {
+  async execute({ skills = [] }, args) {
+    const wanted = args.name.trim();
+    const skill = skills.find(({ name }) => name === wanted);
+    if (skill === undefined) {
+      const hint = `Skills: ${skills.map(({ name }) => name).join(", ")}.`;
+      return fail("file_not_found", `there is no skill ${quoted(wanted, 80)}`, { hint });
+    }
+    const found = await skillText(skill);
+    if (!found.ok) return found;
+    const { text, bytes, cut } = found.value;
+    const note = cut ? `This is the beginning of a file of ${bytes} bytes.` : undefined;
+    return ok({ status: "ok", name: skill.name, folder: skill.folder, text, ...optional({ note }) });
+  },
+});

@@ -1,0 +1,309 @@
+// Approvals of commands: the question, its answers, and a process that dies before or after the answer.
+
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { ok } from "../../src/core/shapes/errors.ts";
+import { textOf } from "../../src/core/shapes/message.ts";
+import type { PermissionQuestion, PermissionScope } from "../../src/core/shapes/permission.ts";
+import { Engine } from "../../src/engine/engine.ts";
+import { createExecutor } from "../../src/execute.ts";
+import { answerPermission, forgetRule } from "../../src/flows/permission.ts";
+import { ensureMainSessions } from "../../src/flows/session/lifecycle.ts";
+import { createSuccessors } from "../../src/flows/successors.ts";
+import { listRules } from "../../src/store/queries/permission-rules.ts";
+import { openPermissions } from "../../src/store/queries/permissions.ts";
+import { getRun } from "../../src/store/queries/runs/runs.ts";
+import { deleteSessionRows } from "../../src/store/queries/sessions/sessions.ts";
+import type { Store } from "../../src/store/sql.ts";
+import { Crash, cleanup, endOf, openStore, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
+import { type ScriptedAnswer, scriptedModel } from "../kit/scripted-model.ts";
+import { until } from "../kit/until.ts";
+import { agentSettings, type Choices, settingsWith } from "../tools/app.ts";
+
+const MAIN = "agent:main:main";
+const RESEARCH = "agent:research:main";
+const OWNER = { covers: () => true, everySession: true };
+const APPEND = "echo ran >> log.txt";
+
+/** A model that gives each line of its input to the tool of that name, then reports the results. */
+const model = () =>
+  scriptedModel(({ entries }): ScriptedAnswer => {
+    const messages = entries.filter((entry) => "role" in entry);
+    const at = messages.findLastIndex((message) => message.role === "user");
+    const results = messages.slice(at + 1).filter((message) => message.role === "toolResult");
+    const input = messages[at];
+    const [tool = "", ...rest] = (input === undefined ? "" : textOf(input)).split(" ");
+    if (results.length > 0) return results.map((one) => textOf(one)).join("\n");
+    if (tool === "spawn")
+      return { toolCalls: [{ name: "sessions_spawn", arguments: { task: rest.join(" ") } }] };
+    return { toolCalls: [{ name: "exec", arguments: { command: rest.join(" ") } }] };
+  });
+
+interface Life {
+  readonly engine: Engine;
+  readonly store: Store;
+  readonly dir: string;
+}
+
+interface How {
+  readonly dir?: string;
+  readonly choices?: Choices;
+  /** Called in every transaction, after its work. A `Crash` kills the process. */
+  readonly dies?: (tx: Store["db"]) => Promise<boolean>;
+}
+
+/** Starts a process whose agents ask an owner before they run risky commands. */
+async function live({ dir = temporaryFolder(), choices, dies }: How = {}): Promise<Life> {
+  const world = quietWorld();
+  const workspace = join(dir, "workspace");
+  mkdirSync(workspace, { recursive: true });
+  const agents = ["main", "research"].map((id) => agentSettings(id, { workspace }));
+  const { tools } = settingsWith();
+  const exec = { ...tools.exec, approval: "risky" as const };
+  const settings = settingsWith({ agents, tools: { exec }, ...choices });
+  const disk = await openStore(join(dir, "store"), world);
+  let dead = false;
+  const store: Store = {
+    ...disk,
+    transaction: (work) =>
+      disk.transaction(async (tx) => {
+        if (dead) throw new Crash("the process is dead");
+        const value = await work(tx);
+        dead = (await dies?.(tx)) ?? false;
+        if (dead) throw new Crash("the process dies");
+        return value;
+      }),
+  };
+  const engine: Engine = new Engine({
+    store,
+    world,
+    settings: { ...settings.session, ...settings.session.agentToAgent, maxConcurrent: 1 },
+    successors: createSuccessors({
+      settings,
+      transcriptPath: () => undefined,
+      outbound: { deliveryQueued: () => {} },
+    }),
+    executor: createExecutor({
+      settings: { ...settings, store: { ...settings.store, dir: join(dir, "store") } },
+      store,
+      world,
+      port: model(),
+      sandboxFor: async () => ok(undefined),
+      engine: () => engine,
+    }),
+  });
+  await ensureMainSessions({ engine, settings });
+  await engine.start();
+  cleanup(() => engine.stop(0));
+  return { engine, store: disk, dir };
+}
+
+async function say({ engine }: Life, text: string, sessionKey = MAIN): Promise<string> {
+  const accepted = await engine.accept({ sessionKey, input: { text } });
+  if (!accepted.ok) throw new Error(accepted.error);
+  return accepted.value.run.runId;
+}
+
+const asked = ({ store, engine }: Life): Promise<PermissionQuestion> =>
+  until(async () => (await openPermissions(store.db, engine.now()))[0] ?? false);
+
+async function answer(
+  { engine }: Pick<Life, "engine">,
+  { id }: PermissionQuestion,
+  decision: "allow" | "deny",
+  scope: PermissionScope = "once",
+) {
+  return engine.commit((unit) => answerPermission(unit, { id, decision, scope, by: "ann" }, OWNER));
+}
+
+async function resultOf({ engine }: Life, runId: string): Promise<Record<string, unknown>> {
+  return JSON.parse((await endOf(engine, runId)).reply ?? "") as Record<string, unknown>;
+}
+
+const log = ({ dir }: Life): string => {
+  const path = join(dir, "workspace", "log.txt");
+  return existsSync(path) ? readFileSync(path, "utf8") : "";
+};
+
+async function stop({ engine, store }: Life): Promise<void> {
+  await engine.stop(0);
+  await store.close();
+}
+
+test("a risky command runs after an owner has allowed it, and one that only reads runs at once", async () => {
+  const life = await live();
+  expect(await resultOf(life, await say(life, "exec pwd && ls"))).toMatchObject({
+    status: "ok",
+    exitCode: 0,
+  });
+  const runId = await say(life, `exec ${APPEND}`);
+  const question = await asked(life);
+  expect(question).toMatchObject({ sessionKey: MAIN, agentId: "main", runId, title: APPEND, kind: "exec" });
+  expect(JSON.parse(question.detail ?? "")).toMatchObject({
+    folder: join(life.dir, "workspace"),
+    reason: "the command has a redirection to a file (>)",
+  });
+  expect(log(life)).toBe("");
+  await answer(life, question, "allow");
+  expect(await resultOf(life, runId)).toMatchObject({ status: "ok", exitCode: 0 });
+  expect(log(life)).toBe("ran\n");
+  expect(await life.store.db.selectFrom("permissions").selectAll().execute()).toEqual([]);
+});
+
+test("a denied command does not run, and the model is told so", async () => {
+  const life = await live();
+  const runId = await say(life, `exec ${APPEND}`);
+  await answer(life, await asked(life), "deny");
+  expect(await resultOf(life, runId)).toEqual({
+    status: "forbidden",
+    code: "approval_denied",
+    error: "denied by the owner; the command was not run",
+    hint: "Don't retry the same command. Continue without it, or say what you need and why.",
+  });
+  expect(log(life)).toBe("");
+});
+
+test("a request that nobody answers expires as a denial", async () => {
+  const { tools } = settingsWith();
+  const exec = { ...tools.exec, approval: "always" as const, askSeconds: 0.05 };
+  const life = await live({ choices: { tools: { exec } } });
+  expect(await resultOf(life, await say(life, "exec pwd"))).toMatchObject({
+    code: "approval_denied",
+    error: "nobody approved the command within 0.05 seconds; the command was not run",
+  });
+});
+
+test("I6: a run that waits for an approval holds no slot, and a stop ends it", async () => {
+  const life = await live();
+  const runId = await say(life, `exec ${APPEND}`);
+  const question = await asked(life);
+  await until(async () => (await getRun(life.store.db, runId))?.state === "waiting");
+  expect(await resultOf(life, await say(life, "exec pwd", RESEARCH))).toMatchObject({ status: "ok" });
+  await life.engine.abort({ sessionKey: MAIN, runId });
+  expect(await endOf(life.engine, runId)).toMatchObject({ state: "aborted" });
+  expect(await answer(life, question, "allow")).toMatchObject({ ok: false, code: "permission_not_found" });
+  expect(log(life)).toBe("");
+});
+
+describe("if the process dies", () => {
+  test("before the answer, the next one waits for the answer to the same request, and the command runs once", async () => {
+    const first = await live();
+    const runId = await say(first, `exec ${APPEND}`);
+    const question = await asked(first);
+    await stop(first);
+    const second = await live({ dir: first.dir });
+    expect(await asked(second)).toEqual(question);
+    await until(async () => (await getRun(second.store.db, runId))?.attempt === 2);
+    await answer(second, question, "allow");
+    expect(await resultOf(second, runId)).toMatchObject({ status: "ok", exitCode: 0 });
+    expect(log(second)).toBe("ran\n");
+  });
+
+  test.each([
+    ["allow", { status: "ok", exitCode: 0 }, "ran\n"],
+    ["deny", { code: "approval_denied" }, ""],
+  ] as const)(
+    "after the answer %s, the next one uses the answer and does not ask again",
+    async (decision, result, written) => {
+      const isDecided = async (tx: Store["db"]) => {
+        const row = await tx.selectFrom("permissions").select("decision").executeTakeFirst();
+        return row === undefined ? false : row.decision !== null;
+      };
+      const dir = temporaryFolder();
+      let answered = false;
+      const first = await live({ dir, dies: async (tx) => answered && !(await isDecided(tx)) });
+      const runId = await say(first, `exec ${APPEND}`);
+      const question = await asked(first);
+      await first.store.transaction(async (tx) => {
+        answered = true;
+        const row = { decision, scope: "once", decided_by: "ann", decided_at: 1 } as const;
+        await tx.updateTable("permissions").set(row).execute();
+      });
+      await stop(first);
+      const second = await live({ dir });
+      expect(await resultOf(second, runId)).toMatchObject(result);
+      expect(log(second)).toBe(written);
+      expect(question.runId).toBe(runId);
+      const rows = await second.store.db.selectFrom("permissions").select("decision").execute();
+      expect(rows).toEqual(decision === "allow" ? [] : [{ decision: "deny" }]);
+    },
+  );
+
+  test("after the command has begun, it does not run again and its outcome is unknown", async () => {
+    const dir = temporaryFolder();
+    const hasResult = async (tx: Store["db"]) =>
+      (await tx.selectFrom("messages").select("id").where("role", "=", "toolResult").executeTakeFirst()) !==
+      undefined;
+    const first = await live({ dir, dies: hasResult });
+    const runId = await say(first, `exec ${APPEND}`);
+    await answer(first, await asked(first), "allow");
+    await until(() => log(first) !== "");
+    await stop(first);
+    const second = await live({ dir });
+    expect(await resultOf(second, runId)).toMatchObject({ code: "outcome_unknown" });
+    expect(log(second)).toBe("ran\n");
+  });
+
+  test("before the answer and the next one need not ask, the command runs and its request is deleted", async () => {
+    const dir = temporaryFolder();
+    const first = await live({ dir });
+    const runId = await say(first, `exec ${APPEND}`);
+    await asked(first);
+    await stop(first);
+    const { tools } = settingsWith();
+    const choices = { tools: { exec: { ...tools.exec, approval: "never" as const } } };
+    const second = await live({ dir, choices });
+    expect(await resultOf(second, runId)).toMatchObject({ status: "ok" });
+    expect(log(second)).toBe("ran\n");
+    expect(await second.store.db.selectFrom("permissions").selectAll().execute()).toEqual([]);
+  });
+});
+
+describe("a command that is allowed for longer", () => {
+  const runs = async (life: Life, sessionKey = MAIN, command = APPEND) =>
+    resultOf(life, await say(life, `exec ${command}`, sessionKey));
+
+  test("in this session runs there without a question until the session is deleted", async () => {
+    const life = await live();
+    const runId = await say(life, `exec ${APPEND}`);
+    await answer(life, await asked(life), "allow", "session");
+    await resultOf(life, runId);
+    expect(await runs(life)).toMatchObject({ status: "ok" });
+    expect(log(life)).toBe("ran\nran\n");
+    expect(await listRules(life.store.db)).toMatchObject([
+      { sessionKey: MAIN, scope: "session", command: APPEND, createdBy: "ann" },
+    ]);
+    const other = await say(life, `exec ${APPEND} # more`);
+    await answer(life, await asked(life), "deny");
+    await resultOf(life, other);
+    await life.store.transaction((tx) => deleteSessionRows(tx, MAIN, { transcripts: true }));
+    expect(await listRules(life.store.db)).toEqual([]);
+  });
+
+  test("always runs in all sessions of its agent, after a restart, until the rule is deleted", async () => {
+    const first = await live();
+    const runId = await say(first, `exec ${APPEND}`);
+    await answer(first, await asked(first), "allow", "always");
+    await resultOf(first, runId);
+    await stop(first);
+    const life = await live({ dir: first.dir });
+    expect(await runs(life)).toMatchObject({ status: "ok" });
+    const foreign = await say(life, `exec ${APPEND}`, RESEARCH);
+    await answer(life, await asked(life), "deny");
+    expect(await resultOf(life, foreign)).toMatchObject({ code: "approval_denied" });
+    const [rule] = await listRules(life.store.db);
+    await life.engine.commit((unit) => forgetRule(unit, rule?.id ?? "", () => true));
+    const again = await say(life, `exec ${APPEND}`);
+    await answer(life, await asked(life), "deny");
+    expect(await resultOf(life, again)).toMatchObject({ code: "approval_denied" });
+  });
+});
+
+test("a command that an owner can't see in full is denied without a question", async () => {
+  const life = await live();
+  expect(await resultOf(life, await say(life, `exec echo ${"x".repeat(3_000)} > a.txt`))).toMatchObject({
+    code: "approval_denied",
+    hint: "Write it to a file with write, then run the file.",
+  });
+});

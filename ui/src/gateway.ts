@@ -134,6 +134,24 @@ export function wordsOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+type Streaming = "chat" | "agent";
+
+/** Newest streamed text (`chat`) and thinking (`agent`) of each run. */
+const streamed = {
+  chat: new Map<string, EventPayloads["chat"]>(),
+  agent: new Map<string, EventPayloads["agent"]>(),
+};
+
+/** Returns the newest streamed text or thinking of each run, for a session that is opened meanwhile. */
+export function streamedSoFar<E extends Streaming>(event: E): Iterable<EventPayloads[E]> {
+  return (streamed[event] as Map<string, EventPayloads[E]>).values();
+}
+
+function forgetStreamed(): void {
+  streamed.chat.clear();
+  streamed.agent.clear();
+}
+
 function hear(opened: Connection): void {
   opened.onEvent(({ event, payload }) => {
     if (opened !== client) return;
@@ -141,6 +159,8 @@ function hear(opened: Connection): void {
   });
   opened.onState((state, error) => {
     if (opened !== client) return;
+    // The gateway sends the texts so far again after a reconnect.
+    if (state !== "connected") forgetStreamed();
     if (state === "closed") return inDemo ? again() : leave(error);
     linkState.value = state;
     if (state === "connected") connected(opened);
@@ -159,6 +179,7 @@ function drop(): void {
   const open = client;
   client = undefined;
   opening = undefined;
+  forgetStreamed();
   open?.close();
 }
 
@@ -230,6 +251,22 @@ export function resume(): void {
   const token = keptToken();
   if (token !== undefined) void signIn(token);
 }
+
+on("chat", (event) => {
+  streamed.chat.delete(event.runId);
+  if (event.state === "delta") streamed.chat.set(event.runId, event);
+  else streamed.agent.delete(event.runId);
+});
+
+on("agent", (event) => {
+  const { runId, stream } = event;
+  if (stream === "assistant" || stream === "flow") return;
+  if (stream === "thinking_delta") streamed.agent.set(runId, event);
+  else {
+    streamed.agent.delete(runId);
+    if (stream !== "retry") streamed.chat.delete(runId);
+  }
+});
 
 on("shutdown", ({ reason }) => {
   stopping.value = reason;

@@ -24,7 +24,7 @@ export function SignIn() {
         </h1>
         <p>
           Open the link that the gateway prints when it starts in a terminal, or paste it or its token here;
-          the token is kept in this tab only. <code>npx parley link</code> prints the link again.
+          the token is kept in this tab only. <code>npx parley-gateway link</code> prints the link again.
         </p>
         <label>
           Token or link

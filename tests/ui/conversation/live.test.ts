@@ -85,6 +85,29 @@ describeInBrowser("a conversation that goes on", () => {
     expect((await entries(page)).filter((text) => text.includes("Another beginning"))).toHaveLength(1);
   });
 
+  test("a session that is opened while its answer streams shows the text so far at once, and once at the end", async () => {
+    const { house, speak, end } = await openTalk();
+    const { page } = await visit(house.http, { token: TOKEN, at: AT });
+    await say(page, "tell me");
+    await page.getByText("working").waitFor();
+    const live = page.locator(".entry-live");
+    await until(live.getByText("so far"), () => speak("The text so far"));
+    // The model says nothing more until the text was shown twice more.
+    await page.reload();
+    await live.getByText("The text so far").waitFor();
+    await page.goto(`${house.http}/#/operations/runs`);
+    await expect.poll(() => live.count()).toBe(0);
+    await page.goto(`${house.http}/#/${AT}`);
+    await live.getByText("The text so far").waitFor();
+    end("The text so far, and its end");
+    await page.locator(".run-end").waitFor();
+    await page.goto(`${house.http}/#/operations/runs`);
+    await page.goto(`${house.http}/#/${AT}`);
+    await page.locator(".run-end").waitFor();
+    await expect.poll(() => live.count()).toBe(0);
+    await expect.poll(() => page.getByText("The text so far, and its end").count()).toBe(1);
+  });
+
   test("messages queued during a run are shown and can be cancelled; Stop ends the run and keeps its text", async () => {
     const { house, speak } = await openTalk();
     const { page } = await visit(house.http, { token: TOKEN, at: AT });

@@ -174,7 +174,17 @@ test("a thousand steps are placed in n log n time", () => {
 
 function chain(talks: ChainRow["talks"]): ChainRow {
   return {
-    ...{ chainId: "c", startedAt: 0, lastAt: 0, active: false, runs: 1, hopMax: 1, tokens: 0, cost: 0 },
+    ...{
+      chainId: "c",
+      startedAt: 0,
+      lastAt: 0,
+      active: false,
+      runs: 1,
+      failed: 0,
+      hopMax: 1,
+      tokens: 0,
+      cost: 0,
+    },
     ...{ limits: LIMITS, sessions: [A, B], sessionCount: 2, flows: 1, refused: 0, talks },
   };
 }

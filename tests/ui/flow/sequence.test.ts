@@ -43,6 +43,31 @@ describeInBrowser("the flow view", () => {
     expect(page.url()).toContain(`#/sessions/${encodeURIComponent(RESEARCH)}/`);
   });
 
+  test("the list of chains is filtered by agent and by state, and says how many runs failed", async () => {
+    const broken = talkingModel((text) => {
+      if (text === "fail") throw new Error("no");
+      return undefined;
+    });
+    const here = await house({ model: broken });
+    await tell(here, doing(sending(RESEARCH, "fail")));
+    await tell(here, doing(sending(WRITER, "fine")));
+    const page = await open(here);
+    const parties = page.locator(".chain-parties");
+    await expect.poll(() => parties.allInnerTexts()).toEqual(["writer", "research"]);
+    await expect.poll(() => page.locator(".chain-row").getByText("1 failed").count()).toBe(1);
+    const choose = (name: string, value: string) =>
+      page.locator(".flow-bar").getByLabel(name, { exact: true }).selectOption(value);
+    await choose("State", "failed");
+    await expect.poll(() => parties.allInnerTexts()).toEqual(["research"]);
+    await choose("Agent", "writer");
+    await page.getByText("No matching chains").waitFor();
+    await choose("State", "running");
+    await page.getByRole("button", { name: "Show all chains" }).click();
+    await expect.poll(() => parties.allInnerTexts()).toEqual(["writer", "research"]);
+    await choose("Agent", "writer");
+    await expect.poll(() => parties.allInnerTexts()).toEqual(["writer"]);
+  });
+
   test("parallel jobs have separate columns, and show their results", async () => {
     const here = await house();
     await tell(here, doing(...["one", "two", "three"].map((label) => spawning(`job ${label}`, { label }))));

@@ -48,6 +48,33 @@ describeInBrowser("the waterfall", () => {
     await expect.poll(() => details.innerText()).toContain("Tool call\n\nsessions_send: ");
   });
 
+  test("the slowest call is marked, but not a call that waits for another session; so is the slowest run in the list", async () => {
+    const here = await house();
+    const chainId = await tell(here, doing(sending(RESEARCH, "what is new?")));
+    const page = await open(here);
+    await page.routeWebSocket(/^ws:/, (socket) => {
+      const server = socket.connectToServer();
+      server.onMessage((text) => {
+        const frame = JSON.parse(String(text));
+        // The model of the tests answers at once.
+        for (const [at, call] of (frame.payload?.calls ?? []).entries())
+          call.endAt = call.at + (call.kind === "tool" ? 90_000 : 500 + at);
+        for (const step of frame.payload?.steps ?? [])
+          if (step.kind === "send") step.endAt = step.startedAt + 90_000;
+        socket.send(JSON.stringify(frame));
+      });
+    });
+    await page.goto(`${here.http}/#/flow/${chainId}`);
+    await page.reload();
+    await page.getByRole("button", { name: "Waterfall" }).click();
+    const slowest = page.getByRole("treeitem", { name: /slowest call of the chain/ });
+    await expect.poll(() => slowest.innerText()).toMatch(/^model call.*slowest/s);
+    await expect.poll(() => page.locator(".bar-of.is-slowest").count()).toBe(1);
+    await page.getByRole("button", { name: "Steps" }).click();
+    await page.getByRole("button", { name: /^main asked research.*Slowest run of the chain/ }).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+  });
+
   test("WV2: the arrow keys move between rows, and close and open a run", async () => {
     const here = await house();
     const chainId = await tell(here, doing(sending(RESEARCH, "what is new?")));

@@ -61,7 +61,7 @@ describeInBrowser("session rows", () => {
     const client = await house.client();
     const start = async ({ key }: Seed, message: string) => {
       gates.set(key, Promise.withResolvers());
-      const sent = client.agent({ message, sessionKey: key, idempotencyKey: key });
+      const sent = client.agent({ message, sessionKey: key, idempotencyKey: `${key} ${message}` });
       await sent.accepted;
       return sent.done.catch(() => undefined);
     };
@@ -82,6 +82,12 @@ describeInBrowser("session rows", () => {
     await expect.poll(() => row(page, /plan/).innerText()).not.toContain("idle");
     for (const gate of gates.values()) gate.resolve();
     await expect.poll(words).toBe("2 done · 1 failed");
+    const stopped = start(jobs[1] ?? { key: "" }, "stop me");
+    await expect.poll(words).toBe("1 running · 1 done · 1 failed");
+    await client.request("chat.abort", { sessionKey: jobs[1]?.key ?? "" });
+    gates.get(jobs[1]?.key ?? "")?.resolve();
+    await stopped;
+    await expect.poll(words).toBe("1 done · 1 stopped · 1 failed");
   });
 
   test("no row repeats a word of its name", async () => {

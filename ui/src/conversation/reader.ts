@@ -10,7 +10,7 @@ import { signal } from "@preact/signals";
 import { GatewayError } from "../../../src/contract/client/web.ts";
 import { retryWords } from "../../../src/core/shapes/model-retry.ts";
 import { batched } from "../clock.ts";
-import { ask, on, whenConnected } from "../gateway.ts";
+import { ask, on, streamedSoFar, whenConnected } from "../gateway.ts";
 import { StreamedTexts } from "./live.ts";
 import { type Message, type Page, type Thread, threadOf, withNewer, withNow, withOlder } from "./thread.ts";
 
@@ -97,8 +97,18 @@ export class SessionReader {
         else news();
       }),
     );
+    this.#replay();
     if (messageId !== undefined) this.around(messageId);
     this.#ends.push(whenConnected(() => this.news()));
+  }
+
+  /** Shows what the session's runs have streamed so far. */
+  #replay(): void {
+    for (const { sessionKey, runId, message } of streamedSoFar("chat"))
+      if (this.#isMine(sessionKey)) this.live.say(runId, message?.content[0]?.text ?? "");
+    for (const { stream, sessionKey, runId, data } of streamedSoFar("agent"))
+      if (stream === "thinking_delta" && this.#isMine(sessionKey))
+        this.thinking.say(runId, data.text ?? "", data.ms);
   }
 
   close(): void {

@@ -11,13 +11,12 @@ import { complain, say } from "../parts/notices.tsx";
 import { hrefOf } from "../route.ts";
 import { type FlowStep, hasRun, homeOf, isActive } from "./words.ts";
 
-/** Name of an action that shows its outcome on its button, because a notice would cover other buttons. */
-const RETRY = "Retry";
-
 interface Deed {
   readonly name: string;
   /** Notice after the action. Absent if the page shows the result. */
   readonly done?: string;
+  /** Texts of the button during and after the action, if a notice would cover other buttons. */
+  readonly labels?: { readonly during: string; readonly after: string };
   /** Question to confirm before the action, if it affects several jobs. */
   readonly doubt?: string;
   act(): Promise<unknown>;
@@ -33,6 +32,11 @@ function cancelling(jobs: readonly FlowStep[]): Deed {
   return { name: `Cancel ${some}`, done: `Cancelled ${some}.`, doubt, act };
 }
 
+/** Returns the action that retries a run or a delivery. */
+function retrying(act: () => Promise<unknown>): Deed {
+  return { name: "Retry", labels: { during: "Retrying…", after: "Retried" }, act };
+}
+
 /** Returns the action that forks a session after the message of a step. */
 function forking({ messageIn, messageId }: FlowStep): Deed[] {
   if (messageIn === undefined || messageId === undefined || !mayFork()) return [];
@@ -45,7 +49,7 @@ function deedsOf(step: FlowStep): Deed[] {
   if (kind === "delivery") {
     if (state !== "failed" || !may("operator.admin")) return [];
     const delivery = id.replace(/^delivery:/, "");
-    return [{ name: RETRY, act: () => ask("deliveries.retry", { id: delivery }) }];
+    return [retrying(() => ask("deliveries.retry", { id: delivery }))];
   }
   if (!hasRun(step) || !may("operator.write")) return [];
   const active = (step.members ?? [step]).filter((one) => isActive(one) && one.runId !== undefined);
@@ -57,28 +61,24 @@ function deedsOf(step: FlowStep): Deed[] {
   // Do not offer Retry for the failed run of a job or a conversation: its requester was told about the
   // failure, and can ask again.
   if (!["error", "timeout"].includes(state) || flowId !== undefined) return [];
-  return [{ name: RETRY, act: () => ask("runs.retry", { runId }) }];
+  return [retrying(() => ask("runs.retry", { runId }))];
 }
 
 function DeedButton({ deed }: { deed: Deed }) {
-  const { name, done, doubt, act } = deed;
+  const { name, done, doubt, labels, act } = deed;
   const [asks, setAsks] = useState(false);
-  /** Text of the button during a retry, and after it. */
-  const [retrying, setRetrying] = useState("");
+  const [label, setLabel] = useState<string | undefined>();
   const [busy, setBusy] = useState(false);
-  const note = (words: string): void => {
-    if (name === RETRY) setRetrying(words);
-  };
   const take = (): void => {
     setBusy(true);
-    note("Retrying…");
+    setLabel(labels?.during);
     act()
       .then(() => {
-        note("Retried");
+        setLabel(labels?.after);
         if (done !== undefined) say(done);
       })
       .catch((error: unknown) => {
-        note("");
+        setLabel(undefined);
         complain(error);
       })
       .finally(() => setBusy(false));
@@ -88,10 +88,10 @@ function DeedButton({ deed }: { deed: Deed }) {
       <button
         type="button"
         data-act=""
-        disabled={busy || retrying !== ""}
+        disabled={busy || label !== undefined}
         onClick={() => (doubt === undefined ? take() : setAsks(true))}
       >
-        {retrying || name}
+        {label ?? name}
       </button>
       {asks && (
         <Confirm title={`${name}?`} action={name} onConfirm={take} onClose={() => setAsks(false)}>

@@ -53,6 +53,7 @@ export function ChainList({ chains, chosen }: { chains: readonly ChainRow[]; cho
             <Parties chain={chain} />
             <span class="chain-figures soft">
               <span>{counted(chain.runs, "run")}</span>
+              {chain.failed > 0 && <span class="chip tone-bad">{`${chain.failed} failed`}</span>}
               {chain.refused > 0 && <span class="chip tone-bad">{`${chain.refused} refused`}</span>}
               <Budget chain={chain} />
             </span>

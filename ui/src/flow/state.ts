@@ -25,6 +25,35 @@ export interface Filter {
 
 export const minutes = signal<number>(60);
 export const filter = signal<Filter | undefined>(undefined);
+/** The agent that takes part in the shown chains. Empty: any agent. */
+export const agent = signal("");
+/** The state of the shown chains. Empty: any state. */
+export const chainState = signal<"" | "running" | "failed">("");
+
+/** Shows all chains of the time window. */
+export function clearFilters(): void {
+  filter.value = undefined;
+  agent.value = "";
+  chainState.value = "";
+}
+
+/** Returns the agent of a session. Undefined for sessions that no agent owns. */
+function agentOf(sessionKey: string): string | undefined {
+  return /^agent:([^:]+):/.exec(sessionKey)?.[1];
+}
+
+/** Returns the agents that take part in these chains, sorted. */
+export function agentsIn(chains: readonly ChainRow[]): string[] {
+  return [...new Set(chains.flatMap(({ sessions }) => sessions.flatMap((key) => agentOf(key) ?? [])))].sort();
+}
+
+/** Returns true if a chain matches all filters. */
+export function isShown(chain: ChainRow): boolean {
+  if (agent.value !== "" && !agentsIn([chain]).includes(agent.value)) return false;
+  if (chainState.value === "running" && !chain.active) return false;
+  if (chainState.value === "failed" && chain.failed === 0) return false;
+  return fits(chain, filter.value);
+}
 
 /** The ways to show a chain. */
 export const MODES = [
@@ -46,8 +75,8 @@ export function nameOf(sessionKey: string): string {
   return names.value[sessionKey] ?? sessionNameOf(sessionKey);
 }
 
-/** Returns true if a chain matches the filter. */
-export function fits(chain: ChainRow, wanted: Filter | undefined): boolean {
+/** Returns true if a chain matches the choice of sessions in the overview. */
+function fits(chain: ChainRow, wanted: Filter | undefined): boolean {
   if (wanted === undefined) return true;
   if (wanted.to === undefined)
     return (

@@ -10,15 +10,35 @@ import { Latest } from "./latest.tsx";
 import type { ChainViewProps } from "./sequence/diagram.tsx";
 import { useKeys } from "./sequence/keys.ts";
 import { drawn, useGrowth, useSight } from "./sequence/sight.ts";
-import { type Around, type FlowStep, isFailed, label, outcomeWords, sentence, title } from "./words.ts";
+import {
+  type Around,
+  type FlowStep,
+  hasRun,
+  isFailed,
+  label,
+  outcomeWords,
+  sentence,
+  slowestOf,
+  title,
+} from "./words.ts";
 
 const ROW_HEIGHT = 64;
 
-function RowOf(props: { step: FlowStep; around: Around; marks: string; top: number; tab: boolean }) {
-  const { step, around, marks, top, tab } = props;
+interface RowProps {
+  readonly step: FlowStep;
+  readonly around: Around;
+  readonly marks: string;
+  readonly top: number;
+  readonly tab: boolean;
+  /** Whether its run is the slowest of the chain. */
+  readonly slowest: boolean;
+}
+
+function RowOf({ step, around, marks, top, tab, slowest }: RowProps) {
   return useMemo(() => {
     const outcome = outcomeWords(step, around);
     const said = label(step, around);
+    const words = safeLine(sentence(step, around)) + (slowest ? " Slowest run of the chain." : "");
     const failed = isFailed(step) ? { tone: "bad" as const } : {};
     return (
       <button
@@ -28,9 +48,10 @@ function RowOf(props: { step: FlowStep; around: Around; marks: string; top: numb
         data-step={step.id}
         tabIndex={tab ? 0 : -1}
       >
-        <span class="visually-hidden">{safeLine(sentence(step, around))}</span>
+        <span class="visually-hidden">{words}</span>
         <span class="flow-row-head" aria-hidden="true">
           <Name text={title(step, around)} />
+          {slowest && <span class="chip tone-warn">slowest</span>}
           <span class="soft">{clockTime(step.at)}</span>
         </span>
         <span class="flow-row-text" aria-hidden="true">
@@ -39,7 +60,7 @@ function RowOf(props: { step: FlowStep; around: Around; marks: string; top: numb
         </span>
       </button>
     );
-  }, [step, around, marks, top, tab]);
+  }, [step, around, marks, top, tab, slowest]);
 }
 
 export function StepList(props: ChainViewProps) {
@@ -49,6 +70,7 @@ export function StepList(props: ChainViewProps) {
   useGrowth(scrolled, steps.length, chainId);
   const rows = useMemo(() => steps.map(({ id }, at) => ({ id, y: at * ROW_HEIGHT })), [steps]);
   const keys = useKeys({ rows, box, look, chosen, onChoose, wanted });
+  const slowest = useMemo(() => slowestOf(steps.filter((step) => hasRun(step))), [steps]);
   const inTab = steps.findIndex(({ id }) => id === keys.inTab);
   return (
     <div class="flow-sight">
@@ -71,8 +93,8 @@ export function StepList(props: ChainViewProps) {
             const here = step.id === chosen ? " chosen" : "";
             const marks = `${failed}${here}${found.has(step.id) ? " found" : ""}`;
             const tab = step.id === keys.inTab;
-            const top = at * ROW_HEIGHT;
-            return <RowOf key={step.id} step={step} around={around} marks={marks} top={top} tab={tab} />;
+            const props = { step, around, marks, tab, top: at * ROW_HEIGHT, slowest: step.id === slowest };
+            return <RowOf key={step.id} {...props} />;
           })}
         </div>
       </div>

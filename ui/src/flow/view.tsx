@@ -3,15 +3,29 @@
 
 import "./flow.css";
 import { useRef } from "preact/hooks";
+import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 import { Examples } from "../parts/examples.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
+import { Select } from "../parts/select.tsx";
 import { route } from "../route.ts";
 import { Chain } from "./chain.tsx";
 import { ChainList } from "./list.tsx";
 import { OverviewPicture } from "./overview.tsx";
-import { filter, fits, minutes, nameOf, showsOverview, useChains, WINDOWS } from "./state.ts";
+import {
+  agent,
+  agentsIn,
+  chainState,
+  clearFilters,
+  filter,
+  isShown,
+  minutes,
+  nameOf,
+  showsOverview,
+  useChains,
+  WINDOWS,
+} from "./state.ts";
 
 function WindowChoice() {
   return (
@@ -74,6 +88,39 @@ function FilterWords() {
   );
 }
 
+const STATES = [
+  ["", "Any state"],
+  ["running", "Running"],
+  ["failed", "Failed"],
+] as const;
+
+function Choices({ chains }: { chains: readonly ChainRow[] }) {
+  const agents = agentsIn(chains);
+  const chosen = agent.value;
+  // Keep the chosen agent in the list if its chains have left the time window.
+  const options = chosen === "" || agents.includes(chosen) ? agents : [chosen, ...agents];
+  return (
+    <div class="flow-choices">
+      <Select
+        aria-label="Agent"
+        value={chosen}
+        options={[["", "Any agent"], ...options]}
+        onPick={(id) => {
+          agent.value = id;
+        }}
+      />
+      <Select
+        aria-label="State"
+        value={chainState.value}
+        options={STATES}
+        onPick={(state) => {
+          chainState.value = state;
+        }}
+      />
+    </div>
+  );
+}
+
 function Nothing() {
   return (
     <div class="empty flow-empty">
@@ -88,12 +135,7 @@ function NoMatches() {
   return (
     <div class="empty">
       <p>No matching chains</p>
-      <button
-        type="button"
-        onClick={() => {
-          filter.value = undefined;
-        }}
-      >
+      <button type="button" onClick={clearFilters}>
         Show all chains
       </button>
     </div>
@@ -108,7 +150,7 @@ export function FlowView() {
   const wantedId = at.view === "flow" ? at.chainId : undefined;
   if (value === undefined) return <Awaited {...reading} />;
   const all = value.chains;
-  const chains = all.filter((chain) => fits(chain, filter.value));
+  const chains = all.filter(isShown);
   if (all.length === 0 && wantedId === undefined) {
     return (
       <div class="flow">
@@ -132,6 +174,7 @@ export function FlowView() {
             <FilterWords />
             <OverviewToggle />
             <WindowChoice />
+            <Choices chains={all} />
           </div>
           <ChainList chains={chains} chosen={chosen} />
           {value.nextCursor !== undefined && <p class="soft flow-more">Newest chains only</p>}

@@ -234,3 +234,17 @@ export function label(step: FlowStep, around: Around): string {
       return said === "" ? step.kind : said;
   }
 }
+
+/**
+ * Returns the id of the slowest of several steps or calls, without their time in the queue. Undefined if
+ * fewer than two have ended.
+ */
+export function slowestOf(
+  all: readonly Pick<ChainStep, "id" | "at" | "startedAt" | "endAt">[],
+): string | undefined {
+  const times = all.flatMap(({ id, at, startedAt = at, endAt }) =>
+    endAt === undefined ? [] : [{ id, ms: endAt - startedAt }],
+  );
+  const first = times.reduce((most, one) => (one.ms > most.ms ? one : most), { id: "", ms: 0 });
+  return times.length < 2 || first.ms === 0 ? undefined : first.id;
+}

@@ -64,19 +64,20 @@ function Doing({ row }: { row: ListedRow }) {
   );
 }
 
-/** Shows how many spawned sessions are in each state: "12 running · 17 done · 1 failed". */
+/** Shows how many spawned sessions are in each state: "12 running · 17 done · 2 stopped · 1 failed". */
 function Jobs({ children = 0, jobs }: Pick<ListedRow, "children" | "jobs">) {
   if (jobs === undefined) return null;
   const more = children >= CHILDREN_COUNTED_MAX ? "+" : "";
   const parts = [
     { count: jobs.running, words: `${jobs.running} running`, tone: "tone-busy" },
     { count: jobs.done, words: `${jobs.done}${more} done`, tone: "" },
+    { count: jobs.stopped, words: `${jobs.stopped} stopped`, tone: "" },
     { count: jobs.failed, words: `${jobs.failed} failed`, tone: "tone-bad" },
   ].filter(({ count }) => count > 0);
   return (
     <span class="session-jobs" title="Spawned sessions">
       {parts.map(({ words, tone }, at) => (
-        <span key={tone}>
+        <span key={at}>
           {at > 0 && " · "}
           <span class={tone}>{words}</span>
         </span>

@@ -5,7 +5,17 @@
 
 import type { ChainCall, ChainStep } from "../../../../src/core/shapes/chain-step.ts";
 import { duration, money, tokens } from "../../parts/format.ts";
-import { type Around, countWords, hasRun, homeOf, isActive, isFailed, title, waitWords } from "../words.ts";
+import {
+  type Around,
+  countWords,
+  hasRun,
+  homeOf,
+  isActive,
+  isFailed,
+  slowestOf,
+  title,
+  waitWords,
+} from "../words.ts";
 
 /** Minimum number of sibling jobs, or of calls to the same tool, that are put into one row. */
 const GROUP_MIN = 4;
@@ -20,6 +30,8 @@ export interface Bar {
   /** Time at which it ended. Undefined while it is in progress. */
   readonly endAt?: number | undefined;
   readonly failed: boolean;
+  /** Whether it is the slowest call of the chain. */
+  readonly slowest?: boolean;
   readonly tokens?: number | undefined;
   readonly cost?: number | undefined;
   /** The step of the run or wait. For a call: the step of its run. */
@@ -141,11 +153,24 @@ export function barsOf(steps: readonly ChainStep[], calls: readonly ChainCall[],
   const own = steps.filter((step) => hasRun(step) || step.kind === "wait");
   const causes = causesOf(own);
   const children = Map.groupBy(own, ({ id }) => causes.get(id) ?? "");
+  const waits = Map.groupBy(
+    own.filter(({ kind }) => kind === "wait"),
+    ({ runId = "" }) => runId,
+  );
+  // A call that waits for other sessions is as slow as they are, so it is not marked.
+  const waited = ({ runId, at, endAt = at }: ChainCall): boolean =>
+    waits.get(runId)?.some((wait) => wait.at >= at && wait.at <= endAt) ?? false;
+  const slowest = slowestOf(calls.filter((call) => !waited(call)));
   const callsOf = Map.groupBy(calls, ({ runId }) => runId);
   const build = (step: ChainStep): Bar => {
     const { id, at, startedAt, endAt, runId = "", tokens: used, cost, kind } = step;
     const isWait = kind === "wait";
-    const mine = isWait ? [] : (callsOf.get(runId) ?? []).map((call) => callBar(call, step));
+    const mine = isWait
+      ? []
+      : (callsOf.get(runId) ?? []).map((call) => ({
+          ...callBar(call, step),
+          slowest: call.id === slowest,
+        }));
     const below = [...mine, ...(children.get(id) ?? []).map(build)].sort(byTime);
     return {
       id,
@@ -217,6 +242,7 @@ export function barWords(bar: Bar, from: number, nowMs: number): string {
     failed && kind !== "wait" && kind !== "group"
       ? `failed${kind === "run" && step.code ? ` (${step.code})` : ""}`
       : "",
+    bar.slowest === true ? "slowest call of the chain" : "",
     used > 0 ? `${tokens(used)} tokens` : "",
     cost > 0 ? money(cost) : "",
   ]

@@ -47,7 +47,7 @@ const xOf = ({ span, width }: Scale, at: number): number =>
   Math.max(0, Math.min(1, (at - span.from) / (span.to - span.from))) * width;
 
 function BarOf({ bar, scale, inside = [] }: { bar: Bar; scale: Scale; inside?: readonly Bar[] }) {
-  const { kind, at, startedAt = at, endAt = scale.nowMs, failed } = bar;
+  const { kind, at, startedAt = at, endAt = scale.nowMs, failed, slowest = false } = bar;
   const [left, from, right] = [xOf(scale, at), xOf(scale, startedAt), xOf(scale, endAt)];
   const open = bar.endAt === undefined ? " open" : "";
   return (
@@ -56,7 +56,7 @@ function BarOf({ bar, scale, inside = [] }: { bar: Bar; scale: Scale; inside?: r
         <span class="bar-queued" style={{ left: `${left}px`, width: `${from - left}px` }} />
       )}
       <span
-        class={`bar-of kind-${kind}${failed ? " is-failed" : ""}${open}`}
+        class={`bar-of kind-${kind}${failed ? " is-failed" : ""}${open}${slowest ? " is-slowest" : ""}`}
         style={{ left: `${from}px`, width: `${Math.max(3, right - from)}px` }}
       />
       {inside.map((child) => (
@@ -119,6 +119,11 @@ function NameOf(props: RowProps) {
         <span class="waterfall-text" aria-hidden="true">
           <Name text={bar.name} />
         </span>
+        {bar.slowest === true && (
+          <span class="chip tone-warn" aria-hidden="true">
+            slowest
+          </span>
+        )}
         <Figures bar={bar} />
       </div>
     );

@@ -71,6 +71,14 @@ export const LEFT_OUT: readonly LeftOut[] = [
     instead: () => checkScript("woken"),
   },
   {
+    command: /^npx parley config edit$/,
+    why: "it asks in a terminal before it saves",
+    instead: async (ground) => {
+      const { code, out, err } = await ground.run("EDITOR=true parley config edit --yes");
+      expectThat(code === 0 && out.includes("Nothing changes."), `config edit failed: ${out}${err}`);
+    },
+  },
+  {
     command: /^npm run (woken(?::each)?) -- \S+$/,
     why: "needs programs of the registry",
     instead: (_, [, script = ""]) => checkScript(script),

@@ -24,7 +24,7 @@ const FLAGS = [
   "--disable-sync",
 ];
 
-const WAIT_MAX_MS = 20_000;
+const WAIT_MAX_MS = 45_000;
 
 export const DESKTOP = { width: 1280, height: 800 };
 export const PHONE = { width: 390, height: 844 };

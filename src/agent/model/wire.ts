@@ -2,6 +2,7 @@
 // redirect is an error. Reading yields to other work after some milliseconds. Every expected failure is a
 // `WireError`; any other error is a bug.
 
+import { liveIntervalMs } from "../../core/live-interval.ts";
 import { createPaces } from "../../core/pace.ts";
 import { isConnectTimeout } from "../../world/outgoing.ts";
 import { outgoingPost, type StreamedAnswer } from "../../world/outgoing-stream.ts";
@@ -62,18 +63,18 @@ export interface AnswerReader {
 /** If a read waited at least this long, other work has had time to run, so the next pause is due later. */
 const TURN_MS = 1;
 const ERROR_BYTES_MAX = 64 * 1024;
-/** Interval between two reads once the answer has content. The engine does not publish text more often. */
-const READ_INTERVAL_MS = 50;
-
 export function wireClient(format: Format): Client {
+  let reading = 0;
   return async (call) => {
     const { model, request, answer, signal } = call;
     const wire = await format(model, request, answer);
     if (signal.aborted) return;
     const response = await send(call, wire);
+    reading += 1;
     try {
-      if (await readEvents(call, response, wire.reader)) wire.reader.end();
+      if (await readEvents(call, response, wire.reader, () => liveIntervalMs(reading))) wire.reader.end();
     } finally {
+      reading -= 1;
       response.leave();
     }
   };
@@ -128,11 +129,15 @@ async function send({ world, model, seen, signal, heard }: Call, wire: Wire): Pr
   throw new WireError(text === "" ? `${status} status code (no body)` : `${status} ${text}`);
 }
 
-/** Passes all events to the reader. Returns false if a limit or the signal stopped it. */
+/**
+ * Passes all events to the reader. Returns false if a limit or the signal stopped it. `intervalMs`: returns
+ * the interval between two reads of an answer with content; the engine does not publish text more often.
+ */
 async function readEvents(
   { world, answer, signal, heard }: Call,
   response: StreamedAnswer,
   reader: AnswerReader,
+  intervalMs: () => number,
 ): Promise<boolean> {
   const events = new EventReader();
   const { clock } = world;
@@ -146,7 +151,7 @@ async function readEvents(
   const isStopped = (): boolean => isAborted || answer.over() !== undefined;
   for (;;) {
     const askedAt = clock.monotonic();
-    const bytes = await pieceOf(response, answer.hasContent ? READ_INTERVAL_MS : 0);
+    const bytes = await pieceOf(response, answer.hasContent ? intervalMs() : 0);
     if (clock.monotonic() - askedAt >= TURN_MS) pace = paceOf("with this step");
     heard(bytes?.byteLength ?? 0);
     if (bytes === undefined) events.finish();

@@ -3,6 +3,7 @@
 // X3: live text and thinking are published at most once in `textIntervalMs`, as deltas; the rest follows when
 //     the interval is over.
 
+import { liveIntervalMs } from "../../core/live-interval.ts";
 import { optional } from "../../core/optional.ts";
 import type { ModelBudget } from "../../core/rules/budget.ts";
 import type { Pool } from "../../core/rules/pools.ts";
@@ -24,20 +25,12 @@ import { createSpending } from "./spending.ts";
 import { type SteeringParts, takeSteering } from "./steering.ts";
 import { createTranscriptWriter, isFinalText, LostLane, type Reading } from "./transcript-writer.ts";
 
-/** Minimum interval between two pieces of live text of one run. The last piece is sent without waiting. */
-const TEXT_INTERVAL_MS = 50;
 /**
  * Minimum interval for a message longer than `LONG_TEXT_CHARS`, because each piece costs every subscriber a
  * frame.
  */
 const LONG_TEXT_INTERVAL_MS = 100;
 const LONG_TEXT_CHARS = 8 * 1024;
-/**
- * Number of executing runs above which the interval grows with their number, because each piece costs system
- * calls.
- */
-const QUICK_RUNS_MAX = 32;
-const CROWDED_INTERVAL_MAX_MS = 200;
 /**
  * Maximum size of the thinking that is published live for one message. The rest is only in the stored
  * message.
@@ -46,9 +39,8 @@ const LIVE_THINKING_MAX_BYTES = 256 * 1024;
 
 /** Returns the interval for a text of this length while this number of runs executes. */
 function textIntervalMs(chars: number, runs: number): number {
-  const alone = chars > LONG_TEXT_CHARS ? LONG_TEXT_INTERVAL_MS : TEXT_INTERVAL_MS;
-  const crowded = (TEXT_INTERVAL_MS * runs) / QUICK_RUNS_MAX;
-  return Math.max(alone, Math.min(crowded, CROWDED_INTERVAL_MAX_MS));
+  const intervalMs = liveIntervalMs(runs);
+  return chars > LONG_TEXT_CHARS ? Math.max(LONG_TEXT_INTERVAL_MS, intervalMs) : intervalMs;
 }
 
 /**

@@ -32,6 +32,59 @@ interface Subscriber extends TextListener, ThinkingListener {
   readonly deliveries: Admits;
 }
 
+/** Maximum number of sessions whose connections are remembered; a full memory is cleared. */
+const SESSIONS_MAX = 1_000;
+
+/**
+ * All connections. It remembers which of them get a session's events until a connection comes or goes: with
+ * many connections, asking each one takes longer than sending a piece of text.
+ */
+class Audience {
+  readonly #all = new Map<Listener, Subscriber>();
+  readonly #known = {
+    events: new Map<string, readonly Subscriber[]>(),
+    deliveries: new Map<string, readonly Subscriber[]>(),
+  };
+
+  add(listener: Listener, subscriber: Subscriber): void {
+    this.#all.set(listener, subscriber);
+    this.#forget();
+  }
+
+  remove(listener: Listener): void {
+    this.#all.delete(listener);
+    this.#forget();
+  }
+
+  clear(): void {
+    this.#all.clear();
+    this.#forget();
+  }
+
+  listeners(): Iterable<Listener> {
+    return this.#all.keys();
+  }
+
+  subscribers(): Iterable<Subscriber> {
+    return this.#all.values();
+  }
+
+  /** Returns the connections with this right to a session. */
+  of(access: "events" | "deliveries", sessionKey: string): readonly Subscriber[] {
+    const remembered = this.#known[access];
+    const known = remembered.get(sessionKey);
+    if (known !== undefined) return known;
+    const found = [...this.#all.values()].filter((one) => one[access](sessionKey));
+    if (remembered.size >= SESSIONS_MAX) remembered.clear();
+    remembered.set(sessionKey, found);
+    return found;
+  }
+
+  #forget(): void {
+    for (const remembered of Object.values(this.#known)) remembered.clear();
+  }
+}
+
 export interface Fanout {
   /** Adds a connection; the returned function removes it. */
   add(listener: Listener): () => void;
@@ -51,10 +104,9 @@ export interface FanoutParts {
 
 export function createFanout(parts: FanoutParts): Fanout {
   const { bus, clock, redactor, settings, shared } = parts;
-  const listeners = new Map<Listener, Subscriber>();
+  const audience = new Audience();
   const runs = new RunTracks(() => clock.now(), shared);
-  const watching = (sessionKey: string): Subscriber[] =>
-    [...listeners.values()].filter(({ events }) => events(sessionKey));
+  const watching = (sessionKey: string) => audience.of("events", sessionKey);
   const texts = new LiveTexts({ clock, redactor, runs, watching });
   const thinking = new LiveThinking({ clock, redactor, runs, watching });
   const hints = new AttentionHints(clock);
@@ -64,16 +116,15 @@ export function createFanout(parts: FanoutParts): Fanout {
     const { event, sessionKey, payload, other, access = "events", marks, unless } = out;
     let whole: EncodedEvent | undefined;
     let without: EncodedEvent | undefined;
-    for (const [listener, gates] of listeners) {
-      const admits = gates[access];
-      if (!admits(sessionKey)) continue;
+    for (const subscriber of audience.of(access, sessionKey)) {
+      const admits = subscriber[access];
       if (unless !== undefined && admits(unless)) continue;
       if (other === undefined || admits(other.sessionKey)) {
         whole ??= encodeEvent(event, payload, marks);
-        listener.event(whole);
+        subscriber.event(whole);
       } else {
         without ??= encodeEvent(event, other.withoutIt, marks);
-        listener.event(without);
+        subscriber.event(without);
       }
     }
   };
@@ -82,7 +133,7 @@ export function createFanout(parts: FanoutParts): Fanout {
     else if (event.kind === "thinking") thinking.hear(event);
     else {
       for (const out of translator.translate(event)) tell(out);
-      hints.note(event, listeners.values());
+      hints.note(event, audience.subscribers());
     }
   });
   return {
@@ -95,24 +146,24 @@ export function createFanout(parts: FanoutParts): Fanout {
         thinkingDeltas: listener.params?.caps?.includes(THINKING_DELTAS) === true,
         event: (event) => listener.event(event),
       };
-      listeners.set(listener, told);
+      audience.add(listener, told);
       texts.greet(told, told.events);
       thinking.greet(told, told.events);
       return () => {
-        listeners.delete(listener);
+        audience.remove(listener);
         texts.forget(told);
         thinking.forget(told);
         hints.forget(told);
       };
     },
     broadcast(event, to = () => true) {
-      for (const listener of listeners.keys()) if (to(listener.caller)) listener.event(event);
+      for (const listener of audience.listeners()) if (to(listener.caller)) listener.event(event);
     },
     close() {
       unsubscribe();
       texts.close();
       hints.close();
-      listeners.clear();
+      audience.clear();
     },
   };
 }

@@ -42,7 +42,7 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
     name: "gate-left-out-of-events",
     breaks: "I9: clients hear of sessions that their token does not cover",
     file: "src/gateway/socket/fanout.ts",
-    from: "      if (!admits(sessionKey)) continue;\n",
+    from: ".filter((one) => one[access](sessionKey))",
     to: "",
   },
   {

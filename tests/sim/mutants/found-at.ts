@@ -35,7 +35,7 @@ export const FOUND_AT: Readonly<Record<string, number>> = {
   "excerpts-not-masked": 219,
   "failed-gathering-holds-up-the-store": 6,
   "finished-turn-made-again": 1,
-  "gate-left-out-of-events": 1,
+  "gate-left-out-of-events": 2,
   "gate-left-out-of-keys": 8,
   "gate-left-out-of-run-status": 43,
   "gate-left-out-of-spawners": 130,

@@ -15,8 +15,8 @@ import { usePolling } from "./polling.ts";
 import "./rows.css";
 
 /**
- * Interval at which the requests are read. They must be polled, because the gateway sends no event for a
- * request.
+ * Interval at which requests and rules are read. They must be polled, because the gateway sends no event for
+ * them.
  */
 const EVERY_MS = 2_000;
 
@@ -105,11 +105,8 @@ export function PermissionsTab() {
   const list = useReading("permissions", () => ask("permissions.list"));
   const rules = useReading("permissions.rules", () => ask("permissions.rules"));
   const { value } = list;
-  const again = (): void => {
-    void list.again();
-    void rules.again();
-  };
-  usePolling(EVERY_MS, list.again);
+  const again = () => Promise.all([list.again(), rules.again()]);
+  usePolling(EVERY_MS, again);
   return (
     <>
       <h2>Permissions</h2>

@@ -4,12 +4,14 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { AgentDetails } from "../../../../src/contract/methods/agents.ts";
 import { tick } from "../../clock.ts";
-import { ask } from "../../gateway.ts";
+import { ask, coversAll, has } from "../../gateway.ts";
 import { Awaited } from "../../parts/failure.tsx";
 import { ago, counted, money, tokens } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { useReading } from "../../parts/reading.ts";
 import { State } from "../../parts/state.tsx";
+import { Memory } from "./memory.tsx";
+import { Prompt } from "./prompt.tsx";
 
 /** Maximum number of running sessions that are listed. A link leads to the others. */
 const RUNNING_MAX = 5;
@@ -190,6 +192,16 @@ function Settings({ agent }: { agent: AgentDetails }) {
         <Setting name="Tools">
           <Tools agent={agent} />
         </Setting>
+      )}
+      {!isAcp && coversAll() && has("agents.prompt") && (
+        <>
+          <Setting name="Prompt">
+            <Prompt agentId={agent.id} />
+          </Setting>
+          <Setting name="Memory">
+            <Memory agentId={agent.id} />
+          </Setting>
+        </>
       )}
       <Setting name="Running">
         <Running agentId={agent.id} running={agent.work?.running} />

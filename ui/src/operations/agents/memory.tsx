@@ -1,0 +1,106 @@
+// Shows the memory of an agent, and a dialog that edits it.
+// If the agent changes its memory while somebody edits it, the dialog shows the new text and saves only after
+// another click, so that no change is lost unseen.
+
+import { useState } from "preact/hooks";
+import type { AgentMemoryText } from "../../../../src/contract/methods/agents.ts";
+import { safeText } from "../../../../src/core/text/safe-text.ts";
+import { ask, may } from "../../gateway.ts";
+import { Dialog, Form } from "../../parts/dialog.tsx";
+import { Awaited } from "../../parts/failure.tsx";
+import { size } from "../../parts/format.ts";
+import { Name } from "../../parts/name.tsx";
+import { say } from "../../parts/notices.tsx";
+import { useReading } from "../../parts/reading.ts";
+
+const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
+
+interface EditProps {
+  readonly memory: AgentMemoryText;
+  readonly onClose: () => void;
+  readonly onSaved: () => void;
+}
+
+function Edit({ memory, onClose, onSaved }: EditProps) {
+  const { agentId, maxBytes } = memory;
+  const [text, setText] = useState(memory.text);
+  /** The memory that a save replaces. */
+  const [base, setBase] = useState(memory);
+  const bytes = bytesOf(text);
+  const save = async (): Promise<void> => {
+    const now = await ask("agents.memory.get", { agentId });
+    if (now.revision !== base.revision) {
+      setBase(now);
+      return;
+    }
+    await ask("agents.memory.set", { agentId, text, revision: base.revision });
+    say("The memory was saved. The next run reads it.");
+    onSaved();
+    onClose();
+  };
+  return (
+    <Dialog title={`Memory of ${agentId}`} class="memory-dialog" onClose={onClose}>
+      <Form
+        action={base === memory ? "Save" : "Replace it"}
+        disabled={bytes > maxBytes || text === base.text}
+        onSubmit={save}
+        onClose={onClose}
+      >
+        <label>
+          Text
+          <textarea rows={14} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+        </label>
+        <p class={bytes > maxBytes ? "tone-bad" : "soft"}>
+          {size(bytes)} of {size(maxBytes)}
+        </p>
+        <div role="status">
+          {base !== memory && (
+            <>
+              <p class="tone-warn">
+                The agent has changed its memory meanwhile. Nothing was saved. It is now:
+              </p>
+              <pre class="out-text">
+                <bdi>{safeText(base.text)}</bdi>
+              </pre>
+            </>
+          )}
+        </div>
+      </Form>
+    </Dialog>
+  );
+}
+
+export function Memory({ agentId }: { agentId: string }) {
+  const read = useReading(`memory ${agentId}`, () => ask("agents.memory.get", { agentId }));
+  const [edited, setEdited] = useState<AgentMemoryText>();
+  const memory = read.value;
+  if (memory === undefined) return <Awaited {...read} />;
+  return (
+    <>
+      {memory.text === "" ? (
+        "empty"
+      ) : (
+        <details>
+          <summary>{size(bytesOf(memory.text))}</summary>
+          <pre class="out-text">
+            <bdi>{safeText(memory.text)}</bdi>
+          </pre>
+        </details>
+      )}
+      {may("operator.write") && (
+        <p>
+          <button type="button" onClick={() => setEdited(memory)}>
+            Edit
+            <span class="visually-hidden">
+              {" "}
+              the memory of <Name text={agentId} />
+            </span>
+          </button>
+        </p>
+      )}
+      {edited !== undefined && (
+        <Edit memory={edited} onClose={() => setEdited(undefined)} onSaved={() => void read.again()} />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,68 @@
+// Shows what the model of an agent is told, part by part, with sizes.
+
+import { useState } from "preact/hooks";
+import type { AgentPrompt } from "../../../../src/contract/methods/agents.ts";
+import { safeText } from "../../../../src/core/text/safe-text.ts";
+import { ask } from "../../gateway.ts";
+import { Awaited } from "../../parts/failure.tsx";
+import { counted, size, tokens } from "../../parts/format.ts";
+import { Name } from "../../parts/name.tsx";
+import { useReading } from "../../parts/reading.ts";
+
+const sizeOf = (part: { readonly bytes: number; readonly tokens: number }): string =>
+  `${size(part.bytes)}, about ${tokens(part.tokens)} tokens`;
+
+function Part({ part }: { part: AgentPrompt["parts"][number] }) {
+  const { title, text, file } = part;
+  return (
+    <li>
+      <details>
+        <summary>
+          <Name text={title} /> <span class="soft">{sizeOf(part)}</span>
+        </summary>
+        {file !== undefined && (
+          <p class="soft">
+            <Name text={file} />
+          </p>
+        )}
+        <pre class="out-text">
+          <bdi>{safeText(text)}</bdi>
+        </pre>
+      </details>
+    </li>
+  );
+}
+
+function Parts({ agentId }: { agentId: string }) {
+  const read = useReading(`prompt ${agentId}`, () => ask("agents.prompt", { agentId }));
+  if (read.value === undefined) return <Awaited {...read} />;
+  const { parts, tools, skipped } = read.value;
+  return (
+    <>
+      <ul class="prompt-parts">
+        {parts.map((part, at) => (
+          <Part key={`${at} ${part.title}`} part={part} />
+        ))}
+      </ul>
+      <p class="soft">
+        {counted(tools.count, "tool")} beside it: {sizeOf(tools)}
+      </p>
+      {skipped.map(({ path, why }) => (
+        <p key={path} class="tone-warn">
+          <Name text={`${path} is not used: ${why}`} />
+        </p>
+      ))}
+    </>
+  );
+}
+
+/** Shows the prompt of the agent's main session while it is unfolded. */
+export function Prompt({ agentId }: { agentId: string }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>what the model is told</summary>
+      {isOpen && <Parts agentId={agentId} />}
+    </details>
+  );
+}

@@ -18,6 +18,7 @@ import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { SpawnFacts } from "../../core/shapes/spawn.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { checkLabel } from "../../core/text/label.ts";
+import { TITLE_MAX_CHARS } from "../../core/text/title.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { openSpawnsOf } from "../../store/queries/chains/flows.ts";
@@ -25,6 +26,7 @@ import { openJobEdges } from "../../store/queries/runs/job-waits.ts";
 import { activeRuns } from "../../store/queries/runs/runs.ts";
 import { openEdges } from "../../store/queries/runs/waits.ts";
 import { holdSession } from "../../store/queries/sessions/sessions.ts";
+import { firstUserTexts } from "../../store/queries/transcripts/first-texts.ts";
 import {
   type ForkPoint,
   forkMarkerId,
@@ -133,9 +135,19 @@ function forkOf(origin: Session, key: string, unit: Unit, label: string | undefi
   };
 }
 
-function markerOf(fork: Session, origin: Session, point: ForkPoint, unit: Unit): UserMessage {
-  const place = `${origin.key} at ${new Date(point.at).toISOString()}`;
-  const text = `Forked from ${place}. Later work there is not part of this conversation.`;
+/** Returns the label or name of a session, or else the first words of its conversation. */
+async function titleOf(unit: Unit, { sessionId, label, displayName }: Session): Promise<string> {
+  const given = label || displayName;
+  const text = given || (await firstUserTexts(unit.tx, [sessionId])).get(sessionId);
+  return text === undefined ? "" : unit.redactor.line(text, TITLE_MAX_CHARS);
+}
+
+/** Makes the notice with which the fork's own part begins. The page makes a link of the origin's key. */
+async function markerOf(fork: Session, origin: Session, unit: Unit): Promise<UserMessage> {
+  const title = await titleOf(unit, origin);
+  const from = title === "" ? "another conversation" : `the conversation ${quoted(title, TITLE_MAX_CHARS)}`;
+  const later = "Later work there is not part of this conversation.";
+  const text = `Forked from ${from}, after the message above. ${later}`;
   return {
     id: forkMarkerId(fork.sessionId),
     role: "user",
@@ -194,7 +206,7 @@ export async function forkIn(
   await insertNew(unit, session);
   await linkFork(unit.tx, session.sessionId, { from: point.sessionId, at: point.messageId });
   const place = { sessionKey: session.key, sessionId: session.sessionId };
-  await appendEntry(unit.tx, { ...place, entry: markerOf(session, origin, point, unit) }, unit.redactor);
+  await appendEntry(unit.tx, { ...place, entry: await markerOf(session, origin, unit) }, unit.redactor);
   const forked = { session, point, leftBehind: await leftBehindBy(unit, origin.key, request.sees) };
   await request.also?.(unit, forked);
   return ok(forked);

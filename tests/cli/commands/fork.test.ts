@@ -17,7 +17,9 @@ test("sessions fork continues a conversation in a new session, at the newest mes
     code: 0,
     err: expect.stringContaining("parley chat --session agent:main:work:fork:"),
   });
-  expect(await history(keyIn(newest.out))).toMatch(/marmalade.*porridge.*Forked from agent:main:work at 20/s);
+  expect(await history(keyIn(newest.out))).toMatch(
+    /marmalade.*porridge.*Forked from the conversation "say marmalade", after the message above/s,
+  );
   expect((await run(home, ["sessions", "list", "--search", "another"])).out).toContain(keyIn(newest.out));
   const { messages } = JSON.parse((await run(home, ["--json", "sessions", "history", "work"])).out) as {
     messages: { id: string }[];

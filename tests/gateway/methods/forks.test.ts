@@ -61,7 +61,7 @@ test("a fork continues after a message, and what it and its origin say later sta
   });
   expect(fork).toMatchObject({ thinkingLevel: "low", verboseLevel: "full", sessionId: made.sessionId });
   await say(client, made.key, "three");
-  const marker = `Forked from ${MAIN} at 20`;
+  const marker = `Forked from the conversation "one", after the message above.`;
   expect(await textsOf(client, made.key)).toEqual([
     ...["one", "echo one"],
     expect.stringContaining(marker),
@@ -76,6 +76,24 @@ test("a fork continues after a message, and what it and its origin say later sta
     .map(textOf);
   expect(seen).toEqual(["one", "echo one", expect.stringContaining(marker), "three"]);
   expect(await sessionIn(house, made.key)).toMatchObject({ totalTokens: 15 });
+});
+
+test("the notice of a fork names the origin by its label, on one line and without key or secrets", async () => {
+  const house = await openHouse();
+  const client = await house.client();
+  const notice = async (key: string): Promise<string> => {
+    const at = (await messagesOf(client, key)).at(-1)?.id ?? "";
+    const { key: fork } = await client.request("sessions.fork", { sessionKey: key, at });
+    return (await textsOf(client, fork)).at(-1) ?? "";
+  };
+  const later = "Later work there is not part of this conversation.";
+  await say(client, MAIN, `my key is sk-ant-${"a1B2c3D4".repeat(6)}\nsay "no"`);
+  const unnamed = await notice(MAIN);
+  expect(unnamed).toMatch(/^Forked from the conversation "my key is [^\n]*", after the message above\. /);
+  expect(unnamed).not.toMatch(/a1B2c3D4a1B2|agent:main|20\d\d-/);
+  await client.request("sessions.patch", { key: MAIN, label: "Kitchen plans" });
+  const named = `Forked from the conversation "Kitchen plans", after the message above. ${later}`;
+  expect(await notice(MAIN)).toBe(named);
 });
 
 test("a fork of a session at work says which runs, jobs and waits stay with its origin", async () => {

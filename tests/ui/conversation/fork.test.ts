@@ -28,10 +28,10 @@ describeInBrowser("a fork", () => {
         expect(await copy.evaluate((one) => one.checkVisibility({ opacityProperty: true }))).toBe(true);
         await button.tap();
       }
-      await page.getByText("Forked from agent:main:main at").waitFor();
+      await page.getByText(`Forked from the conversation "first words", after the message above.`).waitFor();
       await page.getByRole("heading", { name: "main (fork)" }).waitFor();
       await expect.poll(() => page.evaluate(() => document.activeElement?.ariaLabel)).toBe("Message");
-      await expect.poll(() => page.locator(".entry", { hasText: "words" }).count()).toBe(2);
+      await expect.poll(() => page.locator(".entry", { hasText: "first words" }).count()).toBe(3);
       await expect.poll(() => page.getByText("echo second words").count()).toBe(0);
       const facts = page.locator(".conversation-facts");
       await facts.getByText("forked from main").waitFor();
@@ -64,7 +64,7 @@ describeInBrowser("a fork", () => {
     await expect.poll(async () => (await keys()).length).toBe(before.length + 1);
     line.cut();
     line.release();
-    await page.getByText("Forked from agent:main:main at").waitFor();
+    await page.getByText(`Forked from the conversation "first words", after the message above.`).waitFor();
     const [fork] = (await keys()).filter((key) => !before.includes(key));
     expect(decodeURIComponent(page.url())).toContain(`#/sessions/${fork}`);
     expect(await keys()).toHaveLength(before.length + 1);

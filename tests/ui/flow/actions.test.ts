@@ -17,7 +17,7 @@ describeInBrowser("the actions of a step", () => {
       expect(await sideways(page)).toBe(0);
       expect(await accessibilityProblems(page)).toEqual([]);
       await details.getByRole("button", { name: "Fork from here" }).click();
-      await page.getByText(`Forked from ${RESEARCH} at`).waitFor();
+      await page.getByText(`Forked from the conversation "what is new?", after the message above.`).waitFor();
       expect(decodeURIComponent(page.url())).toContain(`#/sessions/${RESEARCH}:fork:`);
       const texts = await page.locator(".entry").allInnerTexts();
       expect(texts.join("\n")).toContain("what is new?");

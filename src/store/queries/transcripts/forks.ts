@@ -76,8 +76,6 @@ export async function partsFrom(
 export interface ForkPoint {
   readonly sessionId: string;
   readonly messageId: string;
-  /** Time of the message. */
-  readonly at: number;
 }
 
 interface PointRow {
@@ -85,13 +83,12 @@ interface PointRow {
   readonly seq: number;
   readonly sessionId: string;
   readonly role: string;
-  readonly at: number;
 }
 
 function pointsIn(db: Db) {
   return db
     .selectFrom("messages")
-    .select(["id", "seq", "session_id as sessionId", "role", "created_at as at"])
+    .select(["id", "seq", "session_id as sessionId", "role"])
     .where("role", "!=", "compaction");
 }
 
@@ -166,7 +163,7 @@ export async function forkPointAt(
   const row = await findMessage(db, session, messageId);
   if (row === undefined) return "missing";
   const last = await wholeCalls(db, row);
-  return last === undefined ? "nothing" : { sessionId: last.sessionId, messageId: last.id, at: last.at };
+  return last === undefined ? "nothing" : { sessionId: last.sessionId, messageId: last.id };
 }
 
 /** Links the empty transcript of a new fork to the message after which it continues. */

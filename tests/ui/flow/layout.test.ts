@@ -261,3 +261,31 @@ test.each([
 ])("a refusal is described in words: %j", (facts, words) => {
   expect(refusalWords(step({ kind: "refused", state: "refused", ...facts }), around)).toBe(words);
 });
+
+test.each([
+  ["**bold** and *more*", "bold and more"],
+  ["# Title\n\nA [link](https://a.example/x) and ~~old~~ text", "Title A link and old text"],
+  ["> quoted **and *nested* words**", "quoted and nested words"],
+  ["run `a **b** c` now", "run a **b** c now"],
+  ["**see `x_y`**, __twice__", "see x_y, twice"],
+  ["```ts\nconst a = b * c * d;\n```", "const a = b * c * d;"],
+  ["```sh\n# not a title", "# not a title"],
+  ["2 * 3 * 4, snake_case_name, 5 > 4 and #19", "2 * 3 * 4, snake_case_name, 5 > 4 and #19"],
+])("a label shows Markdown as plain text: %j", (text, shown) => {
+  expect(label(step({ text }), around)).toBe(shown);
+  expect(sentence(step({ text, to: A }), around)).toBe(`a person wrote to a: ${shown}`);
+});
+
+test("PL1: a text without marks stays as it is, and hostile texts take no long time", () => {
+  for (const text of ["plain words.", "a - b", "half **open", "`tick", "* one", "\\*no\\*"])
+    expect(label(step({ text }), around)).toBe(text);
+  for (const part of ["*a ", "_a", "[", "`", "**", "[a](", "~~", "> ", "# ", "*a*"])
+    expect(label(step({ text: part.repeat(20_000) }), around).length).toBeGreaterThan(0);
+});
+
+test("a job's result is plain text too", () => {
+  const text = "Status: ok\nResult:\n# Done\n**All** good\nNotes: none";
+  expect(label(step({ kind: "result", source: "job", from: B, to: A, text }), around)).toBe(
+    "ok: Done All good",
+  );
+});

@@ -43,6 +43,16 @@ describeInBrowser("the flow view", () => {
     expect(page.url()).toContain(`#/sessions/${encodeURIComponent(RESEARCH)}/`);
   });
 
+  test("messages in Markdown are labels without its marks, in the list of chains, the diagram and the steps", async () => {
+    const here = await house();
+    await tell(here, doing(sending(RESEARCH, "# Plan\n\n**Ask** about `a_b`")));
+    const page = await open(here);
+    await stepNamed(page, /^main asked research.*: Plan Ask about a_b$/).waitFor();
+    await expect.poll(() => page.locator(".chain-opening").innerText()).toContain("about a_b");
+    await page.getByRole("button", { name: "Steps", exact: true }).click();
+    await page.locator(".flow-row-text").getByText("Plan Ask about a_b", { exact: true }).waitFor();
+  });
+
   test("the list of chains is filtered by agent and by state, and says how many runs failed", async () => {
     const broken = talkingModel((text) => {
       if (text === "fail") throw new Error("no");

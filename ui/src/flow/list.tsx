@@ -7,6 +7,7 @@ import { Name } from "../parts/name.tsx";
 import { State } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
 import { Budget } from "./budget.tsx";
+import { plainLine } from "./plain.ts";
 import { nameOf } from "./state.ts";
 
 const PARTIES_SHOWN = 4;
@@ -47,7 +48,7 @@ export function ChainList({ chains, chosen }: { chains: readonly ChainRow[]; cho
             </span>
             {chain.opening !== undefined && chain.opening !== "" && (
               <span class="chain-opening">
-                <Name text={chain.opening} />
+                <Name text={plainLine(chain.opening)} />
               </span>
             )}
             <Parties chain={chain} />

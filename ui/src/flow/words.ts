@@ -3,6 +3,7 @@
 
 import type { ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { duration } from "../parts/format.ts";
+import { plainLine } from "./plain.ts";
 
 /** A step, or a row into which several similar steps of jobs are merged. */
 export interface FlowStep extends ChainStep {
@@ -198,12 +199,10 @@ export function outcomeWords(step: FlowStep, around: Pick<Around, "name" | "limi
   return step.code === undefined ? step.state : `${step.state} (${step.code.replaceAll("_", " ")})`;
 }
 
-const oneLine = (text: string): string => text.replaceAll(/\s+/g, " ");
-
 /** Describes a step in one sentence, for screen readers. */
 export function sentence(step: FlowStep, around: Around): string {
   const outcome = outcomeWords(step, around);
-  const said = step.text === "" ? "" : `: ${oneLine(step.text)}`;
+  const said = step.text === "" ? "" : `: ${plainLine(step.text)}`;
   return `${title(step, around)}${outcome === "" ? "" : `; ${outcome}`}${said}`;
 }
 
@@ -215,7 +214,7 @@ function resultWords(said: string): string {
 
 /** Returns the text that the diagram shows beside a step. */
 export function label(step: FlowStep, around: Around): string {
-  const said = oneLine(step.text);
+  const said = plainLine(step.text);
   if (step.members !== undefined) return countWords(step.members);
   switch (step.kind) {
     case "reply":

@@ -237,7 +237,7 @@ export function transcriptContract(store: () => Store): void {
     expect(first.hits[0]?.excerpt).toMatch(/^….*needle here after.*…$/);
     expect(first.hits[1]).toEqual({
       ...{ sessionKey: "agent:main:main", sessionId: "session-1", messageId: "m3", role: "user" },
-      ...{ timestamp: 1_000, excerpt: "needle 3" },
+      ...{ author: { kind: "person" }, timestamp: 1_000, excerpt: "needle 3" },
     });
     const { nextCursor } = first;
     if (nextCursor === undefined) throw new Error("a second page was expected");

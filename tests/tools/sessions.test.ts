@@ -2,8 +2,13 @@
 
 import { beforeAll, expect, test } from "vitest";
 import { sessionViewer } from "../../src/access/access.ts";
-import type { Viewer } from "../../src/core/rules/visibility.ts";
-import { type Message, ZERO_USAGE } from "../../src/core/shapes/message.ts";
+import { NOT_VISIBLE, type Viewer } from "../../src/core/rules/visibility.ts";
+import {
+  type AssistantMessage,
+  type Message,
+  type UserMessage,
+  ZERO_USAGE,
+} from "../../src/core/shapes/message.ts";
 import type { Session } from "../../src/core/shapes/session.ts";
 import { deleteSession } from "../../src/flows/session/lifecycle.ts";
 import { addUsageRow } from "../../src/store/queries/runs/ledger.ts";
@@ -136,6 +141,51 @@ test("a search finds words only in visible transcripts, redacts them, and return
   expect(page).toMatchObject({ count: 1, nextCursor: expect.any(String) });
   const next = await tree.call(MAIN, "sessions_search", { query: "walrus", cursor: page.nextCursor });
   expect(next.count).toBe(1);
+});
+
+test("I9: a hit names its author, but neither a session that the viewer may not see, nor a secret", async () => {
+  const tree = await other({ tools: { visibility: "tree" } });
+  const mine = await tree.session(MAIN);
+  await tree.session(RESEARCH);
+  const step = { chainId: "c", hop: 1, sourceTool: "sessions_send" };
+  const from = (key: string) => ({ kind: "inter_session" as const, sourceSessionKey: key, ...step });
+  const text = (id: string, more: Partial<UserMessage>) =>
+    ({ ...message("a gull", "user", id), ...more }) as UserMessage;
+  const answer = message("a gull", "assistant", "by-agent") as AssistantMessage;
+  await tree.say(
+    mine,
+    text("by-reader", {}),
+    text("by-person", { senderName: `Ada ${SECRET}` }),
+    text("by-hidden", { provenance: from(RESEARCH) }),
+    text("by-main", { provenance: from(MAIN) }),
+    text("by-gateway", { provenance: { kind: "notice", sourceSessionKey: RESEARCH } }),
+    text("by-job", { provenance: { kind: "cron", source: "daily" } }),
+    answer,
+    { ...answer, id: "by-operator", stopReason: "injected" },
+  );
+  const { hits } = await tree.call(MAIN, "sessions_search", { query: "gull" });
+  const authors = (hits as ToolResult[]).map(({ messageId, author }) => [messageId, author]);
+  expect(Object.fromEntries(authors)).toEqual({
+    "by-reader": { kind: "person" },
+    "by-person": { kind: "person", name: "Ada [redacted]" },
+    "by-hidden": { kind: "session", sessionKey: NOT_VISIBLE },
+    "by-main": { kind: "session", sessionKey: "main" },
+    "by-gateway": { kind: "notice", sessionKey: NOT_VISIBLE },
+    "by-job": { kind: "cron", name: "daily" },
+    "by-agent": { kind: "agent", name: "main" },
+    "by-operator": { kind: "note" },
+  });
+});
+
+test("I9: a hit does not name a deleted session, whose key does not tell who could see it", async () => {
+  const agent = await other({ tools: { visibility: "agent" } });
+  const sourceSessionKey = "agent:main:subagent:676406b5-11e8-4c04-8bcd-871c0edf8f97";
+  const step = { chainId: "c", hop: 1, sourceTool: "sessions_send" };
+  const provenance = { kind: "inter_session" as const, sourceSessionKey, ...step };
+  const said = { ...message("a gull", "user", "by-deleted"), provenance } as UserMessage;
+  await agent.say(await agent.session(MAIN), said);
+  const { hits } = await agent.call(MAIN, "sessions_search", { query: "gull" });
+  expect(hits).toMatchObject([{ author: { kind: "session", sessionKey: NOT_VISIBLE } }]);
 });
 
 test("I14: if an excerpt cuts a secret, it shows no part of the secret", async () => {

@@ -250,12 +250,26 @@ const PREVIEW = named(
 export const SEARCH_LIMIT = { fallback: 20, min: 1, max: 100 };
 const QUERY_CHARS_MAX = 500;
 
+const AUTHOR = object(
+  {
+    kind: about(
+      oneOf("agent", "person", "session", "notice", "note", "cron", "hook", "node"),
+      "`session`: another session. `notice`: the gateway. `note`: an operator, by `chat.inject`.",
+    ),
+  },
+  {
+    name: text("Id of the agent, name of the person, label of the session, or name of the source."),
+    sessionKey: text("The session that sent the message, or that the notice is about."),
+  },
+);
+
 export const SEARCH_HIT = object(
   {
     sessionKey: text(),
     sessionId: text(),
     messageId: text(),
     role: text(),
+    author: about(AUTHOR, "A `person` without a name writes to the gateway directly."),
     timestamp: number(),
     excerpt: text("The text around the words; credentials are redacted."),
   },

@@ -1,12 +1,14 @@
 // Full-text search in the transcripts of visible sessions, for the tool `sessions_search` and for clients. A
 // query consists of words and has no search syntax. Every hit passes the visibility check (I9), and its
-// excerpt is redacted (I14). A read worker reads the index, and stops when the caller stops waiting.
+// excerpt is redacted (I14). An author does not reveal a session that the viewer may not see. A read
+// worker reads the index, and stops when the caller stops waiting.
 
 import { type AccessContext, openGate, shownKey, viewerScope } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";
 import { optional } from "../../core/optional.ts";
-import type { Viewer } from "../../core/rules/visibility.ts";
+import { NOT_VISIBLE, type Viewer } from "../../core/rules/visibility.ts";
 import { ok, type Result } from "../../core/shapes/errors.ts";
+import type { Session } from "../../core/shapes/session.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import {
@@ -23,6 +25,11 @@ export interface SearchParts extends AccessContext {
   /** Database connection that reads the index. Default: `db`. */
   readonly readWorker: Db | undefined;
   readonly signal: AbortSignal | undefined;
+}
+
+/** A session that sent a found message. */
+interface Source {
+  readonly label?: string;
 }
 
 export interface SearchRequest {
@@ -54,12 +61,48 @@ export async function searchVisible(parts: SearchParts, request: SearchRequest):
 
 async function visibleHits(parts: SearchParts, hits: readonly SearchHit[]): Promise<SearchHit[]> {
   const gate = openGate(parts, parts.viewer);
-  const admitted = new Map<string, boolean>();
+  const admitted = new Map<string, Session>();
   for (const key of new Set(hits.map((hit) => hit.sessionKey))) {
     const session = await getSession(parts.db, key);
-    admitted.set(key, session !== undefined && (await gate.admits("search", session)));
+    if (session !== undefined && (await gate.admits("search", session))) admitted.set(key, session);
   }
-  return hits
-    .filter((hit) => admitted.get(hit.sessionKey) === true)
-    .map((hit) => ({ ...hit, sessionKey: shownKey(parts, parts.viewer, hit.sessionKey) }));
+  const shown = hits.filter((hit) => admitted.has(hit.sessionKey));
+  const sources = await sourcesOf(parts, shown);
+  return shown.map((hit) => ({
+    ...hit,
+    sessionKey: shownKey(parts, parts.viewer, hit.sessionKey),
+    author: shownAuthor(parts, hit, admitted.get(hit.sessionKey)?.agentId, sources),
+  }));
+}
+
+/** Returns the sessions that sent these messages, as far as the viewer may see them. */
+async function sourcesOf(parts: SearchParts, hits: readonly SearchHit[]): Promise<Map<string, Source>> {
+  const gate = openGate(parts, parts.viewer);
+  const found = new Map<string, Source>();
+  for (const key of new Set(hits.flatMap(({ author }) => author.sessionKey ?? []))) {
+    const session = await getSession(parts.db, key);
+    // Nobody sees a session that was deleted: its key alone does not tell whose sub-agent it was.
+    if (session === undefined || !(await gate.admits("list", session))) continue;
+    found.set(key, optional({ label: session.label || session.displayName }));
+  }
+  return found;
+}
+
+/** Returns the author as the viewer may see it. */
+function shownAuthor(
+  parts: SearchParts,
+  { author }: SearchHit,
+  agentId: string | undefined,
+  sources: ReadonlyMap<string, Source>,
+): SearchHit["author"] {
+  const { kind, sessionKey } = author;
+  if (kind === "agent") return { kind, ...optional({ name: agentId }) };
+  const source = sessionKey === undefined ? undefined : sources.get(sessionKey);
+  const name = author.name ?? source?.label;
+  const shown = source === undefined ? NOT_VISIBLE : shownKey(parts, parts.viewer, sessionKey ?? "");
+  return {
+    kind,
+    ...(name === undefined ? {} : { name: parts.redactor.mask(name) }),
+    ...(sessionKey === undefined ? {} : { sessionKey: shown }),
+  };
 }

@@ -2,13 +2,15 @@
 // messages.
 
 import { expect } from "vitest";
-import type { PayloadOf } from "../../../src/contract/client/node.ts";
+import type { GatewayClient, PayloadOf } from "../../../src/contract/client/node.ts";
+import { NOT_VISIBLE } from "../../../src/core/rules/visibility.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { appendEntry } from "../../../src/store/queries/transcripts/transcripts.ts";
 import { test } from "../../kit/deep.ts";
 import { plainRedactor } from "../../kit/redactor.ts";
+import { doing, sending, talkingModel } from "../../kit/talking-model.ts";
 import { userMessage } from "../../store/samples.ts";
-import { type House, openHouse } from "../kit.ts";
+import { type House, openHouse, quiet } from "../kit.ts";
 
 type Page = PayloadOf<"chat.history">;
 
@@ -232,6 +234,26 @@ test("chat.image reads a large picture in parts", async () => {
   }
   expect(parts.map(({ length }) => length)).toEqual([2 * 1024 ** 2, 2 * 1024 ** 2, expect.any(Number)]);
   expect(parts.join("") === content).toBe(true);
+});
+
+test("I9: sessions.search names the label of the sender only to a token that covers the sender", async () => {
+  const token = "covers-only-main-token";
+  const tokens = [{ token, role: "operator", scopes: ["operator.read"], sessions: [MAIN] }] as const;
+  const from = "agent:research:main";
+  const house = await openHouse({ model: talkingModel(), gateway: { tokens } });
+  const client = await house.client();
+  const message = doing(sending(MAIN, "ripe tomatoes"));
+  await client.agent({ sessionKey: from, message }).done;
+  await client.request("sessions.patch", { key: from, label: "the garden" });
+  await quiet(house);
+  const authors = async (by: GatewayClient) => {
+    const { hits } = await by.request("sessions.search", { query: "ripe", sessionKey: MAIN });
+    return hits.map(({ author }) => author).filter(({ kind }) => kind === "session");
+  };
+  expect(await authors(client)).toEqual([{ kind: "session", name: "the garden", sessionKey: from }]);
+  expect(await authors(await house.client({ token }))).toEqual([
+    { kind: "session", sessionKey: NOT_VISIBLE },
+  ]);
 });
 
 test("sessions.search finds messages of all sessions that the token covers, in pages", async () => {

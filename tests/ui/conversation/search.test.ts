@@ -1,8 +1,9 @@
 // Search in the messages of all sessions, in a real browser against a real gateway.
 
 import { expect, test } from "vitest";
-import { openHouse, TOKEN } from "../../gateway/kit.ts";
+import { openHouse, quiet, TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { doing, sending, talkingModel } from "../../kit/talking-model.ts";
 
 const KEYS = ["agent:main:main", "agent:research:main"];
 
@@ -27,7 +28,8 @@ describeInBrowser("the search in messages", () => {
       expect(await accessibilityProblems(page)).toEqual([]);
       expect(await sideways(page)).toBe(0);
       await expect.poll(() => hits.first().locator("mark").allInnerTexts()).toEqual(["ripe", "tomato"]);
-      await hits.first().getByText("to the agent").waitFor();
+      const head = (text: string) => hits.filter({ hasText: text }).locator(".search-hit-head").innerText();
+      await expect.poll(() => head("of agent:research:main")).toMatch(/^research\s+You\s/);
       await hits
         .filter({ hasText: "of agent:research:main" })
         .getByRole("link", { name: "the ripe <b>tomatoes</b>" })
@@ -37,6 +39,26 @@ describeInBrowser("the search in messages", () => {
       await found.getByText("of agent:research:main").waitFor();
       await page.getByRole("heading", { name: "research" }).waitFor();
     }
+  });
+
+  test("a match names its author: the agent, the person of a channel, or the other session by its label", async () => {
+    const house = await openHouse({ model: talkingModel() });
+    const client = await house.client();
+    const [main = "", research = ""] = KEYS;
+    await client.agent({ sessionKey: research, message: doing(sending(main, "pears of mine")) }).done;
+    await client.request("sessions.patch", { key: research, label: "the garden" });
+    const input = { text: "pears of people", senderName: "Ada" };
+    await house.engine.accept({ sessionKey: main, input });
+    await quiet(house);
+    const { page } = await visit(house.http, { token: TOKEN, at: "sessions" });
+    await page.getByRole("button", { name: "Search messages" }).click();
+    const dialog = page.getByRole("dialog", { name: "Search messages" });
+    await dialog.getByLabel("Search messages").fill("pears");
+    const head = (text: RegExp) =>
+      dialog.getByRole("listitem").filter({ hasText: text }).locator(".search-hit-head").first().innerText();
+    await expect.poll(() => head(/main.*sent by.*pears of mine/s)).toMatch(/^main\s+sent by the garden\s/);
+    await expect.poll(() => head(/(?<!echo )pears of people/)).toMatch(/^main\s+Ada\s/);
+    await expect.poll(() => head(/echo pears of people/)).toMatch(/^main\s+main\s/);
   });
 
   test("a match from before a reset opens the earlier conversation at its message", async () => {

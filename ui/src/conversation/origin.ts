@@ -17,7 +17,17 @@ export interface Origin {
   readonly marks: readonly string[];
 }
 
-const SOURCES = { cron: "Schedule", hook: "Web hook", node: "Device" } as const;
+/** Names of authors that have no name of their own. */
+export const AUTHORS = {
+  agent: "Agent",
+  person: "You",
+  session: "Session",
+  notice: "Notice",
+  note: "Note",
+  cron: "Schedule",
+  hook: "Web hook",
+  node: "Device",
+} as const;
 
 /** Returns a label for the step of a flow that a run answers. Reply turns are counted from 1. */
 function stepMark(run: Run | undefined): string | undefined {
@@ -47,24 +57,24 @@ function ofUser(message: Extract<Message, { role: "user" }>, run: Run | undefine
   const { provenance, senderName } = message;
   const step = stepMark(run);
   if (provenance === undefined)
-    return { manner: "own", who: senderName ?? "You", marks: step === undefined ? [] : [step] };
+    return { manner: "own", who: senderName ?? AUTHORS.person, marks: step === undefined ? [] : [step] };
   if (provenance.kind === "inter_session") {
     const { sourceSessionKey: sessionKey, sourceTool } = provenance;
     const marks = [step ?? sentMark(sourceTool, run)];
     return { manner: "session", who: sessionKey, sessionKey, marks };
   }
   if (provenance.kind === "notice") {
-    return { manner: "runtime", who: "Notice", sessionKey: provenance.sourceSessionKey, marks: [] };
+    return { manner: "runtime", who: AUTHORS.notice, sessionKey: provenance.sourceSessionKey, marks: [] };
   }
   const { kind, source } = provenance;
-  return { manner: "runtime", who: SOURCES[kind], marks: source === undefined ? [] : [source] };
+  return { manner: "runtime", who: AUTHORS[kind], marks: source === undefined ? [] : [source] };
 }
 
 /** Returns the origin of a message. `agentId`: the session's agent. */
 export function originOf(message: Message, run: Run | undefined, agentId: string): Origin {
   if (message.role === "user") return ofUser(message, run);
   if (message.role === "toolResult") return { manner: "agent", who: agentId, marks: ["tool result"] };
-  if (message.stopReason === "injected") return { manner: "runtime", who: "Note", marks: [] };
+  if (message.stopReason === "injected") return { manner: "runtime", who: AUTHORS.note, marks: [] };
   const step = run?.flow?.step;
   const mark = step === "announce" ? "announcement" : step === "reply" ? stepMark(run) : undefined;
   return { manner: "agent", who: agentId, marks: mark === undefined ? [] : [mark] };

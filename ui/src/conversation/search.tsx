@@ -2,6 +2,7 @@
 
 import "./search.css";
 import { useMemo, useState } from "preact/hooks";
+import type { PayloadOf } from "../../../src/contract/client/web.ts";
 import { optional } from "../../../src/core/optional.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { settled, tick } from "../clock.ts";
@@ -10,22 +11,35 @@ import { messageWords } from "../overlay.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { ago } from "../parts/format.ts";
-import { SessionLink } from "../parts/name.tsx";
+import { Name, SessionLink } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
 import { Time } from "../parts/time.tsx";
 import { hrefOf } from "../route.ts";
+import { AUTHORS } from "./origin.ts";
 
 /** Time after the last key press at which the search starts. */
 const TYPED_MS = 200;
 const QUERY_MAX_CHARS = 500;
 const HITS = 50;
 
-/** Direction of a message: only its role is known, and not who sent it. */
-const ROLES: Readonly<Record<string, string>> = {
-  assistant: "from the agent",
-  user: "to the agent",
-  toolResult: "tool result",
-};
+type Author = PayloadOf<"sessions.search">["hits"][number]["author"];
+
+/** Shows the author of a message with the same words as the conversation view. */
+function ByAuthor({ author: { kind, name, sessionKey } }: { author: Author }) {
+  if (kind === "session" && sessionKey !== undefined) {
+    return (
+      <span class="soft">
+        sent by <SessionLink sessionKey={sessionKey} />
+      </span>
+    );
+  }
+  const who = kind === "agent" || kind === "person" ? (name ?? AUTHORS[kind]) : AUTHORS[kind];
+  return (
+    <span class="soft">
+      <Name text={who} />
+    </span>
+  );
+}
 
 /** Shows the text around the words that were found, and marks these words. */
 function Excerpt({ text, query }: { text: string; query: string }) {
@@ -46,11 +60,11 @@ function Hits({ query, cursor, onClose }: { query: string; cursor?: string; onCl
     <>
       {hits.length > 0 ? (
         <ul class="search-hits">
-          {hits.map(({ sessionKey, sessionId, messageId, role, timestamp, excerpt, earlier }) => (
+          {hits.map(({ sessionKey, sessionId, messageId, author, timestamp, excerpt, earlier }) => (
             <li key={messageId}>
               <div class="search-hit-head">
                 <SessionLink sessionKey={sessionKey} />
-                <span class="soft">{ROLES[role]}</span>
+                <ByAuthor author={author} />
                 {earlier === true && <span class="chip">before a reset</span>}
                 <Time class="soft" at={timestamp}>
                   {ago(timestamp, tick.value)}

@@ -3,8 +3,9 @@
 // matches; its cursor continues after them.
 
 import { type RawBuilder, sql } from "kysely";
+import { optional } from "../../../core/optional.ts";
 import type { Scope } from "../../../core/rules/visibility.ts";
-import { textOf } from "../../../core/shapes/message.ts";
+import { type Message, textOf } from "../../../core/shapes/message.ts";
 import type { Redactor } from "../../../core/text/redact/redact.ts";
 import { type Db, kindOf } from "../../sql.ts";
 import { fewInScope, fewInTree, scopeConditions } from "../sessions/session-scope.ts";
@@ -33,11 +34,21 @@ interface TranscriptQuestion {
   readonly cursor?: string;
 }
 
+/** The author of a found message, as it is stored: neither redacted nor checked for visibility. */
+interface HitAuthor {
+  /** `note`: an operator who added the message in the agent's place. */
+  readonly kind: "agent" | "person" | "session" | "notice" | "note" | "cron" | "hook" | "node";
+  readonly name?: string;
+  /** The session that sent the message, or that a notice is about. */
+  readonly sessionKey?: string;
+}
+
 export interface SearchHit {
   readonly sessionKey: string;
   readonly sessionId: string;
   readonly messageId: string;
   readonly role: string;
+  readonly author: HitAuthor;
   readonly timestamp: number;
   readonly excerpt: string;
   /** Set if the message is from before a reset. */
@@ -180,13 +191,31 @@ export async function searchTranscripts(
   return cut === undefined ? { hits } : { hits, nextCursor: String(cut.seq) };
 }
 
+/** Returns the author of a message. An agent has no name here: it is that of the session. */
+function authorOf(message: Message): HitAuthor {
+  if (message.role !== "user")
+    return { kind: message.role === "assistant" && message.stopReason === "injected" ? "note" : "agent" };
+  const { provenance, senderName } = message;
+  if (provenance === undefined) return { kind: "person", ...optional({ name: senderName }) };
+  switch (provenance.kind) {
+    case "inter_session":
+      return { kind: "session", sessionKey: provenance.sourceSessionKey };
+    case "notice":
+      return { kind: "notice", ...optional({ sessionKey: provenance.sourceSessionKey }) };
+    default:
+      return { kind: provenance.kind, ...optional({ name: provenance.source }) };
+  }
+}
+
 async function hitOf(db: Db, row: HitRow, words: readonly string[], redactor: Redactor): Promise<SearchHit> {
-  const text = textOf(readMessage({ ...row, entry_json: row.entry_json ?? (await largeEntry(db, row.seq)) }));
+  const message = readMessage({ ...row, entry_json: row.entry_json ?? (await largeEntry(db, row.seq)) });
+  const text = textOf(message);
   return {
     sessionKey: row.session_key,
     sessionId: row.session_id,
     messageId: row.id,
     role: row.role,
+    author: authorOf(message),
     timestamp: row.created_at,
     // Redacts the text before it is cut, because part of a credential could not be recognised any more (I14).
     excerpt: excerptOf(await redactor.whole(text), words),

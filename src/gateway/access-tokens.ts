@@ -101,7 +101,8 @@ export class AccessTokenUsers {
   }
 
   #judge(user: User, row: AccessTokenRow | undefined): void {
-    if (this.#users.has(user) && !isCurrent(this.#authority, user.caller, row))
-      user.close(CLOSE.policy, CHANGED);
+    const { until = Number.POSITIVE_INFINITY } = user.caller;
+    const isOver = this.#engine.now() >= until || !isCurrent(this.#authority, user.caller, row);
+    if (this.#users.has(user) && isOver) user.close(CLOSE.policy, CHANGED);
   }
 }

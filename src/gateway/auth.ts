@@ -46,6 +46,8 @@ export interface Caller extends TokenRights {
   readonly onlyAs?: Pick<SessionGrant, "sessionKey" | "series">;
   /** Id of the access token, if the caller uses one. */
   readonly accessToken?: string;
+  /** Time at which the caller's token expires, if it is that of a signed-in MCP client. */
+  readonly until?: number;
   /** The device that signed this connection's challenge. */
   readonly deviceId?: string;
   /** The paired device, if this connection is a node's. */
@@ -338,7 +340,7 @@ function admitAccess(
     return fail("unauthorized", "the access token has expired", { hint });
   if (isSignIn && forMcp !== true)
     return fail("unauthorized", "this token is valid for requests to /mcp only");
-  return ok({ ...rights, id: caller, accessToken: id });
+  return ok({ ...rights, id: caller, accessToken: id, ...(isSignIn ? { until } : {}) });
 }
 
 /** The rows of access tokens. */

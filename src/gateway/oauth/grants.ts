@@ -1,11 +1,13 @@
 // Owns the tokens of signed-in MCP clients. A sign-in is a row of the access tokens, so it is listed and
 // revoked like them, and any gateway of the store can answer the next request.
 // GR1: a code works once, for a minute, and only for the client, the address and the verifier that belong to
-//      it. A code or a refresh token that is used again ends the sign-in, because one of its users stole it.
-// GR2: an access token is valid for an hour. Each refresh token is valid once, until the sign-in was unused
-//      for 30 days.
+//      it. A code that is used again ends the sign-in, because one of its users stole it.
+// GR2: an access token is valid for an hour. A refresh token is valid until the sign-in was unused for 30
+//      days, or for a minute after its first use: the answer may be lost, or two processes of a client may
+//      use it at once. Both get the same next refresh token. A later use ends the sign-in.
 
 import { createHash } from "node:crypto";
+import { optional } from "../../core/optional.ts";
 import type { Unit } from "../../engine/unit.ts";
 import {
   type AccessTokenRow,
@@ -21,6 +23,8 @@ import { ACCESS, CODE, REFRESH, readSealed, sealedText } from "./sealed.ts";
 export const CODE_MS = 60_000;
 const ACCESS_MS = 3_600_000;
 const UNUSED_MS = 30 * 86_400_000;
+/** Time after its first use for which a refresh token is still valid (GR2). */
+const REPEAT_MS = 60_000;
 const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
 
 export interface GrantParts {
@@ -80,15 +84,21 @@ async function drop({ end }: GrantParts, unit: Unit, id: string): Promise<undefi
   return undefined;
 }
 
-/** Issues the next tokens of a sign-in. */
-async function issue({ authority }: GrantParts, unit: Unit, row: SignedIn): Promise<Issued | undefined> {
-  const { id, tokenId } = row;
-  const generation = row.signIn.generation + 1;
+/** Issues tokens of a sign-in: the next ones, or those of the current `generation` again. */
+async function issue(
+  { authority }: GrantParts,
+  unit: Unit,
+  row: SignedIn,
+  generation = row.signIn.generation + 1,
+): Promise<Issued | undefined> {
+  const { id, tokenId, signIn } = row;
   const access = sealed(authority, sealedText(ACCESS, id, unit.now + ACCESS_MS), tokenId);
   const refresh = sealed(authority, sealedText(REFRESH, id, generation), tokenId);
   const scope = authority.accessRights(row)?.scopes.join(" ");
   if (access === undefined || refresh === undefined || scope === undefined) return undefined;
-  await setSignIn(unit.tx, id, { ...row.signIn, generation }, unit.now + UNUSED_MS);
+  const isNext = generation > signIn.generation;
+  const issuedAt = isNext ? unit.now : signIn.issuedAt;
+  await setSignIn(unit.tx, id, { ...signIn, generation, ...optional({ issuedAt }) }, unit.now + UNUSED_MS);
   const expires_in = ACCESS_MS / 1000;
   return { access_token: access, token_type: "Bearer", expires_in, refresh_token: refresh, scope };
 }
@@ -115,8 +125,11 @@ export function refresh(parts: GrantParts, params: Params): Promise<Issued | und
   return parts.deps.engine.commit(async (unit) => {
     const found = await find(parts, unit, REFRESH, params.refresh_token);
     if (found?.row.signIn.clientId !== clientHash(params.client_id ?? "")) return undefined;
-    const isNext = found.number === found.row.signIn.generation;
-    return isNext ? issue(parts, unit, found.row) : drop(parts, unit, found.row.id);
+    const { row, number } = found;
+    const { generation, issuedAt = 0 } = row.signIn;
+    if (number === generation) return issue(parts, unit, row);
+    const isRepeat = number === generation - 1 && unit.now < issuedAt + REPEAT_MS;
+    return isRepeat ? issue(parts, unit, row, generation) : drop(parts, unit, row.id);
   });
 }
 

@@ -46,10 +46,11 @@ const BODY_MAX_BYTES = 32 * 1024;
 const STATE_MAX_CHARS = 2_000;
 const PATTERNS_MAX = 32;
 const PATTERN_MAX_CHARS = 512;
-/** Limits for one address: 60 requests at once, then one more in each interval. */
+/** Limits for one address and one path: 60 requests at once, then one more in each interval. */
 const REQUESTS = { max: 60, everyMs: 1_000, usersMax: 10_000 };
-/** Maximum number of metadata documents that are read at the same time. */
+/** Maximum number of metadata documents that are read at the same time, in all and for one address. */
 const DOCUMENTS_MAX = 8;
+const DOCUMENTS_OF_ADDRESS_MAX = 2;
 const DOCUMENT_WAIT_MS = 5_000;
 /** Parameters of a sign-in that the consent page sends back. */
 const FIELDS = [
@@ -152,7 +153,8 @@ class SignInDoor {
   readonly #authority: Authority;
   readonly #grants: GrantParts;
   readonly #allowance: ReturnType<typeof createAllowance>;
-  #reading = 0;
+  /** For each metadata document that is being read, the address that asked for it. */
+  readonly #reading: string[] = [];
 
   constructor({ deps, authority, accessUsers }: DoorParts) {
     this.#deps = deps;
@@ -169,28 +171,32 @@ class SignInDoor {
     if (work === undefined)
       return nothingHere(c, 405, `${path} accepts only ${Object.keys(route).join(", ")}`);
     const remote = remoteOf(c);
-    const waitMs = this.#allowance.waitMs(remote);
+    // A program that fails at one path must not shut out a person behind the same address at another.
+    const user = `${path} ${remote}`;
+    const waitMs = this.#allowance.waitMs(user);
     if (waitMs > 0) {
       const response = oauthError("temporarily_unavailable", "too many requests from this address", 429);
       response.headers.set("retry-after", String(Math.ceil(waitMs / 1000)));
       return response;
     }
-    if (path.startsWith("/oauth/")) this.#allowance.take(remote);
+    if (path.startsWith("/oauth/")) this.#allowance.take(user);
     return work(this, c);
   }
 
   /** Reads the metadata document of a client, within the limits. */
-  async #document(address: string): Promise<Result<unknown>> {
-    if (this.#reading >= DOCUMENTS_MAX) return fail("rate_limited", "too many sign-ins at once; try again");
+  async #document(address: string, remote: string): Promise<Result<unknown>> {
+    const ofAddress = this.#reading.filter((one) => one === remote).length;
+    if (this.#reading.length >= DOCUMENTS_MAX || ofAddress >= DOCUMENTS_OF_ADDRESS_MAX)
+      return fail("rate_limited", "too many sign-ins at once; try again");
     const { clock } = this.#deps.world;
     const ends = new AbortController();
     const late = clock.at(clock.now() + DOCUMENT_WAIT_MS, () => ends.abort());
-    this.#reading += 1;
+    this.#reading.push(remote);
     try {
       return await readDocument(address, ends.signal);
     } finally {
       late.cancel();
-      this.#reading -= 1;
+      this.#reading.splice(this.#reading.indexOf(remote), 1);
     }
   }
 
@@ -219,7 +225,7 @@ class SignInDoor {
       code_challenge: challenge = "",
       state,
     } = params;
-    const client = await findClient(id, (address) => this.#document(address));
+    const client = await findClient(id, (address) => this.#document(address, remoteOf(c)));
     if (!client.ok) return client;
     if (!mayRedirect(client.value, redirectUri))
       return fail("invalid_argument", "redirect_uri is not an address of this client");

@@ -16,6 +16,8 @@ export interface SignIn {
   readonly challenge: string;
   /** Number of times that the client got tokens. 0: its code was not used yet. */
   readonly generation: number;
+  /** Time of the last one. Absent before the first. */
+  readonly issuedAt?: number;
 }
 
 export interface AccessTokenRow {

@@ -114,20 +114,30 @@ test("a code needs its verifier, client and address", async () => {
   expect((await tokens(house, given)).error).toBe("invalid_grant");
 });
 
-test("a used refresh token ends its sign-in", async () => {
-  const house = await openHouse();
+test("a refresh token that is used again after a minute ends its sign-in", async () => {
+  const world = fakeWorld();
+  const house = await openHouse({ world });
   const given = await allowed(house);
   const first = await tokens(house, given);
   const again = { grant_type: "refresh_token", client_id: given.client_id };
   const next = await tokens(house, { ...again, refresh_token: first.refresh_token ?? "" });
   expect(next.status).toBe(200);
-  expect((await tokens(house, { ...again, refresh_token: first.refresh_token ?? "" })).error).toBe(
-    "invalid_grant",
-  );
-  expect((await tokens(house, { ...again, refresh_token: next.refresh_token ?? "" })).error).toBe(
-    "invalid_grant",
-  );
+  await world.advance(60_000);
+  for (const { refresh_token = "" } of [first, next])
+    expect((await tokens(house, { ...again, refresh_token })).error).toBe("invalid_grant");
   expect((await toMcp(house, next.access_token)).status).toBe(401);
+});
+
+test("a refresh token from before the last one ends its sign-in at once", async () => {
+  const house = await openHouse();
+  const given = await allowed(house);
+  const again = { grant_type: "refresh_token", client_id: given.client_id };
+  const first = await tokens(house, given);
+  const second = await tokens(house, { ...again, refresh_token: first.refresh_token ?? "" });
+  const third = await tokens(house, { ...again, refresh_token: second.refresh_token ?? "" });
+  expect(third.status).toBe(200);
+  expect((await tokens(house, { ...again, refresh_token: first.refresh_token ?? "" })).status).toBe(400);
+  expect((await toMcp(house, third.access_token)).status).toBe(401);
 });
 
 test("AU7: the token is valid at /mcp only", async () => {
@@ -281,4 +291,30 @@ test("registration stores nothing and is limited", async () => {
     redirect_uris: Array.from({ length: 9 }, (_, at) => `https://app.example/${at}`),
   });
   expect(many.ok).toBe(false);
+});
+
+test("failures at one path leave the others to people behind the same address", async () => {
+  const house = await openHouse({ world: fakeWorld() });
+  const { client_id } = await register(house, PROGRAM);
+  const guess = { grant_type: "refresh_token", client_id, refresh_token: "wrong" };
+  const states = new Set<number>();
+  for (let count = 0; count < 61; count += 1) states.add((await tokens(house, guess)).status);
+  expect([...states]).toEqual([400, 429]);
+  expect((await opened(requestAt(house, { client_id }))).response.status).toBe(200);
+});
+
+test("with 100 sign-ins a token gets no more, but other tokens do", async () => {
+  const other = "another-token-of-an-operator";
+  const operator = { token: other, role: "operator", scopes: ["operator.write"] } as const;
+  const house = await openHouse({ gateway: { tokens: [operator] } });
+  const { client_id } = await register(house, PROGRAM);
+  const given = await answered(requestAt(house, { client_id }));
+  expect(given.status).toBe(303);
+  const [one] = await house.store.db.selectFrom("access_tokens").selectAll().execute();
+  if (one === undefined) throw new Error("there is no sign-in");
+  const more = Array.from({ length: 99 }, (_, at) => ({ ...one, id: `${one.id}-${at}` }));
+  await house.store.transaction((tx) => tx.insertInto("access_tokens").values(more).execute());
+  const refused = await answered(requestAt(house, { client_id }));
+  expect(await refused.text()).toContain("100 programs are signed in with this token");
+  expect((await answered(requestAt(house, { client_id }), { token: other })).status).toBe(303);
 });

@@ -99,6 +99,39 @@ test("an access token expires after an hour, and the client refreshes it without
   expect(kept.tokens?.access_token).not.toBe(first);
 });
 
+test("a client whose answer was lost, or whose processes refresh at once, stays signed in", async () => {
+  const house = await openHouse();
+  const { client_id } = await register(house, { client_name: "Program", redirect_uris: [CALLBACK] });
+  const code = back(await answered(requestAt(house, { client_id }))).get("code") ?? "";
+  const given = { grant_type: "authorization_code", redirect_uri: CALLBACK, code_verifier: VERIFIER };
+  const first = await tokens(house, { ...given, client_id, code });
+  const refresh = (refresh_token = "") =>
+    tokens(house, { grant_type: "refresh_token", client_id, refresh_token });
+  const both = await Promise.all([refresh(first.refresh_token), refresh(first.refresh_token)]);
+  expect(both.map(({ status }) => status)).toEqual([200, 200]);
+  expect(both[0]?.refresh_token).toBe(both[1]?.refresh_token);
+  for (const { access_token } of both) expect((await toMcp(house, access_token)).status).toBe(200);
+  const later = await refresh(both[0]?.refresh_token);
+  expect((await toMcp(house, later.access_token)).status).toBe(200);
+});
+
+test("an open stream ends with its access token's hour", async () => {
+  const world = fakeWorld();
+  const house = await openHouse({ world });
+  const { tokens: signed } = await signedIn(house);
+  const headers = { accept: "text/event-stream", authorization: `Bearer ${signed?.access_token}` };
+  const stream = await fetch(`${house.http}/mcp`, { headers });
+  expect(stream.status).toBe(200);
+  const ended = stream.text().then(
+    () => "ended",
+    () => "cut",
+  );
+  await world.advance(HOUR_MS - 60_000);
+  expect((await toMcp(house, signed?.access_token)).status).toBe(200);
+  await world.advance(2 * 60_000);
+  expect(await ended).toBe("cut");
+});
+
 test("a revoked sign-in ends at once: its access token and its refresh token are refused", async () => {
   const house = await openHouse();
   const kept = await signedIn(house);

@@ -47,6 +47,8 @@ const DAY_MS = 86_400_000;
 const DAYS_DEFAULT = 90;
 /** Maximum number of access tokens in a store. */
 const TOKENS_MAX = 500;
+/** Maximum number of MCP clients that are signed in with one token, so that others can sign in, too. */
+const SIGN_INS_MAX = 100;
 const NAME_MAX_CHARS = 64;
 
 const rightsOf = ({ scopes, patterns }: TokenRights): Rights => ({ scopes, ...optional({ patterns }) });
@@ -93,7 +95,13 @@ export const mayCreate = ({ accessToken, device }: Context["caller"]): boolean =
 /** Adds a token, unless there are already too many. */
 export async function addWithin(unit: Unit, row: AccessTokenRow): Promise<Result<void>> {
   await dropExpiredAccessTokens(unit.tx, unit.now);
-  if ((await listAccessTokens(unit.tx, unit.now)).length >= TOKENS_MAX)
+  const rows = await listAccessTokens(unit.tx, unit.now);
+  const signIns = rows.filter(({ tokenId, signIn }) => signIn !== undefined && tokenId === row.tokenId);
+  if (row.signIn !== undefined && signIns.length >= SIGN_INS_MAX)
+    return fail("invalid_argument", `${SIGN_INS_MAX} programs are signed in with this token, the maximum`, {
+      hint: "Revoke a sign-in that is no longer used: Operations, Tokens on the gateway's page.",
+    });
+  if (rows.length >= TOKENS_MAX)
     return fail("invalid_argument", `there are already ${TOKENS_MAX} access tokens, which is the maximum`, {
       hint: "Revoke a token that is no longer used.",
     });

@@ -52,6 +52,8 @@ describeInBrowser("nodes", () => {
     await page.getByRole("button", { name: /^Rename/ }).press("Enter");
     await page.getByRole("dialog").getByLabel("Name").fill("Attic server");
     await page.getByRole("dialog").getByRole("button", { name: "Rename" }).press("Enter");
+    // The focus returns when the dialog closes.
+    await page.getByRole("dialog").waitFor({ state: "detached" });
     await row(page, "Attic server").waitFor();
     await page.getByRole("button", { name: "Remove Attic server" }).press("Enter");
     await page.getByRole("dialog").getByText("must be paired again").waitFor();

@@ -28,7 +28,7 @@ import { ok, type Result } from "../core/shapes/errors.ts";
 import { killGroup } from "../world/programs.ts";
 import type { World } from "../world.ts";
 import { type ProcessPlan, runProcess } from "./process/process.ts";
-import { childrenOf, exactMemory, roughMemory, type Tree, treeBelow } from "./process/tree.ts";
+import { childrenOf, roughMemory, treeBelow, usesMoreThan } from "./process/tree.ts";
 import { buildProcessWall, type ProcessWall } from "./process/wall.ts";
 import { guardArguments, guardedRepository, type ProtectedPath, REPOSITORY_GUARD } from "./repository.ts";
 import {
@@ -122,12 +122,6 @@ function killInside(child: ChildProcess, world: World, triesLeft = KILL_TRIES_MA
   else world.clock.at(world.clock.now() + KILL_AGAIN_MS, () => killInside(child, world, triesLeft - 1));
 }
 
-/** Measures twice, because a new process briefly shares its parent's memory, which then counts twice. */
-async function weighsMore(processes: Tree["processes"], bytesMax: number): Promise<boolean> {
-  if ((await exactMemory(processes, bytesMax)) <= bytesMax) return false;
-  return (await exactMemory(processes, bytesMax)) > bytesMax;
-}
-
 /** Returns a function that checks the processes and the memory of a run. watch.ts checks time and disk. */
 function lookInside(needs: SandboxNeeds, clock: World["clock"]): Parameters<typeof watchRun>[3] {
   // One more than configured, because the first process is Parley's own shell.
@@ -141,7 +135,7 @@ function lookInside(needs: SandboxNeeds, clock: World["clock"]): Parameters<type
     if (weighing || clock.monotonic() < restUntil || roughMemory(processes) <= memoryMax) return;
     weighing = true;
     const startedAt = clock.monotonic();
-    void weighsMore(processes, memoryMax).then((tooMuch) => {
+    void usesMoreThan(processes, memoryMax).then((tooMuch) => {
       weighing = false;
       // The next check waits as long as this one took. So the checks use at most half of a processor core,
       // even if they are slow.

@@ -75,11 +75,18 @@ export function roughMemory(processes: Tree["processes"]): number {
   return processes.reduce((sum, threads) => sum + (roughOf(threads)?.bytes ?? 0), 0);
 }
 
+interface Measure {
+  readonly bytes: number;
+  /** False if one of the processes exited meanwhile, so that the others' shares of its pages grew. */
+  readonly isSteady: boolean;
+}
+
 /**
- * Returns the bytes of memory of these processes, counting each page once. Yields to other work, because a
- * program can make this slow with much shared memory. Stops counting above `bytesMax`.
+ * Measures the memory of these processes, counting each page once. Yields to other work, because a program
+ * can make this slow with much shared memory. Stops counting above `bytesMax`.
  */
-export async function exactMemory(processes: Tree["processes"], bytesMax: number): Promise<number> {
+export async function exactMemory(processes: Tree["processes"], bytesMax: number): Promise<Measure> {
+  const measured: string[] = [];
   let bytes = 0;
   for (const threads of processes) {
     const rough = roughOf(threads);
@@ -87,7 +94,25 @@ export async function exactMemory(processes: Tree["processes"], bytesMax: number
     const text = await readFile(`/proc/${rough.thread}/smaps_rollup`, "utf8").catch(() => "");
     // If the exact size is unavailable, the rough size is used.
     bytes += sumOf(text, EXACT) ?? rough.bytes;
+    measured.push(rough.thread);
     if (bytes > bytesMax) break;
   }
-  return bytes;
+  return { bytes, isSteady: measured.every((thread) => roughOf([thread]) !== undefined) };
+}
+
+/** Maximum number of measures. Without it, a program could avoid its limit with processes that exit. */
+const MEASURES_MAX = 8;
+
+/**
+ * Returns true if these processes use more memory than `bytesMax`. Two steady measures must show it, because
+ * a new process briefly shares its parent's memory, which then counts twice.
+ */
+export async function usesMoreThan(processes: Tree["processes"], bytesMax: number): Promise<boolean> {
+  let steady = 0;
+  for (let count = 0; count < MEASURES_MAX && steady < 2; count += 1) {
+    const { bytes, isSteady } = await exactMemory(processes, bytesMax);
+    if (bytes <= bytesMax) return false;
+    if (isSteady) steady += 1;
+  }
+  return true;
 }

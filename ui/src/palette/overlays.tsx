@@ -3,7 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { MessageSearch } from "../conversation/search.tsx";
 import { overlay } from "../overlay.ts";
-import { hrefOf, route } from "../route.ts";
+import { route } from "../route.ts";
 import { NewSession } from "../sessions/new-session.tsx";
 import { KeysDialog } from "./keys.tsx";
 import { Palette } from "./palette.tsx";
@@ -15,7 +15,8 @@ function close(): void {
 }
 
 export function Overlays() {
-  const at = hrefOf(route.value);
+  // Not the address, because a search in the view enters it a moment after the typing.
+  const at = route.value;
   const from = useRef(at);
   useEffect(() => {
     // The reader has followed a link, or gone back.

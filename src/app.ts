@@ -404,21 +404,22 @@ async function startOutbox(of: {
   return () => watch.stop();
 }
 
-/** Returns the parts that follow the settings, `first` before the others. */
+/** Returns the parts that follow the settings: the channels, then `next`, then the others. */
 function followersOf(
   {
     settings,
     world,
     engine,
     watching: { metrics },
-  }: Pick<AppOptions, "settings" | "world"> & Pick<Working, "engine"> & Pick<Helpers, "watching">,
+    ways,
+  }: Pick<AppOptions, "settings" | "world"> & Pick<Working, "engine"> & Pick<Helpers, "watching" | "ways">,
   undo: (() => Promise<void>)[],
-  first: readonly Follower[],
+  next: readonly Follower[],
 ): readonly Follower[] {
   const titles = titlesOf({ settings, world: asPart(world, "agent"), engine, metrics });
   undo.push(titles.close);
   const slots = async (): Promise<void> => engine.lookAtSlots();
-  return [...first, slots, titles.apply, () => ensureMainSessions({ engine, settings })];
+  return [ways.apply, ...next, slots, titles.apply, () => ensureMainSessions({ engine, settings })];
 }
 
 /** Follows the configuration file, if there is one. Returns a function that reads it at once. */
@@ -468,9 +469,9 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   logRuns(engine, store, world);
   await removeLost(store, settings, world);
   const checkModel = (name: string): Result<string> => fullModelName(settings.providers, name);
-  undo.push(() => ways.close());
-  await ways.open({ engine, outbound: outbox, checkModel });
-  const followers = followersOf({ settings, world, engine, watching }, undo, [deadlines, servers.apply]);
+  undo.push(await ways.open({ engine, outbound: outbox, checkModel }));
+  const following = { settings, world, engine, watching, ways };
+  const followers = followersOf(following, undo, [deadlines, servers.apply]);
   for (const apply of followers) await apply();
   undo.push(await startOutbox({ engine, outbox, settings, world }));
   undo.push(() => outbox.stop(), forgetSent(engine.commit, asPart(world, "channels")), acp.close);

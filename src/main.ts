@@ -269,10 +269,11 @@ export async function inspectChannels(
   world: World,
 ): Promise<ChannelReport[]> {
   const { accountName } = await import("./channels/accounts.ts");
-  const { openChannels } = await import("./channels/registry.ts");
+  const { openChannel } = await import("./channels/registry.ts");
   const nobody = (): Promise<never> => Promise.reject(new Error("no messages are accepted during the check"));
   const host = { world, receive: nobody, cursor: async () => undefined, remember: nobody, commands: [] };
-  const channels = await openChannels(accounts, () => host);
+  const ids = [...new Set(accounts.map(({ channel }) => channel))];
+  const channels = await Promise.all(ids.map((id) => openChannel(id, accounts, host)));
   try {
     return await Promise.all(
       accounts.map(async ({ channel: id, accountId }) => {

@@ -1,17 +1,21 @@
-// Connects channels to the gateway: opens them before the first delivery, and starts to listen once runs
-// execute. Part of the composition root.
-// CH1: without a channel in the configuration, no channel code is loaded. A message that arrives before the
-//      stop is kept, or its platform sends it again.
+// Connects channels to the gateway: opens them before the first delivery, starts to listen once runs execute,
+// and follows changes of the settings. Part of the composition root.
+// CH1: before the first channel in the configuration, no channel code is loaded. A message that arrives
+//      before the stop is kept, or its platform sends it again.
 
 import type { AccountStatus, Accounts } from "../channels/accounts.ts";
 import type { Channel } from "../channels/channel.ts";
 import type { CommandParts } from "../channels/commands/context.ts";
 import type { Inbound } from "../channels/inbound.ts";
+import type { LiveChannels, OpenChannel } from "../channels/live.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { OutboxListener } from "../flows/delivery/outbox.ts";
 import type { World } from "../world.ts";
+import type { Follower } from "./reload.ts";
+
+type ChannelMap = Map<string, Channel>;
 
 interface ChannelWorld {
   readonly settings: Settings;
@@ -27,82 +31,97 @@ interface Rest {
 
 export interface ChannelParts {
   /** The channels to which the outbox delivers; `open` fills it. */
-  readonly channels: Map<string, Channel>;
+  readonly channels: ChannelMap;
   /**
    * Returns the handler of the deadline at which messages that one person sent in quick succession are
    * joined. Undefined until a channel is open.
    */
   burstDue(): DeadlineHandler | undefined;
-  /** Loads the configured channels. Called before the first delivery. */
-  open(rest: Rest): Promise<void>;
-  /** Starts to listen for all accounts. Called once runs are executed. */
+  /** Loads the configured channels. Called before the first delivery. Returns a function that closes them. */
+  open(rest: Rest): Promise<() => Promise<void>>;
+  /** Opens and closes the channels that differ from the settings. */
+  readonly apply: Follower;
+  /** Starts to listen for all accounts, now and after each change. Called once runs are executed. */
   listen(): void;
   /** Returns the status of each account in this process. */
   statuses(): readonly AccountStatus[];
   /** Stops receiving. */
   deafen(): Promise<void>;
-  close(): Promise<void>;
 }
 
-/** Returns the channel parts of a gateway that has no configured channels. */
-function none(): ChannelParts {
-  const nothing = async (): Promise<void> => {};
-  const channels = new Map<string, Channel>();
-  const burstDue = () => undefined;
+interface Loaded {
+  readonly inbound: Inbound;
+  readonly accounts: Accounts;
+  readonly live: LiveChannels;
+  readonly ends: readonly (() => Promise<void> | void)[];
+}
+
+/** Loads the code of the channels, and builds what they share. */
+async function load({ settings, world }: ChannelWorld, rest: Rest, channels: ChannelMap): Promise<Loaded> {
+  const [{ hostOf, openInbound }, { openChannel }, { Accounts }, { LiveChannels }, typing, forget] =
+    await Promise.all([
+      import("../channels/inbound.ts"),
+      import("../channels/registry.ts"),
+      import("../channels/accounts.ts"),
+      import("../channels/live.ts"),
+      import("../channels/typing.ts"),
+      import("../channels/inbound/forget.ts"),
+    ]);
+  const { engine } = rest;
+  const { commit, processId: owner, leaseUntil, bus, store } = engine;
+  const parts = { ...rest, settings, world };
+  const inbound = openInbound(parts);
+  const accounts = new Accounts({ commit, world, owner, leaseUntil });
+  const open: OpenChannel = (id, own) => openChannel(id, own, hostOf(id, parts, inbound));
+  const ends = [
+    forget.forgetInbound(commit, world),
+    typing.followTyping({ bus, db: store.db, world, channels }),
+  ];
   return {
-    channels,
-    burstDue,
-    open: nothing,
-    listen: () => {},
-    statuses: () => [],
-    deafen: nothing,
-    close: nothing,
+    inbound,
+    accounts,
+    live: new LiveChannels({ channels, accounts, open, log: world.log }),
+    ends,
   };
 }
 
 /** Builds the channels of the settings. */
-export function channelParts({ settings, world }: ChannelWorld): ChannelParts {
-  if (settings.channels.length === 0) return none();
-  const channels = new Map<string, Channel>();
-  const ends: (() => Promise<void> | void)[] = [];
-  let inbound: Inbound | undefined;
-  let accounts: Accounts | undefined;
+export function channelParts(given: ChannelWorld): ChannelParts {
+  const { settings } = given;
+  const channels: ChannelMap = new Map();
+  let rest: Rest | undefined;
+  let loaded: Loaded | undefined;
+  let listens = false;
+  const apply = async (): Promise<void> => {
+    if (rest === undefined || (loaded === undefined && settings.channels.length === 0)) return;
+    if (loaded === undefined) {
+      loaded = await load(given, rest, channels);
+      if (listens) loaded.live.listen();
+    }
+    await loaded.live.follow(settings.channels);
+  };
+  const close = async (): Promise<void> => {
+    listens = false;
+    await loaded?.live.close();
+    for (const end of loaded?.ends ?? []) await end();
+  };
   return {
     channels,
-    burstDue: () => inbound?.burstDue,
-    async open(rest) {
-      const [{ hostOf, openInbound }, { openChannels }, { Accounts }, { followTyping }, { forgetInbound }] =
-        await Promise.all([
-          import("../channels/inbound.ts"),
-          import("../channels/registry.ts"),
-          import("../channels/accounts.ts"),
-          import("../channels/typing.ts"),
-          import("../channels/inbound/forget.ts"),
-        ]);
-      const { engine } = rest;
-      const parts = { ...rest, settings, world };
-      const incoming = openInbound(parts);
-      inbound = incoming;
-      accounts = new Accounts({
-        commit: engine.commit,
-        world,
-        owner: engine.processId,
-        leaseUntil: engine.leaseUntil,
-      });
-      const opened = await openChannels(settings.channels, (id) => hostOf(id, parts, incoming));
-      for (const channel of opened) {
-        channels.set(channel.id, channel);
-        ends.push(async () => channel.close?.());
-      }
-      ends.push(forgetInbound(engine.commit, world));
-      ends.push(followTyping({ bus: engine.bus, db: engine.store.db, world, channels }));
+    burstDue: () => loaded?.inbound.burstDue,
+    async open(parts) {
+      rest = parts;
+      await apply();
+      return close;
     },
-    listen: () => accounts?.start([...channels.values()].flatMap((channel) => channel.accounts ?? [])),
-    statuses: () => accounts?.statuses() ?? [],
-    deafen: async () => accounts?.stop(),
-    async close() {
-      await accounts?.stop();
-      for (const end of ends.splice(0).reverse()) await end();
+    apply,
+    listen() {
+      listens = true;
+      loaded?.live.listen();
+    },
+    statuses: () => loaded?.accounts.statuses() ?? [],
+    async deafen() {
+      listens = false;
+      await loaded?.live.deafen();
     },
   };
 }

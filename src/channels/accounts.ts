@@ -84,18 +84,16 @@ interface AccountParts {
 /** Listens to each account while this process holds its lease. */
 export class Accounts {
   readonly #parts: AccountParts;
-  readonly #keepers: Keeper[] = [];
+  #keepers: readonly Keeper[] = [];
 
   constructor(parts: AccountParts) {
     this.#parts = parts;
   }
 
   start(accounts: readonly Account[]): void {
-    for (const account of accounts) {
-      const keeper = new Keeper(this.#parts, account);
-      this.#keepers.push(keeper);
-      keeper.look();
-    }
+    const added = accounts.map((account) => new Keeper(this.#parts, account));
+    this.#keepers = [...this.#keepers, ...added];
+    for (const keeper of added) keeper.look();
   }
 
   /** Returns the status of each account in this process. */
@@ -103,15 +101,17 @@ export class Accounts {
     return this.#keepers.map((keeper) => keeper.status);
   }
 
-  /** Stops listening and releases the accounts. */
-  async stop(): Promise<void> {
-    await Promise.all(this.#keepers.splice(0).map((keeper) => keeper.stop()));
+  /** Stops listening and releases these accounts. Default: all accounts. */
+  async stop(which?: readonly Account[]): Promise<void> {
+    const ends = this.#keepers.filter(({ account }) => which === undefined || which.includes(account));
+    this.#keepers = this.#keepers.filter((keeper) => !ends.includes(keeper));
+    await Promise.all(ends.map((keeper) => keeper.stop()));
   }
 }
 
 class Keeper {
+  readonly account: Account;
   readonly #parts: AccountParts;
-  readonly #account: Account;
   #listening: { readonly stopper: AbortController; readonly over: Promise<void> } | undefined;
   /** Time on the monotonic clock at which this process's lease on the account ends. */
   #heldUntil = 0;
@@ -126,7 +126,7 @@ class Keeper {
 
   constructor(parts: AccountParts, account: Account) {
     this.#parts = parts;
-    this.#account = account;
+    this.account = account;
     this.#status = { account: account.name, state: "standby", since: parts.world.clock.now() };
   }
 
@@ -135,7 +135,7 @@ class Keeper {
   }
 
   #stand(state: AccountStatus["state"], more: Pick<AccountStatus, "error" | "retryAt"> = {}): void {
-    this.#status = { account: this.#account.name, state, since: this.#parts.world.clock.now(), ...more };
+    this.#status = { account: this.account.name, state, since: this.#parts.world.clock.now(), ...more };
   }
 
   look(): void {
@@ -148,7 +148,7 @@ class Keeper {
     await this.#working;
     await this.#leave();
     const { commit, owner, world } = this.#parts;
-    const { name } = this.#account;
+    const { name } = this.account;
     await commit((unit) => letGo(unit.tx, name, owner)).catch((error: unknown) =>
       world.log.warn(
         { err: error, account: name },
@@ -161,12 +161,12 @@ class Keeper {
     const { commit, owner, world, leaseUntil } = this.#parts;
     const { clock } = world;
     try {
-      const mine = await commit((unit) => hold(unit.tx, this.#account.name, owner, unit.now));
+      const mine = await commit((unit) => hold(unit.tx, this.account.name, owner, unit.now));
       if (mine) this.#heldUntil = leaseUntil();
       if (mine && !this.#stopped && this.#heldUntil > clock.monotonic()) this.#begin();
       else await this.#leave();
     } catch (error) {
-      world.log.warn({ err: error, account: this.#account.name }, "an account's lease could not be acquired");
+      world.log.warn({ err: error, account: this.account.name }, "an account's lease could not be acquired");
     }
     this.#watchExpiry();
     if (!this.#stopped) this.#timer = clock.at(clock.now() + HOLD_MS, () => this.look());
@@ -193,10 +193,10 @@ class Keeper {
       readyAt = world.clock.now();
       this.#stand("ready");
       this.#said = undefined;
-      world.log.info({ account: this.#account.name }, "listening");
+      world.log.info({ account: this.account.name }, "listening");
     };
     this.#stand("connecting");
-    const over = this.#account.listen({ signal, ready }).then(
+    const over = this.account.listen({ signal, ready }).then(
       () =>
         signal.aborted
           ? undefined
@@ -212,7 +212,7 @@ class Keeper {
 
   #failed(error: unknown, readyAt: number | undefined): void {
     const { world } = this.#parts;
-    const { name: account } = this.#account;
+    const { name: account } = this.account;
     const now = world.clock.now();
     const steady = readyAt !== undefined && now - readyAt >= STEADY_MS;
     this.#failures = steady ? 1 : this.#failures + 1;
@@ -243,7 +243,7 @@ class Keeper {
   async #leave(): Promise<void> {
     this.#expiry?.cancel();
     const listening = this.#listening;
-    listening?.stopper.abort(new Error(`${this.#account.name} is now held by another process`));
+    listening?.stopper.abort(new Error(`${this.account.name} is now held by another process`));
     await listening?.over;
     if (this.#status.state !== "standby") this.#stand("standby");
   }

@@ -239,16 +239,17 @@ export class OutboxWorker implements DeliveryWorker {
 
   /** Sends the parts that have not been acknowledged, one after the other, until one fails. */
   async #attempt(delivery: Delivery): Promise<void> {
-    const channel = this.#parts.channels.get(delivery.route.channel);
-    const limit = channel?.textMaxChars;
+    const limit = this.#parts.channels.get(delivery.route.channel)?.textMaxChars;
     const parts = limit === undefined ? [delivery.text] : splitText(delivery.text, limit);
-    for (let part = delivery.partsSent + 1; part <= parts.length; part += 1) {
+    // Without its channel a text is not split, so the next part may not exist. It is refused nevertheless.
+    const last = Math.max(parts.length, delivery.partsSent + 1);
+    for (let part = delivery.partsSent + 1; part <= last; part += 1) {
       if (!(await this.#begun({ ...delivery, partsSent: part - 1 }))) return;
       const message = { text: parts[part - 1] ?? "", part, parts: parts.length };
-      const answer = await this.#hand(delivery, channel, message);
+      const answer = await this.#hand(delivery, message);
       this.#notePace(delivery, answer);
       const outcome = this.#settle(delivery, answer);
-      const isLast = part === parts.length;
+      const isLast = part === last;
       await this.#record(delivery, outcome.kind === "sent" && !isLast ? { kind: "part" } : outcome);
       if (outcome.kind !== "sent") return;
     }
@@ -300,10 +301,11 @@ export class OutboxWorker implements DeliveryWorker {
 
   async #hand(
     delivery: Delivery,
-    channel: Channel | undefined,
     message: Pick<OutgoingMessage, "text" | "part" | "parts">,
   ): Promise<DeliveryOutcome> {
     const { id, sessionKey, route, runId } = delivery;
+    // Taken for each part, because a channel is closed when it was replaced and no call is under way.
+    const channel = this.#parts.channels.get(route.channel);
     if (channel === undefined)
       return { kind: "refused", error: `no channel "${route.channel}" is connected` };
     const named = optional({ runId });

@@ -46,31 +46,17 @@ function whyUnloaded(id: ChannelId, error: unknown): string {
   return `the channel ${id} needs the package ${missing}, which is not installed: npm install ${missing}`;
 }
 
-async function openOne<C extends ChannelId>(
+/** Opens a channel for at least one of its accounts. `host`: the services that the gateway offers to it. */
+export async function openChannel<C extends ChannelId>(
   id: C,
-  accounts: readonly AccountOf<C>[],
+  accounts: readonly ChannelAccount[],
   host: ChannelHost,
 ): Promise<Channel> {
+  const own = accounts.filter((account): account is AccountOf<C> => account.channel === id);
   try {
-    return await OPENERS[id](accounts, host);
+    return await OPENERS[id](own, host);
   } catch (error) {
     host.world.log.error({ err: error, channel: id }, "a channel could not be loaded");
-    return unloaded(id, accounts, whyUnloaded(id, error));
+    return unloaded(id, own, whyUnloaded(id, error));
   }
-}
-
-/**
- * Opens the channels of these accounts. `hostOf` returns the services that the gateway offers to a channel.
- */
-export function openChannels(
-  accounts: readonly ChannelAccount[],
-  hostOf: (channel: ChannelId) => ChannelHost,
-): Promise<Channel[]> {
-  const ids = [...new Set(accounts.map(({ channel }) => channel))];
-  return Promise.all(
-    ids.map((id) => {
-      const own = accounts.filter(({ channel }) => channel === id) as AccountOf<typeof id>[];
-      return openOne(id, own, hostOf(id));
-    }),
-  );
 }

@@ -19,7 +19,6 @@ const AT_START: Readonly<Record<string, string>> = {
   "session.scope": "session.scope",
   "session.mainKey": "session.mainKey",
   "session.dmScope": "session.dmScope",
-  channels: "channels",
   "nodes.enabled": "nodes.enabled",
   "logging.format": "logging.format",
   traces: "telemetry.traces",

@@ -18,6 +18,7 @@ const HOUR_MS = 3_600_000;
 interface Bench {
   readonly world: FakeWorld;
   readonly attempts: string[];
+  readonly channels: Map<string, Channel>;
   queue(id: string, to?: string, channel?: string, text?: string): Promise<void>;
   states(): Promise<Record<string, string>>;
   worker: OutboxWorker;
@@ -46,10 +47,11 @@ async function open(
       return says(deliveryId, counts.get(deliveryId) ?? 0, text);
     },
   };
+  const channels = new Map([["pigeon", channel]]);
   const worker = new OutboxWorker({
     db: store.db,
     commit,
-    channels: new Map([["pigeon", channel]]),
+    channels,
     world,
     owner: "this-process",
   });
@@ -58,6 +60,7 @@ async function open(
   const bench: Bench = {
     world,
     attempts,
+    channels,
     worker,
     async queue(id, to = "roof", name = "pigeon", text = id) {
       await commit(async (unit) => {
@@ -188,6 +191,20 @@ test("I5: parts of a long text are acknowledged separately, and an acknowledged 
   await bench.settle();
   expect(await bench.states()).toEqual({ long: "sent" });
   expect(arrived.join(" ").split(/\s+/)).toEqual(words.split(" "));
+});
+
+test("a text whose channel is removed between two parts fails, and is not tried again and again", async () => {
+  const bench = await open(
+    (_, attempt) => (attempt === 1 ? { kind: "sent" } : { kind: "retry", error: "rain" }),
+    64,
+  );
+  await bench.queue("long", "roof", "pigeon", "word ".repeat(40));
+  await bench.settle();
+  bench.channels.delete("pigeon");
+  await bench.world.advance(3_000);
+  await bench.settle();
+  expect(await bench.states()).toEqual({ long: "failed refused" });
+  expect(bench.attempts).toHaveLength(2);
 });
 
 test("I5: if a channel throws, the text may have been sent, so the delivery is not retried", async () => {

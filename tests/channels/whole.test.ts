@@ -87,5 +87,4 @@ test("CH1: without a channel, no channel code is loaded, and no listener or clea
   expect([...parts.channels.keys()]).toEqual([]);
   expect(parts.statuses()).toEqual([]);
   await parts.deafen();
-  await parts.close();
 });

@@ -32,7 +32,7 @@ function says(server: TelegramServer, text: string): void {
   server.push(bot, { message });
 }
 
-test("channels add tests an account and writes it to the file; the account works after the gateway restarts", async () => {
+test("channels add tests an account and writes it to the file; the account works when the gateway is started", async () => {
   const server = await platform();
   const { home } = await makeHome();
   const before = readFileSync(fileOf(home), "utf8");
@@ -42,7 +42,7 @@ test("channels add tests an account and writes it to the file; the account works
   ]);
   expect(added).toMatchObject({ code: 0 });
   expect(added.out).toContain("Added telegram:default to ");
-  expect(added.out).toContain("Restart the gateway");
+  expect(added.out).toContain("1. Start the gateway. If it is running, it listens now.");
   expect(added.err).toContain("parley_test_bot");
   const after = readFileSync(fileOf(home), "utf8");
   expect(after).toMatch(/^\/\/ mine\n/);

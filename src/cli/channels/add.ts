@@ -207,7 +207,8 @@ async function add(cli: Cli, named: string | undefined, options: AddOptions, pro
     cli.note("The account was not tested, because an environment variable that it uses is not set here.");
   }
   await write(draft.value);
-  return ok({ channel: channel.value, account: draft.value.accountId, path: draft.value.path });
+  const { accountId, path } = draft.value;
+  return ok({ channel: channel.value, account: accountId, path, isLater });
 }
 
 export async function addChannel(cli: Cli, [named]: readonly string[], options: AddOptions): Promise<number> {
@@ -217,11 +218,11 @@ export async function addChannel(cli: Cli, [named]: readonly string[], options: 
     const isUsage = done.code === "invalid_argument" || done.code === "channel_unknown";
     return cli.fail(done, isUsage ? EXIT.usage : EXIT.failed);
   }
-  const { channel, account, path } = done.value;
-  const steps = [
-    "Restart the gateway, so that it reads the new configuration.",
-    ...GUIDES[channel].afterwards,
-  ];
+  const { channel, account, path, isLater } = done.value;
+  const start = isLater
+    ? "Restart the gateway, unless it was started with the environment variable."
+    : "Start the gateway. If it is running, it listens now.";
+  const steps = [start, ...GUIDES[channel].afterwards];
   cli.line(safeLine(`Added ${channel}:${account} to ${path}.`));
   for (const [at, step] of steps.entries())
     cli.line(safeLine(`${at + 1}. ${step.replace("{account}", account)}`));

@@ -16,8 +16,8 @@ export interface TelegramServer extends TelegramState {
   /** Adds an update with this field. Returns the update's id. */
   push(bot: FakeBot, update: Json): number;
   revoke(bot: FakeBot): void;
-  /** Replaces the next answers of a method. */
-  answerNext(method: string, answer: Answer): void;
+  /** Replaces the next answer of a method. A promise holds the answer back. */
+  answerNext(method: string, answer: Answer | Promise<Answer>): void;
   close(): Promise<void>;
 }
 
@@ -87,7 +87,7 @@ export async function startTelegram(): Promise<TelegramServer> {
     nextMessageId: 1,
   };
   const calls: TelegramServer["calls"] = [];
-  const instead = new Map<string, Answer[]>();
+  const instead = new Map<string, (Answer | Promise<Answer>)[]>();
 
   const answer = async (request: IncomingMessage): Promise<Answer> => {
     const path = decodeURIComponent(request.url ?? "");
@@ -152,7 +152,7 @@ export async function startTelegram(): Promise<TelegramServer> {
       bot.isRevoked = true;
       wake(bot, failed(401, "Unauthorized"));
     },
-    answerNext(method: string, given: Answer) {
+    answerNext(method: string, given: Answer | Promise<Answer>) {
       instead.set(method, [...(instead.get(method) ?? []), given]);
     },
     close,

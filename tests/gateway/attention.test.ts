@@ -107,7 +107,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     const { needs_you = [], running } = await listed(client);
     expect(needs_you.map(({ summary }) => summary).sort()).toEqual([
       `401 invalid key for ${MAIN}`,
-      "Shall I **deploy** it?",
+      "Shall I deploy it?",
     ]);
     expect(running).toMatchObject([{ label: "held", summary: "hold", state: "running" }]);
     await say(house, MAIN, "hello");
@@ -117,6 +117,22 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
       needs_you: [`question ${RESEARCH}: answer dismiss`],
       done: [`run ${MAIN}: `, `run ${held}: `].sort(),
     });
+  });
+
+  test("a summary shows no marks of Markdown, and hides a secret that contains them", async () => {
+    const secret = "the~~hidden~~key-0123456789";
+    const world = quietWorld();
+    const play: Play = async ({ run }) =>
+      run.sessionKey === MAIN ? "Done.\n\nIs it **right**?" : `# The *key*: ${secret}`;
+    const house = await open({ world, play });
+    const client = await house.client();
+    for (const key of [MAIN, RESEARCH]) await say(house, key, "hello");
+    await quiet(house);
+    // Learned late, so that the stored text contains it.
+    world.redactor.learn([secret]);
+    const { needs_you = [], done = [] } = await listed(client);
+    expect(needs_you.map(({ summary }) => summary)).toEqual(["Is it right?"]);
+    expect(done.map(({ summary }) => summary)).toEqual(["The key: [redacted]"]);
   });
 
   test("AT3: two tokens with different rights get different items and actions, and each decision is made only once", async () => {

@@ -9,6 +9,7 @@ import { hasScope } from "../../core/rules/scopes.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
 import { visibleRoute } from "../../core/shapes/chain-step.ts";
 import { nodeKey } from "../../core/shapes/node.ts";
+import { plainLine } from "../../core/text/plain-line.ts";
 import { listPairings } from "../../flows/delivery/pairing.ts";
 import type { Delivery } from "../../store/queries/channels/deliveries.ts";
 import { openPermissions } from "../../store/queries/permissions.ts";
@@ -45,6 +46,11 @@ export function coversOf({ deps, caller }: CallContext): Covers {
 
 function line(ctx: CallContext, text: string): string {
   return ctx.deps.world.redactor.line(text, LINE_MAX_CHARS);
+}
+
+/** Returns Markdown as one line. Redacts it first, because a secret may contain marks. */
+function plain(ctx: CallContext, text: string, lineOf = plainLine): string {
+  return line(ctx, lineOf(ctx.deps.world.redactor.mask(text)));
 }
 
 /** Returns the requests of agents for permission, oldest first. */
@@ -124,10 +130,10 @@ function endedSummary(
   texts: TurnTexts | undefined,
 ): string {
   const { state, error, code, kind } = turn;
-  if (kind === "question") return line(ctx, lastParagraph(texts?.replyEnd ?? turn.tail));
+  if (kind === "question") return plain(ctx, lastParagraph(texts?.replyEnd ?? turn.tail));
   if (state === "ok") {
     const reply = texts?.reply ?? "";
-    return isSilent(reply) ? "No reply." : line(ctx, firstLine(reply));
+    return isSilent(reply) ? "No reply." : plain(ctx, reply, firstLine);
   }
   if (state === "aborted") return "Stopped.";
   return errorLine(ctx.deps, error ?? code ?? "The run failed.", covers.list);
@@ -173,7 +179,7 @@ export function activeItem(
     kind: "run",
     ref: runId,
     since: sinceMs,
-    summary: line(ctx, texts?.input ?? ""),
+    summary: plain(ctx, texts?.input ?? ""),
     actions: covers.send(sessionKey) ? ["stop"] : [],
     sessionKey,
     state,

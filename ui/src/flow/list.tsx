@@ -1,13 +1,13 @@
 // The list of recently active chains.
 
 import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
+import { plainLine } from "../../../src/core/text/plain-line.ts";
 import { tick } from "../clock.ts";
 import { age, counted } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { State } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
 import { Budget } from "./budget.tsx";
-import { plainLine } from "./plain.ts";
 import { nameOf } from "./state.ts";
 
 const PARTIES_SHOWN = 4;

@@ -2,8 +2,8 @@
 // functions. Names and texts may come from anybody, so the caller must escape the results.
 
 import type { ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
+import { plainLine } from "../../../src/core/text/plain-line.ts";
 import { duration } from "../parts/format.ts";
-import { plainLine } from "./plain.ts";
 
 /** A step, or a row into which several similar steps of jobs are merged. */
 export interface FlowStep extends ChainStep {

@@ -5,6 +5,7 @@
 //      used-up budget always needs attention, because no agent can raise it.
 
 import type { EndedRunState, FlowStep } from "../../shapes/run.ts";
+import { plainLine } from "../../text/plain-line.ts";
 import { isSilent } from "../turn-rules.ts";
 
 /** All groups, in the order in which a list shows them. */
@@ -69,14 +70,9 @@ export function lastParagraph(reply: string): string {
   );
 }
 
-/** Returns the first line of a reply that contains words, without the markup of a heading, list or quote. */
+/** Returns the first line of a reply that contains words, without the marks of Markdown. */
 export function firstLine(reply: string): string {
-  const lines = reply.split("\n").map((line) =>
-    line
-      .replaceAll("**", "")
-      .replace(/^[\s#>*+-]+/, "")
-      .trim(),
-  );
+  const lines = reply.split("\n").map((line) => plainLine(line.replace(/^[\s#>*+-]+\s/, "")));
   return lines.find((line) => /[\p{L}\p{N}]/u.test(line)) ?? reply;
 }
 

@@ -1,4 +1,4 @@
-// Removes the marks of Markdown from a text, for labels that show it on one line. Pure.
+// Removes the marks of Markdown from a text, for places that show it on one line. Pure.
 // PL1: a text without marks stays as it is, except for its white space. So does the content of code.
 
 /** Characters of which at least one is in each mark. */

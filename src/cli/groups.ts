@@ -394,7 +394,9 @@ export function addConfig(parent: Command, on: (command: Command, load: Load) =>
     .argument("[path]", "Setting, like session.queueMax (default: the whole file)");
   on(get.description("Print a setting of the file, without secrets"), async () => (await values()).getConfig);
   const set = group.command("set").argument("<path>", "Setting, like agents.list[0].model");
-  set.argument("[value]", "JSON, or text").description("Change a setting of the file, and keep its comments");
+  set
+    .argument("[value]", "JSON, or text. - reads standard input")
+    .description("Change a setting of the file, and keep its comments");
   set.option("--dry-run", "Show the change and its problems, and change nothing");
   set.option("--unset", "Remove the setting, so that it has its default");
   on(set, async () => (await values()).setConfig);

@@ -49,6 +49,21 @@ test("config get and config set name the nearest path, and explain a setting wit
   expect(readFileSync(configFile(home), "utf8")).toBe(FILE);
 });
 
+test("config set reads a value from standard input, so that a secret is no argument", async () => {
+  const home = await homeWithFile();
+  const argv = ["config", "set", "models.providers.openai.apiKey", "-"];
+  const set = await run(home, argv, { input: "sk-a-secret-of-ours-0123456789\n" });
+  expect(set).toMatchObject({ code: 0 });
+  expect(set.out + set.err).not.toContain("sk-a-secret");
+  expect(readFileSync(configFile(home), "utf8")).toContain('"sk-a-secret-of-ours-0123456789"');
+  expect(await run(home, argv, { input: " \n" })).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("standard input has no value"),
+  });
+  const long = await run(home, argv, { input: "x".repeat(70_000) });
+  expect(long).toMatchObject({ code: 2, err: expect.stringContaining("more than 65536 characters") });
+});
+
 test("an invalid file can be corrected by config set, and a path is needed", async () => {
   const home = await homeWithFile();
   writeFileSync(configFile(home), FILE.replace("7", '"seven"'));

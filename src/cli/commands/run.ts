@@ -10,6 +10,7 @@ import { noteApprovals } from "../approval-notice.ts";
 import { type Cli, EXIT, isGone } from "../cli.ts";
 import { type Link, type Reply, withLink } from "../gateway-link.ts";
 import { findOrName } from "../session-name.ts";
+import { readStdin } from "../stdin.ts";
 import { connectionLost } from "./send.ts";
 
 interface RunOptions {
@@ -27,14 +28,7 @@ const LABEL_CHARS = 60;
 
 /** Returns the question. `-` stands for the text on standard input. */
 async function questionOf(cli: Cli, given: string): Promise<Result<string>> {
-  let text = given === "-" ? "" : given;
-  if (given === "-") {
-    const decoder = new TextDecoder();
-    for await (const chunk of cli.parts.stdin) {
-      text += typeof chunk === "string" ? chunk : decoder.decode(chunk, { stream: true });
-      if (text.length > MESSAGE_MAX_CHARS) break;
-    }
-  }
+  const text = given === "-" ? await readStdin(cli.parts, MESSAGE_MAX_CHARS) : given;
   if (text.trim() === "") return fail("invalid_argument", "the question is empty");
   if (text.length <= MESSAGE_MAX_CHARS) return ok(text);
   return fail("invalid_argument", `the question has more than ${MESSAGE_MAX_CHARS} characters`);

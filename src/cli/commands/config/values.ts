@@ -5,11 +5,15 @@ import { parseText, valueAt } from "../../../config/source.ts";
 import type { ConfigSaved } from "../../../contract/methods/configuration.ts";
 import type { PayloadOf } from "../../../contract/methods.ts";
 import { jsonOf } from "../../../core/json.ts";
-import { fail, type Result } from "../../../core/shapes/errors.ts";
+import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import { safeLine, safeText } from "../../../core/text/safe-text.ts";
 import { type Path, parsePath } from "../../../core/text/value-path.ts";
 import { type Cli, EXIT, type Trouble } from "../../cli.ts";
+import { readStdin } from "../../stdin.ts";
 import { type ConfigDesk, withConfigFile } from "./file.ts";
+
+/** Maximum length of a value on standard input. */
+const VALUE_MAX_CHARS = 64 * 1024;
 
 type Setting = PayloadOf<"config.schema">["settings"][number];
 
@@ -100,6 +104,27 @@ function show(cli: Cli, done: ConfigSaved, desk: ConfigDesk): number {
   return EXIT.done;
 }
 
+/**
+ * Returns the value that an argument stands for. `-` stands for standard input, so that a secret is in no
+ * list of processes; a terminal asks for it and does not show it.
+ */
+async function valueIn(
+  cli: Cli,
+  named: string,
+  given: string | undefined,
+): Promise<Result<string | undefined>> {
+  if (given !== "-") return ok(given);
+  if (cli.parts.isTTY && !cli.options.json) {
+    const { openPrompter } = await import("../../channels/prompter.ts");
+    return (await openPrompter(cli.parts)).ask(named, { secret: true, check: () => undefined });
+  }
+  const text = await readStdin(cli.parts, VALUE_MAX_CHARS);
+  if (text.length > VALUE_MAX_CHARS)
+    return fail("invalid_argument", `the value has more than ${VALUE_MAX_CHARS} characters`);
+  const value = text.trim();
+  return value === "" ? fail("invalid_argument", "standard input has no value") : ok(value);
+}
+
 export interface SetOptions {
   readonly dryRun?: boolean;
   readonly unset?: boolean;
@@ -107,22 +132,24 @@ export interface SetOptions {
 
 export async function setConfig(
   cli: Cli,
-  [named = "", given]: readonly string[],
+  [named = "", word]: readonly string[],
   { dryRun = false, unset = false }: SetOptions,
 ): Promise<number> {
-  if (unset === (given !== undefined)) {
+  if (unset === (word !== undefined)) {
     const error = "Give either a value or --unset.";
     return cli.fail({ code: "invalid_argument", error }, EXIT.usage);
   }
   const path = pathOf(named);
   if (!path.ok) return cli.fail(path, EXIT.usage);
+  const given = await valueIn(cli, named, word);
+  if (!given.ok) return cli.fail(given, EXIT.usage);
   return withConfigFile(cli, async (desk) => {
     const file = await desk.read();
     if (!file.ok) return cli.fail(file);
     const setting = await settingAt(desk, path.value);
     const change = unset
       ? { path: named, unset: true }
-      : { path: named, value: givenValue(given ?? "", setting) as never };
+      : { path: named, value: givenValue(given.value ?? "", setting) as never };
     const wish = { revision: file.value.revision, dryRun };
     const done = await desk.patch([change], wish);
     const trouble: Trouble | undefined = !done.ok

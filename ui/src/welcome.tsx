@@ -2,11 +2,12 @@
 // add a key for a model.
 
 import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 import { canEnterDemo, enterDemo, inDemo } from "./demo/scene.ts";
-import { ask, has, may } from "./gateway.ts";
+import { ask, coversAll, has, may } from "./gateway.ts";
 import { Examples } from "./parts/examples.tsx";
+import { lazy } from "./parts/lazy.tsx";
 import { useNews, useReading } from "./parts/reading.ts";
-import { hrefOf } from "./route.ts";
 import "./welcome.css";
 
 const OFFLINE_PROVIDER = "offline/";
@@ -25,20 +26,34 @@ async function firstOffers() {
   return { needsKey, hasDemo: hasDemo && demo !== undefined };
 }
 
+const ConnectModel = lazy(async () => (await import("./setup/connect-model.tsx")).ConnectModel);
+
 function AddKey() {
+  const [isOpen, setOpen] = useState(false);
+  const mayConnect = may("operator.admin") && coversAll() && has("config.patch") && has("models.test");
+  const variables = (
+    <>
+      <code>ANTHROPIC_API_KEY</code>, <code>OPENAI_API_KEY</code> or <code>GEMINI_API_KEY</code>
+    </>
+  );
+  if (!mayConnect)
+    return (
+      <p class="soft">
+        The agents answer with the offline model, which needs no key. For a real model, set {variables} and
+        start the gateway again.
+      </p>
+    );
   return (
-    <p class="soft">
-      The agents answer with the offline model, which needs no key. For a real model, set{" "}
-      <code>ANTHROPIC_API_KEY</code>, <code>OPENAI_API_KEY</code> or <code>GEMINI_API_KEY</code> and start the
-      gateway again
-      {has("config.check") && may("operator.admin") && (
-        <>
-          , or add a provider in the{" "}
-          <a href={hrefOf({ view: "operations", tab: "configuration" })}>configuration</a>
-        </>
-      )}
-      .
-    </p>
+    <div class="welcome-offer">
+      <button type="button" onClick={() => setOpen(true)}>
+        Connect a model
+      </button>
+      <p class="soft">
+        The agents answer with the offline model, which needs no key. Connect a real one here, or set{" "}
+        {variables} and start the gateway again.
+      </p>
+      {isOpen && <ConnectModel onClose={() => setOpen(false)} />}
+    </div>
   );
 }
 
@@ -46,6 +61,7 @@ function AddKey() {
 export function Welcome({ children }: { children?: ComponentChildren }) {
   const offers = useReading("welcome", firstOffers);
   useNews("sessions", offers.again);
+  useNews("config", offers.again);
   const { value, busy } = offers;
   if (value === undefined) return busy ? null : children;
   return (
@@ -57,7 +73,7 @@ export function Welcome({ children }: { children?: ComponentChildren }) {
       </p>
       <Examples />
       {value.hasDemo && (
-        <div class="welcome-demo">
+        <div class="welcome-offer">
           <button type="button" class="primary" onClick={enterDemo}>
             Play the demo
           </button>

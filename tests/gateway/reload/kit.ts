@@ -4,6 +4,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openApp } from "../../../src/app.ts";
 import { checkAgain } from "../../../src/config/check.ts";
+import { openConfigFile } from "../../../src/config/editing/editing.ts";
 import { createReload } from "../../../src/config/reload.ts";
 import { loadSettings } from "../../../src/config.ts";
 import { connect } from "../../../src/contract/client/node.ts";
@@ -53,6 +54,7 @@ export async function openFollowing(script: Script, first: Json = {}, meanwhile?
     environment: {},
     configPath: path,
     checkConfig: () => checkAgain(options, settings),
+    configFile: async () => openConfigFile(options, settings),
     reload: createReload({ options, live, loaded: loaded.value, learn: (found) => redactor.learn(found) }),
   });
   if (!opened.ok) throw new Error(opened.error);

@@ -1,0 +1,73 @@
+// Connecting a model on the first visit: a whole gateway with its file, a model server and a real browser.
+
+import { readFileSync, statSync } from "node:fs";
+import { expect, test } from "vitest";
+import { openFollowing, TOKEN } from "../../gateway/reload/kit.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+
+const KEY = "sk-typed-by-a-person-0123456789";
+const UNCONFIGURED = { models: {}, agents: {} };
+
+async function firstVisit(viewport: { width: number; height: number }) {
+  const house = await openFollowing(
+    ({ headers }) =>
+      headers.authorization === `Bearer ${KEY}`
+        ? "pong"
+        : { status: 401, headers: {}, body: "invalid api key" },
+    UNCONFIGURED,
+  );
+  const { page } = await visit(`http://127.0.0.1:${house.app.port}`, { token: TOKEN, viewport });
+  await page.getByRole("button", { name: "Connect a model" }).click();
+  const dialog = page.getByRole("dialog", { name: "Connect a model" });
+  await dialog.waitFor();
+  return { house, page, dialog };
+}
+
+describeInBrowser("connecting a model on the first visit", () => {
+  for (const viewport of [{ width: 1280, height: 800 }, PHONE]) {
+    test(`a model is tested before the agents use it, ${viewport.width} px wide`, async () => {
+      const { house, page, dialog } = await firstVisit(viewport);
+      expect(await accessibilityProblems(page)).toEqual([]);
+      await dialog.getByLabel("Provider").selectOption("server");
+      await dialog.getByLabel("Address, up to the version").fill(`${house.model.url}/openai/v1/`);
+      await dialog.getByLabel("Id of the model").fill("first");
+      await dialog.getByLabel("Key", { exact: true }).fill("wrong");
+      expect(await sideways(page)).toBe(0);
+      await dialog.getByRole("button", { name: "Continue" }).click();
+      const use = dialog.getByRole("button", { name: "Test and use" });
+      await use.click();
+      await dialog.getByRole("alert").getByText("invalid api key").waitFor();
+      const described = async () => (await house.client.request("agents.list", {})).agents[0]?.model;
+      expect(await described()).toMatch(/^offline\//);
+      expect(await accessibilityProblems(page)).toEqual([]);
+
+      await dialog.getByRole("button", { name: "Change the provider or the key" }).click();
+      await dialog.getByLabel("Provider").selectOption("server");
+      await dialog.getByLabel("Address, up to the version").fill(`${house.model.url}/openai/v1`);
+      await dialog.getByLabel("Id of the model").fill("first");
+      await dialog.getByLabel("Key", { exact: true }).fill(KEY);
+      await dialog.getByRole("button", { name: "Continue" }).click();
+      // The file is applied a moment after it was saved.
+      await expect
+        .poll(async () => (await house.client.request("models.test", { model: "server/first" })).ok)
+        .toBe(true);
+      await use.click();
+      await page.getByText("The agents use server/first now.").waitFor();
+      await dialog.waitFor({ state: "detached" });
+      await expect.poll(() => page.getByRole("button", { name: "Connect a model" }).count()).toBe(0);
+      await expect.poll(described).toBe("server/first");
+      expect(await house.says("hello")).toBe("pong");
+      const file = readFileSync(house.path, "utf8");
+      expect(file).toContain(KEY);
+      expect(statSync(house.path).mode & 0o777).toBe(0o600);
+    });
+  }
+
+  test("a provider's models are listed after its key; a typed key is never a variable", async () => {
+    const { house, dialog } = await firstVisit({ width: 1280, height: 800 });
+    await dialog.getByLabel("Key", { exact: true }).fill("${HOME}");
+    await dialog.getByRole("button", { name: "Continue" }).click();
+    await expect.poll(() => dialog.getByRole("combobox").innerText()).toContain("Claude");
+    expect(readFileSync(house.path, "utf8")).toContain("$${HOME}");
+  });
+});

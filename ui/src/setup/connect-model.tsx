@@ -1,0 +1,155 @@
+// The dialog that connects a model: first a provider with its key, then one of its models. The agents use the
+// model only after it has answered once.
+
+import "./setup.css";
+import { useState } from "preact/hooks";
+import type { ConfigChange } from "../../../src/contract/methods/configuration.ts";
+import { ask } from "../gateway.ts";
+import { Dialog, Form } from "../parts/dialog.tsx";
+import { Awaited } from "../parts/failure.tsx";
+import { say } from "../parts/notices.tsx";
+import { useNews, useReading } from "../parts/reading.ts";
+import { Select } from "../parts/select.tsx";
+
+/** Name of the provider in the configuration whose address the reader gives. */
+const SERVER = "server";
+const PROVIDERS = [
+  ["anthropic", "Anthropic"],
+  ["openai", "OpenAI"],
+  ["google", "Google"],
+  [SERVER, "Ollama, or another server with the OpenAI API"],
+] as const;
+type Provider = (typeof PROVIDERS)[number][0];
+
+/** Setting with the model of all agents that have no own one. */
+const MODEL_PATH = "agents.defaults.model";
+
+/** Returns a string for the file, in which "${" would refer to an environment variable. */
+const literal = (text: string): string => text.trim().replaceAll("${", () => "$${");
+
+/** Changes the configuration file as it is now. */
+async function change(changes: readonly ConfigChange[]): Promise<void> {
+  const { revision } = await ask("config.get");
+  await ask("config.patch", { changes: [...changes], revision });
+}
+
+interface ProviderStepProps {
+  readonly onDone: (provider: Provider) => void;
+  readonly onClose: () => void;
+}
+
+/** Asks for a provider and its key, and writes them to the file. */
+function ProviderStep({ onDone, onClose }: ProviderStepProps) {
+  const [provider, setProvider] = useState<Provider>("anthropic");
+  const [key, setKey] = useState("");
+  const [url, setUrl] = useState("http://127.0.0.1:11434/v1");
+  const [model, setModel] = useState("");
+  const isServer = provider === SERVER;
+  const save = async (): Promise<void> => {
+    const at = `models.providers.${provider}`;
+    const apiKey = literal(key);
+    const named = apiKey === "" ? {} : { apiKey };
+    const models = [{ id: literal(model) }];
+    const server = { api: "openai-completions", baseUrl: literal(url).replace(/\/+$/, ""), models, ...named };
+    const { agents } = await ask("agents.list");
+    // Without a model of their own, the agents would use the provider before the test.
+    const kept = { path: MODEL_PATH, value: literal(agents[0]?.model ?? "") };
+    await change([kept, isServer ? { path: at, value: server } : { path: `${at}.apiKey`, value: apiKey }]);
+    onDone(provider);
+  };
+  return (
+    <Form action="Continue" onSubmit={save} onClose={onClose}>
+      <label>
+        Provider
+        <Select value={provider} options={PROVIDERS} onPick={setProvider} />
+      </label>
+      {isServer && (
+        <>
+          <label>
+            Address, up to the version
+            <input required type="url" value={url} onInput={(event) => setUrl(event.currentTarget.value)} />
+          </label>
+          <label>
+            Id of the model
+            <input
+              required
+              spellcheck={false}
+              value={model}
+              placeholder="qwen3:8b"
+              onInput={(event) => setModel(event.currentTarget.value)}
+            />
+          </label>
+        </>
+      )}
+      <label>
+        Key
+        <input
+          type="password"
+          autocomplete="off"
+          required={!isServer}
+          value={key}
+          placeholder={isServer ? "None" : ""}
+          onInput={(event) => setKey(event.currentTarget.value)}
+        />
+      </label>
+      <p class="soft">
+        The key is saved in the gateway's configuration file. The agents use the model after a test.
+      </p>
+    </Form>
+  );
+}
+
+interface ModelStepProps {
+  readonly provider: Provider;
+  readonly onBack: () => void;
+  readonly onClose: () => void;
+}
+
+/** Asks for a model of the provider, tests it, and gives it to the agents. */
+function ModelStep({ provider, onBack, onClose }: ModelStepProps) {
+  const read = useReading("models", () => ask("models.list"));
+  // The gateway applies the file a moment after it was saved.
+  useNews("config", read.again);
+  const [picked, setPicked] = useState("");
+  const models = (read.value?.models ?? []).filter((one) => one.provider === provider);
+  const id = picked || (models[0]?.id ?? "");
+  const use = async (): Promise<void> => {
+    const model = `${provider}/${id}`;
+    const { ok, error, hint } = await ask("models.test", { model });
+    if (!ok) throw new Error([error ?? "The model did not answer.", hint ?? ""].join(" ").trim());
+    await change([{ path: MODEL_PATH, value: literal(model) }]);
+    say(`The agents use ${model} now.`);
+    onClose();
+  };
+  return (
+    <Form action="Test and use" disabled={id === ""} onSubmit={use} onClose={onClose}>
+      <label>
+        Model
+        <Select
+          value={id}
+          options={models.map((one) => [one.id, one.name] as const)}
+          onPick={setPicked}
+          disabled={id === ""}
+        />
+      </label>
+      {id === "" && <Awaited problem={read.problem} again={read.again} words="The gateway reads the file…" />}
+      <p class="soft">The test asks the model for one word. It costs a few tokens.</p>
+      <button type="button" class="quiet back" onClick={onBack}>
+        Change the provider or the key
+      </button>
+    </Form>
+  );
+}
+
+export function ConnectModel({ onClose }: { onClose: () => void }) {
+  const [provider, setProvider] = useState<Provider>();
+  return (
+    <Dialog title="Connect a model" onClose={onClose}>
+      {provider === undefined ? (
+        <ProviderStep onDone={setProvider} onClose={onClose} />
+      ) : (
+        <ModelStep provider={provider} onBack={() => setProvider(undefined)} onClose={onClose} />
+      )}
+    </Dialog>
+  );
+}

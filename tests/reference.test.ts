@@ -5,6 +5,7 @@ import { configKeys, unitOf } from "../src/config/schema/keys.ts";
 import { METHODS } from "../src/contract/methods.ts";
 import { TOOLS } from "../src/contract/tools.ts";
 import { CODES } from "../src/core/shapes/errors.ts";
+import { FORK_TOOL } from "../src/gateway/mcp/fork.ts";
 import { INBOX_TOOL } from "../src/gateway/mcp/inbox.ts";
 import { toolSpecs } from "../src/tools/catalog.ts";
 import { commandLinePage, commands } from "./kit/reference/command-line.ts";
@@ -39,7 +40,7 @@ test("every argument of a tool, every param of a method and every field of a bod
 });
 
 test("the tool catalogue and the MCP endpoint offer exactly the tools of the contract", () => {
-  const offered = [...toolSpecs(), INBOX_TOOL].map(({ name }) => name);
+  const offered = [...toolSpecs(), INBOX_TOOL, FORK_TOOL].map(({ name }) => name);
   expect(offered.sort()).toEqual(Object.keys(TOOLS).sort());
 });
 

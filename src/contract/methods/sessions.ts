@@ -278,6 +278,15 @@ export const SEARCH_HIT = object(
 
 const done = oneOf(true);
 
+export const LEFT_BEHIND = about(
+  object({
+    runs: number("Running, waiting and queued runs."),
+    jobs: number("Sub-agents' unfinished jobs that the caller may see."),
+    waits: number("Sessions that the origin waits for, if the caller may see them."),
+  }),
+  "Unfinished work of the origin, which the fork does not have.",
+);
+
 export const SESSION_METHODS = {
   "sessions.list": {
     scope: READ,
@@ -344,14 +353,7 @@ export const SESSION_METHODS = {
       key: text("Key of the fork: the key of its origin, `:fork:` and an id."),
       sessionId: text(),
       at: text("Id of the last shared message."),
-      leftBehind: about(
-        object({
-          runs: number("Running, waiting and queued runs."),
-          jobs: number("Sub-agents' unfinished jobs that the caller may see."),
-          waits: number("Sessions that the origin waits for, if the caller may see them."),
-        }),
-        "Unfinished work of the origin, which the fork does not have.",
-      ),
+      leftBehind: LEFT_BEHIND,
     }),
     errors: [...NAMES_SESSION, "message_not_found", "session_archived"],
     events: ["sessions"],

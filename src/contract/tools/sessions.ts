@@ -11,7 +11,15 @@ import { THINKING_LEVELS, type VisibilityMode } from "../../core/shapes/settings
 import type { AttachmentReceipt } from "../../core/shapes/spawn.ts";
 import type { UsageSum } from "../../core/shapes/usage.ts";
 import { NAMES_SESSION as NAMED } from "../methods/parts.ts";
-import { CONTEXT, ROW, ROW_OPTIONS, SEARCH_HIT, SEARCH_LIMIT, WORK } from "../methods/sessions.ts";
+import {
+  CONTEXT,
+  LEFT_BEHIND,
+  ROW,
+  ROW_OPTIONS,
+  SEARCH_HIT,
+  SEARCH_LIMIT,
+  WORK,
+} from "../methods/sessions.ts";
 import {
   about,
   declared,
@@ -550,5 +558,29 @@ export const SESSION_TOOLS = {
     errors: ["message_not_found"],
     who: "MCP clients only.",
     ...REPEATABLE,
+  },
+  sessions_fork: {
+    description:
+      "Make a session of its own that continues a conversation after one of its messages. It shares the " +
+      "messages up to there, and has the rights of its origin, which stays as it is. " +
+      "sessions_history shows the ids of messages. Write to the fork with sessions_send.",
+    params: openObject(
+      {
+        sessionKey: text("Session to fork."),
+        at: text("Id of the last message to share. A message with tool calls is shared with their results."),
+      },
+      { label: text("Label of the fork: one line, at most 200 characters.") },
+    ),
+    result: object({
+      status: done,
+      sessionKey: text("Key of the fork."),
+      sessionId: text(),
+      at: text("Id of the last shared message."),
+      leftBehind: LEFT_BEHIND,
+    }),
+    errors: [...NAMED, "message_not_found", "session_archived"],
+    who: "MCP clients of an operator only.",
+    parallel: true,
+    idempotent: false,
   },
 } as const satisfies Record<string, ToolEntry>;

@@ -1,6 +1,6 @@
 // Lists the tools of an MCP client and executes its calls.
-// A call is handled like an agent's call, with the same tools, checks and results. The only additional tool
-// is the inbox. A client has no tools for files or programs.
+// A call is handled like an agent's call, with the same tools, checks and results. The only additional tools
+// are the inbox and, for operators, the fork. A client has no tools for files or programs.
 // The caller's token needs the scope for the call. A token that covers only some sessions can spawn only
 // sessions that it covers. If a client disconnects, its run continues; the result is then written into the
 // client's session.
@@ -20,6 +20,7 @@ import type { SendingDeps } from "../call.ts";
 import type { ToolDeps } from "../methods/tools.ts";
 import { callInRun, runOfPass } from "../pass.ts";
 import type { McpClient } from "./client.ts";
+import { FORK_TOOL, forkAs, mayFork } from "./fork.ts";
 import { INBOX_TOOL, inboxOf } from "./inbox.ts";
 
 export interface ToolCall {
@@ -44,7 +45,11 @@ export function toolsOf({ settings }: Pick<McpDeps, "settings">, client: McpClie
   const allowed = describeTools({ settings, chain: client.chain, external: client.session.external }).filter(
     (tool) => tool.allowed && inThisDoor(tool.name),
   );
-  return client.session.external ? [...allowed, INBOX_TOOL] : allowed;
+  return [
+    ...allowed,
+    ...(client.session.external ? [INBOX_TOOL] : []),
+    ...(mayFork(client) ? [FORK_TOOL] : []),
+  ];
 }
 
 function accessOf({ name, arguments: args }: ToolCall): Access {
@@ -109,6 +114,7 @@ export async function callAs(
   try {
     if (call.name === INBOX_TOOL.name)
       return toolResult(await inboxOf(deps, client, call.arguments, { signal, atEnd }));
+    if (call.name === FORK_TOOL.name) return toolResult(await forkAs(deps, client, call.arguments));
     if (!inThisDoor(call.name)) {
       const names = toolsOf(deps, client).map((tool) => tool.name);
       const error = `there is no tool ${quoted(call.name, 80)} here`;

@@ -21,6 +21,8 @@ export const RARE_AGENT = "quiet";
 /** A text of ordinary length; its content is irrelevant. */
 export const SENTENCE = "a sentence of ordinary length, as people write them to each other. ".repeat(3);
 
+const FIRST_WORDS_CHARS = 160;
+
 /** Adds rows to the store in `dir` while it is open. */
 export class Filling {
   readonly #database: DatabaseSync;
@@ -65,6 +67,9 @@ export class Filling {
     const insert = this.#database.prepare(`insert into messages (seq, id, session_id, session_key, role,
         entry_json, created_at) values (?, ?, ?, ?, ?, ?, ?)`);
     const index = this.#database.prepare("insert into message_texts (rowid, text, place) values (?, ?, ?)");
+    const name = this.#database.prepare(
+      "update sessions set first_words = ? where session_id = ? and first_words is null",
+    );
     const { last } = this.#database.prepare("select coalesce(max(seq), 0) as last from messages").get() as {
       last: number;
     };
@@ -75,6 +80,7 @@ export class Filling {
       const role = at % 2 === 0 ? "user" : "assistant";
       const entry = { id, role, content: [{ type: "text", text }], timestamp: at };
       insert.run(seq, id, sessionId, sessionKey, role, JSON.stringify(entry), at);
+      if (role === "user") name.run(text.slice(0, FIRST_WORDS_CHARS), sessionId);
       index.run(seq, spaced(text), placeTokens(sessionKey, agentId).join(" "));
     });
   }

@@ -52,6 +52,7 @@ const FILTERS: Readonly<Record<string, Record<string, unknown>>> = {
 /** Filters of the gateway's method that the tool does not have. */
 const METHOD_FILTERS: Readonly<Record<string, Record<string, unknown>>> = {
   "no filter, 200 rows": {},
+  "titles, 200 rows": { includeDerivedTitles: true },
   roots: { roots: true, limit: 50 },
   label: { label: "conversation 5", limit: 50 },
   "includeArchived and rare kind": { includeArchived: true, kinds: [RARE_KIND], limit: 50 },

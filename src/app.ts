@@ -47,6 +47,7 @@ import { listenFailure } from "./gateway/http/listen-failure.ts";
 import { NodeHub } from "./gateway/nodes/nodes.ts";
 import { type Gateway, type GatewayDeps, startGateway } from "./gateway/server.ts";
 import type { NetworkPeers } from "./sandbox/peers.ts";
+import { fillFirstWords } from "./store/first-words.ts";
 import { StoreProblem } from "./store/problems.ts";
 import { jobsOfOthers } from "./store/queries/cron-jobs.ts";
 import type { Store } from "./store/sql.ts";
@@ -436,6 +437,18 @@ function followOf(
   return look;
 }
 
+/** Gives first words to sessions of an earlier version. Returns a function that ends the work. */
+function fillTitles(store: Store, { redactor, clock, log }: World): () => Promise<void> {
+  const stop = new AbortController();
+  const work = fillFirstWords(store, { redactor, clock, signal: stop.signal }).catch((error: unknown) =>
+    log.warn({ err: error }, "could not read the first words of all sessions"),
+  );
+  return () => {
+    stop.abort();
+    return work;
+  };
+}
+
 /** Opens the store and its JSONL copies. */
 async function openRecords(options: AppOptions, undo: (() => Promise<void>)[]) {
   const store = watchWrites(await openStore(options));
@@ -500,7 +513,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     ...upkeepOf({ ...options, world }, acp, undo),
     ...optional({ configPath, openDemo, agentSources, checkConfig, configFile }),
   });
-  undo.push(() => gateway.close({ reason: "stopping" }));
+  undo.push(fillTitles(store, asPart(world, "store")), () => gateway.close({ reason: "stopping" }));
   acp.port = gateway.port;
   // Runs start last: none must have started if the port is in use.
   await engine.start();

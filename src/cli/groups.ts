@@ -36,7 +36,7 @@ export function addSessions(parent: Command, on: (command: Command, load: Load) 
   list
     .option("--limit <n>", "Show at most this many rows", amount("--limit", 1), 50)
     .option("--agent <id>", "Show only this agent's sessions");
-  list.option("--search <text>", "Search labels, names and keys");
+  list.option("--search <text>", "Search labels, names, keys and first words");
   list.option("--archived", "Include archived sessions");
   on(list, async () => (await sessions()).listSessions);
   const tree = group.command("tree").argument("[session]", "Start at this session");

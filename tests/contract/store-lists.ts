@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import type { Scope } from "../../src/core/rules/visibility.ts";
 import type { Session } from "../../src/core/shapes/session.ts";
 import { matchesPattern } from "../../src/core/text/pattern.ts";
+import { fillFirstWords } from "../../src/store/first-words.ts";
 import { insertRun } from "../../src/store/queries/runs/runs.ts";
 import { type ChildCounts, childCounts, filterCounts } from "../../src/store/queries/sessions/counts.ts";
 import {
@@ -17,11 +18,16 @@ import {
   deleteSessionRows,
   getSession,
   insertSession,
+  replaceSessionId,
   updateSession,
 } from "../../src/store/queries/sessions/sessions.ts";
+import { linkFork } from "../../src/store/queries/transcripts/forks.ts";
+import { appendEntry } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { SessionTable } from "../../src/store/schema/tables.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
-import { sampleRun, sampleSession } from "../store/samples.ts";
+import { quietWorld } from "../kit/engine/engine.ts";
+import { plainRedactor } from "../kit/redactor.ts";
+import { assistantMessage, sampleRun, sampleSession, userMessage } from "../store/samples.ts";
 
 const AGENTS = ["main", "research", "other"];
 const KINDS = ["main", "group", "cron", "hook", "node", "other"] as const;
@@ -383,6 +389,73 @@ export function listContract(store: () => Store): void {
     expect([await found("before"), await found("after")]).toEqual([[], ["agent:main:main"]]);
     await store().transaction((tx) => deleteSessionRows(tx, "agent:main:main", { transcripts: true }));
     expect(await found("after")).toEqual([]);
+  });
+
+  test("a session is found by its first words, which only its first message and a reset change", async () => {
+    const found = (search: string) => allPages(store(), { scope: { all: true }, limit: 5, search });
+    const say = (id: string, text: string, sessionId = "session-1") =>
+      store().transaction(async (tx) => {
+        const entry = userMessage(id, text);
+        await appendEntry(tx, { sessionKey: "agent:main:main", sessionId, entry }, plainRedactor);
+      });
+    await store().transaction((tx) => insertSession(tx, sampleSession()));
+    const picture = { ...userMessage("m0", ""), content: [] };
+    const place = { sessionKey: "agent:main:main", sessionId: "session-1" };
+    await store().transaction((tx) => appendEntry(tx, { ...place, entry: picture }, plainRedactor));
+    await store().transaction((tx) =>
+      appendEntry(tx, { ...place, entry: assistantMessage("m1", "greetings") }, plainRedactor),
+    );
+    await say("m2", `Über den\n\n Fluss\0${"x".repeat(10_000)} end`);
+    await say("m3", "second words");
+    expect((await getSession(store().db, "agent:main:main"))?.firstWords).toMatch(
+      /^Über den Fluss\ufffdx+…$/,
+    );
+    for (const search of ["über DEN fluss", "Ü", "n f"])
+      expect(await found(search)).toEqual(["agent:main:main"]);
+    for (const search of ["greetings", "second", "x end"]) expect(await found(search)).toEqual([]);
+    await store().transaction((tx) => replaceSessionId(tx, "agent:main:main", "session-2", 5));
+    await say("m4", "late words of the earlier conversation");
+    expect([await found("den fluss"), await found("late words")]).toEqual([[], []]);
+    await say("m5", "third words", "session-2");
+    expect(await found("third words")).toEqual(["agent:main:main"]);
+    await store().transaction((tx) => deleteSessionRows(tx, "agent:main:main", { transcripts: true }));
+    expect(await found("third words")).toEqual([]);
+  });
+
+  test("sessions of an earlier version get their first words", async () => {
+    const keys = Array.from({ length: 12 }, (_, n) => `agent:main:chat:${n}`);
+    await store().transaction(async (tx) => {
+      for (const [n, key] of keys.entries()) {
+        await insertSession(tx, sampleSession({ key, sessionId: `s${n}`, updatedAt: 1 }));
+        const words =
+          n % 3 === 0 ? [] : [assistantMessage(`a${n}`, "hello"), userMessage(`m${n}`, `words ${n}.`)];
+        for (const entry of words)
+          await appendEntry(tx, { sessionKey: key, sessionId: `s${n}`, entry }, plainRedactor);
+      }
+      await linkFork(tx, "s2", { from: "s1", at: "m1" });
+      await tx
+        .updateTable("sessions")
+        .set({ first_words: null })
+        .where("key", "!=", "agent:main:chat:5")
+        .execute();
+      await tx
+        .updateTable("sessions")
+        .set({ first_words: "kept" })
+        .where("key", "=", "agent:main:chat:5")
+        .execute();
+    });
+    await fillFirstWords(store(), { redactor: plainRedactor, clock: quietWorld().clock, rowsMax: 5 });
+    const rows = await store().db.selectFrom("sessions").select(["key", "first_words"]).execute();
+    const expected = keys.map((key, n) => {
+      if (n % 3 === 0) return [key, null];
+      return [key, n === 5 ? "kept" : `words ${n === 2 ? 1 : n}.`];
+    });
+    expect(Object.fromEntries(rows.map((row) => [row.key, row.first_words]))).toEqual(
+      Object.fromEntries(expected),
+    );
+    const found = (search: string) => allPages(store(), { scope: { all: true }, limit: 5, search });
+    expect(await found("words 11.")).toEqual(["agent:main:chat:11"]);
+    expect(await found("words 1.")).toEqual(["agent:main:chat:2", "agent:main:chat:1"]);
   });
 
   test("a time between two milliseconds is accepted", async () => {

@@ -1,14 +1,18 @@
 // Titles that the agent's model writes after the first answer of a conversation: a whole gateway, and a model
 // server that a test scripts.
 
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { getChain } from "../../src/store/queries/chains/chains.ts";
 import { getRun } from "../../src/store/queries/runs/runs.ts";
+import { STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
 import { temporaryFolder } from "../kit/engine/engine.ts";
 import type { ServedRequest } from "../kit/model-server/requests.ts";
 import type { Answer } from "../kit/model-server/server.ts";
 import { hang, httpError, text, usage } from "../kit/model-server/steps.ts";
 import { until } from "../kit/until.ts";
+import { undoMigrations } from "../store/transfer/moves.ts";
 import { configOf, openStage } from "../telemetry/kit.ts";
 
 const KEY = `sk-proj-${"aB3dE5fG7hJ9kL1mN2pQ4rS6tU8v"}`;
@@ -149,6 +153,21 @@ test("no title is requested if the call does not fit the agent's daily budget", 
   expect(await house.say(await house.create())).toMatchObject({ status: "ok" });
   await house.settle("research");
   expect(house.asked()).toBe(1);
+});
+
+test("after an upgrade, sessions of the earlier version are found by their first words", async () => {
+  const home = temporaryFolder();
+  const house = await open(() => "A title", { home, titles: "words" });
+  const key = await house.create();
+  await house.say(key);
+  await house.stop();
+  const file = new DatabaseSync(join(house.dir, STORE_FILE));
+  file.exec(undoMigrations(1));
+  file.close();
+  const next = await open(() => "A title", { home, titles: "words" });
+  const found = async () => (await next.client.request("sessions.list", { search: "my week" })).sessions;
+  await until(async () => (await found()).length > 0);
+  expect((await found()).map((row) => row.key)).toEqual([key]);
 });
 
 test("a stop of the gateway aborts the call, and a restart does not repeat it", async () => {

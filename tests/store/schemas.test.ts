@@ -114,7 +114,7 @@ test("embedded store: after migration, a session's cost is the cost of the runs 
   const dir = temporaryFolder();
   await inEmbedded(dir, async () => {});
   const file = new DatabaseSync(join(dir, STORE_FILE));
-  file.exec(`${undoMigrations(23)} ${SPENT};`);
+  file.exec(`${undoMigrations(24)} ${SPENT};`);
   file.close();
   await inEmbedded(dir, async ({ db }) => expect(await spentRows(db)).toEqual(SPENT_ROWS));
 });

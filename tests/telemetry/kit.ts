@@ -80,6 +80,8 @@ export async function openStage(options: StageOptions) {
   };
   return {
     home,
+    /** Folder of the store. */
+    dir: loaded.value.settings.store.dir,
     app,
     client,
     collector,

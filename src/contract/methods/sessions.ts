@@ -63,7 +63,7 @@ const LIST = object(
     ),
     includeCounts: flag("Adds `counts`."),
     agentId: about(name, "Returns only sessions of this agent."),
-    search: text("Returns only sessions with this text in the label, name or key.", {
+    search: text("Returns only sessions with this text in the label, name, key or first words.", {
       maxLength: NAME_MAX_CHARS,
     }),
     kinds: list(oneOf(...SESSION_KINDS), "Returns only sessions of these kinds.", {

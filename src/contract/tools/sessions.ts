@@ -235,7 +235,7 @@ export const SESSION_TOOLS = {
           "Add the last N messages of each session, without tool results. " +
             `Default ${LIST_MESSAGE_LIMIT.fallback}, at most ${LIST_MESSAGE_LIMIT.max}.`,
         ),
-        search: text("Return only sessions with this text in the label, name or key."),
+        search: text("Return only sessions with this text in the label, name, key or first words."),
         agentId: text("Return only sessions of this agent."),
         cursor: text("`nextCursor` of the previous page."),
       },

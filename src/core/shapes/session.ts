@@ -23,6 +23,8 @@ export interface Session {
   readonly kind: SessionKind;
   readonly label?: string;
   readonly displayName?: string;
+  /** Beginning of the first text that somebody wrote, on one line and redacted. */
+  readonly firstWords?: string;
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly archivedAt?: number;

@@ -26,7 +26,7 @@ import { openJobEdges } from "../../store/queries/runs/job-waits.ts";
 import { activeRuns } from "../../store/queries/runs/runs.ts";
 import { openEdges } from "../../store/queries/runs/waits.ts";
 import { holdSession } from "../../store/queries/sessions/sessions.ts";
-import { firstUserTexts } from "../../store/queries/transcripts/first-texts.ts";
+import { findFirstWords } from "../../store/queries/transcripts/first-texts.ts";
 import {
   type ForkPoint,
   forkMarkerId,
@@ -136,15 +136,13 @@ function forkOf(origin: Session, key: string, unit: Unit, label: string | undefi
 }
 
 /** Returns the label or name of a session, or else the first words of its conversation. */
-async function titleOf(unit: Unit, { sessionId, label, displayName }: Session): Promise<string> {
-  const given = label || displayName;
-  const text = given || (await firstUserTexts(unit.tx, [sessionId])).get(sessionId);
-  return text === undefined ? "" : unit.redactor.line(text, TITLE_MAX_CHARS);
+function titleOf(unit: Unit, { label, displayName, firstWords = "" }: Session): string {
+  return unit.redactor.line(label || displayName || firstWords, TITLE_MAX_CHARS);
 }
 
 /** Makes the notice with which the fork's own part begins. The page makes a link of the origin's key. */
-async function markerOf(fork: Session, origin: Session, unit: Unit): Promise<UserMessage> {
-  const title = await titleOf(unit, origin);
+function markerOf(fork: Session, origin: Session, unit: Unit): UserMessage {
+  const title = titleOf(unit, origin);
   const from = title === "" ? "another conversation" : `the conversation ${quoted(title, TITLE_MAX_CHARS)}`;
   const later = "Later work there is not part of this conversation.";
   const text = `Forked from ${from}, after the message above. ${later}`;
@@ -205,8 +203,9 @@ export async function forkIn(
   if (verdict?.allowed === false) return fail(verdict.code, verdict.error);
   await insertNew(unit, session);
   await linkFork(unit.tx, session.sessionId, { from: point.sessionId, at: point.messageId });
+  await findFirstWords(unit.tx, [session.sessionId], unit.redactor);
   const place = { sessionKey: session.key, sessionId: session.sessionId };
-  await appendEntry(unit.tx, { ...place, entry: await markerOf(session, origin, unit) }, unit.redactor);
+  await appendEntry(unit.tx, { ...place, entry: markerOf(session, origin, unit) }, unit.redactor);
   const forked = { session, point, leftBehind: await leftBehindBy(unit, origin.key, request.sees) };
   await request.also?.(unit, forked);
   return ok(forked);

@@ -80,6 +80,12 @@ async function titlesOf(ctx: CallContext, sessionIds: readonly string[]): Promis
   return new Map([...texts].map(([id, text]) => [id, redactor.line(text, TITLE_MAX_CHARS)]));
 }
 
+/** Returns the first words of a row, if requested. */
+function titleIn(ctx: CallContext, params: ParamsOf<"sessions.list">, { session }: ListedSession) {
+  if (params.includeDerivedTitles !== true || session.firstWords === undefined) return undefined;
+  return ctx.deps.world.redactor.line(session.firstWords, TITLE_MAX_CHARS);
+}
+
 /** Returns the last message of a row, if requested. */
 async function lastOf(ctx: CallContext, params: ParamsOf<"sessions.list">, { session }: ListedSession) {
   if (params.includeLastMessage !== true) return {};
@@ -146,21 +152,16 @@ async function list(
   const waits = await waitsOf(ctx, page.rows, sees);
   const children = await childrenOf(ctx, params, page.rows);
   const failures = await failuresOf(ctx, page.rows, sees);
-  const titled = params.includeDerivedTitles === true ? page.rows : [];
-  const titles = await titlesOf(
-    ctx,
-    titled.map(({ session }) => session.sessionId),
-  );
   const counts =
     params.includeCounts === true ? await visibleCounts(ctx.access, ctx.viewer, ctx.caller.id) : undefined;
   const sessions = [];
   for (const row of page.rows) {
-    const { key, sessionId } = row.session;
+    const { key } = row.session;
     const waitingOn = waits.get(key);
     sessions.push({
       ...listedRow(ctx.deps, row, sees),
       ...optional({ waitingOn }),
-      ...optional({ failure: failures.get(key), derivedTitle: titles.get(sessionId) }),
+      ...optional({ failure: failures.get(key), derivedTitle: titleIn(ctx, params, row) }),
       ...(children === undefined ? {} : (children.get(key) ?? { children: 0 })),
       ...(await lastOf(ctx, params, row)),
     });

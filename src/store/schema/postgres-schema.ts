@@ -79,9 +79,7 @@ create index session_ids_by_key on session_ids (session_key);
 
 // Session names are in a separate table, because a session's row changes with every run. They are stored in
 // lower case; letters beyond ASCII are converted if the server has a suitable collation.
-const SESSION_NAMES = `
-create table session_names (row_id bigint primary key, name ${T} not null);
-do $do$
+const nameFunction = (create: string, columns: string): string => `do $do$
 declare
   letters text := coalesce(
     (select quote_ident(collname) from pg_collation
@@ -90,15 +88,20 @@ declare
     '"default"');
 begin
   execute format($make$
-    create function session_named() returns trigger language plpgsql set search_path from current as $body$
+    ${create} session_named() returns trigger language plpgsql set search_path from current as $body$
     begin
       insert into session_names (row_id, name)
-        values (new.row_id, lower(concat_ws(chr(10), new.key, new.label, new.display_name) collate %1$s))
+        values (new.row_id, lower(concat_ws(chr(10), ${columns}) collate %1$s))
         on conflict (row_id) do update set name = excluded.name;
       return null;
     end $body$
   $make$, 'pg_catalog.' || letters);
 end $do$;
+`;
+
+const SESSION_NAMES = `
+create table session_names (row_id bigint primary key, name ${T} not null);
+${nameFunction("create function", "new.key, new.label, new.display_name")}
 create trigger session_named after insert on sessions for each row execute function session_named();
 create trigger session_renamed after update of key, label, display_name on sessions for each row
   when ((old.key, old.label, old.display_name) is distinct from (new.key, new.label, new.display_name))
@@ -464,6 +467,14 @@ const RUN_DISMISSALS = `
 alter table runs add column dismissed_at bigint;
 `;
 
+// Same column as in sqlite-schema.ts, which explains it.
+const FIRST_WORDS = `
+alter table sessions add column first_words ${T};
+${nameFunction("create or replace function", "new.key, new.label, new.display_name, new.first_words")}
+create trigger session_worded after update of first_words on sessions for each row
+  when (old.first_words is distinct from new.first_words) execute function session_named();
+`;
+
 /** The migration at index n migrates a schema from version n to version n + 1. */
 export const POSTGRES_MIGRATIONS: readonly string[] = [
   SESSIONS + SESSION_NAMES + NAME_INDEX + MESSAGES + RUNS + REST,
@@ -490,4 +501,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   agentMemory(T, "bigint"),
   chainGuests("bigint"),
   mcpSignIns(T),
+  FIRST_WORDS,
 ];

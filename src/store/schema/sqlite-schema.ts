@@ -427,6 +427,26 @@ const RUN_DISMISSALS = `
 alter table runs add column dismissed_at integer;
 `;
 
+// Stores the first words of each conversation, and adds them to the index of session names. A session of an
+// earlier version gets its words after the start (first-words.ts).
+const FIRST_WORDS = `
+alter table sessions add column first_words text;
+drop trigger session_named;
+drop trigger session_renamed;
+create trigger session_named after insert on sessions begin
+  insert into session_names (rowid, name)
+    values (new.row_id, concat_ws(char(10), new.key, new.label, new.display_name, new.first_words));
+end;
+create trigger session_renamed after update of key, label, display_name, first_words on sessions
+  when old.key is not new.key or old.label is not new.label or old.display_name is not new.display_name
+    or old.first_words is not new.first_words
+begin
+  delete from session_names where rowid = old.row_id;
+  insert into session_names (rowid, name)
+    values (new.row_id, concat_ws(char(10), new.key, new.label, new.display_name, new.first_words));
+end;
+`;
+
 /** The migration at index n migrates a file from version n to version n + 1. */
 const MIGRATIONS: readonly string[] = [
   SESSIONS + MESSAGES + RUNS + REST + STATISTICS,
@@ -455,6 +475,7 @@ const MIGRATIONS: readonly string[] = [
   agentMemory("text", "integer", " strict, without rowid"),
   chainGuests("integer"),
   mcpSignIns("text"),
+  FIRST_WORDS,
 ];
 
 /** Schema version that this program writes. */

@@ -37,6 +37,8 @@ export interface SessionTable {
   send_policy: string | null;
   system_sent: number;
   aborted_last_run: number;
+  /** Beginning of the conversation, redacted, on one line. */
+  first_words: Generated<string | null>;
   /** Id of the run of the last turn, if that turn failed. */
   failed_run: Generated<string | null>;
   input_tokens: number;

@@ -119,7 +119,11 @@ async function ensureSession(tx: Tx, { id, key, createdAt }: CopyHeader, keys: K
     .execute();
   // If this transcript is newer than all that the store knows, the store has lost a reset of the session.
   if (createdAt > Number(newest?.at ?? 0)) {
-    await tx.updateTable("sessions").set({ session_id: id }).where("key", "=", key).execute();
+    await tx
+      .updateTable("sessions")
+      .set({ session_id: id, first_words: null })
+      .where("key", "=", key)
+      .execute();
   }
   return 0;
 }
@@ -212,7 +216,8 @@ export async function bringBack(
     const newest = Math.max(...lines.slice(-1).map(({ timestamp }) => timestamp));
     await tx
       .updateTable("sessions")
-      .set((eb) => ({ updated_at: eb.fn("max", ["updated_at", eb.val(newest)]) }))
+      // The next start reads the first words again.
+      .set((eb) => ({ updated_at: eb.fn("max", ["updated_at", eb.val(newest)]), first_words: null }))
       .where("key", "=", owner.key)
       .execute();
     return { sessions, messages: missing.size, unread };

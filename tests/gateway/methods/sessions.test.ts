@@ -52,6 +52,33 @@ test("sessions.list returns rows with canonical keys and kinds, newest first", a
   });
 });
 
+test("a search finds a session by the first words of its conversation, until a reset", async () => {
+  const house = await openHouse();
+  const client = await house.client();
+  const { key } = await client.request("sessions.create", {});
+  await told(house, key, "Count the\n  SHIPS in the harbour");
+  await told(house, key, "and the boats");
+  const found = async (search: string) => {
+    const { sessions } = await client.request("sessions.list", { search, includeDerivedTitles: true });
+    return sessions.map((row) => [row.key, row.derivedTitle]);
+  };
+  expect(await found("count the ships")).toEqual([[key, "Count the SHIPS in the harbour"]]);
+  expect(await found("boats")).toEqual([]);
+  await client.request("sessions.reset", { key });
+  expect(await found("the ships")).toEqual([]);
+  await told(house, key, "Feed the gulls");
+  expect(await found("the gulls")).toEqual([[key, "Feed the gulls"]]);
+  const [message] = (await client.request("chat.history", { sessionKey: key })).messages;
+  const fork = await client.request("sessions.fork", { sessionKey: key, at: message?.id ?? "" });
+  expect(await found("the gulls")).toEqual([
+    [fork.key, "Feed the gulls"],
+    [key, "Feed the gulls"],
+  ]);
+  await client.request("sessions.delete", { key: fork.key });
+  await client.request("sessions.delete", { key });
+  expect(await found("the gulls")).toEqual([]);
+});
+
 test("a session is resolved by exactly one of key, id and label", async () => {
   const house = await openHouse();
   const client = await house.client();

@@ -83,6 +83,24 @@ test("a node token connects only as a node, and an operator token may also conne
   expect((await raw.res("c")).error?.code).toBe("FORBIDDEN");
 });
 
+test("I9: a search by first words finds no session that the token does not cover, and no secret", async () => {
+  const house = await openHouse({ gateway: { tokens: TOKENS } });
+  const owner = await house.client();
+  const secret = `sk-proj-${"aB3dE5fG7hJ9kL1mN2pQ4rS6tU8v"}`;
+  for (const sessionKey of ["agent:main:main", "agent:research:main"]) {
+    const message = `count the ships of ${secret}`;
+    await owner.agent({ message, sessionKey, idempotencyKey: sessionKey }).done;
+  }
+  const found = async (client: typeof owner, search: string) =>
+    (await client.request("sessions.list", { search })).sessions.map((row) => row.key).toSorted();
+  expect(await found(owner, "the ships")).toEqual(["agent:main:main", "agent:research:main"]);
+  expect(await found(await house.client({ token: "research-only" }), "the ships")).toEqual([
+    "agent:research:main",
+  ]);
+  expect(await found(owner, secret)).toEqual([]);
+  expect(await found(owner, secret.slice(0, 20))).toEqual([]);
+});
+
 test("I9: a token with patterns can use the sessions that it covers and sees no others", async () => {
   const house = await openHouse({ gateway: { tokens: TOKENS } });
   const client = await house.client({ token: "research-only" });

@@ -78,6 +78,18 @@ export async function smallStore(): Promise<string> {
 
 /** Statements that undo each schema migration, the newest first. */
 const UNDONE = [
+  `drop trigger session_named; drop trigger session_renamed; alter table sessions drop column first_words;
+  create trigger session_named after insert on sessions begin
+    insert into session_names (rowid, name)
+      values (new.row_id, concat_ws(char(10), new.key, new.label, new.display_name));
+  end;
+  create trigger session_renamed after update of key, label, display_name on sessions
+    when old.key is not new.key or old.label is not new.label or old.display_name is not new.display_name
+  begin
+    delete from session_names where rowid = old.row_id;
+    insert into session_names (rowid, name)
+      values (new.row_id, concat_ws(char(10), new.key, new.label, new.display_name));
+  end;`,
   "alter table access_tokens drop column sign_in_json;",
   "alter table chains drop column guest;",
   "drop table agent_memory;",

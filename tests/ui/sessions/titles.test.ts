@@ -67,6 +67,19 @@ describeInBrowser("the title of a session without a label", () => {
     expect(facts.filter((one) => one.includes("main · chat"))).toHaveLength(1);
   });
 
+  test("the search finds a session by the first words that name it", async () => {
+    const house = await openHouse();
+    const client = await house.client();
+    const { key } = await client.request("sessions.create", {});
+    await client.agent({ sessionKey: key, message: WORDS, idempotencyKey: "a" }).done;
+    const { page } = await visit(house.http, { token: TOKEN, at: "sessions?shape=list" });
+    await row(page, WORDS).waitFor();
+    await page.getByLabel("Search sessions").fill("a FREE friday");
+    await expect.poll(() => names(page)).toEqual([WORDS]);
+    await page.getByLabel("Search sessions").fill("a free monday");
+    await page.getByText("No matches").waitFor();
+  });
+
   test("a hostile first message stays text on one line", async () => {
     const house = await openHouse();
     const client = await house.client();

@@ -48,7 +48,7 @@ export interface SessionFilter {
   readonly agentId?: string;
   /** Only sessions that were updated at this time or later, in ms since 1970. */
   readonly activeSinceMs?: number;
-  /** Only sessions whose label, display name or key contains this text, ignoring case. */
+  /** Only sessions whose label, display name, key or first words contain this text, ignoring case. */
   readonly search?: string;
   /** Only sessions with exactly this label. */
   readonly label?: string;
@@ -178,7 +178,7 @@ function searchCondition(db: Db, search: string): Condition {
   const tests = spellings.map((text) => {
     const like = `%${literalLike(text)}%`;
     return sql`s.key ${isLike} ${like} escape '\\' or s.label ${isLike} ${like} escape '\\'
-      or s.display_name ${isLike} ${like} escape '\\'`;
+      or s.display_name ${isLike} ${like} escape '\\' or s.first_words ${isLike} ${like} escape '\\'`;
   });
   return sql`(${sql.join(tests, sql` or `)})`;
 }

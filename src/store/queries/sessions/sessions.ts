@@ -76,6 +76,7 @@ export function toSession(row: Selectable<SessionTable>): Session {
   };
   if (row.label !== null) session.label = row.label;
   if (row.display_name !== null) session.displayName = row.display_name;
+  if (row.first_words !== null) session.firstWords = row.first_words;
   if (row.failed_run !== null) session.failedRun = row.failed_run;
   if (row.archived_at !== null) session.archivedAt = row.archived_at;
   if (row.spawned_by !== null) session.spawnedBy = row.spawned_by;
@@ -107,6 +108,7 @@ function toRow(session: Session): Insertable<SessionTable> {
     kind: session.kind,
     label: session.label ?? null,
     display_name: session.displayName ?? null,
+    first_words: session.firstWords ?? null,
     created_at: session.createdAt,
     updated_at: session.updatedAt,
     archived_at: session.archivedAt ?? null,
@@ -314,6 +316,7 @@ export async function replaceSessionId(tx: Tx, key: string, newSessionId: string
     .updateTable("sessions")
     .set({
       session_id: newSessionId,
+      first_words: null,
       updated_at: at,
       system_sent: 0,
       aborted_last_run: 0,

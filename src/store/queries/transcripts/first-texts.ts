@@ -1,9 +1,15 @@
-// Reads the first words of transcripts, for titles. A list reads them again after each event. Therefore one
-// query reads those of all its rows, and a message with a picture costs no more than a short one.
+// Owns the first words of conversations, which name sessions without a label. The row of a session has those
+// of its current transcript, so that lists need no further query and a search finds them.
+// FT1: first words are redacted before they are stored, because a match alone could confirm a guess (I14).
+//      They are written once: with the first text of a user, or with a fork.
+// The first words of earlier transcripts are read on demand. One query reads many of them, and a message with
+// a picture costs no more than a short one.
 
 import { sql } from "kysely";
 import { textOf } from "../../../core/shapes/message.ts";
-import type { Db } from "../../sql.ts";
+import type { Redactor } from "../../../core/text/redact/redact.ts";
+import { prepared } from "../../prepared.ts";
+import type { Db, Tx } from "../../sql.ts";
 import { PARTS_MAX, type TranscriptPart } from "./forks.ts";
 import { readMessage } from "./stored-entry.ts";
 
@@ -12,6 +18,85 @@ const ENTRY_CHARS_MAX = 16_384;
 
 /** Matches the first text in a cut entry. */
 const FIRST_TEXT = /"text":"((?:[^"\\\p{Cc}]|\\u[\da-f]{4}|\\["\\/bfnrt])*)/iu;
+
+/**
+ * Maximum number of stored characters. A title shows fewer: if its text becomes known as a secret later, the
+ * whole secret is usually stored and can be recognised.
+ */
+const FIRST_WORDS_MAX_CHARS = 160;
+
+/** The first words of a session. */
+export interface FirstWordsValues {
+  readonly words: string;
+  /** Id of the transcript. Null: the message is not by a user, and nothing is written. */
+  readonly untitled: string | null;
+}
+
+/** Returns the beginning of a text in the form in which it is stored (FT1). */
+function firstWordsOf(text: string, redactor: Redactor): string {
+  // PostgreSQL accepts neither zero bytes nor halves of characters.
+  return redactor.line(text, FIRST_WORDS_MAX_CHARS).replaceAll("\0", "\ufffd").toWellFormed();
+}
+
+/** Returns the first words that a message with this text would give its session. */
+export function firstWordsIn(
+  { role, session_id }: { readonly role: string; readonly session_id: string },
+  text: string,
+  redactor: Redactor,
+): FirstWordsValues {
+  if (role !== "user") return { words: "", untitled: null };
+  return { words: firstWordsOf(text, redactor), untitled: session_id };
+}
+
+/**
+ * Builds a query that writes the first words of the session with this current transcript, unless it has some.
+ */
+export function writeFirstWords(tx: Db, { words, untitled }: FirstWordsValues) {
+  const session = tx
+    .updateTable("sessions")
+    .where("session_id", "=", untitled)
+    .where("first_words", "is", null);
+  return session.set({ first_words: words });
+}
+
+const WRITE = prepared((tx, values: FirstWordsValues) => writeFirstWords(tx, values));
+
+/** Runs the query of `writeFirstWords`. */
+export async function setFirstWords(tx: Tx, values: FirstWordsValues): Promise<void> {
+  await WRITE(tx, values);
+}
+
+/** Stores the first words of the whole transcripts of these sessions that have none. */
+export async function findFirstWords(
+  tx: Tx,
+  sessionIds: readonly string[],
+  redactor: Redactor,
+): Promise<void> {
+  for (const [untitled, text] of await firstUserTexts(tx, sessionIds)) {
+    if (text !== "") await setFirstWords(tx, { words: firstWordsOf(text, redactor), untitled });
+  }
+}
+
+/** A page of sessions, of which some have no first words. */
+interface UntitledPage {
+  readonly sessionIds: readonly string[];
+  /** The next page begins before this row. Undefined: this page is the last one. */
+  readonly before?: number;
+}
+
+/** Reads at most `rowsMax` sessions, the newest first, and returns those without first words. */
+export async function untitledSessions(db: Db, before: number, rowsMax: number): Promise<UntitledPage> {
+  const rows = await db
+    .selectFrom("sessions")
+    .select(["row_id", "session_id", "first_words"])
+    .where("row_id", "<", before)
+    .orderBy("row_id", "desc")
+    .limit(rowsMax)
+    .execute();
+  const sessionIds = rows.filter((row) => row.first_words === null).map((row) => row.session_id);
+  const last = rows.length < rowsMax ? undefined : rows.at(-1);
+  return { sessionIds, ...(last === undefined ? {} : { before: last.row_id }) };
+}
 
 interface FirstRow {
   /** Index of the wanted part. */
@@ -40,7 +125,7 @@ async function firstRows(db: Db, parts: readonly TranscriptPart[]): Promise<Firs
   return rows;
 }
 
-function firstWords(entry: string): string {
+function firstText(entry: string): string {
   if (entry.length < ENTRY_CHARS_MAX)
     return textOf(readMessage({ id: "", role: "user", entry_json: entry, created_at: 0 }));
   return JSON.parse(`"${FIRST_TEXT.exec(entry)?.[1] ?? ""}"`) as string;
@@ -62,7 +147,7 @@ export async function firstUserTexts(db: Db, sessionIds: readonly string[]): Pro
     for (const { n, entry, origin, upTo } of await firstRows(db, parts)) {
       const id = wanted[n]?.id ?? "";
       // The first own text of a fork is its marker, which a text of its origin replaces.
-      if (entry !== null) found.set(id, firstWords(entry));
+      if (entry !== null) found.set(id, firstText(entry));
       if (origin !== null && upTo !== null) next.push({ id, part: { sessionId: origin, upTo } });
     }
     wanted = next;

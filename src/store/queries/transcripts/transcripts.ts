@@ -14,6 +14,7 @@ import { LONG_CHARS, type Redactor } from "../../../core/text/redact/redact.ts";
 import { prepared } from "../../prepared.ts";
 import { type Db, kindOf, type Tx } from "../../sql.ts";
 import { atCommit } from "../../transaction.ts";
+import { type FirstWordsValues, firstWordsIn, setFirstWords, writeFirstWords } from "./first-texts.ts";
 import { forkMarkerId, partBefore, partsFrom, partsOf, type TranscriptPart } from "./forks.ts";
 import { vectorsOf } from "./search-lexemes.ts";
 import { INDEXED_CHARS_MAX, PARTS_MAX, placeTokens, sessionToken, textParts } from "./search-text.ts";
@@ -58,7 +59,7 @@ function insertRow(
 const INSERT = prepared((tx, row: MessageValues) => insertRow(tx, row).returning("seq"));
 
 /** Values for a searchable message on PostgreSQL. */
-interface VectorValues extends MessageValues {
+interface VectorValues extends MessageValues, FirstWordsValues {
   /** tsvector literals of the message's parts. */
   readonly vectors: readonly string[];
   /** Number of the first part. 0 if the message has only one part. */
@@ -66,13 +67,15 @@ interface VectorValues extends MessageValues {
 }
 
 /**
- * Inserts the message and its index entries in one round trip on PostgreSQL. Builds the agent's token in the
- * same way as `agentToken`.
+ * Inserts the message, its index entries and the session's first words in one round trip on PostgreSQL.
+ * Builds the agent's token in the same way as `agentToken`.
  */
-const INSERT_WITH_VECTORS = prepared((tx, { vectors, firstPart, ...row }: VectorValues) => {
+const INSERT_WITH_VECTORS = prepared((tx, { vectors, firstPart, words, untitled, ...row }: VectorValues) => {
   const insert = insertRow(tx, row).returning("seq");
+  const titled = writeFirstWords(tx, { words, untitled });
   return sql`
     with added as (${insert}),
+      titled as (${titled}),
       agent as (
         select array_to_tsvector(array['/a' || left(encode(sha256(convert_to(agent_id, 'UTF8')), 'hex'), 16)])
           as place
@@ -98,12 +101,15 @@ export async function appendEntry(tx: Tx, args: NewEntry, redactor: Redactor): P
   const row = rowOf(args);
   if (text !== "" && kindOf(tx) === "postgres") {
     const vectors = vectorsOf(text, [sessionToken(sessionKey)]);
-    await INSERT_WITH_VECTORS(tx, { ...row, vectors, firstPart: vectors.length === 1 ? 0 : 1 });
+    const values = { ...row, ...firstWordsIn(row, text, redactor), vectors };
+    await INSERT_WITH_VECTORS(tx, { ...values, firstPart: vectors.length === 1 ? 0 : 1 });
     return entry;
   }
   const [added] = (await INSERT(tx, row)).rows;
   if (added === undefined) return (await storedEntry(tx, entry.id)) ?? entry;
-  if (text !== "") await indexForSearch(tx, added.seq, sessionKey, text);
+  if (text === "") return entry;
+  if (row.role === "user") await setFirstWords(tx, firstWordsIn(row, text, redactor));
+  await indexForSearch(tx, added.seq, sessionKey, text);
   return entry;
 }
 

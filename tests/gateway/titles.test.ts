@@ -159,15 +159,16 @@ test("after an upgrade, sessions of the earlier version are found by their first
   const home = temporaryFolder();
   const house = await open(() => "A title", { home, titles: "words" });
   const key = await house.create();
-  await house.say(key);
+  await house.client.agent({ sessionKey: key, message: `Plan my week with ${KEY}` }).done;
   await house.stop();
   const file = new DatabaseSync(join(house.dir, STORE_FILE));
   file.exec(undoMigrations(1));
   file.close();
   const next = await open(() => "A title", { home, titles: "words" });
-  const found = async () => (await next.client.request("sessions.list", { search: "my week" })).sessions;
-  await until(async () => (await found()).length > 0);
-  expect((await found()).map((row) => row.key)).toEqual([key]);
+  const found = async (search: string) =>
+    (await next.client.request("sessions.list", { search })).sessions.map((row) => row.key);
+  await until(async () => (await found("my week")).length > 0);
+  expect([await found("my week"), await found(KEY.slice(0, 20))]).toEqual([[key], []]);
 });
 
 test("a stop of the gateway aborts the call, and a restart does not repeat it", async () => {

@@ -28,7 +28,12 @@ import * as waits from "../../src/store/queries/runs/waits.ts";
 import { childCounts, filterCounts } from "../../src/store/queries/sessions/counts.ts";
 import { listSessions, type SessionFilter } from "../../src/store/queries/sessions/session-lists.ts";
 import * as sessions from "../../src/store/queries/sessions/sessions.ts";
-import { firstUserTexts } from "../../src/store/queries/transcripts/first-texts.ts";
+import {
+  findFirstWords,
+  firstUserTexts,
+  noteFirstWords,
+  untitledSessions,
+} from "../../src/store/queries/transcripts/first-texts.ts";
 import { searchTranscripts } from "../../src/store/queries/transcripts/transcript-search.ts";
 import * as transcripts from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
@@ -233,6 +238,10 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   rowsAfter: (tx) => transcripts.rowsAfter(tx, "session-1", { seq: 5, id: "message-5" }),
   readRun: (tx) => transcripts.readRun(tx, "run-1"),
   firstUserTexts: (tx) => firstUserTexts(tx, ["session-1", "session-2"]),
+  noteFirstWords: (tx) =>
+    noteFirstWords(tx, { role: "user", session_id: "session-1" }, "hello", plainRedactor),
+  findFirstWords: (tx) => findFirstWords(tx, ["session-1", "session-2"], plainRedactor),
+  untitledSessions: (tx) => untitledSessions(tx, 5, 5),
   getDelivery: (tx) => deliveries.getDelivery(tx, "d"),
   dueDeliveries: (tx) => deliveries.dueDeliveries(tx, 5, 5),
   nextDueAt: (tx) => deliveries.nextDueAt(tx),

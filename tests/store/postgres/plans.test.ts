@@ -23,7 +23,11 @@ import * as waits from "../../../src/store/queries/runs/waits.ts";
 import { childCounts, filterCounts } from "../../../src/store/queries/sessions/counts.ts";
 import { listSessions, type SessionFilter } from "../../../src/store/queries/sessions/session-lists.ts";
 import * as sessions from "../../../src/store/queries/sessions/sessions.ts";
-import { firstUserTexts } from "../../../src/store/queries/transcripts/first-texts.ts";
+import {
+  findFirstWords,
+  firstUserTexts,
+  untitledSessions,
+} from "../../../src/store/queries/transcripts/first-texts.ts";
 import { searchTranscripts } from "../../../src/store/queries/transcripts/transcript-search.ts";
 import * as transcripts from "../../../src/store/queries/transcripts/transcripts.ts";
 import type { Tx } from "../../../src/store/sql.ts";
@@ -255,6 +259,8 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
       tx,
       Array.from({ length: 200 }, (_, n) => `s${n}`),
     ),
+  findFirstWords: (tx) => findFirstWords(tx, ["s5", "s6"], plainRedactor),
+  untitledSessions: (tx) => untitledSessions(tx, 40_000, 500),
   lastToolResult: (tx) => transcripts.lastToolResult(tx, "s5"),
   getRun: (tx) => runs.getRun(tx, "r5"),
   getRunOfCall: (tx) => runs.getRunOfCall(tx, "call5"),

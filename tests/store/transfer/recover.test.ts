@@ -11,6 +11,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { fillFirstWords } from "../../../src/store/first-words.ts";
 import { insertRun } from "../../../src/store/queries/runs/runs.ts";
 import {
   deleteSessionRows,
@@ -23,7 +24,7 @@ import type { Store } from "../../../src/store/sql.ts";
 import { openJsonlCopies } from "../../../src/store/sqlite/jsonl-copies.ts";
 import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { type Recovered, recoverStore } from "../../../src/store/transfer/recover.ts";
-import { temporaryFolder } from "../../kit/engine/engine.ts";
+import { quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
 import { plainRedactor } from "../../kit/redactor.ts";
 import { assistantMessage, sampleRun, sampleSession, silentLog, userMessage } from "../samples.ts";
 import { good, jobOn, words } from "./moves.ts";
@@ -191,6 +192,7 @@ test("damage: if a reset was lost, it is repeated; a deleted transcript stays de
   const dir = await lost(
     async (store) => {
       await session(store, "agent:main:main", ONE);
+      await say(store, "agent:main:main", ONE, ["u0"]);
       await session(store, RESEARCH, TWO);
       await store.transaction((tx) =>
         insertRun(tx, sampleRun({ sessionKey: RESEARCH, sessionId: TWO, state: "ok" })),
@@ -207,11 +209,12 @@ test("damage: if a reset was lost, it is repeated; a deleted transcript stays de
   await before.transaction((tx) => deleteSessionRows(tx, RESEARCH, { transcripts: true }));
   await before.close();
   await recovered(dir);
-  expect(await idsOf(dir)).toEqual({ [THREE]: ["u2"] });
+  expect(await idsOf(dir)).toEqual({ [ONE]: ["u0"], [THREE]: ["u2"] });
   const again = await open(dir);
-  const rows = await again.db.selectFrom("sessions").select(["key", "session_id"]).execute();
+  await fillFirstWords(again, { redactor: plainRedactor, clock: quietWorld().clock });
+  const rows = await again.db.selectFrom("sessions").select(["key", "session_id", "first_words"]).execute();
   await again.close();
-  expect(rows).toEqual([{ key: "agent:main:main", session_id: THREE }]);
+  expect(rows).toEqual([{ key: "agent:main:main", session_id: THREE, first_words: "word u2" }]);
 });
 
 test("damage: for a file that was cut in half, its remaining pages are restored, and the messages come from the JSONL copies", async () => {

@@ -1,4 +1,4 @@
-// Finds sessions by parts of their key, label or name, for a field with suggestions.
+// Finds sessions by parts of their key, label, name or first words, for a field with suggestions.
 
 import { useCallback, useMemo, useRef, useState } from "preact/hooks";
 import { settled } from "../clock.ts";

@@ -61,9 +61,25 @@ export function writeFirstWords(tx: Db, { words, untitled }: FirstWordsValues) {
 
 const WRITE = prepared((tx, values: FirstWordsValues) => writeFirstWords(tx, values));
 
-/** Runs the query of `writeFirstWords`. */
-export async function setFirstWords(tx: Tx, values: FirstWordsValues): Promise<void> {
-  await WRITE(tx, values);
+const UNTITLED = prepared((tx, { untitled }: Pick<FirstWordsValues, "untitled">) =>
+  tx
+    .selectFrom("sessions")
+    .select("row_id")
+    .where("session_id", "=", untitled)
+    .where("first_words", "is", null),
+);
+
+/** Stores the first words of the session to which this message was added, unless it has some. */
+export async function noteFirstWords(
+  tx: Tx,
+  row: { readonly role: string; readonly session_id: string },
+  text: string,
+  redactor: Redactor,
+): Promise<void> {
+  if (row.role !== "user") return;
+  // This query is cheaper than redacting the text and preparing a write to the index of names.
+  const { rows } = await UNTITLED(tx, { untitled: row.session_id });
+  if (rows.length > 0) await WRITE(tx, firstWordsIn(row, text, redactor));
 }
 
 /** Stores the first words of the whole transcripts of these sessions that have none. */
@@ -73,7 +89,7 @@ export async function findFirstWords(
   redactor: Redactor,
 ): Promise<void> {
   for (const [untitled, text] of await firstUserTexts(tx, sessionIds)) {
-    if (text !== "") await setFirstWords(tx, { words: firstWordsOf(text, redactor), untitled });
+    if (text !== "") await WRITE(tx, { words: firstWordsOf(text, redactor), untitled });
   }
 }
 

@@ -14,7 +14,7 @@ import { LONG_CHARS, type Redactor } from "../../../core/text/redact/redact.ts";
 import { prepared } from "../../prepared.ts";
 import { type Db, kindOf, type Tx } from "../../sql.ts";
 import { atCommit } from "../../transaction.ts";
-import { type FirstWordsValues, firstWordsIn, setFirstWords, writeFirstWords } from "./first-texts.ts";
+import { type FirstWordsValues, firstWordsIn, noteFirstWords, writeFirstWords } from "./first-texts.ts";
 import { forkMarkerId, partBefore, partsFrom, partsOf, type TranscriptPart } from "./forks.ts";
 import { vectorsOf } from "./search-lexemes.ts";
 import { INDEXED_CHARS_MAX, PARTS_MAX, placeTokens, sessionToken, textParts } from "./search-text.ts";
@@ -108,7 +108,7 @@ export async function appendEntry(tx: Tx, args: NewEntry, redactor: Redactor): P
   const [added] = (await INSERT(tx, row)).rows;
   if (added === undefined) return (await storedEntry(tx, entry.id)) ?? entry;
   if (text === "") return entry;
-  if (row.role === "user") await setFirstWords(tx, firstWordsIn(row, text, redactor));
+  await noteFirstWords(tx, row, text, redactor);
   await indexForSearch(tx, added.seq, sessionKey, text);
   return entry;
 }

@@ -27,8 +27,8 @@ function leftOut(path: string, { text }: Command): [LeftOut, RegExpExecArray] | 
 /** Matches commands that only read. They are repeated, because their output may take a moment to appear. */
 const LOOKING = new RegExp(
   "^(?:npx )?parley(?:-gateway)? (?:--(?:url|token) \\S+ )*" +
-    "(?:sessions|deliveries|usage|cron(?: runs)?|agents|permissions|channels(?: pair)?|node(?: pending)?)" +
-    "(?= --| [^a-z]| (?:list|tree|history|show)|$)",
+    "(?:may |(?:sessions|deliveries|usage|cron(?: runs)?|agents|permissions|channels(?: pair)?|node(?: pending)?)" +
+    "(?= --| [^a-z]| (?:list|tree|history|show)|$))",
 );
 const PATIENCE_MS = 20_000;
 /** Time limit of a document. It suffices for the tour, which takes a reader ten minutes. */
@@ -66,6 +66,10 @@ async function perform(path: string, scene: Scene, ground: Ground, command: Comm
 
 /** Runs a block of commands in order. Returns the output that differs from the document. */
 async function play(path: string, scene: Scene, ground: Ground, step: Step): Promise<string[]> {
+  if (step.chat !== undefined) {
+    const problem = await (scene.phone?.(ground, step.chat) ?? "the document has no phone");
+    return problem === undefined ? [] : [`${path}:${step.line} ${problem}`];
+  }
   let output = "";
   for (const command of step.commands) {
     const { code, out, err } = await perform(path, scene, ground, command);

@@ -1,6 +1,6 @@
 // Parses a document: its commands in order, and the output that it shows. PG1: commands follow the rules of a
 // shell: continued lines, open quotes and here-documents. PG2: a ```text block directly after a ```sh block
-// is the output.
+// is the output. PG3: a ```chat block is a conversation on a phone (phone.ts).
 
 import { optional } from "../../src/core/optional.ts";
 
@@ -16,6 +16,8 @@ export interface Step {
   readonly commands: readonly Command[];
   /** The output lines in the document. Undefined if the document shows no output. */
   readonly shown?: readonly string[];
+  /** The lines of a conversation on a phone; such a step has no commands. */
+  readonly chat?: readonly string[];
   readonly line: number;
 }
 
@@ -95,6 +97,8 @@ export function readPage(text: string): Page {
   const used = new Set<number>();
   for (const [at, { block, endsAt }] of found.entries()) {
     if (block.language === "text" && !used.has(at)) stray.push(block.line);
+    if (block.language === "chat")
+      steps.push({ commands: [], chat: block.text.trimEnd().split("\n"), line: block.line });
     if (block.language !== "sh") continue;
     const next = found[at + 1];
     const follows =

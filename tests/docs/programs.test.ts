@@ -170,7 +170,7 @@ const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>>
  * Languages of blocks that commands.test.ts, docs.test.ts and mermaid.test.ts check; blocks without a
  * language are drawings.
  */
-const OTHERS = ["sh", "text", "json5", "mermaid", ""];
+const OTHERS = ["sh", "text", "chat", "json5", "mermaid", ""];
 
 // Generated pages are left out, because tests/reference.test.ts checks them.
 const BLOCKS = PAGES.filter((path) => !path.startsWith("docs/reference/")).flatMap((path) =>

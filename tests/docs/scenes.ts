@@ -2,7 +2,7 @@
 // placeholders. Default: three agents that may reach each other and use the offline model.
 
 import { execFileSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import JSON5 from "json5";
 import { Talk } from "../import/source.ts";
@@ -13,6 +13,7 @@ import { startTelegram, type TelegramServer } from "../kit/platforms/telegram/se
 import { freshUrl } from "../store/transfer/moves.ts";
 import type { Ground } from "./ground.ts";
 import type { Page } from "./page.ts";
+import { Phone } from "./phone.ts";
 
 type Json = Record<string, unknown>;
 
@@ -38,6 +39,8 @@ export interface Scene {
    * is the beginning of the command.
    */
   readonly lasting?: Readonly<Record<string, RegExp>>;
+  /** Plays a conversation on the phone. Returns the text that differs from the document. */
+  readonly phone?: (ground: Ground, lines: readonly string[]) => Promise<string | undefined>;
 }
 
 const THREE_AGENTS: Json = {
@@ -102,6 +105,9 @@ function writes(server: TelegramServer, text: string): void {
 /** The bot of the how-to; all commands of that document share it. */
 let howToBot: TelegramServer | undefined;
 
+/** The phone of the tour. */
+let phone: Phone | undefined;
+
 function leaveClawState({ home }: Ground): void {
   const talk = new Talk();
   talk.user("how do you do?");
@@ -159,6 +165,18 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     gateway: "mortal",
     config: () => undefined,
     input: { "npx parley chat": "list sessions\n" },
+    before: {
+      // A newcomer has no configuration file.
+      "npx parley init": ({ configPath }) => rmSync(configPath),
+      "npx parley channels add": async () => {
+        phone = await Phone.open(BOT_TOKEN);
+      },
+    },
+    words: {
+      "botToken=TOKEN": () => `botToken=${BOT_TOKEN} apiRoot=${phone?.url}`,
+      K7QX2MRD: (ground) => first(ground, "peers", "channels", "pair"),
+    },
+    phone: (_, lines) => phone?.play(lines) ?? Promise.resolve("no bot is set up"),
   },
   "docs/ACP.md": {
     config: (page) => {

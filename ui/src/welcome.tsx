@@ -1,10 +1,9 @@
 // Introduces Parley on a gateway without messages: its purpose, sentences to begin with, the demo, and how to
-// add a key for a model.
+// connect a model.
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
 import { canEnterDemo, enterDemo, inDemo } from "./demo/scene.ts";
-import { ask, coversAll, has, may } from "./gateway.ts";
+import { ask, has, may } from "./gateway.ts";
 import { Examples } from "./parts/examples.tsx";
 import { lazy } from "./parts/lazy.tsx";
 import { useNews, useReading } from "./parts/reading.ts";
@@ -26,36 +25,7 @@ async function firstOffers() {
   return { needsKey, hasDemo: hasDemo && demo !== undefined };
 }
 
-const ConnectModel = lazy(async () => (await import("./setup/connect-model.tsx")).ConnectModel);
-
-function AddKey() {
-  const [isOpen, setOpen] = useState(false);
-  const mayConnect = may("operator.admin") && coversAll() && has("config.patch") && has("models.test");
-  const variables = (
-    <>
-      <code>ANTHROPIC_API_KEY</code>, <code>OPENAI_API_KEY</code> or <code>GEMINI_API_KEY</code>
-    </>
-  );
-  if (!mayConnect)
-    return (
-      <p class="soft">
-        The agents answer with the offline model, which needs no key. For a real model, set {variables} and
-        start the gateway again.
-      </p>
-    );
-  return (
-    <div class="welcome-offer">
-      <button type="button" onClick={() => setOpen(true)}>
-        Connect a model
-      </button>
-      <p class="soft">
-        The agents answer with the offline model, which needs no key. Connect a real one here, or set{" "}
-        {variables} and start the gateway again.
-      </p>
-      {isOpen && <ConnectModel onClose={() => setOpen(false)} />}
-    </div>
-  );
-}
+const AddModel = lazy(async () => (await import("./setup/add-model.tsx")).AddModel);
 
 /** Shows the introduction if the gateway is unused, otherwise the children. */
 export function Welcome({ children }: { children?: ComponentChildren }) {
@@ -83,7 +53,7 @@ export function Welcome({ children }: { children?: ComponentChildren }) {
           </p>
         </div>
       )}
-      {value.needsKey && <AddKey />}
+      {value.needsKey && <AddModel />}
     </section>
   );
 }

@@ -4,7 +4,8 @@
 //      and a session that is not archived wins over an archived one.
 // SN2: a beginning counts only where a person sees which session it stands for, or where the command changes
 //      nothing that is lost. So a script never deletes, resets or writes to another session than it names.
-// SN3: if several sessions match equally well, none is chosen: the failure lists them.
+// SN3: if several sessions match equally well, none is chosen: the failure lists them. Nor is one chosen if
+//      more sessions contain the name than are read, unless it is a label.
 
 import type { ListedRow } from "../contract/methods/sessions.ts";
 import type { PayloadOf } from "../contract/methods.ts";
@@ -71,10 +72,15 @@ async function searched(link: Link, name: string, options: NameOptions): Promise
     cursor = page.value.nextCursor;
     if (cursor === undefined) break;
   }
+  const isWhole = cursor === undefined;
+  if (!isWhole) {
+    const labelled = await link.request("sessions.resolve", { label: name });
+    if (labelled.ok) return ok(labelled.value.key);
+  }
   const matches = bestMatches(rows, name, options);
   const [match] = matches;
-  if (match === undefined) return ok(undefined);
-  if (matches.length === 1 && cursor === undefined) return ok(match.key);
+  if (isWhole && match === undefined) return ok(undefined);
+  if (isWhole && matches.length === 1) return ok(match?.key);
   const shown = matches.slice(0, CANDIDATES_SHOWN).map(({ key, label, displayName, archivedAt }) => {
     const called = label ?? displayName;
     const marks = [
@@ -84,10 +90,13 @@ async function searched(link: Link, name: string, options: NameOptions): Promise
     return safeLine(["", key, ...marks].join("  "));
   });
   const more = matches.length > shown.length ? [`  and ${matches.length - shown.length} more`] : [];
-  const atLeast = cursor === undefined ? "" : "at least ";
-  const noun = matches.length === 1 ? "session" : "sessions";
-  return fail("label_ambiguous", `${JSON.stringify(name)} names ${atLeast}${matches.length} ${noun}.`, {
-    hint: ["Give one of these keys:", ...shown, ...more].join("\n"),
+  const said = JSON.stringify(name);
+  const error = isWhole
+    ? `${said} names ${matches.length} sessions.`
+    : `${said} occurs in too many sessions.`;
+  const hint = ["Give a key or a whole label.", ...shown, ...more].join("\n");
+  return fail("label_ambiguous", error, {
+    hint,
     details: { keys: matches.slice(0, CANDIDATES_SHOWN).map(({ key }) => key) },
   });
 }

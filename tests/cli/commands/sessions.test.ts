@@ -4,8 +4,10 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { bestMatches } from "../../../src/cli/session-name.ts";
+import { openStore, quietWorld } from "../../kit/engine/engine.ts";
 import { homeWith } from "../../kit/process/gateway-process.ts";
 import { scriptedGateway } from "../../kit/scripted-gateway.ts";
+import { manySessions, NEWEST, seedSessions } from "../../ui/sessions/seed.ts";
 import { call, makeHome, run, runJson, startGateway } from "../kit.ts";
 
 /** Starts a gateway and creates conversations with these labels. Returns a function that runs a command. */
@@ -49,6 +51,23 @@ test("an ambiguous name changes nothing, and the error lists the keys and labels
   });
 });
 
+test("a label is found among more sessions than a command reads", async () => {
+  const { home } = await makeHome();
+  const store = await openStore(join(home, ".parley", "state"), quietWorld());
+  const others = manySessions(1_500, NEWEST).map((seed) => ({
+    ...seed,
+    firstWords: "why did the deploy fail?",
+  }));
+  const key = "agent:main:chat:the-one";
+  await seedSessions(store, [...others, { key, label: "deploy", updatedAt: 1 }]);
+  await store.close();
+  await startGateway(home);
+  expect(await runJson(home, ["sessions", "show", "deploy"])).toMatchObject({ key });
+  expect(await runJson(home, ["sessions", "show", "deplo"])).toMatchObject({
+    error: { code: "label_ambiguous" },
+  });
+});
+
 test("an existing key wins over another session's label", async () => {
   const { shown } = await house("main", "agent:research:main");
   expect(await shown("main")).toBe("agent:main:main");
@@ -87,9 +106,13 @@ test("the search for a name ends after a bounded number of pages, and a cut sear
     const sessions = page === 4 ? [{ key: "agent:main:rare-one" }] : [];
     request.answer({ sessions, nextCursor: `after-${page}` });
   }
+  const byLabel = await gateway.request();
+  expect(byLabel).toMatchObject({ method: "sessions.resolve", params: { label: "rare" } });
+  byLabel.refuse({ code: "NOT_FOUND", message: "no", details: { code: "session_not_found" } });
   const { code, err } = await asked;
   expect(code).toBe(1);
-  expect(err).toContain("at least 1 session.");
+  expect(err).toContain('"rare" occurs in too many sessions.');
+  expect(err).toContain("agent:main:rare-one");
 });
 
 test("send, chat, tool, may and cron take names, and send creates a session only for a name that nothing has", async () => {

@@ -131,7 +131,9 @@ describeInBrowser("the search in messages", () => {
       await found("ripe");
       const search = page.getByPlaceholder("Search sessions");
       for (const [words, matches] of [
-        ["ripe tomato", 0],
+        // A name is found by words in their order, a message in any.
+        ["tomato ripe", 0],
+        ["ripe tomato", 1],
         ["agent:main", 1],
       ] as const) {
         await search.fill(words);

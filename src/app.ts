@@ -27,6 +27,7 @@ import { secretsOf, secretsOfEnvironment } from "./config/describe.ts";
 import type { Reload } from "./config/reload.ts";
 import { optional } from "./core/optional.ts";
 import { fail, ok, type Result } from "./core/shapes/errors.ts";
+import type { ProcessFacts } from "./core/shapes/process.ts";
 import { isSubagentKey } from "./core/shapes/session-key.ts";
 import type { LogPart } from "./core/shapes/settings/logging.ts";
 import { backupFolder, notConfigured, type Settings } from "./core/shapes/settings/settings.ts";
@@ -215,6 +216,12 @@ interface Working {
   readonly deadlines: Follower;
 }
 
+/** Returns the facts about this process that the others of a cluster show. */
+const factsOf = ({ version, reload }: AppOptions): Omit<ProcessFacts, "processId"> => ({
+  ...{ host: hostname(), version },
+  ...optional({ configRevision: reload?.revision() }),
+});
+
 /** Builds the engine from its parts. */
 function buildEngine(
   options: AppOptions,
@@ -262,7 +269,7 @@ function buildEngine(
     successors,
     executor,
     deadlineHandlers: handlers,
-    facts: { host: hostname(), version: options.version },
+    facts: () => factsOf(options),
     settings: engineSettings(settings),
     poolOf: (run) => (isSubagentKey(run.sessionKey) ? SUBAGENT_POOL : undefined),
     record,

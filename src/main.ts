@@ -108,6 +108,7 @@ async function openGateway(
   const live = liveSettings(loaded.value.settings);
   const { settings } = live;
   const learn = (secrets: readonly string[]): void => parts.hidden.learn(secrets);
+  const hide = (tree: unknown): unknown => parts.hidden.json(tree);
   learn(secretsOf(settings));
   const quiet = { level: "error", parts: {} } as const;
   const levels = () => (options.quiet === true ? quiet : settings.logging);
@@ -120,7 +121,7 @@ async function openGateway(
     agentSources,
     checkConfig: () => checkAgain(wanted, settings),
     configFile: async () => (await import("./config/editing/editing.ts")).openConfigFile(wanted, settings),
-    reload: createReload({ options: wanted, live, loaded: loaded.value, learn }),
+    reload: createReload({ options: wanted, live, loaded: loaded.value, learn, hide }),
     environment: parts.env,
     stop: options.stop,
     ...optional({ openDemo: parts.openDemo, offlineThinkMs: options.offlineThinkMs }),

@@ -25,7 +25,7 @@ export function followConfig({ reload, path, world, parts, tell }: ReloadParts) 
   const { log, redactor } = world;
   let last: Promise<void> = Promise.resolve();
   const read = (isFirst: boolean): void => {
-    const result = reload();
+    const result = reload.read();
     if ("problems" in result) {
       const why = redactor.mask(result.problems.join("; "));
       log.error({ why }, "the configuration file was not applied; the gateway keeps its settings");

@@ -78,6 +78,8 @@ export interface StoreProcess {
   readonly processId: string;
   readonly host: string;
   readonly version: string;
+  /** Digest of the configuration that it runs. Absent if unknown. */
+  readonly configRevision?: string;
   readonly startedAt: number;
   readonly beatAt: number;
   readonly alive: boolean;

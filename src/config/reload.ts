@@ -3,9 +3,10 @@
 //      change nothing.
 // CR2: settings that parts read only at the start keep their values (`AT_START`), and are named.
 
+import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { type Loaded, type LoadOptions, loadSettings } from "../config.ts";
-import { isObject } from "../core/json.ts";
+import { canonicalJson, fieldsOf, isObject } from "../core/json.ts";
 import type { LiveSettings } from "../core/shapes/settings/live.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import { type Path, showPath } from "../core/text/value-path.ts";
@@ -23,6 +24,9 @@ const AT_START: Readonly<Record<string, string>> = {
   "logging.format": "logging.format",
   traces: "telemetry.traces",
 };
+/** The address of one process. Processes that share a store differ in it. */
+const OWN_ADDRESS = ["gateway.host", "gateway.port"];
+const REVISION_CHARS = 12;
 /** Maximum number of changed paths that are named. */
 const PATHS_MAX = 20;
 
@@ -64,6 +68,30 @@ function treeOf({ text, path }: Pick<Loaded, "text" | "path">): Tree {
   return parsed.ok ? parsed.value : {};
 }
 
+/** Returns a tree with another value at `path`, which names a section or a setting in one. */
+function treeWith(tree: Tree, path: string, value: unknown): Tree {
+  const [section = "", name] = path.split(".");
+  const inside = name === undefined ? value : { ...fieldsOf(tree[section]), [name]: value };
+  const isLeft = !isObject(inside) || Object.values(inside).some((one) => one !== undefined);
+  return { ...tree, [section]: isLeft ? inside : undefined };
+}
+
+function valueIn(tree: Tree, path: string): unknown {
+  return path.split(".").reduce<unknown>((at, name) => (isObject(at) ? at[name] : undefined), tree);
+}
+
+/** Returns the revision of the file `applied`. The settings that apply only at a start come from `first`. */
+function revisionOf(applied: Loaded, first: Loaded, hide: (tree: Tree) => unknown): string {
+  const [newest, started] = [treeOf(applied), treeOf(first)];
+  const kept = Object.values(AT_START).filter((path) => valueIn(started, path) !== valueIn(newest, path));
+  const running = kept.reduce((tree, path) => treeWith(tree, path, valueIn(started, path)), newest);
+  const shared = OWN_ADDRESS.reduce((tree, path) => treeWith(tree, path, undefined), running);
+  return createHash("sha256")
+    .update(canonicalJson(hide(shared)))
+    .digest("hex")
+    .slice(0, REVISION_CHARS);
+}
+
 interface ReloadParts {
   readonly options: LoadOptions;
   readonly live: LiveSettings;
@@ -71,14 +99,24 @@ interface ReloadParts {
   readonly loaded: Loaded;
   /** Called with the secrets of a file before it is applied. */
   readonly learn: (secrets: readonly string[]) => void;
+  /** Hides the secrets in a file's content. */
+  readonly hide: (tree: Tree) => unknown;
 }
 
-/** Reads the file again. The result names the changes, or the problems of the file. */
-export type Reload = () => Reloaded | { readonly problems: readonly string[] };
+export interface Reload {
+  /** Reads the file again. The result names the changes, or the problems of the file. */
+  read(): Reloaded | { readonly problems: readonly string[] };
+  /**
+   * Returns a digest of the configuration that this process runs. Two processes with the same digest run the
+   * same configuration, apart from `gateway.host`, `gateway.port`, secrets, variables, comments and spacing.
+   */
+  revision(): string;
+}
 
-export function createReload({ options, live, loaded: first, learn }: ReloadParts): Reload {
+export function createReload({ options, live, loaded: first, learn, hide }: ReloadParts): Reload {
   let applied = first;
-  return () => {
+  let revision: string | undefined;
+  const read = (): ReturnType<Reload["read"]> => {
     const read = loadSettings(options);
     if (!read.ok) {
       const { problems } = read.details ?? {};
@@ -92,7 +130,15 @@ export function createReload({ options, live, loaded: first, learn }: ReloadPart
     live.replace(settings);
     const paths = changedPaths(treeOf(applied), treeOf(next)).map(showPath);
     applied = next;
+    revision = undefined;
     const more = paths.length > PATHS_MAX ? [`and ${paths.length - PATHS_MAX} more`] : [];
     return { changed: [...paths.slice(0, PATHS_MAX), ...more], restart };
+  };
+  return {
+    read,
+    revision: () => {
+      revision ??= revisionOf(applied, first, hide);
+      return revision;
+    },
   };
 }

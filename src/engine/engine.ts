@@ -114,7 +114,7 @@ export interface EngineParts extends UnitWatch {
   /** Handlers of stored deadlines, by kind. */
   readonly deadlineHandlers?: ReadonlyMap<string, DeadlineHandler>;
   /** Facts about this process for the other processes. */
-  readonly facts?: Partial<Pick<ProcessFacts, "host" | "version">>;
+  readonly facts?: () => Partial<Omit<ProcessFacts, "processId">>;
   /** Returns the pool of slots that a run belongs to. Default: none. */
   readonly poolOf?: (run: Run) => Pool;
 }
@@ -139,7 +139,7 @@ function clusterOf({ store, world, facts }: EngineParts, processId: string): Clu
     shared && {
       shared,
       hints: new HintTransport({ store, shared, world }),
-      lease: new Lease({ shared, world, facts: { processId, host: "", version: "", ...facts } }),
+      lease: new Lease({ shared, world, processId, facts: () => ({ host: "", version: "", ...facts?.() }) }),
     }
   );
 }

@@ -15,6 +15,7 @@ import { checkParams } from "../contract/check.ts";
 import { idempotencyOf } from "../contract/idempotency.ts";
 import { NODE } from "../contract/methods/parts.ts";
 import { isMethod, METHODS, type MethodName, methodOf } from "../contract/methods.ts";
+import { canonicalJson } from "../core/json.ts";
 import { hasScope } from "../core/rules/scopes.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { settingsNow } from "../core/shapes/settings/live.ts";
@@ -129,14 +130,6 @@ export interface Dispatcher {
   readonly stopped: AbortSignal;
   /** Aborts the requests with a key that continue after their callers disconnected. */
   close(): void;
-}
-
-/** Formats params as JSON with sorted property names, so that equal params give equal text. */
-function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
-  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
-  const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${canonical(field)}`).join(",")}}`;
 }
 
 function mayCall(caller: Caller, method: string): Result<MethodName> {
@@ -455,7 +448,7 @@ function keyedCall(caller: Caller, method: string, params: object): KeyedCall | 
 }
 
 function callUnder(key: string, caller: Caller, method: string, params: object): KeyedCall {
-  const paramsHash = createHash("sha256").update(canonical(params)).digest("hex");
+  const paramsHash = createHash("sha256").update(canonicalJson(params)).digest("hex");
   // Older versions stored a node's keys with the node's id as a prefix.
   const before = caller.nodeId === undefined ? key : `node:${caller.nodeId}:${key}`;
   const older = { key: before, caller: caller.id };

@@ -92,7 +92,16 @@ function checkProcesses({ processes, version }: DatabaseReport, nowMs: number): 
   const each = alive.map((one) => `${one.host} (${one.version}, since ${age(one.startedAt, nowMs)})`);
   const text = `${count(alive.length, "gateway")} alive: ${each.join(", ")}`;
   const versions = new Set([version, ...alive.map((one) => one.version)]);
-  if (versions.size === 1) return { name, level: "ok", text };
+  if (versions.size === 1) {
+    const revisions = alive.map((one) => `${one.host} runs ${one.configRevision ?? "unknown settings"}`);
+    if (new Set(alive.map((one) => one.configRevision)).size === 1) return { name, level: "ok", text };
+    return {
+      name,
+      level: "warning",
+      text: `${text}, with different settings: ${revisions.join(", ")}`,
+      mend: "Give each gateway the same configuration file; parley status of each says what needs a restart.",
+    };
+  }
   return {
     name,
     level: "warning",

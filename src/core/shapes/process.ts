@@ -4,6 +4,11 @@ export interface ProcessFacts {
   readonly processId: string;
   readonly host: string;
   readonly version: string;
+  /**
+   * Digest of the configuration that the process runs, without its secrets and its address. Absent if the
+   * process follows no configuration file, or is of an earlier version.
+   */
+  readonly configRevision?: string;
 }
 
 export interface ProcessRow extends ProcessFacts {

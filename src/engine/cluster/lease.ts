@@ -49,7 +49,9 @@ export interface Authority {
 interface LeaseParts {
   readonly shared: SharedStore;
   readonly world: World;
-  readonly facts: ProcessFacts;
+  readonly processId: string;
+  /** Called for each heartbeat, because the revision changes. */
+  readonly facts: () => Omit<ProcessFacts, "processId">;
 }
 
 export class Lease implements Authority {
@@ -88,7 +90,7 @@ export class Lease implements Authority {
 
   /** Deletes this process's row, so that other processes may take the runs that it still holds. */
   async leave(): Promise<void> {
-    await this.#parts.shared.urgently((tx) => leave(tx, this.#parts.facts.processId));
+    await this.#parts.shared.urgently((tx) => leave(tx, this.#parts.processId));
   }
 
   until(): number {
@@ -143,6 +145,11 @@ export class Lease implements Authority {
   }
 
   /** Sends one beat at a time: concurrent callers share it. Never rejects. */
+  #facts(): ProcessFacts {
+    const { processId, facts } = this.#parts;
+    return { processId, ...facts() };
+  }
+
   #beat(): Promise<void> {
     this.#beating ??= this.#beatOnce().finally(() => {
       this.#beating = undefined;
@@ -151,11 +158,11 @@ export class Lease implements Authority {
   }
 
   async #beatOnce(): Promise<void> {
-    const { shared, facts, world } = this.#parts;
+    const { shared, world } = this.#parts;
     const sentAt = this.#now();
     try {
       const [isAlive, all] = await shared.urgently((tx) =>
-        together(beat(tx, facts.processId, world.clock.now()), beats(tx)),
+        together(beat(tx, this.#facts(), world.clock.now()), beats(tx)),
       );
       if (isAlive) this.#renew(sentAt, all);
       else await this.#lose();
@@ -173,7 +180,7 @@ export class Lease implements Authority {
     const now = this.#now();
     // After an outage of the database, every process gets a whole lease to send a beat again.
     const known = now - this.#answeredAt > GAP_MS ? new Map<string, never>() : this.#others;
-    const others = all.filter(({ processId }) => processId !== this.#parts.facts.processId);
+    const others = all.filter(({ processId }) => processId !== this.#parts.processId);
     this.#others = new Map(
       others.map((other) => {
         const before = known.get(other.processId);
@@ -187,8 +194,7 @@ export class Lease implements Authority {
 
   async #lose(): Promise<void> {
     this.#until = Number.NEGATIVE_INFINITY;
-    const { facts, world } = this.#parts;
-    const { processId } = facts;
+    const { processId, world } = this.#parts;
     // This process paused for longer than a lease, or its heartbeats did not reach the database.
     const text = "other processes declared this one dead: it stops its runs and joins again";
     world.log.warn({ processId }, text);
@@ -197,10 +203,10 @@ export class Lease implements Authority {
   }
 
   async #join(): Promise<void> {
-    const { shared, facts, world } = this.#parts;
+    const { shared, world } = this.#parts;
     const sentAt = this.#now();
     const all = await shared.urgently(async (tx) => {
-      await joinProcesses(tx, facts, world.clock.now());
+      await joinProcesses(tx, this.#facts(), world.clock.now());
       return beats(tx);
     });
     this.#renew(sentAt, all);

@@ -6,6 +6,7 @@
 //      fail, because each write names the owner and the attempt of the run.
 
 import { type RawBuilder, sql } from "kysely";
+import { optional } from "../../core/optional.ts";
 import type { ProcessFacts, ProcessRow } from "../../core/shapes/process.ts";
 import { prepared } from "../prepared.ts";
 import { type Db, kindOf, type Tx } from "../sql.ts";
@@ -28,19 +29,24 @@ export function livingProcesses(): RawBuilder<string> {
 /** Inserts the row of a process, or updates its heartbeat. */
 export async function joinProcesses(tx: Tx, facts: ProcessFacts, nowMs: number): Promise<void> {
   const now = databaseNow(tx, nowMs);
-  const { processId, host, version } = facts;
+  const { processId, host, version, configRevision } = facts;
+  const changing = { beat_at: now, config_revision: configRevision ?? null };
   await tx
     .insertInto("processes")
-    .values({ process_id: processId, host, version, started_at: now, beat_at: now })
-    .onConflict((conflict) => conflict.column("process_id").doUpdateSet({ beat_at: now }))
+    .values({ process_id: processId, host, version, started_at: now, ...changing })
+    .onConflict((conflict) => conflict.column("process_id").doUpdateSet(changing))
     .execute();
 }
 
-/** Updates the heartbeat of a process. Returns false if its row was deleted (PR2). */
-export async function beat(tx: Tx, processId: string, nowMs: number): Promise<boolean> {
+/** Updates the heartbeat and the revision of a process. Returns false if its row was deleted (PR2). */
+export async function beat(
+  tx: Tx,
+  { processId, configRevision }: ProcessFacts,
+  nowMs: number,
+): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("processes")
-    .set({ beat_at: databaseNow(tx, nowMs) })
+    .set({ beat_at: databaseNow(tx, nowMs), config_revision: configRevision ?? null })
     .where("process_id", "=", processId)
     .executeTakeFirst();
   return numUpdatedRows > 0n;
@@ -99,6 +105,7 @@ export async function listProcesses(db: Db, nowMs: number): Promise<ProcessRow[]
     version: string;
     started_at: number;
     beat_at: number;
+    config_revision: string | null;
     alive: number;
   }>`select p.*,
       case when beat_at > ${databaseNow(db, nowMs)} - ${sql.lit(LEASE_MS)} then 1 else 0 end as alive
@@ -110,6 +117,7 @@ export async function listProcesses(db: Db, nowMs: number): Promise<ProcessRow[]
     startedAt: row.started_at,
     beatAt: row.beat_at,
     alive: row.alive === 1,
+    ...optional({ configRevision: row.config_revision ?? undefined }),
   }));
 }
 

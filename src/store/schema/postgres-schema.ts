@@ -21,6 +21,7 @@ import {
   lastFailures,
   mcpSignIns,
   permissionRules,
+  processRevisions,
   transcriptForks,
 } from "./shared-schema.ts";
 
@@ -502,4 +503,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   chainGuests("bigint"),
   mcpSignIns(T),
   FIRST_WORDS,
+  processRevisions(T),
 ];

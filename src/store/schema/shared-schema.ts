@@ -101,3 +101,7 @@ create index permission_rules_of_session on permission_rules (session_key);
 /** Adds whether a guest wrote in a chain. No chain of an earlier version has guests. */
 export const chainGuests = (flag: string): string =>
   `alter table chains add column guest ${flag} not null default 0;`;
+
+/** Adds the revision of the configuration that a process runs. `text` is the type of a text column. */
+export const processRevisions = (text: string): string =>
+  `alter table processes add column config_revision ${text};`;

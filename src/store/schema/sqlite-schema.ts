@@ -15,6 +15,7 @@ import {
   lastFailures,
   mcpSignIns,
   permissionRules,
+  processRevisions,
   transcriptForks,
 } from "./shared-schema.ts";
 
@@ -476,6 +477,7 @@ const MIGRATIONS: readonly string[] = [
   chainGuests("integer"),
   mcpSignIns("text"),
   FIRST_WORDS,
+  processRevisions("text"),
 ];
 
 /** Schema version that this program writes. */

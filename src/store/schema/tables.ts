@@ -317,6 +317,7 @@ export interface ProcessTable {
   started_at: number;
   /** Time of the last heartbeat, by the database's clock. */
   beat_at: number;
+  config_revision: string | null;
 }
 
 /**

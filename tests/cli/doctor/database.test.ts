@@ -24,9 +24,9 @@ const REPORT: DatabaseReport = {
   version: "0.1.0",
 };
 
-const gateway = (host: string, version = "0.1.0", alive = true) => {
+const gateway = (host: string, version = "0.1.0", alive = true, configRevision = "0a1b2c") => {
   const now = Date.now();
-  return { processId: host, host, version, startedAt: now - 65_000, beatAt: now, alive };
+  return { processId: host, host, version, configRevision, startedAt: now - 65_000, beatAt: now, alive };
 };
 
 interface Finding {
@@ -136,6 +136,14 @@ const CASES: readonly Case[] = [
     ...{ name: "durability", level: "warning" },
     text: /fsync = off, synchronous_commit = off: accepted messages may be lost/,
     mend: /Set fsync = on, synchronous_commit = on/,
+  },
+  {
+    what: "gateways with different settings",
+    report: {
+      processes: [gateway("a"), gateway("b", "0.1.0", true, "3d4e5f"), gateway("c", "0.1.0", false)],
+    },
+    ...{ name: "gateways", level: "warning", text: /different settings: a runs 0a1b2c, b runs 3d4e5f$/ },
+    mend: /the same configuration file/,
   },
   {
     what: "gateways of another version",

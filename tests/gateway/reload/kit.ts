@@ -12,7 +12,7 @@ import type { EventPayloads } from "../../../src/contract/events.ts";
 import { liveSettings } from "../../../src/core/shapes/settings/live.ts";
 import { cleanup, putEmptyStore, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
 import { checkEvent } from "../../kit/event-check.ts";
-import { type Script, startModelServer } from "../../kit/model-server/server.ts";
+import { type ModelServer, type Script, startModelServer } from "../../kit/model-server/server.ts";
 import { fakeWorld } from "../../kit/world.ts";
 
 export type Json = Record<string, unknown>;
@@ -34,6 +34,11 @@ export function fileOf(url: string, more: Json): string {
 export async function openFollowing(script: Script, first: Json = {}, meanwhile?: Json) {
   const model = await startModelServer(script);
   cleanup(() => model.close());
+  return openWith(model, first, meanwhile);
+}
+
+/** Opens a gateway of its own folder with the file of `first`. */
+export async function openWith(model: ModelServer, first: Json = {}, meanwhile?: Json) {
   const home = temporaryFolder();
   const path = join(home, ".parley", "parley.json5");
   mkdirSync(join(home, ".parley"), { recursive: true });
@@ -55,7 +60,11 @@ export async function openFollowing(script: Script, first: Json = {}, meanwhile?
     configPath: path,
     checkConfig: () => checkAgain(options, settings),
     configFile: async () => openConfigFile(options, settings),
-    reload: createReload({ options, live, loaded: loaded.value, learn: (found) => redactor.learn(found) }),
+    reload: createReload({
+      ...{ options, live, loaded: loaded.value },
+      learn: (found) => redactor.learn(found),
+      hide: (tree) => redactor.json(tree),
+    }),
   });
   if (!opened.ok) throw new Error(opened.error);
   const app = opened.value;

@@ -78,6 +78,7 @@ export async function smallStore(): Promise<string> {
 
 /** Statements that undo each schema migration, the newest first. */
 const UNDONE = [
+  "alter table processes drop column config_revision;",
   `drop trigger session_named; drop trigger session_renamed; alter table sessions drop column first_words;
   create trigger session_named after insert on sessions begin
     insert into session_names (rowid, name)

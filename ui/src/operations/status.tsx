@@ -86,9 +86,16 @@ function Tile({ title, children }: { title: string; children: ComponentChildren 
 /** Lists the gateway processes that share the store. */
 function Processes({ status: { processes, processId } }: { status: Status }) {
   if (processes === undefined) return null;
+  const running = new Set(processes.filter((one) => one.alive).map((one) => one.configRevision));
   return (
     <>
       <h2>Processes</h2>
+      {running.size > 1 && (
+        <p>
+          <State state="error" text="The processes run different settings." /> Give each the same
+          configuration file.
+        </p>
+      )}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard */}
       <section class="scroll-x card" aria-label="Processes" tabIndex={0}>
         <table>
@@ -97,6 +104,7 @@ function Processes({ status: { processes, processId } }: { status: Status }) {
               <th>Process</th>
               <th>Host</th>
               <th>Version</th>
+              <th>Settings</th>
               <th>Started</th>
               <th>Last heartbeat</th>
             </tr>
@@ -115,6 +123,7 @@ function Processes({ status: { processes, processId } }: { status: Status }) {
                 <td>
                   <Name text={one.version} />
                 </td>
+                <td class="mono">{one.configRevision ?? "unknown"}</td>
                 <td>{clockTime(one.startedAt, true)}</td>
                 <td>{age(one.beatAt, tick.value)}</td>
               </tr>

@@ -27,8 +27,13 @@ function few(all: readonly string[], total = all.length): string[] {
 function gatewayLines({ status }: Facts, url: string, nowMs: number): string[] {
   const { version, uptimeMs, accepting, config, processes } = status;
   const up = age(nowMs - uptimeMs, nowMs);
+  const alive = processes?.filter((one) => one.alive) ?? [];
+  const same = new Set(alive.map((one) => one.configRevision)).size <= 1;
+  const words = same ? "" : ", with different settings: parley doctor";
   const shared =
-    processes === undefined ? [] : [`${count(processes.length, "process", "processes")} share the store`];
+    processes === undefined
+      ? []
+      : [`${count(processes.length, "process", "processes")} share the store${words}`];
   const newer = config?.differs === true ? [`a restart is needed for: ${config.restart.join(", ")}`] : [];
   const broken = config?.ok === false ? ["the configuration file is invalid: parley config check"] : [];
   const state = accepting ? "accepts work" : "accepts no work";

@@ -50,14 +50,15 @@ function unfinished({ unfinishedRuns, pendingDeliveries }: StoreTally): string |
 
 function processLines(processes: readonly StoreProcess[], nowMs: number): string[] {
   if (processes.length === 0) return ["No gateway uses this store."];
-  const rows = processes.map(({ processId, host, version, startedAt, beatAt, alive }) => [
+  const rows = processes.map(({ processId, host, version, configRevision, startedAt, beatAt, alive }) => [
     processId,
     host,
     version,
+    configRevision ?? "unknown",
     `${age(startedAt, nowMs)} ago`,
     alive ? "alive" : `stopped ${age(beatAt, nowMs)} ago`,
   ]);
-  return table(["GATEWAY", "HOST", "VERSION", "STARTED", "STATE"], rows);
+  return table(["GATEWAY", "HOST", "VERSION", "SETTINGS", "STARTED", "STATE"], rows);
 }
 
 function factLines(facts: StoreFacts, nowMs: number): string[] {

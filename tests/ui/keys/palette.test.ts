@@ -211,13 +211,13 @@ describeInBrowser("the palette", () => {
     await seedSessions(house.store, FAMILY);
     const { page } = await visit(house.http, { token: TOKEN, at: `sessions/${encodeURIComponent(MAIN)}` });
     const code = Promise.withResolvers<void>();
-    await page.route(/\/overlays-[^/]*\.js$/, async (route) => {
+    await page.route(/\/extras-[^/]*\.js$/, async (route) => {
       await code.promise;
       await route.continue();
     });
     const message = page.getByRole("textbox", { name: "Message" });
     await message.fill("half a thought");
-    const asked = page.waitForRequest(/\/overlays-[^/]*\.js$/);
+    const asked = page.waitForRequest(/\/extras-[^/]*\.js$/);
     await page.keyboard.press("Control+k");
     await asked;
     expect(await accessibilityProblems(page)).toEqual([]);

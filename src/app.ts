@@ -363,7 +363,7 @@ function upkeepOf(
   options: AppOptions,
   acp: AcpParts,
   undo: (() => Promise<void>)[],
-): Pick<GatewayDeps, "tryModel" | "doctor" | "backups"> {
+): Pick<GatewayDeps, "tryModel" | "localServers" | "doctor" | "backups"> {
   const { settings, world, configPath, environment } = options;
   const doctor = doctorOf({
     world: asPart(world, "gateway"),
@@ -374,7 +374,11 @@ function upkeepOf(
     gatewayUrl: () => urlOf(settings, acp),
   });
   const tryModel = modelTester({ ...options, world: asPart(world, "agent") });
-  return { tryModel, doctor, backups: backupsOf(options, undo) };
+  const localServers: GatewayDeps["localServers"] = async () => {
+    const { localServers: servers } = await import("./cli/init/local-models.ts");
+    return (await servers(environment, world)).filter(({ models }) => models.length > 0);
+  };
+  return { tryModel, localServers, doctor, backups: backupsOf(options, undo) };
 }
 
 /** Removes attachments that no session needs any longer. */

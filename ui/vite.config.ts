@@ -64,7 +64,9 @@ export default defineConfig({
           groups: [
             { name: "index", tags: ["$initial"], priority: 2 },
             { name: "shared", minShareCount: 2, priority: 1 },
-            { name: "extras", test: /ui\/src\/(?:demo|setup|palette)\// },
+            // Conversations and the editor use it; without this line, conversations would load the editor.
+            { name: "shared", test: /\/core\/json\.ts$/, priority: 1 },
+            { name: "extras", test: /ui\/src\/(?:demo|setup|palette|operations\/editor)\// },
           ],
         },
       },

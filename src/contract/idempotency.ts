@@ -25,6 +25,7 @@ export const IDEMPOTENCY = {
   "agents.prompt": "none",
   "agents.memory.get": "none",
   "agents.memory.set": "optional",
+  "models.discover": "none",
   "models.test": "none",
   "sessions.list": "none",
   "sessions.resolve": "none",

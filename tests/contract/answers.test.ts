@@ -89,6 +89,7 @@ const EXAMPLES: Examples = {
   "agents.prompt": () => ({ agentId: "main" }),
   "agents.memory.get": () => ({ agentId: "main" }),
   "agents.memory.set": () => ({ agentId: "main", text: "- a fact", revision: 0 }),
+  "models.discover": nothing,
   "models.test": () => ({ model: "offline/rehearsal" }),
   "tokens.create": () => ({
     name: "laptop",

@@ -207,6 +207,8 @@ function backupsOf({ makeBackup: make }: HouseOptions, { store }: Settings, worl
   return new Backups({ settings: store, world, secrets: [], ...optional({ make }) });
 }
 
+const builtIn: GatewayDeps["tryModel"] = async () => ok({ usable: true, text: "built in", durationMs: 0 });
+
 export async function openHouse(options: HouseOptions = {}): Promise<House> {
   const { world = quietWorld(), agentSources, doctor, openDemo, home } = options;
   const dir = options.dir ?? temporaryFolder();
@@ -236,7 +238,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     timeZone: () => "UTC",
     ...modelsOf(options),
     ...optional({ agentSources, doctor, openDemo }),
-    tryModel: options.tryModel ?? (async () => ok({ usable: true, text: "built in", durationMs: 0 })),
+    ...{ localServers: async () => [], tryModel: options.tryModel ?? builtIn },
     sandboxFor: async () => ok(undefined),
     ...{ outside, nodes, backups, guidance: helpers.guidance },
     pageDir: PAGE_DIR,

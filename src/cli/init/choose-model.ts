@@ -69,19 +69,12 @@ export async function findOffers({ parts }: Cli): Promise<Offer[]> {
     const label = `${TITLES[id] ?? id} (${isReady ? `key in ${variable}` : "needs a key"})`;
     return { id, label, isReady, models };
   });
-  const local = await Promise.all(
-    localServers(env).map(async (server): Promise<Offer> => {
-      const models = await modelsAt(server.baseUrl, undefined, world);
-      const state = models.length === 0 ? "does not answer" : `runs here, ${models.length} models`;
-      return {
-        id: server.id,
-        label: `${server.title} (${state})`,
-        isReady: models.length > 0,
-        server,
-        models,
-      };
-    }),
-  );
+  const local = (await localServers(env, world)).map((server): Offer => {
+    const { id, title, models } = server;
+    const isReady = models.length > 0;
+    const state = isReady ? `runs here, ${models.length} models` : "does not answer";
+    return { id, label: `${title} (${state})`, isReady, server, models };
+  });
   const rest: Offer[] = [
     { id: OTHER, label: "Another server with the OpenAI API", isReady: false, models: [] },
     { id: OFFLINE, label: "The offline model (no key, for a first look)", isReady: false, models: [] },

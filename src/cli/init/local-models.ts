@@ -3,13 +3,15 @@
 import { isObject, jsonOf } from "../../core/json.ts";
 import { outgoingFetch } from "../../world/outgoing.ts";
 import type { World } from "../../world.ts";
-import type { CliParts } from "../parts.ts";
 
 /** Time limit of the search. A server on this machine answers at once. */
 const ANSWER_MAX_MS = 1_500;
 const LIST_MAX_BYTES = 256 * 1024;
 const MODELS_MAX = 50;
+const ID_MAX_CHARS = 200;
 const OLLAMA_PORT = "11434";
+
+type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface ModelServer {
   /** Name of the provider in the configuration. */
@@ -30,7 +32,7 @@ function ollamaUrl(host: string): string {
 }
 
 /** Returns the usual addresses of model servers on this machine. */
-export const localServers = (env: CliParts["env"]): readonly ModelServer[] => [
+const usualServers = (env: Environment): readonly ModelServer[] => [
   { id: "ollama", title: "Ollama", baseUrl: ollamaUrl(env.OLLAMA_HOST ?? "") },
   { id: "lmstudio", title: "LM Studio", baseUrl: "http://127.0.0.1:1234/v1" },
   { id: "llamacpp", title: "llama.cpp", baseUrl: "http://127.0.0.1:8080/v1" },
@@ -67,11 +69,27 @@ export async function modelsAt(
     const list = jsonOf((await boundedText(answer.body)) ?? "");
     const data = isObject(list) && Array.isArray(list.data) ? list.data : [];
     const ids = data.flatMap((one: unknown) => (isObject(one) && typeof one.id === "string" ? one.id : []));
-    return [...new Set(ids.filter((id) => id.trim() !== "" && !/embed/i.test(id)))].slice(0, MODELS_MAX);
+    const usable = (id: string) => id.trim() !== "" && id.length <= ID_MAX_CHARS && !/embed/i.test(id);
+    return [...new Set(ids.filter(usable))].slice(0, MODELS_MAX);
   } catch {
     // Nothing listens there, or another program does.
     return [];
   } finally {
     timer.cancel();
   }
+}
+
+export interface FoundServer extends ModelServer {
+  /** Ids of its models. Empty if it does not answer. */
+  readonly models: readonly string[];
+}
+
+/** Asks the usual addresses of this machine for their models. */
+export function localServers(env: Environment, world: Pick<World, "clock">): Promise<FoundServer[]> {
+  return Promise.all(
+    usualServers(env).map(async (server) => ({
+      ...server,
+      models: await modelsAt(server.baseUrl, undefined, world),
+    })),
+  );
 }

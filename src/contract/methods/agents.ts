@@ -105,6 +105,18 @@ export type AgentMemoryText = Of<typeof AGENT_MEMORY>;
 
 const agentId = about(name, "Id of the agent.");
 
+const LOCAL_SERVER = named(
+  "LocalServer",
+  "A model server on the gateway's machine that speaks the OpenAI API.",
+  object({
+    id: text("Usual name of the provider in the configuration."),
+    title: text(),
+    baseUrl: text("Address of the API, up to its version."),
+    models: list(text(), "Ids of its models, at most 50."),
+  }),
+);
+export type LocalServer = Of<typeof LOCAL_SERVER>;
+
 const MODEL_TEST = named(
   "ModelTest",
   "Outcome of a test call. Its usage is counted for the agent `models.test`, which does not exist.",
@@ -164,6 +176,16 @@ export const AGENT_METHODS = {
     ),
     result: AGENT_MEMORY,
     errors: ["agent_not_found", "memory_changed", "too_large"],
+  },
+  "models.discover": {
+    scope: ADMIN,
+    takesLong: true,
+    summary:
+      "Finds servers with models on the gateway's machine: Ollama, LM Studio and llama.cpp at their usual " +
+      "addresses. Needs a token for every session.",
+    params: object({}),
+    result: object({ servers: list(LOCAL_SERVER, "Those that answer.") }),
+    errors: [],
   },
   "models.test": {
     scope: ADMIN,

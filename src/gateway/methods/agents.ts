@@ -11,6 +11,7 @@ import type {
   AgentDetails,
   AgentMemoryText,
   AgentPrompt,
+  LocalServer,
   ModelTest,
 } from "../../contract/methods/agents.ts";
 import { optional } from "../../core/optional.ts";
@@ -55,6 +56,8 @@ export interface DescribeDeps
   /** Absent if the sources are unknown. */
   readonly agentSources?: AgentSources;
   checkModel(name: string): Result<string>;
+  /** Returns the model servers on this machine that have models. */
+  localServers(): Promise<LocalServer[]>;
   /** Makes a short test call. Refuses it if too many are in progress. */
   tryModel(ref: string, signal: AbortSignal): Promise<Result<Trial>>;
 }
@@ -218,6 +221,12 @@ export const agentSettingsMethods: Methods<keyof typeof AGENT_METHODS, DescribeD
       if (!id.ok) return id;
       const changed = await changeMemory(ctx.deps.engine, id.value, { action: "set", text }, { revision });
       return changed.ok ? ok(shownMemory(ctx, id.value, changed.value)) : changed;
+    },
+  },
+  "models.discover": {
+    async handle({ caller, deps }) {
+      const may = needEverySession(caller, "models.discover");
+      return may.ok ? ok({ servers: deps.world.redactor.all(await deps.localServers()) }) : may;
     },
   },
   "models.test": {

@@ -37,8 +37,11 @@ export async function openFollowing(script: Script, first: Json = {}, meanwhile?
   return openWith(model, first, meanwhile);
 }
 
+/** No model server of this machine is found at its usual address. */
+const NO_OLLAMA = { OLLAMA_HOST: "127.0.0.1:9" };
+
 /** Opens a gateway of its own folder with the file of `first`. */
-export async function openWith(model: ModelServer, first: Json = {}, meanwhile?: Json) {
+export async function openWith(model: ModelServer, first: Json = {}, meanwhile?: Json, env = NO_OLLAMA) {
   const home = temporaryFolder();
   const path = join(home, ".parley", "parley.json5");
   mkdirSync(join(home, ".parley"), { recursive: true });
@@ -56,7 +59,7 @@ export async function openWith(model: ModelServer, first: Json = {}, meanwhile?:
     settings,
     world: { ...quietWorld(), log, redactor },
     version: "1.2.3",
-    environment: {},
+    environment: env,
     configPath: path,
     checkConfig: () => checkAgain(options, settings),
     configFile: async () => openConfigFile(options, settings),

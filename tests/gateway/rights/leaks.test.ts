@@ -33,6 +33,7 @@ const TOKEN_QUESTIONS = {
   "agents.prompt": [{ agentId: "main" }, { agentId: "research" }],
   "agents.memory.get": [{ agentId: "main" }],
   "agents.memory.set": [{ agentId: "main", text: "x", revision: 0 }],
+  "models.discover": [{}],
   "models.test": [{ model: "offline/rehearsal" }],
   "tokens.list": [{}],
   "tokens.create": [{ name: KEY, scopes: ["operator.read"], idempotencyKey: "token" }],

@@ -39,6 +39,7 @@ export function openDoor(given: Pick<MethodDeps, Given>) {
     timeZone: () => "UTC",
     models: () => [],
     checkModel: (name) => fullModelName(settings.providers, name),
+    localServers: async () => [],
     tryModel: async () => ok({ usable: true, text: "built in", durationMs: 0 }),
     accessTokens: { configured: [], authority, end: () => {} },
     backups: { list: async () => NO_BACKUPS, begin: async () => NO_BACKUPS },

@@ -2,20 +2,27 @@
 
 import { readFileSync, statSync } from "node:fs";
 import { expect, test } from "vitest";
-import { openFollowing, TOKEN } from "../../gateway/reload/kit.ts";
+import { openWith, TOKEN } from "../../gateway/reload/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { cleanup } from "../../kit/engine/engine.ts";
+import { type ModelServer, startModelServer } from "../../kit/model-server/server.ts";
 
 const KEY = "sk-typed-by-a-person-0123456789";
 const UNCONFIGURED = { models: {}, agents: {} };
 
-async function firstVisit(viewport: { width: number; height: number }) {
-  const house = await openFollowing(
-    ({ headers }) =>
-      headers.authorization === `Bearer ${KEY}`
-        ? "pong"
-        : { status: 401, headers: {}, body: "invalid api key" },
-    UNCONFIGURED,
-  );
+const found = (model: ModelServer) => ({ OLLAMA_HOST: model.url.replace("http://", "") });
+
+async function firstVisit(
+  viewport: { width: number; height: number },
+  env?: (model: ModelServer) => { OLLAMA_HOST: string },
+) {
+  const model = await startModelServer(({ headers }) => {
+    if (env !== undefined) return "pong without a key";
+    const isKnown = headers.authorization === `Bearer ${KEY}`;
+    return isKnown ? "pong" : { status: 401, headers: {}, body: "invalid api key" };
+  });
+  cleanup(() => model.close());
+  const house = await openWith(model, UNCONFIGURED, undefined, env?.(model));
   const { page } = await visit(`http://127.0.0.1:${house.app.port}`, { token: TOKEN, viewport });
   await page.getByRole("button", { name: "Connect a model" }).click();
   const dialog = page.getByRole("dialog", { name: "Connect a model" });
@@ -62,6 +69,22 @@ describeInBrowser("connecting a model on the first visit", () => {
       expect(statSync(house.path).mode & 0o777).toBe(0o600);
     });
   }
+
+  test("a model server on the gateway's machine is offered first, and needs no key", async () => {
+    const { house, page, dialog } = await firstVisit(PHONE, found);
+    const provider = dialog.getByLabel("Provider");
+    await expect.poll(() => provider.inputValue()).toBe("ollama");
+    expect(await dialog.getByLabel("Key", { exact: true }).count()).toBe(0);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Continue" }).click();
+    const model = dialog.getByLabel("Model");
+    await expect.poll(() => model.inputValue()).not.toBe("");
+    const ref = `ollama/${await model.inputValue()}`;
+    await dialog.getByRole("button", { name: "Test and use" }).click();
+    await page.getByText(`The agents use ${ref} now.`).waitFor();
+    await expect.poll(async () => (await house.client.request("agents.list", {})).agents[0]?.model).toBe(ref);
+    expect(await house.says("hello")).toBe("pong without a key");
+  });
 
   test("a provider's models are listed after its key; a typed key is never a variable", async () => {
     const { house, dialog } = await firstVisit({ width: 1280, height: 800 });

@@ -19,7 +19,6 @@ const PROVIDERS = [
   ["google", "Google"],
   [SERVER, "Ollama, or another server with the OpenAI API"],
 ] as const;
-type Provider = (typeof PROVIDERS)[number][0];
 
 /** Setting with the model of all agents that have no own one. */
 const MODEL_PATH = "agents.defaults.model";
@@ -33,14 +32,39 @@ async function change(changes: readonly ConfigChange[]): Promise<void> {
   await ask("config.patch", { changes: [...changes], revision });
 }
 
+interface TextFieldProps {
+  readonly title: string;
+  readonly value: string;
+  readonly placeholder?: string;
+  readonly onText: (text: string) => void;
+}
+
+function TextField({ title, value, placeholder = "", onText }: TextFieldProps) {
+  return (
+    <label>
+      {title}
+      <input
+        required
+        spellcheck={false}
+        value={value}
+        placeholder={placeholder}
+        onInput={(event) => onText(event.currentTarget.value)}
+      />
+    </label>
+  );
+}
+
 interface ProviderStepProps {
-  readonly onDone: (provider: Provider) => void;
+  readonly onDone: (provider: string) => void;
   readonly onClose: () => void;
 }
 
 /** Asks for a provider and its key, and writes them to the file. */
 function ProviderStep({ onDone, onClose }: ProviderStepProps) {
-  const [provider, setProvider] = useState<Provider>("anthropic");
+  const [picked, setPicked] = useState("");
+  const found = useReading("local-servers", () => ask("models.discover")).value?.servers ?? [];
+  const provider = picked || (found[0]?.id ?? PROVIDERS[0][0]);
+  const local = found.find(({ id }) => id === provider);
   const [key, setKey] = useState("");
   const [url, setUrl] = useState("http://127.0.0.1:11434/v1");
   const [model, setModel] = useState("");
@@ -49,58 +73,60 @@ function ProviderStep({ onDone, onClose }: ProviderStepProps) {
     const at = `models.providers.${provider}`;
     const apiKey = literal(key);
     const named = apiKey === "" ? {} : { apiKey };
-    const models = [{ id: literal(model) }];
-    const server = { api: "openai-completions", baseUrl: literal(url).replace(/\/+$/, ""), models, ...named };
+    const models = (local?.models ?? [model]).map((id) => ({ id: literal(id) }));
+    const baseUrl = literal(local?.baseUrl ?? url).replace(/\/+$/, "");
+    const server = { api: "openai-completions", baseUrl, models, ...named };
     const { agents } = await ask("agents.list");
     // Without a model of their own, the agents would use the provider before the test.
     const kept = { path: MODEL_PATH, value: literal(agents[0]?.model ?? "") };
-    await change([kept, isServer ? { path: at, value: server } : { path: `${at}.apiKey`, value: apiKey }]);
+    await change([
+      kept,
+      local || isServer ? { path: at, value: server } : { path: `${at}.apiKey`, value: apiKey },
+    ]);
     onDone(provider);
   };
   return (
     <Form action="Continue" onSubmit={save} onClose={onClose}>
       <label>
         Provider
-        <Select value={provider} options={PROVIDERS} onPick={setProvider} />
+        <Select
+          value={provider}
+          options={[
+            ...found.map(({ id, title }) => [id, `${title} on the gateway's machine`] as const),
+            ...PROVIDERS,
+          ]}
+          onPick={setPicked}
+        />
       </label>
       {isServer && (
         <>
-          <label>
-            Address, up to the version
-            <input required type="url" value={url} onInput={(event) => setUrl(event.currentTarget.value)} />
-          </label>
-          <label>
-            Id of the model
-            <input
-              required
-              spellcheck={false}
-              value={model}
-              placeholder="qwen3:8b"
-              onInput={(event) => setModel(event.currentTarget.value)}
-            />
-          </label>
+          <TextField title="Address, up to the version" value={url} onText={setUrl} />
+          <TextField title="Id of the model" value={model} placeholder="qwen3:8b" onText={setModel} />
         </>
       )}
-      <label>
-        Key
-        <input
-          type="password"
-          autocomplete="off"
-          required={!isServer}
-          value={key}
-          placeholder={isServer ? "None" : ""}
-          onInput={(event) => setKey(event.currentTarget.value)}
-        />
-      </label>
+      {!local && (
+        <label>
+          Key
+          <input
+            type="password"
+            autocomplete="off"
+            required={!isServer}
+            value={key}
+            placeholder={isServer ? "None" : ""}
+            onInput={(event) => setKey(event.currentTarget.value)}
+          />
+        </label>
+      )}
       <p class="soft">
-        The key is saved in the gateway's configuration file. The agents use the model after a test.
+        {!local && "The key is saved in the gateway's configuration file. "}The agents use the model after a
+        test.
       </p>
     </Form>
   );
 }
 
 interface ModelStepProps {
-  readonly provider: Provider;
+  readonly provider: string;
   readonly onBack: () => void;
   readonly onClose: () => void;
 }
@@ -142,7 +168,7 @@ function ModelStep({ provider, onBack, onClose }: ModelStepProps) {
 }
 
 export function ConnectModel({ onClose }: { onClose: () => void }) {
-  const [provider, setProvider] = useState<Provider>();
+  const [provider, setProvider] = useState<string>();
   return (
     <Dialog title="Connect a model" onClose={onClose}>
       {provider === undefined ? (

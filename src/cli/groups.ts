@@ -78,6 +78,10 @@ function addSessionChanges(
   const rename = one("rename", "Set the label of a session").argument("[label]", "New label");
   rename.option("--clear", "Remove the label");
   on(rename, async () => (await changes()).renameSession);
+  const told = one("instructions", "Show a session's instructions for its model, or change them");
+  told.argument("[text]", "New instructions; - reads them from standard input");
+  told.option("--clear", "Remove the instructions");
+  on(told, async () => (await changes()).sessionInstructions);
   const archive = one("archive", "Hide an idle session from agents and lists, and make it read-only");
   on(archive, async () => (await changes()).archiveSession);
   on(one("restore", "Restore an archived session"), async () => (await changes()).restoreSession);

@@ -29,6 +29,7 @@ const MEANINGS: Readonly<Record<string, string>> = {
   "sessions export": "export download transcript",
   "sessions fork": "fork branch",
   "sessions history": "history messages read",
+  "sessions instructions": "instructions instruct rules prompt system",
   "sessions list": "list ls ps session conversations chats",
   "sessions rename": "rename label title mv",
   "sessions reset": "reset clear new",

@@ -1,7 +1,7 @@
 // Defines the methods for sessions: finding, creating, changing, resetting and deleting them.
 
 import type { Route } from "../../core/shapes/route.ts";
-import { SESSION_KINDS, type SessionState } from "../../core/shapes/session.ts";
+import { INSTRUCTIONS_CHARS_MAX, SESSION_KINDS, type SessionState } from "../../core/shapes/session.ts";
 import {
   about,
   declared,
@@ -86,6 +86,10 @@ const PATCH = object(
     sendPolicy: about(
       oneOf("allow", "deny", null),
       "Whether the session may send texts to people. null: session.sendPolicy decides. Needs operator.admin.",
+    ),
+    instructions: about(
+      nullable(text(undefined, { maxLength: INSTRUCTIONS_CHARS_MAX })),
+      "Instructions for the model in this session, beside those of its agent. null clears them.",
     ),
     archived: flag(
       "`true` archives an idle session; then no other field is allowed. `false` restores an archived one.",

@@ -165,6 +165,7 @@ const HISTORY_PAGE = named(
     },
     {
       sessionId: text("Id of the conversation. Absent if the session has no messages yet."),
+      instructions: text("Instructions for the model in this session. Absent if it has none."),
       nextBefore: text(
         "Argument `before` for the previous page. Absent on the first page of the transcript.",
       ),

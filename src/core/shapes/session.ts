@@ -13,6 +13,9 @@ export type { Route };
 
 export type SendOverride = "allow" | "deny";
 
+/** Longer instructions of a session are refused: its row is read and written in every run. */
+export const INSTRUCTIONS_CHARS_MAX = 4_000;
+
 /** One row of the session table. Times are ms since 1970. */
 export interface Session {
   /** Canonical session key. */
@@ -38,6 +41,8 @@ export interface Session {
   readonly thinkingLevel?: string;
   readonly verboseLevel?: string;
   readonly sendPolicy?: SendOverride;
+  /** An operator's instructions for the model, for this session only. */
+  readonly instructions?: string;
   readonly systemSent: boolean;
   readonly abortedLastRun: boolean;
   /** Id of the run of the last turn, if that turn failed. */

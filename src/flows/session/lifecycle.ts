@@ -10,7 +10,12 @@ import { hasScope } from "../../core/rules/scopes.ts";
 import type { Viewer } from "../../core/rules/visibility.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Run } from "../../core/shapes/run.ts";
-import { NOT_YET_USED, type SendOverride, type Session } from "../../core/shapes/session.ts";
+import {
+  INSTRUCTIONS_CHARS_MAX,
+  NOT_YET_USED,
+  type SendOverride,
+  type Session,
+} from "../../core/shapes/session.ts";
 import { formatKey, kindOf, mainKeyOf } from "../../core/shapes/session-key.ts";
 import {
   defaultAgent,
@@ -156,6 +161,8 @@ export interface PatchRequest {
   readonly verboseLevel?: string | null;
   readonly model?: string | null;
   readonly sendPolicy?: string | null;
+  /** Instructions for the model. A blank text clears them. */
+  readonly instructions?: string | null;
   /** False restores an archived session. `archiveSession` archives one. */
   readonly archived?: boolean;
   readonly also?: Also<Session>;
@@ -196,6 +203,15 @@ export async function patchIn(
   }
   const before = await holdSession(unit.tx, session.key);
   if (before === undefined) return gone(session);
+  if (checked.value.instructions != null && !hasPrompt(ctx.settings, before)) {
+    return fail(
+      "invalid_argument",
+      `the agent of ${session.key} is an outside program; it gets no instructions`,
+      {
+        hint: "Write them in the program's own configuration, or send them as a message.",
+      },
+    );
+  }
   if (before.archivedAt !== undefined && request.archived !== false) {
     return fail("session_archived", `session ${session.key} is archived and read-only`, {
       hint: "Restore it first by setting archived to false.",
@@ -204,6 +220,11 @@ export async function patchIn(
   await updateSession(unit.tx, session.key, { ...checked.value, updatedAt: unit.now });
   unit.publish({ kind: "session", sessionKey: session.key, change: "updated" });
   return changed(unit, session, request.also);
+}
+
+/** Returns whether Parley writes the prompt of a session's agent. */
+function hasPrompt(settings: Settings, { agentId, external }: Session): boolean {
+  return !external && findAgent(settings, agentId)?.runtime === undefined;
 }
 
 /** Returns the session with the changes applied. */
@@ -227,6 +248,7 @@ function checkPatch(
   request: PatchRequest,
 ): Result<Omit<SessionPatch, "updatedAt">> {
   const { label, verboseLevel, sendPolicy, archived } = request;
+  const instructions = request.instructions?.trim() === "" ? null : request.instructions?.trim();
   const thinking = request.thinkingLevel == null ? undefined : thinkingNamed(request.thinkingLevel);
   const thinkingLevel = thinking ?? request.thinkingLevel;
   const named = request.model == null ? ok(request.model) : ctx.checkModel(request.model);
@@ -237,6 +259,12 @@ function checkPatch(
     oneOf("verboseLevel", verboseLevel, VERBOSE_LEVELS),
     named,
     oneOf("sendPolicy", sendPolicy, ["allow", "deny"]),
+    instructions != null && instructions.length > INSTRUCTIONS_CHARS_MAX
+      ? fail(
+          "too_large",
+          `instructions may have at most ${INSTRUCTIONS_CHARS_MAX.toLocaleString("en")} characters`,
+        )
+      : ok(undefined),
     archived === true
       ? fail("invalid_argument", "archived may only be false here: it restores a session")
       : ok(undefined),
@@ -246,6 +274,7 @@ function checkPatch(
   return ok({
     ...optional({ label: label?.trim() ?? label, thinkingLevel, verboseLevel, model }),
     ...(sendPolicy === undefined ? {} : { sendPolicy: sendPolicy as SendOverride | null }),
+    ...(request.instructions === undefined ? {} : { instructions: instructions ?? null }),
     ...(archived === undefined ? {} : { archivedAt: null }),
   });
 }

@@ -220,6 +220,10 @@ function unopened(ctx: CallContext, params: Params, refused: Failure): Result<Pa
     : ok({ sessionKey: free.key, messages: [], thinkingLevel: agent.thinking });
 }
 
+function instructionsOf({ deps }: CallContext, { instructions }: Session): string | undefined {
+  return instructions === undefined ? undefined : deps.world.redactor.mask(instructions);
+}
+
 async function history(ctx: CallContext, params: Params): Promise<Result<PayloadOf<"chat.history">>> {
   const found = await resolveSession(ctx.access, ctx.viewer, "read", { sessionKey: params.sessionKey });
   if (!found.ok) return unopened(ctx, params, found);
@@ -236,7 +240,7 @@ async function history(ctx: CallContext, params: Params): Promise<Result<Payload
     sessionId: session.sessionId,
     messages,
     thinkingLevel: thinkingOf(ctx.deps.settings, session),
-    ...optional({ nextBefore, nextAfter }),
+    ...optional({ nextBefore, nextAfter, instructions: instructionsOf(ctx, session) }),
     ...(params.includeRuns === true ? await readRuns(ctx, session, page, params.after) : {}),
   });
 }

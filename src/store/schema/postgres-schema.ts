@@ -22,6 +22,7 @@ import {
   mcpSignIns,
   permissionRules,
   processRevisions,
+  sessionInstructions,
   transcriptForks,
 } from "./shared-schema.ts";
 
@@ -504,4 +505,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   mcpSignIns(T),
   FIRST_WORDS,
   processRevisions(T),
+  sessionInstructions(T),
 ];

@@ -105,3 +105,7 @@ export const chainGuests = (flag: string): string =>
 /** Adds the revision of the configuration that a process runs. `text` is the type of a text column. */
 export const processRevisions = (text: string): string =>
   `alter table processes add column config_revision ${text};`;
+
+/** Adds an operator's instructions for one session. `text` is the type of a text column. */
+export const sessionInstructions = (text: string): string =>
+  `alter table sessions add column instructions ${text};`;

@@ -16,6 +16,7 @@ import {
   mcpSignIns,
   permissionRules,
   processRevisions,
+  sessionInstructions,
   transcriptForks,
 } from "./shared-schema.ts";
 
@@ -478,6 +479,7 @@ const MIGRATIONS: readonly string[] = [
   mcpSignIns("text"),
   FIRST_WORDS,
   processRevisions("text"),
+  sessionInstructions("text"),
 ];
 
 /** Schema version that this program writes. */

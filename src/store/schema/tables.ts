@@ -35,6 +35,8 @@ export interface SessionTable {
   thinking_level: string | null;
   verbose_level: string | null;
   send_policy: string | null;
+  /** An operator's instructions for the model. */
+  instructions: Generated<string | null>;
   system_sent: number;
   aborted_last_run: number;
   /** Beginning of the conversation, redacted, on one line. */

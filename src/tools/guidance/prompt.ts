@@ -12,7 +12,7 @@ import type { Guidance } from "./guidance.ts";
 
 export interface PromptSources {
   readonly settings: Settings;
-  readonly session: Pick<Session, "key">;
+  readonly session: Pick<Session, "key" | "instructions">;
   readonly agent: AgentSettings;
   readonly tools: readonly { readonly spec: { readonly name: string } }[];
   readonly guidance: Guidance | undefined;
@@ -36,6 +36,7 @@ export function promptOf(sources: PromptSources): PromptParts {
     ...optional({
       agentName: agent.name,
       instructions: agent.instructions,
+      ofSession: session.instructions,
       files: guidance?.files,
       skills: toolNames.includes("skill") ? guidance?.skills : undefined,
       memory,

@@ -167,6 +167,29 @@ test("sessions rename sets and clears the label, and needs exactly one of both",
     });
 });
 
+test("sessions instructions shows, sets, reads and clears what the model is told", async () => {
+  const { home, keys, sessions } = await house("Letters");
+  const [key = ""] = keys;
+  expect((await sessions("instructions", "letters")).out).toContain("has no instructions of its own");
+  expect((await sessions("instructions", "letters", "Answer in French.")).out).toContain(
+    "from its next run on",
+  );
+  expect((await sessions("instructions", "letters")).out).toBe("Answer in French.\n");
+  const piped = await run(home, ["sessions", "instructions", key, "-"], { input: "Be brief.\nBe kind.\n" });
+  expect(piped.code).toBe(0);
+  expect((await sessions("instructions", key)).out).toBe("Be brief.\nBe kind.\n");
+  for (const wrong of [["x", "--clear"], [" "]])
+    expect(await sessions("instructions", key, ...wrong)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("--clear"),
+    });
+  expect((await sessions("instructions", key, "--clear")).code).toBe(0);
+  expect(await runJson(home, ["sessions", "instructions", key])).toEqual({
+    sessionKey: key,
+    instructions: null,
+  });
+});
+
 test("sessions archive hides an idle session until restore, and refuses a busy or main one", async () => {
   const { home, keys, sessions } = await house("Old news");
   const [key = ""] = keys;

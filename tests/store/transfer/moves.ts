@@ -78,6 +78,7 @@ export async function smallStore(): Promise<string> {
 
 /** Statements that undo each schema migration, the newest first. */
 const UNDONE = [
+  "alter table sessions drop column instructions;",
   "alter table processes drop column config_revision;",
   `drop trigger session_named; drop trigger session_renamed; alter table sessions drop column first_words;
   create trigger session_named after insert on sessions begin
@@ -132,7 +133,7 @@ const UNDONE = [
   alter table waits drop column owner; alter table deliveries drop column attempt_owner;`,
 ];
 
-/** Returns the statements that undo the last `count` schema migrations of an embedded file. */
-export function undoMigrations(count: number): string {
-  return `${UNDONE.slice(0, count).join("\n")} pragma user_version = ${SCHEMA_VERSION - count};`;
+/** Returns the statements that make the schema of an embedded file one of an earlier version. */
+export function undoMigrations({ to }: { readonly to: number }): string {
+  return `${UNDONE.slice(0, SCHEMA_VERSION - to).join("\n")} pragma user_version = ${to};`;
 }

@@ -133,10 +133,17 @@ describeInBrowser("a conversation", () => {
     await page.getByRole("button", { name: "Settings" }).click();
     await page.getByLabel("Label").fill("the library");
     await page.getByLabel("Sending to this session").selectOption("deny");
+    await page.getByLabel("Instructions for the model in this session").fill("Answer in French.");
     expect(await accessibilityProblems(page)).toEqual([]);
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByRole("heading", { name: "the library" }).waitFor();
     await page.getByText("sending denied").waitFor();
+    const told = await client.request("chat.history", { sessionKey: "agent:research:main" });
+    expect(told.instructions).toBe("Answer in French.");
+    await page.getByRole("button", { name: "Settings" }).click();
+    const instructions = page.getByLabel("Instructions for the model in this session");
+    await expect.poll(() => instructions.inputValue()).toBe("Answer in French.");
+    await page.getByRole("button", { name: "Cancel" }).click();
     await page.getByRole("combobox", { name: "Thinking" }).selectOption("high");
     await page.getByRole("combobox", { name: "Model" }).selectOption("offline/rehearsal");
     const row = async () =>

@@ -1,12 +1,15 @@
 // The settings of a session: label, send policy, reset and delete. Reset and delete ask for confirmation.
 
 import { useState } from "preact/hooks";
+import { INSTRUCTIONS_CHARS_MAX } from "../../../src/core/shapes/session.ts";
 import { LABEL_CHARS_MAX } from "../../../src/core/text/label.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { ask, may } from "../gateway.ts";
 import { Confirm, Dialog, Form } from "../parts/dialog.tsx";
+import { Awaited } from "../parts/failure.tsx";
 import { nameOf } from "../parts/names.ts";
 import { complain, say } from "../parts/notices.tsx";
+import { useReading } from "../parts/reading.ts";
 import { type Option, Select } from "../parts/select.tsx";
 import { go } from "../route.ts";
 import type { Now } from "./thread.ts";
@@ -53,15 +56,24 @@ function ConfirmChange({ row, about, onClose }: { row: Row; about: Question; onC
   );
 }
 
-function Fields({ row, onClose }: { row: Row; onClose: () => void }) {
+interface FieldsProps {
+  readonly row: Row;
+  /** The session's instructions for its model. */
+  readonly told: string;
+  readonly onClose: () => void;
+}
+
+function Fields({ row, told, onClose }: FieldsProps) {
   const before = { label: row.label ?? "", policy: row.sendPolicy ?? "" } as const;
   const [label, setLabel] = useState(before.label);
+  const [instructions, setInstructions] = useState(told);
   const [policy, setPolicy] = useState<Policy>(before.policy);
   const save = async (): Promise<void> => {
     const named = label.trim();
     await ask("sessions.patch", {
       key: row.key,
       ...(named === before.label ? {} : { label: named || null }),
+      ...(instructions === told ? {} : { instructions: instructions.trim() || null }),
       ...(policy === before.policy ? {} : { sendPolicy: policy || null }),
     });
     onClose();
@@ -77,6 +89,16 @@ function Fields({ row, onClose }: { row: Row; onClose: () => void }) {
           onInput={(event) => setLabel(event.currentTarget.value)}
         />
       </label>
+      <label>
+        Instructions for the model in this session
+        <textarea
+          rows={4}
+          value={instructions}
+          maxLength={INSTRUCTIONS_CHARS_MAX}
+          dir="auto"
+          onInput={(event) => setInstructions(event.currentTarget.value)}
+        />
+      </label>
       {may("operator.admin") && (
         <label>
           Sending to this session
@@ -90,10 +112,16 @@ function Fields({ row, onClose }: { row: Row; onClose: () => void }) {
 /** Shows the dialog of a session's settings, with its confirmations. */
 export function Settings({ row, onClose }: { row: Row; onClose: () => void }) {
   const [question, setQuestion] = useState<Question>();
+  const read = useReading(`instructions ${row.key}`, () =>
+    ask("chat.history", { sessionKey: row.key, limit: 1 }),
+  );
   if (question !== undefined) return <ConfirmChange row={row} about={question} onClose={onClose} />;
   return (
     <Dialog title="Session settings" onClose={onClose}>
-      <Fields row={row} onClose={onClose} />
+      <Awaited {...read} />
+      {read.value !== undefined && (
+        <Fields row={row} told={read.value.instructions ?? ""} onClose={onClose} />
+      )}
       {may("operator.admin") && (
         <div class="settings-end">
           <button type="button" class="danger" onClick={() => setQuestion("reset")}>

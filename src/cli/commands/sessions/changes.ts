@@ -2,12 +2,14 @@
 
 import type { RequestParams } from "../../../contract/client/types.ts";
 import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
-import { safeLine } from "../../../core/text/safe-text.ts";
+import { INSTRUCTIONS_CHARS_MAX } from "../../../core/shapes/session.ts";
+import { safeLine, safeText } from "../../../core/text/safe-text.ts";
 import { openPrompter } from "../../channels/prompter.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import type { Link, Reply } from "../../gateway-link.ts";
 import { count } from "../../layout.ts";
 import { withSession } from "../../session-name.ts";
+import { readStdin } from "../../stdin.ts";
 
 /** Prints the answer to a change, with a line for people. */
 function told<T>(cli: Cli, answer: Reply<T>, words: (value: T) => string): number {
@@ -47,6 +49,30 @@ export async function renameSession(
     return cli.fail({ code: "usage", error: "give a new label, or --clear" }, EXIT.usage);
   const done = label === undefined ? "has no label now" : `is now called ${JSON.stringify(label.trim())}`;
   return patch(cli, name, { label: label ?? null }, done);
+}
+
+/** Prints the instructions of a session, or changes them. `-` stands for the text on standard input. */
+export async function sessionInstructions(
+  cli: Cli,
+  [name = "", given]: readonly string[],
+  { clear = false }: { readonly clear?: boolean },
+): Promise<number> {
+  if (given !== undefined && clear)
+    return cli.fail({ code: "usage", error: "give new instructions, or --clear" }, EXIT.usage);
+  if (clear) return patch(cli, name, { instructions: null }, "has no instructions of its own now");
+  if (given === undefined)
+    return withSession(cli, name, async (link, sessionKey) => {
+      const read = await link.request("chat.history", { sessionKey, limit: 1 });
+      if (!read.ok) return cli.fail(read);
+      const { instructions = null } = read.value;
+      cli.line(safeText(instructions ?? `${sessionKey} has no instructions of its own.`));
+      cli.document({ sessionKey, instructions });
+      return EXIT.done;
+    });
+  const text = given === "-" ? await readStdin(cli.parts, INSTRUCTIONS_CHARS_MAX) : given;
+  const empty = { code: "usage", error: "the instructions are empty; --clear removes them" };
+  if (text.trim() === "") return cli.fail(empty, EXIT.usage);
+  return patch(cli, name, { instructions: text }, "has new instructions, from its next run on");
 }
 
 export function archiveSession(cli: Cli, [name = ""]: readonly string[]): Promise<number> {

@@ -15,6 +15,8 @@ export interface PromptParts {
   readonly missingTools?: readonly string[];
   /** The operator's instructions for this agent. */
   readonly instructions?: string;
+  /** The operator's instructions for this session. */
+  readonly ofSession?: string;
   /** Texts of instruction files, outermost folder first. */
   readonly files?: readonly InstructionFile[];
   readonly skills?: readonly Pick<Skill, "name" | "description">[];
@@ -137,7 +139,7 @@ function skillsText(skills: readonly Pick<Skill, "name" | "description">[]): str
 /** Returns the parts of the prompt in their order. No part is empty. */
 export function promptParts(parts: PromptParts): PromptPart[] {
   const { instructions = "", context = "", today, missingTools = [], files = [], skills = [] } = parts;
-  const { memory = "" } = parts;
+  const { memory = "", ofSession = "" } = parts;
   const missing = missingTools.length === 0 ? "" : ["Missing in this run:", ...missingTools].join("\n");
   const date = today === undefined ? "" : `Date at the start of this run: ${dateText(today)}.`;
   return [
@@ -145,6 +147,10 @@ export function promptParts(parts: PromptParts): PromptPart[] {
     { title: "Instructions in the settings", text: instructions.trim() },
     ...files.map(filePart),
     { title: "Skills", text: skillsText(skills) },
+    {
+      title: "Instructions of the session",
+      text: ofSession === "" ? "" : `Instructions for this session:\n${ofSession}`,
+    },
     { title: "Memory", text: memory === "" ? "" : `Your memory (MEMORY.md):\n${memory}` },
     // This list changes more often than the texts above.
     { title: "Missing tools", text: missing },

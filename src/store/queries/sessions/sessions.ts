@@ -32,6 +32,7 @@ type Clearable =
   | "thinkingLevel"
   | "verboseLevel"
   | "sendPolicy"
+  | "instructions"
   | "lastRoute"
   | "groupChannel";
 type Lasting = "updatedAt" | "systemSent" | "abortedLastRun";
@@ -84,6 +85,7 @@ export function toSession(row: Selectable<SessionTable>): Session {
   if (row.thinking_level !== null) session.thinkingLevel = row.thinking_level;
   if (row.verbose_level !== null) session.verboseLevel = row.verbose_level;
   if (row.send_policy !== null) session.sendPolicy = row.send_policy as SendOverride;
+  if (row.instructions !== null) session.instructions = row.instructions;
   const route = routeOf(row);
   if (route !== undefined) session.lastRoute = route;
   if (row.group_channel !== null) session.groupChannel = row.group_channel;
@@ -119,6 +121,7 @@ function toRow(session: Session): Insertable<SessionTable> {
     thinking_level: session.thinkingLevel ?? null,
     verbose_level: session.verboseLevel ?? null,
     send_policy: session.sendPolicy ?? null,
+    instructions: session.instructions ?? null,
     system_sent: session.systemSent ? 1 : 0,
     aborted_last_run: session.abortedLastRun ? 1 : 0,
     failed_run: session.failedRun ?? null,
@@ -207,6 +210,7 @@ export async function updateSession(tx: Tx, key: string, patch: SessionPatch): P
     thinking_level: patch.thinkingLevel,
     verbose_level: patch.verboseLevel,
     send_policy: patch.sendPolicy,
+    instructions: patch.instructions,
     system_sent: flag(patch.systemSent),
     aborted_last_run: flag(patch.abortedLastRun),
     input_tokens: patch.inputTokens,

@@ -330,7 +330,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
       },
       subagents: tools.subagents.tools,
       sandbox: tools.sandbox.tools,
-      sessionsSpawn: tools.sessions_spawn,
+      ...{ sessionsSpawn: tools.sessions_spawn, sendFile: tools.send_file },
       history: tools.history,
       exec: { ...tools.exec, ...optional({ searchPath: around.env.PATH || undefined }) },
       ...webOf(tools, problems),

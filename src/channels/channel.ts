@@ -12,6 +12,13 @@ import type { Route } from "../core/shapes/session.ts";
 import type { World } from "../world.ts";
 import type { Account } from "./accounts.ts";
 
+/** A file that is sent with a message. */
+export interface OutgoingFile {
+  readonly name: string;
+  readonly mimeType: string;
+  readonly data: Buffer;
+}
+
 export interface OutgoingMessage {
   /**
    * Id of the delivery, the same for every attempt. If a channel supports deduplication, this id and `part`
@@ -21,8 +28,10 @@ export interface OutgoingMessage {
   readonly sessionKey: string;
   readonly runId?: string;
   readonly route: Route;
-  /** Text in Markdown. The channel converts it for its platform. */
+  /** Text in Markdown. The channel converts it for its platform. With a file: its caption, or empty. */
   readonly text: string;
+  /** Only for channels of which `takesFile` (core/sent-file.ts) is true. */
+  readonly file?: OutgoingFile;
   /** Number of this part of a long text (from 1), and number of all parts. */
   readonly part: number;
   readonly parts: number;

@@ -26,8 +26,8 @@ interface Stop {
 interface RequestParts extends Pick<Destination, "purpose" | "configured"> {
   readonly url: string | URL;
   readonly headers?: Readonly<Record<string, string>>;
-  /** JSON body, which is sent with POST. If absent, the request is a GET. */
-  readonly body?: string;
+  /** Body, which is sent with POST. JSON if it is a text. If absent, the request is a GET. */
+  readonly body?: string | Buffer;
   /** HTTP agent that reuses connections. If absent, the request has its own connection. */
   readonly agent?: PlainAgent | SecureAgent;
 }

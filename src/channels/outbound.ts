@@ -26,6 +26,7 @@ import {
   recoverOpenAttempts,
 } from "../store/queries/channels/deliveries.ts";
 import { dueNews } from "../store/queries/channels/hook-due.ts";
+import { contentOfFile, getSentFile } from "../store/queries/channels/sent-files.ts";
 import type { Db } from "../store/sql.ts";
 import { pause } from "../world/pause.ts";
 import { type Timer, type World, withFields } from "../world.ts";
@@ -240,7 +241,8 @@ export class OutboxWorker implements DeliveryWorker {
   /** Sends the parts that have not been acknowledged, one after the other, until one fails. */
   async #attempt(delivery: Delivery): Promise<void> {
     const limit = this.#parts.channels.get(delivery.route.channel)?.textMaxChars;
-    const parts = limit === undefined ? [delivery.text] : splitText(delivery.text, limit);
+    const isWhole = limit === undefined || delivery.fileId !== undefined;
+    const parts = isWhole ? [delivery.text] : splitText(delivery.text, limit);
     // Without its channel a text is not split, so the next part may not exist. It is refused nevertheless.
     const last = Math.max(parts.length, delivery.partsSent + 1);
     for (let part = delivery.partsSent + 1; part <= last; part += 1) {
@@ -309,13 +311,32 @@ export class OutboxWorker implements DeliveryWorker {
     if (channel === undefined)
       return { kind: "refused", error: `no channel "${route.channel}" is connected` };
     const named = optional({ runId });
+    const sent = await this.#withFile(delivery, message);
+    if ("kind" in sent) return sent;
     try {
-      return await channel.deliver({ deliveryId: id, sessionKey, route, ...message, ...named });
+      return await channel.deliver({ deliveryId: id, sessionKey, route, ...sent, ...named });
     } catch (error) {
       // It is not known whether the text was sent before the exception.
       this.#parts.world.log.error({ err: error, ...aboutOf(delivery) }, "a channel failed");
       const text = error instanceof Error ? error.message : String(error);
       return channel.deduplicates ? { kind: "retry", error: text } : { kind: "unknown", error: text };
+    }
+  }
+
+  /** Adds the delivery's file. If the file was deleted, the text, which names it, is sent without it. */
+  async #withFile(
+    { fileId }: Delivery,
+    message: Pick<OutgoingMessage, "text" | "part" | "parts">,
+  ): Promise<Pick<OutgoingMessage, "text" | "part" | "parts" | "file"> | DeliveryOutcome> {
+    if (fileId === undefined) return message;
+    const { db } = this.#parts;
+    try {
+      const [facts, content] = [await getSentFile(db, fileId), await contentOfFile(db, fileId)];
+      if (facts === undefined || content === undefined) return message;
+      const { name, mimeType, caption } = facts;
+      return { ...message, text: caption, file: { name, mimeType, data: Buffer.from(content, "base64") } };
+    } catch (error) {
+      return { kind: "retry", error: `the file could not be read: ${String(error)}` };
     }
   }
 

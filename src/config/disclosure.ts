@@ -188,6 +188,7 @@ const TOOLS: Rule<Settings["tools"]> = {
     askSeconds: "show",
   },
   fetch: { allowHosts: "show" },
+  sendFile: { maxBytes: "show" },
   search: { provider: "show", apiKey: "optional secret", url: "place" },
   mcp: {
     servers: {

@@ -35,6 +35,7 @@ export const IDEMPOTENCY = {
   "sessions.earlier": "none",
   "sessions.search": "none",
   "chat.image": "none",
+  "chat.file": "none",
   "sessions.patch": "optional",
   "sessions.reset": "optional",
   "sessions.delete": "optional",

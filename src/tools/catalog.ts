@@ -30,6 +30,7 @@ import { type SkillContext, skillTool } from "./guidance/skill.ts";
 import { isOutsideName } from "./mcp/names.ts";
 import { type MessageContext, messageTool } from "./message.ts";
 import { type NodesContext, nodesTool } from "./nodes.ts";
+import { type SendFileContext, sendFileTool } from "./send-file.ts";
 import { sessionsHistory } from "./sessions/history.ts";
 import { sessionsList } from "./sessions/list.ts";
 import { sessionsSearch } from "./sessions/search.ts";
@@ -57,6 +58,7 @@ export interface ToolContext
     MessageContext,
     NodesContext,
     SendContext,
+    SendFileContext,
     SkillContext,
     SpawnContext {
   /** The session's MCP tools. Absent if there are none. */
@@ -82,6 +84,7 @@ const TOOLS: readonly AnyTool[] = [
   sessionsSearch,
   subagents,
   messageTool,
+  sendFileTool,
   ...fileTools,
   fetchTool,
   webSearch,

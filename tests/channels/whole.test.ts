@@ -1,7 +1,7 @@
 // A whole gateway with a channel: it is started, used, stopped and started again. The platform uses the real
 // wire format.
 
-import { mkdirSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { channelParts } from "../../src/app/channels.ts";
@@ -60,6 +60,44 @@ test("a message is answered once, even after a restart", async () => {
   await expect.poll(() => server.sent.length).toBe(2);
   const runs = await second.store.db.selectFrom("runs").select("state").execute();
   expect(runs).toEqual([{ state: "ok" }, { state: "ok" }]);
+});
+
+test("a person gets a file of the workspace before the answer, and the page can read it", async () => {
+  const dir = temporaryFolder();
+  const { server, says } = await telegram();
+  const app = await open(dir, server);
+  const bytes = Buffer.alloc(3_000_000, "tea");
+  writeFileSync(join(dir, "workspace", "report.pdf"), bytes);
+  says("send file report.pdf");
+  await expect.poll(() => shown(server)).toEqual(["", "Sent report.pdf."]);
+  expect(server.sent[0]).toMatchObject({ chatId: DIRECT, file: { name: "report.pdf" } });
+  expect(server.sent[0]?.file?.bytes.equals(bytes)).toBe(true);
+  const rows = await app.store.db.selectFrom("deliveries").select(["state", "file_id", "text"]).execute();
+  expect(rows[0]).toMatchObject({ state: "sent", text: expect.stringContaining("report.pdf (2.9 MB)") });
+  expect(rows[0]?.file_id).toMatch(/^file-/);
+});
+
+test("I5: a file that waits when the gateway stops is sent once after the restart", async () => {
+  const dir = temporaryFolder();
+  const { server, says } = await telegram();
+  const first = await open(dir, server);
+  writeFileSync(join(dir, "workspace", "a.txt"), "tea");
+  const waits = {
+    ok: false,
+    error_code: 429,
+    description: "Too Many Requests",
+    parameters: { retry_after: 1 },
+  };
+  server.answerNext("sendDocument", { status: 429, body: waits });
+  says("send file a.txt");
+  const tried = () => server.calls.filter(({ method }) => method === "sendDocument").length;
+  await expect.poll(tried).toBe(1);
+  await first.close(1_000);
+  writeFileSync(join(dir, "workspace", "a.txt"), "coffee");
+  await open(dir, server);
+  await expect.poll(() => shown(server), { timeout: 10_000 }).toEqual(["", "Sent a.txt."]);
+  expect(server.sent[0]?.file?.bytes.toString()).toBe("tea");
+  expect(tried()).toBe(2);
 });
 
 test("messages that arrived while no gateway ran are answered", async () => {

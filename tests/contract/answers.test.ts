@@ -9,8 +9,10 @@ import { ok } from "../../src/core/shapes/errors.ts";
 import type { PermissionRule } from "../../src/core/shapes/permission.ts";
 import { putPeer } from "../../src/store/queries/channels/channel-peers.ts";
 import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
+import { insertSentFile } from "../../src/store/queries/channels/sent-files.ts";
 import { insertBinding } from "../../src/store/queries/channels/thread-bindings.ts";
 import { insertRule } from "../../src/store/queries/permission-rules.ts";
+import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import { LogTail } from "../../src/world/log-tail.ts";
 import { type House, openHouse } from "../gateway/kit.ts";
 import {
@@ -110,6 +112,7 @@ const EXAMPLES: Examples = {
   "sessions.resolve": () => ({ label: "notes" }),
   "sessions.preview": () => ({ keys: [MAIN, "agent:main:unknown"] }),
   "chat.history": () => ({ sessionKey: MAIN, includeRuns: true }),
+  "chat.file": () => ({ sessionKey: MAIN, fileId: "file" }),
   "chat.image": ({ messageId }) => ({ sessionKey: MAIN, messageId, index: 1 }),
   "chains.list": () => ({ includeSingle: true }),
   "chains.get": ({ chainId }) => ({ chainId }),
@@ -261,6 +264,13 @@ async function openScene() {
 /** Adds rows to the outbox, people who have written, and a bound chat. */
 async function plantRows({ store, engine }: House): Promise<void> {
   const route = { ...PERSON, to: "7" };
+  const sessionId = (await getSession(store.db, MAIN))?.sessionId ?? "";
+  await store.transaction((tx) =>
+    insertSentFile(tx, {
+      ...{ id: "file", sessionId, name: "a.txt", mimeType: "text/plain", caption: "" },
+      ...{ bytes: 5, content: "aGVsbG8=", createdAt: 1 },
+    }),
+  );
   await store.transaction(async (tx) => {
     for (const id of ["again", "no more"]) {
       const failed = { state: "failed", code: "channel_failed", error: "no", createdAt: 1 } as const;

@@ -168,6 +168,7 @@ export function settingsWith(choices: Choices = {}): Settings {
       history: { maxTextChars: 4_000, maxBytes: 80_000 },
       exec: { timeoutSeconds: 10, maxOutputBytes: 10_000, approval: "never", askSeconds: 300 },
       fetch: { allowHosts: [] },
+      sendFile: { maxBytes: 10 * 1024 * 1024 },
       mcp: { servers: [], waitSeconds: 10, maxResultBytes: 64 * 1024 },
       ...choices.tools,
     },

@@ -14,6 +14,7 @@ const NAMES = [
   "session_status",
   "sessions_search",
   "subagents",
+  "send_file",
   "read",
   "write",
   "edit",

@@ -68,6 +68,8 @@ export function phrase(tool: string, json: ToolJson, about?: NamedSession): stri
         rows(json, "hits"),
         (row) => `${str(row, "sessionKey")}: ${short(str(row, "excerpt") ?? "")}`,
       );
+    case "send_file":
+      return `Sent ${str(json, "name")}.`;
     case "sessions_spawn":
       return `Started a sub-agent: ${str(json, "childSessionKey") ?? "accepted"}.`;
     case "subagents":
@@ -241,6 +243,7 @@ export function helpText(toolNames: readonly string[]): string {
     ...can("sessions_search", "search release"),
     ...can("session_status", "status"),
     ...can("read", "read file notes.txt"),
+    ...can("send_file", "send file notes.txt"),
     ...can("write", "write file notes.txt: some text"),
     ...can("exec", "run: ls"),
     ...can("sessions_spawn", "spawn: wait 5 seconds, then say the files are counted"),

@@ -52,6 +52,7 @@ const SENTENCES: readonly (readonly [RegExp, SentenceParser])[] = [
   [/^search\s+(?:for\s+)?([\s\S]+)$/i, (found) => tool("sessions_search", { query: part(found, 1) })],
   [/^(?:status|how are you)\W*$/i, () => tool("session_status", {})],
   [/^status\s+(?:of\s+)?([\s\S]+)$/i, (found, own) => about("session_status", part(found, 1), {}, own)],
+  [/^send\s+file\s+(\S+)$/i, (found) => tool("send_file", { path: part(found, 1) })],
   [/^read\s+file\s+(\S+)$/i, (found) => tool("read", { path: part(found, 1) })],
   [
     /^write\s+file\s+(\S+?):\s+([\s\S]+)$/i,

@@ -17,6 +17,8 @@ import { type Exchange, type Exchanged, exchange } from "../exchange.ts";
 
 /** Time limit for a call that answers immediately. */
 const CALL_MS = 20_000;
+/** Time limit for a call that sends a file. */
+export const UPLOAD_MS = 120_000;
 /** Size limit for an answer. A batch of updates has at most half of this size. */
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 /** Time limit for downloading a file. */
@@ -126,11 +128,28 @@ function openTransport(apiRoot: string, clock: Clock): Transport {
   };
 }
 
+/** A request of grammY. */
+interface LibraryRequest {
+  readonly body?: string | AsyncIterable<Uint8Array>;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+}
+
+async function collected(stream: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
 /** Returns a `fetch` function for grammY, which uses only `json()` of a response. */
 function fetchBy(transport: Transport): LibraryFetch {
-  const call = async (url: string, init: { body?: string; signal?: AbortSignal }): Promise<object> => {
-    const { body = "{}", signal: stop } = init;
-    const asked = { url, body, timeoutMs: 2 * CALL_MS, bytesMax: ANSWER_BYTES_MAX, ...optional({ stop }) };
+  const call = async (url: string, init: LibraryRequest): Promise<object> => {
+    const { body: given = "{}", headers = {}, signal: stop } = init;
+    const isText = typeof given === "string";
+    // A body with a file is collected, because the library makes only a stream of it.
+    const body = isText ? given : await collected(given);
+    const timeoutMs = isText ? 2 * CALL_MS : 2 * UPLOAD_MS;
+    const asked = { url, body, headers, timeoutMs, bytesMax: ANSWER_BYTES_MAX, ...optional({ stop }) };
     const exchanged = await transport.ask(asked, url.endsWith("/getUpdates"));
     return { json: async () => answerOf(exchanged) };
   };

@@ -6,7 +6,7 @@ import { accountName } from "../accounts.ts";
 import type { Channel, ChannelHost } from "../channel.ts";
 import { openBot } from "./bot.ts";
 import { listen } from "./listen.ts";
-import { botFor, openTopic, sendText, showTyping, TELEGRAM, targetOf } from "./send.ts";
+import { botFor, openTopic, sendFile, sendText, showTyping, TELEGRAM, targetOf } from "./send.ts";
 import { nameOfBot } from "./start.ts";
 
 /**
@@ -25,9 +25,10 @@ export async function openTelegram(
     id: TELEGRAM,
     deduplicates: false,
     textMaxChars: TEXT_CHARS_MAX,
-    async deliver({ route, text }) {
+    async deliver({ route, text, file }) {
       const place = targetOf(bots, route);
-      return place.ok ? sendText(place.value, text) : { kind: "refused", error: place.error };
+      if (!place.ok) return { kind: "refused", error: place.error };
+      return file === undefined ? sendText(place.value, text) : sendFile(place.value, text, file);
     },
     accounts: bots.map((bot) => ({
       name: accountName(TELEGRAM, bot.accountId),

@@ -6,15 +6,16 @@
 // TX1: each entity is within the text, and none is inside code.
 // TX2: if a text would be too long or empty after formatting, the original Markdown is sent.
 
+import { InputFile } from "grammy";
 import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Route } from "../../core/shapes/session.ts";
 import { head, quoted } from "../../core/text/cut.ts";
 import { accountFor } from "../account-for.ts";
-import type { DeliveryOutcome, OpenedThread } from "../channel.ts";
+import type { DeliveryOutcome, OpenedThread, OutgoingFile } from "../channel.ts";
 import { type Mark, type MarkedText, readMarkdown, spelledOut } from "../markdown.ts";
-import { type Bot, type Called, idOf, type Refusal } from "./bot.ts";
+import { type Bot, type Called, idOf, type Refusal, UPLOAD_MS } from "./bot.ts";
 
 /**
  * Id of the General topic, which every forum has. A text for it must name no topic, because Telegram rejects
@@ -154,8 +155,10 @@ function outcomeOf(refusal: Refusal): DeliveryOutcome {
   return code >= 500 ? { kind: "retry", error } : { kind: "refused", error };
 }
 
-function sendOnce(place: TelegramTarget, { text, entities }: TelegramText): Promise<Called<unknown>> {
-  return place.bot.call((methods, signal) =>
+type SendOnce = (place: TelegramTarget, text: TelegramText) => Promise<Called<unknown>>;
+
+const textOnce: SendOnce = (place, { text, entities }) =>
+  place.bot.call((methods, signal) =>
     methods.sendMessage(
       {
         chat_id: place.chatId,
@@ -167,12 +170,61 @@ function sendOnce(place: TelegramTarget, { text, entities }: TelegramText): Prom
       signal,
     ),
   );
+
+/** Types that Telegram shows as photos. It keeps the quality and the name of other files. */
+const PHOTO_TYPES = ["image/png", "image/jpeg", "image/webp"];
+
+/** Sends a file with its caption. A picture that is no photo for Telegram is sent as a document. */
+const fileOnce =
+  ({ name, mimeType, data }: OutgoingFile): SendOnce =>
+  async (place, { text, entities }) => {
+    const fields = {
+      chat_id: place.chatId,
+      ...topicField(place),
+      ...(text === "" ? {} : { caption: text }),
+      ...(entities.length === 0 ? {} : { caption_entities: [...entities] }),
+    };
+    const limit = { timeoutMs: UPLOAD_MS };
+    const photo = PHOTO_TYPES.includes(mimeType)
+      ? await place.bot.call(
+          (methods, signal) => methods.sendPhoto({ ...fields, photo: new InputFile(data, name) }, signal),
+          limit,
+        )
+      : undefined;
+    if (photo !== undefined && !isPhotoRefused(photo)) return photo;
+    return place.bot.call(
+      (methods, signal) => methods.sendDocument({ ...fields, document: new InputFile(data, name) }, signal),
+      limit,
+    );
+  };
+
+/** Returns whether Telegram refused a file as a photo, for example because it is too wide. */
+function isPhotoRefused(sent: Called<unknown>): boolean {
+  return sent.kind === "refused" && sent.code === 400 && /photo|image/i.test(sent.why);
 }
 
 /** Sends one part of a text. */
-export async function sendText(place: TelegramTarget, markdown: string): Promise<DeliveryOutcome> {
+export function sendText(place: TelegramTarget, markdown: string): Promise<DeliveryOutcome> {
+  return send(place, telegramText(markdown), textOnce);
+}
+
+/** Sends a file with its caption. */
+export function sendFile(
+  place: TelegramTarget,
+  caption: string,
+  file: OutgoingFile,
+): Promise<DeliveryOutcome> {
+  const text = caption === "" ? { text: "", entities: [] } : telegramText(caption);
+  return send(place, text, fileOnce(file));
+}
+
+async function send(
+  place: TelegramTarget,
+  whole: TelegramText,
+  sendOnce: SendOnce,
+): Promise<DeliveryOutcome> {
   let at = place;
-  let text = telegramText(markdown);
+  let text = whole;
   let sent = await sendOnce(at, text);
   // If the group became a supergroup, retry once with the group's new id.
   if (sent.kind === "refused" && sent.movedTo !== undefined) {

@@ -3,6 +3,7 @@
 // Everything has a default; an empty file is a complete configuration.
 
 import { z } from "zod";
+import { SENT_FILE_MAX_BYTES } from "../../core/sent-file.ts";
 import {
   ANSWER_LIMITS,
   APPROVAL_MODES,
@@ -372,6 +373,13 @@ const tools = z
           .describe(
             "Hosts that fetch may read although they are not public, e.g. `wiki.lan` or `127.0.0.1:8080`.",
           ),
+      })
+      .prefault({}),
+    send_file: z
+      .strictObject({
+        maxBytes: limit(1, SENT_FILE_MAX_BYTES)
+          .default(SENT_FILE_MAX_BYTES)
+          .describe("Maximum bytes of a file that send_file sends."),
       })
       .prefault({}),
     search: z

@@ -213,6 +213,11 @@ const IMAGE = object(
   },
 );
 
+const FILE = object(
+  { sessionKey, fileId: about(name, "Id of the file, from the result of `send_file`.") },
+  { sessionId: IMAGE.properties.sessionId, offset: IMAGE.properties.offset },
+);
+
 export const TALK_METHODS = {
   "chat.history": {
     scope: READ,
@@ -232,6 +237,21 @@ export const TALK_METHODS = {
       { nextOffset: number("Set if the picture is longer. All parts joined are the picture in Base64.") },
     ),
     errors: [...NAMES_SESSION, "message_not_found"],
+  },
+  "chat.file": {
+    scope: READ,
+    summary: "Reads a file that an agent sent to the people of a session, at most 2 MiB per call.",
+    params: FILE,
+    result: object(
+      {
+        name: text(),
+        mimeType: text(),
+        bytes: number("Size of the whole file."),
+        content: text("Base64."),
+      },
+      { nextOffset: number("Set if the file is longer. All parts joined are the file in Base64.") },
+    ),
+    errors: [...NAMES_SESSION, "file_not_found"],
   },
   "chat.send": {
     scope: WRITE,

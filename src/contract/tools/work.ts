@@ -1,5 +1,6 @@
 // Defines the tools that work outside of sessions: files, commands, paired devices, texts to people.
 
+import { CAPTION_CHARS_MAX } from "../../core/sent-file.ts";
 import type { Code } from "../../core/shapes/errors.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
 import { NODE_TIMEOUT_DEFAULT_MS, NODE_TIMEOUT_MAX_MS } from "../../core/shapes/node.ts";
@@ -96,6 +97,32 @@ export const WORK_TOOLS = {
     ),
     errors: ["too_large", "channel_unknown", "not_visible", "send_denied", "queue_full", "run_aborted"],
     who: `If a channel is configured: ${OF_SESSIONS}`,
+    ...REPEATABLE,
+  },
+  send_file: {
+    description:
+      "Send a file of your workspace, such as a picture or a document, to your own people: to the chat " +
+      "that gets your replies, and to the page of this session.",
+    params: openObject(
+      { path: text("Path of the file, relative to the workspace.") },
+      { caption: text(`Text below the file, in Markdown. At most ${CAPTION_CHARS_MAX} characters.`) },
+    ),
+    result: object(
+      {
+        status: about(oneOf("accepted"), "The file is stored. A chat on a channel gets it from the outbox."),
+        fileId: text("Id of the file, and of its delivery if there is one."),
+        name: text("Name under which people get the file."),
+        mimeType: text(),
+        bytes: number("Size of the file."),
+      },
+      {
+        channel: text("Channel of the chat that gets the file. Absent if there is none."),
+        to: text(),
+        note: text("Describes who gets no file, and changes of the file."),
+      },
+    ),
+    errors: [...FILE, "send_denied", "queue_full", "session_not_found"],
+    who: OF_SESSIONS,
     ...REPEATABLE,
   },
   read: {

@@ -73,6 +73,9 @@ export const SESSION_TOOLS = [
   "message",
 ] as const;
 
+/** The tool that sends files to the people of a session. A sub-agent has no people. */
+const SEND_FILE_TOOL = "send_file";
+
 /** Session tools that a sub-agent has if it may itself spawn sub-agents. */
 const NESTING_TOOLS: readonly string[] = [
   "sessions_spawn",
@@ -168,7 +171,9 @@ function subagentFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] 
     filters.push(denying(["sessions_spawn"], `this sub-agent is ${spawnDepth} deep, and ${limit}`));
   }
   if (chosen.allow.length === 0) {
-    const kept = SESSION_TOOLS.filter((name) => !(mayNest && NESTING_TOOLS.includes(name)));
+    const kept = [...SESSION_TOOLS, SEND_FILE_TOOL].filter(
+      (name) => !(mayNest && NESTING_TOOLS.includes(name)),
+    );
     filters.push(
       denying(kept, "sub-agents have only the session tools that tools.subagents.tools.allow lists"),
     );
@@ -182,7 +187,7 @@ function orphanFilters({ spawnedBy = "" }: ChainLink, settings: Settings): Place
   const agent = findAgent(settings, agentIdInKey(spawnedBy) ?? "");
   const because = "the session that spawned this one was deleted, so this one may not use session tools";
   return [
-    denying(SESSION_TOOLS, because),
+    denying([...SESSION_TOOLS, SEND_FILE_TOOL], because),
     ...(agent === undefined
       ? []
       : [

@@ -20,6 +20,7 @@ import { quoted } from "../../core/text/cut.ts";
 import { cutHistory, type HistoryLimits } from "../../core/text/history-cut.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { freeName } from "../../flows/session/open.ts";
+import { contentOfFile, fileOfTranscript } from "../../store/queries/channels/sent-files.ts";
 import { factsOfLane, factsOfRuns, type LaneFacts } from "../../store/queries/runs/run-facts.ts";
 import { hadTranscript } from "../../store/queries/sessions/earlier-conversations.ts";
 import { activityOf, getSession } from "../../store/queries/sessions/sessions.ts";
@@ -36,7 +37,7 @@ const HISTORY_LIMIT_DEFAULT = 200;
 /** Maximum bytes of one answer; a client gets the rest with the next page. */
 const HISTORY_MAX_BYTES = 4 * 1024 * 1024;
 const TEXT_MAX_CHARS = 1024 * 1024;
-/** Maximum characters of one part of a picture. */
+/** Maximum characters of one part of a picture or file. */
 const IMAGE_PART_CHARS = 2 * 1024 * 1024;
 /** Maximum characters of a message that waits in the lane. */
 const WAITING_TEXT_MAX_CHARS = 4_000;
@@ -266,7 +267,27 @@ async function image(
   return fail("message_not_found", `message ${quoted(messageId, 64)} has no picture at ${index}`);
 }
 
-export const historyMethods: Methods<"chat.history" | "chat.image"> = {
+async function sentFile(
+  ctx: CallContext,
+  { sessionKey, fileId, sessionId, offset = 0 }: ParamsOf<"chat.file">,
+): Promise<Result<PayloadOf<"chat.file">>> {
+  const found = await resolveSession(ctx.access, ctx.viewer, "read", { sessionKey });
+  if (!found.ok) return found;
+  const session = await conversationOf(ctx, found.value, sessionId);
+  if (!session.ok) return session;
+  const { db } = ctx.access;
+  const file = await fileOfTranscript(db, fileId, session.value.sessionId);
+  const content = file && (await contentOfFile(db, fileId, { offset, chars: IMAGE_PART_CHARS }));
+  if (file === undefined || content === undefined)
+    return fail("file_not_found", `this conversation has no file ${quoted(fileId, 200)}`);
+  const { name, mimeType, bytes } = file;
+  const end = offset + IMAGE_PART_CHARS;
+  const isLonger = end < Math.ceil(bytes / 3) * 4;
+  return ok({ name, mimeType, bytes, content, ...(isLonger ? { nextOffset: end } : {}) });
+}
+
+export const historyMethods: Methods<"chat.history" | "chat.image" | "chat.file"> = {
   "chat.history": { handle: history },
   "chat.image": { handle: image },
+  "chat.file": { handle: sentFile },
 };

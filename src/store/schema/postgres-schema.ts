@@ -22,6 +22,7 @@ import {
   mcpSignIns,
   permissionRules,
   processRevisions,
+  sentFiles,
   sessionInstructions,
   transcriptForks,
 } from "./shared-schema.ts";
@@ -506,4 +507,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   FIRST_WORDS,
   processRevisions(T),
   sessionInstructions(T),
+  sentFiles(T, "bigint"),
 ];

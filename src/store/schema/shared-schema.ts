@@ -98,6 +98,25 @@ create index permission_rules_of_command on permission_rules (digest, agent_id);
 create index permission_rules_of_session on permission_rules (session_key);
 `;
 
+/**
+ * Table of the files that agents sent to people, and the file that a delivery sends. The parameters are those
+ * of `agentMemory`.
+ */
+export const sentFiles = (text: string, number: string, strict = ""): string => `
+create table sent_files (
+  id ${text} primary key,
+  session_id ${text} not null,
+  name ${text} not null,
+  mime_type ${text} not null,
+  caption ${text} not null,
+  bytes ${number} not null,
+  content ${text} not null,
+  created_at ${number} not null
+)${strict};
+create index sent_files_of_session on sent_files (session_id, created_at, id);
+alter table deliveries add column file_id ${text};
+`;
+
 /** Adds whether a guest wrote in a chain. No chain of an earlier version has guests. */
 export const chainGuests = (flag: string): string =>
   `alter table chains add column guest ${flag} not null default 0;`;

@@ -16,6 +16,7 @@ import {
   mcpSignIns,
   permissionRules,
   processRevisions,
+  sentFiles,
   sessionInstructions,
   transcriptForks,
 } from "./shared-schema.ts";
@@ -480,6 +481,7 @@ const MIGRATIONS: readonly string[] = [
   FIRST_WORDS,
   processRevisions("text"),
   sessionInstructions("text"),
+  sentFiles("text", "integer", " strict"),
 ];
 
 /** Schema version that this program writes. */

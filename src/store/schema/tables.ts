@@ -277,6 +277,8 @@ export interface DeliveryTable {
   created_at: number;
   settled_at: number | null;
   dismissed_at: number | null;
+  /** Id of the file that is sent instead of the text. */
+  file_id: Generated<string | null>;
 }
 
 export interface LedgerTable {
@@ -504,6 +506,21 @@ export interface AgentMemoryTable {
   updated_at: number;
 }
 
+/** A file that an agent sent to the people of its session. */
+export interface SentFileTable {
+  id: string;
+  /** The transcript with the call that sent the file. */
+  session_id: string;
+  name: string;
+  mime_type: string;
+  /** Markdown. Empty: none. */
+  caption: string;
+  bytes: number;
+  /** Base64. */
+  content: string;
+  created_at: number;
+}
+
 export interface Tables {
   sessions: SessionTable;
   session_ids: SessionIdTable;
@@ -535,4 +552,5 @@ export interface Tables {
   permission_rules: PermissionRuleTable;
   access_tokens: AccessTokenTable;
   agent_memory: AgentMemoryTable;
+  sent_files: SentFileTable;
 }

@@ -56,6 +56,7 @@ const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   permissions: { order: ["id"] },
   permission_rules: { order: ["id"] },
   access_tokens: { order: ["id"] },
+  sent_files: { order: ["id"], long: ["content", "caption"] },
   agent_memory: { order: ["agent_id"], long: ["text"] },
 };
 

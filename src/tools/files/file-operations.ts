@@ -388,6 +388,38 @@ async function edit(ctx: FileContext, args: Record<string, unknown>): Promise<Re
   return ok({ status: "ok", path: place.value.shown, lines });
 }
 
+/** A whole file, with its path as results show it. */
+export interface TakenFile {
+  readonly path: string;
+  /** Base64. */
+  readonly content: string;
+}
+
+/** Reads a whole file of any kind, of at most `maxBytes`. */
+export async function take(ctx: FileContext, args: Record<string, unknown>): Promise<Result<TakenFile>> {
+  const { path, maxBytes } = args as { path: string; maxBytes: number };
+  const place = await resolvePath(ctx.agent.workspace, path, { createFolders: false });
+  if (!place.ok) return place;
+  const handle = await openToRead(place.value);
+  if (!handle.ok) return handle;
+  const { shown } = place.value;
+  try {
+    const { size } = await handle.value.stat();
+    if (size === 0) return fail("file_problem", `${shown} is empty`);
+    if (size > maxBytes) {
+      const error = `${shown} has ${size} bytes; the limit is ${maxBytes} (tools.send_file.maxBytes)`;
+      return fail("too_large", error, { hint: "Make it smaller first, with exec." });
+    }
+    const bytes = Buffer.alloc(size);
+    const { bytesRead } = await handle.value.read(bytes, 0, size, 0);
+    return ok({ path: shown, content: bytes.subarray(0, bytesRead).toString("base64") });
+  } catch (error) {
+    return fileFailure(error, shown);
+  } finally {
+    await handle.value.close();
+  }
+}
+
 /** The operations by tool name. */
 export const FILE_OPERATIONS = { read, write, edit } as const;
 

@@ -8,11 +8,11 @@ import { fail } from "../../core/shapes/errors.ts";
 import type { SearchSettings } from "../../core/shapes/settings/settings.ts";
 import { fetchPage } from "../web/fetch.ts";
 import { searchWeb } from "../web/search.ts";
-import { FILE_OPERATIONS, type FileOperation } from "./file-operations.ts";
+import { FILE_OPERATIONS, type FileOperation, take } from "./file-operations.ts";
 import { SEARCH_OPERATIONS } from "./search.ts";
 
 interface FileRequest {
-  readonly name: FileOperation | keyof typeof SEARCH_OPERATIONS | "fetch" | "search";
+  readonly name: FileOperation | keyof typeof SEARCH_OPERATIONS | "take" | "fetch" | "search";
   readonly args: Record<string, unknown>;
   readonly workspace: string;
   /** Private hosts that `fetch` may read. */
@@ -30,6 +30,7 @@ const request = JSON.parse(readFileSync(STANDARD_INPUT, "utf8")) as FileRequest;
 const operations = {
   ...FILE_OPERATIONS,
   ...SEARCH_OPERATIONS,
+  take,
   fetch: (_: unknown, args: Record<string, unknown>) => fetchPage(args, request.allowHosts),
   search: async (_: unknown, args: Record<string, unknown>) =>
     request.search === undefined

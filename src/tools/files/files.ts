@@ -15,7 +15,7 @@ import { killGroup } from "../../world/programs.ts";
 import { countLimit, textLimit } from "../arguments.ts";
 import { type Containable, sandboxOf } from "../containment.ts";
 import { type CallerContext, type RunContext, type Tool, tool } from "../tool.ts";
-import { FILE_OPERATIONS, type FileOperation } from "./file-operations.ts";
+import { FILE_OPERATIONS, type FileOperation, type TakenFile, take } from "./file-operations.ts";
 import type { SEARCH_OPERATIONS } from "./search.ts";
 
 /** Time limit of a worker. */
@@ -31,7 +31,7 @@ interface Context extends Containable, Pick<CallerContext, "agent">, Pick<RunCon
 }
 
 type Operation = FileOperation | keyof typeof SEARCH_OPERATIONS | "fetch" | "search";
-type OperationResult = ToolResultOf<Operation>;
+type OperationResult = ToolResultOf<Operation> | TakenFile;
 
 async function operate<N extends Operation>(
   name: N,
@@ -55,11 +55,11 @@ function workerFile(): string {
   return import.meta.filename.endsWith(".ts") ? source : source.replace(/\.ts$/, ".js");
 }
 
-const FAILURES: Partial<Record<Operation, Code>> = { fetch: "fetch_failed", search: "search_failed" };
+const FAILURES: Partial<Record<string, Code>> = { fetch: "fetch_failed", search: "search_failed" };
 
 async function inWorker(
   sandbox: Sandbox | undefined,
-  name: Operation,
+  name: Operation | "take",
   ctx: Context,
   args: Record<string, unknown>,
   timeoutMs = WORKER_MAX_MS,
@@ -87,6 +87,15 @@ async function inWorker(
   if (ending === "timeout") return fail(code, `${name} was stopped after ${timeoutMs / 1_000} s`);
   const reason = ending === "ended" ? errors.trim() || `exit code ${exitCode}` : ending;
   return fail(code, `${name} was stopped${sandbox ? " in the sandbox" : ""}: ${reason}`);
+}
+
+/** Reads a whole file of at most `maxBytes`, in the sandbox if the session has one. */
+export async function takeFile(ctx: Context, path: string, maxBytes: number): Promise<Result<TakenFile>> {
+  const sandbox = sandboxOf(ctx);
+  if (!sandbox.ok) return sandbox;
+  const args = { path, maxBytes };
+  if (sandbox.value === undefined) return take(ctx, args);
+  return (await inWorker(sandbox.value, "take", ctx, args)) as Result<TakenFile>;
 }
 
 const fileTool = (name: Operation): Tool<Context> =>

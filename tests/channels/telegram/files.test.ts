@@ -1,10 +1,10 @@
-// Files that people send over Telegram: they are downloaded unchanged, within limits, and each failure has a
-// reason.
+// Files over Telegram. Files that people send are downloaded unchanged, within limits, and each failure has a
+// reason. Files that agents send become photos or documents.
 
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { failed, type Json } from "../../kit/platforms/telegram/state.ts";
-import { listeningGround, TOKEN } from "./ground.ts";
+import { DIRECT, FORUM, listeningGround, TOKEN, TOPIC } from "./ground.ts";
 
 /** Sends a document, and returns the downloaded file. */
 async function withFile(path: string, bytes: Uint8Array, more: Json = {}) {
@@ -65,4 +65,54 @@ test("cancelling a download stops it", async () => {
   const { load, server } = await withFile("documents/x", new Uint8Array(5));
   expect(await load(100, AbortSignal.abort())).toMatchObject({ ok: false });
   expect(server.calls.filter(({ method }) => method === "getFile")).toEqual([]);
+});
+
+const PICTURE = {
+  name: "plan.png",
+  mimeType: "image/png",
+  data: Buffer.from([0x89, 0x50, 0, 13, 10, 45, 45]),
+};
+
+/** Starts the channel, and returns a function that sends a file to a chat. */
+async function sender() {
+  const opened = await listeningGround();
+  const send = (file = PICTURE, text = "", chat = DIRECT, threadId?: string) =>
+    opened.channel.deliver({
+      ...{ deliveryId: "d-1", sessionKey: "agent:main:main", part: 1, parts: 1, text, file },
+      route: { channel: "telegram", to: String(chat), ...(threadId === undefined ? {} : { threadId }) },
+    });
+  const methods = () => opened.server.calls.map(({ method }) => method);
+  return { ...opened, send, methods };
+}
+
+test("a picture is sent as a photo with its caption, another file as a document with its name", async () => {
+  const { send, server, methods } = await sender();
+  expect(await send(PICTURE, "**The** plan")).toEqual({ kind: "sent" });
+  const bytes = Buffer.from(new Uint8Array(70_000).map((_, at) => at % 251));
+  const document = { name: "Übersicht 2.pdf", mimeType: "application/pdf", data: bytes };
+  expect(await send(document, "", FORUM, String(TOPIC))).toEqual({ kind: "sent" });
+  expect(methods()).toEqual(["sendPhoto", "sendDocument"]);
+  const [photo, sent] = server.sent;
+  expect(photo).toMatchObject({ chatId: DIRECT, text: "The plan", entities: [{ type: "bold", length: 3 }] });
+  expect(photo?.file).toEqual({ name: "plan.png", bytes: PICTURE.data });
+  expect(sent).toMatchObject({ chatId: FORUM, threadId: TOPIC, text: "", file: { name: "Übersicht 2.pdf" } });
+  expect(sent?.file?.bytes.equals(bytes)).toBe(true);
+});
+
+test("a picture that Telegram refuses as a photo is sent as a document", async () => {
+  const { send, server, methods } = await sender();
+  server.answerNext("sendPhoto", failed(400, "Bad Request: PHOTO_INVALID_DIMENSIONS"));
+  expect(await send()).toEqual({ kind: "sent" });
+  expect(methods()).toEqual(["sendPhoto", "sendDocument"]);
+  expect(server.sent).toHaveLength(1);
+});
+
+test("I5: an upload whose answer is lost is not repeated, and one that is refused for now is tried again", async () => {
+  const { send, server, methods } = await sender();
+  server.answerNext("sendPhoto", { status: 200, body: "", cut: true });
+  expect(await send()).toMatchObject({ kind: "unknown" });
+  server.answerNext("sendPhoto", failed(429, "Too Many Requests: retry after 3", { retry_after: 3 }));
+  expect(await send()).toMatchObject({ kind: "retry", afterMs: 3_000 });
+  expect(methods()).toEqual(["sendPhoto", "sendPhoto"]);
+  expect(JSON.stringify(await send(PICTURE, "", 1))).not.toContain(TOKEN);
 });

@@ -71,6 +71,12 @@ const VALID: Readonly<Record<string, readonly Record<string, unknown>[]>> = {
     { path: "link/secret.txt" },
     { path: "../canary.txt" },
   ],
+  send_file: [
+    { path: "notes.txt" },
+    { path: "sub/deep.txt", caption: "**look**" },
+    { path: "link/secret.txt" },
+    { path: "../canary.txt", caption: "" },
+  ],
   write: [
     { path: "new.txt", content: "text" },
     { path: "made/new.txt", content: "text" },

@@ -7,8 +7,9 @@ import { ok } from "../../../src/core/shapes/errors.ts";
 import { addRefusal } from "../../../src/store/queries/chains/refusals.ts";
 import { putPeer } from "../../../src/store/queries/channels/channel-peers.ts";
 import { insertDelivery } from "../../../src/store/queries/channels/deliveries.ts";
+import { insertSentFile } from "../../../src/store/queries/channels/sent-files.ts";
 import { insertBinding } from "../../../src/store/queries/channels/thread-bindings.ts";
-import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { getSession, updateSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { configFileWith } from "../../kit/config-file.ts";
 import { endOf } from "../../kit/engine/engine.ts";
 import { codesOf } from "../../kit/reference/codes.ts";
@@ -95,6 +96,18 @@ async function plant(house: House) {
     });
   });
   await plantPeople(house);
+  const hidden = await getSession(house.store.db, HIDDEN);
+  await house.store.transaction((tx) =>
+    insertSentFile(tx, {
+      ...{
+        id: "hidden-file",
+        sessionId: hidden?.sessionId ?? "",
+        name: "velvet.txt",
+        mimeType: "text/plain",
+      },
+      ...{ caption: "velvet", bytes: 6, content: "velvet", createdAt: 1 },
+    }),
+  );
   const { messages } = await admin.request("chat.history", { sessionKey: SEEN });
   return { chainId, jobId, hiddenChain, messageId: messages.at(-1)?.id ?? "" };
 }
@@ -166,6 +179,7 @@ const ABOUT_CONFIGURATION = {
 const TRANSCRIPTS = {
   "sessions.earlier": [{ key: SEEN }],
   "sessions.search": [{ query: "velvet" }, { query: "the", sessionKey: SEEN }],
+  "chat.file": [{ sessionKey: SEEN, fileId: "hidden-file" }],
   "chat.image": [{ sessionKey: SEEN, messageId: "a", index: 0 }],
 } as const;
 

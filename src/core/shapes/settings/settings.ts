@@ -430,6 +430,8 @@ export interface Settings {
     };
     /** `allowHosts`: hosts that `fetch` may read although they are not public, like `127.0.0.1:8080`. */
     readonly fetch: { readonly allowHosts: readonly string[] };
+    /** `maxBytes`: maximum size of a file that `send_file` sends. */
+    readonly sendFile: { readonly maxBytes: number };
     /** Absent: there is no tool `search`. */
     readonly search?: SearchSettings;
     readonly mcp: McpSettings;

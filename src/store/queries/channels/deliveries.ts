@@ -38,6 +38,8 @@ export interface Delivery {
   readonly createdAt: number;
   readonly settledAt?: number;
   readonly dismissedAt?: number;
+  /** Id of the file that is sent instead of the text (`sent-files.ts`). */
+  readonly fileId?: string;
 }
 
 export interface NewDelivery {
@@ -55,6 +57,7 @@ export interface NewDelivery {
   readonly code?: string;
   readonly error?: string;
   readonly createdAt: number;
+  readonly fileId?: string;
 }
 
 /** Outcome of an attempt. `retry`: nothing was sent, so the attempt can be repeated. */
@@ -99,6 +102,7 @@ function toDelivery(row: Selectable<DeliveryTable>): Delivery {
     ...(row.error === null ? {} : { error: row.error }),
     ...(row.settled_at === null ? {} : { settledAt: row.settled_at }),
     ...(row.dismissed_at === null ? {} : { dismissedAt: row.dismissed_at }),
+    ...(row.file_id === null ? {} : { fileId: row.file_id }),
   };
 }
 
@@ -124,6 +128,7 @@ export async function insertDelivery(tx: Tx, delivery: NewDelivery): Promise<voi
       created_at: delivery.createdAt,
       settled_at: delivery.state === "pending" ? null : delivery.createdAt,
       dismissed_at: null,
+      file_id: delivery.fileId ?? null,
     })
     .onConflict((conflict) => conflict.column("id").doNothing())
     .execute();

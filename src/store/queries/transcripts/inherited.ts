@@ -127,8 +127,8 @@ export async function lastShared(
 }
 
 /**
- * Deletes those messages of inherited transcripts that no fork shares any more. Ignores transcripts that are
- * not inherited. Returns the ids of the transcripts that had such messages.
+ * Deletes those messages and files of inherited transcripts that no fork shares any more. Ignores other
+ * transcripts. Returns the ids of the transcripts that had such messages.
  */
 export async function trimInherited(tx: Tx, sessionIds: readonly string[]): Promise<string[]> {
   const trimmed: string[] = [];
@@ -137,6 +137,8 @@ export async function trimInherited(tx: Tx, sessionIds: readonly string[]): Prom
     if (last === undefined) continue;
     const unshared = tx.deleteFrom("messages").where("session_id", "=", id).where("seq", ">", last.seq);
     if ((await unshared.executeTakeFirst()).numDeletedRows > 0n) trimmed.push(id);
+    await sql`delete from sent_files where session_id = ${id}
+      and created_at > (select created_at from messages where seq = ${last.seq})`.execute(tx);
   }
   return trimmed;
 }

@@ -36,15 +36,25 @@ function sendMessage(state: TelegramState, params: Json): Answer {
   if (upset !== undefined && upset.after !== true) return upset.answer;
   const chat = chatOf(state, params);
   if ("status" in chat) return chat;
-  const { text = "", entities = [], message_thread_id: threadId } = params;
-  if (text.trim() === "") return bad("Bad Request: message text is empty");
-  if (text.length > 4_096) return bad("Bad Request: message is too long");
+  const file = params.photo ?? params.document;
+  const { text = params.caption ?? "", message_thread_id: threadId } = params;
+  const entities = params.entities ?? params.caption_entities ?? [];
+  if (text.trim() === "" && file === undefined) return bad("Bad Request: message text is empty");
+  if (text.length > (file === undefined ? 4_096 : 1_024)) return bad("Bad Request: message is too long");
+  if (file?.bytes.length === 0) return bad("Bad Request: file must be non-empty");
   const wrong = wrongEntities(text, entities);
   if (wrong !== undefined) return bad(`Bad Request: ${wrong}`);
   if (threadId !== undefined && !chat.topics.has(threadId))
     return bad("Bad Request: message thread not found");
   const at = threadId === undefined ? {} : { threadId };
-  state.sent.push({ chatId: chat.id, ...at, text, entities, params });
+  state.sent.push({
+    chatId: chat.id,
+    ...at,
+    text,
+    entities,
+    params,
+    ...(file === undefined ? {} : { file }),
+  });
   if (upset !== undefined) return upset.answer;
   state.nextMessageId += 1;
   return done({ message_id: state.nextMessageId, date: 1_790_000_000, chat: { id: chat.id }, text });
@@ -95,6 +105,8 @@ export function callMethod(state: TelegramState, bot: FakeBot, method: string, p
     case "setMyCommands":
       return setMyCommands(bot, params);
     case "sendMessage":
+    case "sendPhoto":
+    case "sendDocument":
       return sendMessage(state, params);
     case "sendChatAction": {
       const chat = chatOf(state, params);

@@ -21,7 +21,7 @@ export interface TelegramServer extends TelegramState {
   close(): Promise<void>;
 }
 
-const BODY_BYTES_MAX = 1024 * 1024;
+const BODY_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Answers a waiting request with all pending updates. */
 function wake(bot: FakeBot, answer: Answer): void {
@@ -58,7 +58,7 @@ function getUpdates(bot: FakeBot, params: Json): Promise<Answer> | Answer {
   });
 }
 
-async function bodyOf(request: IncomingMessage): Promise<string> {
+async function bodyOf(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
@@ -66,7 +66,32 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
     if (bytes > BODY_BYTES_MAX) throw new Error("too long");
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString("utf8");
+  return Buffer.concat(chunks);
+}
+
+/** Reads the parts of a form. A file is `{ name, bytes }`; the part that it replaces names it. */
+function formOf(body: Buffer, boundary: string): Json {
+  const form: Json = {};
+  const files: Json = {};
+  for (const part of body.toString("latin1").split(`--${boundary}`).slice(1, -1)) {
+    const [head = "", ...rest] = part.slice(2, -2).split("\r\n\r\n");
+    const [, field = "", , name] = /name="([^"]*)"(;filename=(.*))?/.exec(head) ?? [];
+    const bytes = Buffer.from(rest.join("\r\n\r\n"), "latin1");
+    if (name === undefined) form[field] = bytes.toString("utf8");
+    else files[`attach://${field}`] = { name: Buffer.from(name, "latin1").toString("utf8"), bytes };
+  }
+  for (const [field, value] of Object.entries(form)) {
+    if (files[value] !== undefined) form[field] = files[value];
+    else if (field.endsWith("entities")) form[field] = JSON.parse(value);
+    else if (field === "message_thread_id") form[field] = Number(value);
+  }
+  return form;
+}
+
+function paramsIn(request: IncomingMessage, body: Buffer): Json {
+  const [, boundary] = /boundary=(.+)$/.exec(request.headers["content-type"] ?? "") ?? [];
+  if (boundary !== undefined) return formOf(body, boundary);
+  return body.length === 0 ? {} : (JSON.parse(body.toString("utf8")) as Json);
 }
 
 function respond(response: ServerResponse, { status, body, headers = {}, cut = false }: Answer): void {
@@ -100,8 +125,7 @@ export async function startTelegram(): Promise<TelegramServer> {
       if (file === undefined) return failed(404, "Not Found");
       return { status: 200, body: Buffer.from(file.bytes).toString("latin1"), headers: { "x-file": "1" } };
     }
-    const text = await bodyOf(request);
-    const params = text === "" ? {} : (JSON.parse(text) as Json);
+    const params = paramsIn(request, await bodyOf(request));
     calls.push({ method: rest, params });
     const planned = instead.get(rest)?.shift();
     if (planned !== undefined) return planned;

@@ -42,6 +42,7 @@ export interface Sent {
   readonly text: string;
   readonly entities: readonly Json[];
   readonly params: Json;
+  readonly file?: { readonly name: string; readonly bytes: Buffer };
 }
 
 export interface Answer {

@@ -1,0 +1,73 @@
+// Rules for files that agents send to people: their names and types, the channels that can send them, and the
+// texts for people whose channel cannot.
+
+import { imageTypeOf } from "./shapes/picture.ts";
+import { cut } from "./text/cut.ts";
+
+/** Highest value of the setting for the size of a file. No channel in `CHANNEL_MAX_BYTES` takes less. */
+export const SENT_FILE_MAX_BYTES = 10 * 1024 * 1024;
+/** Maximum characters of a caption. Telegram allows 1,024. */
+export const CAPTION_CHARS_MAX = 900;
+const NAME_CHARS_MAX = 120;
+const ENDING_CHARS_MAX = 12;
+
+/** The channels that can send files, and the size that each takes. */
+const CHANNEL_MAX_BYTES: Readonly<Record<string, number | undefined>> = {
+  telegram: 10 * 1024 * 1024,
+  discord: 10 * 1024 * 1024,
+};
+
+const TYPES: Readonly<Record<string, string | undefined>> = {
+  csv: "text/csv",
+  html: "text/html",
+  json: "application/json",
+  md: "text/markdown",
+  mp3: "audio/mpeg",
+  mp4: "video/mp4",
+  pdf: "application/pdf",
+  svg: "image/svg+xml",
+  txt: "text/plain",
+  wav: "audio/wav",
+  zip: "application/zip",
+};
+
+/** Returns whether a channel can send a file of this size. */
+export function takesFile(channel: string, bytes: number): boolean {
+  return Object.hasOwn(CHANNEL_MAX_BYTES, channel) && bytes <= (CHANNEL_MAX_BYTES[channel] ?? 0);
+}
+
+/** Returns the name under which people get the file at this path. It is safe in a header and on a disk. */
+export function sentNameOf(path: string): string {
+  const plain = path
+    .slice(path.lastIndexOf("/") + 1)
+    .toWellFormed()
+    .normalize("NFC")
+    .replaceAll(/[^\p{L}\p{N}\p{M} ._()+@-]/gu, "_")
+    .replace(/^[. ]+/, "")
+    .trim();
+  if (plain === "") return "file";
+  if (plain.length <= NAME_CHARS_MAX) return plain;
+  const ending = /\.[A-Za-z0-9]+$/.exec(plain)?.[0] ?? "";
+  const kept = ending.length <= ENDING_CHARS_MAX ? ending : "";
+  return `${cut(plain.slice(0, plain.length - kept.length), NAME_CHARS_MAX - kept.length)}${kept}`;
+}
+
+/** Returns the media type of a file: that of its bytes if it is a picture, otherwise that of its name. */
+export function sentTypeOf(name: string, head: Buffer): string {
+  const ending = name.slice(name.lastIndexOf(".") + 1).toLowerCase();
+  const named = Object.hasOwn(TYPES, ending) ? TYPES[ending] : undefined;
+  return imageTypeOf(head) ?? named ?? "application/octet-stream";
+}
+
+/** Formats a size: `312 bytes`, `1.5 MB`. */
+function sizeWords(bytes: number): string {
+  if (bytes < 1024) return `${bytes} bytes`;
+  const [number, unit] = bytes < 1024 ** 2 ? [bytes / 1024, "KB"] : [bytes / 1024 ** 2, "MB"];
+  return `${number.toFixed(1)} ${unit}`;
+}
+
+/** Returns the text for people who do not get the file itself. */
+export function insteadOfFile(file: { name: string; bytes: number; caption: string }): string {
+  const line = `File: ${file.name} (${sizeWords(file.bytes)}). It is on the page of this conversation.`;
+  return file.caption === "" ? line : `${line}\n\n${file.caption}`;
+}

@@ -1,0 +1,127 @@
+// Sends a file of an agent to the people of its session: keeps a copy with the transcript, and queues it for
+// the chat of these people if there is one.
+// FS1: one transaction stores the copy and the outbox row, under an id of the call. A repeated call finds
+//      them, and sends nothing.
+// FS2: a file goes only to the people who get the session's replies, and only if the send policy allows it.
+// FS3: people whose channel can't send the file get a text that names it.
+
+import { optional } from "../../core/optional.ts";
+import { insteadOfFile, takesFile } from "../../core/sent-file.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { isInHouse, isSameRoute, LAST, type Route } from "../../core/shapes/route.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import { cronKey } from "../../core/shapes/schedule.ts";
+import type { Session } from "../../core/shapes/session.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
+import type { Engine } from "../../engine/engine.ts";
+import type { RunWait } from "../../engine/lanes/waits.ts";
+import type { Unit } from "../../engine/unit.ts";
+import { type Delivery, getDelivery, insertDelivery } from "../../store/queries/channels/deliveries.ts";
+import { getSentFile, insertSentFile, type SentFile } from "../../store/queries/channels/sent-files.ts";
+import { getJob } from "../../store/queries/cron-jobs.ts";
+import { getSession } from "../../store/queries/sessions/sessions.ts";
+import type { Db } from "../../store/sql.ts";
+import { placeOfRun } from "../conversation/party.ts";
+import { lastPlace, leaveVerdict } from "./destination.ts";
+import { type OutboxListener, placeHasRoom, publishOutbox } from "./outbox.ts";
+
+interface SendParts {
+  readonly settings: Settings;
+  readonly engine: Engine;
+  /** Absent if this process delivers nothing. */
+  readonly outbound?: OutboxListener | undefined;
+}
+
+interface FileToSend extends Pick<SentFile, "name" | "mimeType" | "caption" | "bytes"> {
+  readonly session: Session;
+  /** Absent if an operator calls. */
+  readonly run?: Run;
+  /** The wait of the calling run. */
+  readonly wait?: RunWait;
+  /** The stable id of the tool call. */
+  readonly callId: string;
+  /** Base64. */
+  readonly content: string;
+}
+
+/** A file that was sent. `delivery`: absent if the session has no chat on a channel. */
+export interface FileSent {
+  readonly file: SentFile;
+  readonly delivery?: Pick<Delivery, "id" | "route" | "fileId">;
+}
+
+const idOf = (callId: string): string => `file-${callId}`;
+
+/** Returns the file that this call sent before a crash, or undefined if it sent none (FS1). */
+export async function fileSentBy(db: Db, callId: string): Promise<FileSent | undefined> {
+  const file = await getSentFile(db, idOf(callId));
+  return file && { file, ...optional({ delivery: await getDelivery(db, idOf(callId)) }) };
+}
+
+/** Returns the destination of the replies of a run (FS2). */
+async function replyPlace(unit: Unit, session: Session, run: Run | undefined): Promise<Route | undefined> {
+  const provenance = run?.input.provenance;
+  if (provenance?.kind === "hook" || provenance?.kind === "node") return run?.route;
+  if (provenance?.kind !== "cron" || provenance.source === undefined) return placeOfRun(session, run);
+  const job = await getJob(unit.tx, provenance.source);
+  return job !== undefined && session.key === cronKey(job.id) ? job.deliver : undefined;
+}
+
+/** Returns the chat on a channel where the people of the run are, or undefined if there is none. */
+async function chatOf(unit: Unit, session: Session, run: Run | undefined): Promise<Route | undefined> {
+  const route = await replyPlace(unit, session, run);
+  if (route === undefined || isInHouse(route)) return undefined;
+  if (route.channel !== LAST) return route;
+  const meant = await getSession(unit.tx, route.to);
+  const last = meant && lastPlace(meant);
+  return last === undefined || isInHouse(last) ? undefined : last;
+}
+
+async function queueFile(
+  { settings, outbound }: SendParts,
+  unit: Unit,
+  { session, run, route }: { session: Session; run: Run | undefined; route: Route },
+  file: SentFile,
+): Promise<Result<NonNullable<FileSent["delivery"]>>> {
+  const verdict = await leaveVerdict(unit.tx, settings, session, route, isSameRoute(route, run?.route));
+  if (!verdict.allowed) return fail("send_denied", verdict.error);
+  const room = await placeHasRoom(unit, route);
+  if (!room.ok) return room;
+  const { id } = file;
+  const sent = { id, route, ...(takesFile(route.channel, file.bytes) ? { fileId: id } : {}) };
+  await insertDelivery(unit.tx, {
+    ...sent,
+    sessionKey: session.key,
+    kind: "send",
+    text: insteadOfFile(file),
+    state: "pending",
+    createdAt: unit.now,
+    ...optional({ runId: run?.runId }),
+  });
+  publishOutbox(unit, { id, sessionKey: session.key }, "pending");
+  unit.after(() => outbound?.deliveryQueued());
+  return ok(sent);
+}
+
+async function sendIn(parts: SendParts, unit: Unit, asked: FileToSend): Promise<Result<FileSent>> {
+  const { callId, run, wait, name, mimeType, caption, bytes, content } = asked;
+  const before = await fileSentBy(unit.tx, callId);
+  if (before !== undefined) return ok(before);
+  if (wait !== undefined && !(await wait.holds(unit))) {
+    return fail("run_aborted", "the calling run has ended; nothing was sent");
+  }
+  const session = await getSession(unit.tx, asked.session.key);
+  if (session === undefined) return fail("session_not_found", "the session was deleted; nothing was sent");
+  const { sessionId } = session;
+  const file = { id: idOf(callId), sessionId, name, mimeType, caption, bytes, createdAt: unit.now };
+  const route = await chatOf(unit, session, run);
+  const delivery = route && (await queueFile(parts, unit, { session, run, route }, file));
+  if (delivery?.ok === false) return delivery;
+  await insertSentFile(unit.tx, { ...file, content });
+  return ok({ file, ...optional({ delivery: delivery?.value }) });
+}
+
+/** Sends a file to the people of a session. The caller has read it, and removed credentials from it. */
+export function sendFile(parts: SendParts, asked: FileToSend): Promise<Result<FileSent>> {
+  return parts.engine.commit((unit) => sendIn(parts, unit, asked));
+}

@@ -1,0 +1,208 @@
+// The tool `send_file`: which people get a file, that each call sends it once, and who may read it.
+
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { CAPTION_CHARS_MAX, sentNameOf, sentTypeOf, takesFile } from "../../../src/core/sent-file.ts";
+import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
+import {
+  contentOfFile,
+  fileOfTranscript,
+  insertSentFile,
+} from "../../../src/store/queries/channels/sent-files.ts";
+import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { callTool, toolsFor } from "../../../src/tools/catalog.ts";
+import { temporaryFolder } from "../../kit/engine/engine.ts";
+import { telegramAccount } from "../../kit/platforms/people-channel.ts";
+import { type App, agentSettings, type Choices, openApp } from "../../tools/app.ts";
+
+const MAIN = "agent:main:main";
+const KEY = "sk-ant-api03-0123456789abcdefghijABCDEFGHIJ0123456789";
+const PNG = Buffer.from("89504e470d0a1a0a0000000d49484452", "hex");
+
+let apps: App[] = [];
+afterEach(async () => {
+  for (const app of apps) await app.close();
+  apps = [];
+});
+
+/** Opens an app whose main session was used last in this chat. */
+async function open(channel: string | undefined, choices: Choices = {}) {
+  const workspace = join(temporaryFolder(), "work");
+  mkdirSync(workspace);
+  const agents = [agentSettings("main", { workspace }), agentSettings("research")];
+  const app = await openApp({ channels: [telegramAccount("default")], agents, ...choices });
+  apps.push(app);
+  if (channel !== undefined) {
+    const lastRoute = { channel, to: "7", accountId: "default" };
+    await app.engine.commit((unit) => updateSession(unit.tx, MAIN, { lastRoute }));
+  }
+  const put = (name: string, content: string | Buffer) => writeFileSync(join(workspace, name), content);
+  const send = (path: string, more: object = {}) => app.call(MAIN, "send_file", { path, ...more });
+  return { app, workspace, put, send };
+}
+
+const rows = ({ engine }: App) => engine.store.db.selectFrom("deliveries").selectAll().execute();
+const files = ({ engine }: App) => engine.store.db.selectFrom("sent_files").selectAll().execute();
+
+test("a file goes to the chat of the session, and its copy does not change with the workspace", async () => {
+  const { app, put, send } = await open("telegram");
+  put("plan.png", PNG);
+  const sent = await send("plan.png", { caption: "**The** plan" });
+  expect(sent).toMatchObject({ status: "accepted", channel: "telegram", to: "7", mimeType: "image/png" });
+  expect(sent).not.toHaveProperty("note");
+  put("plan.png", "changed");
+  const [row] = await rows(app);
+  expect(row).toMatchObject({ state: "pending", session_key: MAIN, id: sent.fileId, file_id: sent.fileId });
+  expect(await contentOfFile(app.engine.store.db, String(sent.fileId))).toBe(PNG.toString("base64"));
+  expect((await files(app))[0]).toMatchObject({ caption: "**The** plan", bytes: PNG.length });
+});
+
+test("without a chat, the file is on the page only, and the model is told so", async () => {
+  const { app, put, send } = await open(undefined);
+  put("a.txt", "hello");
+  const sent = await send("a.txt");
+  expect(sent).toMatchObject({ status: "accepted", note: expect.stringContaining("page") });
+  expect(sent).not.toHaveProperty("channel");
+  expect(await rows(app)).toEqual([]);
+  expect(await files(app)).toHaveLength(1);
+});
+
+test("FS3: people on a channel that can't send files get name and size, and the model is told so", async () => {
+  const { app, put, send } = await open("signal");
+  put("a.txt", "hello");
+  expect(await send("a.txt", { caption: "Look" })).toMatchObject({ note: expect.stringContaining("signal") });
+  const text = "File: a.txt (5 bytes). It is on the page of this conversation.\n\nLook";
+  expect(await rows(app)).toMatchObject([{ text, file_id: null, state: "pending" }]);
+});
+
+test("FS1: a repeated call sends nothing, even if the file and the rules have changed", async () => {
+  const { app, put } = await open("telegram");
+  put("a.txt", "hello");
+  const context = app.context(await app.session(MAIN));
+  const call = { callId: "run:1:0", attempt: 1, name: "send_file", arguments: { path: "a.txt" } };
+  const first = await callTool(context, call);
+  put("a.txt", "changed");
+  await app.engine.commit((unit) => updateSession(unit.tx, MAIN, { sendPolicy: "deny" }));
+  const settings: Settings = { ...app.settings, channels: [] };
+  expect(await callTool({ ...context, settings }, { ...call, attempt: 2 })).toEqual(first);
+  expect(await rows(app)).toHaveLength(1);
+  expect(await files(app)).toMatchObject([{ content: Buffer.from("hello").toString("base64") }]);
+});
+
+test("FS1: of two calls at once with the same id, one sends the file", async () => {
+  const { app, put } = await open("telegram");
+  put("a.txt", "hello");
+  const context = app.context(await app.session(MAIN));
+  const call = { callId: "run:1:0", attempt: 1, name: "send_file", arguments: { path: "a.txt" } };
+  const [one, two] = await Promise.all([callTool(context, call), callTool(context, call)]);
+  expect(one).toMatchObject({ status: "accepted" });
+  expect(two).toEqual(one);
+  expect(await rows(app)).toHaveLength(1);
+});
+
+test("FS2: if the send policy forbids the chat, nothing is sent or kept", async () => {
+  const { app, put, send } = await open("telegram", {
+    session: { sendPolicy: { rules: [], default: "deny" } },
+  });
+  put("a.txt", "hello");
+  expect(await send("a.txt")).toMatchObject({ status: "forbidden", code: "send_denied" });
+  expect([await rows(app), await files(app)]).toEqual([[], []]);
+});
+
+test("SE1, I14: credentials in a text file, its name and its caption are redacted", async () => {
+  const { app, put, send } = await open("telegram");
+  put("notes.txt", `token ${KEY}\n`);
+  const sent = await send("notes.txt", { caption: `see ${KEY}` });
+  expect(sent).toMatchObject({ note: expect.stringContaining("redacted") });
+  const [file] = await files(app);
+  expect(Buffer.from(file?.content ?? "", "base64").toString()).not.toContain(KEY);
+  expect(JSON.stringify([file, await rows(app)])).not.toContain(KEY);
+});
+
+test("files outside of the workspace, folders, empty and too large files, and long captions are refused", async () => {
+  const { app, workspace, put, send } = await open("telegram", { tools: { sendFile: { maxBytes: 10 } } });
+  writeFileSync(join(workspace, "..", "secret.txt"), "x");
+  symlinkSync("../secret.txt", join(workspace, "link.txt"));
+  mkdirSync(join(workspace, "folder"));
+  put("empty.txt", "");
+  put("large.txt", "12345678901");
+  put("fits.txt", "1234567890");
+  expect(await send("../secret.txt")).toMatchObject({ code: "path_outside" });
+  expect(await send("link.txt")).toMatchObject({ code: "path_outside" });
+  expect(await send("/etc/hostname")).toMatchObject({ code: "path_outside" });
+  expect(await send("missing.txt")).toMatchObject({ code: "file_not_found" });
+  expect(await send("folder")).toMatchObject({ code: "file_problem" });
+  expect(await send("empty.txt")).toMatchObject({ code: "file_problem" });
+  expect(await send("large.txt")).toMatchObject({
+    code: "too_large",
+    error: expect.stringContaining("tools.send_file.maxBytes"),
+  });
+  const caption = "x".repeat(CAPTION_CHARS_MAX + 1);
+  expect(await send("fits.txt", { caption })).toMatchObject({ code: "too_large" });
+  expect(await rows(app)).toEqual([]);
+  expect(await send("fits.txt")).toMatchObject({ status: "accepted", bytes: 10 });
+});
+
+test("I13: a sub-agent does not have the tool, unless the settings list it", async () => {
+  const { app } = await open("telegram");
+  const child = { key: "agent:main:subagent:1", agentId: "main", kind: "other", spawnDepth: 1 } as const;
+  const parent = { key: MAIN, agentId: "main", kind: "main", spawnDepth: 0 } as const;
+  const chain = [{ ...child, spawnedBy: MAIN }, parent] as const;
+  const names = (settings: Settings) => toolsFor({ settings, chain }).map(({ spec }) => spec.name);
+  expect(names(app.settings)).not.toContain("send_file");
+  const { tools } = app.settings;
+  const listed = { ...app.settings, tools: { ...tools, subagents: { allow: ["send_file"], deny: [] } } };
+  expect(names(listed)).toEqual(["send_file"]);
+  const denied = { ...listed, tools: { ...listed.tools, filter: { allow: [], deny: ["send_file"] } } };
+  expect(names(denied)).toEqual([]);
+});
+
+test("SF1: the oldest files of a conversation give way to new ones, except those that wait for delivery", async () => {
+  const { app } = await open(undefined);
+  const { store } = app.engine;
+  const { sessionId } = await app.session(MAIN);
+  const add = (id: string, createdAt: number) =>
+    store.transaction((tx) =>
+      insertSentFile(tx, {
+        ...{ id, sessionId, name: id, mimeType: "text/plain", caption: "", content: "eA==" },
+        ...{ bytes: 40 * 1024 * 1024, createdAt },
+      }),
+    );
+  await add("one", 1);
+  await app.engine.commit(({ tx, now }) =>
+    tx
+      .insertInto("deliveries")
+      .values({
+        ...{ id: "one", session_key: MAIN, run_id: null, kind: "send", route_key: "r", route_json: "{}" },
+        ...{ text: "", state: "pending", code: null, error: null, attempts: 0, attempt_open: 0 },
+        ...{ parts_sent: 0, next_attempt_at: now, created_at: now, settled_at: null, dismissed_at: null },
+        file_id: "one",
+      })
+      .execute(),
+  );
+  for (const [at, id] of ["two", "three", "four"].entries()) await add(id, at + 2);
+  expect((await files(app)).map(({ id }) => id).sort()).toEqual(["four", "one", "three"]);
+  expect(await fileOfTranscript(store.db, "four", sessionId)).toMatchObject({ name: "four" });
+  expect(await fileOfTranscript(store.db, "four", "another")).toBeUndefined();
+});
+
+test.each([
+  ["a/b/Report 2.pdf", "Report 2.pdf"],
+  ['x"; filename=evil\r\n.png', "x__ filename_evil__.png"],
+  [".env", "env"],
+  ["..", "file"],
+  ["Übersicht 日本.csv", "Übersicht 日本.csv"],
+])("people get the file %j as %j", (path, name) => {
+  expect(sentNameOf(path)).toBe(name);
+});
+
+test("a long name keeps its ending, and the type of a picture comes from its bytes", () => {
+  const name = sentNameOf(`${"x".repeat(300)}.tar`);
+  expect(name.length).toBeLessThanOrEqual(120);
+  expect(name.endsWith(".tar")).toBe(true);
+  expect(sentTypeOf("a.txt", PNG)).toBe("image/png");
+  expect(sentTypeOf("a.pdf", Buffer.from("x"))).toBe("application/pdf");
+  expect(sentTypeOf("constructor", Buffer.from("x"))).toBe("application/octet-stream");
+  expect(takesFile("constructor", 1)).toBe(false);
+});

@@ -2,12 +2,13 @@
 // A reply that is meant for nobody is shown as `(silent)`, never as the token that the model wrote. No line
 // of a message can look like another speaker's.
 
+import { fieldsOf, jsonOf } from "../core/json.ts";
 import { HEADING, isSilent } from "../core/rules/turn-rules.ts";
 import { type Message, type Provenance, textOf, toolCallsOf } from "../core/shapes/message.ts";
 import { safeLine, safeText } from "../core/text/safe-text.ts";
 import { announcementLines, readAnnouncement } from "./announcement-lines.ts";
 import type { Cli } from "./cli.ts";
-import { excerpt } from "./layout.ts";
+import { excerpt, size } from "./layout.ts";
 
 const ARGUMENTS_CHARS_MAX = 160;
 const RESULT_CHARS_MAX = 200;
@@ -38,8 +39,14 @@ export function callLine(paint: Painter, name: string, args: unknown): string {
   return `${paint.style("yellow", `  · ${safeLine(name)}`)} ${paint.style("dim", shown)}`;
 }
 
-/** Formats a tool's result on one line. */
-export function resultLine(paint: Painter, text: string, isError: boolean): string {
+/** Formats a tool's result on one line. A file for people is shown with its name and size. */
+export function resultLine(paint: Painter, text: string, isError: boolean, tool?: string): string {
+  const { name, bytes, note } = fieldsOf(tool === "send_file" && !isError ? jsonOf(text) : undefined);
+  if (typeof name === "string" && typeof bytes === "number") {
+    const more = typeof note === "string" ? ` ${excerpt(note, RESULT_CHARS_MAX)}` : "";
+    const file = `file ${safeLine(name)} (${size(bytes)})`;
+    return `    → ${paint.style("bold", file)}${paint.style("dim", more)}`;
+  }
   return paint.style(
     isError ? "red" : "dim",
     `    ${isError ? "✗" : "→"} ${excerpt(text, RESULT_CHARS_MAX)}`,
@@ -82,6 +89,6 @@ export function messageLines(paint: Painter, message: Message): string[] {
       return [...(silent ? [paint.style("dim", "  (silent)")] : said), ...calls, ...failed];
     }
     case "toolResult":
-      return [resultLine(paint, textOf(message), message.isError)];
+      return [resultLine(paint, textOf(message), message.isError, message.toolName)];
   }
 }

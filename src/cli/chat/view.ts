@@ -167,7 +167,8 @@ export class ChatView {
     const told = isStart ? this.#calls : this.#results;
     if (!isFirst(told, call)) return [];
     if (isStart) return [{ op: "line", text: callLine(this.#paint, data.name, data.args) }];
-    return [{ op: "line", text: resultLine(this.#paint, data.result ?? "", data.isError === true) }];
+    const { name, result = "", isError = false } = data;
+    return [{ op: "line", text: resultLine(this.#paint, result, isError, name) }];
   }
 
   /**

@@ -119,6 +119,35 @@ test("tool calls and results that were shown live are not shown again; those tha
   expect(lines()).toEqual(["agent: Looking.", "  · read {}", "    → text", "  · exec {}", "    → out"]);
 });
 
+test("a file for people is shown with its name and size", () => {
+  const { view, show, lines } = makeView();
+  const sent = {
+    status: "accepted",
+    fileId: "file-r:m:0",
+    name: "a\u001b[2J.pdf",
+    bytes: 3_000_000,
+    note: "On the page.",
+  };
+  const told = (text: string, isError = false) =>
+    show(
+      view.tool({
+        phase: "result",
+        toolCallId: `r:${text.length}:0`,
+        name: "send_file",
+        result: text,
+        isError,
+      }),
+    );
+  told(JSON.stringify(sent));
+  told('{"status":"error"}', true);
+  told("{damaged");
+  expect(lines()).toEqual([
+    "    → file a\\x1b[2J.pdf (2.9 MB) On the page.",
+    '    ✗ {"status":"error"}',
+    "    → {damaged",
+  ]);
+});
+
 test("CV2: a late tool event of a stopped run does not split the text of the next run", () => {
   const { view, show, lines } = makeView();
   show(view.tool({ phase: "start", toolCallId: "one:message:0", name: "exec", args: {} }));

@@ -19,6 +19,7 @@ import { Prose } from "./text/text.tsx";
 import type { Message, Run } from "./thread.ts";
 import { JobCard } from "./work/job-card.tsx";
 import { jobResultOf } from "./work/job-result.ts";
+import { SentFileView, sentFilesIn } from "./work/sent-file.tsx";
 import { Steps } from "./work/steps.tsx";
 
 const STATE_WORDS: Readonly<Record<string, string>> = { ok: "done", error: "failed", timeout: "timed out" };
@@ -239,6 +240,9 @@ export function Entry(props: { item: Item; agentId: string; target: string | und
             agentId={agentId}
             target={target}
           />
+          {sentFilesIn(steps).map((file) => (
+            <SentFileView key={file.fileId} file={file} />
+          ))}
         </li>
       );
     }

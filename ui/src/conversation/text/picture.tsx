@@ -4,7 +4,6 @@
 
 import { createContext } from "preact";
 import { useContext, useEffect, useRef, useState } from "preact/hooks";
-import type { ParamsOf } from "../../../../src/contract/client/web.ts";
 import { optional } from "../../../../src/core/optional.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { ask, has } from "../../gateway.ts";
@@ -29,21 +28,39 @@ interface PictureProps {
   readonly block: { readonly mimeType: string; readonly bytes?: number };
 }
 
-interface Data {
+/** The content of a file. */
+export interface Data {
   readonly mimeType: string;
-  /** The picture's bytes in base64. */
+  /** Base64. */
   readonly content: string;
 }
 
-async function readParts(about: ParamsOf<"chat.image">): Promise<Data> {
-  const { mimeType, ...first } = await ask("chat.image", about);
+interface LazyProps {
+  /** Identifies the picture. */
+  readonly id: string;
+  readonly bytes: number;
+  /** Describes the picture. */
+  readonly words: string;
+  readonly read: () => Promise<Data>;
+}
+
+/** Reads a file whose answers come in parts. `ask` reads the part that begins at the offset. */
+export async function readParts(
+  ask: (from: { offset?: number }) => Promise<Data & { nextOffset?: number }>,
+): Promise<Data> {
+  const { mimeType, ...first } = await ask({});
   let { content, nextOffset } = first;
   while (nextOffset !== undefined) {
-    const part = await ask("chat.image", { ...about, offset: nextOffset });
+    const part = await ask({ offset: nextOffset });
     content += part.content;
     nextOffset = part.nextOffset;
   }
   return { mimeType, content };
+}
+
+/** Returns whether the page shows files of this type as pictures. */
+export function isPicture(mimeType: string): boolean {
+  return TYPES.includes(mimeType);
 }
 
 let last: Promise<unknown> = Promise.resolve();
@@ -56,7 +73,7 @@ function afterOthers<T>(read: () => Promise<T>): Promise<T> {
 }
 
 /** Returns a function that reads the picture once. It rejects if the picture is no longer shown. */
-function useRead(about: ParamsOf<"chat.image">): () => Promise<Data> {
+function useRead(read: () => Promise<Data>): () => Promise<Data> {
   const known = useRef<Data | undefined>(undefined);
   const isShown = useRef(true);
   useEffect(
@@ -69,19 +86,18 @@ function useRead(about: ParamsOf<"chat.image">): () => Promise<Data> {
     const data =
       known.current ??
       (await afterOthers<Data>(() =>
-        isShown.current ? readParts(about) : Promise.reject(new Error("The picture is no longer shown.")),
+        isShown.current ? read() : Promise.reject(new Error("The picture is no longer shown.")),
       ));
     known.current = data;
     return data;
   };
 }
 
-function Read({ messageId, index, words }: PictureProps & { words: string }) {
-  const { sessionKey, sessionId } = useContext(Shown);
+function Read({ id, words, read: readNow }: LazyProps) {
   const [whole, setWhole] = useState(false);
-  const read = useRead({ sessionKey, messageId, index, ...optional({ sessionId }) });
-  const { value, problem, again } = useReading(`${sessionKey} ${messageId} ${index}`, read);
-  if (value === undefined || !TYPES.includes(value.mimeType))
+  const read = useRead(readNow);
+  const { value, problem, again } = useReading(id, read);
+  if (value === undefined || !isPicture(value.mimeType))
     return <Awaited problem={problem} again={again} words={words} />;
   return (
     <button
@@ -96,20 +112,33 @@ function Read({ messageId, index, words }: PictureProps & { words: string }) {
   );
 }
 
-export function Picture(props: PictureProps) {
-  const { mimeType, bytes = 0 } = props.block;
-  const [wanted, setWanted] = useState(bytes <= AT_ONCE_MAX_BYTES);
-  const words = `${safeLine(mimeType)}${bytes > 0 ? `, ${size(bytes)}` : ""}`;
-  if (!TYPES.includes(mimeType) || !has("chat.image")) return <span class="chip">{words}</span>;
+/** Shows a picture that `read` reads. */
+export function LazyPicture(props: LazyProps) {
+  const [wanted, setWanted] = useState(props.bytes <= AT_ONCE_MAX_BYTES);
   return (
     <div class="picture">
       {wanted ? (
-        <Read {...props} words={words} />
+        <Read {...props} />
       ) : (
         <button type="button" onClick={() => setWanted(true)}>
-          {`Show picture, ${words}`}
+          {`Show picture, ${props.words}`}
         </button>
       )}
     </div>
+  );
+}
+
+export function Picture({ messageId, index, block: { mimeType, bytes = 0 } }: PictureProps) {
+  const { sessionKey, sessionId } = useContext(Shown);
+  const words = `${safeLine(mimeType)}${bytes > 0 ? `, ${size(bytes)}` : ""}`;
+  if (!isPicture(mimeType) || !has("chat.image")) return <span class="chip">{words}</span>;
+  const about = { sessionKey, messageId, index, ...optional({ sessionId }) };
+  return (
+    <LazyPicture
+      id={`${sessionKey} ${messageId} ${index}`}
+      bytes={bytes}
+      words={words}
+      read={() => readParts((from) => ask("chat.image", { ...about, ...from }))}
+    />
   );
 }

@@ -3,9 +3,6 @@
 
 import type { UsageReport } from "../../../../src/contract/methods/operations.ts";
 import type { UsageLine } from "../../../../src/core/shapes/usage.ts";
-import { after } from "../../clock.ts";
-
-const KEPT_MS = 60_000;
 
 const COLUMNS: readonly (readonly [string, (line: UsageLine) => string | number | undefined])[] = [
   ["name", ({ name }) => name],
@@ -36,15 +33,4 @@ export function csvOf({ by, lines }: Pick<UsageReport, "by" | "lines">): string 
   const heads = used.map(([name]) => (name === "name" ? by : name));
   const rows = [heads, ...lines.map((line) => used.map(([, of]) => cell(of(line))))];
   return rows.map((row) => `${row.join(",")}\r\n`).join("");
-}
-
-/** Lets the browser download a text as a file. */
-export function download(name: string, text: string, type: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name;
-  link.click();
-  // Keep the address valid for some time, because some browsers read the file only after the click.
-  after(KEPT_MS, () => URL.revokeObjectURL(url));
 }

@@ -9,6 +9,7 @@ import type { UsageReport } from "../../../../src/contract/methods/operations.ts
 import { optional } from "../../../../src/core/optional.ts";
 import { totalUsage, type UsageTotal } from "../../../../src/core/shapes/usage.ts";
 import { now } from "../../clock.ts";
+import { download } from "../../conversation/text/download.ts";
 import { ask } from "../../gateway.ts";
 import { Awaited } from "../../parts/failure.tsx";
 import { counted, money, tokens } from "../../parts/format.ts";
@@ -21,7 +22,7 @@ import { usePolling } from "../polling.ts";
 import { Budgets } from "./budgets.tsx";
 import { addressOf, type Choice, choiceIn, daysFrom, daysOf, GROUP_WORDS, PERIOD_WORDS } from "./choice.ts";
 import { Days } from "./days.tsx";
-import { csvOf, download } from "./export.ts";
+import { csvOf } from "./export.ts";
 import { UsageTable } from "./table.tsx";
 
 const EVERY_MS = 15_000;

@@ -1,0 +1,78 @@
+// Shows the files that an agent sent to people: a picture, or a button that downloads the file.
+// SF3: no file is opened on the page. A download has a type that no browser runs.
+
+import { useContext, useState } from "preact/hooks";
+import { fieldsOf } from "../../../../src/core/json.ts";
+import { optional } from "../../../../src/core/optional.ts";
+import { safeLine } from "../../../../src/core/text/safe-text.ts";
+import { ask, has } from "../../gateway.ts";
+import { size } from "../../parts/format.ts";
+import { complain } from "../../parts/notices.tsx";
+import type { Step } from "../items.ts";
+import { download } from "../text/download.ts";
+import { type Data, isPicture, LazyPicture, readParts, Shown } from "../text/picture.tsx";
+import { Prose } from "../text/text.tsx";
+import { resultText } from "./call-row.tsx";
+import { parsed } from "./calls.ts";
+
+interface SentFile {
+  readonly fileId: string;
+  readonly name: string;
+  readonly mimeType: string;
+  readonly bytes: number;
+  readonly caption: string;
+}
+
+/** Returns the files that these steps sent. */
+export function sentFilesIn(steps: readonly Step[]): readonly SentFile[] {
+  return steps.flatMap((step) => {
+    if (step.kind !== "call" || step.result === undefined || step.result.isError) return [];
+    if ((step.call?.name ?? step.result.toolName) !== "send_file") return [];
+    const { fileId, name, mimeType, bytes } = fieldsOf(parsed(resultText(step.result)));
+    const caption = step.call?.arguments.caption;
+    if (typeof fileId !== "string" || typeof name !== "string") return [];
+    if (typeof mimeType !== "string" || typeof bytes !== "number") return [];
+    return [{ fileId, name, mimeType, bytes, caption: typeof caption === "string" ? caption : "" }];
+  });
+}
+
+function bytesOf(content: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(atob(content), (char) => char.charCodeAt(0));
+}
+
+function Download({ words, name, read }: { words: string; name: string; read: () => Promise<Data> }) {
+  const [busy, setBusy] = useState(false);
+  const save = async (): Promise<void> => {
+    setBusy(true);
+    try {
+      download(name, bytesOf((await read()).content), "application/octet-stream");
+    } catch (problem) {
+      complain(problem);
+    }
+    setBusy(false);
+  };
+  return (
+    <button type="button" disabled={busy} onClick={() => void save()}>
+      {busy ? `Loading ${words}…` : `Download ${words}`}
+    </button>
+  );
+}
+
+/** Shows a file with its caption. */
+export function SentFileView({ file }: { file: SentFile }) {
+  const { fileId, name, mimeType, bytes, caption } = file;
+  const { sessionKey, sessionId } = useContext(Shown);
+  const about = { sessionKey, fileId, ...optional({ sessionId }) };
+  const read = (): Promise<Data> => readParts((from) => ask("chat.file", { ...about, ...from }));
+  const words = `${safeLine(name)}, ${size(bytes)}`;
+  if (!has("chat.file")) return <span class="chip">{words}</span>;
+  return (
+    <div class="sent-file">
+      {isPicture(mimeType) && (
+        <LazyPicture id={`${sessionKey} ${fileId}`} bytes={bytes} words={words} read={read} />
+      )}
+      <Download words={words} name={name} read={read} />
+      {caption !== "" && <Prose text={caption} />}
+    </div>
+  );
+}

@@ -314,7 +314,11 @@ export class OutboxWorker implements DeliveryWorker {
     const sent = await this.#withFile(delivery, message);
     if ("kind" in sent) return sent;
     try {
-      return await channel.deliver({ deliveryId: id, sessionKey, route, ...sent, ...named });
+      const about = { deliveryId: id, sessionKey, route, ...named };
+      const answer = await channel.deliver({ ...about, ...sent });
+      if (sent.file === undefined || answer.kind !== "refused") return answer;
+      // The platform certainly shows no file, for example because it is too large there.
+      return await channel.deliver({ ...about, ...message });
     } catch (error) {
       // It is not known whether the text was sent before the exception.
       this.#parts.world.log.error({ err: error, ...aboutOf(delivery) }, "a channel failed");

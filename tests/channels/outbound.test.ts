@@ -3,12 +3,13 @@ import type { Channel, DeliveryOutcome } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { optional } from "../../src/core/optional.ts";
 import { createBus } from "../../src/engine/bus.ts";
-import { createCommit } from "../../src/engine/unit.ts";
+import { type Commit, createCommit } from "../../src/engine/unit.ts";
 import {
   insertDelivery,
   listDeliveries,
   requeueDelivery,
 } from "../../src/store/queries/channels/deliveries.ts";
+import { insertSentFile } from "../../src/store/queries/channels/sent-files.ts";
 import { both, share, test } from "../kit/deep.ts";
 import { cleanup, openStore, openStoreOn, temporaryFolder } from "../kit/engine/engine.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
@@ -20,6 +21,8 @@ interface Bench {
   readonly attempts: string[];
   readonly channels: Map<string, Channel>;
   queue(id: string, to?: string, channel?: string, text?: string): Promise<void>;
+  /** Queues a file with this content. Without content, the file was deleted. */
+  queueFile(id: string, content?: string): Promise<void>;
   states(): Promise<Record<string, string>>;
   worker: OutboxWorker;
   /** Completes all work that is due. */
@@ -27,9 +30,36 @@ interface Bench {
   retry(id: string): Promise<void>;
 }
 
+async function queueFile(commit: Commit, worker: OutboxWorker, id: string, content?: string): Promise<void> {
+  await commit(async (unit) => {
+    const bytes = Buffer.from(content ?? "");
+    const facts = {
+      sessionId: "s",
+      name: id,
+      mimeType: "text/plain",
+      bytes: bytes.length,
+      caption: "caption",
+    };
+    if (content !== undefined) {
+      const file = { id, ...facts, content: bytes.toString("base64"), createdAt: unit.now };
+      await insertSentFile(unit.tx, file);
+    }
+    await insertDelivery(unit.tx, {
+      ...{ id, sessionKey: "agent:main:main", kind: "send", route: { channel: "pigeon", to: "roof" } },
+      ...{ text: "file instead", state: "pending", createdAt: unit.now, fileId: id },
+    });
+    unit.after(() => worker.deliveryQueued());
+  });
+}
+
 /** Opens an outbox with one fake channel. `says` returns the outcome of each attempt. */
 async function open(
-  says: (id: string, attempt: number, text: string) => DeliveryOutcome | Promise<DeliveryOutcome>,
+  says: (
+    id: string,
+    attempt: number,
+    text: string,
+    file?: string,
+  ) => DeliveryOutcome | Promise<DeliveryOutcome>,
   textMaxChars?: number,
 ): Promise<Bench> {
   const world = fakeWorld();
@@ -41,10 +71,10 @@ async function open(
     id: "pigeon",
     deduplicates: false,
     ...optional({ textMaxChars }),
-    async deliver({ deliveryId, text }) {
+    async deliver({ deliveryId, text, file }) {
       attempts.push(deliveryId);
       counts.set(deliveryId, (counts.get(deliveryId) ?? 0) + 1);
-      return says(deliveryId, counts.get(deliveryId) ?? 0, text);
+      return says(deliveryId, counts.get(deliveryId) ?? 0, text, file?.data.toString());
     },
   };
   const channels = new Map([["pigeon", channel]]);
@@ -76,6 +106,7 @@ async function open(
         unit.after(() => worker.deliveryQueued());
       });
     },
+    queueFile: (id, content) => queueFile(commit, worker, id, content),
     async states() {
       const { rows } = await listDeliveries(store.db, { limit: 100 });
       return Object.fromEntries(
@@ -92,6 +123,31 @@ async function open(
   };
   return bench;
 }
+
+test("a file is sent with its caption; if it is refused or was deleted, people get the text that names it", async () => {
+  const tries: (string | undefined)[][] = [];
+  const bench = await open((id, attempt, text, file) => {
+    tries.push([id, text, file]);
+    if (id === "busy" && attempt === 1) return { kind: "retry", error: "busy", afterMs: 5 };
+    return id === "refused" && file !== undefined
+      ? { kind: "refused", error: "too large" }
+      : { kind: "sent" };
+  }, 10);
+  for (const id of ["good", "refused", "busy"]) await bench.queueFile(id, `content of ${id}`);
+  await bench.queueFile("deleted");
+  await bench.settle();
+  await bench.world.advance(5);
+  await bench.settle();
+  expect(tries).toEqual([
+    ["good", "caption", "content of good"],
+    ["refused", "caption", "content of refused"],
+    ["refused", "file instead", undefined],
+    ["busy", "caption", "content of busy"],
+    ["busy", "caption", "content of busy"],
+    ["deleted", "file instead", undefined],
+  ]);
+  expect(await bench.states()).toEqual({ good: "sent", refused: "sent", busy: "sent", deleted: "sent" });
+});
 
 test("I5: a delivery counts as sent only after the channel's acknowledgement", async () => {
   const gate = Promise.withResolvers<DeliveryOutcome>();

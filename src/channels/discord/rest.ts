@@ -13,13 +13,19 @@ import { DiscordProblem, limited, refusal, unanswered } from "./problem.ts";
 
 /** Time limit from the request to the last byte of the response. */
 const TIMEOUT_MS = 15_000;
+/** Time limit of a request that sends a file. */
+export const UPLOAD_MS = 60_000;
 /** Size limit of an answer. It is large enough for a hundred messages of maximum length. */
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 
 /** The REST client of one account. */
 export interface Rest {
-  /** Makes one API call. Rejects with a `DiscordProblem`. */
-  ask<T>(call: (api: API, signal: AbortSignal) => Promise<T>, outside?: AbortSignal): Promise<T>;
+  /** Makes one API call. Rejects with a `DiscordProblem`. `timeoutMs`: default 15 s. */
+  ask<T>(
+    call: (api: API, signal: AbortSignal) => Promise<T>,
+    outside?: AbortSignal,
+    timeoutMs?: number,
+  ): Promise<T>;
   close(): void;
 }
 
@@ -107,19 +113,19 @@ export async function openRest(account: DiscordAccount, world: World): Promise<R
     api: account.restUrl,
     // The library's time limit does not include the body. It is longer than our own limit, so that ours
     // decides.
-    timeout: TIMEOUT_MS * 2,
+    timeout: UPLOAD_MS * 2,
     retries: 0,
     rejectOnRateLimit: () => true,
     makeRequest: makeRequest as unknown as RESTOptions["makeRequest"],
   });
   const api = new API(rest);
   return {
-    async ask(call, outside) {
+    async ask(call, outside, timeoutMs = TIMEOUT_MS) {
       // The library forgets the token after a 401 response, so set it before each call.
       rest.setToken(account.token);
       const stopper = new AbortController();
-      const late = new DiscordProblem("unknown", `Discord did not answer within ${TIMEOUT_MS / 1_000} s`);
-      const deadline = world.clock.at(world.clock.now() + TIMEOUT_MS, () => stopper.abort(late));
+      const late = new DiscordProblem("unknown", `Discord did not answer within ${timeoutMs / 1_000} s`);
+      const deadline = world.clock.at(world.clock.now() + timeoutMs, () => stopper.abort(late));
       const signals = outside === undefined ? [stopper.signal] : [stopper.signal, outside];
       try {
         return await call(api, AbortSignal.any(signals));

@@ -1,4 +1,4 @@
-// Sends text to Discord, and interprets its destinations.
+// Sends texts and files to Discord, and interprets its destinations.
 // DO1: a text from a model never notifies people and gets no link preview.
 // DO2: for some minutes, Discord shows messages with the same nonce only once. So if the result of an attempt
 //      is unknown, it is repeated once with the same nonce. If the second result is a failure or unknown,
@@ -16,7 +16,7 @@ import type { DeliveryOutcome, OpenedThread, OutgoingMessage } from "../channel.
 import type { Places } from "./channel-cache.ts";
 import { idOf } from "./ids.ts";
 import { DiscordProblem, UNKNOWN_CHANNEL } from "./problem.ts";
-import type { Rest } from "./rest.ts";
+import { type Rest, UPLOAD_MS } from "./rest.ts";
 
 /** Discord's flag for a message without link previews. */
 const SUPPRESS_EMBEDS = 1 << 2;
@@ -72,29 +72,37 @@ function titleOf(title: string): string {
   return head(line, TITLE_CHARS_MAX) || "Thread";
 }
 
+/** Sends a message. If the result of the request is unknown, repeats it once (DO2). */
+async function post(rest: Rest, to: string, message: OutgoingMessage): Promise<void> {
+  const body = {
+    content: message.text,
+    nonce: nonceOf(message),
+    enforce_nonce: true,
+    flags: SUPPRESS_EMBEDS,
+    allowed_mentions: { parse: [] },
+  };
+  const { file } = message;
+  const files = file && [{ name: file.name, data: file.data, contentType: file.mimeType }];
+  const once = () =>
+    rest.ask(
+      (api, signal) => api.channels.createMessage(to, { ...body, ...optional({ files }) }, { signal }),
+      undefined,
+      file && UPLOAD_MS,
+    );
+  try {
+    await once();
+  } catch (error) {
+    if (!(error instanceof DiscordProblem) || error.kind !== "unknown") throw error;
+    const again = await once().then(() => undefined, asProblem);
+    // Even if the second attempt was refused, the first one may have succeeded. So the outcome is unknown.
+    if (again !== undefined) throw new DiscordProblem("unknown", again.message);
+  }
+}
+
 /** Creates the function that sends texts for one account. */
 export function createSender(rest: Rest, places: Places): Sender {
   /** For each person, the id of the direct chat. */
   const directChats = new Map<string, string>();
-
-  async function post(to: string, message: OutgoingMessage): Promise<void> {
-    const body = {
-      content: message.text,
-      nonce: nonceOf(message),
-      enforce_nonce: true,
-      flags: SUPPRESS_EMBEDS,
-      allowed_mentions: { parse: [] },
-    };
-    const once = () => rest.ask((api, signal) => api.channels.createMessage(to, body, { signal }));
-    try {
-      await once();
-    } catch (error) {
-      if (!(error instanceof DiscordProblem) || error.kind !== "unknown") throw error;
-      const again = await once().then(() => undefined, asProblem);
-      // Even if the second attempt was refused, the first one may have succeeded. So the outcome is unknown.
-      if (again !== undefined) throw new DiscordProblem("unknown", again.message);
-    }
-  }
 
   /** Returns the direct chat with this person. Returns undefined if the id is not that of a person. */
   async function directChat(personId: string): Promise<string | undefined> {
@@ -119,12 +127,12 @@ export function createSender(rest: Rest, places: Places): Sender {
     if (place === undefined) return { kind: "refused", error: noId(threadId ?? to) };
     try {
       const known = directChats.get(place) ?? place;
-      const refused = await post(known, message).then(() => undefined, asProblem);
+      const refused = await post(rest, known, message).then(() => undefined, asProblem);
       if (refused === undefined) return { kind: "sent" };
       const person = refused.code === UNKNOWN_CHANNEL && threadId === undefined && known === place;
       const chat = person ? await directChat(place) : undefined;
       if (chat === undefined) return outcomeOf(refused);
-      await post(chat, message);
+      await post(rest, chat, message);
       return { kind: "sent" };
     } catch (error) {
       return outcomeOf(asProblem(error));

@@ -43,6 +43,41 @@ async function opened() {
   return { server, channel, asked };
 }
 
+describe("Discord: outgoing files", () => {
+  const bytes = Buffer.from(new Uint8Array(70_000).map((_, at) => at % 251));
+  const file = { name: "Übersicht 2.pdf", mimeType: "application/pdf", data: bytes };
+
+  test("a file is sent unchanged with its name and its caption, which notifies nobody", async () => {
+    const { server, channel } = await opened();
+    expect(await channel.deliver(text(ROOM, "for @everyone", { file }))).toEqual({ kind: "sent" });
+    expect(await channel.deliver(text(DIRECT, "", { file }))).toEqual({ kind: "sent" });
+    const [{ body } = { body: undefined }, bare] = server.sent;
+    expect(body).toMatchObject({ content: "for @everyone", allowed_mentions: { parse: [] } });
+    expect(body.files).toHaveLength(1);
+    expect(body.files[0]).toMatchObject({ name: "Übersicht 2.pdf" });
+    expect(body.files[0].bytes.equals(bytes)).toBe(true);
+    expect(bare?.body).toMatchObject({ content: "" });
+  });
+
+  test("DO2: an upload whose answer is lost is repeated once, and people see the file once", async () => {
+    const { server, channel, asked } = await opened();
+    server.fault(SEND, { kind: "cut" });
+    expect(await channel.deliver(text(ROOM, "once", { file }))).toEqual({ kind: "sent" });
+    expect(server.sent.map(({ body }) => body.files.length)).toEqual([1]);
+    expect(asked(SEND)).toHaveLength(2);
+  });
+
+  test("a file that is too large for the server is refused", async () => {
+    const { server, channel } = await opened();
+    server.fault(SEND, {
+      kind: "status",
+      status: 413,
+      body: { message: "Request entity too large", code: 40005 },
+    });
+    expect(await channel.deliver(text(ROOM, "", { file }))).toMatchObject({ kind: "refused" });
+  });
+});
+
 describe("Discord: outgoing text", () => {
   test("DO1: text of a model notifies nobody and gets no link preview", async () => {
     const { server, channel } = await opened();

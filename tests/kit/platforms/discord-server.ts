@@ -5,6 +5,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { cleanup } from "../engine/engine.ts";
 import { type HttpHere, serveHttp } from "../loopback.ts";
 import { type FakeGateway, startGateway } from "./discord-gateway.ts";
+import { formParts } from "./form.ts";
 
 export const BOT = { id: "100000000000000001", username: "parley", bot: true };
 const APPLICATION = "100000000000000002";
@@ -24,7 +25,7 @@ export const TOKEN = "MTAwMDAwMDAwMDAwMDAwMDAx.Gsecret.not-a-real-token-of-anybo
 /** The intents GUILDS, GUILD_MESSAGES, DIRECT_MESSAGES and MESSAGE_CONTENT. */
 const ALL_INTENTS = 1 | (1 << 9) | (1 << 12) | (1 << 15);
 const CONTENT_CHARS_MAX = 2_000;
-const BODY_BYTES_MAX = 1024 * 1024;
+const BODY_BYTES_MAX = 16 * 1024 * 1024;
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape, as on the wire.
 export type Json = any;
@@ -110,7 +111,7 @@ function createMessage({ server, history }: State, channelId: string, body: Json
   if (channelId === HIDDEN) return { status: 403, body: { message: "Missing Access", code: 50001 } };
   if (channel.type === 15)
     return { status: 400, body: { message: "Cannot send messages in a non-text channel", code: 50008 } };
-  if (typeof body?.content !== "string" || body.content.trim() === "") {
+  if (typeof body?.content !== "string" || (body.content.trim() === "" && body.files === undefined)) {
     return { status: 400, body: { message: "Cannot send an empty message", code: 50006 } };
   }
   if (body.content.length > CONTENT_CHARS_MAX) {
@@ -212,8 +213,13 @@ function answer(state: State, { method, path, query, body }: Asked): Answer {
   }
 }
 
-function readJson(bytes: Buffer): Json {
-  return bytes.length === 0 ? undefined : JSON.parse(bytes.toString("utf8"));
+/** Returns the JSON of a request. The files of a form become `files: [{ name, bytes }]`. */
+function bodyIn(request: IncomingMessage, bytes: Buffer): Json {
+  const parts = formParts(request, bytes);
+  if (parts === undefined) return bytes.length === 0 ? undefined : JSON.parse(bytes.toString("utf8"));
+  const json = parts.find(({ field }) => field === "payload_json")?.bytes.toString("utf8") ?? "{}";
+  const files = parts.flatMap(({ fileName: name, bytes }) => (name === undefined ? [] : [{ name, bytes }]));
+  return { ...JSON.parse(json), files };
 }
 
 function handle(state: State, request: IncomingMessage, response: ServerResponse, bytes: Buffer): void {
@@ -222,7 +228,7 @@ function handle(state: State, request: IncomingMessage, response: ServerResponse
   const { authorization } = request.headers;
   const file = state.files.get(url.pathname);
   const path = decodeURIComponent(url.pathname.replace(/^\/api\/v10/, ""));
-  const asked: Asked = { method, path, query: url.searchParams, authorization, body: readJson(bytes) };
+  const asked: Asked = { method, path, query: url.searchParams, authorization, body: bodyIn(request, bytes) };
   state.server.asked.push(asked);
   if (file !== undefined) return void response.writeHead(200).end(file);
   const isOpen = path.startsWith("/interactions/");

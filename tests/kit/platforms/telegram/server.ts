@@ -4,6 +4,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { cleanup } from "../../engine/engine.ts";
 import { serveHttp } from "../../loopback.ts";
+import { formParts } from "../form.ts";
 import { callMethod } from "./methods.ts";
 import { type Answer, type FakeBot, type FakeChat, failed, type Json, type TelegramState } from "./state.ts";
 
@@ -69,29 +70,18 @@ async function bodyOf(request: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Reads the parts of a form. A file is `{ name, bytes }`; the part that it replaces names it. */
-function formOf(body: Buffer, boundary: string): Json {
+/** Returns the parameters of a call. A file is `{ name, bytes }`. */
+function paramsIn(request: IncomingMessage, body: Buffer): Json {
+  const parts = formParts(request, body);
+  if (parts === undefined) return body.length === 0 ? {} : (JSON.parse(body.toString("utf8")) as Json);
   const form: Json = {};
-  const files: Json = {};
-  for (const part of body.toString("latin1").split(`--${boundary}`).slice(1, -1)) {
-    const [head = "", ...rest] = part.slice(2, -2).split("\r\n\r\n");
-    const [, field = "", , name] = /name="([^"]*)"(;filename=(.*))?/.exec(head) ?? [];
-    const bytes = Buffer.from(rest.join("\r\n\r\n"), "latin1");
-    if (name === undefined) form[field] = bytes.toString("utf8");
-    else files[`attach://${field}`] = { name: Buffer.from(name, "latin1").toString("utf8"), bytes };
-  }
-  for (const [field, value] of Object.entries(form)) {
-    if (files[value] !== undefined) form[field] = files[value];
-    else if (field.endsWith("entities")) form[field] = JSON.parse(value);
-    else if (field === "message_thread_id") form[field] = Number(value);
+  for (const { field, bytes, fileName } of parts) {
+    const given = Object.entries(form).find(([, value]) => value === `attach://${field}`)?.[0];
+    if (fileName !== undefined) form[given ?? field] = { name: fileName, bytes };
+    else if (field.endsWith("entities")) form[field] = JSON.parse(bytes.toString("utf8"));
+    else form[field] = field === "message_thread_id" ? Number(bytes) : bytes.toString("utf8");
   }
   return form;
-}
-
-function paramsIn(request: IncomingMessage, body: Buffer): Json {
-  const [, boundary] = /boundary=(.+)$/.exec(request.headers["content-type"] ?? "") ?? [];
-  if (boundary !== undefined) return formOf(body, boundary);
-  return body.length === 0 ? {} : (JSON.parse(body.toString("utf8")) as Json);
 }
 
 function respond(response: ServerResponse, { status, body, headers = {}, cut = false }: Answer): void {

@@ -15,6 +15,7 @@ import {
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { SENT_FILE_MAX_BYTES } from "../../src/core/sent-file.ts";
 import { until } from "../kit/until.ts";
 import { Box, gatewayProgram, running, whyNot } from "./kit.ts";
 
@@ -66,6 +67,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
           await box.tool("edit", { path, edits: [{ oldText: "s3cret", newText: "x" }] }),
         ];
         for (const result of results) expect(result.status).not.toBe("ok");
+        expect(await box.take(path, 1_000)).toMatchObject({ ok: false });
         expect(JSON.stringify(results)).not.toContain("s3cret");
       }
       expect(readFileSync(secret, "utf8")).toBe("s3cret");
@@ -99,6 +101,14 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       stop.abort();
       expect((await swapping).ending).toBe("aborted");
       expect(readFileSync(secret, "utf8")).toBe("s3cret");
+    });
+
+    test("send_file reads a file of the maximum size inside the sandbox", async () => {
+      const bytes = Buffer.alloc(SENT_FILE_MAX_BYTES, "tea");
+      writeFileSync(join(box.workspace, "large"), bytes);
+      const taken = await box.take("large", SENT_FILE_MAX_BYTES);
+      expect(taken.ok && Buffer.from(taken.value.content, "base64").equals(bytes)).toBe(true);
+      expect(await box.take("large", SENT_FILE_MAX_BYTES - 1)).toMatchObject({ code: "too_large" });
     });
 
     test("a hard link to a file outside the workspace cannot be created", async () => {

@@ -11,7 +11,7 @@ import { createSandboxFinder, type SandboxFinder } from "../../src/sandbox/find.
 import type { ContainedEnd, RunLimits, Sandbox, SandboxNeeds } from "../../src/sandbox/sandbox.ts";
 import type { ToolContext } from "../../src/tools/catalog.ts";
 import { execTool } from "../../src/tools/exec.ts";
-import { fileTools } from "../../src/tools/files/files.ts";
+import { fileTools, takeFile } from "../../src/tools/files/files.ts";
 import { type ToolResult, toolResult } from "../../src/tools/tool.ts";
 import { realWorld } from "../../src/world.ts";
 
@@ -112,8 +112,18 @@ export class Box {
   async tool(name: string, args: Record<string, unknown>, shell: Shell = {}): Promise<ToolResult> {
     const tool = [...fileTools, execTool].find(({ spec }) => spec.name === name);
     if (tool === undefined) throw new Error(`no tool ${name}`);
+    const ctx = await this.#context(shell);
+    return toolResult(await tool.execute(ctx, args, { callId: "c", attempt: 1, name, arguments: args }));
+  }
+
+  /** Reads a whole file, as `send_file` does. */
+  async take(path: string, maxBytes: number): Promise<Result<{ path: string; content: string }>> {
+    return takeFile(await this.#context({}), path, maxBytes);
+  }
+
+  async #context(shell: Shell): Promise<ToolContext> {
     const workspace = shell.workspace ?? this.workspace;
-    const ctx = {
+    return {
       agent: { workspace, sandbox: { ...NEEDS, ...shell.needs } },
       settings: {
         tools: { exec: { timeoutSeconds: 60, maxOutputBytes: 10_000 }, fetch: { allowHosts: [] } },
@@ -122,7 +132,6 @@ export class Box {
       engine: { newId: () => "id", now: () => Date.now() },
       sandbox: await this.sandbox(shell),
     } as unknown as ToolContext;
-    return toolResult(await tool.execute(ctx, args, { callId: "c", attempt: 1, name, arguments: args }));
   }
 
   /** Returns the folders of compiled code, one for each workspace. */

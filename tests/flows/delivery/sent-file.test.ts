@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { CAPTION_CHARS_MAX, sentNameOf, sentTypeOf, takesFile } from "../../../src/core/sent-file.ts";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
+import { getDelivery, insertDelivery } from "../../../src/store/queries/channels/deliveries.ts";
 import {
   contentOfFile,
   fileOfTranscript,
@@ -12,7 +13,7 @@ import {
 } from "../../../src/store/queries/channels/sent-files.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { callTool, toolsFor } from "../../../src/tools/catalog.ts";
-import { temporaryFolder } from "../../kit/engine/engine.ts";
+import { openStoreOn, temporaryFolder } from "../../kit/engine/engine.ts";
 import { telegramAccount } from "../../kit/platforms/people-channel.ts";
 import { type App, agentSettings, type Choices, openApp } from "../../tools/app.ts";
 
@@ -158,34 +159,33 @@ test("I13: a sub-agent does not have the tool, unless the settings list it", asy
   expect(names(denied)).toEqual([]);
 });
 
-test("SF1: the oldest files of a conversation give way to new ones, except those that wait for delivery", async () => {
-  const { app } = await open(undefined);
-  const { store } = app.engine;
-  const { sessionId } = await app.session(MAIN);
-  const add = (id: string, createdAt: number) =>
-    store.transaction((tx) =>
-      insertSentFile(tx, {
-        ...{ id, sessionId, name: id, mimeType: "text/plain", caption: "", content: "eA==" },
-        ...{ bytes: 40 * 1024 * 1024, createdAt },
+test.each(["sqlite", "postgres"] as const)(
+  "SF1: on %s the oldest files of a conversation give way to new ones, except those that wait for delivery",
+  async (kind) => {
+    const store = await openStoreOn(kind, temporaryFolder());
+    const add = (id: string, createdAt: number) =>
+      store.transaction((tx) =>
+        insertSentFile(tx, {
+          ...{ id, sessionId: "s", name: id, mimeType: "text/plain", caption: "", content: "aGVsbG8=" },
+          ...{ bytes: 40 * 1024 * 1024, createdAt },
+        }),
+      );
+    await add("one", 1);
+    await store.transaction((tx) =>
+      insertDelivery(tx, {
+        ...{ id: "one", sessionKey: MAIN, kind: "send", route: { channel: "telegram", to: "7" }, text: "" },
+        ...{ state: "pending", createdAt: 1, fileId: "one" },
       }),
     );
-  await add("one", 1);
-  await app.engine.commit(({ tx, now }) =>
-    tx
-      .insertInto("deliveries")
-      .values({
-        ...{ id: "one", session_key: MAIN, run_id: null, kind: "send", route_key: "r", route_json: "{}" },
-        ...{ text: "", state: "pending", code: null, error: null, attempts: 0, attempt_open: 0 },
-        ...{ parts_sent: 0, next_attempt_at: now, created_at: now, settled_at: null, dismissed_at: null },
-        file_id: "one",
-      })
-      .execute(),
-  );
-  for (const [at, id] of ["two", "three", "four"].entries()) await add(id, at + 2);
-  expect((await files(app)).map(({ id }) => id).sort()).toEqual(["four", "one", "three"]);
-  expect(await fileOfTranscript(store.db, "four", sessionId)).toMatchObject({ name: "four" });
-  expect(await fileOfTranscript(store.db, "four", "another")).toBeUndefined();
-});
+    for (const [at, id] of ["two", "three", "four"].entries()) await add(id, at + 2);
+    const kept = await store.db.selectFrom("sent_files").select("id").orderBy("id").execute();
+    expect(kept.map(({ id }) => id)).toEqual(["four", "one", "three"]);
+    expect(await fileOfTranscript(store.db, "four", "s")).toMatchObject({ name: "four", createdAt: 4 });
+    expect(await fileOfTranscript(store.db, "four", "another")).toBeUndefined();
+    expect(await contentOfFile(store.db, "four", { offset: 2, chars: 3 })).toBe("Vsb");
+    expect(await getDelivery(store.db, "one")).toMatchObject({ fileId: "one" });
+  },
+);
 
 test.each([
   ["a/b/Report 2.pdf", "Report 2.pdf"],

@@ -15,6 +15,7 @@ const ENDING_CHARS_MAX = 12;
 const CHANNEL_MAX_BYTES: Readonly<Record<string, number | undefined>> = {
   telegram: 10 * 1024 * 1024,
   discord: 10 * 1024 * 1024,
+  signal: 10 * 1024 * 1024,
 };
 
 const TYPES: Readonly<Record<string, string | undefined>> = {

@@ -27,7 +27,7 @@ import { receivePatiently } from "../retry-receive.ts";
 import { type Answer, type Daemon, daemonAt } from "./daemon.ts";
 import { readEnvelope } from "./envelope.ts";
 import { eventsOf } from "./events.ts";
-import { outcomeOf, recipientOf, styled, TEXT_MAX_CHARS } from "./send.ts";
+import { dataUriOf, outcomeOf, recipientOf, styled, TEXT_MAX_CHARS } from "./send.ts";
 
 const ID = "signal";
 /**
@@ -195,7 +195,7 @@ class Listener {
 
 async function deliver(
   { settings, daemon }: SignalAccountContext,
-  { route, text }: OutgoingMessage,
+  { route, text, file }: OutgoingMessage,
 ): Promise<DeliveryOutcome> {
   const to = recipientOf(route.to);
   if (to === undefined) {
@@ -208,6 +208,7 @@ async function deliver(
     ...to,
     message,
     ...(textStyle.length === 0 ? {} : { textStyle }),
+    ...(file === undefined ? {} : { attachments: [dataUriOf(file)] }),
   };
   return outcomeOf(
     await daemon.call("send", params, { timeoutMs: SEND_TIMEOUT_MS, bytesMax: ANSWER_BYTES_MAX }),

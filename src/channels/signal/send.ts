@@ -5,7 +5,7 @@
 import { type Fields, fieldsOf, listOf } from "../../core/json.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
-import type { DeliveryOutcome } from "../channel.ts";
+import type { DeliveryOutcome, OutgoingFile } from "../channel.ts";
 import { type Mark, readMarkdown, spelledOut } from "../markdown.ts";
 import type { Answer } from "./daemon.ts";
 
@@ -53,6 +53,11 @@ const GROUP = /^[A-Za-z0-9+/_-]{22,43}={0,2}$/;
 export function recipientOf(to: string): Fields | undefined {
   if (NUMBER.test(to) || ACCOUNT.test(to)) return { recipient: [to] };
   return GROUP.test(to) ? { groupId: to } : undefined;
+}
+
+/** Returns a file in the format of `send`, so that the daemon needs no access to the disk of the gateway. */
+export function dataUriOf({ name, mimeType, data }: OutgoingFile): string {
+  return `data:${mimeType};filename=${encodeURIComponent(name)};base64,${data.toString("base64")}`;
 }
 
 const refused = (error: string): DeliveryOutcome => ({ kind: "refused", error });

@@ -334,3 +334,25 @@ describe("Signal: outgoing text", () => {
     expect(await send()).toEqual({ kind: "sent" });
   });
 });
+
+test("a file is sent unchanged with its name, its type and its caption", async () => {
+  const { server, channel } = await ground(recordingHost());
+  const bytes = Buffer.from(new Uint8Array(70_000).map((_, at) => at % 251));
+  const file = { name: "Übersicht + 2.pdf", mimeType: "application/pdf", data: bytes };
+  const send = (text: string) =>
+    channel.deliver({
+      ...{ deliveryId: "d-1", sessionKey: "agent:main:main", part: 1, parts: 1, text, file },
+      route: { channel: "signal", to: ADA.number },
+    });
+  expect(await send("**The** plan")).toEqual({ kind: "sent" });
+  expect(await send("")).toEqual({ kind: "sent" });
+  expect(server.sent).toMatchObject([
+    {
+      message: "The plan",
+      textStyle: ["0:3:BOLD"],
+      file: { name: "Übersicht + 2.pdf", type: "application/pdf" },
+    },
+    { message: "" },
+  ]);
+  expect(server.sent[0]?.file?.bytes.equals(bytes)).toBe(true);
+});

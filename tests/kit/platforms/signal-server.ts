@@ -2,12 +2,13 @@
 // last ones, and a test can request faults.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { optional } from "../../../src/core/optional.ts";
 import { cleanup } from "../engine/engine.ts";
 import { serveHttp } from "../loopback.ts";
 
 /** Number of events that signal-cli keeps. */
 const EVENTS_KEPT = 1_000;
-const BODY_BYTES_MAX = 4 * 1024 * 1024;
+const BODY_BYTES_MAX = 16 * 1024 * 1024;
 const MESSAGE_MAX_CHARS = 2_000;
 
 export interface SignalServerOptions {
@@ -24,6 +25,7 @@ export interface SentToSignal {
   readonly isGroup: boolean;
   readonly message: string;
   readonly textStyle: readonly string[];
+  readonly file?: { readonly type: string; readonly name: string; readonly bytes: Buffer };
 }
 
 /** How the next `send` fails. */
@@ -124,10 +126,19 @@ function target(params: Call["params"]): { to: string; isGroup: boolean } {
   return { to, isGroup: false };
 }
 
+function fileIn(attachments: unknown): SentToSignal["file"] {
+  if (!Array.isArray(attachments)) return undefined;
+  const [, type = "", name = "", data = ""] =
+    /^data:(.+?\/.+?);filename=(.+?);base64,(.+)$/.exec(String(attachments[0])) ?? [];
+  if (data === "") throw new RpcError(-1, "Failed to open attachment");
+  return { type, name: decodeURIComponent(name), bytes: Buffer.from(data, "base64") };
+}
+
 function sendMessage(state: State, params: Call["params"]): object {
   const { account, message, textStyle = [] } = params;
   const { to, isGroup } = target(params);
-  if (typeof message !== "string" || message === "")
+  const file = fileIn(params.attachments);
+  if (typeof message !== "string" || (message === "" && file === undefined))
     throw new RpcError(-1, "Sending empty message is not allowed");
   if (message.length > MESSAGE_MAX_CHARS)
     throw new RpcError(-1, "the fake takes no text that becomes an attachment");
@@ -137,7 +148,14 @@ function sendMessage(state: State, params: Call["params"]): object {
     if (found === null || !(end <= message.length))
       throw new RpcError(-1, `Invalid textStyle syntax (${style})`);
   }
-  const one = { account: String(account), to, isGroup, message, textStyle: textStyle as string[] };
+  const one = {
+    account: String(account),
+    to,
+    isGroup,
+    message,
+    textStyle: textStyle as string[],
+    ...optional({ file }),
+  };
   const { trouble } = state;
   state.trouble = undefined;
   if (trouble?.kind === "error") throw new RpcError(trouble.code, trouble.message, trouble.results);

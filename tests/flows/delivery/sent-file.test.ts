@@ -1,6 +1,6 @@
 // The tool `send_file`: which people get a file, that each call sends it once, and who may read it.
 
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { CAPTION_CHARS_MAX, sentNameOf, sentTypeOf, takesFile } from "../../../src/core/sent-file.ts";
@@ -79,15 +79,16 @@ test("FS3: people on a channel that can't send files get name and size, and the 
   expect(await rows(app)).toMatchObject([{ text, file_id: null, state: "pending" }]);
 });
 
-test("FS1: a repeated call sends nothing, even if the file and the rules have changed", async () => {
-  const { app, put } = await open("telegram");
+test("FS1: a repeated call sends nothing, even if the file is gone and the tool is denied now", async () => {
+  const { app, put, workspace } = await open("telegram");
   put("a.txt", "hello");
   const context = app.context(await app.session(MAIN));
   const call = { callId: "run:1:0", attempt: 1, name: "send_file", arguments: { path: "a.txt" } };
   const first = await callTool(context, call);
-  put("a.txt", "changed");
+  rmSync(join(workspace, "a.txt"));
   await app.engine.commit((unit) => updateSession(unit.tx, MAIN, { sendPolicy: "deny" }));
-  const settings: Settings = { ...app.settings, channels: [] };
+  const tools = { ...app.settings.tools, filter: { allow: [], deny: ["send_file"] } };
+  const settings: Settings = { ...app.settings, channels: [], tools };
   expect(await callTool({ ...context, settings }, { ...call, attempt: 2 })).toEqual(first);
   expect(await rows(app)).toHaveLength(1);
   expect(await files(app)).toMatchObject([{ content: Buffer.from("hello").toString("base64") }]);

@@ -39,7 +39,7 @@ const fewerLanguages: Plugin = {
   transform: {
     filter: { id: /\/sugar-high\/lib\/lang\.js$/ },
     handler(code) {
-      const less = code.replaceAll(/^ *\{ id: '(?:graphql|lua|zig)',.*\n/gm, "");
+      const less = code.replaceAll(/^ *\{ id: '(?:graphql|lua|powershell|zig)',.*\n/gm, "");
       if (less === code) throw new Error("This version of sugar-high has another form.");
       return { code: less, map: null };
     },
@@ -64,8 +64,6 @@ export default defineConfig({
           groups: [
             { name: "index", tags: ["$initial"], priority: 2 },
             { name: "shared", minShareCount: 2, priority: 1 },
-            // Conversations and the editor use it; without this line, conversations would load the editor.
-            { name: "shared", test: /\/core\/json\.ts$/, priority: 1 },
             { name: "extras", test: /ui\/src\/(?:demo|setup|palette|operations\/editor)\// },
           ],
         },

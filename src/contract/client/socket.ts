@@ -2,6 +2,7 @@
 // reopened.
 // A connection that receives no frame for three ticks is considered dead.
 
+import { isObject } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { withDelta } from "../../core/text/text-delta.ts";
 import type { Timer } from "../../world.ts";
@@ -46,8 +47,7 @@ const CLOSE_GRACE_MS = 1_000;
 function readFrame(text: string): ResponseFrame | EventFrame | undefined {
   try {
     const frame: unknown = JSON.parse(text);
-    const isObject = typeof frame === "object" && frame !== null;
-    return isObject ? (frame as ResponseFrame | EventFrame) : undefined;
+    return isObject(frame) ? (frame as unknown as ResponseFrame | EventFrame) : undefined;
   } catch {
     return undefined;
   }

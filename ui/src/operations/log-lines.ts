@@ -2,6 +2,7 @@
 // LL1: the number of lines is limited, and the oldest are dropped first. Each line is shown once.
 
 import type { PayloadOf } from "../../../src/contract/methods.ts";
+import { fieldsOf, isObject } from "../../../src/core/json.ts";
 
 export type LogLine = PayloadOf<"logs.tail">["lines"][number];
 
@@ -27,15 +28,15 @@ const textOf = (value: unknown): string => (typeof value === "string" ? value.tr
  * Returns the message of a logged error. The error may be a text, or an object with a message or only a type.
  */
 function errorText(err: unknown): string {
-  if (typeof err !== "object" || err === null) return textOf(err);
-  const { message, type } = err as Record<string, unknown>;
+  if (!isObject(err)) return textOf(err);
+  const { message, type } = err;
   return textOf(message) || textOf(type);
 }
 
 /** Returns the reason of a failure in words, followed by its codes, or undefined if the line has none. */
 export function reasonOf(line: LogLine): string | undefined {
   const { why, said, status, code, err, msg } = line as LogLine & Record<string, unknown>;
-  const inError = typeof err === "object" && err !== null ? (err as Record<string, unknown>).code : undefined;
+  const inError = fieldsOf(err).code;
   const words = textOf(why) || errorText(err) || textOf(said);
   const codes = [code, inError].map(textOf).filter((one) => one !== "" && !words.includes(one));
   const answered = typeof status === "number" && !words.includes(String(status)) ? [`status ${status}`] : [];

@@ -16,6 +16,7 @@ const CHANNEL_MAX_BYTES: Readonly<Record<string, number | undefined>> = {
   telegram: 10 * 1024 * 1024,
   discord: 10 * 1024 * 1024,
   signal: 10 * 1024 * 1024,
+  whatsapp: 10 * 1024 * 1024,
 };
 
 const TYPES: Readonly<Record<string, string | undefined>> = {

@@ -21,7 +21,7 @@ import { readMedia } from "./media.ts";
 import { type ChatMemory, createChatMemory } from "./memory.ts";
 import { type GraphProblem, outcomeOf, saidProblem } from "./problems.ts";
 import { chatIdOf, recipientOf } from "./recipient.ts";
-import { askNumber, sendText, showTyping } from "./sending.ts";
+import { askNumber, sendFile, sendText, showTyping } from "./sending.ts";
 
 const WHATSAPP = "whatsapp";
 /**
@@ -161,7 +161,7 @@ async function take(
   }
 }
 
-async function deliver(parts: Parts, { route, text }: OutgoingMessage): Promise<DeliveryOutcome> {
+async function deliver(parts: Parts, { route, text, file }: OutgoingMessage): Promise<DeliveryOutcome> {
   const { accountId, to } = route;
   const found = lineFor(parts, accountId);
   if (!found.ok) return { kind: "refused", error: found.error };
@@ -172,7 +172,11 @@ async function deliver(parts: Parts, { route, text }: OutgoingMessage): Promise<
     return { kind: "refused", error };
   }
   const { sent, seen } = formatText(text);
-  const done = await sendText(line.account, recipient, sent, parts.host.world);
+  const { world } = parts.host;
+  const done =
+    file === undefined
+      ? await sendText(line.account, recipient, sent, world)
+      : await sendFile(line.account, recipient, { file, caption: sent }, world);
   if ("messageId" in done) {
     line.memory.note(chatIdOf(recipient), done.messageId, { text: seen, isOurs: true });
     return { kind: "sent" };

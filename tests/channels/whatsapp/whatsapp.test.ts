@@ -233,3 +233,48 @@ test("WA2: several numbers of one app share a web hook; messages for another app
     ["222", "sales", "sales"],
   ]);
 });
+
+test("a picture is uploaded and sent as such, another file as a document with its name", async () => {
+  const { server, channel } = await openGround();
+  const bytes = Buffer.from(new Uint8Array(70_000).map((_, at) => at % 251));
+  const give = (name: string, mimeType: string, text: string) =>
+    channel.deliver({
+      ...{ deliveryId: "d-1", sessionKey: "agent:main:main", part: 1, parts: 1, text, route: direct },
+      file: { name, mimeType, data: bytes },
+    });
+  expect(await give("plan.png", "image/png", "**The** plan")).toEqual({ kind: "sent" });
+  expect(await give("Übersicht 2.pdf", "application/pdf", "")).toEqual({ kind: "sent" });
+  expect(server.asked).toMatchObject([
+    { type: "image", image: { id: "upload1", caption: "*The* plan" } },
+    { type: "document", document: { id: "upload2", filename: "Übersicht 2.pdf" } },
+  ]);
+  expect(server.asked[1]?.document).not.toHaveProperty("caption");
+  const uploaded = server.media.get("upload1");
+  expect(uploaded?.mimeType).toBe("image/png");
+  expect(Buffer.from(uploaded?.bytes ?? []).equals(bytes)).toBe(true);
+});
+
+test("I5: an upload whose answer is lost is repeated, but not the message with the file", async () => {
+  const { server, channel } = await openGround();
+  const file = { name: "a.pdf", mimeType: "application/pdf", data: Buffer.from("x") };
+  const send = () =>
+    channel.deliver({
+      ...{
+        deliveryId: "d-1",
+        sessionKey: "agent:main:main",
+        part: 1,
+        parts: 1,
+        text: "",
+        route: direct,
+        file,
+      },
+    });
+  server.uploads.push((response) => void response.destroy());
+  expect(await send()).toMatchObject({ kind: "retry" });
+  server.next((response, taken) => {
+    taken();
+    response.destroy();
+  });
+  expect(await send()).toMatchObject({ kind: "unknown" });
+  expect(server.sent).toHaveLength(1);
+});

@@ -70,10 +70,10 @@ test("without a chat, the file is on the page only, and the model is told so", a
 });
 
 test("FS3: people on a channel that can't send files get name and size, and the model is told so", async () => {
-  const { app, put, send } = await open("whatsapp");
+  const { app, put, send } = await open("imessage");
   put("a.txt", "hello");
   expect(await send("a.txt", { caption: "Look" })).toMatchObject({
-    note: expect.stringContaining("whatsapp"),
+    note: expect.stringContaining("imessage"),
   });
   const text = "File: a.txt (5 bytes). It is on the page of this conversation.\n\nLook";
   expect(await rows(app)).toMatchObject([{ text, file_id: null, state: "pending" }]);

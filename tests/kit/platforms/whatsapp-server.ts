@@ -5,6 +5,7 @@ import { createHmac } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { cleanup } from "../engine/engine.ts";
 import { serveHttp } from "../loopback.ts";
+import { formParts } from "./form.ts";
 
 export const PHONE_NUMBER_ID = "106540352242922";
 export const OUR_NUMBER = "15550783881";
@@ -13,7 +14,7 @@ export const APP_SECRET = "app-secret-of-the-tests-0123456789";
 export const VERIFY_TOKEN = "a word that was agreed on";
 
 const VERSION = "/v23.0";
-const BODY_BYTES_MAX = 1024 * 1024;
+const BODY_BYTES_MAX = 16 * 1024 * 1024;
 /** Maximum number of attempts to post a web hook. The pauses between attempts make a test slow. */
 const ATTEMPTS_MAX = 5;
 
@@ -44,6 +45,8 @@ export interface WhatsAppServer {
   /** Valid tokens. */
   readonly tokens: Set<string>;
   next(scripted: Scripted): void;
+  /** Answers of the next uploads. `taken` has no effect. */
+  readonly uploads: Scripted[];
   /** Answers the next request that sends a message with this error. */
   fail(status: number, body: string, headers?: Record<string, string>): void;
   /** Posts a signed web hook repeatedly, until the answer is 200. Returns every status. */
@@ -65,7 +68,7 @@ export function signatureOf(body: string, secret = APP_SECRET): string {
   return `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
 }
 
-async function readBody(request: IncomingMessage): Promise<string> {
+async function readBody(request: IncomingMessage): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let bytes = 0;
   for await (const piece of request) {
@@ -73,15 +76,41 @@ async function readBody(request: IncomingMessage): Promise<string> {
     if (bytes > BODY_BYTES_MAX) throw new Error("the fake of WhatsApp was sent too much");
     pieces.push(piece);
   }
-  return Buffer.concat(pieces).toString("utf8");
+  return Buffer.concat(pieces);
 }
 
-/** Describes what is wrong with a request that sends a text. Returns undefined if it is valid. */
+/** Stores an uploaded file under a new id, and answers with the id. */
+function takeUpload(
+  { media, uploads }: Platform,
+  request: IncomingMessage,
+  body: Buffer,
+  response: ServerResponse,
+): void {
+  const parts = formParts(request, body) ?? [];
+  const field = (name: string): string | undefined =>
+    parts.find((one) => one.field === name)?.bytes.toString();
+  const file = parts.find(({ fileName }) => fileName !== undefined);
+  if (field("messaging_product") !== "whatsapp" || file === undefined) {
+    answer(response, 400, graphError(100, "(#100) The parameter file is required"));
+    return;
+  }
+  const script = uploads.shift();
+  if (script !== undefined) return script(response, () => {});
+  const id = `upload${media.size + 1}`;
+  media.set(id, { bytes: file.bytes, mimeType: field("type") ?? "" });
+  answer(response, 200, JSON.stringify({ id }));
+}
+
+/** Describes what is wrong with a request that sends a text or a file. Returns undefined if it is valid. */
 function wrongWith(body: Record<string, unknown>): string | undefined {
   const text = body.text as { body?: unknown; preview_url?: unknown } | undefined;
   if (body.messaging_product !== "whatsapp") return "messaging_product is required";
-  if (body.type !== "text" || typeof text?.body !== "string") return "text.body is required";
-  if (text.body.length === 0 || text.body.length > 4096) return "text.body must be 1 to 4096 characters";
+  const file = fileOf(body);
+  if (file !== undefined && (file.caption?.length ?? 0) > 1024) return "caption is too long";
+  if (file === undefined && (body.type !== "text" || typeof text?.body !== "string"))
+    return "text.body is required";
+  if (typeof text?.body === "string" && (text.body.length === 0 || text.body.length > 4096))
+    return "text.body must be 1 to 4096 characters";
   if (!["individual", "group"].includes(String(body.recipient_type))) return "recipient_type is not valid";
   if (body.recipient_type === "individual" && body.recipient === undefined) {
     return /^\d{5,20}$/.test(String(body.to)) ? undefined : "to is not valid";
@@ -91,13 +120,23 @@ function wrongWith(body: Record<string, unknown>): string | undefined {
 }
 
 /** State of the fake platform, and the requests it received. */
-interface Platform extends Pick<WhatsAppServer, "media" | "tokens"> {
+interface Platform extends Pick<WhatsAppServer, "media" | "tokens" | "uploads"> {
   readonly sent: SentText[];
   readonly asked: Record<string, unknown>[];
   readonly paths: string[];
   readonly typed: string[];
   readonly scripts: Scripted[];
   port: number;
+}
+
+interface SentMedia {
+  readonly id: string;
+  readonly caption?: string;
+}
+
+function fileOf({ type, image, document }: Record<string, unknown>): SentMedia | undefined {
+  if (type === "image") return image as SentMedia;
+  return type === "document" ? (document as SentMedia) : undefined;
 }
 
 function answer(response: ServerResponse, status: number, body: string, headers: object = {}): void {
@@ -120,9 +159,10 @@ function takeMessage(
     return;
   }
   const to = String(body.recipient ?? body.to);
-  const text = body.text as { body: string };
+  const file = fileOf(body);
+  const text = body.text as { body: string } | undefined;
   const id = `wamid.out${sent.length + 1}`;
-  const take = (): void => void sent.push({ id, to, body: text.body });
+  const take = (): void => void sent.push({ id, to, body: text?.body ?? file?.caption ?? "" });
   const script = scripts.shift();
   if (script !== undefined) {
     script(response, take);
@@ -150,7 +190,7 @@ async function handle(platform: Platform, request: IncomingMessage, response: Se
   const url = new URL(request.url ?? "/", "http://platform");
   paths.push(`${url.pathname}${url.search}`);
   const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1] ?? "";
-  const text = await readBody(request);
+  const bytes = await readBody(request);
   if (!tokens.has(token)) {
     answer(response, 401, graphError(190, `Error validating access token: ${token} has expired`));
     return;
@@ -166,8 +206,12 @@ async function handle(platform: Platform, request: IncomingMessage, response: Se
     answer(response, 404, graphError(2500, "Unknown path components"));
     return;
   }
+  if (request.method === "POST" && id === PHONE_NUMBER_ID && edge === "media") {
+    takeUpload(platform, request, bytes, response);
+    return;
+  }
   if (request.method === "POST" && id === PHONE_NUMBER_ID && edge === "messages") {
-    const body = JSON.parse(text) as Record<string, unknown>;
+    const body = JSON.parse(bytes.toString("utf8")) as Record<string, unknown>;
     asked.push(body);
     takeMessage(platform, body, response);
     return;
@@ -196,7 +240,7 @@ async function postSigned(url: string, payload: object, secret?: string): Promis
 export async function startWhatsApp(): Promise<WhatsAppServer> {
   const tokens = new Set([ACCESS_TOKEN]);
   const platform: Platform = {
-    ...{ sent: [], asked: [], paths: [], typed: [], scripts: [] },
+    ...{ sent: [], asked: [], paths: [], typed: [], scripts: [], uploads: [] },
     ...{ tokens, media: new Map(), port: 0 },
   };
   const { port, origin, close } = await serveHttp((request, response) => {

@@ -111,7 +111,7 @@ test("without a file every setting has its default, and the default model is the
       history: { maxTextChars: 4_000, maxBytes: 81_920 },
       exec: { timeoutSeconds: 600, maxOutputBytes: 32_768, askSeconds: 300 },
       fetch: { allowHosts: [] },
-      sendFile: { maxBytes: 10 * 1024 * 1024 },
+      sendFile: { maxBytes: 5 * 1024 * 1024 },
     },
     ...{ owners: [], joined: { wake: "notify" }, cron: { enabled: true }, nodes: NODES },
     hooks: { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },

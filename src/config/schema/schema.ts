@@ -3,7 +3,7 @@
 // Everything has a default; an empty file is a complete configuration.
 
 import { z } from "zod";
-import { SENT_FILE_MAX_BYTES } from "../../core/sent-file.ts";
+import { SENT_FILE_BYTES, SENT_FILE_MAX_BYTES } from "../../core/sent-file.ts";
 import {
   ANSWER_LIMITS,
   APPROVAL_MODES,
@@ -378,7 +378,7 @@ const tools = z
     send_file: z
       .strictObject({
         maxBytes: limit(1, SENT_FILE_MAX_BYTES)
-          .default(SENT_FILE_MAX_BYTES)
+          .default(SENT_FILE_BYTES)
           .describe("Maximum bytes of a file that send_file sends."),
       })
       .prefault({}),

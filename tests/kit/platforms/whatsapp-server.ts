@@ -95,7 +95,10 @@ function takeUpload(
     return;
   }
   const script = uploads.shift();
-  if (script !== undefined) return script(response, () => {});
+  if (script !== undefined) {
+    script(response, () => {});
+    return;
+  }
   const id = `upload${media.size + 1}`;
   media.set(id, { bytes: file.bytes, mimeType: field("type") ?? "" });
   answer(response, 200, JSON.stringify({ id }));

@@ -17,6 +17,8 @@ export interface Allowance {
   /** Milliseconds until this user may act again; 0 if it may act now. */
   waitMs(user: string): number;
   take(user: string): void;
+  /** Returns one use that this user took. */
+  giveBack(user: string): void;
 }
 
 export function createAllowance(clock: Clock, { max, everyMs, usersMax }: Bounds): Allowance {
@@ -32,6 +34,10 @@ export function createAllowance(clock: Clock, { max, everyMs, usersMax }: Bounds
       wholeAt.delete(user);
       wholeAt.set(user, at);
       evictOldest(wholeAt, usersMax);
+    },
+    giveBack(user) {
+      const at = wholeAt.get(user);
+      if (at !== undefined) wholeAt.set(user, at - everyMs);
     },
   };
 }

@@ -48,6 +48,7 @@ const PATTERNS_MAX = 32;
 const PATTERN_MAX_CHARS = 512;
 /** Limits for one address and one path: 60 requests at once, then one more in each interval. */
 const REQUESTS = { max: 60, everyMs: 1_000, usersMax: 10_000 };
+const TOKEN_PATH = "/oauth/token";
 /** Maximum number of metadata documents that are read at the same time, in all and for one address. */
 const DOCUMENTS_MAX = 8;
 const DOCUMENTS_OF_ADDRESS_MAX = 2;
@@ -180,7 +181,10 @@ class SignInDoor {
       return response;
     }
     if (path.startsWith("/oauth/")) this.#allowance.take(user);
-    return work(this, c);
+    const answer = await work(this, c);
+    // Many programs behind one address may refresh their sign-ins at once. Only wrong guesses count.
+    if (path === TOKEN_PATH && answer.ok) this.#allowance.giveBack(user);
+    return answer;
   }
 
   /** Reads the metadata document of a client, within the limits. */
@@ -347,7 +351,7 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Work>> | undefined
   "/.well-known/oauth-authorization-server": { GET: (_, c) => c.json(serverMetadata(c.get("origin"))) },
   "/oauth/register": { POST: (door, c) => door.register(c) },
   "/oauth/authorize": { GET: (door, c) => door.ask(c), POST: (door, c) => door.consent(c) },
-  "/oauth/token": { POST: (door, c) => door.token(c) },
+  [TOKEN_PATH]: { POST: (door, c) => door.token(c) },
   "/oauth/revoke": { POST: (door, c) => door.revoke(c) },
 };
 

@@ -303,6 +303,21 @@ test("failures at one path leave the others to people behind the same address", 
   expect((await opened(requestAt(house, { client_id }))).response.status).toBe(200);
 });
 
+test("programs that refresh their sign-ins leave the allowance of wrong guesses as it was", async () => {
+  const house = await openHouse({ world: fakeWorld() });
+  const given = await allowed(house);
+  const again = { grant_type: "refresh_token", client_id: given.client_id };
+  let { refresh_token = "" } = await tokens(house, given);
+  for (let count = 0; count < 70; count += 1) {
+    const next = await tokens(house, { ...again, refresh_token });
+    expect([count, next.status]).toEqual([count, 200]);
+    refresh_token = next.refresh_token ?? "";
+  }
+  const guess = async () => (await tokens(house, { ...again, refresh_token: "wrong" })).status;
+  for (let count = 0; count < 60; count += 1) expect(await guess()).toBe(400);
+  expect(await guess()).toBe(429);
+});
+
 test("with 100 sign-ins a token gets no more, but other tokens do", async () => {
   const other = "another-token-of-an-operator";
   const operator = { token: other, role: "operator", scopes: ["operator.write"] } as const;

@@ -142,6 +142,8 @@ const SESSION_TOOLS = [
   "sessions_search",
   "subagents",
   "message",
+  // A sub-agent has no people.
+  "send_file",
 ];
 const NESTING = ["sessions_spawn", "sessions_list", "sessions_history", "agents_list", "subagents"];
 

@@ -17,13 +17,15 @@ import { hasNetwork, isSandboxed, type SpawnChain } from "./core/rules/sandbox-p
 import { fail, ok, type Result } from "./core/shapes/errors.ts";
 import { type Entry, isCompaction, type Message, toolCallsOf } from "./core/shapes/message.ts";
 import type { ModelRetry } from "./core/shapes/model-retry.ts";
-import type { Run } from "./core/shapes/run.ts";
+import type { AnswerFormat, Run } from "./core/shapes/run.ts";
 import type { Session } from "./core/shapes/session.ts";
+import { checkFormat } from "./core/shapes/settings/answer-format.ts";
 import { settingsNow } from "./core/shapes/settings/live.ts";
 import {
   type AgentSettings,
   agentOf,
   findAgent,
+  modelOf,
   notConfigured,
   type Settings,
   type ThinkingLevel,
@@ -113,10 +115,15 @@ function thinkingOf(run: Run, session: Session, agent: AgentSettings): ThinkingL
   return thinkingNamed(wanted) ?? agent.thinking;
 }
 
-function fallbacksOf({ providers }: Settings, { fallbackModels }: AgentSettings): ResolvedModel[] {
+/** Returns the fallback models that can guarantee the format of the run. */
+function fallbacksOf(
+  settings: Settings,
+  { fallbackModels }: AgentSettings,
+  format: AnswerFormat | undefined,
+): ResolvedModel[] {
   return fallbackModels.flatMap((ref) => {
-    const found = resolveModel(providers, ref);
-    return found.ok ? [found.value] : [];
+    const found = resolveModel(settings.providers, ref);
+    return found.ok && checkFormat(settings, ref, format).ok ? [found.value] : [];
   });
 }
 
@@ -336,6 +343,8 @@ async function executeTurn(
     return failed("the session was reset or deleted");
   const agent = findAgent(settings, session.agentId);
   if (agent === undefined) return failed(notConfigured(session.agentId));
+  const able = checkFormat(settings, modelOf(settings, session), run.input.format);
+  if (!able.ok) return failed(able.error);
   if (agent.runtime !== undefined)
     return executeAcp({ ...parts, world }, handle, { session, entries, agent }, trace);
   const model = resolveModel(settings.providers, session.model ?? agent.model);
@@ -364,11 +373,12 @@ async function executeTurn(
     sessionId: session.sessionId,
     system: buildSystemPrompt(promptOf({ settings, session, agent, tools, context, ...supplies })),
     model: model.value,
-    fallbackModels: fallbacksOf(settings, agent),
+    fallbackModels: fallbacksOf(settings, agent, run.input.format),
     onFallback: (next) => {
       answering = next;
     },
     thinking: thinkingOf(run, session, agent),
+    ...optional({ format: run.input.format }),
     entries,
     tools: tools.map((tool) => tool.spec),
     everyTool,

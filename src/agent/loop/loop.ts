@@ -23,6 +23,7 @@ import {
   ZERO_USAGE,
 } from "../../core/shapes/message.ts";
 import type { ModelRetry } from "../../core/shapes/model-retry.ts";
+import type { AnswerFormat } from "../../core/shapes/run.ts";
 import type { AnswerLimits, ThinkingLevel } from "../../core/shapes/settings/settings.ts";
 import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../../core/shapes/tool.ts";
 import type { TextDelta } from "../../core/text/text-delta.ts";
@@ -52,6 +53,8 @@ export interface TurnArgs {
   /** Called with each fallback model that is used. */
   onFallback?(model: ResolvedModel): void;
   readonly thinking: ThinkingLevel;
+  /** Format of the answer. Summaries of older messages do not have it. Default: free text. */
+  readonly format?: AnswerFormat;
   /** The transcript. It contains this run's input and, after a crash, the run's earlier entries. */
   readonly entries: readonly Entry[];
   readonly tools: readonly ToolSpec[];
@@ -334,8 +337,9 @@ function ask(args: TurnArgs, progress: Progress): Promise<ModelOutcome> {
   const onThinking = (delta: TextDelta): void => {
     if (!args.signal.aborted) args.onThinking?.(delta);
   };
+  const { format, onRetry } = args;
   return args.port.call(
-    { ...constantParts(args), entries: progress.entries, onRetry: args.onRetry, onThinking },
+    { ...constantParts(args), ...optional({ format }), entries: progress.entries, onRetry, onThinking },
     (delta) => {
       if (!args.signal.aborted) args.onText(delta);
     },

@@ -6,6 +6,7 @@ import type { BudgetState } from "../../core/rules/budget.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { AssistantMessage, Entry, Usage } from "../../core/shapes/message.ts";
 import type { ModelRetry } from "../../core/shapes/model-retry.ts";
+import type { AnswerFormat } from "../../core/shapes/run.ts";
 import {
   type AnswerLimits,
   type ModelSettings,
@@ -32,6 +33,8 @@ export interface ModelRequest {
   readonly entries: readonly Entry[];
   readonly tools: readonly ToolSpec[];
   readonly thinking: ThinkingLevel;
+  /** Format of the answer's text. Default: free text. */
+  readonly format?: AnswerFormat | undefined;
   /** Key of the provider's prompt cache. */
   readonly sessionId: string;
   /** Limits of the answer. Reading stops at a limit. */

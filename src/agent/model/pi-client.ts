@@ -19,7 +19,7 @@ import {
 } from "./answer.ts";
 import { type PiMessage, type PiStreams, piMessages, piModel, piTools } from "./provider-shapes.ts";
 import { watchedFetch } from "./watched-fetch.ts";
-import { type Call, type Client, keyFor, WireError } from "./wire.ts";
+import { type Call, type Client, keyFor, WireError, withFormat } from "./wire.ts";
 
 const lazy = (load: () => Promise<PiStreams>): PiStreams => lazyApi(once(load));
 
@@ -68,6 +68,7 @@ async function open(call: Call) {
       sessionId: request.sessionId,
       ...(request.thinking === "off" || !model.settings.reasoning ? {} : { reasoning: request.thinking }),
       ...(isGoogle ? {} : { fetch: own }),
+      onPayload: (body: unknown) => withFormat(provider.api, body, request.format),
     });
   return isGoogle ? withFetch(own, stream) : stream();
 }

@@ -2,8 +2,12 @@
 // redirect is an error. Reading yields to other work after some milliseconds. Every expected failure is a
 // `WireError`; any other error is a bug.
 
+import { fieldsOf } from "../../core/json.ts";
 import { liveIntervalMs } from "../../core/live-interval.ts";
+import { optional } from "../../core/optional.ts";
 import { createPaces } from "../../core/pace.ts";
+import type { AnswerFormat } from "../../core/shapes/run.ts";
+import type { ProviderApi } from "../../core/shapes/settings/settings.ts";
 import { isConnectTimeout } from "../../world/outgoing.ts";
 import { outgoingPost, type StreamedAnswer } from "../../world/outgoing-stream.ts";
 import type { World } from "../../world.ts";
@@ -67,7 +71,8 @@ export function wireClient(format: Format): Client {
   let reading = 0;
   return async (call) => {
     const { model, request, answer, signal } = call;
-    const wire = await format(model, request, answer);
+    const plain = await format(model, request, answer);
+    const wire = { ...plain, body: withFormat(model.provider.api, plain.body, request.format) };
     if (signal.aborted) return;
     const response = await send(call, wire);
     reading += 1;
@@ -204,4 +209,31 @@ async function errorText(response: StreamedAnswer, heard: Call["heard"]): Promis
     pieces.push(piece);
   }
   return Buffer.concat(pieces).toString().trim();
+}
+
+/** Returns the body with the format. Without a format, the body is returned unchanged. */
+export function withFormat(api: ProviderApi, body: unknown, format: AnswerFormat | undefined): unknown {
+  if (format === undefined) return body;
+  const fields = fieldsOf(body);
+  const schema = format.type === "json_schema" ? format.schema : undefined;
+  switch (api) {
+    case "openai-completions":
+      return { ...fields, response_format: nested(format) };
+    case "openai-responses":
+      return { ...fields, text: { ...fieldsOf(fields.text), format } };
+    case "anthropic-messages": {
+      const config = fieldsOf(fields.output_config);
+      return { ...fields, output_config: { ...config, format: { type: format.type, schema } } };
+    }
+    case "google-generative-ai": {
+      const json = { responseMimeType: "application/json", ...optional({ responseJsonSchema: schema }) };
+      return { ...fields, config: { ...fieldsOf(fields.config), ...json } };
+    }
+  }
+}
+
+function nested(format: AnswerFormat): object {
+  if (format.type === "json_object") return format;
+  const { type, ...json_schema } = format;
+  return { type, json_schema };
 }

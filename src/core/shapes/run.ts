@@ -23,6 +23,18 @@ export interface FlowRef {
   readonly turn: number;
 }
 
+/** A format that the model's provider guarantees for the final answer. */
+export type AnswerFormat =
+  | { readonly type: "json_object" }
+  | {
+      readonly type: "json_schema";
+      readonly name: string;
+      readonly description?: string;
+      readonly schema: Readonly<Record<string, unknown>>;
+      /** Whether the provider must follow the schema exactly. Default: the provider's. */
+      readonly strict?: boolean;
+    };
+
 /** The run's input message, and the context that the runtime adds for the model. */
 export interface RunInput {
   readonly text: string;
@@ -40,6 +52,8 @@ export interface RunInput {
   readonly context?: string;
   /** Thinking level for this run only. */
   readonly thinking?: string;
+  /** Format of the final answer, for this run only. */
+  readonly format?: AnswerFormat;
   /** Only with kind `append`: the text is stored as an assistant message (`stopReason: "injected"`). */
   readonly injected?: boolean;
   /** The preceding run of the lane may read this input between two steps, and then takes it over. */

@@ -20,10 +20,11 @@ import { isSilent } from "../../core/rules/turn-rules.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
 import { WEBCHAT } from "../../core/shapes/route.ts";
-import type { Run } from "../../core/shapes/run.ts";
+import type { AnswerFormat, Run } from "../../core/shapes/run.ts";
 import type { Route, Session } from "../../core/shapes/session.ts";
+import { checkFormat } from "../../core/shapes/settings/answer-format.ts";
 import type { QueueMode } from "../../core/shapes/settings/channels.ts";
-import type { Settings } from "../../core/shapes/settings/settings.ts";
+import { modelOf, type Settings } from "../../core/shapes/settings/settings.ts";
 import { cut } from "../../core/text/cut.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -46,6 +47,8 @@ export interface DirectMessage {
   readonly guest?: boolean;
   /** Thinking level of this run only. */
   readonly thinking?: string;
+  /** Format of the final answer of this run. Refused if the session's model can't guarantee it. */
+  readonly format?: AnswerFormat;
   /** Appended to the system prompt, for this run only. */
   readonly extraContext?: string;
   /** The idempotency key. Default: a new id. */
@@ -80,7 +83,9 @@ export async function sendDirect(
   if (!open.ok) return open;
   const verdict = sendVerdict(parts.settings, message.session);
   if (!verdict.allowed) return fail("send_denied", verdict.error);
-  const { text, images, senderName, thinking, extraContext, runId, askedBy, timeoutMs } = message;
+  const { text, images, senderName, thinking, format, extraContext, runId, askedBy, timeoutMs } = message;
+  const able = checkFormat(parts.settings, modelOf(parts.settings, message.session), format);
+  if (!able.ok) return able;
   const guest = message.guest || undefined;
   const { deliverTo, route: place = deliverTo } = message;
   return engine.commit(async (unit): Promise<Result<Accepted>> => {
@@ -92,7 +97,7 @@ export async function sendDirect(
     if (ready?.ok === false) return ready;
     const accepted = await engine.acceptIn(unit, {
       sessionKey: message.session.key,
-      input: { text, ...optional({ images, senderName, guest, thinking, context: extraContext }) },
+      input: { text, ...optional({ images, senderName, guest, thinking, format, context: extraContext }) },
       ...optional({ runId, askedBy, timeoutMs, route: place }),
     });
     if (!accepted.ok) return accepted;

@@ -11,7 +11,7 @@ export type OpenAiApi = "chat" | "responses";
 
 /** The supported fields, which `openai/request.ts` reads. */
 export const READ: Readonly<Record<OpenAiApi, readonly string[]>> = {
-  chat: ["model", "messages", "user", "stream", "stream_options", "reasoning_effort"],
+  chat: ["model", "messages", "user", "stream", "stream_options", "reasoning_effort", "response_format"],
   responses: [
     "model",
     "input",
@@ -22,6 +22,7 @@ export const READ: Readonly<Record<OpenAiApi, readonly string[]>> = {
     "reasoning",
     "previous_response_id",
     "metadata",
+    "text",
   ],
 };
 
@@ -84,11 +85,6 @@ const TOOL_CHOICE: Refusal = {
   harmless: (value) => value == null || value === "auto" || value === "none",
 };
 
-function isPlainText(value: unknown): boolean {
-  return value == null || (value as { type?: unknown }).type === "text";
-}
-
-const STRUCTURED = "an agent answers in free text; no format can be guaranteed";
 const LOGPROBS: Refusal = { why: "token probabilities are not available", harmless: isNothing };
 
 export const REFUSED: Readonly<Record<OpenAiApi, Readonly<Record<string, Refusal>>>> = {
@@ -103,7 +99,6 @@ export const REFUSED: Readonly<Record<OpenAiApi, Readonly<Record<string, Refusal
       why: "an agent answers in text",
       harmless: (value) => isNothing(value) || (Array.isArray(value) && value.every((one) => one === "text")),
     },
-    response_format: { why: STRUCTURED, harmless: isPlainText },
     logprobs: LOGPROBS,
     top_logprobs: { ...LOGPROBS, harmless: (value) => isNothing(value) || value === 0 },
     web_search_options: { why: "an agent searches with its own tools only", harmless: isNothing },
@@ -124,10 +119,6 @@ export const REFUSED: Readonly<Record<OpenAiApi, Readonly<Record<string, Refusal
     store: {
       why: "messages to an agent are always stored in its session",
       harmless: (value) => value == null || value === true,
-    },
-    text: {
-      why: STRUCTURED,
-      harmless: (value) => value == null || isPlainText((value as { format?: unknown }).format),
     },
     top_logprobs: { ...LOGPROBS, harmless: (value) => isNothing(value) || value === 0 },
   },

@@ -175,7 +175,7 @@ function followedOf({ runId, sessionKey, agentId, acceptedAt }: Run): Followed {
 async function accept(ctx: CallContext, asked: ReadRequest): Promise<Result<Followed>> {
   const opening = await openingFor(ctx, asked);
   if (!opening.ok) return opening;
-  const { text, images, senderName, instructions, thinking } = asked.request;
+  const { text, images, senderName, instructions, thinking, format } = asked.request;
   const accepted = await sendDirect(ctx.deps, {
     session: opening.value.session,
     before: (unit) => opening.value.before(unit),
@@ -183,7 +183,7 @@ async function accept(ctx: CallContext, asked: ReadRequest): Promise<Result<Foll
     images,
     guest: isGuest(ctx.viewer),
     askedBy: keyOwnerOf(ctx.caller),
-    ...optional({ senderName, thinking, extraContext: instructions }),
+    ...optional({ senderName, thinking, format, extraContext: instructions }),
     remember: (unit, { run }) => ctx.remember(unit, followedOf(run)),
   });
   return accepted.ok ? ok(followedOf(accepted.value.run)) : accepted;
@@ -319,6 +319,7 @@ class OpenAiDoor {
         request.api === "chat"
           ? chatStream(followed, request.includeUsage, redactor)
           : responseStream(followed, request, redactor),
+      finalOnly: request.format !== undefined,
       ended,
       onGone: () => gone.abort(),
       cut: () => c.env.outgoing.destroy(),

@@ -8,11 +8,13 @@ import { isObject } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
+import type { AnswerFormat } from "../../core/shapes/run.ts";
 import type { ThinkingLevel } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
 import type { SeedMessage } from "../../flows/session/client-session.ts";
 import { chatItems, type Item, inputItems, readItems, type Turn } from "./content.ts";
 import { checkFields, type OpenAiApi } from "./fields.ts";
+import { chatFormat, responseFormat } from "./format.ts";
 
 /** A request in Parley's terms. */
 export interface AgentRequest {
@@ -29,6 +31,7 @@ export interface AgentRequest {
   /** Instructions for this run only. */
   readonly instructions?: string;
   readonly thinking?: ThinkingLevel;
+  readonly format?: AnswerFormat;
   readonly stream: boolean;
   readonly includeUsage: boolean;
   /** Returned in the answer. */
@@ -183,12 +186,14 @@ function readChat(body: Body, namesSession: boolean): Result<AgentRequest> {
   if (!base.ok) return base;
   const thinking = thinkingIn(body.reasoning_effort, "reasoning_effort");
   if (!thinking.ok) return thinking;
+  const format = chatFormat(body.response_format);
+  if (!format.ok) return format;
   const items = chatItems(body.messages);
   if (!items.ok) return items;
   const said = divide(items.value, namesSession || base.value.user !== undefined);
   if (!said.ok) return said;
   return assembled(
-    { api: "chat", ...base.value, ...defined("thinking", thinking.value) },
+    { api: "chat", ...base.value, ...optional({ thinking: thinking.value, format: format.value }) },
     said.value,
     "messages",
   );
@@ -201,6 +206,8 @@ function readResponse(body: Body, namesSession: boolean): Result<AgentRequest> {
   const effort = isObject(reasoning) ? reasoning.effort : reasoning;
   const thinking = thinkingIn(effort, "reasoning.effort");
   if (!thinking.ok) return thinking;
+  const format = responseFormat(body.text);
+  if (!format.ok) return format;
   const metadata = metadataIn(body.metadata);
   if (!metadata.ok) return metadata;
   const previous = previousIn(body);
@@ -216,6 +223,7 @@ function readResponse(body: Body, namesSession: boolean): Result<AgentRequest> {
     api: "responses" as const,
     ...base.value,
     ...defined("thinking", thinking.value),
+    ...defined("format", format.value),
     ...defined("metadata", metadata.value),
     ...defined("previousRunId", previous.value),
   };

@@ -12,7 +12,10 @@ import { dataFrame, type EndedRun, type Followed, type StreamShape, tokensOf } f
 
 type Status = "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
 /** The fields of a request that its response repeats. */
-type Repeated = Pick<AgentRequest, "previousRunId" | "thinking" | "instructions" | "metadata" | "user">;
+type Repeated = Pick<
+  AgentRequest,
+  "previousRunId" | "thinking" | "instructions" | "metadata" | "user" | "format"
+>;
 
 function usageOf({ run }: EndedRun): object {
   const { input, output, details } = tokensOf(run);
@@ -40,7 +43,7 @@ function statusOf({ cutShort }: EndedRun): "completed" | "incomplete" {
 /** Builds a response in its current state. */
 function responseOf(followed: Followed, request: Repeated, status: Status, more: object = {}): object {
   const { runId, agentId, acceptedAt } = followed;
-  const { previousRunId, thinking, instructions, metadata, user } = request;
+  const { previousRunId, thinking, instructions, metadata, user, format } = request;
   return {
     id: `${RESPONSE_PREFIX}${runId}`,
     object: "response",
@@ -58,7 +61,7 @@ function responseOf(followed: Followed, request: Repeated, status: Status, more:
     reasoning: { effort: thinking === "off" ? "none" : (thinking ?? null), summary: null },
     store: true,
     temperature: null,
-    text: { format: { type: "text" } },
+    text: { format: format ?? { type: "text" } },
     tool_choice: "auto",
     tools: [],
     top_p: null,
@@ -118,8 +121,8 @@ export function responseStream(followed: Followed, request: AgentRequest, redact
 
 /** Builds a response that is fetched later. Its run keeps no metadata and no `previous_response_id`. */
 export function storedResponse(run: Run, cutShort: boolean, text: string, redactor: Redactor): object {
-  const { context: instructions, thinking } = run.input;
-  const repeated = optional({ instructions, thinking: thinking as ThinkingLevel | undefined });
+  const { context: instructions, thinking, format } = run.input;
+  const repeated = optional({ instructions, format, thinking: thinking as ThinkingLevel | undefined });
   const code = endCodeOf(run);
   if (run.state === "ok") return endedResponse(run, repeated, { run, cutShort }, text);
   if (run.state === "aborted") return responseOf(run, repeated, "cancelled");

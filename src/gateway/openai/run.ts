@@ -86,6 +86,11 @@ interface StreamParts {
   readonly runId: string;
   readonly shape: StreamShape;
   /**
+   * Streams only the final text, because texts between tool calls would make a formatted answer unreadable.
+   * Default false.
+   */
+  readonly finalOnly?: boolean;
+  /**
    * How the run ended, read from its row. A failure whose details contain `ended` means that the run failed.
    * Any other failure means that its row could not be read.
    */
@@ -142,6 +147,7 @@ class RunStream {
   }
 
   #hear(event: OfRun): void {
+    if (this.#parts.finalOnly === true) return;
     if (event.kind === "text") {
       this.#pending += this.#pieces.next(event);
     } else if (event.kind === "tool") {

@@ -18,6 +18,9 @@ const TOOL = { type: "function", function: { name: "f", parameters: {} } };
 const chat = (more: object) => ({ model: MODEL, messages: [said("x")], ...more });
 const message = (more: object) => chat({ messages: [{ role: "user", ...more }] });
 const part = (more: object) => message({ content: [more] });
+const SCHEMA = "response_format.json_schema.schema";
+const schema = (value: unknown) =>
+  chat({ response_format: { type: "json_schema", json_schema: { name: "n", schema: value } } });
 const response = (more: object) => ({ model: MODEL, input: "x", ...more });
 
 const CHATS: [string, unknown, string | null, RegExp][] = [
@@ -27,12 +30,20 @@ const CHATS: [string, unknown, string | null, RegExp][] = [
   ["client-side functions", chat({ functions: [{ name: "f" }] }), "functions", /own tools/],
   ["a tool to be called", chat({ tool_choice: "required" }), "tool_choice", /can't choose/],
   ["several answers", chat({ n: 2 }), "n", /one run with one answer/],
+  ["an unknown format", chat({ response_format: { type: "xml" } }), "response_format.type", /json_object or/],
+  ["a format as text", chat({ response_format: "json" }), "response_format", /must be an object/],
   [
-    "a format",
-    chat({ response_format: { type: "json_object" } }),
-    "response_format",
-    /no format can be guaranteed/,
+    "a format without a schema",
+    chat({ response_format: { type: "json_schema" } }),
+    "response_format.json_schema",
+    /with name and schema/,
   ],
+  ["a list as a schema", schema([]), `${SCHEMA}`, /object with a JSON schema/],
+  ["a schema of an unknown type", schema({ type: "text" }), `${SCHEMA}.type`, /must be one of object/],
+  ["a schema with wrong properties", schema({ properties: [] }), `${SCHEMA}.properties`, /must be an object/],
+  ["a schema with wrong names", schema({ required: [1] }), `${SCHEMA}.required`, /list of property names/],
+  ["a deep schema", schema(JSON.parse(`${'{"not":'.repeat(9e4)}{}${"}".repeat(9e4)}`)), SCHEMA, /32 levels/],
+  ["a long schema", schema({ title: "x".repeat(70_000) }), SCHEMA, /at most 65536 characters/],
   ["sound", chat({ modalities: ["text", "audio"] }), "modalities", /answers in text/],
   ["probabilities", chat({ logprobs: true }), "logprobs", /not available/],
   ["storage", chat({ store: true }), "store", /kept in a session/],
@@ -143,10 +154,10 @@ const RESPONSES: [string, unknown, string, RegExp][] = [
   ["a stored prompt", response({ prompt: { id: "p" } }), "prompt", /no stored prompts/],
   ["work in the background", response({ background: true }), "background", /stream a long answer/],
   [
-    "a format",
-    response({ text: { format: { type: "json_schema" } } }),
-    "text",
-    /no format can be guaranteed/,
+    "a format without a name",
+    response({ text: { format: { type: "json_schema", schema: {} } } }),
+    "text.format.name",
+    /1 to 64 letters/,
   ],
   ["no input", { model: MODEL }, "input", /must be a string, or a list/],
   [

@@ -7,7 +7,7 @@ import { PROVIDER_APIS, type ProviderApi } from "../../../src/core/shapes/settin
 import { listRuns } from "../../../src/store/queries/runs/runs.ts";
 import { cleanup, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
 import { type Script, startModelServer } from "../../kit/model-server/server.ts";
-import { call, hang, text } from "../../kit/model-server/steps.ts";
+import { call, hang, httpError, text } from "../../kit/model-server/steps.ts";
 import { until } from "../../kit/until.ts";
 import { agentSettings } from "../../tools/app.ts";
 import { openHouse } from "../kit.ts";
@@ -26,15 +26,19 @@ const nested = { type: "json_schema", json_schema: named } as const;
 const JSON_OBJECT = { type: "json_object" } as const;
 const ANSWER = '{"city":"Paris"}';
 
-async function openFormats(api: ProviderApi, script: Script, id = "test-model") {
+type Other = [ProviderApi, { id: string }];
+
+async function openFormats(api: ProviderApi, script: Script, id = "test-model", others: Other[] = []) {
   const served = await startModelServer(script);
   cleanup(() => served.close());
   const provider = served.provider(api, { id });
   const world = quietWorld();
   const dir = temporaryFolder();
-  const agents = [agentSettings("main", { model: `${provider.id}/${id}` })];
-  const open = () =>
-    openHouse({ world, dir, model: openModelPort(world), choices: { providers: [provider], agents } });
+  const open = (more: Parameters<typeof agentSettings>[1] = {}) => {
+    const agents = [agentSettings("main", { model: `${provider.id}/${id}`, ...more })];
+    const providers = [provider, ...others.map((other) => served.provider(...other))];
+    return openHouse({ world, dir, model: openModelPort(world), choices: { providers, agents } });
+  };
   return { requests: served.requests, open, house: await open() };
 }
 
@@ -107,4 +111,34 @@ test.each(LACKING)("%s is refused before a run begins", async (_, api, id, forma
   expect(String(refused)).toContain("Select another model");
   expect(await openAiSessions(house)).toEqual([]);
   expect(await listRuns(house.store.db, { sessionKey: "agent:main:main", limit: 5 })).toEqual([]);
+});
+
+test("a resumed run whose model can't guarantee its format any more fails with a clear error", async () => {
+  const { house, open, requests } = await openFormats("openai-completions", () => [hang()]);
+  const asked = { model: MODEL, messages: [said("Where?")], user: "anne", response_format: nested };
+  const headers = { "idempotency-key": "once" };
+  const cutOff = openAi(house)
+    .chat.completions.create(asked, { headers })
+    .catch(() => undefined);
+  await until(async () => requests.length === 1);
+  await house.stop();
+  await cutOff;
+  const other = await open({ model: "offline/rehearsal" });
+  const failed = openAi(other).chat.completions.create(asked, { headers });
+  await expect(failed).rejects.toThrow(/offline\/rehearsal can't guarantee the format json_schema/);
+});
+
+test("a fallback model that can't guarantee the format is skipped", async () => {
+  const others: Other[] = [
+    ["google-generative-ai", { id: "gemini-2.5-pro" }],
+    ["anthropic-messages", { id: "claude" }],
+  ];
+  const script: Script = ({ api }) => (api === "openai-completions" ? httpError(401, "no such key") : ANSWER);
+  const { house, open, requests } = await openFormats("openai-completions", script, "test-model", others);
+  await house.stop();
+  const skips = await open({ fallbackModels: ["google/gemini-2.5-pro", "anthropic/claude"] });
+  const asked = { model: MODEL, messages: [said("Where?")], response_format: nested };
+  const done = await openAi(skips).chat.completions.create(asked);
+  expect(done.choices[0]?.message.content).toBe(ANSWER);
+  expect(requests.map(({ api }) => api)).toEqual(["openai-completions", "anthropic-messages"]);
 });

@@ -1,11 +1,11 @@
 // Shows the files that an agent sent to people: a picture, or a button that downloads the file.
 // SF3: no file is opened on the page. A download has a type that no browser runs.
 
-import { useContext, useState } from "preact/hooks";
+import { useContext } from "preact/hooks";
 import { fieldsOf } from "../../../../src/core/json.ts";
 import { optional } from "../../../../src/core/optional.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
-import { ask, has } from "../../gateway.ts";
+import { ask } from "../../gateway.ts";
 import { size } from "../../parts/format.ts";
 import { complain } from "../../parts/notices.tsx";
 import type { Step } from "../items.ts";
@@ -30,9 +30,9 @@ export function sentFilesIn(steps: readonly Step[]): readonly SentFile[] {
     if ((step.call?.name ?? step.result.toolName) !== "send_file") return [];
     const { fileId, name, mimeType, bytes } = fieldsOf(parsed(resultText(step.result)));
     const caption = step.call?.arguments.caption;
-    if (typeof fileId !== "string" || typeof name !== "string") return [];
-    if (typeof mimeType !== "string" || typeof bytes !== "number") return [];
-    return [{ fileId, name, mimeType, bytes, caption: typeof caption === "string" ? caption : "" }];
+    if (typeof fileId !== "string") return [];
+    const words = { name: String(name), mimeType: String(mimeType), caption: String(caption ?? "") };
+    return [{ fileId, bytes: Number(bytes), ...words }];
   });
 }
 
@@ -41,19 +41,13 @@ function bytesOf(content: string): Uint8Array<ArrayBuffer> {
 }
 
 function Download({ words, name, read }: { words: string; name: string; read: () => Promise<Data> }) {
-  const [busy, setBusy] = useState(false);
-  const save = async (): Promise<void> => {
-    setBusy(true);
-    try {
-      download(name, bytesOf((await read()).content), "application/octet-stream");
-    } catch (problem) {
-      complain(problem);
-    }
-    setBusy(false);
-  };
+  const save = (): Promise<void> =>
+    read()
+      .then(({ content }) => download(name, bytesOf(content), "application/octet-stream"))
+      .catch(complain);
   return (
-    <button type="button" disabled={busy} onClick={() => void save()}>
-      {busy ? `Loading ${words}…` : `Download ${words}`}
+    <button type="button" onClick={() => void save()}>
+      {`Download ${words}`}
     </button>
   );
 }
@@ -65,7 +59,6 @@ export function SentFileView({ file }: { file: SentFile }) {
   const about = { sessionKey, fileId, ...optional({ sessionId }) };
   const read = (): Promise<Data> => readParts((from) => ask("chat.file", { ...about, ...from }));
   const words = `${safeLine(name)}, ${size(bytes)}`;
-  if (!has("chat.file")) return <span class="chip">{words}</span>;
   return (
     <div class="sent-file">
       {isPicture(mimeType) && (

@@ -14,6 +14,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { shownKey } from "../../access/access.ts";
 import { fieldsOf, isObject } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import { fail, toolFailure } from "../../core/shapes/errors.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { sentSoFar } from "../../flows/conversation/send.ts";
@@ -21,6 +22,7 @@ import { type ToolResult, toolResult } from "../../tools/tool.ts";
 import { type AtEnd, callAs, type McpDeps, type ToolCall, toolsOf } from "./calls.ts";
 import type { McpClient } from "./client.ts";
 import { INBOX_TOOL, INBOX_URI, inboxOf, waitsForNews } from "./inbox.ts";
+import { outputSchemaOf } from "./output-schema.ts";
 import { cancelTask, readTask, sendAsTask, TASKS_EXTENSION, type TaskParts, withProgress } from "./tasks.ts";
 
 const READ_ONLY: readonly string[] = [
@@ -61,11 +63,17 @@ function instructionsFor(deps: McpDeps, client: McpClient): string {
   );
 }
 
-/** Converts a tool's result to the protocol's form. */
-function told(result: ToolResult): { content: { type: "text"; text: string }[]; isError?: true } {
+type Told = {
+  content: { type: "text"; text: string }[];
+  structuredContent?: ToolResult;
+  isError?: true;
+};
+
+/** Converts a tool's result to the protocol's form. Only errors need not fit the tool's `outputSchema`. */
+function told(result: ToolResult): Told {
   const isError = result.status === "error" || result.status === "forbidden";
   const content = [{ type: "text" as const, text: JSON.stringify(result) }];
-  return isError ? { content, isError } : { content };
+  return isError ? { content, isError } : { content, structuredContent: result };
 }
 
 /** Returns whether the request declares that its sender supports tasks. */
@@ -176,6 +184,7 @@ function listTools(exchange: Exchange) {
       name,
       description,
       inputSchema: parameters as { type: "object" },
+      ...optional({ outputSchema: outputSchemaOf(name) }),
       annotations: {
         readOnlyHint: READ_ONLY.includes(name),
         destructiveHint: name === "subagents",

@@ -7,6 +7,7 @@ import {
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ResourceUpdatedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
+import { expect } from "vitest";
 import { optional } from "../../../src/core/optional.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
 import { type House, TOKEN } from "../kit.ts";
@@ -54,9 +55,18 @@ export interface PeerOptions {
 
 const INBOX = "parley://inbox";
 
+interface CallResult {
+  readonly content: { text: string }[];
+  readonly structuredContent?: unknown;
+  readonly isError?: boolean;
+}
+
+/** Returns the object that a tool's result has as text. Checks that the same object is beside the text. */
 export function objectOf(result: unknown): Answer {
-  const { content } = result as { content: { text: string }[] };
-  return JSON.parse(content[0]?.text ?? "") as Answer;
+  const { content, structuredContent, isError } = result as CallResult;
+  const told = JSON.parse(content[0]?.text ?? "") as Answer;
+  expect(structuredContent).toEqual(isError === true ? undefined : told);
+  return told;
 }
 
 type OldWire = Parameters<OldClient["connect"]>[0];
@@ -67,6 +77,8 @@ export async function oldPeer(name: string, wire: OldWire, opened = Promise.reso
   const client = new OldClient({ name, version: "1.0.0" });
   cleanup(() => client.close());
   await client.connect(wire);
+  // From now on the library refuses results that do not fit the description of their tool.
+  await client.listTools();
   return {
     revision: (wire as { protocolVersion?: string }).protocolVersion ?? "2025-11-25",
     tools: async () => (await client.listTools()).tools.map((tool) => tool.name),
@@ -97,6 +109,8 @@ export async function newPeer(
   const client = new NewClient({ name, version: "1.0.0" }, { versionNegotiation });
   cleanup(() => client.close());
   await client.connect(wire);
+  // From now on the library refuses results that do not fit the description of their tool.
+  await client.listTools();
   return {
     revision: client.getNegotiatedProtocolVersion(),
     tools: async () => (await client.listTools()).tools.map((tool) => tool.name),

@@ -39,7 +39,7 @@ const fewerLanguages: Plugin = {
   transform: {
     filter: { id: /\/sugar-high\/lib\/lang\.js$/ },
     handler(code) {
-      const less = code.replaceAll(/^ *\{ id: '(?:graphql|lua|powershell|zig)',.*\n/gm, "");
+      const less = code.replaceAll(/^ *\{ id: '(?:graphql|lua|markdown|powershell|zig)',.*\n/gm, "");
       if (less === code) throw new Error("This version of sugar-high has another form.");
       return { code: less, map: null };
     },

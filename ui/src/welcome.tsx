@@ -1,5 +1,5 @@
 // Introduces Parley on a gateway without messages: its purpose, sentences to begin with, the demo, and how to
-// connect a model.
+// set it up.
 
 import type { ComponentChildren } from "preact";
 import { canEnterDemo, enterDemo, inDemo } from "./demo/scene.ts";
@@ -25,7 +25,7 @@ async function firstOffers() {
   return { needsKey, hasDemo: hasDemo && demo !== undefined };
 }
 
-const AddModel = lazy(async () => (await import("./setup/add-model.tsx")).AddModel);
+const Setup = lazy(async () => (await import("./setup/setup.tsx")).Setup);
 
 /** Shows the introduction if the gateway is unused, otherwise the children. */
 export function Welcome({ children }: { children?: ComponentChildren }) {
@@ -53,7 +53,7 @@ export function Welcome({ children }: { children?: ComponentChildren }) {
           </p>
         </div>
       )}
-      {value.needsKey && <AddModel />}
+      <Setup needsModel={value.needsKey} />
     </section>
   );
 }

@@ -3,13 +3,13 @@
 
 import "./setup.css";
 import { useState } from "preact/hooks";
-import type { ConfigChange } from "../../../src/contract/methods/configuration.ts";
 import { ask } from "../gateway.ts";
 import { Dialog, Form } from "../parts/dialog.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { say } from "../parts/notices.tsx";
 import { useNews, useReading } from "../parts/reading.ts";
 import { Select } from "../parts/select.tsx";
+import { change, literal } from "./change.ts";
 
 /** Name of the provider in the configuration whose address the reader gives. */
 const SERVER = "server";
@@ -22,15 +22,6 @@ const PROVIDERS = [
 
 /** Setting with the model of all agents that have no own one. */
 const MODEL_PATH = "agents.defaults.model";
-
-/** Returns a string for the file, in which "${" would refer to an environment variable. */
-const literal = (text: string): string => text.trim().replaceAll("${", () => "$${");
-
-/** Changes the configuration file as it is now. */
-async function change(changes: readonly ConfigChange[]): Promise<void> {
-  const { revision } = await ask("config.get");
-  await ask("config.patch", { changes: [...changes], revision });
-}
 
 interface TextFieldProps {
   readonly title: string;

@@ -1,0 +1,13 @@
+// Changes the gateway's configuration file for the dialogs of the first visit.
+
+import type { ConfigChange } from "../../../src/contract/methods/configuration.ts";
+import { ask } from "../gateway.ts";
+
+/** Returns a string for the file, in which "${" would refer to an environment variable. */
+export const literal = (text: string): string => text.trim().replaceAll("${", () => "$${");
+
+/** Changes the configuration file as it is now. */
+export async function change(changes: readonly ConfigChange[]): Promise<void> {
+  const { revision } = await ask("config.get");
+  await ask("config.patch", { changes: [...changes], revision });
+}

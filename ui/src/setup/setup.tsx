@@ -45,7 +45,7 @@ export function Setup({ needsModel }: { needsModel: boolean }) {
           </button>
           <p class="soft">
             Write to the agents from Telegram or Discord. <code>parley channels add</code> connects WhatsApp,
-            Signal and iMessage.
+            Signal and iMessage; <code>parley service install</code> starts the gateway with the machine.
           </p>
         </div>
       )}

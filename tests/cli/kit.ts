@@ -15,9 +15,11 @@ import type {
 import { runCli } from "../../src/cli/run.ts";
 import { checkAgain } from "../../src/config/check.ts";
 import { openConfigFile } from "../../src/config/editing/editing.ts";
+import { createReload } from "../../src/config/reload.ts";
 import { loadSettings } from "../../src/config.ts";
 import { optional } from "../../src/core/optional.ts";
 import { ok, type Result } from "../../src/core/shapes/errors.ts";
+import { liveSettings } from "../../src/core/shapes/settings/live.ts";
 import { importState } from "../../src/import/import.ts";
 import {
   inspectChannels,
@@ -44,22 +46,33 @@ async function openGateway(
   const load = { env, home, overrides: { ...optional({ port, host }) }, ...optional({ configPath }) };
   const loaded = loadSettings(load);
   if (!loaded.ok) return loaded;
-  const { settings, warnings, path } = loaded.value;
+  const { warnings, path } = loaded.value;
+  const live = liveSettings(loaded.value.settings);
+  const { settings } = live;
+  const world = quietWorld();
   if (settings.store.postgresUrl === undefined) await putEmptyStore(settings.store.dir);
   const app = await openApp({
     settings,
-    world: quietWorld(),
+    world,
     version: "0.0.0",
     configPath: path,
     checkConfig: () => checkAgain(load, settings),
     configFile: async () => openConfigFile(load, settings),
+    reload: createReload({
+      ...{ options: load, live, loaded: loaded.value },
+      learn: (found) => world.redactor.learn(found),
+      hide: (tree) => world.redactor.json(tree),
+    }),
     environment: env,
   });
   if (!app.ok) return app;
   const address = `${settings.gateway.host}:${app.value.port}`;
   const { token, tokenIsGenerated, close } = app.value;
   const all = [...warnings, ...app.value.warnings];
-  const more = { token, tokenIsGenerated, settings, configPath: path, warnings: all, close };
+  const more = {
+    ...{ token, tokenIsGenerated, settings, configPath: path, warnings: all, close },
+    ...optional({ reload: app.value.reload }),
+  };
   return ok({ url: `ws://${address}`, httpUrl: `http://${address}`, ...more });
 }
 

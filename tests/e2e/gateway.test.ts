@@ -95,8 +95,8 @@ test("two agents with different providers' formats ask, answer, exchange reply t
   expect(new Set(server.requests.map((request) => request.api))).toEqual(
     new Set(["openai-completions", "anthropic-messages"]),
   );
-  const { deliveries } = await client.request("deliveries.list", {});
-  expect(deliveries).toMatchObject([{ state: "sent", text: "The research is done." }]);
+  const deliveries = async () => (await client.request("deliveries.list", {})).deliveries;
+  await expect.poll(deliveries).toMatchObject([{ state: "sent", text: "The research is done." }]);
 }, 60_000);
 
 test("with fallbackModels in the configuration file the next model answers, and the stored message names that model", async () => {

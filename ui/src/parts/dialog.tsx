@@ -4,7 +4,7 @@
 // input.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Failed } from "./failure.tsx";
 
 /** Shows a dialog as long as it is rendered. `onClose` is called on Escape or a click outside. */
@@ -17,7 +17,9 @@ export function Dialog(props: {
   const { title, class: name = "", onClose, children } = props;
   const box = useRef<HTMLDialogElement>(null);
   const titleId = useId();
-  useEffect(() => {
+  // Returns the focus in the step that removes the dialog. A later step could take it from an element to which
+  // the reader has moved on.
+  useLayoutEffect(() => {
     const dialog = box.current;
     const before = document.activeElement;
     dialog?.showModal();

@@ -9,6 +9,7 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, join, resolve, sep } from "node:path";
+import { a2aOf } from "./config/a2a.ts";
 import { agentSourcesOf } from "./config/agent-sources.ts";
 import { agentsOf, checkAgentModels, checkAgents } from "./config/agents.ts";
 import { channelsOf } from "./config/channels.ts";
@@ -285,11 +286,8 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
   const expanded = (path: string): string => expand(path, around.home, around.folder);
   const agents = agentsOf(file, firstModel(providers), expanded);
   checkAgents(file, problems);
-  checkMcp(
-    tools.mcp,
-    agents.map(({ id }) => id),
-    problems,
-  );
+  const agentIds = agents.map(({ id }) => id);
+  checkMcp(tools.mcp, agentIds, problems);
   if (!providersWrong) checkAgentModels(file, providers, problems);
   const token = file.gateway.auth.token || around.env.PARLEY_TOKEN || undefined;
   if (token !== undefined && token.length < TOKEN_CHARS_MIN) {
@@ -336,6 +334,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
       ...webOf(tools, problems),
       mcp: mcpOf(tools.mcp, expanded),
     },
+    a2a: a2aOf(file.a2a, agentIds, problems),
     owners: file.commands.owners,
     joined: { wake: file.joined.wake, ...optional({ notify: file.joined.notify }) },
     channels,

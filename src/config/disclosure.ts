@@ -231,6 +231,7 @@ export const DISCLOSURE: Rule<Settings> = {
     maxBufferedBytes: "show",
     tickIntervalMs: "show",
   },
+  a2a: { expose: "show", descriptions: "names" },
   store: { dir: "show", durability: "show", postgresUrl: "secret", backupDir: "show" },
   providers: { each: PROVIDER },
   agents: { each: AGENT },

@@ -41,15 +41,26 @@ function start(folder: string, name: string, env: Record<string, string>): Child
   return Object.assign(child, { said: () => said });
 }
 
-async function openaiProgram(text: string): Promise<void> {
+/** Runs a program that asks an agent. */
+async function askingProgram(
+  text: string,
+  config: Record<string, unknown> = {},
+): Promise<ReturnType<typeof start>> {
   const ground = await Ground.open({ PARLEY_TOKEN: "a-token-of-the-documents" });
-  ground.configure({});
+  ground.configure(config);
   await ground.start();
   const folder = folderWith("ask.mjs", text.replaceAll("7275", String(ground.port)));
   const child = start(folder, "ask.mjs", { PARLEY_TOKEN: "a-token-of-the-documents" });
   const [code] = await once(child, "close");
   expect({ code, said: child.said() }).toMatchObject({ code: 0, said: expect.stringMatching(/\w{4}/) });
   await ground.stop();
+  return child;
+}
+
+async function a2aProgram(text: string): Promise<void> {
+  const child = await askingProgram(text, ownConfig(readPage(readDocument("docs/A2A.md"))));
+  expect(child.said()).toContain("artifactUpdate");
+  expect(child.said()).toContain('"state":3');
 }
 
 async function hookProgram(text: string): Promise<void> {
@@ -125,7 +136,8 @@ function editorSettings(text: string): void {
 
 /** The check of each program, by its document and language. */
 const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>> = {
-  "docs/OPENAI.md js": openaiProgram,
+  "docs/OPENAI.md js": async (text) => void (await askingProgram(text)),
+  "docs/A2A.md js": a2aProgram,
   "docs/WEBHOOKS.md js": hookProgram,
   "docs/ACP.md json": settingsOfOthers,
   "docs/MCP.md json": settingsOfOthers,

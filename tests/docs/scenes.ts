@@ -271,6 +271,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
       return undefined;
     },
   },
+  "docs/A2A.md": { config: (page) => ownConfig(page) },
   "docs/MCP.md": { before: { "npx parley mcp": talk } },
   "docs/NODES.md": {
     lasting: { "parley node run": /parley node approve \S{9}/ },

@@ -112,6 +112,7 @@ export interface Choices {
   readonly nodes?: Partial<Settings["nodes"]>;
   readonly channels?: Settings["channels"];
   readonly owners?: Settings["owners"];
+  readonly a2a?: Settings["a2a"];
   readonly joined?: Settings["joined"];
   readonly providers?: Settings["providers"];
 }
@@ -172,6 +173,7 @@ export function settingsWith(choices: Choices = {}): Settings {
       mcp: { servers: [], waitSeconds: 10, maxResultBytes: 64 * 1024 },
       ...choices.tools,
     },
+    a2a: choices.a2a ?? { expose: [], descriptions: {} },
     owners: choices.owners ?? [],
     joined: choices.joined ?? { wake: "notify" },
     channels: choices.channels ?? [],

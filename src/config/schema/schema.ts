@@ -13,6 +13,7 @@ import {
   VISIBILITY_MODES,
   WAKES,
 } from "../../core/shapes/settings/settings.ts";
+import { a2a } from "../a2a.ts";
 import { logging } from "../logging.ts";
 import { mcp } from "../mcp.ts";
 import { telemetry } from "../telemetry.ts";
@@ -476,6 +477,7 @@ export const configSchema = z.strictObject({
     .prefault({}),
   joined,
   hooks: hooks.optional(),
+  a2a,
   cron,
   nodes,
   logging,

@@ -21,6 +21,10 @@ export interface KeyRules {
   readonly defaultAgentId: string;
 }
 
+/** Protocols of clients that have sessions of their own. */
+const EXTERNAL_CLIENTS = ["mcp", "acp", "openai", "a2a"] as const;
+type ExternalClient = (typeof EXTERNAL_CLIENTS)[number];
+
 /** A parsed key. Its ids are decoded, so they are spelled as they are outside of keys. */
 export type ParsedKey =
   /** A conversation with a name, split at colons. The name of a main session is `mainKey`. */
@@ -37,7 +41,7 @@ export type ParsedKey =
   | {
       readonly form: "external";
       readonly agentId: string;
-      readonly client: "mcp" | "acp" | "openai";
+      readonly client: ExternalClient;
       readonly id: string;
     }
   | { readonly form: "cron"; readonly id: string }
@@ -184,9 +188,8 @@ function readAgentKey(agentId: string, rest: readonly string[]): ParsedKey | und
     const id = decodeOutsideId(rest[1] ?? "");
     if (id === undefined) return undefined;
     if (first === "chat" || first === "subagent") return { form: first, agentId, id };
-    if (first === "mcp" || first === "acp" || first === "openai") {
-      return { form: "external", agentId, client: first, id };
-    }
+    const client = EXTERNAL_CLIENTS.find((one) => one === first);
+    if (client !== undefined) return { form: "external", agentId, client, id };
   }
   if (NEVER_A_CHANNEL.includes(first)) return undefined;
   if (isChannelId(first) && IN_CHANNELS.includes(second)) return readChannelKey(agentId, first, rest);
@@ -405,6 +408,18 @@ const USER_PREFIX = "user-";
 export function openAiKey(agentId: string, hash: string, whose: "user" | "request"): string {
   const id = whose === "user" ? `${USER_PREFIX}${hash}` : hash;
   return formatKey({ form: "external", agentId, client: "openai", id });
+}
+
+/** Returns the key for a conversation of an A2A client. `owner`: a hash of the client's token. */
+export function a2aKey(agentId: string, owner: string, contextId: string): string {
+  return formatKey({ form: "external", agentId, client: "a2a", id: `${owner}-${contextId}` });
+}
+
+/** Returns the id of the conversation in a key of `a2aKey`, if this owner has the session. */
+export function contextIn(key: string, owner: string): string | undefined {
+  const parsed = readKey(key);
+  if (parsed?.form !== "external" || parsed.client !== "a2a") return undefined;
+  return parsed.id.startsWith(`${owner}-`) ? parsed.id.slice(owner.length + 1) : undefined;
 }
 
 /** Returns whether a session is only for one request of an HTTP client. It is archived after the request. */

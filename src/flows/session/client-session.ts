@@ -1,8 +1,8 @@
 // Owns the sessions of HTTP clients that use another protocol, such as OpenAI's: one for each of their users,
-// and a temporary one for each request without a user. One transaction creates a temporary session, its
-// earlier messages and its run. The session is archived when its work is done; the date is stored, so it
-// survives a crash. Visibility is checked on every access. For a response that the viewer can't see, the
-// answer is the same as for a missing one.
+// one for each A2A conversation, and a temporary one for each OpenAI request without a user. One transaction
+// creates a temporary session, its earlier messages and its run. The session is archived when its work is
+// done; the date is stored, so it survives a crash. Visibility is checked on every access. For a response
+// that the viewer can't see, the answer is the same as for a missing one.
 
 import { createHash } from "node:crypto";
 import { openGate } from "../../access/access.ts";
@@ -12,7 +12,7 @@ import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts
 import { type ImageBlock, type Message, ZERO_USAGE } from "../../core/shapes/message.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
-import { isTemporaryKey, openAiKey } from "../../core/shapes/session-key.ts";
+import { a2aKey, isTemporaryKey, openAiKey } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { checkLabel } from "../../core/text/label.ts";
 import type { DeadlineHandler } from "../../engine/deadlines.ts";
@@ -31,6 +31,8 @@ export const TEMPORARY_DEADLINE = "temporary-session";
 
 /** Number of characters of a hash in a key, enough to avoid collisions. */
 const HASH_CHARS = 32;
+/** Number of characters of a hash that only separates the tokens of one gateway. */
+const OWNER_CHARS = 16;
 /** Delay before the next check of a session that a job or a conversation still uses. */
 const AGAIN_MS = 2_000;
 
@@ -91,6 +93,27 @@ export async function userSession(
   const admitted = await admit(ctx, viewer, session);
   if (!admitted.ok) return admitted;
   return ok(openingOf(session, known !== undefined));
+}
+
+/** Returns the part of a session key that stands for the owner of A2A conversations. */
+export function contextOwner(askedBy: string): string {
+  return hashOf(`a2a:${askedBy}`).slice(0, OWNER_CHARS);
+}
+
+/**
+ * Returns the session of an A2A conversation with an agent. The first message creates it. The key contains a
+ * hash of the owner, so two tokens that choose the same `contextId` have two sessions.
+ */
+export async function contextSession(
+  ctx: ClientSessionContext,
+  viewer: Viewer,
+  who: { agentId: string; askedBy: string; contextId: string },
+): Promise<Result<Opening>> {
+  const key = a2aKey(who.agentId, contextOwner(who.askedBy), who.contextId);
+  const known = await getSession(ctx.engine.store.db, key);
+  const session = known ?? freshSession(ctx, { key, agentId: who.agentId });
+  const admitted = await admit(ctx, viewer, session);
+  return admitted.ok ? ok(openingOf(session, known !== undefined)) : admitted;
 }
 
 function seedEntry(unit: Unit, { role, text, images, senderName }: SeedMessage): Message {

@@ -5,7 +5,7 @@
 // HT3: the code for OpenAI's API, MCP, web hooks and chat platforms is loaded by the first request that needs
 // it.
 
-import { type Context, Hono } from "hono";
+import { type Context, Hono, type MiddlewareHandler } from "hono";
 import type { BodyAnswerOf } from "../../contract/bodies.ts";
 import { checkBody } from "../../contract/check.ts";
 import { once } from "../../core/once.ts";
@@ -41,7 +41,7 @@ const BODY_MAX_BYTES = 1024 * 1024;
 /** The paths that a 404 answer lists. */
 const PATHS =
   "the page and the WebSocket at /, GET /healthz, GET /readyz, GET /metrics, POST /tools/invoke, " +
-  "/v1/ (OpenAI), /mcp, POST /hooks/, /channels/";
+  "/v1/ (OpenAI), /mcp, /a2a/, POST /hooks/, /channels/";
 
 /** Dependencies of all routes together. */
 export type HttpDeps = HookDeps &
@@ -136,6 +136,13 @@ function addDoors(app: Hono<Env>, parts: HttpParts): void {
     return createPlatformDoor({ deps, unproven });
   });
   app.all("/v1/*", authenticate(parts), openAi);
+  const a2a = once(async () => (await import("../a2a/a2a.ts")).createA2aDoor(parts));
+  const openA2a: MiddlewareHandler<Env> = async (c, next) => {
+    const answer = deps.settings.a2a.expose.length === 0 ? undefined : await (await a2a()).open(c);
+    return answer ?? next();
+  };
+  app.use("/.well-known/agent-card.json", openA2a);
+  app.all("/a2a/*", openA2a, authenticate(parts), async (c) => (await a2a()).handle(c));
   const signIn = loadedDoor(async () => (await import("../oauth/oauth.ts")).createSignInDoor(parts));
   app.all(MCP_PATH, authenticate(parts), mcp);
   app.all("/oauth/*", signIn);

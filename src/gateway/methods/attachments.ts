@@ -5,7 +5,7 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
 import { base64Parts } from "../../core/text/base64.ts";
 
-const IMAGE_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+export const IMAGE_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const DATA_URL = /^data:([^;,]+);base64,/;
 /** Maximum bytes of a picture; providers accept no larger ones. */
 const IMAGE_MAX_BYTES = 10 * 1024 * 1024;

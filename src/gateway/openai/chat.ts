@@ -2,9 +2,9 @@
 
 import type { Failure } from "../../core/shapes/errors.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
+import { dataFrame, type EndedRun, type Followed, type StreamShape, tokensOf } from "../http/run-stream.ts";
 import { openAiError } from "./errors.ts";
 import { modelName } from "./request.ts";
-import { dataFrame, type EndedRun, type Followed, type StreamShape, tokensOf } from "./run.ts";
 
 function finishReason({ cutShort }: EndedRun): "stop" | "length" {
   return cutShort ? "length" : "stop";

@@ -28,12 +28,12 @@ import { type Caller, keyOwnerOf } from "../auth.ts";
 import type { BasicDeps, CallContext } from "../call.ts";
 import { type Dispatcher, needScope } from "../dispatch.ts";
 import { checkedKey, type Door, type Env, readBody, refuse } from "../http/request.ts";
+import { type EndedRun, type Followed, RunFeed, streamRun } from "../http/run-stream.ts";
 import { untilEnded } from "../methods/agent.ts";
 import { chatAnswer, chatStream } from "./chat.ts";
 import type { OpenAiApi } from "./fields.ts";
 import { type AgentRequest, agentIn, modelName, RESPONSE_PREFIX, readRequest } from "./request.ts";
 import { endedResponse, responseStream, storedResponse } from "./responses.ts";
-import { type EndedRun, type Followed, RunFeed, streamRun } from "./run.ts";
 
 /** Maximum bytes of a body: it may include pictures. */
 const BODY_MAX_BYTES = 25 * 1024 * 1024;

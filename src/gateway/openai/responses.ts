@@ -6,9 +6,9 @@ import { fail } from "../../core/shapes/errors.ts";
 import { endCodeOf, type Run } from "../../core/shapes/run.ts";
 import type { ThinkingLevel } from "../../core/shapes/settings/settings.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
+import { dataFrame, type EndedRun, type Followed, type StreamShape, tokensOf } from "../http/run-stream.ts";
 import { openAiError } from "./errors.ts";
 import { type AgentRequest, modelName, RESPONSE_PREFIX } from "./request.ts";
-import { dataFrame, type EndedRun, type Followed, type StreamShape, tokensOf } from "./run.ts";
 
 type Status = "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
 /** The fields of a request that its response repeats. */

@@ -17,6 +17,7 @@ import {
   accessTokens,
   agentMemory,
   chainGuests,
+  gatewayKeys,
   KINDS_OF_AGENTS,
   lastFailures,
   mcpSignIns,
@@ -508,4 +509,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   processRevisions(T),
   sessionInstructions(T),
   sentFiles(T, "bigint"),
+  gatewayKeys(T, "bigint"),
 ];

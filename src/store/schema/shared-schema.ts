@@ -128,3 +128,12 @@ export const processRevisions = (text: string): string =>
 /** Adds an operator's instructions for one session. `text` is the type of a text column. */
 export const sessionInstructions = (text: string): string =>
   `alter table sessions add column instructions ${text};`;
+
+/** Table of the gateway's own keys. The parameters are those of `agentMemory`. */
+export const gatewayKeys = (text: string, number: string, strict = ""): string => `
+create table gateway_keys (
+  name ${text} primary key,
+  key_json ${text} not null,
+  created_at ${number} not null
+)${strict};
+`;

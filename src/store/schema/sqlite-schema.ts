@@ -11,6 +11,7 @@ import {
   accessTokens,
   agentMemory,
   chainGuests,
+  gatewayKeys,
   KINDS_OF_AGENTS,
   lastFailures,
   mcpSignIns,
@@ -482,6 +483,7 @@ const MIGRATIONS: readonly string[] = [
   processRevisions("text"),
   sessionInstructions("text"),
   sentFiles("text", "integer", " strict"),
+  gatewayKeys("text", "integer", " strict"),
 ];
 
 /** Schema version that this program writes. */

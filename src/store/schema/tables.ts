@@ -521,6 +521,14 @@ export interface SentFileTable {
   created_at: number;
 }
 
+/** A private key that all processes of the store use. */
+export interface GatewayKeyTable {
+  name: string;
+  /** The private key as a JSON Web Key. */
+  key_json: string;
+  created_at: number;
+}
+
 export interface Tables {
   sessions: SessionTable;
   session_ids: SessionIdTable;
@@ -553,4 +561,5 @@ export interface Tables {
   access_tokens: AccessTokenTable;
   agent_memory: AgentMemoryTable;
   sent_files: SentFileTable;
+  gateway_keys: GatewayKeyTable;
 }

@@ -58,6 +58,7 @@ const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   access_tokens: { order: ["id"] },
   sent_files: { order: ["id"], long: ["content", "caption"] },
   agent_memory: { order: ["agent_id"], long: ["text"] },
+  gateway_keys: { order: ["name"] },
 };
 
 /** All copied tables. */

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { fail, ok, type Result } from "../../../src/core/shapes/errors.ts";
 import type { LiveEvent } from "../../../src/core/shapes/event.ts";
 import { createBus, type SharedBus } from "../../../src/engine/bus.ts";
-import { type EndedRun, RunFeed, type StreamShape, streamRun } from "../../../src/gateway/openai/run.ts";
+import { type EndedRun, RunFeed, type StreamShape, streamRun } from "../../../src/gateway/http/run-stream.ts";
 import { deltas } from "../../kit/live-text.ts";
 import { type FakeWorld, fakeWorld } from "../../kit/world.ts";
 

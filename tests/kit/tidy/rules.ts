@@ -454,7 +454,7 @@ export function namedRules(tree: readonly SourceFact[]): string[] {
       .join(" ")
       .replace(/\s+/g, " ");
     const mentions = comments.matchAll(
-      /\b[A-Z]{1,3}\d+(?:(?:,| and| to) [A-Z]{1,3}\d+)*(?: of ([\w./-]*\w))?/g,
+      /\b[A-Z]{1,3}\d+\b(?:(?:,| and| to) [A-Z]{1,3}\d+\b)*(?: of ([\w./-]*\w))?/g,
     );
     return [...mentions].flatMap(([words, file]) =>
       [...words.matchAll(/\b[A-Z]{1,3}\d+\b/g)]

@@ -17,8 +17,8 @@ export function Dialog(props: {
   const { title, class: name = "", onClose, children } = props;
   const box = useRef<HTMLDialogElement>(null);
   const titleId = useId();
-  // Returns the focus in the step that removes the dialog. A later step could take it from an element to which
-  // the reader has moved on.
+  // Returns the focus in the step that removes the dialog. A later step could take it from an element to
+  // which the reader has moved on.
   useLayoutEffect(() => {
     const dialog = box.current;
     const before = document.activeElement;

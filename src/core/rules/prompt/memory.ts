@@ -40,7 +40,7 @@ function isPrivate(link: ChainLink, settings: Settings): boolean {
     case "subagent":
       return true;
     case "external":
-      return root.client !== "openai";
+      return root.client !== "openai" && root.client !== "a2a";
     case "dm":
       return isOwner(settings.owners, root.channel, { id: root.peer });
     default:

@@ -238,6 +238,14 @@ export const ANSWER_LIMITS: AnswerLimits = {
   maxToolResultBytes: 1024 * 1024,
 };
 
+/** Settings of the A2A door. */
+export interface A2aSettings {
+  /** Ids of the agents that A2A clients can reach. Empty: none. */
+  readonly expose: readonly string[];
+  /** Descriptions for the cards of exposed agents, by agent id. */
+  readonly descriptions: Readonly<Record<string, string>>;
+}
+
 /** Daily budget (UTC) of an agent for all its sessions together. Calls that exceed it are refused. */
 export interface AgentBudget {
   readonly dailyTokens?: number;
@@ -436,6 +444,7 @@ export interface Settings {
     readonly search?: SearchSettings;
     readonly mcp: McpSettings;
   };
+  readonly a2a: A2aSettings;
   /** Owners by channel id, for example `telegram:123`. */
   readonly owners: readonly string[];
   /** Settings for the windows of coding agents that joined on this machine. */

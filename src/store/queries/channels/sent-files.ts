@@ -63,6 +63,19 @@ export function getSentFile(db: Db, id: string): Promise<SentFile | undefined> {
   return db.selectFrom("sent_files").select(FACTS).where("id", "=", id).executeTakeFirst();
 }
 
+/** Returns the files that were sent in a transcript between two times, the oldest first. */
+export function filesSentBetween(db: Db, sessionId: string, from: number, to: number): Promise<SentFile[]> {
+  return db
+    .selectFrom("sent_files")
+    .select(FACTS)
+    .where("session_id", "=", sessionId)
+    .where("created_at", ">=", from)
+    .where("created_at", "<=", to)
+    .orderBy("created_at")
+    .orderBy("id")
+    .execute();
+}
+
 /** Returns characters of the content in Base64, from `offset` on. */
 export async function contentOfFile(
   db: Db,

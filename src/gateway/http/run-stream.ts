@@ -1,5 +1,5 @@
-// Follows a run for the two OpenAI APIs, and streams it: converts live events to frames, no faster than the
-// reader reads them.
+// Follows a run for HTTP clients, and streams it: converts live events to frames, no faster than the reader
+// reads them.
 // OS1: the final text comes from the run's row. Live events only show text earlier, and may be lost.
 // OS2: a slow reader gets fewer and larger pieces; a reader that takes nothing for a while is disconnected.
 // OS3: comments are sent during silence, so that no proxy closes the stream as inactive.
@@ -11,7 +11,7 @@ import type { Run } from "../../core/shapes/run.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Bus } from "../../engine/bus.ts";
 import type { Clock, Timer } from "../../world.ts";
-import { TextPieces } from "./text.ts";
+import { TextPieces } from "./text-pieces.ts";
 
 /** A run whose end is awaited. */
 export type Followed = Pick<Run, "runId" | "sessionKey" | "agentId" | "acceptedAt">;
@@ -33,6 +33,11 @@ export function tokensOf({ usage }: Run) {
 export interface StreamShape {
   begin(): string;
   piece(text: string): string;
+  /**
+   * Called when a text was not the final one, because calls of tools follow it. The next piece belongs to a
+   * new text. Absent: the stream contains the texts of all messages, one after the other.
+   */
+  restart?(): void;
   /** `text`: all pieces together. */
   end(ended: EndedRun, text: string): string;
   /** `hasEnded`: true if the run failed; false if the run continues and only the stream ends. */
@@ -103,7 +108,7 @@ interface StreamParts {
 
 class RunStream {
   readonly #parts: StreamParts;
-  readonly #pieces: TextPieces;
+  #pieces: TextPieces;
   readonly #unfollow: () => void;
   #pending = "";
   #end: Result<EndedRun> | undefined;
@@ -151,11 +156,23 @@ class RunStream {
     if (event.kind === "text") {
       this.#pending += this.#pieces.next(event);
     } else if (event.kind === "tool") {
-      if (event.phase === "start") this.#pending += this.#pieces.close();
+      if (event.phase === "start") this.#closeText();
     } else if (event.message.role === "assistant" && toolCallsOf(event.message).length > 0) {
-      this.#pending += this.#pieces.close(textOf(event.message));
+      this.#closeText(textOf(event.message));
     }
     this.#wake();
+  }
+
+  /** Handles the end of a message that is not the last one. */
+  #closeText(text?: string): void {
+    const { shape, redactor } = this.#parts;
+    if (shape.restart === undefined) {
+      this.#pending += this.#pieces.close(text);
+      return;
+    }
+    this.#pending = "";
+    this.#pieces = new TextPieces(redactor);
+    shape.restart();
   }
 
   /** Waits for text, and returns all that can be sent. */

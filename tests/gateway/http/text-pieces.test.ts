@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { TextPieces } from "../../../src/gateway/openai/text.ts";
+import { TextPieces } from "../../../src/gateway/http/text-pieces.ts";
 import { deltas } from "../../kit/live-text.ts";
 import { plainRedactor } from "../../kit/redactor.ts";
 

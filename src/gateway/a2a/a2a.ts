@@ -1,0 +1,232 @@
+// Owns `/a2a/`: the Agent2Agent protocol for the agents in `a2a.expose`, over JSON-RPC and HTTP+JSON.
+// AD1: cards and the public key need no token. For an agent that is not exposed, or that the token does not
+//      cover, the answer is the same as for a missing one.
+
+import { A2A_PROTOCOL_VERSION, A2A_VERSION_HEADER } from "@a2a-js/sdk";
+import {
+  PushNotificationNotSupportedError,
+  RequestMalformedError,
+  UnsupportedOperationError,
+  VersionNotSupportedError,
+} from "@a2a-js/sdk/errors";
+import type { Context } from "hono";
+import { agentsFor } from "../../access/token.ts";
+import { fieldsOf, isObject } from "../../core/json.ts";
+import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { AgentSettings, TokenScope } from "../../core/shapes/settings/settings.ts";
+import { quoted } from "../../core/text/cut.ts";
+import { thrown } from "../answer.ts";
+import type { BasicDeps } from "../call.ts";
+import { type Dispatcher, needScope } from "../dispatch.ts";
+import { type Door, type Env, nothingHere, readBody, refuse } from "../http/request.ts";
+import { RunFeed, streamRun } from "../http/run-stream.ts";
+import { type Asked, type Binding, httpJsonBinding, jsonRpcBinding, routed } from "./bindings.ts";
+import { type Cards, createCards, KEYS_PATH } from "./card.ts";
+import { type A2aCall, A2aOperations, type FollowedTask, Refused } from "./operations.ts";
+import { taskStream } from "./stream.ts";
+
+/** Maximum bytes of a body: it may include pictures. */
+const BODY_MAX_BYTES = 25 * 1024 * 1024;
+const CARD_PATH = "/.well-known/agent-card.json";
+/** Versions of the protocol that are spoken. A request without a version counts as 1.0. */
+const VERSION = /^1(?:\.\d+)?$/;
+
+const SCOPES: Readonly<Record<string, TokenScope>> = {
+  SendMessage: "operator.write",
+  SendStreamingMessage: "operator.write",
+  CancelTask: "operator.write",
+  GetTask: "operator.read",
+  ListTasks: "operator.read",
+  SubscribeToTask: "operator.read",
+};
+
+interface DoorParts {
+  readonly deps: BasicDeps & { readonly version: string };
+  readonly dispatcher: Dispatcher;
+}
+
+/** A request, and how to answer it. */
+interface Request {
+  readonly asked: Asked;
+  readonly binding: Binding;
+}
+
+function missing(name: string): Failure {
+  const text = `there is no agent ${quoted(name, 64)} for A2A clients with this token`;
+  return fail("unknown_method", text, { hint: "a2a.expose names the agents." });
+}
+
+function checkVersion(c: Context<Env>): void {
+  const version = c.req.header(A2A_VERSION_HEADER) ?? c.req.query(A2A_VERSION_HEADER) ?? A2A_PROTOCOL_VERSION;
+  if (VERSION.test(version.trim())) return;
+  const shown = quoted(version, 20);
+  throw new VersionNotSupportedError(`version ${shown} of A2A is not supported; 1.0 is`);
+}
+
+/** Returns the id of a JSON-RPC request, or null if it has none that is valid. */
+function rpcId(body: unknown): string | number | null {
+  const { id } = fieldsOf(body);
+  return typeof id === "string" || Number.isInteger(id) ? (id as string | number) : null;
+}
+
+function rpcAsked(body: unknown): Asked {
+  const { jsonrpc, method, params } = fieldsOf(body);
+  if (jsonrpc !== "2.0" || typeof method !== "string")
+    throw new RequestMalformedError('the body must be a JSON-RPC 2.0 request: {"jsonrpc": "2.0", "id", …}');
+  if (params !== undefined && !isObject(params)) throw new RequestMalformedError("params must be an object");
+  return { operation: method, params };
+}
+
+class A2aDoor {
+  readonly #deps: DoorParts["deps"];
+  readonly #operations: A2aOperations;
+  readonly #cards: Cards;
+  readonly #feed: RunFeed;
+
+  constructor({ deps, dispatcher }: DoorParts) {
+    this.#deps = deps;
+    this.#operations = new A2aOperations({ deps, dispatcher });
+    this.#cards = createCards(deps, deps.version);
+    this.#feed = new RunFeed(deps.engine.bus);
+  }
+
+  /** Answers a request for a card or the public key. Returns undefined for every other path. */
+  async open(c: Context<Env>): Promise<Response | undefined> {
+    const { path, method } = c.req;
+    const { a2a, agents } = this.#deps.settings;
+    if (path !== KEYS_PATH && !path.endsWith(CARD_PATH)) return undefined;
+    if (method !== "GET" && method !== "HEAD") return nothingHere(c, 405, "use GET");
+    if (path === KEYS_PATH && a2a.expose.length > 0) return c.json(await this.#cards.keys());
+    const named = /^\/a2a\/([^/]+)\//.exec(path)?.[1] ?? a2a.expose[0];
+    const agent = agents.find(({ id }) => id === named && a2a.expose.includes(id));
+    if (agent === undefined) return nothingHere(c, 404, "no agent has a card here; a2a.expose names them");
+    return c.json((await this.#cards.card(agent, c.get("origin"))) as object);
+  }
+
+  /** Answers a request of an authenticated client. */
+  async handle(c: Context<Env>): Promise<Response> {
+    const [, name = "", rest = ""] = /^\/a2a\/([^/]+)(\/.*)?$/.exec(c.req.path) ?? [];
+    const agent = this.#agent(c, name);
+    if (!agent.ok) return refuse(c, agent);
+    const request = await this.#read(c, rest);
+    if (!request.ok) return refuse(c, request);
+    const { asked, binding } = request.value;
+    try {
+      checkVersion(c);
+      this.#allow(c, asked.operation);
+      const call = { caller: c.get("caller"), agentId: agent.value.id, signal: c.req.raw.signal };
+      return await this.#perform(c, call, request.value);
+    } catch (error) {
+      return this.#refuse(c, binding, error);
+    }
+  }
+
+  #agent(c: Context<Env>, name: string): Result<AgentSettings> {
+    const { settings } = this.#deps;
+    const agent = agentsFor(settings, c.get("caller")).find(({ id }) => id === name);
+    return agent !== undefined && settings.a2a.expose.includes(agent.id) ? ok(agent) : missing(name);
+  }
+
+  #refuse(c: Context<Env>, binding: Binding, error: unknown): Response {
+    try {
+      return binding.refuse(error);
+    } catch {
+      return binding.refuse(new Refused(thrown(this.#deps.world, error, `${c.req.method} ${c.req.path}`)));
+    }
+  }
+
+  /** Reads the request: JSON-RPC at the agent's address, HTTP+JSON below it. */
+  async #read(c: Context<Env>, rest: string): Promise<Result<Request>> {
+    const { redactor } = this.#deps.world;
+    // The scope is checked first, so that the body of a caller without any is never read.
+    const allowed = needScope(c.get("caller"), "A2A", "operator.read");
+    if (!allowed.ok) return allowed;
+    const body = c.req.method === "POST" ? await readBody(c, BODY_MAX_BYTES) : ok({});
+    if (!body.ok) return body;
+    if (rest === "" || rest === "/") {
+      if (c.req.method !== "POST") return fail("invalid_argument", "use POST for JSON-RPC");
+      const binding = jsonRpcBinding(rpcId(body.value), redactor);
+      try {
+        return ok({ asked: rpcAsked(body.value), binding });
+      } catch (error) {
+        return ok({ asked: { operation: "", params: error }, binding });
+      }
+    }
+    const asked = routed(c.req.method, rest, { query: c.req.query(), body: fieldsOf(body.value) });
+    if (asked === undefined)
+      return fail("unknown_method", `unknown route ${c.req.method} ${quoted(rest, 80)}`);
+    return ok({ asked, binding: httpJsonBinding(redactor) });
+  }
+
+  #allow(c: Context<Env>, operation: string): void {
+    const allowed = needScope(c.get("caller"), `A2A ${operation}`, SCOPES[operation] ?? "operator.read");
+    if (!allowed.ok) throw new Refused(allowed);
+  }
+
+  async #perform(c: Context<Env>, call: A2aCall, { asked, binding }: Request): Promise<Response> {
+    const { operation, params } = asked;
+    switch (operation) {
+      case "SendMessage":
+        return binding.answer(await this.#operations.sendMessage(call, params));
+      case "GetTask":
+        return binding.answer(await this.#operations.getTask(call, params));
+      case "ListTasks":
+        return binding.answer(await this.#operations.listTasks(call, params));
+      case "CancelTask":
+        return binding.answer(await this.#operations.cancelTask(call, params));
+      case "SendStreamingMessage": {
+        const { run } = await this.#operations.accept(call, params);
+        return this.#stream(c, call, { run, task: await this.#operations.taskOf(call, run) }, binding);
+      }
+      case "SubscribeToTask":
+        return this.#stream(c, call, await this.#operations.followed(call, params), binding);
+      case "GetExtendedAgentCard":
+        throw new UnsupportedOperationError("there is no extended card");
+      default:
+        if (operation.includes("PushNotification")) throw new PushNotificationNotSupportedError();
+        if (params instanceof Error) throw params;
+        throw new Refused(fail("unknown_method", `unknown A2A method ${quoted(operation, 64)}`));
+    }
+  }
+
+  #stream(c: Context<Env>, call: A2aCall, { run, task }: FollowedTask, binding: Binding): Response {
+    const { world } = this.#deps;
+    const gone = new AbortController();
+    const following = { ...call, signal: AbortSignal.any([call.signal, gone.signal]) };
+    let last: FollowedTask["task"] | undefined;
+    const ended = async () => {
+      try {
+        const end = await this.#operations.ended(following, run);
+        last = await this.#operations.taskOf(call, end, { artifacts: true, history: 0 });
+        return ok({ run: end, cutShort: false });
+      } catch (error) {
+        return error instanceof Refused ? error.failure : thrown(world, error, `following task ${run.runId}`);
+      }
+    };
+    const body = streamRun({
+      feed: this.#feed,
+      clock: world.clock,
+      redactor: world.redactor,
+      runId: run.runId,
+      shape: taskStream({ task, ended: () => last, frame: binding.frame, failed: binding.failed }),
+      ended: ended(),
+      onGone: () => gone.abort(),
+      cut: () => c.env.outgoing.destroy(),
+    });
+    c.header("content-type", "text/event-stream; charset=utf-8");
+    // Tells proxies not to buffer the stream.
+    c.header("x-accel-buffering", "no");
+    return c.body(body);
+  }
+}
+
+/** The handlers of the A2A paths: `open` needs no token. */
+export interface A2aDoors {
+  readonly open: (c: Context<Env>) => Promise<Response | undefined>;
+  readonly handle: Door;
+}
+
+export function createA2aDoor(parts: DoorParts): A2aDoors {
+  const door = new A2aDoor(parts);
+  return { open: (c) => door.open(c), handle: (c) => door.handle(c) };
+}

@@ -1,0 +1,99 @@
+// Builds the public card of an agent that A2A clients can reach, and signs it.
+// AC1: all processes of a store sign with one key, so a client that keeps the public key can trust each of
+//      them. The key is made when the first card is read.
+
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type JsonWebKey,
+} from "node:crypto";
+import { AgentCard, generateAgentCardSignature } from "@a2a-js/sdk";
+import { jsonOf } from "../../core/json.ts";
+import { once } from "../../core/once.ts";
+import type { AgentSettings, Settings } from "../../core/shapes/settings/settings.ts";
+import { gatewayKey } from "../../store/queries/gateway-keys.ts";
+import type { BasicDeps } from "../call.ts";
+import { IMAGE_TYPES } from "../methods/attachments.ts";
+
+/** Path of the public key with which cards are signed. */
+export const KEYS_PATH = "/a2a/jwks.json";
+const KEY_NAME = "a2a-card";
+const ALGORITHM = "ES256";
+
+interface SigningKey {
+  readonly privateKey: JsonWebKey;
+  /** The public key, with its id and its use. */
+  readonly publicKey: JsonWebKey & { readonly kid: string };
+}
+
+function makeKey(): string {
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  return JSON.stringify(privateKey.export({ format: "jwk" }));
+}
+
+/** Returns the key's thumbprint (RFC 7638). */
+function thumbprint({ crv, kty, x, y }: JsonWebKey): string {
+  return createHash("sha256").update(JSON.stringify({ crv, kty, x, y })).digest("base64url");
+}
+
+async function readKey({ engine }: BasicDeps): Promise<SigningKey> {
+  const make = () => ({ keyJson: makeKey(), createdAt: engine.now() });
+  const text = await gatewayKey(engine.store, KEY_NAME, make);
+  const privateKey = jsonOf(text) as JsonWebKey;
+  const shared = createPublicKey(createPrivateKey({ key: privateKey, format: "jwk" }));
+  const jwk = shared.export({ format: "jwk" });
+  return { privateKey, publicKey: { ...jwk, kid: thumbprint(jwk), alg: ALGORITHM, use: "sig" } };
+}
+
+/** Returns an agent's address for A2A clients. */
+function addressOf(origin: string, agentId: string): string {
+  return `${origin}/a2a/${encodeURIComponent(agentId)}`;
+}
+
+function unsigned(agent: AgentSettings, { a2a }: Settings, origin: string, version: string): AgentCard {
+  const name = agent.name ?? agent.id;
+  const description = a2a.descriptions[agent.id] ?? `The agent ${name} of a Parley gateway.`;
+  const place = { url: addressOf(origin, agent.id), tenant: "", protocolVersion: "1.0" };
+  const bearer = { description: "A token of the gateway.", scheme: "Bearer", bearerFormat: "" };
+  const skill = { id: agent.id, name, description, tags: ["agent"], examples: [] };
+  return {
+    name,
+    description,
+    version,
+    provider: undefined,
+    supportedInterfaces: [
+      { ...place, protocolBinding: "JSONRPC" },
+      { ...place, protocolBinding: "HTTP+JSON" },
+    ],
+    capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: false, extensions: [] },
+    securitySchemes: { bearer: { scheme: { $case: "httpAuthSecurityScheme", value: bearer } } },
+    securityRequirements: [{ schemes: { bearer: { list: [] } } }],
+    defaultInputModes: ["text/plain", "application/json", ...IMAGE_TYPES],
+    defaultOutputModes: ["text/plain"],
+    skills: [{ ...skill, inputModes: [], outputModes: [], securityRequirements: [] }],
+    signatures: [],
+  };
+}
+
+/** The cards of a gateway's agents. */
+export interface Cards {
+  /** Returns the signed card of an agent, as JSON. `origin`: the gateway's address for this client. */
+  card(agent: AgentSettings, origin: string): Promise<unknown>;
+  /** Returns the public key as a JSON Web Key Set. */
+  keys(): Promise<object>;
+}
+
+export function createCards(deps: BasicDeps, version: string): Cards {
+  const key = once(() => readKey(deps));
+  return {
+    async card(agent, origin) {
+      const { privateKey, publicKey } = await key();
+      const header = { alg: ALGORITHM, typ: "JOSE", kid: publicKey.kid, jku: `${origin}${KEYS_PATH}` };
+      const sign = generateAgentCardSignature(privateKey, header);
+      return AgentCard.toJSON(await sign(unsigned(agent, deps.settings, origin, version)));
+    },
+    keys: async () => ({ keys: [(await key()).publicKey] }),
+  };
+}

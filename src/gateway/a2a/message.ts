@@ -1,0 +1,98 @@
+// Reads the message of an A2A client: its texts and pictures become the input of a run.
+// AM1: a part that cannot be used is refused by its position; nothing is skipped silently.
+
+import type { Message, Part } from "@a2a-js/sdk";
+import { Role } from "@a2a-js/sdk";
+import { ContentTypeNotSupportedError, RequestMalformedError } from "@a2a-js/sdk/errors";
+import type { ImageBlock } from "../../core/shapes/message.ts";
+import { cut } from "../../core/text/cut.ts";
+import { readImage } from "../methods/attachments.ts";
+
+/** Maximum number of pictures in one message. */
+const IMAGES_MAX = 16;
+/** Maximum characters of a `contextId` that a client chooses. */
+const CONTEXT_CHARS_MAX = 128;
+const CONTEXT_ID = /^[\w.~-]+$/;
+/** Media types of files that are read as texts. */
+const TEXT_TYPE = /^(?:text\/|application\/(?:json|xml|yaml)\b)/;
+
+/** The content of a message. */
+export interface MessageContent {
+  readonly messageId: string;
+  /** Absent: the message begins a new conversation. */
+  readonly contextId?: string;
+  /** The task that the message refers to. */
+  readonly taskId?: string;
+  readonly text: string;
+  readonly images: readonly ImageBlock[];
+}
+
+function malformed(text: string): Error {
+  return new RequestMalformedError(text);
+}
+
+/** Returns a file's text with its name above it. */
+function fileText(part: Part, where: string): string {
+  const bytes = part.content?.$case === "raw" ? part.content.value : new Uint8Array();
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw malformed(`${where}.raw must be UTF-8 for the media type ${part.mediaType}`);
+  }
+  return part.filename === "" ? text : `${cut(part.filename, 200)}:\n${text}`;
+}
+
+function partOf(part: Part, where: string): string | ImageBlock {
+  const { content, mediaType } = part;
+  switch (content?.$case) {
+    case "text":
+      return content.value;
+    case "data":
+      return JSON.stringify(content.value);
+    case "raw": {
+      if (TEXT_TYPE.test(mediaType)) return fileText(part, where);
+      if (!mediaType.startsWith("image/")) {
+        const shown = JSON.stringify(cut(mediaType, 60));
+        throw new ContentTypeNotSupportedError(`${where}: files of type ${shown} are not supported`);
+      }
+      const image = readImage(Buffer.from(content.value).toString("base64"), mediaType, where);
+      if (image.ok) return image.value;
+      throw new ContentTypeNotSupportedError(image.error);
+    }
+    case "url":
+      throw new ContentTypeNotSupportedError(`${where}.url: addresses are not fetched; send the file as raw`);
+    default:
+      throw malformed(`${where} must have text, raw or data`);
+  }
+}
+
+function contextIdOf({ contextId }: Message): string | undefined {
+  if (contextId === "") return undefined;
+  if (contextId.length <= CONTEXT_CHARS_MAX && CONTEXT_ID.test(contextId)) return contextId;
+  throw malformed(`message.contextId must be 1 to ${CONTEXT_CHARS_MAX} letters, digits, ., _, ~ and -`);
+}
+
+/** Reads a message. Throws an A2A error that names the wrong field. */
+export function readMessage(message: Message | undefined): MessageContent {
+  if (message === undefined) throw malformed("message is missing");
+  const { messageId, taskId, role, parts } = message;
+  if (!/^[!-~]{1,128}$/.test(messageId))
+    throw malformed("message.messageId must be 1 to 128 visible ASCII characters");
+  if (role !== Role.ROLE_USER) throw malformed('message.role must be "ROLE_USER"');
+  if (parts.length === 0) throw malformed("message.parts must have at least one part");
+  const read = parts.map((part, index) => partOf(part, `message.parts[${index}]`));
+  const texts = read.filter((one) => typeof one === "string");
+  const images = read.filter((one) => typeof one !== "string");
+  if (images.length > IMAGES_MAX) throw malformed(`a message may have at most ${IMAGES_MAX} pictures`);
+  const text = texts.join("\n\n");
+  if (text.trim() === "" && images.length === 0) throw malformed("the message has no text");
+  const contextId = contextIdOf(message);
+  return {
+    messageId,
+    text,
+    images,
+    ...(contextId === undefined ? {} : { contextId }),
+    ...(taskId === "" ? {} : { taskId }),
+  };
+}

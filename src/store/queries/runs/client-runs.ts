@@ -1,0 +1,67 @@
+// Lists the runs that a client of another protocol asked for, with those that changed last first.
+
+import { sql } from "kysely";
+import type { Run, RunState } from "../../../core/shapes/run.ts";
+import type { Db } from "../../sql.ts";
+import { toRun } from "./runs.ts";
+
+/** The position of a run in the list. */
+export interface RunPlace {
+  readonly changedAt: number;
+  readonly runId: string;
+}
+
+export interface ClientRunFilter {
+  readonly askedBy: string;
+  /** Prefix of the keys of the sessions. */
+  readonly keyPrefix: string;
+  /** Only runs of this session. */
+  readonly sessionKey?: string | undefined;
+  readonly states?: readonly RunState[] | undefined;
+  /** Only runs that changed after this time. */
+  readonly changedAfter?: number | undefined;
+  /** Only runs that follow this place in the list. */
+  readonly after?: RunPlace | undefined;
+  readonly limit: number;
+}
+
+const CHANGED_AT = sql<number>`coalesce(ended_at, started_at, accepted_at)`;
+
+/** Returns the place of a run in the list. */
+export function placeOf({ endedAt, startedAt, acceptedAt, runId }: Run): RunPlace {
+  return { changedAt: endedAt ?? startedAt ?? acceptedAt, runId };
+}
+
+function matching(db: Db, { askedBy, keyPrefix, sessionKey, states, changedAfter }: ClientRunFilter) {
+  let query = db.selectFrom("runs").where("asked_by", "=", askedBy);
+  query =
+    sessionKey === undefined
+      ? query
+          .where("session_key", ">=", keyPrefix)
+          .where("session_key", "<", keyPrefix.slice(0, -1) + afterChar(keyPrefix.slice(-1)))
+      : query.where("session_key", "=", sessionKey);
+  if (states !== undefined) query = query.where("state", "in", states);
+  if (changedAfter !== undefined) query = query.where(CHANGED_AT, ">", changedAfter);
+  return query;
+}
+
+function afterChar(char: string): string {
+  return String.fromCharCode(char.charCodeAt(0) + 1);
+}
+
+/** Returns one page of the runs, and the number of all that match. */
+export async function clientRuns(db: Db, filter: ClientRunFilter): Promise<{ runs: Run[]; total: number }> {
+  const { after, limit } = filter;
+  let query = matching(db, filter).selectAll().orderBy(CHANGED_AT, "desc").orderBy("run_id", "desc");
+  if (after !== undefined) {
+    const { changedAt, runId } = after;
+    query = query.where(({ or, and, eb }) =>
+      or([eb(CHANGED_AT, "<", changedAt), and([eb(CHANGED_AT, "=", changedAt), eb("run_id", "<", runId)])]),
+    );
+  }
+  const rows = await query.limit(limit).execute();
+  const counted = await matching(db, filter)
+    .select(({ fn }) => fn.countAll().as("count"))
+    .executeTakeFirst();
+  return { runs: rows.map(toRun), total: Number(counted?.count ?? 0) };
+}

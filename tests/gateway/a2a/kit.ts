@@ -1,0 +1,96 @@
+// Helpers for the tests of the A2A door: the official client over each binding, and messages for it.
+
+import type { Message, SendMessageRequest, StreamResponse, Task } from "@a2a-js/sdk";
+import { Role } from "@a2a-js/sdk";
+import {
+  type Client,
+  ClientFactory,
+  JsonRpcTransportFactory,
+  RestTransportFactory,
+} from "@a2a-js/sdk/client";
+import { type House, openHouse, TOKEN } from "../kit.ts";
+
+export const BINDINGS = ["JSONRPC", "HTTP+JSON"] as const;
+export type BindingName = (typeof BINDINGS)[number];
+export const EXPOSED = { expose: ["research"], descriptions: { research: "Reads papers." } };
+
+/** Opens a gateway whose agent `research` can be reached. */
+export function openExposed(options: Parameters<typeof openHouse>[0] = {}): Promise<House> {
+  return openHouse({ ...options, choices: { a2a: EXPOSED, ...options.choices } });
+}
+
+/** Returns the official client for an agent. It reads the agent's card first. */
+export function a2aClient(
+  house: Pick<House, "http">,
+  { binding = "JSONRPC", token = TOKEN, agentId = "research" }: Partial<ClientWishes> = {},
+): Promise<Client> {
+  const fetchImpl: typeof fetch = (url, init) => {
+    const headers = new Headers(init?.headers);
+    headers.set("authorization", `Bearer ${token}`);
+    return fetch(url, { ...init, headers });
+  };
+  const transports = [new JsonRpcTransportFactory({ fetchImpl }), new RestTransportFactory({ fetchImpl })];
+  const factory = new ClientFactory({ transports, preferredTransports: [binding] });
+  return factory.createFromUrl(`${house.http}/a2a/${agentId}/`);
+}
+
+interface ClientWishes {
+  readonly binding: BindingName;
+  readonly token: string;
+  readonly agentId: string;
+}
+
+let counted = 0;
+
+/** Returns a message with a text. */
+export function saying(text: string, more: Partial<Message> = {}): SendMessageRequest {
+  counted += 1;
+  const part = { content: { $case: "text" as const, value: text }, metadata: undefined };
+  return {
+    tenant: "",
+    configuration: undefined,
+    metadata: undefined,
+    message: {
+      messageId: `message-${counted}`,
+      contextId: "",
+      taskId: "",
+      role: Role.ROLE_USER,
+      parts: [{ ...part, filename: "", mediaType: "text/plain" }],
+      metadata: undefined,
+      extensions: [],
+      referenceTaskIds: [],
+      ...more,
+    },
+  };
+}
+
+/** Returns the task in an answer to a message. */
+export async function taskIn(answer: ReturnType<Client["sendMessage"]>): Promise<Task> {
+  const given = await answer;
+  if (!("id" in given)) throw new Error("a task was expected");
+  return given;
+}
+
+/** Returns the texts of a task's artifacts. */
+export function textsIn({ artifacts }: Pick<Task, "artifacts">): string[] {
+  return artifacts.flatMap(({ parts }) =>
+    parts.map(({ content }) => (content?.$case === "text" ? content.value : `${content?.$case}`)),
+  );
+}
+
+/** Reads a stream to its end. `text`: the text that a reader of the artifact has then. */
+export async function readStream(stream: AsyncIterable<StreamResponse>) {
+  const payloads: NonNullable<StreamResponse["payload"]>[] = [];
+  let text = "";
+  for await (const { payload } of stream) {
+    if (payload === undefined) continue;
+    payloads.push(payload);
+    if (payload.$case !== "artifactUpdate") continue;
+    const [piece = ""] =
+      payload.value.artifact === undefined ? [] : textsIn({ artifacts: [payload.value.artifact] });
+    text = payload.value.append ? text + piece : piece;
+  }
+  const last = payloads.at(-1);
+  const end = last?.$case === "statusUpdate" ? last.value.status : undefined;
+  return { payloads, kinds: payloads.map(({ $case }) => $case), text, end };
+}

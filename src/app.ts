@@ -25,6 +25,7 @@ import { createWebhooks, forgetSent } from "./channels/webhook.ts";
 import { reachableHost } from "./cli/address.ts";
 import { secretsOf, secretsOfEnvironment } from "./config/describe.ts";
 import type { Reload } from "./config/reload.ts";
+import { once } from "./core/once.ts";
 import { optional } from "./core/optional.ts";
 import { fail, ok, type Result } from "./core/shapes/errors.ts";
 import type { ProcessFacts } from "./core/shapes/process.ts";
@@ -222,6 +223,8 @@ const factsOf = ({ version, reload }: AppOptions): Omit<ProcessFacts, "processId
   ...optional({ configRevision: reload?.revision() }),
 });
 
+const openRemote = once(async () => (await import("./execute/a2a.ts")).openRemoteAgents());
+
 /** Builds the engine from its parts. */
 function buildEngine(
   options: AppOptions,
@@ -254,7 +257,7 @@ function buildEngine(
     outside,
     nodes,
     guidance,
-    acp: acp.open,
+    ...{ acp: acp.open, remote: openRemote },
     engine: () => engine,
   });
   const handlers = deadlineHandlers({

@@ -27,6 +27,7 @@ import {
   findAgent,
   modelOf,
   notConfigured,
+  outsideKind,
   type Settings,
   type ThinkingLevel,
   thinkingNamed,
@@ -36,6 +37,7 @@ import type { Engine } from "./engine/engine.ts";
 import type { Executor } from "./engine/lanes/lanes.ts";
 import type { LaneHandle } from "./engine/run/execution.ts";
 import type { EndFacts } from "./engine/run/finish.ts";
+import type { RemoteTurn } from "./execute/a2a.ts";
 import type { AcpHost } from "./execute/acp.ts";
 import type { Threads } from "./flows/delivery/bindings.ts";
 import type { OutboxListener } from "./flows/delivery/outbox.ts";
@@ -100,6 +102,8 @@ export interface ExecuteParts {
   readonly traces?: Traces | undefined;
   /** Notified of text that a tool sends. Absent if this process delivers nothing. */
   readonly outbound?: OutboxListener;
+  /** Opens the way to agents elsewhere, at their first run. If absent, such runs are refused. */
+  readonly remote?: () => Promise<RemoteTurn>;
   /** Opens the host of ACP agents, at their first run. If absent, such runs are refused. */
   readonly acp?: () => Promise<AcpHost>;
   /** Returns the engine. A function, because the engine is created later and needs this executor. */
@@ -201,27 +205,34 @@ function factsOf(end: TurnEnd, model: Pick<ResolvedModel, "ref">): EndFacts {
 }
 
 /**
- * Runs a turn of an ACP agent. The agent's program cannot run in a sandbox, so a session that requires one is
- * refused.
+ * Runs a turn of an agent outside of this gateway: a program over ACP, or an agent over A2A. Neither can be
+ * contained, so a session that requires a sandbox is refused.
  */
-async function executeAcp(
+async function executeOutside(
   parts: ExecuteParts,
   handle: LaneHandle,
-  found: { session: Session; entries: readonly Entry[]; agent: AgentSettings },
+  given: { session: Session; entries: readonly Entry[]; agent: AgentSettings },
   trace: RunTrace | undefined,
 ): Promise<EndFacts> {
   const { settings, store, world } = parts;
-  const { session, entries, agent } = found;
+  const { session, entries, agent } = given;
   const { runtime } = agent;
   if (runtime === undefined || parts.acp === undefined) return failed(`agent "${agent.id}" can't run here`);
   if (isSandboxed(await spawnChainOf(store.db, session), settings)) {
-    const text = `agent "${agent.id}" is an ACP agent, which can't be contained, and this session has to be`;
+    const kind = outsideKind(runtime);
+    const text = `agent "${agent.id}" is ${kind}, which can't be contained, and this session has to be`;
     return failed(`${text}: see agents.list[${agent.id}].sandbox.mode, and who spawned the session`);
   }
-  const { acpTurn } = await import("./execute/acp.ts");
   const context = await contextOf(parts, handle.run, session);
-  const run = { handle, session, agent, runtime, entries, context, trace };
+  const found = { handle, session, agent, entries, context };
   await handle.confirm();
+  if (runtime.type === "a2a") {
+    if (parts.remote === undefined) return failed(`agent "${agent.id}" can't be reached from here`);
+    const turn = await parts.remote();
+    return factsOf(await turn({ store, world }, { ...found, runtime }), { ref: agent.model });
+  }
+  const { acpTurn } = await import("./execute/acp.ts");
+  const run = { ...found, runtime, trace };
   const outbound = parts.outbound ?? { deliveryQueued: () => {} };
   const turn = acpTurn(await parts.acp(), { settings, world, engine: parts.engine(), outbound }, run);
   return factsOf(await turn, { ref: agent.model });
@@ -346,7 +357,7 @@ async function executeTurn(
   const able = checkFormat(settings, modelOf(settings, session), run.input.format);
   if (!able.ok) return failed(able.error);
   if (agent.runtime !== undefined)
-    return executeAcp({ ...parts, world }, handle, { session, entries, agent }, trace);
+    return executeOutside({ ...parts, world }, handle, { session, entries, agent }, trace);
   const model = resolveModel(settings.providers, session.model ?? agent.model);
   if (!model.ok) return failed(model.error);
   const chain = await spawnChainOf(store.db, session);

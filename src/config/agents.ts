@@ -2,12 +2,14 @@
 // defaults are filled in.
 
 import { optional } from "../core/optional.ts";
-import type {
-  AcpRuntime,
-  AgentBudget,
-  AgentSettings,
-  ProviderSettings,
-  SandboxSettings,
+import {
+  type A2aRuntime,
+  type AcpRuntime,
+  type AgentBudget,
+  type AgentSettings,
+  outsideKind,
+  type ProviderSettings,
+  type SandboxSettings,
 } from "../core/shapes/settings/settings.ts";
 import { type Path, showPath } from "../core/text/value-path.ts";
 import { checkModel } from "./providers.ts";
@@ -45,7 +47,7 @@ export function agentsOf(
       id,
       ...optional({ name: agent.name }),
       default: isDefault,
-      model: runtime === undefined ? agent.model || defaults.model || firstModel : `acp/${id}`,
+      model: runtime === undefined ? agent.model || defaults.model || firstModel : `${runtime.type}/${id}`,
       fallbackModels: agent.fallbackModels ?? defaults.fallbackModels,
       thinking: agent.thinking ?? defaults.thinking,
       workspace: expand(agent.workspace ?? (isDefault ? defaults.workspace : `${defaults.workspace}-${id}`)),
@@ -85,10 +87,32 @@ function budgetOf(
   };
 }
 
-function runtimeOf({ runtime }: AgentInFile, expand: (path: string) => string): AcpRuntime | undefined {
-  if (runtime?.type !== "acp") return undefined;
-  const { cwd, type, ...rest } = runtime;
-  return { type, ...rest, ...(cwd === undefined ? {} : { cwd: expand(cwd) }) };
+function runtimeOf(
+  { runtime }: AgentInFile,
+  expand: (path: string) => string,
+): AcpRuntime | A2aRuntime | undefined {
+  if (runtime === undefined) return undefined;
+  const { type, cwd, card = "", token, key, allowUnsigned, ...program } = runtime;
+  if (type === "a2a") return { type, card, allowUnsigned, ...optional({ token: token || undefined, key }) };
+  return type === "acp"
+    ? { type, ...program, ...(cwd === undefined ? {} : { cwd: expand(cwd) }) }
+    : undefined;
+}
+
+/** Reports keys of an agent over A2A that are missing or contradict each other. */
+function checkRemote(runtime: NonNullable<AgentInFile["runtime"]>, path: Path, problems: Problem[]): void {
+  const { type, card, key, token, allowUnsigned } = runtime;
+  const tell = (name: string, text: string): void => {
+    problems.push({ path: [...path, "runtime", name], text });
+  };
+  if (type !== "a2a") {
+    const given = { card, key, token, allowUnsigned: allowUnsigned || undefined };
+    for (const name of Object.keys(optional(given))) tell(name, 'is valid only with runtime.type "a2a"');
+    return;
+  }
+  if (card === undefined) tell("card", "is missing; must be the address of the agent's card");
+  if (key === undefined && !allowUnsigned)
+    tell("key", "is missing; it is `kid` in the agent's /a2a/jwks.json. If there is none, set allowUnsigned");
 }
 
 /** Reports keys of an agent that contradict its runtime. */
@@ -98,20 +122,19 @@ function checkRuntime(file: ConfigFile, agent: AgentInFile, path: Path, problems
   const tell = (key: string, text: string): void => {
     problems.push({ path: [...path, ...key.split(".")], text });
   };
-  if (runtime.type !== "acp") {
-    if (runtime.command.length > 0) tell("runtime.command", 'is valid only with runtime.type "acp"');
-    return;
-  }
-  if ((runtime.command[0] ?? "").trim() === "") {
+  checkRemote(runtime, path, problems);
+  const { type, command } = runtime;
+  if (type !== "acp" && command.length > 0) tell("runtime.command", 'is valid only with runtime.type "acp"');
+  if (type !== "acp" && type !== "a2a") return;
+  if (type === "acp" && (command[0] ?? "").trim() === "") {
     tell("runtime.command", 'must name a program, like ["my-agent", "--acp"]');
   }
-  if (agent.model) tell("model", "an ACP agent chooses its own model; set it in runtime.command or env");
+  const kind = outsideKind({ type });
+  const where = type === "acp" ? "set it in runtime.command or env" : "leave it out";
+  if (agent.model) tell("model", `${kind} chooses its own model; ${where}`);
   const mode = agent.sandbox?.mode ?? file.agents.defaults.sandbox.mode;
   if (mode === "all") {
-    tell(
-      "sandbox.mode",
-      'is "all", but an ACP agent cannot run in a sandbox, so it would never run. Set "off".',
-    );
+    tell("sandbox.mode", `is "all", but ${kind} cannot run in a sandbox, so it would never run. Set "off".`);
   }
 }
 

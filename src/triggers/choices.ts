@@ -4,6 +4,7 @@
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import {
   findAgent,
+  outsideKind,
   type Settings,
   THINKING_LEVELS,
   thinkingNamed,
@@ -60,8 +61,9 @@ export function checkChoices(rules: ChoiceRules, agentId: string, choices: RunCh
     return fail("invalid_thinking", `thinking ${shown} is not valid; valid: ${THINKING_LEVELS.join(", ")}`);
   }
   if (model == null) return ok(undefined);
-  if (findAgent(rules.settings, agentId)?.runtime !== undefined) {
-    return fail("invalid_model", `agent "${agentId}" is an ACP agent and chooses its own model`, {
+  const { runtime } = findAgent(rules.settings, agentId) ?? {};
+  if (runtime !== undefined) {
+    return fail("invalid_model", `agent "${agentId}" is ${outsideKind(runtime)} and chooses its own model`, {
       hint: "Omit model.",
     });
   }

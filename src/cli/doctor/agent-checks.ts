@@ -1,6 +1,6 @@
 // Checks whether the programs of agents with a `runtime` exist.
 
-import type { Settings } from "../../core/shapes/settings/settings.ts";
+import { programOf, type Settings } from "../../core/shapes/settings/settings.ts";
 import { isProgram, SEARCH_PATH } from "../../world/programs.ts";
 import type { Cli } from "../cli.ts";
 import type { Finding } from "./finding.ts";
@@ -8,7 +8,9 @@ import type { Finding } from "./finding.ts";
 /** Looks for each program in the PATH of its runs: the agent's own PATH, else that of this process. */
 export async function checkPrograms({ parts }: Cli, { agents }: Settings): Promise<Finding[]> {
   const findings: Finding[] = [];
-  for (const { id, runtime, workspace } of agents) {
+  for (const agent of agents) {
+    const { id, workspace } = agent;
+    const runtime = programOf(agent);
     const [program] = runtime?.command ?? [];
     if (runtime === undefined || program === undefined) continue;
     const path = runtime.env.PATH ?? parts.env.PATH ?? SEARCH_PATH;

@@ -1,8 +1,9 @@
-// Defines the schema of agent runtimes in the configuration file: the built-in loop, or a program over ACP.
+// Defines the schema of agent runtimes in the configuration file: the built-in loop, a program over ACP, or
+// an agent over A2A.
 
 import { z } from "zod";
 import { PERMISSION_POLICIES } from "../../core/shapes/settings/settings.ts";
-import { DAY_SECONDS, limit, path } from "./fields.ts";
+import { DAY_SECONDS, httpAddress, limit, optionalText, path, text } from "./fields.ts";
 
 const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const withoutNul = (value: string): boolean => !value.includes("\0");
@@ -10,10 +11,11 @@ const withoutNul = (value: string): boolean => !value.includes("\0");
 export const runtime = z
   .strictObject({
     type: z
-      .enum(["builtin", "subagent", "acp"])
+      .enum(["builtin", "subagent", "acp", "a2a"])
       .default("builtin")
       .describe(
-        "acp: an outside program that speaks the Agent Client Protocol. subagent: the same as builtin.",
+        "acp: an outside program that speaks the Agent Client Protocol. a2a: an agent elsewhere that is " +
+          "reached over A2A. subagent: the same as builtin.",
       ),
     command: z
       .array(z.string().refine(withoutNul, "must not contain NUL"))
@@ -43,5 +45,18 @@ export const runtime = z
     idleMinutes: limit(0, 1_440)
       .default(10)
       .describe("Time after which an idle program is stopped, for each session; 0: immediately."),
+    card: httpAddress("token")
+      .optional()
+      .describe("Required for a2a: the address of the agent's card, or of its folder. May be private."),
+    token: optionalText.describe("For a2a: bearer token that is sent to the agent."),
+    key: text
+      .optional()
+      .describe(
+        "For a2a: thumbprint of the key that must sign the card: `kid` in a gateway's `/a2a/jwks.json`.",
+      ),
+    allowUnsigned: z
+      .boolean()
+      .default(false)
+      .describe("For a2a: whether a card that is not signed is used. Set it if the agent signs none."),
   })
   .describe("The runtime of the agent.");

@@ -12,7 +12,7 @@ const AGENT_SETTINGS = named(
     {
       id: text(),
       default: flag(),
-      model: text("`<provider>/<model>`; `acp/<id>` for an ACP agent, which chooses its own model."),
+      model: text("`<provider>/<model>`; `acp/<id>` or `a2a/<id>` for an agent that chooses its own model."),
       fallbackModels: list(
         text(),
         "Models that are tried in order after all attempts with `model` have failed.",
@@ -28,7 +28,10 @@ const AGENT_SETTINGS = named(
         "Sandbox settings of the agent.",
       ),
       spawns: list(text(), "Other agents that this agent may spawn. `*` means all."),
-      runtime: about(oneOf("built-in", "acp"), "`acp`: an outside program that speaks ACP."),
+      runtime: about(
+        oneOf("built-in", "acp", "a2a"),
+        "`acp`: an outside program that speaks ACP. `a2a`: an agent elsewhere.",
+      ),
     },
     {
       name: text(),
@@ -77,7 +80,7 @@ const AGENT_PROMPT = named(
         { title: text(), text: text(), ...SIZE },
         { file: text("Path of the file that the text is from.") },
       ),
-      "In their order. Empty for an ACP agent, whose program has its own prompt.",
+      "In their order. Empty for an ACP or A2A agent, which has its own prompt.",
     ),
     tools: about(
       object({ count: number(), ...SIZE }),

@@ -7,7 +7,16 @@
 //      within their own origin, with the same method.
 
 /** Purpose of a request. */
-export type Purpose = "model" | "mcp" | "channel" | "media" | "page" | "webhook" | "gateway" | "client";
+export type Purpose =
+  | "model"
+  | "mcp"
+  | "agent"
+  | "channel"
+  | "media"
+  | "page"
+  | "webhook"
+  | "gateway"
+  | "client";
 
 interface Rule {
   readonly redirects: "none" | "same origin" | "any origin";
@@ -20,6 +29,7 @@ const CONFIGURED_ONLY: Rule = { redirects: "none", namedByOthers: "no" };
 const RULES: Readonly<Record<Purpose, Rule>> = {
   model: CONFIGURED_ONLY,
   mcp: { redirects: "same origin", namedByOthers: "no" },
+  agent: CONFIGURED_ONLY,
   channel: CONFIGURED_ONLY,
   media: { redirects: "none", namedByOthers: "with TLS" },
   page: { redirects: "any origin", namedByOthers: "yes" },

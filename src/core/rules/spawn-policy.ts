@@ -12,6 +12,7 @@ import {
   modelNames,
   modelsNamed,
   OFFLINE_MODEL,
+  outsideKind,
   type Settings,
   THINKING_LEVELS,
   type ThinkingLevel,
@@ -143,9 +144,13 @@ function chooseAgent(
 }
 
 /** Returns the model of a child whose agent is an external program. The program chooses the model itself. */
-function acpModel(agent: AgentSettings, call: SpawnCall): Result<string> {
+function outsideModel(
+  agent: AgentSettings,
+  runtime: NonNullable<AgentSettings["runtime"]>,
+  call: SpawnCall,
+): Result<string> {
   if (call.model === undefined) return ok(agent.model);
-  const error = `agent "${agent.id}" is an ACP agent and chooses its own model; leave model out`;
+  const error = `agent "${agent.id}" is ${outsideKind(runtime)} and chooses its own model; leave model out`;
   return fail("invalid_model", error, { details: { validModels: [agent.model] } });
 }
 
@@ -154,7 +159,7 @@ function acpModel(agent: AgentSettings, call: SpawnCall): Result<string> {
  * defaults, the agent.
  */
 function chooseModel(agent: AgentSettings, call: SpawnCall, settings: Settings): Result<string> {
-  if (agent.runtime !== undefined) return acpModel(agent, call);
+  if (agent.runtime !== undefined) return outsideModel(agent, agent.runtime, call);
   const model = call.model ?? agent.subagents.model ?? settings.subagents.model ?? agent.model;
   return readModel(model, settings);
 }
@@ -239,8 +244,9 @@ function chooseMode(question: SpawnQuestion): Result<SpawnFacts["mode"]> {
  * Refuses a child that must be sandboxed but is an external program. The gateway starts such programs outside
  * the sandbox.
  */
-function cantContain({ id }: AgentSettings): Failure {
-  const error = `agent "${id}" is an ACP agent and cannot run in a sandbox, but this sub-agent must`;
+function cantContain(id: string, runtime: NonNullable<AgentSettings["runtime"]>): Failure {
+  const kind = outsideKind(runtime);
+  const error = `agent "${id}" is ${kind} and cannot run in a sandbox, but this sub-agent must`;
   return fail("spawn_denied", error, {
     hint: `agents.list[${id}].sandbox.mode must be "off", and the requester must not be sandboxed.`,
   });
@@ -258,7 +264,8 @@ function chooseContainment(
   const requesterIs = isSandboxed(chain, settings);
   const must = requesterIs || wanted.value === "require";
   const would = containsSubagents(target);
-  if (target.runtime !== undefined && (must || would)) return cantContain(target);
+  const { id, runtime } = target;
+  if (runtime !== undefined && (must || would)) return cantContain(id, runtime);
   if (!must || would) return ok(must);
   const why = requesterIs
     ? "this session is sandboxed, and a sandboxed session can't spawn one that is not"
@@ -274,7 +281,7 @@ function chooseContainment(
 
 /** Refuses the call if the agent does not have the requested runtime. */
 function checkRuntime(wanted: string | undefined, agent: AgentSettings): Failure | undefined {
-  const runtime = agent.runtime === undefined ? "subagent" : "acp";
+  const runtime = agent.runtime?.type ?? "subagent";
   if (wanted === undefined || wanted === runtime) return undefined;
   const error = `agent "${agent.id}" has the runtime "${runtime}", not ${shown(wanted)}; leave runtime out`;
   return fail("invalid_argument", error);
@@ -283,7 +290,7 @@ function checkRuntime(wanted: string | undefined, agent: AgentSettings): Failure
 /** Refuses attachments for an external program, because the program could not read the files. */
 export function refuseAttachments({ id, runtime }: AgentSettings): Failure | undefined {
   if (runtime === undefined) return undefined;
-  return fail("spawn_denied", `agent "${id}" is an ACP agent: it takes no attachments`, {
+  return fail("spawn_denied", `agent "${id}" is ${outsideKind(runtime)}: it takes no attachments`, {
     hint: "Put the material into the task, or spawn an agent of the built-in runtime.",
   });
 }

@@ -57,6 +57,8 @@ export interface DirectMessage {
   readonly askedBy?: string;
   /** Aborts the run this long after it started. Default 0: no limit. */
   readonly timeoutMs?: number;
+  /** Number of sends that led to this message in other gateways. Default 0. */
+  readonly hop?: number;
   /**
    * The chat in which the writer reads the answer; it becomes the session's route. If absent, the route stays
    * as it is.
@@ -99,6 +101,7 @@ export async function sendDirect(
       sessionKey: message.session.key,
       input: { text, ...optional({ images, senderName, guest, thinking, format, context: extraContext }) },
       ...optional({ runId, askedBy, timeoutMs, route: place }),
+      ...(message.hop === undefined ? {} : { chain: { chainId: unit.newOrderedId(), hop: message.hop } }),
     });
     if (!accepted.ok) return accepted;
     if (message.route !== undefined && accepted.value.fresh) {

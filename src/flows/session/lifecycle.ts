@@ -20,6 +20,7 @@ import { formatKey, kindOf, mainKeyOf } from "../../core/shapes/session-key.ts";
 import {
   defaultAgent,
   findAgent,
+  outsideKind,
   type Settings,
   THINKING_LEVELS,
   thinkingNamed,
@@ -196,8 +197,10 @@ export async function patchIn(
 ): Promise<Result<Session>> {
   const checked = checkPatch(ctx, request);
   if (!checked.ok) return checked;
-  if (request.model != null && findAgent(ctx.settings, session.agentId)?.runtime !== undefined) {
-    return fail("invalid_model", `agent "${session.agentId}" is an ACP agent and chooses its own model`, {
+  const { runtime } = findAgent(ctx.settings, session.agentId) ?? {};
+  if (request.model != null && runtime !== undefined) {
+    const who = `agent "${session.agentId}" is ${outsideKind(runtime)}`;
+    return fail("invalid_model", `${who} and chooses its own model`, {
       hint: "Set the model in the program's own configuration.",
     });
   }

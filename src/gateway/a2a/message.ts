@@ -4,12 +4,15 @@
 import type { Message, Part } from "@a2a-js/sdk";
 import { Role } from "@a2a-js/sdk";
 import { ContentTypeNotSupportedError, RequestMalformedError } from "@a2a-js/sdk/errors";
+import { HOP_FIELD } from "../../core/a2a.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
 import { cut } from "../../core/text/cut.ts";
 import { readImage } from "../methods/attachments.ts";
 
 /** Maximum number of pictures in one message. */
 const IMAGES_MAX = 16;
+/** Maximum number of sends. Higher numbers are mistakes. */
+const HOP_MAX = 10_000;
 /** Maximum characters of a `contextId` that a client chooses. */
 const CONTEXT_CHARS_MAX = 128;
 const CONTEXT_ID = /^[\w.~-]+$/;
@@ -25,6 +28,8 @@ export interface MessageContent {
   readonly taskId?: string;
   readonly text: string;
   readonly images: readonly ImageBlock[];
+  /** Number of sends that led to this message, with this one. Absent: its sender counts none. */
+  readonly hop?: number;
 }
 
 function malformed(text: string): Error {
@@ -73,6 +78,13 @@ function contextIdOf({ contextId }: Message): string | undefined {
   throw malformed(`message.contextId must be 1 to ${CONTEXT_CHARS_MAX} letters, digits, ., _, ~ and -`);
 }
 
+function hopOf({ metadata }: Message): number | undefined {
+  const hop: unknown = metadata?.[HOP_FIELD];
+  if (hop === undefined) return undefined;
+  if (typeof hop === "number" && Number.isInteger(hop) && hop >= 0 && hop <= HOP_MAX) return hop + 1;
+  throw malformed(`message.metadata["${HOP_FIELD}"] must be a whole number of 0 to ${HOP_MAX}`);
+}
+
 /** Reads a message. Throws an A2A error that names the wrong field. */
 export function readMessage(message: Message | undefined): MessageContent {
   if (message === undefined) throw malformed("message is missing");
@@ -88,11 +100,13 @@ export function readMessage(message: Message | undefined): MessageContent {
   const text = texts.join("\n\n");
   if (text.trim() === "" && images.length === 0) throw malformed("the message has no text");
   const contextId = contextIdOf(message);
+  const hop = hopOf(message);
   return {
     messageId,
     text,
     images,
     ...(contextId === undefined ? {} : { contextId }),
     ...(taskId === "" ? {} : { taskId }),
+    ...(hop === undefined ? {} : { hop }),
   };
 }

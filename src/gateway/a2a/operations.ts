@@ -21,6 +21,7 @@ import {
   UnsupportedOperationError,
 } from "@a2a-js/sdk/errors";
 import { fieldsOf, jsonOf } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { isEnded, type Run, type RunState } from "../../core/shapes/run.ts";
 import { a2aKey } from "../../core/shapes/session-key.ts";
@@ -183,12 +184,13 @@ export class A2aOperations {
   async #begin(ctx: CallContext, agentId: string, said: MessageContent): Promise<Result<string>> {
     const { engine } = ctx.deps;
     const askedBy = keyOwnerOf(ctx.caller);
-    const { text, images, contextId = engine.newId() } = said;
+    const { text, images, hop, contextId = engine.newId() } = said;
     const opening = await contextSession(ctx.deps, ctx.viewer, { agentId, askedBy, contextId });
     if (!opening.ok) return opening;
     const { session, before } = opening.value;
     const accepted = await sendDirect(ctx.deps, {
       ...{ session, text, images, askedBy, before, guest: true },
+      ...optional({ hop }),
       remember: (unit, { run }) => ctx.remember(unit, run.runId),
     });
     return accepted.ok ? ok(accepted.value.run.runId) : accepted;

@@ -22,7 +22,7 @@ import type { SpawnChain } from "../../core/rules/sandbox-policy.ts";
 import { ok, type Result } from "../../core/shapes/errors.ts";
 import type { Usage } from "../../core/shapes/message.ts";
 import { mainKeyOf } from "../../core/shapes/session-key.ts";
-import { type AgentSettings, agentOf } from "../../core/shapes/settings/settings.ts";
+import { type AgentSettings, agentOf, programOf } from "../../core/shapes/settings/settings.ts";
 import type { AgentSources } from "../../core/shapes/settings/sources.ts";
 import { splitRef } from "../../core/text/model-ref.ts";
 import { changeMemory } from "../../flows/memory.ts";
@@ -135,7 +135,7 @@ async function insightOf(ctx: Context, agent: AgentSettings, work: ReadonlyMap<s
     workspace: agent.workspace,
     today,
     work: work.get(agent.id) ?? { running: 0, waiting: 0, queued: 0 },
-    ...optional({ program: agent.runtime?.command[0], budget: agent.budget }),
+    ...optional({ program: programOf(agent)?.command[0], budget: agent.budget }),
   };
 }
 
@@ -155,7 +155,7 @@ async function describe(ctx: Context, agent: AgentSettings): Promise<AgentDetail
     sandbox: { mode, backend, network },
     spawns: subagents.allowAgents.filter((other) => other === "*" || coversAgent(ctx.caller, other)),
     ...(seesMain ? await namesOf(ctx, agent, mainKey) : {}),
-    runtime: agent.runtime === undefined ? "built-in" : "acp",
+    runtime: agent.runtime?.type ?? "built-in",
     ...optional({ name, subagentModel: subagents.model, sources: ctx.deps.agentSources?.[id] }),
   };
 }

@@ -14,6 +14,7 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { WEBCHAT } from "../../core/shapes/route.ts";
 import { agentIdInKey } from "../../core/shapes/session-key.ts";
 import type { ChannelAccount } from "../../core/shapes/settings/channels.ts";
+import { programOf } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Unit } from "../../engine/unit.ts";
@@ -140,7 +141,7 @@ function serverRow(
 function programRows({ settings, programs }: ChannelDeps, all: boolean): ChannelRow[] {
   const running = (programs?.() ?? []).map(agentIdInKey);
   return settings.agents
-    .filter(({ runtime }) => runtime !== undefined)
+    .filter((agent) => programOf(agent) !== undefined)
     .map(({ id }): ChannelRow => {
       const count = running.filter((agentId) => agentId === id).length;
       const base = { id: `acp:${id}`, kind: "acp", configured: true, ok: true } as const;

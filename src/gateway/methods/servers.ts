@@ -6,7 +6,7 @@ import type { AcpAgentRow, McpServerRow, SERVER_METHODS } from "../../contract/m
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { agentIdInKey } from "../../core/shapes/session-key.ts";
-import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
+import { type McpServerSettings, programOf } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { newestFailures } from "../../store/queries/agent-work.ts";
 import type { OutsideTools } from "../../tools/tool.ts";
@@ -38,15 +38,16 @@ function rowOf({ deps }: Context, { name, reach, agents }: McpServerSettings): M
 }
 
 async function agentRows({ deps, access }: Context): Promise<AcpAgentRow[]> {
-  const agents = deps.settings.agents.filter(({ runtime }) => runtime !== undefined);
+  const agents = deps.settings.agents.filter((agent) => programOf(agent) !== undefined);
   const running = deps.programs?.() ?? [];
   const mask = (text: string): string => deps.world.redactor.mask(text);
   const failures = agents.length === 0 ? [] : await newestFailures(access.db);
-  return agents.map(({ id, runtime }) => {
+  return agents.map((agent) => {
+    const { id } = agent;
     const failed = failures.find(({ agentId }) => agentId === id);
     return {
       agentId: id,
-      program: mask(runtime?.command[0] ?? ""),
+      program: mask(programOf(agent)?.command[0] ?? ""),
       sessions: running.filter((key) => agentIdInKey(key) === id),
       ...optional({
         lastFailure: failed && { sessionKey: failed.sessionKey, atMs: failed.at, error: mask(failed.error) },

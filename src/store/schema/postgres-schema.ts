@@ -23,6 +23,7 @@ import {
   mcpSignIns,
   permissionRules,
   processRevisions,
+  remoteTasks,
   sentFiles,
   sessionInstructions,
   transcriptForks,
@@ -510,4 +511,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   sessionInstructions(T),
   sentFiles(T, "bigint"),
   gatewayKeys(T, "bigint"),
+  remoteTasks(T, "bigint"),
 ];

@@ -137,3 +137,17 @@ create table gateway_keys (
   created_at ${number} not null
 )${strict};
 `;
+
+/** Table of conversations with agents elsewhere. The parameters are those of `agentMemory`. */
+export const remoteTasks = (text: string, number: string, strict = ""): string => `
+create table remote_tasks (
+  session_id ${text} primary key,
+  remote ${text} not null,
+  context_id ${text} not null,
+  run_id ${text} not null,
+  task_id ${text},
+  is_asking ${number} not null,
+  known_up_to ${text},
+  updated_at ${number} not null
+)${strict};
+`;

@@ -17,6 +17,7 @@ import {
   mcpSignIns,
   permissionRules,
   processRevisions,
+  remoteTasks,
   sentFiles,
   sessionInstructions,
   transcriptForks,
@@ -484,6 +485,7 @@ const MIGRATIONS: readonly string[] = [
   sessionInstructions("text"),
   sentFiles("text", "integer", " strict"),
   gatewayKeys("text", "integer", " strict"),
+  remoteTasks("text", "integer", " strict"),
 ];
 
 /** Schema version that this program writes. */

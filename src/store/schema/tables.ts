@@ -529,6 +529,18 @@ export interface GatewayKeyTable {
   created_at: number;
 }
 
+/** The conversation of a transcript with an agent elsewhere. */
+export interface RemoteTaskTable {
+  session_id: string;
+  remote: string;
+  context_id: string;
+  run_id: string;
+  task_id: string | null;
+  is_asking: number;
+  known_up_to: string | null;
+  updated_at: number;
+}
+
 export interface Tables {
   sessions: SessionTable;
   session_ids: SessionIdTable;
@@ -562,4 +574,5 @@ export interface Tables {
   agent_memory: AgentMemoryTable;
   sent_files: SentFileTable;
   gateway_keys: GatewayKeyTable;
+  remote_tasks: RemoteTaskTable;
 }

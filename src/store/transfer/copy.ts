@@ -59,6 +59,7 @@ const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   sent_files: { order: ["id"], long: ["content", "caption"] },
   agent_memory: { order: ["agent_id"], long: ["text"] },
   gateway_keys: { order: ["name"] },
+  remote_tasks: { order: ["session_id"] },
 };
 
 /** All copied tables. */

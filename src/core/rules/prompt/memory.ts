@@ -8,7 +8,7 @@
 import { type Failure, fail, ok, type Result } from "../../shapes/errors.ts";
 import { rootKeyOf } from "../../shapes/session-key.ts";
 import type { AccountSettings } from "../../shapes/settings/channels.ts";
-import { agentOf, type Settings } from "../../shapes/settings/settings.ts";
+import { agentOf, outsideKind, type Settings } from "../../shapes/settings/settings.ts";
 import { isOwner } from "../inbound-policy.ts";
 import { type ChainLink, requesterOf, type SpawnChain } from "../sandbox-policy.ts";
 import type { Viewer } from "../visibility.ts";
@@ -52,7 +52,7 @@ function isPrivate(link: ChainLink, settings: Settings): boolean {
 export function withoutMemory(chain: SpawnChain, settings: Settings): string | undefined {
   const { id, memory, runtime } = agentOf(settings, chain[0]);
   if (!memory) return `agents.list[${id}].memory or agents.defaults.memory is false`;
-  if (runtime !== undefined) return "the program of an ACP agent keeps its own memory";
+  if (runtime !== undefined) return `${outsideKind(runtime)} keeps its own memory`;
   let link: SpawnChain | "gone" | undefined = chain;
   while (link !== undefined && link !== "gone") {
     if (!isPrivate(link[0], settings))

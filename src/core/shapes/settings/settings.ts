@@ -184,6 +184,19 @@ export interface AcpRuntime {
   readonly idleMinutes: number;
 }
 
+/** Settings of an agent that is reached over A2A. */
+export interface A2aRuntime {
+  readonly type: "a2a";
+  /** Address of the agent's card. No other host is reached. */
+  readonly card: string;
+  /** Bearer token for the agent. */
+  readonly token?: string;
+  /** Thumbprint of the key that signs the card. Absent only with `allowUnsigned`. */
+  readonly key?: string;
+  /** True if a card without this key's signature is used. */
+  readonly allowUnsigned: boolean;
+}
+
 export interface AgentSettings extends AnswerLimits {
   readonly id: string;
   readonly name?: string;
@@ -216,7 +229,7 @@ export interface AgentSettings extends AnswerLimits {
   /** The agent's own settings, or else the defaults. */
   readonly sandbox: SandboxSettings;
   /** Absent if the agent uses the built-in agent loop. */
-  readonly runtime?: AcpRuntime;
+  readonly runtime?: AcpRuntime | A2aRuntime;
   /** Maximum number of model calls per run. */
   readonly maxModelCalls: number;
   /** Absent: no limit. */
@@ -480,6 +493,16 @@ export function defaultAgent(settings: Settings): AgentSettings {
 /** Returns an error text for an agent that was removed from the configuration. */
 export function notConfigured(agentId: string): string {
   return `agent "${agentId}" is no longer configured (agents.list)`;
+}
+
+/** Names the kind of an agent that is outside of this gateway, for errors: `an ACP agent`. */
+export function outsideKind({ type }: { readonly type: "acp" | "a2a" }): string {
+  return type === "acp" ? "an ACP agent" : "an A2A agent";
+}
+
+/** Returns the program of an agent that is one, or undefined for any other agent. */
+export function programOf({ runtime }: Pick<AgentSettings, "runtime">): AcpRuntime | undefined {
+  return runtime?.type === "acp" ? runtime : undefined;
 }
 
 export function findAgent(settings: Settings, agentId: string): AgentSettings | undefined {

@@ -360,6 +360,7 @@ export async function deleteSessionRows(
   const ids = rows.map((row) => row.session_id);
   for (const id of ids) await tx.deleteFrom("messages").where("session_id", "=", id).execute();
   for (const id of ids) await tx.deleteFrom("sent_files").where("session_id", "=", id).execute();
+  for (const id of ids) await tx.deleteFrom("remote_tasks").where("session_id", "=", id).execute();
   const shared = rows.flatMap(({ forked_from }) => forked_from ?? []);
   const handed = given.map(({ sessionId }) => sessionId);
   const trimmed = await trimInherited(tx, [...handed, ...shared]);

@@ -1,0 +1,361 @@
+// Runs the turns of agents elsewhere, which are reached over A2A: sends the run's message, follows the task,
+// and writes its answer.
+// RT1: the id of a message comes from its run, and the task is remembered before its answer is read. After a
+//      crash the task is followed. A message without a known task is sent again under the same id.
+// RT2: a message is repeated only if it cannot have arrived, so no agent does the same work twice.
+// RT3: an aborted run cancels its task. A gateway that stops, or loses the run, does not.
+
+import { type Message, type Part, Role, type SendMessageRequest, type StreamResponse } from "@a2a-js/sdk";
+import { A2AError, extractErrorMessage } from "@a2a-js/sdk/errors";
+import { HOP_FIELD } from "../../core/a2a.ts";
+import { type Entry, textOf, ZERO_USAGE } from "../../core/shapes/message.ts";
+import type { ModelRetry } from "../../core/shapes/model-retry.ts";
+import type { A2aRuntime, AnswerLimits } from "../../core/shapes/settings/settings.ts";
+import { cut } from "../../core/text/cut.ts";
+import { splitHidden } from "../../core/text/hidden-text.ts";
+import type { TextDelta } from "../../core/text/text-delta.ts";
+import { AddressRefused, isConnectTimeout } from "../../world/outgoing.ts";
+import { pause } from "../../world/pause.ts";
+import type { World } from "../../world.ts";
+import { acpPrompt, inputOf, writtenBy } from "../acp/prompt.ts";
+import type { TurnEnd } from "../loop/loop.ts";
+import { HiddenStream } from "../model/hidden-answer.ts";
+import { A2A_API, RemoteAnswer, type RemoteEnd } from "./answer.ts";
+import { AgentBusy, AgentRefused, isConnectionError, openRemote, type RemoteAgent } from "./remote-card.ts";
+
+/** A card is read again after this time. */
+const CARD_KEPT_MS = 300_000;
+const CARD_WAIT_MS = 20_000;
+/** A task whose stream is silent for this long is read. */
+const SILENCE_MS = 30_000;
+const CANCEL_WAIT_MS = 5_000;
+/** Waits between attempts to reach the agent. After the last one the run fails. */
+const PAUSES_MS = [250, 1_000, 3_000, 10_000, 30_000, 60_000, 120_000, 120_000];
+const REASON_CHARS_MAX = 500;
+/** Errors of a connection that was never made, so nothing was sent. */
+const NOT_SENT = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"];
+
+/** The stored state of a session's conversation with an agent elsewhere. */
+export interface RemoteState {
+  /** Digest of the agent's address. State of another agent is not used. */
+  readonly remote: string;
+  readonly contextId: string;
+  /** The run whose task this is. */
+  readonly runId: string;
+  readonly taskId?: string;
+  /** True if the task waits for another message. */
+  readonly isAsking: boolean;
+  /** The last entry of the transcript that the agent has received. */
+  readonly knownUpTo?: string;
+}
+
+export interface RemoteTurnArgs {
+  readonly runId: string;
+  readonly agentId: string;
+  readonly hop: number;
+  readonly runtime: A2aRuntime;
+  readonly limits: Pick<AnswerLimits, "maxAnswerBytes">;
+  readonly context?: string;
+  readonly entries: readonly Entry[];
+  readonly contextTokens: number;
+  readonly signal: AbortSignal;
+  readonly world: World;
+  /** State of this session, or undefined if it has none. */
+  read(): Promise<RemoteState | undefined>;
+  write(state: RemoteState): Promise<void>;
+  /** Returns whether the run has ended, so that its task must not continue. */
+  hasEnded(): Promise<boolean>;
+  append(entry: Entry): Promise<Entry>;
+  onText(delta: TextDelta): void;
+  /** Called before the wait for another attempt to reach the agent. */
+  onRetry(retry: ModelRetry): void;
+}
+
+/** The turn cannot continue. The message is for people. */
+class Broken extends Error {}
+
+function isNotSent(error: unknown): boolean {
+  if (error instanceof AgentBusy) return true;
+  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
+  if (isConnectTimeout(error) || NOT_SENT.includes(String(code))) return true;
+  return cause !== undefined && cause !== error && isNotSent(cause);
+}
+
+/** Runs `work` with a signal that also ends after this time. */
+async function within<T>(
+  { clock }: Pick<World, "clock">,
+  ms: number,
+  signal: AbortSignal | undefined,
+  work: (limited: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const over = new AbortController();
+  const late = clock.at(clock.now() + ms, () => over.abort());
+  try {
+    return await work(signal === undefined ? over.signal : AbortSignal.any([signal, over.signal]));
+  } finally {
+    late.cancel();
+  }
+}
+
+/** Returns an error in words. Errors of the agent are cut, because anybody may have written them. */
+function wordsOf(error: unknown): string {
+  if ([AgentRefused, AgentBusy, AddressRefused].some((one) => error instanceof one))
+    return (error as Error).message;
+  if (isNotSent(error)) return "it cannot be reached";
+  return cut(extractErrorMessage(error), REASON_CHARS_MAX);
+}
+
+function partsOf({ entries, context }: RemoteTurnArgs, state: RemoteState | undefined): Part[] {
+  const blocks = acpPrompt({
+    entries,
+    mayHaveBegun: false,
+    takesImages: true,
+    ...(context === undefined ? {} : { context }),
+    ...(state === undefined ? {} : { knownUpTo: state.knownUpTo ?? "" }),
+  });
+  const facts = { metadata: undefined, filename: "" };
+  const texts = blocks.flatMap((block) => (block.type === "text" ? [block.text] : []));
+  const text: Part = { ...facts, content: { $case: "text", value: texts.join("") }, mediaType: "text/plain" };
+  const images = blocks.flatMap((block): Part[] =>
+    block.type === "image"
+      ? [
+          {
+            ...facts,
+            content: { $case: "raw", value: Buffer.from(block.data, "base64") },
+            mediaType: block.mimeType,
+          },
+        ]
+      : [],
+  );
+  return [text, ...images];
+}
+
+function messageOf(args: RemoteTurnArgs, state: RemoteState | undefined): SendMessageRequest {
+  const message: Message = {
+    messageId: `parley-${args.runId}`,
+    contextId: state?.contextId ?? "",
+    taskId: state?.isAsking === true ? (state.taskId ?? "") : "",
+    role: Role.ROLE_USER,
+    parts: partsOf(args, state),
+    metadata: { [HOP_FIELD]: args.hop },
+    extensions: [],
+    referenceTaskIds: [],
+  };
+  return { tenant: "", message, configuration: undefined, metadata: undefined };
+}
+
+/** Returns the end of a turn that an earlier attempt finished. */
+function endBefore({ entries, contextTokens }: RemoteTurnArgs): TurnEnd | undefined {
+  const last = writtenBy(entries).at(-1);
+  if (last?.role !== "assistant" || last.api !== A2A_API) return undefined;
+  return { kind: "ok", text: textOf(last), usage: ZERO_USAGE, contextTokens };
+}
+
+interface KeptCard {
+  readonly remote: RemoteAgent;
+  readonly readAt: number;
+}
+
+/** Reaches agents elsewhere. */
+export class RemoteAgents {
+  readonly #cards = new Map<string, KeptCard>();
+
+  async turn(args: RemoteTurnArgs): Promise<TurnEnd> {
+    const done = endBefore(args);
+    if (done !== undefined) return done;
+    try {
+      const end = await new RemoteTurn(args, (signal) => this.#remote(args, signal)).run();
+      return end ?? { kind: "aborted", usage: ZERO_USAGE };
+    } catch (error) {
+      if (args.signal.aborted) return { kind: "aborted", usage: ZERO_USAGE };
+      if (!(error instanceof Broken)) throw error;
+      return failed(args, error.message);
+    }
+  }
+
+  /** Returns the agent's client. Reads its card if it was not read for some time. */
+  async #remote({ runtime, world }: RemoteTurnArgs, signal: AbortSignal): Promise<RemoteAgent> {
+    const id = JSON.stringify(runtime);
+    const known = this.#cards.get(id);
+    const now = world.clock.monotonic();
+    if (known !== undefined && now - known.readAt < CARD_KEPT_MS) return known.remote;
+    const remote = await within(world, CARD_WAIT_MS, signal, (limited) => openRemote(runtime, limited));
+    this.#cards.set(id, { remote, readAt: now });
+    return remote;
+  }
+}
+
+function failed({ agentId, contextTokens }: RemoteTurnArgs, why: string): TurnEnd {
+  const error = `agent "${agentId}": ${why}`;
+  return { kind: "error", code: "run_failed", error, usage: ZERO_USAGE, contextTokens };
+}
+
+/** One turn. */
+class RemoteTurn {
+  readonly #args: RemoteTurnArgs;
+  readonly #open: (signal: AbortSignal) => Promise<RemoteAgent>;
+  readonly #answer = new RemoteAnswer();
+  readonly #hidden = new HiddenStream();
+  #contextId = "";
+  #knownUpTo: string | undefined;
+  #isRemembered = false;
+  #failures = 0;
+
+  constructor(args: RemoteTurnArgs, open: (signal: AbortSignal) => Promise<RemoteAgent>) {
+    this.#args = args;
+    this.#open = open;
+  }
+
+  /** Returns the end, or undefined if the run was aborted. */
+  async run(): Promise<TurnEnd | undefined> {
+    const { signal, runtime, runId } = this.#args;
+    const known = await this.#args.read();
+    const state = known?.remote === runtime.card ? known : undefined;
+    this.#contextId = state?.contextId ?? "";
+    this.#knownUpTo = state?.knownUpTo;
+    if (state?.runId === runId && state.taskId !== undefined && !state.isAsking) {
+      this.#answer.taskId = state.taskId;
+      this.#isRemembered = true;
+    }
+    try {
+      while (!signal.aborted) {
+        const end = await this.#attempt(state);
+        if (end !== undefined) return await this.#finish(end);
+      }
+    } finally {
+      if (signal.aborted) await this.#cancel();
+    }
+    return undefined;
+  }
+
+  /** Sends the message, or follows the task if it is known. Returns its end if it was seen. */
+  async #attempt(state: RemoteState | undefined): Promise<RemoteEnd | undefined> {
+    const { signal } = this.#args;
+    const leaving = new AbortController();
+    const options = { signal: AbortSignal.any([signal, leaving.signal]) };
+    let sent = false;
+    try {
+      const { client } = await this.#open(signal);
+      const { taskId } = this.#answer;
+      if (taskId !== undefined) {
+        await this.#take({
+          payload: { $case: "task", value: await client.getTask({ tenant: "", id: taskId }, options) },
+        });
+        this.#failures = 0;
+        const end = this.#answer.end();
+        if (end !== undefined) return end;
+      }
+      sent = true;
+      const events =
+        taskId === undefined
+          ? client.sendMessageStream(messageOf(this.#args, state), options)
+          : client.resubscribeTask({ tenant: "", id: taskId }, options);
+      return await this.#read(events);
+    } catch (error) {
+      if (signal.aborted) return undefined;
+      if (error instanceof Broken) throw error;
+      await this.#failedOnce(error, sent);
+      return undefined;
+    } finally {
+      leaving.abort();
+    }
+  }
+
+  async #read(events: AsyncIterable<StreamResponse>): Promise<RemoteEnd | undefined> {
+    const { clock } = this.#args.world;
+    const reader = events[Symbol.asyncIterator]();
+    for (;;) {
+      const over = new AbortController();
+      const silent = pause(clock, SILENCE_MS, AbortSignal.any([over.signal, this.#args.signal]));
+      const next = reader.next();
+      next.catch(() => {});
+      const got = await Promise.race([next, silent.then(() => undefined)]);
+      over.abort();
+      // After a silence the task is read, and its stream is opened again.
+      if (got === undefined) return undefined;
+      if (got.done === true) return this.#answer.end() ?? this.#ended();
+      this.#failures = 0;
+      await this.#take(got.value);
+      const end = this.#answer.end();
+      if (end !== undefined) return end;
+    }
+  }
+
+  /** Handles a stream that ended before its task. */
+  async #ended(): Promise<undefined> {
+    if (this.#answer.taskId === undefined) throw new Broken("it closed the connection without an answer");
+    await this.#failedOnce(new Error("it closed the stream"), false);
+    return undefined;
+  }
+
+  async #take(event: StreamResponse): Promise<void> {
+    const delta = this.#answer.take(event);
+    if (this.#answer.text.length > this.#args.limits.maxAnswerBytes)
+      throw new Broken("its answer is longer than agents.defaults.maxAnswerBytes");
+    if (!this.#isRemembered && this.#answer.taskId !== undefined) {
+      this.#isRemembered = true;
+      await this.#remember(false);
+    }
+    const shown = delta === undefined ? undefined : this.#hidden.next(delta);
+    if (shown !== undefined) this.#args.onText(shown);
+  }
+
+  /** Waits before the next attempt. Throws if the message may have arrived, or after too many failures. */
+  async #failedOnce(error: unknown, sent: boolean): Promise<void> {
+    const isKnown = this.#answer.taskId !== undefined;
+    const isOurs = [A2AError, AgentRefused, AddressRefused].some((one) => error instanceof one);
+    if (isOurs) throw new Broken(wordsOf(error));
+    if (sent && !isKnown && !isNotSent(error))
+      throw new Broken(
+        `outcome unknown: the message may have arrived, but no answer came (${wordsOf(error)})`,
+      );
+    if (!isKnown && !isNotSent(error) && !isConnectionError(error)) throw new Broken(wordsOf(error));
+    const wait = PAUSES_MS[this.#failures];
+    this.#failures += 1;
+    if (wait === undefined) throw new Broken(wordsOf(error));
+    const attempts = { attempt: this.#failures + 1, of: PAUSES_MS.length + 1 };
+    this.#args.onRetry({ ...attempts, delayMs: wait, error: wordsOf(error) });
+    await pause(this.#args.world.clock, wait, this.#args.signal);
+  }
+
+  async #remember(isAsking: boolean, knownUpTo = this.#knownUpTo): Promise<void> {
+    const { runtime, runId, write } = this.#args;
+    const { taskId, contextId = this.#contextId } = this.#answer;
+    await write({
+      ...{ remote: runtime.card, contextId, runId, isAsking },
+      ...(taskId === undefined ? {} : { taskId }),
+      ...(knownUpTo === undefined ? {} : { knownUpTo }),
+    });
+  }
+
+  async #finish(end: RemoteEnd): Promise<TurnEnd> {
+    const { world, agentId, entries, contextTokens, append } = this.#args;
+    const input = inputOf(entries)?.id;
+    if (end.kind === "failed") {
+      await this.#remember(false, input);
+      return failed(this.#args, end.why);
+    }
+    const text = splitHidden(end.text).visible.trim();
+    const about = { api: A2A_API, provider: A2A_API, model: agentId, usage: ZERO_USAGE };
+    const content = [{ type: "text" as const, text }];
+    const facts = { id: world.ids.orderedUuid(), timestamp: world.clock.now(), stopReason: "stop" };
+    await append({ ...facts, role: "assistant", content, ...about });
+    await this.#remember(end.isAsking, input);
+    return { kind: "ok", text, usage: ZERO_USAGE, contextTokens };
+  }
+
+  /** Cancels the task of an aborted run (RT3). */
+  async #cancel(): Promise<void> {
+    const { taskId } = this.#answer;
+    if (taskId === undefined || !(await this.#args.hasEnded())) return;
+    const { agentId, world } = this.#args;
+    try {
+      await within(world, CANCEL_WAIT_MS, undefined, async (signal) => {
+        const { client } = await this.#open(signal);
+        await client.cancelTask({ tenant: "", id: taskId, metadata: undefined }, { signal });
+      });
+    } catch (error) {
+      world.log.debug({ agentId, err: error }, "could not cancel the task of an aborted run");
+    }
+  }
+}

@@ -1,0 +1,7 @@
+// Facts about messages over A2A that both of its sides use.
+
+/**
+ * Field of a message's metadata: the number of sends that led to the message. It ends circles of agents over
+ * several gateways.
+ */
+export const HOP_FIELD = "parley.hop";

@@ -1,0 +1,281 @@
+// Turns of agents elsewhere against a scripted A2A server: what it may send, and what it must not achieve.
+// Hard cases: a card that leads elsewhere, redirects, unsigned cards, broken streams, huge answers, questions,
+// files, and answers that are no A2A.
+
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, test } from "vitest";
+import { RemoteAgents, type RemoteState, type RemoteTurnArgs } from "../../../src/agent/a2a/remote.ts";
+import type { Entry } from "../../../src/core/shapes/message.ts";
+import { cleanup, quietWorld } from "../../kit/engine/engine.ts";
+import { userMessage } from "../../store/samples.ts";
+
+type Json = Record<string, unknown>;
+type Reply = (params: Json, response: ServerResponse, id: unknown) => void;
+
+interface FakeRemote {
+  readonly url: string;
+  /** The methods that were called, with their params. */
+  readonly calls: { method: string; params: Json }[];
+  card: Json;
+  /** Answers to the methods. */
+  readonly on: Record<string, Reply>;
+}
+
+async function bodyOf(request: IncomingMessage): Promise<Json> {
+  const pieces: Buffer[] = [];
+  for await (const piece of request) pieces.push(piece as Buffer);
+  return JSON.parse(Buffer.concat(pieces).toString()) as Json;
+}
+
+async function listen(handle: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
+  const server = createServer(handle);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  cleanup(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+async function fakeRemote(): Promise<FakeRemote> {
+  const on: FakeRemote["on"] = {};
+  const calls: FakeRemote["calls"] = [];
+  const url = await listen(async (request, response) => {
+    if (request.method === "GET") {
+      response.setHeader("content-type", "application/json");
+      return void response.end(JSON.stringify(remote.card));
+    }
+    const { method, params, id } = await bodyOf(request);
+    calls.push({ method: String(method), params: params as Json });
+    const reply = on[String(method)];
+    if (reply === undefined) return void response.writeHead(500).end();
+    reply(params as Json, response, id);
+  });
+  const place = { url: `${url}/rpc`, protocolBinding: "JSONRPC", protocolVersion: "1.0" };
+  const card = {
+    ...{ name: "far", description: "far away", version: "1", skills: [], supportedInterfaces: [place] },
+    ...{ capabilities: { streaming: true }, defaultInputModes: ["text"], defaultOutputModes: ["text"] },
+  };
+  const remote: FakeRemote = { url, calls, on, card };
+  return remote;
+}
+
+const task = (state: string, more: Json = {}) => ({
+  ...{ id: "task-1", contextId: "context-1", status: { state: `TASK_STATE_${state}` } },
+  ...more,
+});
+const artifact = (text: string, artifactId = "one") => ({ artifactId, parts: [{ text }] });
+const about = { taskId: "task-1", contextId: "context-1" };
+const piece = (text: string, append = true) => ({
+  artifactUpdate: { ...about, artifact: artifact(text), append },
+});
+const status = (state: string, text?: string) => ({
+  statusUpdate: {
+    ...about,
+    status: {
+      state: `TASK_STATE_${state}`,
+      ...(text === undefined ? {} : { message: { messageId: "m", role: "ROLE_AGENT", parts: [{ text }] } }),
+    },
+  },
+});
+
+/** Answers with a stream of these results; `cut`: breaks the connection after them. */
+function streaming(results: readonly Json[], cut = false): Reply {
+  return (_, response, id) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    for (const result of results)
+      response.write(`data: ${JSON.stringify({ jsonrpc: "2.0", id, result })}\n\n`);
+    if (cut) setImmediate(() => response.destroy());
+    else response.end();
+  };
+}
+
+const answering =
+  (result: Json): Reply =>
+  (_, response, id) => {
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify({ jsonrpc: "2.0", id, result }));
+  };
+
+/** Runs turns of one session. */
+function session(
+  remote: FakeRemote,
+  runtime: Partial<RemoteTurnArgs["runtime"]> = {},
+  maxAnswerBytes = 10_000,
+) {
+  const entries: Entry[] = [];
+  let state: RemoteState | undefined;
+  let runs = 0;
+  let live = "";
+  const agents = new RemoteAgents();
+  const turn = (text: string, signal = new AbortController().signal) => {
+    runs += 1;
+    live = "";
+    entries.push(userMessage(`message-${runs}`, text));
+    return agents.turn({
+      ...{ runId: `run-${runs}`, agentId: "far", hop: 2, entries: [...entries], contextTokens: 0, signal },
+      runtime: { type: "a2a", card: `${remote.url}/card.json`, allowUnsigned: true, ...runtime },
+      limits: { maxAnswerBytes },
+      world: quietWorld(),
+      read: async () => state,
+      write: async (next) => {
+        state = next;
+      },
+      hasEnded: async () => true,
+      append: async (entry) => {
+        entries.push(entry);
+        return entry;
+      },
+      onText: ({ offset, text: more }) => {
+        live = live.slice(0, offset) + more;
+      },
+      onRetry: () => {},
+    });
+  };
+  return { turn, entries, state: () => state, live: () => live };
+}
+
+test("pieces become live text, and the answer is written once; the conversation and the hop are sent", async () => {
+  const remote = await fakeRemote();
+  const events = [{ task: task("WORKING") }, piece("One ", false), piece("two"), status("COMPLETED")];
+  remote.on.SendStreamingMessage = streaming(events);
+  const { turn, entries, live } = session(remote);
+  expect(await turn("Count")).toMatchObject({ kind: "ok", text: "One two" });
+  expect(live()).toBe("One two");
+  expect(entries).toMatchObject([{ role: "user" }, { role: "assistant" }]);
+  await turn("Again");
+  const [first, second] = remote.calls.map(({ params }) => params.message as Json);
+  expect(first).toMatchObject({ messageId: "parley-run-1", metadata: { "parley.hop": 2 } });
+  expect(first?.contextId).toBeUndefined();
+  expect(second).toMatchObject({ messageId: "parley-run-2", contextId: "context-1" });
+  expect(JSON.stringify(second?.parts)).not.toContain("Count");
+});
+
+test("a later artifact replaces or follows; a message without a task is an answer, too", async () => {
+  const remote = await fakeRemote();
+  const other = { artifactUpdate: { ...about, artifact: artifact("A second part", "two") } };
+  const events = [{ task: task("WORKING") }, piece("Wrong", false), piece("Right", false), other];
+  remote.on.SendStreamingMessage = streaming([...events, status("COMPLETED")]);
+  const { turn, live } = session(remote);
+  expect(await turn("Go")).toMatchObject({ kind: "ok", text: "Right\n\nA second part" });
+  expect(live()).toBe("Right\n\nA second part");
+  const message = { messageId: "m", role: "ROLE_AGENT", parts: [{ text: "Just so" }, { data: { a: 1 } }] };
+  remote.on.SendStreamingMessage = streaming([{ message }]);
+  expect(await turn("And?")).toMatchObject({ kind: "ok", text: 'Just so\n{"a":1}' });
+});
+
+test("RT1: after a broken stream the task is followed, and the message is not sent again", async () => {
+  const remote = await fakeRemote();
+  remote.on.SendStreamingMessage = streaming([{ task: task("WORKING") }, piece("Half", false)], true);
+  remote.on.GetTask = answering(task("WORKING", { artifacts: [artifact("Half")] }));
+  remote.on.SubscribeToTask = streaming([piece(" and whole"), status("COMPLETED")]);
+  const { turn } = session(remote);
+  expect(await turn("Go")).toMatchObject({ kind: "ok", text: "Half and whole" });
+  expect(remote.calls.map(({ method }) => method)).toEqual([
+    "SendStreamingMessage",
+    "GetTask",
+    "SubscribeToTask",
+  ]);
+});
+
+test("RT2: if the connection breaks before the task is known, the message is not repeated and the run says so", async () => {
+  const remote = await fakeRemote();
+  remote.on.SendStreamingMessage = (_, response) => void response.destroy();
+  const { turn } = session(remote);
+  const end = await turn("Deploy");
+  expect(end).toMatchObject({ kind: "error", error: expect.stringContaining("outcome unknown") });
+  expect(remote.calls).toHaveLength(1);
+});
+
+test("a question of the agent is the answer, and the next message belongs to the same task", async () => {
+  const remote = await fakeRemote();
+  remote.on.SendStreamingMessage = streaming([
+    { task: task("WORKING") },
+    status("INPUT_REQUIRED", "Which one?"),
+  ]);
+  const { turn } = session(remote);
+  expect(await turn("Book a room")).toMatchObject({ kind: "ok", text: "Which one?" });
+  remote.on.SendStreamingMessage = streaming([
+    { task: task("COMPLETED", { artifacts: [artifact("Booked")] }) },
+  ]);
+  expect(await turn("The blue one")).toMatchObject({ kind: "ok", text: "Booked" });
+  expect(remote.calls.at(-1)?.params.message).toMatchObject({ taskId: "task-1", contextId: "context-1" });
+});
+
+test.each([
+  ["FAILED", "it failed: no money"],
+  ["REJECTED", "it refused the message: no money"],
+  ["CANCELED", "it was cancelled there: no money"],
+])("a task in state %s fails the run with its reason", async (state, error) => {
+  const remote = await fakeRemote();
+  remote.on.SendStreamingMessage = streaming([{ task: task("WORKING") }, status(state, "no money")]);
+  expect(await session(remote).turn("Go")).toMatchObject({ kind: "error", error: `agent "far": ${error}` });
+});
+
+test("an agent without streams is asked once, and answers with its task", async () => {
+  const remote = await fakeRemote();
+  remote.card = { ...remote.card, capabilities: {} };
+  remote.on.SendMessage = answering({ task: task("COMPLETED", { artifacts: [artifact("Done")] }) });
+  expect(await session(remote).turn("Go")).toMatchObject({ kind: "ok", text: "Done" });
+});
+
+test("files are named in the answer; hidden text is removed", async () => {
+  const remote = await fakeRemote();
+  const file = {
+    artifactId: "file",
+    parts: [{ raw: "AAAA", filename: "plan.pdf", mediaType: "application/pdf" }],
+  };
+  const artifacts = [artifact("<think>secret</think>Here it is."), file];
+  remote.on.SendStreamingMessage = streaming([{ task: task("COMPLETED", { artifacts }) }]);
+  const end = await session(remote).turn("Go");
+  expect(end).toMatchObject({ kind: "ok", text: expect.stringContaining("Here it is.") });
+  expect(JSON.stringify(end)).toContain("plan.pdf");
+  expect(JSON.stringify(end)).not.toContain("secret");
+});
+
+test("an answer beyond the limit ends the run", async () => {
+  const remote = await fakeRemote();
+  remote.on.SendStreamingMessage = streaming([
+    { task: task("WORKING") },
+    piece("x".repeat(5_000), false),
+    piece("y".repeat(5_001)),
+  ]);
+  const end = await session(remote).turn("Go");
+  expect(end).toMatchObject({ kind: "error", error: expect.stringContaining("maxAnswerBytes") });
+});
+
+test("RC1: a card that leads to another host, or redirects, gets nothing", async () => {
+  const remote = await fakeRemote();
+  let reached = 0;
+  const elsewhere = await listen((_, response) => {
+    reached += 1;
+    response.end("{}");
+  });
+  const place = { url: `${elsewhere}/rpc`, protocolBinding: "JSONRPC", protocolVersion: "1.0" };
+  remote.card = { ...remote.card, supportedInterfaces: [place] };
+  const end = await session(remote).turn("My secret");
+  expect(end).toMatchObject({ kind: "error", error: expect.stringContaining("not on the configured host") });
+  const redirecting = await listen(
+    (_, response) => void response.writeHead(307, { location: elsewhere }).end(),
+  );
+  const other = await session({ ...remote, url: redirecting }).turn("My secret");
+  expect(other).toMatchObject({ kind: "error" });
+  expect(reached).toBe(0);
+});
+
+test("RC2: an unsigned card is refused unless the settings allow it", async () => {
+  const remote = await fakeRemote();
+  const end = await session(remote, { allowUnsigned: false, key: "some-key" }).turn("Go");
+  expect(end).toMatchObject({ kind: "error", error: expect.stringContaining("its card is not signed") });
+  expect(remote.calls).toEqual([]);
+});
+
+test.each(["not JSON", "[]", '{"name":5}', "{}"])(
+  "the card %j ends the run with one clear error",
+  async (text) => {
+    const url = await listen((_, response) => void response.end(text));
+    const end = await session({ url, calls: [], on: {}, card: {} }).turn("Go");
+    expect(end).toMatchObject({ kind: "error", error: expect.stringMatching(/^agent "far": .{3,600}$/) });
+  },
+);

@@ -12,6 +12,7 @@ import { ClockWatch } from "./app/clock-watch.ts";
 import { deadlineHandlers, optionalDeadlines } from "./app/deadlines.ts";
 import { doctorOf } from "./app/doctor.ts";
 import { engineSettings, SUBAGENT_POOL } from "./app/engine-settings.ts";
+import { newsChannels, recorderOf } from "./app/news.ts";
 import { outsideOf } from "./app/outside.ts";
 import { type Follower, followConfig } from "./app/reload.ts";
 import { logRuns } from "./app/run-log.ts";
@@ -21,7 +22,7 @@ import { openWatching, type Watching } from "./app/watching.ts";
 import { both, type DeliveryWorker, OutboxWorker } from "./channels/outbound.ts";
 import { threadsOf } from "./channels/threads.ts";
 import { createWebchat } from "./channels/webchat.ts";
-import { createWebhooks, forgetSent } from "./channels/webhook.ts";
+import { forgetSent } from "./channels/webhook.ts";
 import { reachableHost } from "./cli/address.ts";
 import { secretsOf, secretsOfEnvironment } from "./config/describe.ts";
 import type { Reload } from "./config/reload.ts";
@@ -38,7 +39,6 @@ import { sharedWorld } from "./engine/cluster/shared-world.ts";
 import { Engine } from "./engine/engine.ts";
 import type { AcpHost } from "./execute/acp.ts";
 import { createExecutor, createSandboxFor, type SandboxFor } from "./execute.ts";
-import { createHookRecorder } from "./flows/delivery/outgoing-hooks.ts";
 import { lostAttachments } from "./flows/job/archive.ts";
 import { removeAttachments } from "./flows/job/attachments.ts";
 import { ensureMainSessions } from "./flows/session/lifecycle.ts";
@@ -234,9 +234,8 @@ function buildEngine(
 ): Working {
   const { settings, world } = options;
   const { channels } = ways;
-  const hooks = createWebhooks(settings, asPart(world, "channels"));
   const told = { deliveryQueued: () => news.deliveryQueued() };
-  const record = createHookRecorder(settings, told, { dropped: metrics.hookEventDropped });
+  const record = recorderOf(settings, told, metrics);
   const outbound = { deliveryQueued: () => outbox.deliveryQueued() };
   const transcriptPath = (sessionId: string) => store.transcriptPath(sessionId);
   const flows = createSuccessors({ settings, outbound, transcriptPath });
@@ -285,7 +284,7 @@ function buildEngine(
   // Separate from the outbox for texts, so that slow receivers of web hooks do not delay texts.
   const news: OutboxWorker = new OutboxWorker({
     ...common,
-    channels: new Map([[hooks.id, hooks]]),
+    channels: newsChannels(settings, store, asPart(world, "channels")),
     of: "hooks",
   });
   engine.everySweep(() => outbox.sweep());

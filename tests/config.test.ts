@@ -83,7 +83,7 @@ test("without a file every setting has its default, and the default model is the
       },
     ],
     channels: [],
-    ...{ maxConcurrent: 8, titles: "words", a2a: { expose: [], descriptions: {} } },
+    ...{ maxConcurrent: 8, titles: "words", a2a: { expose: [], notifyHosts: [], descriptions: {} } },
     subagents: {
       maxConcurrent: 8,
       maxChildren: 20,

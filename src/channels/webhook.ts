@@ -10,6 +10,7 @@ import type { OutgoingHook, Settings } from "../core/shapes/settings/settings.ts
 import type { Commit } from "../engine/unit.ts";
 import { WEBHOOK } from "../flows/delivery/outgoing-hooks.ts";
 import { forgetSentHooks } from "../store/queries/channels/hook-backlog.ts";
+import { forgetPushConfigs } from "../store/queries/runs/push-configs.ts";
 import type { World } from "../world.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "./channel.ts";
 import { brokenWords, lateWords, outgoingOf, retryAfterIn } from "./exchange.ts";
@@ -29,6 +30,8 @@ const RETRIED = new Set([408, 409, 423, 425, 429]);
 
 /** Time for which the rows of delivered events are kept, so that operators can inspect them. */
 const KEPT_MS = 7 * 24 * 3_600_000;
+/** Time for which an address of an A2A client is kept, longer than any delivery is tried. */
+const CONFIGS_KEPT_MS = 30 * 24 * 3_600_000;
 const FORGET_EVERY_MS = 3_600_000;
 
 /** Returns the signing key: the base64 part after `whsec_`, or the secret itself. */
@@ -65,19 +68,30 @@ function drain(answer: IncomingMessage, done: () => void): void {
   answer.on("error", done);
 }
 
-async function post(
-  hook: OutgoingHook,
-  message: OutgoingMessage,
-  { clock }: World,
-): Promise<DeliveryOutcome> {
+function post(hook: OutgoingHook, message: OutgoingMessage, world: World): Promise<DeliveryOutcome> {
   const { deliveryId: id, text: body } = message;
-  const seconds = Math.floor(clock.now() / 1_000);
+  const seconds = Math.floor(world.clock.now() / 1_000);
   const headers = {
     "webhook-id": id,
     "webhook-timestamp": String(seconds),
     "webhook-signature": `v1,${sign(hook.secret, id, seconds, body)}`,
   };
-  const outgoing = outgoingOf({ purpose: "webhook", configured: hook.url, url: hook.url, headers, body });
+  return postNews({ url: hook.url, headers, body }, world);
+}
+
+interface News {
+  /** An address that the settings allow. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** Sends one request to a program, and interprets the status of its answer. */
+export async function postNews(
+  { url, headers, body }: News,
+  { clock }: Pick<World, "clock">,
+): Promise<DeliveryOutcome> {
+  const outgoing = outgoingOf({ purpose: "webhook", configured: url, url, headers, body });
   if (outgoing.kind === "failed") return { kind: "refused", error: outgoing.why };
   const { request, reached } = outgoing;
   return new Promise((resolve) => {
@@ -122,7 +136,8 @@ export function createWebhooks(settings: Pick<Settings, "outgoingHooks">, world:
 /** Deletes the rows of events periodically that were delivered long ago. The returned function stops it. */
 export function forgetSent(commit: Commit, world: World): () => Promise<void> {
   const failed = "old deliveries to web hooks could not be deleted";
-  return sweep({ commit, world, everyMs: FORGET_EVERY_MS, failed }, (unit) =>
-    forgetSentHooks(unit.tx, unit.now - KEPT_MS),
-  );
+  return sweep({ commit, world, everyMs: FORGET_EVERY_MS, failed }, async (unit) => {
+    await forgetPushConfigs(unit.tx, unit.now - CONFIGS_KEPT_MS);
+    return forgetSentHooks(unit.tx, unit.now - KEPT_MS);
+  });
 }

@@ -13,6 +13,9 @@ export const a2a = z
     expose: texts
       .default([])
       .describe("Agents that A2A clients with a token can reach; their cards are public. Default: none."),
+    notifyHosts: texts
+      .default([])
+      .describe("Hosts that clients may have notified when a task ends, like `agents.example.com:8443`."),
     descriptions: z
       .record(z.string(), z.string().trim().min(1).max(DESCRIPTION_CHARS_MAX))
       .default({})
@@ -35,6 +38,7 @@ export function a2aOf(
   const idOf = (name: string): string => name.trim().toLowerCase();
   return {
     expose: [...new Set(file.expose.map(idOf))],
+    notifyHosts: file.notifyHosts.map(idOf),
     descriptions: Object.fromEntries(
       Object.entries(file.descriptions).map(([name, text]) => [idOf(name), text]),
     ),

@@ -235,7 +235,7 @@ export const DISCLOSURE: Rule<Settings> = {
     maxBufferedBytes: "show",
     tickIntervalMs: "show",
   },
-  a2a: { expose: "show", descriptions: "names" },
+  a2a: { expose: "show", notifyHosts: "show", descriptions: "names" },
   store: { dir: "show", durability: "show", postgresUrl: "secret", backupDir: "show" },
   providers: { each: PROVIDER },
   agents: { each: AGENT },

@@ -5,3 +5,6 @@
  * several gateways.
  */
 export const HOP_FIELD = "parley.hop";
+
+/** Media type of A2A documents. */
+export const A2A_MEDIA_TYPE = "application/a2a+json";

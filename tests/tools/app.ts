@@ -173,7 +173,7 @@ export function settingsWith(choices: Choices = {}): Settings {
       mcp: { servers: [], waitSeconds: 10, maxResultBytes: 64 * 1024 },
       ...choices.tools,
     },
-    a2a: choices.a2a ?? { expose: [], descriptions: {} },
+    a2a: choices.a2a ?? { expose: [], notifyHosts: [], descriptions: {} },
     owners: choices.owners ?? [],
     joined: choices.joined ?? { wake: "notify" },
     channels: choices.channels ?? [],

@@ -415,11 +415,13 @@ export function a2aKey(agentId: string, owner: string, contextId: string): strin
   return formatKey({ form: "external", agentId, client: "a2a", id: `${owner}-${contextId}` });
 }
 
-/** Returns the id of the conversation in a key of `a2aKey`, if this owner has the session. */
-export function contextIn(key: string, owner: string): string | undefined {
+/** Returns the id of the conversation in a key of `a2aKey`. `owner`: only if this owner has the session. */
+export function a2aContext(key: string, owner?: string): string | undefined {
   const parsed = readKey(key);
   if (parsed?.form !== "external" || parsed.client !== "a2a") return undefined;
-  return parsed.id.startsWith(`${owner}-`) ? parsed.id.slice(owner.length + 1) : undefined;
+  const end = parsed.id.indexOf("-");
+  const isOwn = owner === undefined || parsed.id.slice(0, end) === owner;
+  return end > 0 && isOwn ? parsed.id.slice(end + 1) : undefined;
 }
 
 /** Returns whether a session is only for one request of an HTTP client. It is archived after the request. */

@@ -16,13 +16,14 @@ import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts
 import type { AgentSettings, TokenScope } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { thrown } from "../answer.ts";
-import type { BasicDeps } from "../call.ts";
+import type { SendingDeps } from "../call.ts";
 import { type Dispatcher, needScope } from "../dispatch.ts";
 import { type Door, type Env, nothingHere, readBody, refuse } from "../http/request.ts";
 import { RunFeed, streamRun } from "../http/run-stream.ts";
 import { type Asked, type Binding, httpJsonBinding, jsonRpcBinding, routed } from "./bindings.ts";
 import { type Cards, createCards, KEYS_PATH } from "./card.ts";
 import { type A2aCall, A2aOperations, type FollowedTask, Refused } from "./operations.ts";
+import { canPush, type PushOperations, pushOperations } from "./push.ts";
 import { taskStream } from "./stream.ts";
 
 /** Maximum bytes of a body: it may include pictures. */
@@ -38,10 +39,12 @@ const SCOPES: Readonly<Record<string, TokenScope>> = {
   GetTask: "operator.read",
   ListTasks: "operator.read",
   SubscribeToTask: "operator.read",
+  CreateTaskPushNotificationConfig: "operator.write",
+  DeleteTaskPushNotificationConfig: "operator.write",
 };
 
 interface DoorParts {
-  readonly deps: BasicDeps & { readonly version: string };
+  readonly deps: SendingDeps & { readonly version: string };
   readonly dispatcher: Dispatcher;
 }
 
@@ -80,12 +83,14 @@ function rpcAsked(body: unknown): Asked {
 class A2aDoor {
   readonly #deps: DoorParts["deps"];
   readonly #operations: A2aOperations;
+  readonly #push: PushOperations;
   readonly #cards: Cards;
   readonly #feed: RunFeed;
 
   constructor({ deps, dispatcher }: DoorParts) {
     this.#deps = deps;
     this.#operations = new A2aOperations({ deps, dispatcher });
+    this.#push = pushOperations(deps);
     this.#cards = createCards(deps, deps.version);
     this.#feed = new RunFeed(deps.engine.bus);
   }
@@ -182,10 +187,16 @@ class A2aDoor {
         return this.#stream(c, call, await this.#operations.followed(call, params), binding);
       case "GetExtendedAgentCard":
         throw new UnsupportedOperationError("there is no extended card");
-      default:
-        if (operation.includes("PushNotification")) throw new PushNotificationNotSupportedError();
+      default: {
+        const push = Object.hasOwn(this.#push, operation) ? this.#push[operation] : undefined;
+        if (push !== undefined) {
+          if (!canPush(this.#deps.settings)) throw new PushNotificationNotSupportedError();
+          const ownRun = (taskId: string) => this.#operations.ownRun(call, taskId);
+          return binding.answer(await push(params, ownRun));
+        }
         if (params instanceof Error) throw params;
         throw new Refused(fail("unknown_method", `unknown A2A method ${quoted(operation, 64)}`));
+      }
     }
   }
 

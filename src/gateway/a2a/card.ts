@@ -16,6 +16,7 @@ import type { AgentSettings, Settings } from "../../core/shapes/settings/setting
 import { gatewayKey } from "../../store/queries/gateway-keys.ts";
 import type { BasicDeps } from "../call.ts";
 import { IMAGE_TYPES } from "../methods/attachments.ts";
+import { canPush } from "./push.ts";
 
 /** Path of the public key with which cards are signed. */
 export const KEYS_PATH = "/a2a/jwks.json";
@@ -52,7 +53,8 @@ function addressOf(origin: string, agentId: string): string {
   return `${origin}/a2a/${encodeURIComponent(agentId)}`;
 }
 
-function unsigned(agent: AgentSettings, { a2a }: Settings, origin: string, version: string): AgentCard {
+function unsigned(agent: AgentSettings, settings: Settings, origin: string, version: string): AgentCard {
+  const { a2a } = settings;
   const name = agent.name ?? agent.id;
   const description = a2a.descriptions[agent.id] ?? `The agent ${name} of a Parley gateway.`;
   const place = { url: addressOf(origin, agent.id), tenant: "", protocolVersion: "1.0" };
@@ -67,7 +69,12 @@ function unsigned(agent: AgentSettings, { a2a }: Settings, origin: string, versi
       { ...place, protocolBinding: "JSONRPC" },
       { ...place, protocolBinding: "HTTP+JSON" },
     ],
-    capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: false, extensions: [] },
+    capabilities: {
+      streaming: true,
+      pushNotifications: canPush(settings),
+      extendedAgentCard: false,
+      extensions: [],
+    },
     securitySchemes: { bearer: { scheme: { $case: "httpAuthSecurityScheme", value: bearer } } },
     securityRequirements: [{ schemes: { bearer: { list: [] } } }],
     defaultInputModes: ["text/plain", "application/json", ...IMAGE_TYPES],

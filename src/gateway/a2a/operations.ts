@@ -14,7 +14,6 @@ import {
   TaskState,
 } from "@a2a-js/sdk";
 import {
-  PushNotificationNotSupportedError,
   RequestMalformedError,
   TaskNotCancelableError,
   TaskNotFoundError,
@@ -34,6 +33,7 @@ import type { BasicDeps, CallContext } from "../call.ts";
 import type { Dispatcher } from "../dispatch.ts";
 import { untilEnded } from "../methods/agent.ts";
 import { type MessageContent, readMessage } from "./message.ts";
+import { type PushAddress, readAddress, storeAddress } from "./push.ts";
 import { contextOf, TASK_STATES, type TaskParts, type TaskScope, taskOf } from "./task.ts";
 
 const PAGE_DEFAULT = 50;
@@ -134,7 +134,7 @@ export class A2aOperations {
   }
 
   /** Returns a run that this client asked this agent for. */
-  async #ownRun(call: A2aCall, runId: string): Promise<Run> {
+  async ownRun(call: A2aCall, runId: string): Promise<Run> {
     const { caller, agentId, signal } = call;
     if (runId === "") throw new RequestMalformedError("the id of the task is missing");
     const handle = ({ deps, viewer }: CallContext) =>
@@ -149,7 +149,7 @@ export class A2aOperations {
   /** Refuses a message for a task: none of our tasks waits for its client. */
   async #refuseTask(call: A2aCall, { taskId, contextId }: MessageContent): Promise<void> {
     if (taskId === undefined) return;
-    const run = await this.#ownRun(call, taskId);
+    const run = await this.ownRun(call, taskId);
     const known = contextOf(run, this.#partsFor(call).owner);
     if (contextId !== undefined && contextId !== known)
       throw new RequestMalformedError("message.contextId is not the conversation of message.taskId");
@@ -160,8 +160,8 @@ export class A2aOperations {
   /** Accepts a message, and returns its run. */
   async accept(call: A2aCall, params: unknown): Promise<{ run: Run; request: SendMessageRequest }> {
     const request = SendMessageRequest.fromJSON(fieldsOf(params));
-    if (request.configuration?.taskPushNotificationConfig !== undefined)
-      throw new PushNotificationNotSupportedError();
+    const wanted = request.configuration?.taskPushNotificationConfig;
+    const address = wanted === undefined ? undefined : readAddress(wanted, this.#deps.settings);
     const said = readMessage(request.message);
     const { messageId, ...content } = said;
     await this.#refuseTask(call, said);
@@ -173,7 +173,7 @@ export class A2aOperations {
           name: "a2a.SendMessage",
           params: { agentId, ...content },
           idempotencyKey: `a2a:${agentId}:${messageId}`,
-          handle: (ctx) => this.#begin(ctx, agentId, said),
+          handle: (ctx) => this.#begin(ctx, agentId, said, address),
         },
         call.signal,
       ),
@@ -181,7 +181,12 @@ export class A2aOperations {
     return { run: await this.#stored(runId), request };
   }
 
-  async #begin(ctx: CallContext, agentId: string, said: MessageContent): Promise<Result<string>> {
+  async #begin(
+    ctx: CallContext,
+    agentId: string,
+    said: MessageContent,
+    address: PushAddress | undefined,
+  ): Promise<Result<string>> {
     const { engine } = ctx.deps;
     const askedBy = keyOwnerOf(ctx.caller);
     const { text, images, hop, contextId = engine.newId() } = said;
@@ -191,7 +196,10 @@ export class A2aOperations {
     const accepted = await sendDirect(ctx.deps, {
       ...{ session, text, images, askedBy, before, guest: true },
       ...optional({ hop }),
-      remember: (unit, { run }) => ctx.remember(unit, run.runId),
+      async remember(unit, { run }) {
+        if (address !== undefined) await storeAddress(unit, run.runId, address);
+        await ctx.remember(unit, run.runId);
+      },
     });
     return accepted.ok ? ok(accepted.value.run.runId) : accepted;
   }
@@ -222,7 +230,7 @@ export class A2aOperations {
   async getTask(call: A2aCall, params: unknown): Promise<unknown> {
     const request = GetTaskRequest.fromJSON(fieldsOf(params));
     const history = historyIn(request);
-    const run = await this.#ownRun(call, request.id);
+    const run = await this.ownRun(call, request.id);
     return Task.toJSON(await this.taskOf(call, run, { ...WHOLE, history }));
   }
 
@@ -251,7 +259,7 @@ export class A2aOperations {
   }
 
   async cancelTask(call: A2aCall, params: unknown): Promise<unknown> {
-    const run = await this.#ownRun(call, CancelTaskRequest.fromJSON(fieldsOf(params)).id);
+    const run = await this.ownRun(call, CancelTaskRequest.fromJSON(fieldsOf(params)).id);
     const { runId, sessionKey } = run;
     const { aborted } = await this.#deps.engine.abort({ sessionKey, runId });
     if (!aborted) throw new TaskNotCancelableError("the task has already ended");
@@ -260,7 +268,7 @@ export class A2aOperations {
 
   /** Returns the running task that a client wants to follow. */
   async followed(call: A2aCall, params: unknown): Promise<FollowedTask> {
-    const run = await this.#ownRun(call, SubscribeToTaskRequest.fromJSON(fieldsOf(params)).id);
+    const run = await this.ownRun(call, SubscribeToTaskRequest.fromJSON(fieldsOf(params)).id);
     if (isEnded(run.state)) throw new UnsupportedOperationError("the task has ended; read it with GetTask");
     return { run, task: await this.taskOf(call, run) };
   }

@@ -13,7 +13,7 @@ import {
 import { isSilent } from "../../core/rules/turn-rules.ts";
 import { type Message as Entry, textOf } from "../../core/shapes/message.ts";
 import { isEnded, type Run, type RunState } from "../../core/shapes/run.ts";
-import { contextIn } from "../../core/shapes/session-key.ts";
+import { a2aContext } from "../../core/shapes/session-key.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { contentOfFile, filesSentBetween } from "../../store/queries/channels/sent-files.ts";
 import { readRun } from "../../store/queries/transcripts/transcripts.ts";
@@ -63,7 +63,7 @@ export function answerArtifact(runId: string, text: string): Artifact {
 }
 
 export function contextOf(run: Run, owner: string): string {
-  return contextIn(run.sessionKey, owner) ?? "";
+  return a2aContext(run.sessionKey, owner) ?? "";
 }
 
 function messageOf(run: Run, owner: string, id: string, role: Role, text: string): Message {

@@ -23,6 +23,7 @@ import {
   mcpSignIns,
   permissionRules,
   processRevisions,
+  pushConfigs,
   remoteTasks,
   sentFiles,
   sessionInstructions,
@@ -512,4 +513,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   sentFiles(T, "bigint"),
   gatewayKeys(T, "bigint"),
   remoteTasks(T, "bigint"),
+  pushConfigs(T, "bigint"),
 ];

@@ -151,3 +151,17 @@ create table remote_tasks (
   updated_at ${number} not null
 )${strict};
 `;
+
+/** Table of the addresses that A2A clients have notified. The parameters are those of `agentMemory`. */
+export const pushConfigs = (text: string, number: string, strict = ""): string => `
+create table push_configs (
+  run_id ${text} not null,
+  id ${text} not null,
+  url ${text} not null,
+  token ${text} not null,
+  scheme ${text} not null,
+  credentials ${text} not null,
+  created_at ${number} not null,
+  primary key (run_id, id)
+)${strict};
+`;

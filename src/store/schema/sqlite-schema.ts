@@ -17,6 +17,7 @@ import {
   mcpSignIns,
   permissionRules,
   processRevisions,
+  pushConfigs,
   remoteTasks,
   sentFiles,
   sessionInstructions,
@@ -486,6 +487,7 @@ const MIGRATIONS: readonly string[] = [
   sentFiles("text", "integer", " strict"),
   gatewayKeys("text", "integer", " strict"),
   remoteTasks("text", "integer", " strict"),
+  pushConfigs("text", "integer", " strict"),
 ];
 
 /** Schema version that this program writes. */

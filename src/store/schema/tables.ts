@@ -541,6 +541,17 @@ export interface RemoteTaskTable {
   updated_at: number;
 }
 
+/** An address that an A2A client wants to have notified when a run ends. */
+export interface PushConfigTable {
+  run_id: string;
+  id: string;
+  url: string;
+  token: string;
+  scheme: string;
+  credentials: string;
+  created_at: number;
+}
+
 export interface Tables {
   sessions: SessionTable;
   session_ids: SessionIdTable;
@@ -575,4 +586,5 @@ export interface Tables {
   sent_files: SentFileTable;
   gateway_keys: GatewayKeyTable;
   remote_tasks: RemoteTaskTable;
+  push_configs: PushConfigTable;
 }

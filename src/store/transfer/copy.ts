@@ -60,6 +60,7 @@ const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   agent_memory: { order: ["agent_id"], long: ["text"] },
   gateway_keys: { order: ["name"] },
   remote_tasks: { order: ["session_id"] },
+  push_configs: { order: ["run_id", "id"] },
 };
 
 /** All copied tables. */

@@ -12,7 +12,7 @@ import { type House, openHouse, TOKEN } from "../kit.ts";
 
 export const BINDINGS = ["JSONRPC", "HTTP+JSON"] as const;
 export type BindingName = (typeof BINDINGS)[number];
-export const EXPOSED = { expose: ["research"], descriptions: { research: "Reads papers." } };
+export const EXPOSED = { expose: ["research"], notifyHosts: [], descriptions: { research: "Reads papers." } };
 
 /** Opens a gateway whose agent `research` can be reached. */
 export function openExposed(options: Parameters<typeof openHouse>[0] = {}): Promise<House> {

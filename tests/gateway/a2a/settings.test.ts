@@ -12,7 +12,10 @@ test("an exposed agent is named by its id in any case, once", () => {
     agents: { list: [{ id: "main" }, { id: "research" }] },
     a2a: { expose: ["Research", "research"], descriptions: { Research: " Reads papers. " } },
   }`);
-  expect(settings.a2a).toEqual({ expose: ["research"], descriptions: { research: "Reads papers." } });
+  expect(settings.a2a).toEqual({
+    ...{ expose: ["research"], notifyHosts: [] },
+    descriptions: { research: "Reads papers." },
+  });
 });
 
 test("an agent elsewhere has a card, and a key or the permission to go without", () => {

@@ -78,6 +78,7 @@ export async function smallStore(): Promise<string> {
 
 /** Statements that undo each schema migration, the newest first. */
 const UNDONE = [
+  "drop table push_configs;",
   "drop table remote_tasks;",
   "drop table gateway_keys;",
   "drop table sent_files; alter table deliveries drop column file_id;",

@@ -255,6 +255,8 @@ export const ANSWER_LIMITS: AnswerLimits = {
 export interface A2aSettings {
   /** Ids of the agents that A2A clients can reach. Empty: none. */
   readonly expose: readonly string[];
+  /** Hosts that may be notified of the end of a task, with their port if it is not the usual one. */
+  readonly notifyHosts: readonly string[];
   /** Descriptions for the cards of exposed agents, by agent id. */
   readonly descriptions: Readonly<Record<string, string>>;
 }

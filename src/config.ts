@@ -94,6 +94,26 @@ export function loadSettings(options: LoadOptions, text?: string): Result<Loaded
   return ok({ settings: freeze(settings), warnings, ...whole });
 }
 
+/**
+ * Returns the settings with which a program on this machine finds the gateway although the file has problems:
+ * those of the sections `gateway` and `store`. If the file cannot be parsed, or these sections have problems,
+ * returns the defaults, but only for the usual file: another file may be that of another gateway.
+ */
+export function settingsToConnect(options: LoadOptions): Settings | undefined {
+  const path = configPathOf(options);
+  const isNamed = namedConfig(options) !== undefined;
+  const file = readFile(path, isNamed);
+  if (!file.ok || file.value === undefined) return undefined;
+  const parsed = parseText(file.value, path);
+  const { gateway, store } = parsed.ok ? parsed.value : {};
+  const texts = [...(parsed.ok ? [JSON.stringify({ gateway, store })] : []), ...(isNamed ? [] : [""])];
+  for (const text of texts) {
+    const loaded = loadSettings(options, text);
+    if (loaded.ok) return loaded.value.settings;
+  }
+  return undefined;
+}
+
 interface Reading {
   /** The settings. Absent if the file has a problem. */
   readonly settings?: Settings;

@@ -9,6 +9,7 @@ import { socketAddress, TOKEN_FILE } from "../contract/protocol.ts";
 import { isObject, jsonOf } from "../core/json.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
+import { safeLine } from "../core/text/safe-text.ts";
 import { outgoingFetch } from "../world/outgoing.ts";
 import type { Clock } from "../world.ts";
 import { type Cli, loadOptionsOf } from "./cli.ts";
@@ -93,6 +94,29 @@ export async function loadedSettings(cli: Cli): Promise<Result<Settings>> {
   return loaded.ok ? ok(loaded.value.settings) : loaded;
 }
 
+/** Command lines that have printed the warning: a bridge asks for the address again and again. */
+const warned = new WeakSet<Cli>();
+
+/**
+ * Returns the settings for the connection. If the file has problems, a gateway that runs keeps its earlier
+ * settings, so it is looked for at the address that can still be read.
+ */
+async function settingsForAddress(cli: Cli): Promise<Result<Settings>> {
+  const settings = await loadedSettings(cli);
+  if (settings.ok) return settings;
+  const { configPathOf, settingsToConnect } = await import("../config.ts");
+  const load = loadOptionsOf(cli);
+  const found = settingsToConnect(load);
+  if (found === undefined) return settings;
+  const { url } = await addressOf(found);
+  if ((await probe(httpBase(url), cli.parts.world.clock)) !== "gateway") return settings;
+  const path = safeLine(configPathOf(load));
+  if (!warned.has(cli))
+    cli.note(`warning: ${path} has problems: parley config check. The running gateway keeps its settings.`);
+  warned.add(cli);
+  return ok(found);
+}
+
 /** Returns the address and the token from options, environment and, if needed, configuration. */
 export async function findAddress(cli: Cli): Promise<Result<Address>> {
   const { parts, options } = cli;
@@ -100,7 +124,7 @@ export async function findAddress(cli: Cli): Promise<Result<Address>> {
   if (named !== undefined && !named.ok) return named;
   const given = options.token ?? (named === undefined ? undefined : parts.env.PARLEY_TOKEN || undefined);
   if (named !== undefined && given !== undefined) return ok({ url: named.value, token: given });
-  const settings = await loadedSettings(cli);
+  const settings = await settingsForAddress(cli);
   if (!settings.ok) return settings;
   const address = await addressOf(settings.value);
   return ok({ url: named?.value ?? address.url, token: given ?? address.token });

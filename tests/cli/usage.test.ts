@@ -1,9 +1,11 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { reachableHost, socketUrl } from "../../src/cli/address.ts";
 import { meanings } from "../../src/cli/suggest.ts";
 import { temporaryFolder } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
-import { makeHome, run, runJson } from "./kit.ts";
+import { configFile, makeHome, run, runJson, startGateway } from "./kit.ts";
 
 test.each([
   [["foo"], 'unknown command "foo"'],
@@ -114,6 +116,48 @@ test("an invalid configuration is reported", async () => {
   const { code, err } = await run(home, ["agents"]);
   expect(code).toBe(1);
   expect(err).toContain("gatewayy");
+});
+
+test("while the file has problems, commands reach the running gateway and say so", async () => {
+  const { home } = await makeHome();
+  const gateway = await startGateway(home);
+  const file = configFile(home);
+  const good = readFileSync(file, "utf8");
+  const warning = `warning: ${file} has problems: parley config check. The running gateway keeps its settings.`;
+  for (const extra of [
+    { gatewayy: {} },
+    { models: { providers: { openai: { apiKey: `\${UNSET_HERE}` } } } },
+  ]) {
+    writeFileSync(file, JSON.stringify({ ...JSON.parse(good), ...extra }));
+    for (const argv of [
+      ["status"],
+      ["sessions", "list"],
+      ["run", "hello"],
+      ["config", "get", "gateway.port"],
+    ]) {
+      const { code, out, err } = await run(home, argv);
+      expect({ argv, code, isEmpty: out === "" }).toEqual({ argv, code: 0, isEmpty: false });
+      expect(err).toContain(warning);
+    }
+  }
+  await gateway.stop();
+  const { code, err } = await run(home, ["status"]);
+  expect(code).toBe(1);
+  expect(err).toContain("UNSET_HERE");
+  expect(err).not.toContain("warning");
+});
+
+test("a named file that cannot be read in full never leads to the gateway of the usual file", async () => {
+  const { home, port } = await makeHome();
+  await startGateway(home);
+  for (const text of ["{ gateway: ", `{ gateway: { port: ${port}, auth: { token: "\${UNSET_HERE}" } } }`]) {
+    const named = join(home, "other.json5");
+    writeFileSync(named, text);
+    const { code, err } = await run(home, ["--config", named, "status"]);
+    expect(code).toBe(1);
+    expect(err).toContain("other.json5");
+    expect(err).not.toContain("warning");
+  }
 });
 
 test.each([

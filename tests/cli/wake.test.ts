@@ -9,7 +9,7 @@ import { NUDGE } from "../../src/cli/join/programs.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { startTelegram } from "../kit/platforms/telegram/server.ts";
 import { LAUNCHER } from "../kit/process/fleet.ts";
-import { type Gateway, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
+import { configFile, type Gateway, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
 import { Window } from "./window.ts";
 
 const SLOW = { timeout: 45_000, interval: 200 };
@@ -123,6 +123,20 @@ test(
     const again = await window.hook("codex", "writer", "UserPromptSubmit", prompt);
     expect(again).toContain('{"decision":"block","reason":"Parley: the messages were shown already."}');
     expect(scene.calls()).toEqual([queued]);
+  },
+  TEST_MS,
+);
+
+test(
+  "a window that was opened while the configuration file has problems is woken",
+  async () => {
+    const scene = await openScene("codex", { programs: ["codex"] });
+    const good = readFileSync(configFile(scene.home), "utf8");
+    writeFileSync(configFile(scene.home), JSON.stringify({ ...JSON.parse(good), gatewayy: {} }));
+    await scene.open();
+    await scene.send("which port?");
+    const queued = ["codex", "queue", "--thread", CONVERSATION, "--message", NUDGE];
+    await expect.poll(scene.calls, SLOW).toEqual([queued]);
   },
   TEST_MS,
 );

@@ -64,7 +64,8 @@ const OF_PARENT = new RegExp(
 interface Waker extends WatchedWindow {
   readonly cli: Cli;
   readonly record: JoinRecord;
-  readonly settings: Pick<Settings, "owners" | "joined">;
+  /** The newest settings that could be read. Without any, only the desktop is used. */
+  settings: Pick<Settings, "owners" | "joined">;
   readonly stop: AbortSignal;
 }
 
@@ -91,6 +92,12 @@ export async function startKeeper(
   const child = spawn(node, args, { cwd: record.folder, detached: true, stdio: "ignore" });
   child.once("error", (error) => cli.parts.world.log.debug({ err: error }, "a window could not be woken"));
   child.unref();
+}
+
+/** Reads the settings again, and keeps the earlier ones if the file has problems. */
+async function refresh(waker: Waker): Promise<void> {
+  const settings = await loadedSettings(waker.cli);
+  if (settings.ok) waker.settings = settings.value;
 }
 
 const mayResume = ({ record, settings }: Waker): boolean =>
@@ -293,15 +300,13 @@ export async function wakeWhenIdle(
   stop: AbortSignal,
 ): Promise<void> {
   const { home, world } = cli.parts;
-  const settings = await loadedSettings(cli);
-  if (!settings.ok) return;
   const folder = join(joinedFolder(home), record.handle);
   const isOurs = takeOver(folder, number, "waker");
   const over = new AbortController();
   const waker: Waker = {
     cli,
     record,
-    settings: settings.value,
+    settings: { owners: [], joined: { wake: "notify" } },
     folder,
     number,
     stop: AbortSignal.any([stop, over.signal]),
@@ -309,6 +314,7 @@ export async function wakeWhenIdle(
       return windowToken(cli, record, number);
     },
   };
+  await refresh(waker);
   const watch = async (): Promise<void> => {
     while (isNeeded(waker, isOurs) || isContinued(folder, number))
       await pause(world.clock, LOOK_EVERY_MS, waker.stop, "alive");
@@ -331,6 +337,7 @@ export async function wakeWhenIdle(
     }
     await rest(GRACE_MS);
     if (ownDoor() || (await countWaiting(waker)) === 0 || waker.stop.aborted) continue;
+    await refresh(waker);
     const failed = await attempt(waker);
     if (failed !== undefined) await tellOwner(waker, failed);
     while (!waker.stop.aborted && (await countWaiting(waker)) !== 0) await rest(AGAIN_EVERY_MS);

@@ -9,6 +9,7 @@ import { createReload } from "../../../src/config/reload.ts";
 import { loadSettings } from "../../../src/config.ts";
 import { connect } from "../../../src/contract/client/node.ts";
 import type { EventPayloads } from "../../../src/contract/events.ts";
+import { optional } from "../../../src/core/optional.ts";
 import { liveSettings } from "../../../src/core/shapes/settings/live.ts";
 import { cleanup, putEmptyStore, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
 import { checkEvent } from "../../kit/event-check.ts";
@@ -34,15 +35,25 @@ export function fileOf(url: string, more: Json): string {
 export async function openFollowing(script: Script, first: Json = {}, meanwhile?: Json) {
   const model = await startModelServer(script);
   cleanup(() => model.close());
-  return openWith(model, first, meanwhile);
+  return openWith(model, first, optional({ meanwhile }));
 }
 
 /** No model server of this machine is found at its usual address. */
 const NO_OLLAMA = { OLLAMA_HOST: "127.0.0.1:9" };
 
-/** Opens a gateway of its own folder with the file of `first`. */
-export async function openWith(model: ModelServer, first: Json = {}, meanwhile?: Json, env = NO_OLLAMA) {
-  const home = temporaryFolder();
+interface Opening {
+  readonly meanwhile?: Json;
+  readonly env?: Record<string, string>;
+  /** The folder of its file. Default: one of its own. */
+  readonly home?: string;
+}
+
+/** Opens a gateway with the file of `first`. */
+export async function openWith(
+  model: ModelServer,
+  first: Json = {},
+  { meanwhile, env = NO_OLLAMA, home = temporaryFolder() }: Opening = {},
+) {
   const path = join(home, ".parley", "parley.json5");
   mkdirSync(join(home, ".parley"), { recursive: true });
   const put = (more: Json): void => writeFileSync(path, fileOf(model.url, more), { mode: 0o600 });
@@ -86,5 +97,5 @@ export async function openWith(model: ModelServer, first: Json = {}, meanwhile?:
     const done = await accepted.done;
     return done.result?.text ?? done.summary;
   };
-  return { app, client, model, path, put, told, lines, says, reload: () => app.reload?.() };
+  return { app, client, model, home, path, put, told, lines, says, reload: () => app.reload?.() };
 }

@@ -2,6 +2,7 @@
 
 import { readFileSync, statSync } from "node:fs";
 import { expect, test } from "vitest";
+import { optional } from "../../../src/core/optional.ts";
 import { openWith, TOKEN } from "../../gateway/reload/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
@@ -22,7 +23,7 @@ async function firstVisit(
     return isKnown ? "pong" : { status: 401, headers: {}, body: "invalid api key" };
   });
   cleanup(() => model.close());
-  const house = await openWith(model, UNCONFIGURED, undefined, env?.(model));
+  const house = await openWith(model, UNCONFIGURED, optional({ env: env?.(model) }));
   const { page } = await visit(`http://127.0.0.1:${house.app.port}`, { token: TOKEN, viewport });
   await page.getByRole("button", { name: "Connect a model" }).click();
   const dialog = page.getByRole("dialog", { name: "Connect a model" });

@@ -29,12 +29,22 @@ export interface Ids {
 /** Longer timers are set in steps, because the platform's limit is 2^31-1 ms. */
 const TIMER_STEP_MAX_MS = 2_000_000_000;
 
+/**
+ * The platform rounds times, so one timer in twelve fires up to this much too early. It is set again then. A
+ * timer that is earlier than that saw the wall clock go back, and must not wait for it.
+ */
+const ROUNDED_MS = 2;
+
 function timerAt(atMs: number, fire: () => void, keep?: "alive"): Timer {
   let handle: ReturnType<typeof setTimeout>;
   const arm = (): void => {
     const leftMs = Math.max(0, atMs - Date.now());
     const stepMs = Math.min(leftMs, TIMER_STEP_MAX_MS);
-    handle = setTimeout(() => (stepMs < leftMs ? arm() : fire()), stepMs);
+    const isEarly = (): boolean => {
+      const restMs = atMs - Date.now();
+      return stepMs < leftMs || (restMs > 0 && restMs <= ROUNDED_MS);
+    };
+    handle = setTimeout(() => (isEarly() ? arm() : fire()), stepMs);
     // In a browser a timer is a number, and there is no process to keep alive.
     if (keep === undefined && typeof handle === "object") handle.unref();
   };

@@ -9,11 +9,10 @@ import { describeInBrowser, visit } from "../kit/browser.ts";
 import { freePort } from "../kit/loopback.ts";
 import { TOKEN as PROCESS_TOKEN } from "../kit/process/fleet.ts";
 import { homeWith, startProcess } from "../kit/process/gateway-process.ts";
-import { openLine } from "./line.ts";
+import { NOBODY_THERE, openLine } from "./line.ts";
 
 const MAIN = "agent:main:main";
 const AT_MAIN = `sessions/${encodeURIComponent(MAIN)}`;
-const NOBODY_THERE = /WebSocket connection|ERR_CONNECTION|ERR_EMPTY_RESPONSE/;
 
 const broken = (page: Page) => page.getByText("Connection lost");
 /** Finds messages of the conversation with this text, without those in the session list. */

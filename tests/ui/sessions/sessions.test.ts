@@ -6,6 +6,7 @@ import { insertWait } from "../../../src/store/queries/runs/waits.ts";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import { DESKTOP, describeInBrowser, PHONE, visit } from "../../kit/browser.ts";
 import { sampleRun } from "../../store/samples.ts";
+import { NOBODY_THERE, openLine } from "../line.ts";
 import { FAMILY, MAINS, manySessions, NEWEST, names, row, seedSessions, tree } from "./seed.ts";
 
 describeInBrowser("sessions", () => {
@@ -131,6 +132,23 @@ describeInBrowser("sessions", () => {
     expect(await press("ArrowLeft")).toBe("plan");
     await expect.poll(() => names(page)).toHaveLength(5);
     expect(await press("Home", "ArrowUp")).toBe((await names(page))[0]);
+  });
+
+  test("a row that a person collapsed above the open session stays collapsed when the page reconnects", async () => {
+    const house = await openHouse();
+    await seedSessions(house.store, FAMILY);
+    const line = await openLine(house.port);
+    const at = "sessions/agent%3Amain%3Asubagent%3Atwo";
+    const { page } = await visit(line.http, { token: TOKEN, at, allow: NOBODY_THERE });
+    await row(page, /write it/).waitFor();
+    await page.getByRole("button", { name: "Close plan" }).click();
+    await expect.poll(() => names(page)).toHaveLength(5);
+    line.cut();
+    // The new row shows that the list was read again.
+    await seedSessions(house.store, [{ key: "agent:main:chat:later", label: "later", updatedAt: NEWEST }]);
+    await row(page, /^later/).waitFor();
+    await expect.poll(() => names(page)).toHaveLength(6);
+    await page.getByRole("button", { name: "Open plan" }).waitFor();
   });
 
   test("SP1: one press of Tab leaves the list", async () => {

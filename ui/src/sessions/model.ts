@@ -62,6 +62,8 @@ const news = new Set<string>();
 let isReadingNews = false;
 /** Key of the session that is open in the conversation view. */
 let revealed: string | undefined;
+/** The open session, until its ancestors are expanded or a person has collapsed a row. */
+let opening: string | undefined;
 /** The row of the open session. */
 let pinned: ListedRow | undefined;
 /** Key of the open session's topmost ancestor, or its own key if it has none. */
@@ -237,7 +239,7 @@ function readAgain(): void {
     else forest.drop(parent);
   }
   if (forest.branch(TOP) === undefined) void readBranch(TOP, true);
-  reveal(revealed);
+  findRevealed();
 }
 
 /** Clears the list, and reads it from the start. */
@@ -247,7 +249,7 @@ function beginAnew(): void {
   forest = new Forest(isFlat());
   void readBranch(TOP, true);
   draw(false);
-  reveal(revealed);
+  findRevealed();
 }
 
 /** Changes the search, the filters or the layout. */
@@ -260,14 +262,22 @@ export function want(change: Partial<Wish>): void {
 /** Expands or collapses a session, so that its children are shown or hidden. */
 export function toggle(key: string, isOpen: boolean): void {
   if (isOpen) open.add(key);
-  else open.delete(key);
+  else {
+    open.delete(key);
+    opening = undefined;
+  }
   draw(false);
 }
 
 /** Expands the ancestors of a session, so that it is visible in the tree. */
 export function reveal(key: string | undefined): void {
   revealed = key;
-  if (key !== undefined) void openAbove(key);
+  opening = key;
+  findRevealed();
+}
+
+function findRevealed(): void {
+  if (revealed !== undefined) void openAbove(revealed);
 }
 
 async function openAbove(key: string): Promise<void> {
@@ -283,7 +293,9 @@ async function openAbove(key: string): Promise<void> {
     if (at === undefined || above.includes(at)) break;
     above.push(at);
   }
-  if (forest.flat || above.every((one) => open.has(one))) return draw(false);
+  const isWanted = opening === key && !forest.flat;
+  if (isWanted) opening = undefined;
+  if (!isWanted || above.every((one) => open.has(one))) return draw(false);
   for (const one of above) {
     open.add(one);
     // Read the branch here, because it may not be visible, and only visible branches are read automatically.

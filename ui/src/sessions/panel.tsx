@@ -255,7 +255,8 @@ function Body({ selected }: { selected: string | undefined }) {
 
 export function SessionsPanel({ selected }: { selected: string | undefined }) {
   useEffect(follow, []);
-  useEffect(() => reveal(selected), [selected]);
+  // An effect after the paint may come after a press of the arrow key that collapses the row again.
+  useLayoutEffect(() => reveal(selected), [selected]);
   return (
     <div class="sessions">
       <Bar />

@@ -393,6 +393,8 @@ export interface SentSoFar {
   readonly run: Run;
   /** Absent while the sender waits. */
   readonly outcome?: SendOutcome;
+  /** True if the sender gave up before its time was over, so the answer goes to its session. */
+  readonly givenUp?: boolean;
 }
 
 /**
@@ -411,11 +413,14 @@ export async function sentSoFar(
   const wait = await getWait(db, callId);
   if (isInInbox(run) && wait === undefined) return { run, outcome: await notAwaited(parts, sent) };
   const hasAnswer = isInInbox(run) ? flow.round1Reply !== undefined : isEnded(run.state);
-  if (hasAnswer) return { run, outcome: await ended(parts, sent) };
+  const lastsUntil = isInInbox(run) ? engine.now() : (run.endedAt ?? engine.now());
+  const isOver = wait?.state === "ended" && lastsUntil < wait.deadlineAt;
+  const givenUp = isOver || wait?.state === "lost";
+  if (hasAnswer) return { run, outcome: await ended(parts, sent), givenUp };
   if (wait?.state === "open" && engine.now() < wait.deadlineAt) return { run };
   const timeoutSeconds = ((wait?.deadlineAt ?? run.acceptedAt) - run.acceptedAt) / 1000;
   const call = { callId, timeoutSeconds, signal: new AbortController().signal };
-  return { run, outcome: await notAnswered(parts, call, sent) };
+  return { run, outcome: await notAnswered(parts, call, sent), givenUp };
 }
 
 /** Stops waiting for this call. The outcome of the call then goes to the sender's session. */

@@ -218,7 +218,7 @@ class McpDoor {
     const ids = older.flatMap((message) => ("method" in message ? (idOf(message) ?? []) : []));
     const cancelled = this.#exchanges.cancellable(exchange, whose, ids);
     // A long call is answered immediately with a stream that is kept alive.
-    const streams = messages.some(({ method }) => method === "tools/call");
+    const streams = messages.some(({ method }) => method === "tools/call" || method === "tasks/result");
     // A tool call is still answered when the gateway stops, so the stop signal does not abort it.
     const ends = streams ? [cancelled] : [cancelled, this.#stop];
     const how = { parsedBody: json, streams, exchange };

@@ -1,5 +1,5 @@
-// Builds the MCP server that answers one exchange or one stream: tools, the inbox as a resource, tasks. The
-// client was identified before.
+// Builds the MCP server that answers one exchange or one stream: tools, prompts, the inbox as a resource,
+// tasks. The client was identified before.
 // A tool's failure is a result that the model reads; a protocol error is only for requests that are not valid
 // calls. This file is loaded by the first client.
 
@@ -23,7 +23,18 @@ import { type AtEnd, callAs, type McpDeps, type ToolCall, toolsOf } from "./call
 import type { McpClient } from "./client.ts";
 import { INBOX_TOOL, INBOX_URI, inboxOf, waitsForNews } from "./inbox.ts";
 import { outputSchemaOf } from "./output-schema.ts";
-import { cancelTask, readTask, sendAsTask, TASKS_EXTENSION, type TaskParts, withProgress } from "./tasks.ts";
+import { addPrompts } from "./prompts.ts";
+import {
+  cancelTask,
+  readOlderTask,
+  readTask,
+  sendAsOlderTask,
+  sendAsTask,
+  TASKS_EXTENSION,
+  type TaskParts,
+  taskResult,
+  withProgress,
+} from "./tasks.ts";
 
 const READ_ONLY: readonly string[] = [
   "sessions_list",
@@ -34,6 +45,9 @@ const READ_ONLY: readonly string[] = [
   "agents_list",
 ];
 const TASK_ID_CHARS_MAX = 200;
+/** The only tool that can be called as a task. */
+const TASK_TOOL = "sessions_send";
+const RELATED_TASK_KEY = "io.modelcontextprotocol/related-task";
 
 type Params = Readonly<Record<string, unknown>>;
 
@@ -82,6 +96,9 @@ function takesTasks(ctx: ServerContext): boolean {
   const extensions = isObject(declared) ? declared.extensions : undefined;
   return isObject(extensions) && TASKS_EXTENSION in extensions;
 }
+
+/** Returns whether the request has a revision before 2026-07-28, in which it does not declare its sender. */
+const isOlder = (ctx: ServerContext): boolean => ctx.mcpReq.envelope === undefined;
 
 function readCall(deps: McpDeps, params: unknown): ToolCall {
   const { name, arguments: args = {} } = fieldsOf(params);
@@ -144,6 +161,7 @@ async function stoppedResult({ deps, client }: Exchange, { callId }: ToolCall): 
 
 async function answerCall(exchange: Exchange, params: unknown, ctx: ServerContext) {
   const call = readCall(exchange.deps, params);
+  if (isOlder(ctx) && isObject(fieldsOf(params).task)) return answerAsTask(exchange, call, ctx);
   if (waitsFor(call) === "reply") confirmAtEnd(exchange, call.callId);
   try {
     return await resultOf(exchange, call, ctx);
@@ -151,6 +169,25 @@ async function answerCall(exchange: Exchange, params: unknown, ctx: ServerContex
     if (!exchange.stop.aborted || ctx.mcpReq.signal.aborted) throw error;
     return told(await stoppedResult(exchange, call));
   }
+}
+
+/** Answers a call that its client asked for as a task of revision 2025-11-25. */
+async function answerAsTask(exchange: Exchange, call: ToolCall, ctx: ServerContext) {
+  const { deps, stop, atEnd } = exchange;
+  if (waitsFor(call) !== "reply") {
+    const error = `only ${TASK_TOOL} with a timeoutSeconds of more than 0 can be called as a task`;
+    throw new ProtocolError(ProtocolErrorCode.MethodNotFound, error);
+  }
+  // A client that does not know its task never reads the answer, which then goes to its inbox.
+  atEnd((written) => {
+    if (written) return;
+    deps.engine.loseAnswer(call.callId).catch((error: unknown) => {
+      deps.world.log.warn({ err: error }, "could not record that a task was not delivered");
+    });
+  });
+  const sent = await sendAsOlderTask(exchange, call, { request: ctx.mcpReq.signal, stop });
+  if ("task" in sent) return { task: sent.task };
+  throw new ProtocolError(ProtocolErrorCode.InvalidParams, String(sent.result.error));
 }
 
 async function resultOf(exchange: Exchange, call: ToolCall, ctx: ServerContext) {
@@ -177,7 +214,7 @@ function noteListed({ deps: { passes }, client: { caller }, atEnd }: Exchange): 
   if (actsAs !== undefined) atEnd((written) => written && passes?.noteListed(actsAs));
 }
 
-function listTools(exchange: Exchange) {
+function listTools(exchange: Exchange, older: boolean) {
   noteListed(exchange);
   return {
     tools: toolsOf(exchange.deps, exchange.client).map(({ name, description, parameters }) => ({
@@ -185,6 +222,7 @@ function listTools(exchange: Exchange) {
       description,
       inputSchema: parameters as { type: "object" },
       ...optional({ outputSchema: outputSchemaOf(name) }),
+      ...(older && name === TASK_TOOL ? { execution: { taskSupport: "optional" as const } } : {}),
       annotations: {
         readOnlyHint: READ_ONLY.includes(name),
         destructiveHint: name === "subagents",
@@ -195,7 +233,7 @@ function listTools(exchange: Exchange) {
 }
 
 function addTools(server: Server, exchange: Exchange): void {
-  server.setRequestHandler("tools/list", () => listTools(exchange));
+  server.setRequestHandler("tools/list", (_request, ctx) => listTools(exchange, isOlder(ctx)));
   // A fallback handler, because the library's own handler of this method does not allow a task as the answer.
   server.fallbackRequestHandler = async (request, ctx) => {
     if (request.method !== "tools/call")
@@ -238,28 +276,49 @@ function addInbox(server: Server, { deps, client, stop, atEnd }: Exchange): void
 }
 
 function addTasks(server: Server, exchange: Exchange): void {
-  const on = (method: string, answer: (taskId: string) => Promise<Params | undefined>): void => {
+  type Answer = (taskId: string, ctx: ServerContext) => Promise<Params | undefined>;
+  const on = (method: string, newer: Answer | undefined, older: Answer | undefined): void => {
     const handle = async (params: Params, ctx: ServerContext): Promise<Params> => {
-      if (!takesTasks(ctx)) {
+      if (!isOlder(ctx) && !takesTasks(ctx)) {
         const requiredCapabilities = { extensions: { [TASKS_EXTENSION]: {} } };
         throw new MissingRequiredClientCapabilityError({ requiredCapabilities });
       }
+      const answer = isOlder(ctx) ? older : newer;
+      if (answer === undefined) throw new ProtocolError(ProtocolErrorCode.MethodNotFound, "Method not found");
       const { taskId } = params;
       const known = typeof taskId === "string" && taskId.length <= TASK_ID_CHARS_MAX;
-      const found = known ? await answer(taskId) : undefined;
+      const found = known ? await answer(taskId, ctx) : undefined;
       if (found !== undefined) return found;
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, "this session has no task of this id");
     };
     server.setRequestHandler(method, { params: ANY_PARAMS }, handle);
   };
-  on("tasks/get", async (taskId) => {
+  const get = async (taskId: string) => {
     const task = await readTask(exchange, taskId);
     if (task?.status === "completed") confirmAtEnd(exchange, taskId);
     return task;
+  };
+  const getOlder = async (taskId: string): Promise<Params | undefined> => {
+    const task = await readOlderTask(exchange, taskId);
+    return task === undefined ? undefined : { ...task };
+  };
+  on("tasks/get", get, getOlder);
+  on("tasks/result", undefined, async (taskId, ctx) => {
+    const signal = AbortSignal.any([ctx.mcpReq.signal, exchange.stop]);
+    const result = await taskResult(exchange, taskId, signal);
+    if (result === undefined) return undefined;
+    confirmAtEnd(exchange, taskId);
+    return { ...result, _meta: { [RELATED_TASK_KEY]: { taskId } } };
   });
-  on("tasks/cancel", async (taskId) => ((await cancelTask(exchange, taskId)) ? {} : undefined));
+  on(
+    "tasks/cancel",
+    async (taskId) => ((await cancelTask(exchange, taskId)) ? {} : undefined),
+    async (taskId) => ((await cancelTask(exchange, taskId)) ? getOlder(taskId) : undefined),
+  );
   // Parley's tasks never request input.
-  on("tasks/update", async (taskId) => ((await readTask(exchange, taskId)) === undefined ? undefined : {}));
+  const update = async (taskId: string) =>
+    (await readTask(exchange, taskId)) === undefined ? undefined : {};
+  on("tasks/update", update, undefined);
 }
 
 /** Creates a server for one client. */
@@ -268,7 +327,14 @@ export function buildServer(deps: McpDeps, client: McpClient, ends: Ends): Serve
   const server = new Server(
     { name: "parley", title: "Parley", version: deps.version },
     {
-      capabilities: { tools: {}, resources: { subscribe: true }, extensions: { [TASKS_EXTENSION]: {} } },
+      capabilities: {
+        tools: {},
+        prompts: {},
+        completions: {},
+        resources: { subscribe: true },
+        extensions: { [TASKS_EXTENSION]: {} },
+        tasks: { cancel: {}, requests: { tools: { call: {} } } },
+      },
       instructions: instructionsFor(deps, client),
       // Replaces the library's default, which costs time for each new server: it validates answers that
       // Parley never requests.
@@ -282,6 +348,7 @@ export function buildServer(deps: McpDeps, client: McpClient, ends: Ends): Serve
     },
   );
   addTools(server, exchange);
+  addPrompts(server, deps, client);
   addInbox(server, exchange);
   addTasks(server, exchange);
   return server;

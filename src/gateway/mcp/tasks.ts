@@ -1,9 +1,11 @@
 // Owns sends of MCP clients that take long: progress while they wait, and tasks for clients that declare
-// MCP's extension for tasks. A task is the run that a send started, under the call's id. No other state is
-// kept, so any process can return its state, also after a restart.
+// MCP's extension for tasks, or that ask for a task in revision 2025-11-25. A task is the run that a send
+// started, under the call's id. No other state is kept, so any process can return its state, also after a
+// restart.
 // A task is returned once its run is on disk and belongs to the sending session.
 // Cancelling ends the wait, never the run.
 
+import { fail, toolFailure } from "../../core/shapes/errors.ts";
 import { isEnded, type Run } from "../../core/shapes/run.ts";
 import { type SentSoFar, sentSoFar, stopWaiting } from "../../flows/conversation/send.ts";
 import { sendResult } from "../../tools/sessions/send.ts";
@@ -17,6 +19,8 @@ export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 
 /** A send whose reply comes within this time needs no task. */
 const TASK_AFTER_MS = 3_000;
+/** The same for a client that asks for a task: it gets one also if the reply has come. */
+const OLDER_TASK_AFTER_MS = 250;
 const PROGRESS_EVERY_MS = 10_000;
 const POLL_EVERY_MS = 2_000;
 /** Lifetime of a task, during which its run is kept (`agent.wait`). */
@@ -33,6 +37,19 @@ export type Task = {
   | { readonly status: "working"; readonly statusMessage: string }
   | { readonly status: "completed"; readonly result: { readonly resultType: "complete" } }
 );
+
+/** The state of a task in revision 2025-11-25. Its result is read separately. */
+export interface OlderTask {
+  readonly taskId: string;
+  readonly status: "working" | "completed" | "cancelled";
+  readonly statusMessage?: string;
+  readonly createdAt: string;
+  readonly lastUpdatedAt: string;
+  /** Milliseconds. */
+  readonly ttl: number;
+  /** Milliseconds. */
+  readonly pollInterval: number;
+}
 
 /** Converts a tool's result to the protocol's form. */
 type Tell = (result: ToolResult) => Record<string, unknown>;
@@ -76,6 +93,36 @@ export async function readTask(parts: TaskParts, taskId: string): Promise<Task |
   return sent && taskOf(parts, taskId, sent);
 }
 
+/** Returns the task in the form of revision 2025-11-25, if this session sent it. */
+export async function readOlderTask(parts: TaskParts, taskId: string): Promise<OlderTask | undefined> {
+  const sent = await sentSoFar(parts.deps, { requester: parts.client.session, callId: taskId });
+  if (sent === undefined) return undefined;
+  const { createdAt, lastUpdatedAt, ttlMs: ttl, pollIntervalMs: pollInterval } = taskOf(parts, taskId, sent);
+  const facts = { taskId, createdAt, lastUpdatedAt, ttl, pollInterval };
+  if (sent.givenUp === true)
+    return { ...facts, status: "cancelled", statusMessage: "the answer goes to the inbox" };
+  if (sent.outcome !== undefined) return { ...facts, status: "completed" };
+  return { ...facts, status: "working", statusMessage: stateText(sent.run) };
+}
+
+/** Waits until a task is done, and returns its result. Returns undefined if there is no such task. */
+export async function taskResult(
+  { deps, client, tell }: TaskParts,
+  taskId: string,
+  signal: AbortSignal,
+): Promise<Record<string, unknown> | undefined> {
+  const { clock } = deps.world;
+  for (;;) {
+    const sent = await sentSoFar(deps, { requester: client.session, callId: taskId });
+    if (sent === undefined) return undefined;
+    const { run, outcome } = sent;
+    if (outcome !== undefined) return tell(sendResult(deps.settings, client.session, outcome));
+    signal.throwIfAborted();
+    if (isEnded(run.state)) await pause(clock, POLL_EVERY_MS, signal);
+    else await deps.engine.waitForRun(run.runId, deps.engine.now() + POLL_EVERY_MS, signal);
+  }
+}
+
 /** Ends the wait for a task. Returns false if this session has no such task. */
 export async function cancelTask(parts: TaskParts, taskId: string): Promise<boolean> {
   const requester = parts.client.session;
@@ -91,6 +138,7 @@ export async function sendAsTask(
   parts: TaskParts,
   call: ToolCall,
   signals: { readonly request: AbortSignal; readonly stop: AbortSignal },
+  afterMs = TASK_AFTER_MS,
 ): Promise<{ readonly result: ToolResult } | { readonly task: Task }> {
   const { deps, client } = parts;
   const waiting = new AbortController();
@@ -103,7 +151,7 @@ export async function sendAsTask(
   });
   const decided = new AbortController();
   const early = work.then(() => "ended" as const);
-  const first = await Promise.race([early, pause(deps.world.clock, TASK_AFTER_MS, decided.signal)]);
+  const first = await Promise.race([early, pause(deps.world.clock, afterMs, decided.signal)]);
   decided.abort();
   const task = first === "ended" ? undefined : await readTask(parts, call.callId);
   // The send was not accepted yet, so there is no task to return.
@@ -112,6 +160,21 @@ export async function sendAsTask(
   signals.request.removeEventListener("abort", giveUp);
   work.catch(() => {});
   return { task };
+}
+
+/**
+ * Handles a send that its client asked for as a task of revision 2025-11-25. Returns its result only if
+ * nothing was sent.
+ */
+export async function sendAsOlderTask(
+  parts: TaskParts,
+  call: ToolCall,
+  signals: { readonly request: AbortSignal; readonly stop: AbortSignal },
+): Promise<{ readonly result: ToolResult } | { readonly task: OlderTask }> {
+  const sent = await sendAsTask(parts, call, signals, OLDER_TASK_AFTER_MS);
+  const task = await readOlderTask(parts, call.callId);
+  if (task !== undefined) return { task };
+  return "result" in sent ? sent : { result: toolFailure(fail("run_not_found", "the task was deleted")) };
 }
 
 export interface Progress {

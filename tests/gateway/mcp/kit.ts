@@ -162,6 +162,20 @@ export async function openPeer(
   return newPeer(name, new NewTransport(url, wire), speaker === "version 2, newest revision", opened);
 }
 
+/** Connects the official client of the older library itself. */
+export async function oldClient(
+  house: Pick<House, "http">,
+  handle: string,
+  token = TOKEN,
+): Promise<OldClient> {
+  const url = new URL(`${house.http}/mcp?handle=${handle}`);
+  const wire = new OldTransport(url, { requestInit: { headers: { authorization: `Bearer ${token}` } } });
+  const client = new OldClient({ name: handle, version: "1.0.0" });
+  cleanup(() => client.close());
+  await client.connect(wire as OldWire);
+  return client;
+}
+
 const POST = { accept: "application/json, text/event-stream", "content-type": "application/json" };
 
 /** Sends a request to `/mcp` unchanged. */

@@ -1,7 +1,7 @@
 // Owns `/mcp`: the Model Context Protocol over Streamable HTTP. Host, origin and token of a request were
 // checked before.
-// No state is kept between requests, so any process of a deployment may answer any of them. The transport's
-// session id only names the client.
+// No state is kept between requests but the log levels that clients ask for, so any process of a deployment
+// may answer any of them. The transport's session id only names the client.
 // The number and size of bodies, batches, exchanges and streams is limited; a stream is closed if its reader
 // has stopped reading. If the client ends a request, the wait of that request ends, but accepted work
 // continues.
@@ -25,6 +25,7 @@ import { type Door, type Env, readBody } from "../http/request.ts";
 import type { McpDeps } from "./calls.ts";
 import { connectionId, identify, type McpClient, type McpWishes } from "./client.ts";
 import { INBOX_URI, onInbox } from "./inbox.ts";
+import { LogLevels } from "./log-levels.ts";
 import { buildServer } from "./server.ts";
 import { type Exchange, Exchanges } from "./streams.ts";
 
@@ -145,6 +146,7 @@ class McpDoor {
   readonly #deps: McpDeps;
   readonly #stop: AbortSignal;
   readonly #exchanges: Exchanges;
+  readonly #levels = new LogLevels();
 
   constructor(deps: McpDeps, stop: AbortSignal) {
     this.#deps = deps;
@@ -240,7 +242,7 @@ class McpDoor {
     how: { parsedBody: unknown; streams: boolean; exchange: Exchange },
   ): Promise<Response> {
     const deps = this.#deps;
-    const ends = { stop: this.#stop, atEnd: how.exchange.atEnd };
+    const ends = { stop: this.#stop, atEnd: how.exchange.atEnd, levels: this.#levels };
     const handler = createMcpHandler(() => buildServer(deps, client, ends), {
       bus: inboxBus(deps, client),
       keepAliveMs: KEEP_ALIVE_MS,
@@ -263,7 +265,9 @@ class McpDoor {
 
   /** Opens the server-to-client stream of an older revision. It carries notifications of the inbox. */
   async #stream(request: Request, client: McpClient, exchange: Exchange): Promise<Response> {
-    const server = buildServer(this.#deps, client, { stop: this.#stop, atEnd: exchange.atEnd });
+    const server = buildServer(this.#deps, client, {
+      ...{ stop: this.#stop, atEnd: exchange.atEnd, levels: this.#levels },
+    });
     const transport = new WebStandardStreamableHTTPServerTransport({ keepAliveMs: KEEP_ALIVE_MS });
     await server.connect(transport);
     const response = await transport.handleRequest(withoutBody(request, [this.#stop]));

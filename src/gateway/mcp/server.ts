@@ -22,10 +22,12 @@ import { type ToolResult, toolResult } from "../../tools/tool.ts";
 import { type AtEnd, callAs, type McpDeps, type ToolCall, toolsOf } from "./calls.ts";
 import type { McpClient } from "./client.ts";
 import { INBOX_TOOL, INBOX_URI, inboxOf, waitsForNews } from "./inbox.ts";
+import type { LogLevels } from "./log-levels.ts";
 import { outputSchemaOf } from "./output-schema.ts";
 import { addPrompts } from "./prompts.ts";
 import {
   cancelTask,
+  type Progress,
   readOlderTask,
   readTask,
   sendAsOlderTask,
@@ -126,6 +128,7 @@ interface Ends {
   /** Aborted when the gateway stops. */
   readonly stop: AbortSignal;
   readonly atEnd: AtEnd;
+  readonly levels: LogLevels;
 }
 
 type Exchange = TaskParts & Ends;
@@ -202,9 +205,14 @@ async function resultOf(exchange: Exchange, call: ToolCall, ctx: ServerContext) 
   }
   const work = callAs(deps, client, call, signal, exchange.atEnd);
   const progressToken = meta?.progressToken;
-  if (progressToken === undefined) return told(await work);
-  const tell = (progress: object): Promise<void> =>
-    ctx.mcpReq.notify({ method: "notifications/progress", params: { ...progress, progressToken } } as never);
+  const logs = isOlder(ctx) && exchange.levels.wantsReports(client.session.key);
+  if (progressToken === undefined && !logs) return told(await work);
+  const notify = (method: string, params: object): Promise<void> =>
+    ctx.mcpReq.notify({ method: `notifications/${method}`, params } as never);
+  const tell = async (progress: Progress): Promise<void> => {
+    if (progressToken !== undefined) await notify("progress", { ...progress, progressToken });
+    if (logs) await notify("message", { level: "info", logger: call.name, data: progress.message });
+  };
   return told(await withProgress(exchange, call, tell, work));
 }
 
@@ -329,6 +337,7 @@ export function buildServer(deps: McpDeps, client: McpClient, ends: Ends): Serve
     {
       capabilities: {
         tools: {},
+        logging: {},
         prompts: {},
         completions: {},
         resources: { subscribe: true },
@@ -348,6 +357,10 @@ export function buildServer(deps: McpDeps, client: McpClient, ends: Ends): Serve
     },
   );
   addTools(server, exchange);
+  server.setRequestHandler("logging/setLevel", ({ params }) => {
+    ends.levels.set(client.session.key, params.level);
+    return {};
+  });
   addPrompts(server, deps, client);
   addInbox(server, exchange);
   addTasks(server, exchange);

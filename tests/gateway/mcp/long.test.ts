@@ -1,11 +1,22 @@
 // Long sends over MCP: progress messages, and tasks for clients that support them. The test controls the
 // clock.
 
+import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { type FakeWorld, fakeWorld } from "../../kit/world.ts";
 import { type House, openHouse } from "../kit.ts";
-import { type Answer, askNew, heldModel, objectOf, openPeer, SPEAKERS, sendAs, written } from "./kit.ts";
+import {
+  type Answer,
+  askNew,
+  heldModel,
+  objectOf,
+  oldClient,
+  openPeer,
+  SPEAKERS,
+  sendAs,
+  written,
+} from "./kit.ts";
 
 const TASKS = { "io.modelcontextprotocol/tasks": {} };
 const SEND = {
@@ -80,6 +91,31 @@ test.each(SPEAKERS)(
     expect(await waiting).toMatchObject({ sessionKey: "agent:main:mcp:patient", count: 0, more: false });
   },
 );
+
+test("a client that asked for log messages gets the status of its send, and at a higher level none", async () => {
+  const world = fakeWorld();
+  const model = heldModel();
+  const house = await openHouse({ play: model.play, world });
+  const client = await oldClient(house, "patient");
+  const heard: unknown[] = [];
+  const told = Promise.withResolvers<void>();
+  client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => {
+    heard.push(params);
+    told.resolve();
+  });
+  await client.setLoggingLevel("info");
+  const sent = client.callTool(SEND);
+  await timeUntil(world, model.started);
+  await timeUntil(world, told.promise);
+  expect(heard).toEqual([{ level: "info", logger: "sessions_send", data: "agent:main:main: running" }]);
+  await client.setLoggingLevel("warning");
+  model.answer("at last");
+  await timeUntil(world, sent);
+  heard.length = 0;
+  const waiting = client.callTool({ name: "sessions_inbox", arguments: { waitSeconds: 30 } });
+  await timeUntil(world, waiting);
+  expect(heard).toEqual([]);
+});
 
 test("a call that waits for its inbox returns when a message arrives", async () => {
   const world = fakeWorld();

@@ -283,7 +283,7 @@ const isEntry = (path: string): boolean =>
   path === "vitest.config.ts" ||
   /^tests\/setup(-deep|-file)?\.ts$/.test(path) ||
   path === "tests/ui/node-fetch.d.ts" ||
-  /^bench\/(acp|bench|cluster|conformance|crashes|load|peers|postgres|screenshots|trips|wake-each|woken|by-hand-[a-z-]+)\.ts$/.test(
+  /^bench\/(acp|bench|cluster|conformance(-mcp)?|crashes|load|peers|postgres|screenshots|trips|wake-each|woken|by-hand-[a-z-]+)\.ts$/.test(
     path,
   ) ||
   path === "tests/fuzz/fuzz.ts" ||

@@ -4,7 +4,7 @@
 /** Size limit of one event. Answers of the gateway are far smaller. */
 const EVENT_MAX_CHARS = 64 * 1024 * 1024;
 
-/** Yields the data of each event. Comments, names and ids are skipped. */
+/** Yields the data of each event that has any. Comments, names and ids are skipped. */
 export async function* eventData(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest = "";
@@ -17,8 +17,9 @@ export async function* eventData(body: ReadableStream<Uint8Array>): AsyncGenerat
     for (const line of lines) {
       if (line.startsWith("data:")) data.push(line.slice(line[5] === " " ? 6 : 5));
       if (line !== "" || data.length === 0) continue;
-      yield data.join("\n");
+      const text = data.join("\n");
       data = [];
+      if (text !== "") yield text;
     }
   }
 }

@@ -395,6 +395,8 @@ export interface SentSoFar {
   readonly outcome?: SendOutcome;
   /** True if the sender gave up before its time was over, so the answer goes to its session. */
   readonly givenUp?: boolean;
+  /** True if the outcome was written to the sender's connection. */
+  readonly isAnswered?: boolean;
 }
 
 /**
@@ -416,7 +418,8 @@ export async function sentSoFar(
   const lastsUntil = isInInbox(run) ? engine.now() : (run.endedAt ?? engine.now());
   const isOver = wait?.state === "ended" && lastsUntil < wait.deadlineAt;
   const givenUp = isOver || wait?.state === "lost";
-  if (hasAnswer) return { run, outcome: await ended(parts, sent), givenUp };
+  const isAnswered = wait?.state === "answered";
+  if (hasAnswer) return { run, outcome: await ended(parts, sent), givenUp, isAnswered };
   if (wait?.state === "open" && engine.now() < wait.deadlineAt) return { run };
   const timeoutSeconds = ((wait?.deadlineAt ?? run.acceptedAt) - run.acceptedAt) / 1000;
   const call = { callId, timeoutSeconds, signal: new AbortController().signal };

@@ -22,11 +22,13 @@ import type { Redactor } from "../../core/text/redact/redact.ts";
 import { thrown, wireError } from "../answer.ts";
 import type { Caller } from "../auth.ts";
 import { type Door, type Env, readBody } from "../http/request.ts";
+import { dataFrame } from "../http/run-stream.ts";
 import type { McpDeps } from "./calls.ts";
 import { connectionId, identify, type McpClient, type McpWishes } from "./client.ts";
 import { INBOX_URI, onInbox } from "./inbox.ts";
 import { LogLevels } from "./log-levels.ts";
-import { buildServer } from "./server.ts";
+import { callOfEvent, mayResume, onlyCall, primed, type ResumableCall, resultAgain } from "./resume.ts";
+import { buildServer, newCallId, told } from "./server.ts";
 import { type Exchange, Exchanges } from "./streams.ts";
 
 /**
@@ -191,7 +193,16 @@ class McpDoor {
     if (!client.ok) return refusal(client, this.#deps.world.redactor);
     // DELETE ends nothing: the session belongs to the client and stays.
     if (request.method === "DELETE") return new Response(null, { status: 204 });
+    const call = callOfEvent(request.headers.get("last-event-id"));
+    if (call !== undefined) return this.#resume(client.value, call);
     return this.#stream(request, client.value, exchange);
+  }
+
+  /** Answers a client that comes back for the answer to a call, and ends its stream. */
+  async #resume(client: McpClient, { callId, requestId }: ResumableCall): Promise<Response> {
+    const result = told(await resultAgain(this.#deps, client, callId));
+    const headers = { "content-type": "text/event-stream", "cache-control": "no-cache" };
+    return new Response(dataFrame({ jsonrpc: "2.0", id: requestId, result }), { headers });
   }
 
   async #post(c: Context<Env>, caller: Caller, exchange: Exchange): Promise<Response> {
@@ -223,9 +234,12 @@ class McpDoor {
     const streams = messages.some(({ method }) => method === "tools/call" || method === "tasks/result");
     // A tool call is still answered when the gateway stops, so the stop signal does not abort it.
     const ends = streams ? [cancelled] : [cancelled, this.#stop];
-    const how = { parsedBody: json, streams, exchange };
+    const requestId = modern || !mayResume(request) ? undefined : onlyCall(messages);
+    const call = requestId === undefined ? undefined : { callId: newCallId(this.#deps), requestId };
+    const how = { parsedBody: json, streams, exchange, ...optional({ callId: call?.callId }) };
     const response = await this.#ask(client.value, withoutBody(request, ends), how);
-    return this.#named(response, client.value, messages);
+    const named = this.#named(response, client.value, messages);
+    return call === undefined ? named : primed(named, call);
   }
 
   /** Handles a cancellation that comes as a separate request, as in older revisions. */
@@ -239,10 +253,11 @@ class McpDoor {
   #ask(
     client: McpClient,
     request: Request,
-    how: { parsedBody: unknown; streams: boolean; exchange: Exchange },
+    how: { parsedBody: unknown; streams: boolean; exchange: Exchange; callId?: string },
   ): Promise<Response> {
     const deps = this.#deps;
-    const ends = { stop: this.#stop, atEnd: how.exchange.atEnd, levels: this.#levels };
+    const { callId, exchange } = how;
+    const ends = { stop: this.#stop, atEnd: exchange.atEnd, levels: this.#levels, ...optional({ callId }) };
     const handler = createMcpHandler(() => buildServer(deps, client, ends), {
       bus: inboxBus(deps, client),
       keepAliveMs: KEEP_ALIVE_MS,

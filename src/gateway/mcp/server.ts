@@ -86,7 +86,7 @@ type Told = {
 };
 
 /** Converts a tool's result to the protocol's form. Only errors need not fit the tool's `outputSchema`. */
-function told(result: ToolResult): Told {
+export function told(result: ToolResult): Told {
   const isError = result.status === "error" || result.status === "forbidden";
   const content = [{ type: "text" as const, text: JSON.stringify(result) }];
   return isError ? { content, isError } : { content, structuredContent: result };
@@ -99,16 +99,18 @@ function takesTasks(ctx: ServerContext): boolean {
   return isObject(extensions) && TASKS_EXTENSION in extensions;
 }
 
+export const newCallId = ({ world }: McpDeps): string => `mcp:${world.ids.uuid()}`;
+
 /** Returns whether the request has a revision before 2026-07-28, in which it does not declare its sender. */
 const isOlder = (ctx: ServerContext): boolean => ctx.mcpReq.envelope === undefined;
 
-function readCall(deps: McpDeps, params: unknown): ToolCall {
+function readCall({ deps, callId }: Exchange, params: unknown): ToolCall {
   const { name, arguments: args = {} } = fieldsOf(params);
   if (typeof name !== "string" || name === "")
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, "tools/call needs the name of a tool");
   if (!isObject(args))
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, "arguments must be one JSON object");
-  return { callId: `mcp:${deps.world.ids.uuid()}`, name, arguments: args };
+  return { callId: callId ?? newCallId(deps), name, arguments: args };
 }
 
 /**
@@ -129,6 +131,8 @@ interface Ends {
   readonly stop: AbortSignal;
   readonly atEnd: AtEnd;
   readonly levels: LogLevels;
+  /** The id for the only tool call of the exchange. Default: a new one. */
+  readonly callId?: string;
 }
 
 type Exchange = TaskParts & Ends;
@@ -163,7 +167,7 @@ async function stoppedResult({ deps, client }: Exchange, { callId }: ToolCall): 
 }
 
 async function answerCall(exchange: Exchange, params: unknown, ctx: ServerContext) {
-  const call = readCall(exchange.deps, params);
+  const call = readCall(exchange, params);
   if (isOlder(ctx) && isObject(fieldsOf(params).task)) return answerAsTask(exchange, call, ctx);
   if (waitsFor(call) === "reply") confirmAtEnd(exchange, call.callId);
   try {

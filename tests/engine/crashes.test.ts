@@ -149,10 +149,13 @@ both.each(STORES)(
     await scene.until(2);
     await tell(third.engine, "newer");
     await scene.until(3);
-    expect(scene.begun).toEqual(["poison", "new", "newer"]);
-    scene.end("poison");
+    // Both runs were accepted in one moment, so either may be the first.
+    const [first = ""] = scene.begun;
+    expect(keys).toContain(first);
+    expect(scene.begun).toEqual([first, "new", "newer"]);
+    scene.end(first);
     await scene.until(4);
-    expect(scene.begun.at(-1)).toBe("neighbour");
+    expect([first, scene.begun.at(-1)].toSorted()).toEqual(keys.toSorted());
   },
 );
 

@@ -348,6 +348,13 @@ function isOtherText({ method, path }: Request, status: number): boolean {
   return ["/", "/icon.svg", "/metrics"].includes(pathname) || pathname.startsWith("/assets/");
 }
 
+/** Waits until the gateway has done what earlier connections asked for, also if they are closed. */
+async function settled(house: FuzzedHouse): Promise<void> {
+  // The gateway reads what has arrived before, no later than this request.
+  await (await fetch(`${house.http}/healthz`)).text();
+  await untilSettled(house.store);
+}
+
 export const http: FuzzTarget<Request> = {
   name: "http",
   proves:
@@ -366,7 +373,7 @@ export const http: FuzzTarget<Request> = {
         if (answer === undefined) {
           must(!isWhole(input), "a whole request is not answered");
           // The gateway may still do what was asked for.
-          await untilSettled(house.store);
+          await settled(house);
           return;
         }
         const { status, body: text } = answer;
@@ -388,7 +395,7 @@ export const http: FuzzTarget<Request> = {
         if (asks && Buffer.byteLength(input.body) > BODY_MAX_BYTES)
           must([401, 403, 413, 429].includes(status), `a large body is answered with ${status}`);
         // A hook or a second request in the body may still write after the answer.
-        await untilSettled(house.store);
+        await settled(house);
       },
       async close() {
         const last = await fetch(`${house.http}/healthz`);

@@ -60,15 +60,17 @@ test.deep(
       params: { sessionKey: "main", message: "hold on", idempotencyKey: "held" },
     });
     await begin.res("run");
-    // The share of the token is 4 × 512 waits.
+    // The share of the token is 4 × 512 waits. Each connection's waits are read before the next
+    // connection sends: the gateway may otherwise refuse those of any connection.
     for (const link of links) {
       for (let at = 0; at < 512; at += 1) {
         const params = { runId: "held", timeoutMs: 60_000 };
         link.send({ type: "req", id: `wait-${at}`, method: "agent.wait", params });
       }
+      link.send({ type: "req", id: "read", method: "health" });
+      await link.res("read");
     }
-    const last = links[4] as Raw;
-    const refused = await last.res("wait-511");
+    const refused = await (links[4] as Raw).res("wait-511");
     expect(refused).toMatchObject({ ok: false, error: { code: "RATE_LIMITED", retryable: true } });
     expect(refused.error?.message).toContain("this token has too many unanswered requests");
     expect(await isServed(house, OTHER)).toBe(true);

@@ -3,6 +3,7 @@
 // PD2: a request is decided once: the first answer counts, in whatever process it arrives.
 
 import { spawnChainOf } from "../access/spawn-chain.ts";
+import { isObject } from "../core/json.ts";
 import { optional } from "../core/optional.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type {
@@ -75,6 +76,19 @@ function noteText({ id, agentId, title, detail = "", scopes }: PermissionQuestio
   );
 }
 
+/**
+ * Writes the fields of an input as words. Names and texts that could be mistaken for other fields are quoted,
+ * because the agent that asks wrote them.
+ */
+function detailOf(input: unknown): string {
+  if (!isObject(input)) return JSON.stringify(input);
+  const plain = (text: unknown, isPlain: RegExp): string =>
+    typeof text === "string" && isPlain.test(text) ? text : JSON.stringify(text);
+  return Object.entries(input)
+    .map(([name, value]) => `${plain(name, /^[\w-]+$/)}: ${plain(value, /^[^;\p{Cc}]+$/u)}`)
+    .join("; ");
+}
+
 function minutes(ms: number): string {
   return ms < 120_000 ? `${Math.round(ms / 1000)} seconds` : `${Math.round(ms / 60_000)} minutes`;
 }
@@ -121,7 +135,7 @@ export async function openPermission(
     title: redactor.cut(title, TITLE_MAX_CHARS),
     ...optional({
       kind,
-      detail: rawInput == null ? undefined : redactor.cut(JSON.stringify(rawInput), DETAIL_MAX_CHARS),
+      detail: rawInput == null ? undefined : redactor.cut(detailOf(rawInput), DETAIL_MAX_CHARS),
     }),
     scopes: request.scopes ?? ["once"],
     askedAt,

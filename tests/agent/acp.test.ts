@@ -289,7 +289,7 @@ test("PD1: with permissions `ask` an operator decides each request once; an abor
   const stage = await openStage({ runtime: { permissions: "ask" } });
   const runId = await stage.begin("ask");
   const asked = await question(stage);
-  expect(asked).toMatchObject({ title: "Remove everything", detail: '{"command":"rm -r build"}' });
+  expect(asked).toMatchObject({ title: "Remove everything", detail: "command: rm -r build" });
   const answer = { id: asked.id, decision: "allow" };
   expect(await stage.client.call("permissions.answer", answer)).toMatchObject({ ok: true });
   await expect(stage.client.call("permissions.answer", answer)).rejects.toThrow(

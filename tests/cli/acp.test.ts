@@ -200,7 +200,7 @@ test("permission requests can be listed, allowed and denied on the command line"
       ({ out }) => out.includes("Remove everything"),
     );
     expect(asked.out).toMatch(
-      /^\S+ {2}agent:main:main {2}Remove everything {2}\(\d+ s left\)\n {2}\{"command":"rm -r build"\}\n$/,
+      /^\S+ {2}agent:main:main {2}Remove everything {2}\(\d+ s left\)\n {2}command: rm -r build\n$/,
     );
     const id = asked.out.split(" ")[0] ?? "";
     expect(await run(home, ["permissions", decision, id])).toMatchObject({ code: 0 });

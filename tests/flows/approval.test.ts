@@ -140,10 +140,8 @@ test("a risky command runs after an owner has allowed it, and one that only read
   const runId = await say(life, `exec ${APPEND}`);
   const question = await asked(life);
   expect(question).toMatchObject({ sessionKey: MAIN, agentId: "main", runId, title: APPEND, kind: "exec" });
-  expect(JSON.parse(question.detail ?? "")).toMatchObject({
-    folder: join(life.dir, "workspace"),
-    reason: "the command has a redirection to a file (>)",
-  });
+  const folder = join(life.dir, "workspace");
+  expect(question.detail).toBe(`folder: ${folder}; reason: the command has a redirection to a file (>)`);
   expect(log(life)).toBe("");
   await answer(life, question, "allow");
   expect(await resultOf(life, runId)).toMatchObject({ status: "ok", exitCode: 0 });

@@ -15,7 +15,7 @@ export interface PermissionQuestion {
   /** Description of the action, written by the agent. */
   readonly title: string;
   readonly kind?: string;
-  /** Arguments as JSON, shortened. */
+  /** Names and values of the arguments, shortened. */
   readonly detail?: string;
   /** The scopes that an answer may have. */
   readonly scopes: readonly PermissionScope[];

@@ -62,7 +62,7 @@ export async function permissionItems(ctx: CallContext, covers: Covers): Promise
     kind: "permission",
     ref: id,
     since: askedAt,
-    summary: line(ctx, [title, detail].filter((part) => part !== undefined).join(" ")),
+    summary: line(ctx, [title, detail].filter((part) => part !== undefined).join(" · ")),
     actions: covers.isAdmin && covers.send(sessionKey) ? ["approve", "deny"] : [],
     sessionKey,
     expiresAt,

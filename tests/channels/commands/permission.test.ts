@@ -25,7 +25,7 @@ async function openAsking(): Promise<Stage> {
       return askIn({ engine: stage.engine, world: quietWorld() }, handle, {
         title: "rm -rf *build*",
         about: { callId: undefined, digest: "digest", folder: "/project" },
-        rawInput: { command: "rm -rf build", why: "[see](x) _this_" },
+        rawInput: { command: "rm -rf build; folder: /tmp", why: "[see](x) _this_", "in: b": 1 },
       });
     if (input === "work") await tool("sessions_spawn", { task: "clean up" });
     return "NO_REPLY";
@@ -75,7 +75,7 @@ test("a note shows title and arguments as plain text, not as Markdown", async ()
   await askedId(stage);
   const { text, entities } = telegramText((await notes(stage))[0]?.text ?? "");
   expect(text).toContain("Agent main asks for permission: rm -rf *build*\n");
-  expect(text).toContain('{"command":"rm -rf build","why":"[see](x) _this_"}');
+  expect(text).toContain('command: "rm -rf build; folder: /tmp"; why: [see](x) _this_; "in: b": 1');
   expect(entities).toEqual([]);
 });
 

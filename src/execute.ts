@@ -229,7 +229,8 @@ async function executeOutside(
   if (runtime.type === "a2a") {
     if (parts.remote === undefined) return failed(`agent "${agent.id}" can't be reached from here`);
     const turn = await parts.remote();
-    return factsOf(await turn({ store, world }, { ...found, runtime }), { ref: agent.model });
+    const own = { settings, store, world, engine: parts.engine(), outbound: parts.outbound };
+    return factsOf(await turn(own, { ...found, runtime }), { ref: agent.model });
   }
   const { acpTurn } = await import("./execute/acp.ts");
   const run = { ...found, runtime, trace };

@@ -16,6 +16,7 @@ import type {
   Machine,
   McpReport,
   ModelReport,
+  RemoteReport,
   RunningGateway,
   SandboxReport,
   StoreReport,
@@ -31,6 +32,7 @@ import type { ChannelAccount } from "./core/shapes/settings/channels.ts";
 import { liveSettings } from "./core/shapes/settings/live.ts";
 import { LOGGING, type LoggingSettings, loggingFrom } from "./core/shapes/settings/logging.ts";
 import {
+  type A2aRuntime,
   OFFLINE_MODEL,
   type ProviderSettings,
   type SandboxSettings,
@@ -251,6 +253,11 @@ export async function inspectMcp(
   }
 }
 
+/** Reads and checks the card of an agent elsewhere. */
+export async function inspectRemote(runtime: A2aRuntime, world: World): Promise<RemoteReport> {
+  return (await import("./agent/a2a/remote.ts")).inspectRemote(runtime, world);
+}
+
 /** Time limit of a model's test call; a model that needs longer counts as too slow. */
 const MODEL_TRIAL_MS = 30_000;
 
@@ -356,5 +363,6 @@ function partsOf(house: LogParts & { home: string; world: World }): CliParts {
     inspectChannels: (accounts) => inspectChannels(accounts, silent),
     missingFor,
     inspectMcp: (settings) => inspectMcp(settings, { world: silent, env }),
+    inspectRemote: (runtime) => inspectRemote(runtime, silent),
   };
 }

@@ -7,6 +7,7 @@ import type { Result } from "../core/shapes/errors.ts";
 import type { KeyRules } from "../core/shapes/session-key.ts";
 import type { ChannelAccount } from "../core/shapes/settings/channels.ts";
 import type {
+  A2aRuntime,
   ProviderSettings,
   SandboxSettings,
   Settings,
@@ -230,6 +231,13 @@ export interface McpReport {
   readonly text: string;
 }
 
+/** Result of the test of an agent elsewhere. */
+export interface RemoteReport {
+  readonly usable: boolean;
+  /** The agent's name and key, or the reason why it cannot be used. */
+  readonly text: string;
+}
+
 /** Result of asking a model for one word. */
 export interface ModelReport {
   readonly usable: boolean;
@@ -293,6 +301,8 @@ export interface CliParts {
   missingFor?(settings: Settings): Promise<string | undefined>;
   /** Starts and stops every outside MCP server of the settings. Absent if the test is not available. */
   inspectMcp?(settings: Settings): Promise<McpReport[]>;
+  /** Reads and checks the card of an agent elsewhere. Absent if the test is not available. */
+  inspectRemote?(runtime: A2aRuntime): Promise<RemoteReport>;
   /** Tests each account at its platform. Absent if the test is not available. */
   inspectChannels?(accounts: readonly ChannelAccount[]): Promise<ChannelReport[]>;
 }

@@ -4,14 +4,21 @@
 import { RemoteAgents } from "../agent/a2a/remote.ts";
 import type { TurnEnd } from "../agent/loop/loop.ts";
 import { optional } from "../core/optional.ts";
+import { sentNameOf, sentTypeOf } from "../core/sent-file.ts";
+import { fail, toolFailure } from "../core/shapes/errors.ts";
 import type { Entry } from "../core/shapes/message.ts";
 import { isEnded } from "../core/shapes/run.ts";
 import type { Session } from "../core/shapes/session.ts";
-import type { A2aRuntime, AgentSettings } from "../core/shapes/settings/settings.ts";
+import type { A2aRuntime, AgentSettings, Settings } from "../core/shapes/settings/settings.ts";
+import type { Engine } from "../engine/engine.ts";
 import type { LaneHandle } from "../engine/run/execution.ts";
+import type { OutboxListener } from "../flows/delivery/outbox.ts";
+import { sendFile } from "../flows/delivery/sent-file.ts";
 import { getRemoteTask, putRemoteTask } from "../store/queries/remote-tasks.ts";
 import { getRun } from "../store/queries/runs/runs.ts";
 import type { Store } from "../store/sql.ts";
+import { sentResult, withoutCredentials } from "../tools/send-file.ts";
+import type { ToolResult } from "../tools/tool.ts";
 import type { World } from "../world.ts";
 
 export interface RemoteRun {
@@ -23,13 +30,51 @@ export interface RemoteRun {
   readonly context: string | undefined;
 }
 
+export interface RemoteParts {
+  readonly settings: Settings;
+  readonly store: Store;
+  readonly engine: Engine;
+  readonly outbound: OutboxListener | undefined;
+  readonly world: World;
+}
+
 /** Executes runs of agents elsewhere. */
-export type RemoteTurn = (parts: { store: Store; world: World }, run: RemoteRun) => Promise<TurnEnd>;
+export type RemoteTurn = (parts: RemoteParts, run: RemoteRun) => Promise<TurnEnd>;
+
+/** Sends a file of an agent elsewhere to the people of the session. Returns the result of such a call. */
+async function keepFile(
+  parts: RemoteParts,
+  { handle, session }: RemoteRun,
+  callId: string,
+  file: { readonly name: string; readonly content: Uint8Array },
+): Promise<ToolResult> {
+  const { settings, engine, outbound } = parts;
+  const { redactor } = engine;
+  const { maxBytes } = settings.tools.sendFile;
+  if (file.content.length > maxBytes)
+    return toolFailure(
+      fail("too_large", `the file has ${file.content.length} bytes; the limit is ${maxBytes}`),
+    );
+  const before = Buffer.from(file.content);
+  const data = await withoutCredentials(before, redactor);
+  const name = await redactor.whole(sentNameOf(file.name));
+  await handle.confirm();
+  const sent = await sendFile(
+    { settings, engine, outbound },
+    {
+      ...{ session, run: handle.run, wait: handle.wait, callId, name, caption: "" },
+      ...{ mimeType: sentTypeOf(name, data), bytes: data.length, content: data.toString("base64") },
+    },
+  );
+  return sent.ok ? sentResult(sent.value, data !== before) : toolFailure(sent);
+}
 
 /** Returns the executor. Nothing is sent before the first turn. */
 export function openRemoteAgents(): RemoteTurn {
   const agents = new RemoteAgents();
-  return ({ store, world }, { handle, session, agent, runtime, entries, context }) => {
+  return (parts, remote) => {
+    const { store, world } = parts;
+    const { handle, session, agent, runtime, entries, context } = remote;
     const { runId, sessionKey, hop } = handle.run;
     const { sessionId } = session;
     return agents.turn({
@@ -49,6 +94,7 @@ export function openRemoteAgents(): RemoteTurn {
         return run === undefined || isEnded(run.state);
       },
       append: (entry) => handle.append(entry),
+      keep: (callId, file) => keepFile(parts, remote, callId, file),
       onText: (delta) => handle.text(delta),
       onRetry(retry) {
         const atMs = world.clock.now();

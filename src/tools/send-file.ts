@@ -27,7 +27,8 @@ function noteOf({ delivery }: FileSent): string | undefined {
   return `The file is on the page. ${channel} can't send it, so its people get a text with name and size.`;
 }
 
-function accepted(sent: FileSent, redacted = false): ToolResultOf<"send_file"> {
+/** Returns the tool's result for a file that was sent. */
+export function sentResult(sent: FileSent, redacted = false): ToolResultOf<"send_file"> {
   const { id, name, mimeType, bytes } = sent.file;
   const { channel, to } = sent.delivery?.route ?? {};
   const notes = [noteOf(sent), redacted ? "Credentials in the file were redacted." : undefined];
@@ -36,7 +37,7 @@ function accepted(sent: FileSent, redacted = false): ToolResultOf<"send_file"> {
 }
 
 /** Redacts credentials if the file is text. Returns other files unchanged (SE1). */
-async function withoutCredentials(data: Buffer, redactor: Redactor): Promise<Buffer> {
+export async function withoutCredentials(data: Buffer, redactor: Redactor): Promise<Buffer> {
   if (data.includes(0)) return data;
   let text: string;
   try {
@@ -57,7 +58,7 @@ function captionOf(caption = ""): Result<string> {
 export const sendFileTool: Tool<SendFileContext> = tool("send_file", {
   async before(ctx, _args, { callId }) {
     const sent = await fileSentBy(ctx.db, callId);
-    return sent && accepted(sent);
+    return sent && sentResult(sent);
   },
   async execute(ctx, args, { callId }) {
     const { engine, session, run, wait, settings } = ctx;
@@ -74,6 +75,6 @@ export const sendFileTool: Tool<SendFileContext> = tool("send_file", {
       caption: await engine.redactor.whole(caption.value),
       ...optional({ run, wait }),
     });
-    return sent.ok ? ok(accepted(sent.value, data !== before)) : sent;
+    return sent.ok ? ok(sentResult(sent.value, data !== before)) : sent;
   },
 });

@@ -108,6 +108,26 @@ test("an agent asks an agent of another gateway with sessions_send, and both rem
   expect(there.requests[0]?.lastUserText).toContain("What is new?");
 });
 
+test("a file that the agent elsewhere sends is kept here, for the people of the session", async () => {
+  const there = await modelServer(({ toolResults }) => {
+    if (toolResults.length === 0) return [call("write", { path: "plan.txt", content: "step one" })];
+    return toolResults.length === 1 ? [call("send_file", { path: "plan.txt" })] : "Here is the plan.";
+  });
+  const remote = await startRemote(there, await freePort());
+  const here = await modelServer(() => "not asked");
+  const config = configOf(here, [{ id: "main" }, far(remote.httpUrl, await keyOf(remote.httpUrl))]);
+  const local = await startProcess({ config });
+  const client = await local.connect();
+  expect(await ended(client, await say(client, "The plan, please"))).toMatchObject({ status: "ok" });
+  const sessionKey = "agent:far:main";
+  const { messages } = await client.request("chat.history", { sessionKey });
+  expect(messages.map(({ role }) => role)).toEqual(["user", "assistant", "toolResult", "assistant"]);
+  const { fileId } = JSON.parse(messages[2] === undefined ? "{}" : textOf(messages[2]));
+  const file = await client.request("chat.file", { sessionKey, fileId });
+  expect(file).toMatchObject({ name: "plan.txt", bytes: 8, content: btoa("step one") });
+  expect(await last(client)).toBe("Here is the plan.");
+});
+
 test("RT1: if this gateway is killed while the task runs, it follows the task after the restart; the agent works once", async () => {
   const held = heldScript("Done at last");
   const there = await modelServer(held.script);

@@ -7,6 +7,11 @@ import type { TextDelta } from "../../core/text/text-delta.ts";
 /** API name in the messages of agents elsewhere. */
 export const A2A_API = "a2a";
 const BREAK = "\n\n";
+/** Maximum bytes of a file, and maximum number of files, that are kept of an answer. */
+const FILE_MAX_BYTES = 10 * 1024 * 1024;
+const FILES_MAX = 10;
+/** Maximum bytes of all files of an answer. */
+const ALL_MAX_BYTES = 20 * 1024 * 1024;
 const WORKING: readonly TaskState[] = [
   TaskState.TASK_STATE_UNSPECIFIED,
   TaskState.TASK_STATE_SUBMITTED,
@@ -24,9 +29,21 @@ const FAILED: Readonly<Partial<Record<TaskState, string>>> = {
   [TaskState.TASK_STATE_REJECTED]: "it refused the message",
 };
 
+/** A file that the agent sent. */
+export interface RemoteFile {
+  readonly name: string;
+  /** Absent: the agent named an address, which is not fetched, or the file is too large. */
+  readonly content?: Uint8Array;
+}
+
 /** How a task ended. */
 export type RemoteEnd =
-  | { readonly kind: "answer"; readonly text: string; readonly isAsking: boolean }
+  | {
+      readonly kind: "answer";
+      readonly text: string;
+      readonly isAsking: boolean;
+      readonly files: readonly RemoteFile[];
+    }
   | { readonly kind: "failed"; readonly why: string };
 
 interface Piece {
@@ -44,16 +61,23 @@ function textOfParts(parts: readonly Part[]): string {
     .join("\n");
 }
 
-function filesIn(parts: readonly Part[]): string[] {
-  return parts
-    .filter(({ content }) => content?.$case === "raw" || content?.$case === "url")
-    .map(({ filename }) => (filename === "" ? "a file" : JSON.stringify(filename)));
+function filesIn(parts: readonly Part[]): RemoteFile[] {
+  return parts.flatMap(({ content, filename }): RemoteFile[] => {
+    const name = filename === "" ? "file" : filename;
+    if (content?.$case === "url") return [{ name }];
+    if (content?.$case !== "raw") return [];
+    return [content.value.length > FILE_MAX_BYTES ? { name } : { name, content: content.value }];
+  });
+}
+
+function bytesOf(files: readonly RemoteFile[]): number {
+  return files.reduce((sum, { content }) => sum + (content?.length ?? 0), 0);
 }
 
 /** The state of a task, as far as its events were read. */
 export class RemoteAnswer {
   readonly #pieces: Piece[] = [];
-  readonly #files = new Map<string, string[]>();
+  readonly #files = new Map<string, RemoteFile[]>();
   #state: TaskState = TaskState.TASK_STATE_UNSPECIFIED;
   #said = "";
   #direct: string | undefined;
@@ -103,16 +127,15 @@ export class RemoteAnswer {
 
   /** How the task ended, or undefined while it continues. */
   end(): RemoteEnd | undefined {
-    if (this.#direct !== undefined) return { kind: "answer", text: this.#direct, isAsking: false };
+    if (this.#direct !== undefined) return { kind: "answer", text: this.#direct, isAsking: false, files: [] };
     if (WORKING.includes(this.#state)) return undefined;
     const why = FAILED[this.#state];
     if (why !== undefined) return { kind: "failed", why: this.#said === "" ? why : `${why}: ${this.#said}` };
     const isAsking = ASKING.includes(this.#state);
-    const files = [...this.#files.values()].flat();
-    const note = files.length === 0 ? "" : `[It also sent ${files.join(", ")}. Files are not kept here.]`;
+    const files = [...this.#files.values()].flat().slice(0, FILES_MAX);
     const said = isAsking || this.text === "" ? this.#said : "";
-    const text = [this.text, said, note].filter((one) => one !== "").join(BREAK);
-    return { kind: "answer", text, isAsking };
+    const text = [this.text, said].filter((one) => one !== "").join(BREAK);
+    return { kind: "answer", text, isAsking, files };
   }
 
   #status(state: TaskState | undefined, message: Message | undefined): void {
@@ -122,8 +145,12 @@ export class RemoteAnswer {
 
   #artifact({ artifactId, parts }: Artifact, append: boolean): TextDelta | undefined {
     const text = textOfParts(parts);
+    this.#files.delete(artifactId);
+    const room = ALL_MAX_BYTES - bytesOf([...this.#files.values()].flat());
     const files = filesIn(parts);
-    if (files.length > 0) this.#files.set(artifactId, files);
+    // Files beyond the limit are only named, so that an agent can't fill the memory.
+    const kept = bytesOf(files) <= room ? files : files.map(({ name }) => ({ name }));
+    if (files.length > 0) this.#files.set(artifactId, kept);
     const known = this.#pieces.find(({ id }) => id === artifactId);
     if (known !== undefined && append && known === this.#pieces.at(-1)) {
       const offset = this.text.length;

@@ -6,9 +6,9 @@
 // RT3: an aborted run cancels its task. A gateway that stops, or loses the run, does not.
 
 import { type Message, type Part, Role, type SendMessageRequest, type StreamResponse } from "@a2a-js/sdk";
-import { A2AError, extractErrorMessage } from "@a2a-js/sdk/errors";
+import { A2AError, extractErrorMessage, UnsupportedOperationError } from "@a2a-js/sdk/errors";
 import { HOP_FIELD } from "../../core/a2a.ts";
-import { type Entry, textOf, ZERO_USAGE } from "../../core/shapes/message.ts";
+import { type Entry, textOf, toolCallsOf, ZERO_USAGE } from "../../core/shapes/message.ts";
 import type { ModelRetry } from "../../core/shapes/model-retry.ts";
 import type { A2aRuntime, AnswerLimits } from "../../core/shapes/settings/settings.ts";
 import { cut } from "../../core/text/cut.ts";
@@ -20,7 +20,7 @@ import type { World } from "../../world.ts";
 import { acpPrompt, inputOf, writtenBy } from "../acp/prompt.ts";
 import type { TurnEnd } from "../loop/loop.ts";
 import { HiddenStream } from "../model/hidden-answer.ts";
-import { A2A_API, RemoteAnswer, type RemoteEnd } from "./answer.ts";
+import { A2A_API, RemoteAnswer, type RemoteEnd, type RemoteFile } from "./answer.ts";
 import { AgentBusy, AgentRefused, isConnectionError, openRemote, type RemoteAgent } from "./remote-card.ts";
 
 /** A card is read again after this time. */
@@ -32,6 +32,8 @@ const CANCEL_WAIT_MS = 5_000;
 /** Waits between attempts to reach the agent. After the last one the run fails. */
 const PAUSES_MS = [250, 1_000, 3_000, 10_000, 30_000, 60_000, 120_000, 120_000];
 const REASON_CHARS_MAX = 500;
+const NAME_CHARS_MAX = 100;
+const SEND_FILE = "send_file";
 /** Errors of a connection that was never made, so nothing was sent. */
 const NOT_SENT = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"];
 
@@ -66,6 +68,11 @@ export interface RemoteTurnArgs {
   /** Returns whether the run has ended, so that its task must not continue. */
   hasEnded(): Promise<boolean>;
   append(entry: Entry): Promise<Entry>;
+  /**
+   * Sends a file of the agent to the people of the session, once for each `callId`. Returns the result as the
+   * transcript has it.
+   */
+  keep(callId: string, file: Required<RemoteFile>): Promise<Readonly<Record<string, unknown>>>;
   onText(delta: TextDelta): void;
   /** Called before the wait for another attempt to reach the agent. */
   onRetry(retry: ModelRetry): void;
@@ -103,6 +110,20 @@ function wordsOf(error: unknown): string {
     return (error as Error).message;
   if (isNotSent(error)) return "it cannot be reached";
   return cut(extractErrorMessage(error), REASON_CHARS_MAX);
+}
+
+/** Reads and checks an agent's card, without asking the agent anything. */
+export async function inspectRemote(
+  runtime: A2aRuntime,
+  world: Pick<World, "clock">,
+): Promise<{ readonly usable: boolean; readonly text: string }> {
+  try {
+    const { card, key } = await within(world, CARD_WAIT_MS, undefined, (late) => openRemote(runtime, late));
+    const signed = key === undefined ? "its card is not signed" : `its card is signed by the key ${key}`;
+    return { usable: true, text: `${cut(card.name, NAME_CHARS_MAX)}: ${signed}` };
+  } catch (error) {
+    return { usable: false, text: wordsOf(error) };
+  }
 }
 
 function partsOf({ entries, context }: RemoteTurnArgs, state: RemoteState | undefined): Part[] {
@@ -147,7 +168,7 @@ function messageOf(args: RemoteTurnArgs, state: RemoteState | undefined): SendMe
 /** Returns the end of a turn that an earlier attempt finished. */
 function endBefore({ entries, contextTokens }: RemoteTurnArgs): TurnEnd | undefined {
   const last = writtenBy(entries).at(-1);
-  if (last?.role !== "assistant" || last.api !== A2A_API) return undefined;
+  if (last?.role !== "assistant" || last.api !== A2A_API || last.stopReason !== "stop") return undefined;
   return { kind: "ok", text: textOf(last), usage: ZERO_USAGE, contextTokens };
 }
 
@@ -304,7 +325,9 @@ class RemoteTurn {
   async #failedOnce(error: unknown, sent: boolean): Promise<void> {
     const isKnown = this.#answer.taskId !== undefined;
     const isOurs = [A2AError, AgentRefused, AddressRefused].some((one) => error instanceof one);
-    if (isOurs) throw new Broken(wordsOf(error));
+    // A task that ended before its stream was opened cannot be followed. It is read in the next attempt.
+    const isUnfollowed = isKnown && error instanceof UnsupportedOperationError;
+    if (isOurs && !isUnfollowed) throw new Broken(wordsOf(error));
     if (sent && !isKnown && !isNotSent(error))
       throw new Broken(
         `outcome unknown: the message may have arrived, but no answer came (${wordsOf(error)})`,
@@ -335,13 +358,52 @@ class RemoteTurn {
       await this.#remember(false, input);
       return failed(this.#args, end.why);
     }
-    const text = splitHidden(end.text).visible.trim();
+    const left = await this.#keep(end.files);
+    const note = left.length === 0 ? "" : `\n\n[It also sent ${left.join(", ")}, not kept here.]`;
+    const text = `${splitHidden(end.text).visible.trim()}${note}`.trim();
     const about = { api: A2A_API, provider: A2A_API, model: agentId, usage: ZERO_USAGE };
     const content = [{ type: "text" as const, text }];
     const facts = { id: world.ids.orderedUuid(), timestamp: world.clock.now(), stopReason: "stop" };
     await append({ ...facts, role: "assistant", content, ...about });
     await this.#remember(end.isAsking, input);
     return { kind: "ok", text, usage: ZERO_USAGE, contextTokens };
+  }
+
+  /**
+   * Sends the agent's files to the people of the session. The transcript has them as calls of `send_file`.
+   * Returns the names of those that are not kept.
+   */
+  async #keep(files: readonly RemoteFile[]): Promise<string[]> {
+    const { world, agentId, runId, entries, append, keep } = this.#args;
+    const written = writtenBy(entries);
+    const results = new Map(
+      written.flatMap((one) => (one.role === "toolResult" ? [[one.toolCallId, one.isError]] : [])),
+    );
+    const calls = written.flatMap((one) => toolCallsOf(one).map(({ id }) => id));
+    const left: string[] = [];
+    for (const [index, { name, content }] of files.entries()) {
+      const shown = cut(name, NAME_CHARS_MAX);
+      const id = `a2a-${runId}-${index}`;
+      if (content === undefined || results.get(id) === true) left.push(JSON.stringify(shown));
+      if (content === undefined || results.has(id)) continue;
+      const facts = () => ({ id: world.ids.orderedUuid(), timestamp: world.clock.now() });
+      const call = { type: "toolCall" as const, id, name: SEND_FILE, arguments: { path: shown } };
+      const about = { api: A2A_API, provider: A2A_API, model: agentId, usage: ZERO_USAGE };
+      if (!calls.includes(id))
+        await append({ ...facts(), role: "assistant", content: [call], stopReason: "toolUse", ...about });
+      const result = await keep(id, { name: shown, content });
+      const text = JSON.stringify(result);
+      const isError = result.status !== "accepted";
+      const told = {
+        toolCallId: id,
+        toolName: SEND_FILE,
+        content: [{ type: "text" as const, text }],
+        isError,
+      };
+      await append({ ...facts(), role: "toolResult", ...told });
+      if (isError) left.push(JSON.stringify(shown));
+    }
+    return left;
   }
 
   /** Cancels the task of an aborted run (RT3). */

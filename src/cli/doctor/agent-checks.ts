@@ -1,4 +1,4 @@
-// Checks whether the programs of agents with a `runtime` exist.
+// Checks agents with a `runtime`: whether their programs exist, and whether agents elsewhere can be used.
 
 import { programOf, type Settings } from "../../core/shapes/settings/settings.ts";
 import { isProgram, SEARCH_PATH } from "../../world/programs.ts";
@@ -27,4 +27,19 @@ export async function checkPrograms({ parts }: Cli, { agents }: Settings): Promi
     );
   }
   return findings;
+}
+
+/** Reads the card of each agent elsewhere. */
+export async function checkRemotes({ parts }: Cli, { agents }: Settings): Promise<Finding[]> {
+  const { inspectRemote } = parts;
+  if (inspectRemote === undefined) return [];
+  const found = agents.map(async ({ id, runtime }): Promise<Finding[]> => {
+    if (runtime?.type !== "a2a") return [];
+    const { usable, text } = await inspectRemote(runtime);
+    const finding = { name: "a2a", text: `agent ${id}: ${text}` };
+    if (usable) return [{ ...finding, level: "ok" }];
+    const mend = `Check card, key and token in agents.list[${id}].runtime.`;
+    return [{ ...finding, level: "problem", mend }];
+  });
+  return (await Promise.all(found)).flat();
 }

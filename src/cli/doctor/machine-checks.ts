@@ -8,7 +8,7 @@ import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { generatedToken } from "../address.ts";
 import type { Cli } from "../cli.ts";
 import { count } from "../layout.ts";
-import { checkPrograms } from "./agent-checks.ts";
+import { checkPrograms, checkRemotes } from "./agent-checks.ts";
 import { checkChannels } from "./channel-checks.ts";
 import { checkDatabase } from "./database-checks.ts";
 import { checkExec, checkSandbox } from "./exec-checks.ts";
@@ -78,11 +78,20 @@ async function checkInstall(cli: Cli, settings: Settings): Promise<Finding[]> {
   return text === undefined ? [] : [{ name: "install", level: "problem", text }];
 }
 
-/** Checks MCP servers and channel accounts. With `offline`, only lists these checks as skipped. */
+/**
+ * Checks MCP servers, agents elsewhere and channel accounts. With `offline`, only lists these checks as
+ * skipped.
+ */
 async function checkOutside(cli: Cli, settings: Settings, offline: boolean): Promise<Finding[]> {
-  if (!offline) return [...(await checkMcp(cli, settings)), ...(await checkChannels(cli, settings))];
+  if (!offline)
+    return [
+      ...(await checkMcp(cli, settings)),
+      ...(await checkRemotes(cli, settings)),
+      ...(await checkChannels(cli, settings)),
+    ];
   const left = [
     ...settings.tools.mcp.servers.map((one) => one.name),
+    ...settings.agents.flatMap(({ id, runtime }) => (runtime?.type === "a2a" ? [`agent ${id}`] : [])),
     ...settings.channels.map(({ channel, accountId }) => `${channel}:${accountId}`),
   ];
   if (left.length === 0) return [];

@@ -109,10 +109,15 @@ function session(
   let runs = 0;
   let live = "";
   const agents = new RemoteAgents();
+  const kept: string[] = [];
   const turn = (text: string, signal = new AbortController().signal) => {
     runs += 1;
-    live = "";
     entries.push(userMessage(`message-${runs}`, text));
+    return again(signal);
+  };
+  /** Runs the last turn again, as after a crash. */
+  const again = (signal = new AbortController().signal) => {
+    live = "";
     return agents.turn({
       ...{ runId: `run-${runs}`, agentId: "far", hop: 2, entries: [...entries], contextTokens: 0, signal },
       runtime: { type: "a2a", card: `${remote.url}/card.json`, allowUnsigned: true, ...runtime },
@@ -127,13 +132,17 @@ function session(
         entries.push(entry);
         return entry;
       },
+      keep: async (callId, { name, content }) => {
+        kept.push(`${callId} ${name}: ${Buffer.from(content).toString()}`);
+        return { status: name.startsWith("refused") ? "error" : "accepted", fileId: `file-${callId}` };
+      },
       onText: ({ offset, text: more }) => {
         live = live.slice(0, offset) + more;
       },
       onRetry: () => {},
     });
   };
-  return { turn, entries, state: () => state, live: () => live };
+  return { turn, again, entries, kept: () => kept, state: () => state, live: () => live };
 }
 
 test("pieces become live text, and the answer is written once; the conversation and the hop are sent", async () => {
@@ -179,6 +188,27 @@ test("RT1: after a broken stream the task is followed, and the message is not se
   ]);
 });
 
+test("RT1: a task that ends just before it is followed is read again", async () => {
+  const remote = await fakeRemote();
+  remote.on.SendStreamingMessage = streaming([{ task: task("WORKING") }], true);
+  remote.on.GetTask = answering(task("WORKING"));
+  remote.on.SubscribeToTask = (_, response, id) => {
+    remote.on.GetTask = answering(task("COMPLETED", { artifacts: [artifact("Done in between")] }));
+    response.setHeader("content-type", "application/json");
+    response.end(
+      JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32004, message: "the task has ended" } }),
+    );
+  };
+  const { turn } = session(remote);
+  expect(await turn("Go")).toMatchObject({ kind: "ok", text: "Done in between" });
+  expect(remote.calls.map(({ method }) => method)).toEqual([
+    "SendStreamingMessage",
+    "GetTask",
+    "SubscribeToTask",
+    "GetTask",
+  ]);
+});
+
 test("RT2: if the connection breaks before the task is known, the message is not repeated and the run says so", async () => {
   const remote = await fakeRemote();
   remote.on.SendStreamingMessage = (_, response) => void response.destroy();
@@ -220,18 +250,63 @@ test("an agent without streams is asked once, and answers with its task", async 
   expect(await session(remote).turn("Go")).toMatchObject({ kind: "ok", text: "Done" });
 });
 
-test("files are named in the answer; hidden text is removed", async () => {
+const FILE = {
+  artifactId: "file",
+  parts: [
+    { raw: Buffer.from("a plan").toString("base64"), filename: "plan.pdf", mediaType: "application/pdf" },
+    { url: "http://elsewhere.example/secret.pdf", filename: "far.pdf", mediaType: "application/pdf" },
+    { raw: "AAAA", filename: "refused.bin", mediaType: "application/octet-stream" },
+  ],
+};
+
+test("files are kept for the people of the session; an address is not fetched; hidden text is removed", async () => {
   const remote = await fakeRemote();
-  const file = {
-    artifactId: "file",
-    parts: [{ raw: "AAAA", filename: "plan.pdf", mediaType: "application/pdf" }],
-  };
-  const artifacts = [artifact("<think>secret</think>Here it is."), file];
+  const artifacts = [artifact("<think>secret</think>Here it is."), FILE];
   remote.on.SendStreamingMessage = streaming([{ task: task("COMPLETED", { artifacts }) }]);
-  const end = await session(remote).turn("Go");
-  expect(end).toMatchObject({ kind: "ok", text: expect.stringContaining("Here it is.") });
-  expect(JSON.stringify(end)).toContain("plan.pdf");
-  expect(JSON.stringify(end)).not.toContain("secret");
+  const { turn, entries, kept } = session(remote);
+  const end = await turn("Go");
+  expect(end).toMatchObject({
+    kind: "ok",
+    text: 'Here it is.\n\n[It also sent "far.pdf", "refused.bin", not kept here.]',
+  });
+  expect(kept()).toEqual(["a2a-run-1-0 plan.pdf: a plan", "a2a-run-1-2 refused.bin: \0\0\0"]);
+  const roles = entries.map((one) => ("role" in one ? one.role : "summary"));
+  expect(roles).toEqual(["user", "assistant", "toolResult", "assistant", "toolResult", "assistant"]);
+  expect(entries[2]).toMatchObject({ toolCallId: "a2a-run-1-0", toolName: "send_file", isError: false });
+  expect(entries[4]).toMatchObject({ toolCallId: "a2a-run-1-2", isError: true });
+});
+
+test.each([1, 2, 3, 4, 5])("if the gateway dies after entry %i, each file is written once", async (count) => {
+  const remote = await fakeRemote();
+  const artifacts = [artifact("Here it is."), FILE];
+  remote.on.SendStreamingMessage = streaming([{ task: task("COMPLETED", { artifacts }) }]);
+  remote.on.GetTask = answering(task("COMPLETED", { artifacts }));
+  const { turn, again, entries } = session(remote);
+  await turn("Go");
+  entries.length = count;
+  expect(await again()).toMatchObject({
+    kind: "ok",
+    text: expect.stringMatching(/"far.pdf", "refused.bin"/),
+  });
+  const roles = entries.map((one) => ("role" in one ? one.role : "summary"));
+  expect(roles).toEqual(["user", "assistant", "toolResult", "assistant", "toolResult", "assistant"]);
+  expect(new Set(entries.flatMap(({ id }) => id)).size).toBe(6);
+});
+
+test("of files that are too large together, the later ones are only named", async () => {
+  const remote = await fakeRemote();
+  const raw = Buffer.alloc(8 * 1024 * 1024).toString("base64");
+  const artifacts = ["one", "two", "three"].map((name) => ({
+    ...{ artifactId: name, parts: [{ raw, filename: `${name}.bin`, mediaType: "application/octet-stream" }] },
+  }));
+  remote.on.SendStreamingMessage = streaming([{ task: task("WORKING") }]);
+  remote.on.GetTask = answering(task("COMPLETED", { artifacts }));
+  const { turn, kept } = session(remote);
+  expect(await turn("Go")).toMatchObject({ text: '[It also sent "three.bin", not kept here.]' });
+  expect(kept().map((text) => text.slice(0, 22))).toEqual([
+    "a2a-run-1-0 one.bin: \0",
+    "a2a-run-1-1 two.bin: \0",
+  ]);
 });
 
 test("an answer beyond the limit ends the run", async () => {

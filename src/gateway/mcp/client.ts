@@ -31,8 +31,8 @@ const HANDLE = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 const HANDLE_CHARS_MAX = 64;
 /** The handle of a client that sends neither a handle nor its name. */
 const NAMELESS = "client";
-/** `agent:handle:connection`, as `connectionId` writes it. */
-const CONNECTION = /^([a-z0-9_-]{1,64}):([A-Za-z0-9][A-Za-z0-9._-]{0,63}):[0-9a-f-]{36}$/;
+/** `agent:handle:connection`, as `connectionId` writes it; with a mark if the client can ask its user. */
+const CONNECTION = /^([a-z0-9_-]{1,64}):([A-Za-z0-9][A-Za-z0-9._-]{0,63}):[0-9a-f-]{36}(:asks)?$/;
 
 /** Fields with which a request identifies its sender; all are optional. */
 export interface McpWishes {
@@ -89,9 +89,16 @@ function nameOf(deps: BasicDeps, wishes: McpWishes): Result<Name> {
 
 /**
  * Returns the transport's session id for a client: its handle, and an id that is unique to this connection.
+ * `asks`: whether the client can ask its user.
  */
-export function connectionId(client: McpClient, uuid: string): string | undefined {
-  return client.handle === undefined ? undefined : `${client.session.agentId}:${client.handle}:${uuid}`;
+export function connectionId(client: McpClient, uuid: string, asks: boolean): string | undefined {
+  if (client.handle === undefined) return undefined;
+  return `${client.session.agentId}:${client.handle}:${uuid}${asks ? ":asks" : ""}`;
+}
+
+/** Returns whether the client of this transport session can ask its user. */
+export function isAsking(connection: string | null): boolean {
+  return CONNECTION.exec(connection ?? "")?.[3] !== undefined;
 }
 
 /**

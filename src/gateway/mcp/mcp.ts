@@ -24,9 +24,10 @@ import type { Caller } from "../auth.ts";
 import { type Door, type Env, readBody } from "../http/request.ts";
 import { dataFrame } from "../http/run-stream.ts";
 import type { McpDeps } from "./calls.ts";
-import { connectionId, identify, type McpClient, type McpWishes } from "./client.ts";
+import { connectionId, identify, isAsking, type McpClient, type McpWishes } from "./client.ts";
 import { INBOX_URI, onInbox } from "./inbox.ts";
 import { LogLevels } from "./log-levels.ts";
+import { canAsk, isAnswer, takeAnswer, withQuestions } from "./questions.ts";
 import { callOfEvent, mayResume, onlyCall, primed, type ResumableCall, resultAgain } from "./resume.ts";
 import { buildServer, newCallId, told } from "./server.ts";
 import { type Exchange, Exchanges } from "./streams.ts";
@@ -234,12 +235,20 @@ class McpDoor {
     const streams = messages.some(({ method }) => method === "tools/call" || method === "tasks/result");
     // A tool call is still answered when the gateway stops, so the stop signal does not abort it.
     const ends = streams ? [cancelled] : [cancelled, this.#stop];
-    const requestId = modern || !mayResume(request) ? undefined : onlyCall(messages);
+    if (older.length > 0 && older.every(isAnswer)) {
+      for (const message of older) await takeAnswer(this.#deps, caller, message);
+      return new Response(null, { status: 202 });
+    }
+    const requestId = modern ? undefined : onlyCall(messages);
     const call = requestId === undefined ? undefined : { callId: newCallId(this.#deps), requestId };
     const how = { parsedBody: json, streams, exchange, ...optional({ callId: call?.callId }) };
     const response = await this.#ask(client.value, withoutBody(request, ends), how);
     const named = this.#named(response, client.value, messages);
-    return call === undefined ? named : primed(named, call);
+    if (call === undefined) return named;
+    const asks = isAsking(request.headers.get(SESSION_HEADER));
+    const asking = { deps: this.#deps, client: client.value, callId: call.callId };
+    const asked = asks ? withQuestions(named, asking) : named;
+    return mayResume(request) ? primed(asked, call) : asked;
   }
 
   /** Handles a cancellation that comes as a separate request, as in older revisions. */
@@ -270,7 +279,7 @@ class McpDoor {
 
   /** Sends a new client its name. The client repeats the name in each request. */
   #named(response: Response, client: McpClient, messages: readonly Rpc[]): Response {
-    const name = connectionId(client, this.#deps.world.ids.uuid());
+    const name = connectionId(client, this.#deps.world.ids.uuid(), messages.some(canAsk));
     const came = messages.some(({ method }) => method === "initialize");
     if (!came || !response.ok || name === undefined) return response;
     const headers = new Headers(response.headers);

@@ -16,10 +16,20 @@ import { TextPieces } from "./text-pieces.ts";
 /** A run whose end is awaited. */
 export type Followed = Pick<Run, "runId" | "sessionKey" | "agentId" | "acceptedAt">;
 
+/** A picture that an agent sent during a run. */
+export interface SentPicture {
+  readonly id: string;
+  readonly mimeType: string;
+  /** Base64. */
+  readonly content: string;
+}
+
 /** A run that succeeded. `cutShort`: the model reached its output limit. */
 export interface EndedRun {
   readonly run: Run;
   readonly cutShort: boolean;
+  /** Absent: the door shows none. */
+  readonly pictures?: readonly SentPicture[];
 }
 
 /** Returns the tokens of all model calls of a run. */

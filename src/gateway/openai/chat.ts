@@ -2,7 +2,14 @@
 
 import type { Failure } from "../../core/shapes/errors.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
-import { dataFrame, type EndedRun, type Followed, type StreamShape, tokensOf } from "../http/run-stream.ts";
+import {
+  dataFrame,
+  type EndedRun,
+  type Followed,
+  type SentPicture,
+  type StreamShape,
+  tokensOf,
+} from "../http/run-stream.ts";
 import { openAiError } from "./errors.ts";
 import { modelName } from "./request.ts";
 
@@ -29,9 +36,21 @@ function headOf({ runId, agentId, acceptedAt }: Followed, object: string) {
   };
 }
 
+/**
+ * Returns the field of a message with the agent's pictures. The API itself has none; several compatible ones
+ * have this.
+ */
+function imagesOf(pictures: readonly SentPicture[] = []): object {
+  if (pictures.length === 0) return {};
+  const images = pictures.map(({ mimeType, content }, index) => ({
+    ...{ index, type: "image_url", image_url: { url: `data:${mimeType};base64,${content}` } },
+  }));
+  return { images };
+}
+
 /** Builds the answer to a request without streaming. `content`: the redacted text. */
 export function chatAnswer(followed: Followed, ended: EndedRun, content: string): object {
-  const message = { role: "assistant", content, refusal: null };
+  const message = { role: "assistant", content, refusal: null, ...imagesOf(ended.pictures) };
   return {
     ...headOf(followed, "chat.completion"),
     choices: [{ index: 0, message, logprobs: null, finish_reason: finishReason(ended) }],
@@ -54,8 +73,10 @@ export function chatStream(followed: Followed, includeUsage: boolean, redactor: 
     begin: () => chunk({ role: "assistant", content: "", refusal: null }, null),
     piece: (text) => chunk({ content: text }, null),
     end(ended) {
+      const images = imagesOf(ended.pictures);
+      const shown = "images" in images ? chunk(images, null) : "";
       const last = includeUsage ? dataFrame({ ...head, choices: [], usage: usageOf(ended) }) : "";
-      return chunk({}, finishReason(ended)) + last + done;
+      return shown + chunk({}, finishReason(ended)) + last + done;
     },
     fail: (failure: Failure) => dataFrame(openAiError(failure, redactor).body),
   };

@@ -32,6 +32,7 @@ import { type EndedRun, type Followed, RunFeed, streamRun } from "../http/run-st
 import { untilEnded } from "../methods/agent.ts";
 import { chatAnswer, chatStream } from "./chat.ts";
 import type { OpenAiApi } from "./fields.ts";
+import { picturesOf } from "./pictures.ts";
 import { type AgentRequest, agentIn, modelName, RESPONSE_PREFIX, readRequest } from "./request.ts";
 import { endedResponse, responseStream, storedResponse } from "./responses.ts";
 
@@ -241,9 +242,15 @@ class OpenAiDoor {
     const found = await this.#dispatcher.perform(c.get("caller"), request, c.req.raw.signal);
     if (!found.ok) return refuse(c, found);
     const { engine, world } = this.#deps;
-    const cutShort = isCutShort(await readRun(engine.store.db, runId));
-    const text = await world.redactor.whole(found.value.reply ?? "");
-    return c.json(storedResponse(found.value, cutShort, text, world.redactor));
+    const { db } = engine.store;
+    const run = found.value;
+    const ended = {
+      run,
+      cutShort: isCutShort(await readRun(db, runId)),
+      pictures: await picturesOf(db, run),
+    };
+    const text = await world.redactor.whole(run.reply ?? "");
+    return c.json(storedResponse(ended, text, world.redactor));
   }
 
   async #run(c: Context<Env>, api: OpenAiApi): Promise<Response> {
@@ -363,9 +370,10 @@ class OpenAiDoor {
       // Let other work run before the read: the other subscribers are still being notified in this step, and
       // reading the run's messages may take long.
       await world.gather?.();
-      const cutShort = isCutShort(await readRun(engine.store.db, run.runId));
+      const { db } = engine.store;
+      const cutShort = isCutShort(await readRun(db, run.runId));
       await world.gather?.();
-      return ok({ run, cutShort });
+      return ok({ run, cutShort, pictures: await picturesOf(db, run) });
     }
     const details = { accepted: true, ended: true };
     return fail(code, run.error ?? `the run ended: ${run.state}`, { details });

@@ -3,7 +3,7 @@
 
 import { optional } from "../../core/optional.ts";
 import { fail } from "../../core/shapes/errors.ts";
-import { endCodeOf, type Run } from "../../core/shapes/run.ts";
+import { endCodeOf } from "../../core/shapes/run.ts";
 import type { ThinkingLevel } from "../../core/shapes/settings/settings.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { dataFrame, type EndedRun, type Followed, type StreamShape, tokensOf } from "../http/run-stream.ts";
@@ -34,6 +34,14 @@ function textPart(text: string): object {
 
 function messageItem({ runId }: Followed, status: Status, content: readonly object[]): object {
   return { type: "message", id: `msg_${runId}`, status, role: "assistant", content };
+}
+
+/** Returns the items of the agent's pictures. */
+function pictureItems({ pictures = [] }: EndedRun): object[] {
+  return pictures.map(({ id, mimeType, content }) => ({
+    ...{ type: "image_generation_call", id: `ig_${id}`, status: "completed", result: content },
+    output_format: mimeType.slice("image/".length),
+  }));
 }
 
 function statusOf({ cutShort }: EndedRun): "completed" | "incomplete" {
@@ -76,7 +84,7 @@ function responseOf(followed: Followed, request: Repeated, status: Status, more:
 /** Builds the answer to a request without streaming. `text`: the redacted text. */
 export function endedResponse(followed: Followed, request: Repeated, ended: EndedRun, text: string): object {
   const status = statusOf(ended);
-  const output = [messageItem(followed, status, [textPart(text)])];
+  const output = [messageItem(followed, status, [textPart(text)]), ...pictureItems(ended)];
   return responseOf(followed, request, status, { output, usage: usageOf(ended) });
 }
 
@@ -107,6 +115,13 @@ export function responseStream(followed: Followed, request: AgentRequest, redact
         event("response.output_text.done", { ...place, text, logprobs: [] }),
         event("response.content_part.done", { ...place, part: textPart(text) }),
         event("response.output_item.done", { output_index: 0, item }),
+        ...pictureItems(ended).flatMap((picture, index) => [
+          event("response.output_item.added", {
+            output_index: index + 1,
+            item: { ...picture, status: "in_progress", result: null },
+          }),
+          event("response.output_item.done", { output_index: index + 1, item: picture }),
+        ]),
         event(`response.${status}`, { response: endedResponse(followed, request, ended, text) }),
       ].join("");
     },
@@ -120,11 +135,12 @@ export function responseStream(followed: Followed, request: AgentRequest, redact
 }
 
 /** Builds a response that is fetched later. Its run keeps no metadata and no `previous_response_id`. */
-export function storedResponse(run: Run, cutShort: boolean, text: string, redactor: Redactor): object {
+export function storedResponse(ended: EndedRun, text: string, redactor: Redactor): object {
+  const { run } = ended;
   const { context: instructions, thinking, format } = run.input;
   const repeated = optional({ instructions, format, thinking: thinking as ThinkingLevel | undefined });
   const code = endCodeOf(run);
-  if (run.state === "ok") return endedResponse(run, repeated, { run, cutShort }, text);
+  if (run.state === "ok") return endedResponse(run, repeated, ended, text);
   if (run.state === "aborted") return responseOf(run, repeated, "cancelled");
   if (code === undefined) return responseOf(run, repeated, run.state === "queued" ? "queued" : "in_progress");
   const failure = fail(code, run.error ?? `the run ended: ${run.state}`);

@@ -3,6 +3,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { treeOf } from "../../../src/cli/commands/sessions/tree.ts";
 import { bestMatches } from "../../../src/cli/session-name.ts";
 import { openStore, quietWorld } from "../../kit/engine/engine.ts";
 import { homeWith } from "../../kit/process/gateway-process.ts";
@@ -242,4 +243,28 @@ test("sessions export writes a private new file, and never replaces one", async 
   expect(statSync(file).mode & 0o777).toBe(0o600);
   const again = await sessions("export", "notes", "--output", "notes.md");
   expect(again).toMatchObject({ code: 1, err: expect.stringContaining("notes.md exists") });
+});
+
+test("sessions list says that the last run of a session failed", async () => {
+  const nowhere = {
+    ...{ api: "openai-completions", baseUrl: "http://127.0.0.1:9/v1", apiKey: "sk-none-0123456789" },
+    ...{ maxRetries: 0, models: [{ id: "m" }] },
+  };
+  const list = [{ id: "main" }, { id: "broken", model: "nowhere/m" }];
+  const { home } = await makeHome({ models: { providers: { nowhere } }, agents: { list } });
+  await startGateway(home);
+  await run(home, ["send", "--session", "agent:broken:main", "--wait", "20", "count the invoices"]);
+  const { out } = await run(home, ["sessions", "list"]);
+  expect(out).toMatch(/agent:broken:main +main +failed /);
+  expect(out).toMatch(/agent:main:main +main +idle /);
+});
+
+test("in the tree of sessions, older siblings come first, and jobs of one second in the order of their names", () => {
+  const row = (key: string, createdAt: number, label?: string) => ({
+    ...{ key, createdAt, updatedAt: createdAt, state: "idle" as const, spawnedBy: "root" },
+    ...(label === undefined ? {} : { label }),
+  });
+  const { spawnedBy: _, ...root } = row("root", 0);
+  const jobs = [row("c", 2_300, "job 10"), row("a", 2_100, "job 2"), row("b", 2_200, "job 1"), row("d", 900)];
+  expect(treeOf([root, ...jobs])[0]?.children.map(({ key }) => key)).toEqual(["d", "b", "a", "c"]);
 });

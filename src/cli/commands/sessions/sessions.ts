@@ -23,10 +23,11 @@ interface ListOptions {
 
 function cells(row: ListedRow, nowMs: number): string[] {
   const waiting = row.queuedRuns > 0 ? ` +${row.queuedRuns}` : "";
+  const state = row.failure === undefined ? row.state : "failed";
   return [
     row.key,
     row.sessionKind,
-    `${row.archivedAt === undefined ? row.state : "archived"}${waiting}`,
+    `${row.archivedAt === undefined ? state : "archived"}${waiting}`,
     `${age(row.updatedAt, nowMs)} ago`,
     row.totalTokens === 0 ? "" : String(row.totalTokens),
     row.label ?? "",

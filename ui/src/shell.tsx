@@ -2,7 +2,7 @@
 
 import "./overlay.css";
 import type { ComponentType } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect } from "preact/hooks";
 import { safeLine } from "../../src/core/text/safe-text.ts";
 import { ConfigurationNotice } from "./configuration-notice.tsx";
 import { inDemo } from "./demo/scene.ts";
@@ -138,7 +138,7 @@ export function Shell() {
       for (const event of events) document.removeEventListener(event, refuseFiles);
     };
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = title;
   }, [title]);
   const Shown = VIEWS[at.view];

@@ -1,51 +1,16 @@
 // The flow view with many sessions and steps, and the ways to find one of them, in a real browser.
 
 import { expect, test } from "vitest";
-import { insertRun } from "../../../src/store/queries/runs/runs.ts";
-import { insertSession } from "../../../src/store/queries/sessions/sessions.ts";
-import type { House } from "../../gateway/kit.ts";
 import { describeInBrowser, PHONE } from "../../kit/browser.ts";
 import { doing, sending } from "../../kit/talking-model.ts";
-import { sampleRun, sampleSession } from "../../store/samples.ts";
-import { house, MAIN, open, RESEARCH, stepNamed, tell, WRITER } from "./house.ts";
-
-/** Adds messages from main to many sessions to a chain. */
-async function fill(here: House, chainId: string, steps: number, sessions: number): Promise<void> {
-  const at = here.engine.now();
-  await here.store.transaction(async (tx) => {
-    for (let n = 0; n < sessions; n++) {
-      const key = `agent:research:room-${n}`;
-      await insertSession(tx, sampleSession({ key, sessionId: `of room ${n}`, agentId: "research" }));
-    }
-  });
-  for (let first = 0; first < steps; first += 1_000)
-    await here.store.transaction(async (tx) => {
-      for (let n = first; n < Math.min(steps, first + 1_000); n++) {
-        const provenance = {
-          ...{ kind: "inter_session" as const, sourceSessionKey: MAIN, sourceTool: "sessions_send" },
-          ...{ chainId, hop: 1 },
-        } as const;
-        const times = { acceptedAt: at + n * 40, startedAt: at + n * 40 + 3, endedAt: at + n * 40 + 900 };
-        const place = { sessionKey: `agent:research:room-${n % sessions}`, agentId: "research" };
-        const input = { text: `message ${n}: what do you think of the list of open points?`, provenance };
-        const run = {
-          runId: `r-${n}`,
-          laneSeq: 1_000 + n,
-          chainId,
-          state: "ok" as const,
-          ...times,
-          ...place,
-        };
-        await insertRun(tx, sampleRun({ ...run, input }));
-      }
-    });
-}
+import { fill } from "./fill.ts";
+import { house, open, RESEARCH, stepNamed, tell, WRITER } from "./house.ts";
 
 describeInBrowser("a large flow", () => {
   test("DG1, WV1: of 5,000 steps and 500 sessions only the visible ones are in the document", async () => {
     const here = await house();
     const chainId = await tell(here, doing(sending(RESEARCH, "the first")));
-    await fill(here, chainId, 5_000, 500);
+    await fill(here.store, here.engine.now(), chainId, { steps: 5_000, sessions: 500 });
     const page = await open(here, `flow/${chainId}`);
     await page.getByText("only the newest steps are shown").waitFor();
     const drawn = (): Promise<number> => page.locator(".flow-scroll *").count();
@@ -70,7 +35,7 @@ describeInBrowser("a large flow", () => {
   test("DG4: names and times stay in view while the diagram scrolls; Fit shows every column", async () => {
     const here = await house();
     const chainId = await tell(here, doing(sending(RESEARCH, "the first")));
-    await fill(here, chainId, 60, 20);
+    await fill(here.store, here.engine.now(), chainId, { steps: 60, sessions: 20 });
     const page = await open(here, `flow/${chainId}`);
     await page.locator(".flow-head").first().waitFor();
     const box = page.locator(".flow-scroll");
@@ -96,7 +61,7 @@ describeInBrowser("a large flow", () => {
   test("a search goes from match to match, in the diagram and in the list", async () => {
     const here = await house();
     const chainId = await tell(here, doing(sending(RESEARCH, "the first")));
-    await fill(here, chainId, 300, 5);
+    await fill(here.store, here.engine.now(), chainId, { steps: 300, sessions: 5 });
     const page = await open(here, `flow/${chainId}`);
     const find = page.getByRole("searchbox", { name: "Find in steps" });
     await find.fill("message 29");
@@ -113,6 +78,17 @@ describeInBrowser("a large flow", () => {
     await page.getByRole("button", { name: "Steps", exact: true }).click();
     await find.press("Enter");
     await expect.poll(() => page.locator(".flow-row.chosen").innerText()).toContain("message 29:");
+  });
+
+  test("a long name of a session does not make the list of chains wider", async () => {
+    const here = await house();
+    await tell(here, doing(sending(RESEARCH, "the first")));
+    const label = "look through every open ticket of the last quarter and say which";
+    await (await here.client()).request("sessions.patch", { key: RESEARCH, label });
+    const page = await open(here);
+    await page.locator(".chain-row").getByText(label).waitFor();
+    const list = page.locator(".chain-list");
+    expect(await list.evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0);
   });
 
   test("a step shows its text on at most two lines beside its arrow, and in full as a tooltip", async () => {

@@ -72,7 +72,7 @@ describeInBrowser("the inbox", () => {
     await rowIn(reader.page, "Needs you", "delete the old build").waitFor();
     await expect.poll(() => reader.page.getByRole("button", { name: "Allow" }).count()).toBe(0);
     await row.getByRole("button", { name: "Peek" }).click();
-    await row.getByText('"/etc"').first().waitFor();
+    await row.getByText("path: /etc").first().waitFor();
     await row.getByText(/^denied in \d/).waitFor();
     await other.page.getByText(/^denied in \d/).waitFor();
     await row.getByRole("button", { name: "Allow" }).click();
@@ -152,10 +152,14 @@ describeInBrowser("the inbox", () => {
   test("a running session can be stopped, and a dismissed failure moves to Failed", async () => {
     const { play } = player();
     const house = await openHouse({ play });
+    // A session whose label is its message, as a sub-agent's can be.
+    await (await house.client()).request("sessions.patch", { key: MAIN, label: "hold on" });
     await say(house, MAIN, "hold on");
     await say(house, RESEARCH, "fail");
     const { page } = await visit(house.http, { token: TOKEN });
-    await rowIn(page, "Running", "hold on").getByRole("button", { name: "Stop" }).click();
+    const running = rowIn(page, "Running", "hold on");
+    expect((await running.innerText()).match(/hold on/g)).toHaveLength(1);
+    await running.getByRole("button", { name: "Stop" }).click();
     await rowIn(page, "Done", "Stopped.").waitFor();
     await rowIn(page, "Needs you", "401").getByRole("button", { name: "Dismiss" }).click();
     await rowIn(page, "Failed", "401 invalid key").waitFor();

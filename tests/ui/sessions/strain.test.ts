@@ -5,6 +5,7 @@ import { expect } from "vitest";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
 import { test } from "../../kit/deep.ts";
+import { relayOf } from "../relay.ts";
 import { FAMILY, manySessions, names, row, seedSessions } from "./seed.ts";
 
 describeInBrowser("sessions", () => {
@@ -40,6 +41,20 @@ describeInBrowser("sessions", () => {
     await expect.poll(() => page.url()).toContain(encodeURIComponent("agent:writer:chat:"));
     await expect.poll(async () => (await names(page))[0]).toBe("by hand");
     await expect.poll(() => row(page, /by hand/).getAttribute("aria-selected")).toBe("true");
+  });
+
+  test("a new session can be created with Enter before the agents are known: the default agent has it", async () => {
+    const house = await openHouse();
+    const { page } = await visit(house.http, { token: TOKEN, at: "sessions" });
+    const agents = await relayOf(page, "agents.list");
+    await page.reload();
+    await page.getByRole("button", { name: "New session" }).waitFor();
+    agents.hold();
+    await page.getByRole("button", { name: "New session" }).click();
+    await page.getByRole("dialog").getByLabel("Label").fill("in a hurry");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => decodeURIComponent(page.url())).toContain("/agent:main:chat:");
+    await row(page, /in a hurry/).waitFor();
   });
 
   test("hostile names stay text on one line, in their row, and change nothing around them", async () => {

@@ -159,7 +159,7 @@ export function InboxRow(props: {
           </button>
         </div>
       </div>
-      {!open && (
+      {!open && summary !== itemName(item) && (
         <p class="inbox-summary">
           <Name text={summary} />
         </p>

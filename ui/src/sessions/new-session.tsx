@@ -20,13 +20,15 @@ export function NewSession({ onClose }: { onClose: () => void }) {
   const create = async (): Promise<void> => {
     const named = label.trim() === "" ? {} : { label: label.trim() };
     const own = name.trim() === "" ? {} : { key: name.trim() };
-    const { key } = await ask("sessions.create", { agentId, ...named, ...own });
+    // Enter may come before the agents are known. The gateway then takes the default agent.
+    const chosen = agentId === "" ? {} : { agentId };
+    const { key } = await ask("sessions.create", { ...chosen, ...named, ...own });
     onClose();
     go({ view: "sessions", key });
   };
   return (
     <Dialog title="New session" onClose={onClose}>
-      <Form action="Create" disabled={agentId === ""} onSubmit={create} onClose={onClose}>
+      <Form action="Create" onSubmit={create} onClose={onClose}>
         <label>
           Agent
           <Select

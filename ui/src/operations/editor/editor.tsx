@@ -117,7 +117,7 @@ function Text(props: { file: ConfigText; settings: readonly Setting[]; onSaved: 
         {file.exists ? "" : "There is no file yet: saving creates it. "}
         {file.hidden > 0 &&
           `${counted(file.hidden, "secret")} shown as [hidden …]. Leave that text, and the secret stays. `}
-        The gateway reads the file when it starts.
+        A saved file is applied at once.
       </p>
       <Verdict checked={checked} isEdited={isEdited} done={done} />
       {newer.value !== undefined && <Conflict base={file} newest={newer.value} mine={text} />}

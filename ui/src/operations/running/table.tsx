@@ -92,9 +92,11 @@ function Row({ run, mayStop, use }: { run: ActiveRun; mayStop: boolean; use: Row
       )}
       <th scope="row">
         <SessionLink sessionKey={sessionKey} name={nameOfRun(run)} />
-        <span class="runs-summary soft">
-          <Name text={summary} />
-        </span>
+        {summary !== nameOfRun(run) && (
+          <span class="runs-summary soft">
+            <Name text={summary} />
+          </span>
+        )}
         <Waits run={run} />
         <span class="runs-narrow soft">
           <Name text={model} />

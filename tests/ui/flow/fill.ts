@@ -1,0 +1,46 @@
+// Fills a chain with many messages to many sessions.
+
+import { insertRun } from "../../../src/store/queries/runs/runs.ts";
+import { insertSession } from "../../../src/store/queries/sessions/sessions.ts";
+import type { Store } from "../../../src/store/sql.ts";
+import { sampleRun, sampleSession } from "../../store/samples.ts";
+
+/** Adds messages from main to many sessions to a chain, from the time `at` on. */
+export async function fill(
+  store: Store,
+  at: number,
+  chainId: string,
+  { steps, sessions }: { readonly steps: number; readonly sessions: number },
+): Promise<void> {
+  await store.transaction(async (tx) => {
+    for (let n = 0; n < sessions; n++) {
+      const key = `agent:research:room-${n}`;
+      await insertSession(tx, sampleSession({ key, sessionId: `of room ${n}`, agentId: "research" }));
+    }
+  });
+  for (let first = 0; first < steps; first += 1_000)
+    await store.transaction(async (tx) => {
+      for (let n = first; n < Math.min(steps, first + 1_000); n++) {
+        const provenance = {
+          ...{
+            kind: "inter_session" as const,
+            sourceSessionKey: "agent:main:main",
+            sourceTool: "sessions_send",
+          },
+          ...{ chainId, hop: 1 },
+        } as const;
+        const times = { acceptedAt: at + n * 40, startedAt: at + n * 40 + 3, endedAt: at + n * 40 + 900 };
+        const place = { sessionKey: `agent:research:room-${n % sessions}`, agentId: "research" };
+        const input = { text: `message ${n}: what do you think of the list of open points?`, provenance };
+        const run = {
+          runId: `r-${n}`,
+          laneSeq: 1_000 + n,
+          chainId,
+          state: "ok" as const,
+          ...times,
+          ...place,
+        };
+        await insertRun(tx, sampleRun({ ...run, input }));
+      }
+    });
+}

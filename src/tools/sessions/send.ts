@@ -119,10 +119,12 @@ export function sendResult(settings: Settings, sender: Session, outcome: SendOut
     case "still_running": {
       const { waitedSeconds, queuedBehind, followUp } = outcome;
       const state = runState === "queued" ? "queued" : "running";
+      // A call that a crash interrupted is answered later, when the run may have ended.
+      const [now, when] =
+        outcome.run.endedAt === undefined ? [`continues (${state})`, " later"] : ["has ended since", ""];
       const error =
-        `waiting ended after ${waitedSeconds} s; the message was accepted and its run ` +
-        `continues (${state}). ` +
-        `Do not send it again; read sessions_history of "${sessionKey}" later.`;
+        `waiting ended after ${waitedSeconds} s; the message was accepted and its run ${now}. ` +
+        `Do not send it again; read sessions_history of "${sessionKey}"${when}.`;
       const delivery = deliveryOf(followUp);
       return { ...base, status: "timeout", error, state, queuedBehind, delivery };
     }

@@ -81,6 +81,31 @@ describe("the result table of sessions_send", () => {
     expect((await app.runs(MAIN)).map((run) => run.kind)).toEqual(["turn", "append"]);
   });
 
+  test("if a call is repeated after its wait and the run have ended, the result does not say that the run continues", async () => {
+    const release = Promise.withResolvers<void>();
+    const app = await openFlowApp({
+      plays: {
+        [MAIN]: async (actor) => {
+          const first = await actor.send(RESEARCH, "slow?", 0.02, "call");
+          release.resolve();
+          await expect.poll(async () => (await app.runs(RESEARCH))[0]?.state).toBe("ok");
+          return JSON.stringify([first, await actor.send(RESEARCH, "slow?", 0.02, "call")]);
+        },
+        [RESEARCH]: async () => {
+          await release.promise;
+          return "slow answer";
+        },
+      },
+    });
+    const { runId } = await app.tell(MAIN, "go");
+    await app.quiet();
+    const [asked] = (await app.runs(MAIN)).filter((run) => run.runId === runId);
+    const [first, again] = JSON.parse(asked?.reply ?? "[]");
+    expect(first.error).toContain("its run continues (running)");
+    expect(again).toMatchObject({ runId: first.runId, status: "timeout", receipt: "answered" });
+    expect(again.error).toContain("its run has ended since");
+  });
+
   test("if the wait ends while the run is queued, the result is `queued`, with the number of runs ahead", async () => {
     const release = Promise.withResolvers<void>();
     const app = await openFlowApp({

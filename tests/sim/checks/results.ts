@@ -66,12 +66,19 @@ export interface Returned {
 type Result = Readonly<Record<string, unknown>>;
 
 /**
- * Returns the target of a send from before a restart. The call still waits for it, even if it is now hidden.
+ * Returns the target of a send from before a restart, if it is now hidden or deleted. The call still waits for
+ * its answer.
  */
-async function sentEarlier(story: Story, { name, settings }: Returned, result: Result): Promise<unknown> {
+async function sentEarlier(
+  story: Story,
+  { name, settings, moments }: Returned,
+  result: Result,
+): Promise<unknown> {
   if (name !== "sessions_send" || typeof result.runId !== "string") return undefined;
   const [run] = await story.look("select session_key, accepted_at from runs where run_id = ?", result.runId);
-  return story.settingsAt(Number(run?.accepted_at)) === settings ? undefined : run?.session_key;
+  const isDeleted = moments.every((sessions) => !sessions.has(String(run?.session_key)));
+  const isHidden = story.settingsAt(Number(run?.accepted_at)) !== settings;
+  return isDeleted || isHidden ? run?.session_key : undefined;
 }
 
 async function checkNames(story: Story, returned: Returned, result: Result): Promise<void> {

@@ -16,7 +16,7 @@ let left = 0;
 
 function connectRequest(): string {
   const client = { id: "crowd", version: "1", platform: "bench", mode: "backend" };
-  const params = { minProtocol: 3, maxProtocol: 4, client, auth: { token } };
+  const params = { minProtocol: 3, maxProtocol: 3, client, auth: { token } };
   return JSON.stringify({ type: "req", id: "connect", method: "connect", params });
 }
 

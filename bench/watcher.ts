@@ -14,7 +14,7 @@ export async function watcher(url: string, caps: readonly string[]) {
     const text = data.subarray(0, 100).toString();
     if (text.includes("connect.challenge")) {
       const client = { id: "watcher", version: "1", platform: "bench", mode: "backend" };
-      const params = { minProtocol: 3, maxProtocol: 4, client, caps, auth: { token: TOKEN } };
+      const params = { minProtocol: 3, maxProtocol: 3, client, caps, auth: { token: TOKEN } };
       socket.send(JSON.stringify({ type: "req", id: "connect", method: "connect", params }));
     } else if (text.startsWith('{"type":"res"')) {
       counted.bytes = 0;

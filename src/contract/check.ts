@@ -7,6 +7,7 @@
 
 import type { Validator } from "typebox/schema";
 import { isObject } from "../core/json.ts";
+import { optional } from "../core/optional.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import { quoted } from "../core/text/cut.ts";
 import { nearestName } from "../core/text/nearest.ts";
@@ -221,6 +222,8 @@ interface GivenObject<S extends ObjectSchema> {
   readonly owner: string;
   /** Fields that are accepted but never read. */
   readonly ignored: readonly string[];
+  /** Gets the names of unknown fields. Absent: unknown fields are refused. */
+  readonly onUnknown?: (names: readonly string[]) => void;
 }
 
 function refuse(
@@ -266,21 +269,29 @@ async function checkObject<S extends ObjectSchema>(
   const valid = Object.keys(of.schema.properties);
   const names = Object.keys(given as object).filter((name) => !of.ignored.includes(name));
   const unknown: string[] = [];
-  addUnknown(unknown, names, valid, (name, nearest) => {
-    const meant = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
-    return `unknown ${of.field} ${described(name)}${meant}`;
-  });
+  if (of.onUnknown === undefined) {
+    addUnknown(unknown, names, valid, (name, nearest) => {
+      const meant = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
+      return `unknown ${of.field} ${described(name)}${meant}`;
+    });
+  }
   if (unknown.length > 0) return refuse(of, "unknown_argument", unknown);
   const read = Object.fromEntries(Object.entries(given as object).filter(([name]) => valid.includes(name)));
-  return (await refuseSchema(of, read)) ?? ok(read as Of<S>);
+  const wrongField = await refuseSchema(of, read);
+  if (wrongField !== undefined) return wrongField;
+  const spare = names.filter((name) => !valid.includes(name));
+  if (spare.length > 0) of.onUnknown?.(spare);
+  return ok(read as Of<S>);
 }
 
 /**
  * Returns the params that `method` reads, if they match its schema. Missing params count as an empty object.
+ * `onUnknown` gets the names of unknown params. Without it they are refused.
  */
 export async function checkParams<M extends MethodName>(
   method: M,
   given: unknown,
+  onUnknown?: (names: readonly string[]) => void,
 ): Promise<Result<ParamsOf<M>>> {
   const { ignored = [] } = methodOf(method);
   const of = {
@@ -289,6 +300,7 @@ export async function checkParams<M extends MethodName>(
     field: "param",
     owner: `${method} takes`,
     ignored: [...ignored, EVERYWHERE],
+    ...optional({ onUnknown }),
   };
   return (await checkObject(of, given ?? {})) as Result<ParamsOf<M>>;
 }

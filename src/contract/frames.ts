@@ -86,7 +86,9 @@ const words = list(text());
 export const CONNECT = openObject(
   {
     minProtocol: integer("Oldest protocol version that the client supports."),
-    maxProtocol: integer("Newest version that the client supports. The gateway supports 3 and 4."),
+    maxProtocol: integer(
+      "Newest version that the client supports: 3 or 4. Version 4 ignores unknown params.",
+    ),
     client: about(
       openObject(
         {

@@ -1,8 +1,15 @@
 // Defines the constants of the protocol: versions, limits, names of events.
 // `frames.ts` defines the frames, `methods.ts` the methods, `events.ts` the payloads.
 
-/** Supported versions, the preferred one last. Parley uses nothing in which they differ. */
+/** Supported versions, the preferred one last. They differ only in unknown params, see `isLenient`. */
 export const PROTOCOL_VERSIONS = [3, 4] as const;
+/** The version of Parley's own clients. In it, unknown params are refused. */
+export const STRICT_VERSION = 3;
+
+/** Returns whether unknown params of a client with this version are ignored. */
+export function isLenient(version: number | undefined): boolean {
+  return version !== undefined && version > STRICT_VERSION;
+}
 
 /** Maximum size of one message from a connected client. */
 export const MAX_PAYLOAD_BYTES = 25 * 1024 * 1024;

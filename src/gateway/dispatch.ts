@@ -15,6 +15,7 @@ import { checkParams } from "../contract/check.ts";
 import { idempotencyOf } from "../contract/idempotency.ts";
 import { NODE } from "../contract/methods/parts.ts";
 import { isMethod, METHODS, type MethodName, methodOf } from "../contract/methods.ts";
+import { isLenient } from "../contract/protocol.ts";
 import { canonicalJson } from "../core/json.ts";
 import { hasScope } from "../core/rules/scopes.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
@@ -63,6 +64,7 @@ import { type ToolDeps, toolMethods } from "./methods/tools.ts";
 import { type UpkeepDeps, upkeepMethods } from "./methods/upkeep.ts";
 import { sessionTokenMethods } from "./session-tokens.ts";
 import type { Answer } from "./socket/connection.ts";
+import { lenientParams } from "./socket/version-4.ts";
 
 /** Dependencies of all methods together. */
 export type MethodDeps = DescribeDeps &
@@ -123,7 +125,14 @@ interface DoorRequest<T> {
 }
 
 export interface Dispatcher {
-  call(caller: Caller, method: string, params: unknown, signal: AbortSignal): Promise<Answer>;
+  /** `protocol`: version of a WebSocket client, which decides whether unknown params are refused. */
+  call(
+    caller: Caller,
+    method: string,
+    params: unknown,
+    signal: AbortSignal,
+    protocol?: number,
+  ): Promise<Answer>;
   /** Runs a request of a caller whose scope was checked. */
   perform<T>(caller: Caller, request: DoorRequest<T>, signal: AbortSignal): Promise<Result<T>>;
   /** Aborted when the gateway stops answering requests. */
@@ -398,8 +407,10 @@ export function createDispatcher(deps: MethodDeps): Dispatcher {
     name: M,
     given: unknown,
     signal: AbortSignal,
+    protocol?: number,
   ): Promise<Answer> => {
-    const params = checkAgent(caller, await checkParams(name, given));
+    const read = isLenient(protocol) ? lenientParams(deps, name, given) : checkParams(name, given);
+    const params = checkAgent(caller, await read);
     if (!params.ok) return { result: params };
     const method: Method<M, MethodDeps> = HANDLERS[name];
     const base = contextOf(caller, signal);
@@ -417,9 +428,9 @@ export function createDispatcher(deps: MethodDeps): Dispatcher {
   };
 
   return {
-    async call(caller, method, params, signal) {
+    async call(caller, method, params, signal, protocol) {
       const known = mayCall(caller, method);
-      return known.ok ? run(caller, known.value, params, signal) : { result: known };
+      return known.ok ? run(caller, known.value, params, signal, protocol) : { result: known };
     },
     async perform<T>(caller: Caller, request: DoorRequest<T>, signal: AbortSignal) {
       const { name, params, idempotencyKey, handle } = request;

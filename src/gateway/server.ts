@@ -41,6 +41,7 @@ import { createFanout, type Fanout } from "./socket/fanout.ts";
 import { encodeEvent } from "./socket/outlet.ts";
 import { createPresence, type Presence } from "./socket/presence.ts";
 import { openSockets, pathOf, refuseUpgrade } from "./socket/upgrade.ts";
+import { createIgnoredParams } from "./socket/version-4.ts";
 
 /**
  * Maximum number of open sockets without a `connect` request: in total, and of those that are older than
@@ -87,7 +88,15 @@ interface ServerDeps {
 }
 
 /** Dependencies of methods that the server itself provides. */
-type OwnParts = "startedAt" | "connected" | "demo" | "history" | "endDevice" | "accessTokens";
+type OwnParts =
+  | "startedAt"
+  | "connected"
+  | "presence"
+  | "ignoredParams"
+  | "demo"
+  | "history"
+  | "endDevice"
+  | "accessTokens";
 
 /** Everything that the composition root gives the gateway. */
 export type GatewayDeps = Omit<MethodDeps, OwnParts> & HttpDeps & ServerDeps;
@@ -162,7 +171,6 @@ class GatewayServer implements Gateway {
     this.#accessUsers = new AccessTokenUsers(engine, authority);
     const { openDemo } = deps;
     this.#demo = openDemo === undefined ? undefined : new Demo(openDemo, world);
-    const demo = this.#demo === undefined ? {} : { demo: this.#demo };
     const readings = (): Promise<GaugeReadings> => readGauges(deps, this.#presence.count());
     this.#unfollow = deps.metrics.follow(engine.bus);
     this.#history = new History(world, deps.metrics, readings);
@@ -170,10 +178,12 @@ class GatewayServer implements Gateway {
       ...deps,
       startedAt: clock.now(),
       connected: () => this.#presence.count(),
+      presence: (caller) => this.#presence.ofCaller(caller, seesEverything(caller)),
+      ignoredParams: createIgnoredParams(world),
       history: this.#history,
       endDevice: (deviceId, role) => this.#endDevice(deviceId, role),
       accessTokens: { configured, authority, end: (id) => this.#accessUsers.end(id) },
-      ...demo,
+      ...(this.#demo === undefined ? {} : { demo: this.#demo }),
     };
     const dispatcher = createDispatcher(this.#methodDeps);
     this.#dispatcher = dispatcher;

@@ -1,6 +1,7 @@
 // Checks the running gateway. If none is running, checks whether its port is free.
 
 import { createServer } from "node:net";
+import type { PayloadOf } from "../../contract/methods.ts";
 import { mainKeyOf } from "../../core/shapes/session-key.ts";
 import { defaultAgent, type Settings } from "../../core/shapes/settings/settings.ts";
 import { type Cli, isGone } from "../cli.ts";
@@ -11,6 +12,7 @@ import type { Finding } from "./finding.ts";
 const CONNECT_TIMEOUT_MS = 5_000;
 /** Number of recent messages of a main session that are read to find its different senders. */
 const SEARCHED_MESSAGES = 200;
+const IGNORED_SHOWN_MAX = 10;
 
 export interface Target {
   readonly url: string;
@@ -85,10 +87,19 @@ async function checkHealth(link: Link, url: string): Promise<Finding[]> {
   return [first, { name: "deliveries", level: "warning", text: failed, mend }];
 }
 
+type Status = PayloadOf<"status">;
+
+/** Lists the ignored params of clients, which may explain why a client works differently here. */
+function checkIgnoredParams({ ignoredParams = [] }: Status): Finding[] {
+  if (ignoredParams.length === 0) return [];
+  const shown = ignoredParams.slice(0, IGNORED_SHOWN_MAX).map(({ method, param }) => `${method} ${param}`);
+  const more = ignoredParams.length > shown.length ? ` and ${ignoredParams.length - shown.length} more` : "";
+  const text = `params of clients that have no effect here: ${shown.join(", ")}${more}`;
+  return [{ name: "clients", level: "ok", text }];
+}
+
 /** Warns if the gateway does not use all settings of the configuration file. */
-async function checkConfigAge(link: Link): Promise<Finding[]> {
-  const status = await link.request("status", {});
-  const config = status.ok ? status.value.config : undefined;
+function checkConfigAge({ config }: Status): Finding[] {
   if (config === undefined || (config.ok && !config.differs)) return [];
   const text = config.ok
     ? `some settings of the file apply only after a restart: ${config.restart.join(", ")}`
@@ -139,9 +150,10 @@ export async function checkGateway(cli: Cli, target: Target): Promise<Finding[]>
   }
   const link = opened.value;
   try {
+    const status = await link.request("status", {});
     return [
       ...(await checkHealth(link, url)),
-      ...(await checkConfigAge(link)),
+      ...(status.ok ? [...checkConfigAge(status.value), ...checkIgnoredParams(status.value)] : []),
       ...(await checkSharing(link, settings)),
     ];
   } finally {

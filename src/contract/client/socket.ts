@@ -8,7 +8,7 @@ import { withDelta } from "../../core/text/text-delta.ts";
 import type { Timer } from "../../world.ts";
 import type { AgentEvent, ChatEvent, ChatMessage } from "../events.ts";
 import type { ClientInfo, EventFrame, HelloOk, ResponseFrame } from "../frames.ts";
-import { PROTOCOL_VERSIONS, TEXT_DELTAS } from "../protocol.ts";
+import { STRICT_VERSION, TEXT_DELTAS } from "../protocol.ts";
 import type { DialedSocket, Dialer } from "./dial/dial.ts";
 import { aborted, errorOf, GatewayError } from "./error.ts";
 import type { ClientWorld, DeviceKey } from "./types.ts";
@@ -64,8 +64,8 @@ function connectRequest(parts: SocketParts, nonce: string): object {
     id: CONNECT_ID,
     method: "connect",
     params: {
-      minProtocol: PROTOCOL_VERSIONS[0],
-      maxProtocol: PROTOCOL_VERSIONS.at(-1),
+      minProtocol: STRICT_VERSION,
+      maxProtocol: STRICT_VERSION,
       client,
       ...optional({ role, scopes, commands, device }),
       // A node sends only its own capabilities, because it gets no events of sessions.

@@ -2,6 +2,7 @@
 
 import type { ProcessRow } from "../../core/shapes/process.ts";
 import { USAGE_GROUPS, USAGE_ORDERS, type UsageLine } from "../../core/shapes/usage.ts";
+import { PRESENCE_ENTRY } from "../frames.ts";
 import {
   about,
   anything,
@@ -62,6 +63,17 @@ const ofWork = {
 export const HEALTH = named("Health", "The health and the load of the gateway.", object(always, ofWork));
 export type Health = Of<typeof HEALTH>;
 
+const IGNORED_PARAM = named(
+  "IgnoredParam",
+  "A param that clients of protocol version 4 send and that Parley does not know.",
+  object({
+    method: text("Name of the method."),
+    param: text("Name of the param."),
+    count: number("Number of requests with it."),
+  }),
+);
+export type IgnoredParam = Of<typeof IGNORED_PARAM>;
+
 const STATUS = named(
   "Status",
   "The health of the gateway, with more details.",
@@ -76,6 +88,10 @@ const STATUS = named(
       processes: list(
         declared<ProcessRow>("ProcessRow"),
         "All known processes, if several share the store. Only for tokens that cover every session.",
+      ),
+      ignoredParams: list(
+        IGNORED_PARAM,
+        "Since the start of this process, at most 100. Only for tokens that cover every session.",
       ),
       unused: flag("True if no session has a message yet. Only for tokens that cover every session."),
       config: about(
@@ -221,6 +237,12 @@ export const OVERVIEW_METHODS = {
     summary: "Returns the health, with versions, agents, models, connections and processes.",
     params: NOTHING,
     result: STATUS,
+  },
+  "system-presence": {
+    scope: READ,
+    summary: "Lists the connected clients, newest first. A token for some sessions sees its own connection.",
+    params: NOTHING,
+    result: list(PRESENCE_ENTRY),
   },
   "agents.list": {
     scope: READ,

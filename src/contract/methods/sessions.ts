@@ -298,6 +298,23 @@ export const SESSION_METHODS = {
     params: LIST,
     result: PAGE,
   },
+  "sessions.subscribe": {
+    scope: READ,
+    summary: "Returns the list for clients of version 4. Every client gets the events without asking.",
+    params: LIST,
+    result: object(
+      { subscribed: about(done, "Always true.") },
+      { list: about(PAGE, "As `sessions.list` with these params. Absent if there are none.") },
+    ),
+    events: ["sessions"],
+  },
+  "sessions.describe": {
+    scope: READ,
+    summary: "Returns one session, or null if the session does not exist or the token does not cover it.",
+    params: object({ key: sessionKey }),
+    result: object({ session: nullable(LISTED_ROW) }),
+    errors: ["invalid_session_key"],
+  },
   "sessions.resolve": {
     scope: READ,
     summary: "Finds the key of one session. Give exactly one of `key`, `sessionId` and `label`.",

@@ -227,6 +227,13 @@ export const TALK_METHODS = {
     ignored: ["maxChars"],
     errors: [...NAMES_SESSION, "message_not_found"],
   },
+  "chat.startup": {
+    scope: READ,
+    summary: "Returns the same as `chat.history`, for clients of version 4.",
+    params: HISTORY,
+    result: HISTORY_PAGE,
+    errors: [...NAMES_SESSION, "message_not_found"],
+  },
   "chat.image": {
     scope: READ,
     summary:

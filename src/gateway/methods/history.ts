@@ -286,8 +286,9 @@ async function sentFile(
   return ok({ name, mimeType, bytes, content, ...(isLonger ? { nextOffset: end } : {}) });
 }
 
-export const historyMethods: Methods<"chat.history" | "chat.image" | "chat.file"> = {
+export const historyMethods: Methods<"chat.history" | "chat.startup" | "chat.image" | "chat.file"> = {
   "chat.history": { handle: history },
+  "chat.startup": { handle: history },
   "chat.image": { handle: image },
   "chat.file": { handle: sentFile },
 };

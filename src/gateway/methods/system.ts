@@ -3,6 +3,7 @@
 
 import { agentsFor, seesEverything } from "../../access/token.ts";
 import { accountName } from "../../channels/accounts.ts";
+import type { PresenceEntry } from "../../contract/frames.ts";
 import type { Health, ModelRow, OVERVIEW_METHODS } from "../../contract/methods/operations.ts";
 import { PROTOCOL_VERSIONS } from "../../contract/protocol.ts";
 import { optional } from "../../core/optional.ts";
@@ -19,6 +20,7 @@ import type { Caller } from "../auth.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
 import type { Demo } from "../demo.ts";
 import type { GaugeReadings } from "../metrics/metrics.ts";
+import type { IgnoredParams } from "../socket/version-4.ts";
 import type { ChannelDeps } from "./channels.ts";
 import type { ConfigDeps } from "./configuration.ts";
 
@@ -33,6 +35,9 @@ export type SystemDeps = HealthDeps &
     models(): readonly ModelRow[];
     /** Returns the number of connections that have completed `connect`. */
     connected(): number;
+    /** Returns the connected clients that the caller may see. */
+    presence(caller: Caller): PresenceEntry[];
+    readonly ignoredParams: IgnoredParams;
     /** Absent if demos are unavailable. */
     readonly demo?: Pick<Demo, "running">;
   };
@@ -138,6 +143,7 @@ async function status({ deps, caller }: CallContext<SystemDeps>) {
   const all = seesEverything(caller)
     ? {
         connections: deps.connected(),
+        ignoredParams: deps.ignoredParams.rows(),
         unused: await isUnused(deps),
         ...configOf(deps),
         ...(await processesOf(deps)),
@@ -159,6 +165,9 @@ export const systemMethods: Methods<keyof typeof OVERVIEW_METHODS, SystemDeps> =
   },
   status: {
     handle: async (ctx) => ok(await status(ctx)),
+  },
+  "system-presence": {
+    handle: async ({ deps, caller }) => ok(deps.presence(caller)),
   },
   "agents.list": {
     async handle({ deps: { settings }, caller }) {

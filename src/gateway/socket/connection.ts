@@ -89,7 +89,13 @@ export interface ConnectionParts {
   asked?(): void;
   /** Registers the member with the gateway; the returned function unregisters it. */
   join(member: Member): () => void;
-  call(caller: Caller, method: string, params: unknown, signal: AbortSignal): Promise<Answer>;
+  call(
+    caller: Caller,
+    method: string,
+    params: unknown,
+    signal: AbortSignal,
+    protocol: number,
+  ): Promise<Answer>;
 }
 
 interface PeerSocket {
@@ -182,6 +188,8 @@ export class Connection {
   #state: "new" | "connecting" | "ready" | "closed" = "new";
   #early: RequestFrame[] = [];
   #caller: Caller | undefined;
+  /** Set by `connect`. */
+  #protocol = 0;
   /** Bytes counted against the caller's share; absent before the caller is known. */
   #bytes: FrameBytes | undefined;
   #leave: () => void = () => {};
@@ -322,6 +330,7 @@ export class Connection {
       if (this.#isClosed()) return;
       if (!this.#parts.shares.clients.take(caller.id)) return this.#reject(request.id, TOO_MANY_CLIENTS);
       this.#caller = caller;
+      this.#protocol = protocol;
       this.#bytes = new FrameBytes(this.#parts.shares.bytes, caller.id);
       this.#state = "ready";
       this.#send({ type: "res", id: request.id, ok: true, payload: hello });
@@ -493,7 +502,7 @@ export class Connection {
     const { world, call } = this.#parts;
     if (this.#isClosed() || this.#caller === undefined) return undefined;
     try {
-      const { result, later } = await call(this.#caller, method, params, this.#gone.signal);
+      const { result, later } = await call(this.#caller, method, params, this.#gone.signal, this.#protocol);
       this.#answer(id, result);
       if (later === undefined) return undefined;
       const last = later.then(

@@ -5,6 +5,7 @@
 import type { PresenceEntry } from "../../contract/frames.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Timer, World } from "../../world.ts";
+import type { Caller } from "../auth.ts";
 import type { Member } from "./connection.ts";
 
 const TELL_EVERY_MS = 1_000;
@@ -19,6 +20,8 @@ export interface Presence {
   count(): number;
   add(member: Member): void;
   remove(member: Member): void;
+  /** Returns the entries that this connected caller may see. */
+  ofCaller(caller: Caller, seesAll: boolean): PresenceEntry[];
   /** Returns the entries that `member` may see. */
   seenBy(member: Member, seesAll: boolean): PresenceEntry[];
   all(): PresenceEntry[];
@@ -74,6 +77,8 @@ export function createPresence(
       const others = seesAll ? newest().filter(({ connId }) => connId !== member.connId) : [];
       return [entryOf(member, clock.now(), redactor), ...others];
     },
+    ofCaller: (caller, seesAll) =>
+      seesAll ? newest() : [...members].flatMap(([one, entry]) => (one.caller === caller ? [entry] : [])),
     all: newest,
     close: () => timer?.cancel(),
   };

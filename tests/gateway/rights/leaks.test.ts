@@ -176,6 +176,16 @@ const ABOUT_CONFIGURATION = {
   "config.schema": [{}],
 } as const;
 
+const OVERVIEWS = { health: [{}], status: [{}], "agents.list": [{}], "models.list": [{}] } as const;
+
+/** Methods that only clients of protocol version 4 call. */
+const OF_VERSION_4 = {
+  "system-presence": [{}],
+  "sessions.subscribe": [{}, { includeDerivedTitles: true, includeChildren: true, includeGlobal: true }],
+  "sessions.describe": [{ key: SEEN }, { key: HIDDEN }],
+  "chat.startup": [{ sessionKey: SEEN, includeRuns: true }, { sessionKey: HIDDEN }],
+} as const;
+
 const TRANSCRIPTS = {
   "sessions.earlier": [{ key: SEEN }],
   "sessions.search": [{ query: "velvet" }, { query: "the", sessionKey: SEEN }],
@@ -187,10 +197,8 @@ const TRANSCRIPTS = {
 function questionsOf(planted: Awaited<ReturnType<typeof plant>> & Nodes) {
   const { chainId, hiddenChain, jobId, messageId, nodeId, pairingCode } = planted;
   return {
-    health: [{}],
-    status: [{}],
-    "agents.list": [{}],
-    "models.list": [{}],
+    ...OVERVIEWS,
+    ...OF_VERSION_4,
     "sessions.list": [
       { includeDerivedTitles: true, includeLastMessage: true, includeChildren: true, includeGlobal: true },
       { roots: true, includeArchived: true, limit: 1 },

@@ -21,7 +21,7 @@ test.each(KINDS)(
     const first = await openHouse({ dir });
     const client = await connect({ url: `${first.http}/#token=x`, token: TOKEN });
     cleanup(() => client.close());
-    expect(client.hello.protocol).toBe(4);
+    expect(client.hello.protocol).toBe(3);
     expect((await client.request("health")).ok).toBe(true);
     const events = client.events({ sessionKey: "main", names: ["chat"] });
     const { runId, accepted, done } = client.agent({ message: "hi" });

@@ -116,7 +116,7 @@ export class Client {
     const client = { id: this.name, version: "1", platform: "story", mode: "test" };
     this.#say({
       method: "connect",
-      params: { minProtocol: 3, maxProtocol: 4, client, auth: { token: this.token } },
+      params: { minProtocol: 3, maxProtocol: 3, client, auth: { token: this.token } },
     });
   }
 

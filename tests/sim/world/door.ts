@@ -33,6 +33,8 @@ export function openDoor(given: Pick<MethodDeps, Given>) {
     history,
     startedAt: clock.now(),
     connected: () => 0,
+    presence: () => [],
+    ignoredParams: { note: () => {}, rows: () => [] },
     channels: new Map(),
     version: "story",
     token: OWNER_TOKEN,

@@ -11,7 +11,6 @@ import {
   mayHaveToolsUnder,
   NODES_TOOL,
   outsidePrefix,
-  type ToolVerdict,
 } from "../core/rules/tool-policy.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { ImageBlock } from "../core/shapes/message.ts";
@@ -118,10 +117,6 @@ function toolsIn({ outside, nodes, settings, skills = [] }: Omit<Policy, "chain"
   return [...ours, ...(outside?.tools ?? [])];
 }
 
-function verdictOf({ settings, chain }: Policy, name: string): ToolVerdict {
-  return decideTool(name, filtersFor(chain, settings));
-}
-
 /** Returns the names of all tools, including denied ones. For MCP servers, returns the names known so far. */
 export function toolNames(outside?: Pick<OutsideTools, "knownNames">): string[] {
   return [...TOOLS.map((tool) => tool.spec.name), ...(outside?.knownNames() ?? [])];
@@ -141,8 +136,9 @@ export function toolSpecs(outside?: OutsideSet, called: Iterable<string> = []): 
 
 /** Returns the tools that the policy allows. */
 export function toolsFor(policy: Policy): AnyTool[] {
+  const filters = filtersFor(policy.chain, policy.settings);
   return toolsIn(policy)
-    .filter((tool) => verdictOf(policy, tool.spec.name).allowed)
+    .filter((tool) => decideTool(tool.spec.name, filters).allowed)
     .map((tool) => ({ ...tool, spec: specFor(policy, tool) }));
 }
 
@@ -162,9 +158,10 @@ interface ToolDescription {
 
 /** Returns every tool with the policy's verdict. */
 export function describeTools(policy: Policy): ToolDescription[] {
+  const filters = filtersFor(policy.chain, policy.settings);
   return toolsIn(policy).map((tool) => {
     const { name, description, parameters } = specFor(policy, tool);
-    const verdict = verdictOf(policy, name);
+    const verdict = decideTool(name, filters);
     const reason = verdict.allowed ? verdict.reason : verdict.error;
     return { name, description, parameters, allowed: verdict.allowed, reason };
   });
@@ -190,7 +187,7 @@ export function withheldOutside(
 
 function findTool(policy: Policy, name: string): Result<AnyTool> {
   const tool = toolsIn(policy).find((candidate) => candidate.spec.name === name);
-  const verdict = verdictOf(policy, name);
+  const verdict = decideTool(name, filtersFor(policy.chain, policy.settings));
   if (tool !== undefined && verdict.allowed) return ok(tool);
   const names = toolsFor(policy).map((candidate) => candidate.spec.name);
   const hint = names.length === 0 ? "You have no tools here." : `You have: ${names.join(", ")}.`;

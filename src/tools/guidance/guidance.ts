@@ -5,7 +5,7 @@
 //      reads the root of the file system. Above the workspace, only files of its owner or of root count.
 // GU2: files are bounded, one by one and together. The nearest files have priority; a cut is said.
 
-import { lstat, readdir, realpath, stat } from "node:fs/promises";
+import { lstat, readdir } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import type { GuidanceReach } from "../../core/rules/prompt/guidance.ts";
 import type { InstructionFile, Skill } from "../../core/rules/prompt/prompt.ts";
@@ -14,6 +14,7 @@ import type { AgentSettings } from "../../core/shapes/settings/settings.ts";
 import { cut } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { isInside } from "../../world/folders.ts";
+import { FileFacts } from "./file-facts.ts";
 import { frontMatter } from "./front-matter.ts";
 import { readSmall, type SmallText } from "./small-file.ts";
 import { StatCache } from "./stat-cache.ts";
@@ -103,6 +104,7 @@ interface Folder {
 
 /** Reads the texts from files. One object serves all agents, because it caches what has not changed. */
 export class GuidanceFiles {
+  readonly #facts: FileFacts;
   readonly #home: Promise<string | undefined>;
   readonly #folders: StatCache<Folder>;
   readonly #texts: StatCache<SmallText | string>;
@@ -111,27 +113,39 @@ export class GuidanceFiles {
 
   /** `home`: the user's home folder. Absent: there is none. */
   constructor({ now, home }: { now: () => number; home?: string | undefined }) {
-    this.#home = home === undefined ? Promise.resolve(undefined) : realpath(home).catch(nothing);
-    this.#folders = new StatCache(now);
-    this.#texts = new StatCache(now);
-    this.#lists = new StatCache(now);
-    this.#heads = new StatCache(now);
+    const facts = new FileFacts(now);
+    this.#facts = facts;
+    this.#home = home === undefined ? Promise.resolve(undefined) : facts.realPath(home);
+    this.#folders = new StatCache(now, facts);
+    this.#texts = new StatCache(now, facts);
+    this.#lists = new StatCache(now, facts);
+    this.#heads = new StatCache(now, facts);
   }
 
   async forAgent(agent: Agent, reach: GuidanceReach): Promise<Guidance> {
-    const workspace = await realpath(agent.workspace).catch(nothing);
+    const workspace = await this.#facts.realPath(agent.workspace);
+    const untrusted = await this.#realPaths(reach.untrusted);
     const [found, listed] = await Promise.all([
-      agent.instructionFiles && workspace !== undefined ? this.#files(workspace, reach) : NO_FILES,
-      agent.skills ? this.#skills(workspace, reach) : NO_SKILLS,
+      agent.instructionFiles && workspace !== undefined
+        ? this.#files(workspace, reach.outside, untrusted)
+        : NO_FILES,
+      agent.skills ? this.#skills(workspace, reach.outside, untrusted) : NO_SKILLS,
     ]);
     return { files: found.files, skills: listed.skills, skipped: [...found.skipped, ...listed.skipped] };
   }
 
-  async #files(workspace: string, reach: GuidanceReach): Promise<Omit<Guidance, "skills">> {
-    const folders = await this.#foldersFrom(workspace, reach.outside ? FOLDERS_MAX : 1);
-    const untrusted = await untrustedIn(reach);
+  async #realPaths(folders: readonly string[]): Promise<string[]> {
+    return Promise.all(folders.map(async (folder) => (await this.#facts.realPath(folder)) ?? folder));
+  }
+
+  async #files(
+    workspace: string,
+    outside: boolean,
+    untrusted: readonly string[],
+  ): Promise<Omit<Guidance, "skills">> {
+    const folders = await this.#foldersFrom(workspace, outside ? FOLDERS_MAX : 1);
     const used = folders.filter(({ folder }) => !untrusted.some((other) => isInside(other, folder)));
-    const owner = (await stat(workspace).catch(nothing))?.uid ?? ROOT_USER;
+    const owner = (await this.#facts.status(workspace))?.uid ?? ROOT_USER;
     const found = await Promise.all(
       used.map(async ({ folder, name }) => {
         const owners = folder === workspace ? undefined : [owner, ROOT_USER];
@@ -166,14 +180,17 @@ export class GuidanceFiles {
     return found;
   }
 
-  async #skills(workspace: string | undefined, reach: GuidanceReach): Promise<Omit<Guidance, "files">> {
+  async #skills(
+    workspace: string | undefined,
+    outside: boolean,
+    untrusted: readonly string[],
+  ): Promise<Omit<Guidance, "files">> {
     const home = await this.#home;
-    const untrusted = await untrustedIn(reach);
     const roots = [
       ...(workspace !== undefined && !untrusted.some((other) => isInside(other, workspace))
         ? SKILL_FOLDERS.map((below) => ({ root: workspace, below }))
         : []),
-      ...(reach.outside && home !== undefined ? [{ root: home, below: HOME_SKILLS }] : []),
+      ...(outside && home !== undefined ? [{ root: home, below: HOME_SKILLS }] : []),
     ];
     const lists = await Promise.all(
       roots.map(async ({ root, below }) => {
@@ -212,10 +229,6 @@ export class GuidanceFiles {
 export async function skillText({ root, folder }: FoundSkill): Promise<Result<SmallText>> {
   const found = await readSmall(root, join(relative(root, folder), SKILL_FILE), SKILL_MAX_BYTES);
   return typeof found === "string" ? fail("file_problem", found) : ok(found);
-}
-
-async function untrustedIn({ untrusted }: GuidanceReach): Promise<string[]> {
-  return Promise.all(untrusted.map((folder) => realpath(folder).catch(() => folder)));
 }
 
 async function folderFacts(folder: string): Promise<Folder> {

@@ -4,8 +4,8 @@
 //      the same tick of the file system's clock would never be noticed.
 
 import type { Stats } from "node:fs";
-import { stat } from "node:fs/promises";
 import { evictOldest } from "../../core/bounded.ts";
+import type { FileFacts } from "./file-facts.ts";
 
 const ENTRIES_MAX = 500;
 const SETTLED_MS = 1_000;
@@ -21,10 +21,12 @@ const markOf = ({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string =>
 export class StatCache<T> {
   readonly #known = new Map<string, Known<T>>();
   readonly #now: () => number;
+  readonly #facts: FileFacts;
 
   /** `now`: the wall clock, in milliseconds since 1970. */
-  constructor(now: () => number) {
+  constructor(now: () => number, facts: FileFacts) {
     this.#now = now;
+    this.#facts = facts;
   }
 
   /**
@@ -33,7 +35,7 @@ export class StatCache<T> {
    */
   async get(path: string, read: (found: Stats) => Promise<T>, by = ""): Promise<T | undefined> {
     const key = `${by} ${path}`;
-    const found = await stat(path).catch(() => undefined);
+    const found = await this.#facts.status(path);
     if (found === undefined) {
       this.#known.delete(key);
       return undefined;

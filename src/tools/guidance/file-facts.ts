@@ -1,5 +1,5 @@
-// Asks for the status and the real path of files. Each run asks about several files, and asking another thread
-// costs five times as much processor time as the answer, so this asks on the event loop.
+// Asks for the status and the real path of files. Each run asks about several files, and a question to
+// another thread costs five times as much processor time, so this asks on the event loop.
 // FF1: after a slow answer (a network drive, a busy disk) it asks on another thread for a while.
 
 import { realpathSync, type Stats, statSync } from "node:fs";

@@ -14,6 +14,7 @@ import { doctorOf } from "./app/doctor.ts";
 import { engineSettings, SUBAGENT_POOL } from "./app/engine-settings.ts";
 import { newsChannels, recorderOf } from "./app/news.ts";
 import { outsideOf } from "./app/outside.ts";
+import { forgetRecords, recorderOfRuns } from "./app/records.ts";
 import { type Follower, followConfig } from "./app/reload.ts";
 import { logRuns } from "./app/run-log.ts";
 import { titlesOf } from "./app/titles.ts";
@@ -256,6 +257,7 @@ function buildEngine(
     outside,
     nodes,
     guidance,
+    recorder: recorderOfRuns(options),
     ...{ acp: acp.open, remote: openRemote },
     engine: () => engine,
   });
@@ -436,6 +438,12 @@ function followersOf(
   return [ways.apply, ...next, slots, titles.apply, () => ensureMainSessions({ engine, settings })];
 }
 
+/** Deletes old rows periodically. Returns the functions that stop this. */
+function forgetting(settings: Settings, { commit }: Engine, world: World): (() => Promise<void>)[] {
+  const records = forgetRecords({ settings, world: asPart(world, "store"), commit });
+  return [records, forgetSent(commit, asPart(world, "channels"))];
+}
+
 /** Follows the configuration file, if there is one. Returns a function that reads it at once. */
 function followOf(
   { world, configPath: path, reload }: AppOptions,
@@ -500,7 +508,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const followers = followersOf(following, undo, [deadlines, servers.apply]);
   for (const apply of followers) await apply();
   undo.push(await startOutbox({ engine, outbox, settings, world }));
-  undo.push(() => outbox.stop(), forgetSent(engine.commit, asPart(world, "channels")), acp.close);
+  undo.push(() => outbox.stop(), ...forgetting(settings, engine, world), acp.close);
   undo.push(async () => nodes?.close());
   const gateway = await startGateway({
     settings,

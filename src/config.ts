@@ -330,6 +330,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
     store: {
       dir: expanded(store.dir),
       durability: store.durability,
+      recordDays: store.recordDays,
       ...postgres,
       ...optional({ backupDir: store.backupDir && expanded(store.backupDir) }),
     },

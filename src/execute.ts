@@ -12,7 +12,7 @@ import { optional } from "./core/optional.ts";
 import type { Pace } from "./core/pace.ts";
 import { withoutContents } from "./core/rules/attachment-rules.ts";
 import { guidanceReach } from "./core/rules/prompt/guidance.ts";
-import { buildSystemPrompt, type Today } from "./core/rules/prompt/prompt.ts";
+import { CONTEXT_TITLE, joinPrompt, promptParts, type Today } from "./core/rules/prompt/prompt.ts";
 import { hasNetwork, isSandboxed, type SpawnChain } from "./core/rules/sandbox-policy.ts";
 import { fail, ok, type Result } from "./core/shapes/errors.ts";
 import { type Entry, isCompaction, type Message, toolCallsOf } from "./core/shapes/message.ts";
@@ -39,6 +39,7 @@ import type { LaneHandle } from "./engine/run/execution.ts";
 import type { EndFacts } from "./engine/run/finish.ts";
 import type { RemoteTurn } from "./execute/a2a.ts";
 import type { AcpHost } from "./execute/acp.ts";
+import type { RecordedTurn, Recorder } from "./execute/recorder.ts";
 import type { Threads } from "./flows/delivery/bindings.ts";
 import type { OutboxListener } from "./flows/delivery/outbox.ts";
 import { childContext } from "./flows/job/spawn.ts";
@@ -100,6 +101,8 @@ export interface ExecuteParts {
   readonly answered?: ToolAnswered;
   /** Records traces. Absent if traces are disabled. */
   readonly traces?: Traces | undefined;
+  /** Records the inputs of runs, if `store.recordDays` is not 0. Absent: they are not recorded. */
+  readonly recorder?: Recorder;
   /** Notified of text that a tool sends. Absent if this process delivers nothing. */
   readonly outbound?: OutboxListener;
   /** Opens the way to agents elsewhere, at their first run. If absent, such runs are refused. */
@@ -178,6 +181,45 @@ async function suppliesOf(
   };
 }
 
+/** Records the inputs of a run, so that it can be repeated. */
+function record({ recorder, settings }: ExecuteParts, handle: LaneHandle, turn: () => RecordedTurn): void {
+  if (recorder === undefined || (settings.store.recordDays ?? 0) === 0) return;
+  handle.recorded(recorder.revisionOf(turn()));
+}
+
+/** The parts of a turn that a session's settings and supplies determine. */
+type Offer = Pick<TurnArgs, "system" | "tools" | "thinking">;
+
+/** Builds the prompt and the list of tools, and records them. */
+async function offerOf(
+  parts: ExecuteParts,
+  handle: LaneHandle,
+  given: {
+    readonly session: Session;
+    readonly agent: AgentSettings;
+    readonly chain: SpawnChain;
+    readonly supplies: Awaited<ReturnType<typeof suppliesOf>>;
+    readonly model: string;
+  },
+): Promise<Offer> {
+  const { settings } = parts;
+  const { run } = handle;
+  const { session, agent, chain, supplies, model } = given;
+  const { nodes, outside, skills } = supplies;
+  const offered = toolsFor({ settings, chain, outside, nodes, skills });
+  const tools = offered.map((tool) => tool.spec);
+  const context = await contextOf(parts, run, session);
+  const prompt = promptOf({ settings, session, agent, tools: offered, context, ...supplies });
+  const sections = promptParts(prompt);
+  const thinking = thinkingOf(run, session, agent);
+  record(parts, handle, () => ({
+    ...{ settings, model, thinking, tools, sessionKey: prompt.sessionKey },
+    prompt: sections.filter(({ title }) => title !== CONTEXT_TITLE),
+    ...(context === undefined ? {} : { context: run.input.context === undefined ? "session" : "input" }),
+  }));
+  return { system: joinPrompt(sections), tools, thinking };
+}
+
 function factsOf(end: TurnEnd, model: Pick<ResolvedModel, "ref">): EndFacts {
   switch (end.kind) {
     case "ok":
@@ -225,6 +267,9 @@ async function executeOutside(
   }
   const context = await contextOf(parts, handle.run, session);
   const found = { handle, session, agent, entries, context };
+  const { model, thinking } = agent;
+  const { key: sessionKey } = session;
+  record(parts, handle, () => ({ settings, model, thinking, sessionKey, prompt: [], tools: [] }));
   await handle.confirm();
   if (runtime.type === "a2a") {
     if (parts.remote === undefined) return failed(`agent "${agent.id}" can't be reached from here`);
@@ -366,6 +411,7 @@ async function executeTurn(
   // Without a backend, the run is refused before the first model call. It never runs without the sandbox.
   if (!sandbox.ok) return failed([sandbox.error, sandbox.hint ?? ""].join(" ").trim());
   const supplies = await suppliesOf(parts, agent, chain, handle);
+  const offer = await offerOf(parts, handle, { session, agent, chain, supplies, model: model.value.ref });
   const { nodes, outside, skills } = supplies;
   const ctx: ToolContext = {
     ...optional({ outside, sandbox: sandbox.value }),
@@ -376,23 +422,19 @@ async function executeTurn(
     signal,
     wait: handle.wait,
   };
-  const tools = toolsFor({ settings, chain, outside, nodes, skills });
   const everyTool = toolSpecs(outside, calledIn(entries));
-  const context = await contextOf(parts, run, session);
   let answering = model.value;
   const end = await runTurn({
     runId: run.runId,
     sessionId: session.sessionId,
-    system: buildSystemPrompt(promptOf({ settings, session, agent, tools, context, ...supplies })),
+    ...offer,
     model: model.value,
     fallbackModels: fallbacksOf(settings, agent, run.input.format),
     onFallback: (next) => {
       answering = next;
     },
-    thinking: thinkingOf(run, session, agent),
     ...optional({ format: run.input.format }),
     entries,
-    tools: tools.map((tool) => tool.spec),
     everyTool,
     ...callbacksOf(parts, handle, everyTool, trace),
     callTool: (request, cut) => handle.duringCall(() => callNow(newest, { ...ctx, signal: cut }, request)),

@@ -236,7 +236,7 @@ export const DISCLOSURE: Rule<Settings> = {
     tickIntervalMs: "show",
   },
   a2a: { expose: "show", notifyHosts: "show", descriptions: "names" },
-  store: { dir: "show", durability: "show", postgresUrl: "secret", backupDir: "show" },
+  store: { dir: "show", durability: "show", postgresUrl: "secret", backupDir: "show", recordDays: "show" },
   providers: { each: PROVIDER },
   agents: { each: AGENT },
   maxConcurrent: "show",

@@ -65,6 +65,7 @@ export const IDEMPOTENCY = {
   "permissions.forget": "optional",
   "chains.list": "none",
   "chains.get": "none",
+  "chains.record": "none",
   "access.explain": "none",
   "channels.status": "none",
   "channels.test": "none",

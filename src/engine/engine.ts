@@ -515,7 +515,7 @@ export class Engine {
         error: ABORT_TEXT[code],
         ...(mine === undefined
           ? { heardText: this.#dispatch?.textOf(run.runId) ?? "" }
-          : { unfinishedText: mine.textSoFar() }),
+          : { unfinishedText: mine.textSoFar(), revision: mine.revision() }),
       };
       await holdRun(unit.tx, run.runId);
       // Does nothing if this run has already ended together with an earlier run of this list.

@@ -119,6 +119,7 @@ const EXAMPLES: Examples = {
   "chat.image": ({ messageId }) => ({ sessionKey: MAIN, messageId, index: 1 }),
   "chains.list": () => ({ includeSingle: true }),
   "chains.get": ({ chainId }) => ({ chainId }),
+  "chains.record": ({ chainId }) => ({ chainId }),
   "access.explain": () => ({ viewer: NOTES, target: MAIN }),
   "cron.add": () => ({
     schedule: { kind: "cron", expr: "0 9 * * *" },

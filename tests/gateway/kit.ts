@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
 import type { ModelPort } from "../../src/agent/model/model.ts";
+import { recorderOfRuns } from "../../src/app/records.ts";
 import type { Channel } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { createWebchat } from "../../src/channels/webchat.ts";
@@ -118,7 +119,9 @@ function executorOf(
 ): Executor {
   const { model: port, play } = options;
   if (port === undefined) return { execute: (handle) => playTurn(handle, play) };
-  return createExecutor({ settings, store, world, port, sandboxFor: async () => ok(undefined), ...more });
+  const recorder = recorderOfRuns({ version: "0.0.0-test", world });
+  const sandboxFor = async () => ok(undefined);
+  return createExecutor({ settings, store, world, port, recorder, sandboxFor, ...more });
 }
 
 /** Opens engine, flows, outbox and webchat over a store. */

@@ -114,6 +114,7 @@ export interface Choices {
   readonly owners?: Settings["owners"];
   readonly a2a?: Settings["a2a"];
   readonly joined?: Settings["joined"];
+  readonly recordDays?: number;
   readonly providers?: Settings["providers"];
 }
 
@@ -128,7 +129,7 @@ export function settingsWith(choices: Choices = {}): Settings {
       maxBufferedBytes: 1_000_000,
       tickIntervalMs: 15_000,
     },
-    store: { dir: "/nowhere", durability: "normal" },
+    store: { dir: "/nowhere", durability: "normal", recordDays: choices.recordDays ?? 30 },
     providers: choices.providers ?? [],
     agents: choices.agents ?? [agentSettings("main"), agentSettings("research"), agentSettings("writer")],
     maxConcurrent: 4,

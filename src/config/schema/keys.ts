@@ -37,6 +37,7 @@ const UNITS: readonly (readonly [RegExp, string])[] = [
   [/Seconds$/, "s"],
   [/Minutes$/, "minutes"],
   [/Hours$/, "hours"],
+  [/Days$/, "days"],
   [/Bytes$/, "bytes"],
   [/Chars$/, "characters"],
   [/Mb$/, "MiB"],

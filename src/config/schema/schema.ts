@@ -457,6 +457,12 @@ export const configSchema = z.strictObject({
       backupDir: path
         .optional()
         .describe("Folder of the backups that are made on the page. Default: `backups` in `dir`."),
+      recordDays: limit(0, 36_500)
+        .default(30)
+        .describe(
+          "Time for which prompts, tools and settings of runs are kept after their last use, so that " +
+            "a chain can be run again. 0: they are not kept.",
+        ),
     })
     .prefault({}),
   models: z

@@ -2,7 +2,7 @@
 
 import type { ChainCall, ChainParty, ChainRow, ChainStep } from "../../core/shapes/chain-step.ts";
 import { about, declared, flag, list, mapOf, number, object, text } from "../schema.ts";
-import { count, cursor, type MethodSpec, name, READ } from "./parts.ts";
+import { ADMIN, count, cursor, type MethodSpec, name, READ } from "./parts.ts";
 
 const chain = declared<ChainRow>("ChainRow");
 
@@ -56,5 +56,24 @@ export const CHAIN_METHODS = {
       { calls: list(declared<ChainCall>("ChainCall"), "Calls, in the order of their runs.") },
     ),
     errors: ["chain_not_found"],
+  },
+  "chains.record": {
+    scope: ADMIN,
+    summary:
+      "Returns the record of an ended chain, with which it can be run again: one JSON document with its " +
+      "version and checksum, in pages. Credentials are redacted.",
+    params: object(
+      { chainId: about(name, "Id of the chain.") },
+      { offset: about(count(0), "Position at which the page begins. Default 0.") },
+    ),
+    result: object(
+      {
+        chainId: text(),
+        checksum: text("Checksum of the document, the same on every page."),
+        text: text("Part of the document."),
+      },
+      { nextOffset: number("Offset of the next page. Absent on the last one.") },
+    ),
+    errors: ["chain_not_found", "session_busy", "missing_scope"],
   },
 } as const satisfies Record<string, MethodSpec>;

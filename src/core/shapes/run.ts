@@ -116,6 +116,8 @@ export interface Run {
   readonly error?: string;
   readonly usage: Usage;
   readonly model?: string;
+  /** Hash of the revision with the run's inputs. Absent before its end, and if they are not kept. */
+  readonly revision?: string;
 }
 
 /** Facts about a run for readers of its session's transcript. */

@@ -414,7 +414,7 @@ export class Lanes {
       run.timeoutMs === 0 ? undefined : world.clock.at(limitAt, () => void this.#timeOut(execution));
     const facts = await this.#factsOf(execution);
     timer?.cancel();
-    await this.#end(execution, facts);
+    await this.#end(execution, { ...facts, revision: execution.revision() });
     await this.#publishEnd(run);
     execution.leave();
     this.#send(run.sessionKey, { kind: "over" });
@@ -499,7 +499,8 @@ export class Lanes {
         // Read the text inside the transaction: text that was read earlier may since have been stored as a
         // message, and must not be stored twice.
         const unfinishedText = execution.textSoFar();
-        const facts: EndFacts = { state: "timeout", code: "run_timeout", error, unfinishedText };
+        const revision = execution.revision();
+        const facts: EndFacts = { state: "timeout", code: "run_timeout", error, unfinishedText, revision };
         return endInUnit(unit, run, facts, finish);
       });
       if (done) execution.stop("ended");

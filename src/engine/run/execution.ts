@@ -10,6 +10,7 @@ import type { Pool } from "../../core/rules/pools.ts";
 import { couldBecomeSkip, isQuietStep } from "../../core/rules/turn-rules.ts";
 import type { LiveEvent } from "../../core/shapes/event.ts";
 import type { Entry, UserMessage } from "../../core/shapes/message.ts";
+import type { WorkingRevision } from "../../core/shapes/record/revision.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { joinedDeltas, type TextDelta, withDelta } from "../../core/text/text-delta.ts";
 import type { Fence } from "../../store/queries/runs/runs.ts";
@@ -78,6 +79,8 @@ export interface LaneHandle {
   /** Runs a tool call. When all calls of the run wait, the run gives back its slot. */
   duringCall<T>(work: () => Promise<T>): Promise<T>;
   readonly wait: RunWait;
+  /** Records the inputs of the run. They are stored with its end. */
+  recorded(revision: WorkingRevision): void;
   /** Absent: the run's model calls have no budget. */
   readonly budget?: ModelBudget;
   /** Adds the run's ids to each line. */
@@ -93,6 +96,8 @@ export interface Execution {
   hasFinal(): boolean;
   /** Returns the text of the message being written, for an abort that keeps it. */
   textSoFar(): string;
+  /** Returns the inputs of the run, if they were recorded. */
+  revision(): WorkingRevision | undefined;
   /** Publishes live text and thinking from the beginning, because a subscriber has missed a part. */
   publishText(): void;
   waiting(): boolean;
@@ -218,6 +223,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
   const stream = createTextStream(run, parts, stopper.signal, "text");
   const thinking = createThinkingStream(run, parts, stopper.signal);
   let reason: StopReason | undefined;
+  let revision: WorkingRevision | undefined;
   const confirm = confirmerOf(run, parts.lease, stopper.signal);
   // An earlier attempt may have read messages that this attempt does not know about.
   const reading: Reading = { mayOwe: run.attempt > 1 };
@@ -242,12 +248,16 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
       confirm,
       duringCall: (work) => confirm().then(() => keeper.duringCall(work)),
       wait: createRunWait(parts, held, keeper, stopper.signal),
+      recorded(of) {
+        revision = of;
+      },
       ...optional({ budget: createSpending(run, fence, parts, stopper.signal) }),
       log: parts.world.log,
     },
     fence,
     writeFinal: writer.writeFinal,
     hasFinal: () => writer.finalText() !== undefined,
+    revision: () => revision,
     textSoFar: () => writer.finalText() ?? stream.last(),
     publishText() {
       thinking.publishAgain();

@@ -18,12 +18,14 @@ import {
   type Usage,
   ZERO_USAGE,
 } from "../../core/shapes/message.ts";
+import type { WorkingRevision } from "../../core/shapes/record/revision.ts";
 import { type EndedRunState, isEnded, type Run, type RunEnd } from "../../core/shapes/run.ts";
 import { splitRef } from "../../core/text/model-ref.ts";
 import { addChainUsage } from "../../store/queries/chains/chains.ts";
 import type { Deadline } from "../../store/queries/deadlines.ts";
 import { queuedIn } from "../../store/queries/runs/claims.ts";
 import { addUsageRow } from "../../store/queries/runs/ledger.ts";
+import { keepRevisions } from "../../store/queries/runs/revisions.ts";
 import { endHeldRun, endRun, type Fence } from "../../store/queries/runs/runs.ts";
 import { answerWaits, giveUpWaitsOf } from "../../store/queries/runs/waits.ts";
 import { addSessionUsage } from "../../store/queries/sessions/sessions.ts";
@@ -106,6 +108,8 @@ export interface EndFacts {
    * since.
    */
   readonly heardText?: string;
+  /** The inputs of the run, to be stored. */
+  readonly revision?: WorkingRevision | undefined;
 }
 
 export interface FinishParts {
@@ -290,6 +294,13 @@ function announceEnd(unit: Unit, run: Run, words: string, parts: FinishParts): v
   unit.after(() => parts.wake(run.sessionKey));
 }
 
+/** Stores the inputs of a run that the store may not have yet. */
+function storeRevision({ tx, now, after }: Unit, { revision }: EndFacts): Promise<void> | undefined {
+  if (revision === undefined || revision.rows.length === 0) return undefined;
+  after(() => revision.stored());
+  return keepRevisions(tx, revision.rows, now);
+}
+
 /** Writes the changes that the end of a run makes in other rows. Returns whether a wait was answered. */
 async function settleRows(
   unit: Unit,
@@ -305,6 +316,7 @@ async function settleRows(
     countUsage(unit, run, facts, usage),
     writeLedger(unit, run, usage, model),
     addChainUsage(unit.tx, run.chainId, usage, unit.now),
+    storeRevision(unit, facts),
   );
   return answered;
 }
@@ -328,7 +340,8 @@ function endOf(unit: Unit, facts: EndFacts, messages: readonly Message[]) {
     ...optional({ reply: facts.reply, code: facts.code, error: facts.error }),
   };
   const told = usageOf(messages);
-  return { end, usage: facts.usage ?? told.usage, ...optional({ model: facts.model ?? told.model }) };
+  const more = { model: facts.model ?? told.model, revision: facts.revision?.hash };
+  return { end, usage: facts.usage ?? told.usage, ...optional(more) };
 }
 
 /** Creates the successors of a run whose end is stored, and publishes the end after the commit. */

@@ -25,6 +25,7 @@ import {
   processRevisions,
   pushConfigs,
   remoteTasks,
+  revisions,
   sentFiles,
   sessionInstructions,
   transcriptForks,
@@ -514,4 +515,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   gatewayKeys(T, "bigint"),
   remoteTasks(T, "bigint"),
   pushConfigs(T, "bigint"),
+  revisions(T, "bigint"),
 ];

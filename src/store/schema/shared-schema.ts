@@ -152,6 +152,22 @@ create table remote_tasks (
 )${strict};
 `;
 
+/**
+ * Table of the inputs that runs share, and the column that names the inputs of a run. The parameters are
+ * those of `agentMemory`.
+ */
+export const revisions = (text: string, number: string, strict = ""): string => `
+create table revisions (
+  hash ${text} primary key,
+  kind ${text} not null,
+  body_json ${text} not null,
+  created_at ${number} not null,
+  used_at ${number} not null
+)${strict};
+create index revisions_by_use on revisions (used_at);
+alter table runs add column revision ${text};
+`;
+
 /** Table of the addresses that A2A clients have notified. The parameters are those of `agentMemory`. */
 export const pushConfigs = (text: string, number: string, strict = ""): string => `
 create table push_configs (

@@ -19,6 +19,7 @@ import {
   processRevisions,
   pushConfigs,
   remoteTasks,
+  revisions,
   sentFiles,
   sessionInstructions,
   transcriptForks,
@@ -488,6 +489,7 @@ const MIGRATIONS: readonly string[] = [
   gatewayKeys("text", "integer", " strict"),
   remoteTasks("text", "integer", " strict"),
   pushConfigs("text", "integer", " strict"),
+  revisions("text", "integer", " strict"),
 ];
 
 /** Schema version that this program writes. */

@@ -9,6 +9,7 @@ import type {
   InboundTable,
   ThreadBindingTable,
 } from "./channel-tables.ts";
+import type { RevisionTable } from "./revision-table.ts";
 
 export interface SessionTable {
   /** Never changes. Links the row to the index of session names. */
@@ -137,6 +138,8 @@ export interface RunTable {
   model: string | null;
   /** Time when an operator dismissed or retried the ended run. */
   dismissed_at: Generated<number | null>;
+  /** Revision with the run's inputs. */
+  revision: Generated<string | null>;
 }
 
 /**
@@ -587,4 +590,5 @@ export interface Tables {
   gateway_keys: GatewayKeyTable;
   remote_tasks: RemoteTaskTable;
   push_configs: PushConfigTable;
+  revisions: RevisionTable;
 }

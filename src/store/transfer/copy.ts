@@ -61,6 +61,7 @@ const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   gateway_keys: { order: ["name"] },
   remote_tasks: { order: ["session_id"] },
   push_configs: { order: ["run_id", "id"] },
+  revisions: { order: ["hash"], long: ["body_json"] },
 };
 
 /** All copied tables. */

@@ -229,7 +229,7 @@ function questionsOf(planted: Awaited<ReturnType<typeof plant>> & Nodes) {
     ...ABOUT_ATTENTION,
     "chains.list": [{ includeSingle: true }, { limit: 1 }, { includeSingle: true, limit: 1 }],
     "chains.get": [chainId, hiddenChain].map((id) => ({ chainId: id, includeCalls: true })),
-    "access.explain": [{ viewer: SEEN, target: SEEN }],
+    ...{ "chains.record": [{ chainId }], "access.explain": [{ viewer: SEEN, target: SEEN }] },
     ...ABOUT_CHANNELS,
     "demo.start": [{}],
     "demo.stop": [{}],

@@ -136,6 +136,9 @@ function skillsText(skills: readonly Pick<Skill, "name" | "description">[]): str
   ].join("\n");
 }
 
+/** Title of the part that holds the context of one run. */
+export const CONTEXT_TITLE = "Context of this run";
+
 /** Returns the parts of the prompt in their order. No part is empty. */
 export function promptParts(parts: PromptParts): PromptPart[] {
   const { instructions = "", context = "", today, missingTools = [], files = [], skills = [] } = parts;
@@ -155,12 +158,15 @@ export function promptParts(parts: PromptParts): PromptPart[] {
     // This list changes more often than the texts above.
     { title: "Missing tools", text: missing },
     { title: "Date", text: date },
-    { title: "Context of this run", text: context.trim() },
+    { title: CONTEXT_TITLE, text: context.trim() },
   ].filter(({ text }) => text !== "");
 }
 
+/** Joins the parts of a prompt. */
+export function joinPrompt(parts: readonly Pick<PromptPart, "text">[]): string {
+  return parts.map(({ text }) => text).join("\n\n");
+}
+
 export function buildSystemPrompt(parts: PromptParts): string {
-  return promptParts(parts)
-    .map(({ text }) => text)
-    .join("\n\n");
+  return joinPrompt(promptParts(parts));
 }

@@ -289,6 +289,8 @@ export interface StoreSettings {
   readonly postgresUrl?: string;
   /** Absolute path of the folder for the gateway's backups. Absent: `backups` in `dir`. */
   readonly backupDir?: string;
+  /** Days for which the inputs of runs are kept after their last use. Absent or 0: they are not kept. */
+  readonly recordDays?: number;
 }
 
 export const backupFolder = ({ dir, backupDir = `${dir}/backups` }: StoreSettings): string => backupDir;

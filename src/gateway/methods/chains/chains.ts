@@ -27,6 +27,7 @@ import {
 import { callMessagesOf } from "../../../store/queries/runs/calls.ts";
 import type { CallContext, Methods } from "../../call.ts";
 import { callsOf, runsShownIn } from "./calls.ts";
+import { chainRecord, type RecordDeps } from "./record.ts";
 import { partiesOf, shortExcerpt, stepsOf } from "./steps.ts";
 
 const WINDOW_MINUTES = 60;
@@ -299,7 +300,8 @@ async function get(
   return ok({ ...answer, calls, truncated: cut || truncated });
 }
 
-export const chainMethods: Methods<keyof typeof CHAIN_METHODS> = {
+export const chainMethods: Methods<keyof typeof CHAIN_METHODS, RecordDeps> = {
   "chains.list": { handle: list },
   "chains.get": { handle: get },
+  "chains.record": { handle: chainRecord },
 };

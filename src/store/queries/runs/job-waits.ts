@@ -134,3 +134,22 @@ export async function countOpenJobWaits(db: Db): Promise<number> {
     .executeTakeFirstOrThrow();
   return Number(row.n);
 }
+
+/** Maximum number of ids per query. */
+const RUNS_AT_ONCE = 256;
+
+/** Returns the waits of these runs for jobs, in a stable order. */
+export async function jobWaitsOfRuns(db: Db, runIds: readonly string[]): Promise<JobWait[]> {
+  const found: JobWait[] = [];
+  for (let from = 0; from < runIds.length; from += RUNS_AT_ONCE) {
+    const rows = await db
+      .selectFrom("job_waits")
+      .selectAll()
+      .where("waiter_run_id", "in", runIds.slice(from, from + RUNS_AT_ONCE))
+      .orderBy("call_id")
+      .orderBy("flow_id")
+      .execute();
+    found.push(...rows.map(toJobWait));
+  }
+  return found;
+}

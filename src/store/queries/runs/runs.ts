@@ -76,6 +76,7 @@ export function toRun(row: Selectable<RunTable>): Run {
     ...present("code", row.code as Code | null),
     ...present("error", row.error),
     ...present("model", row.model),
+    ...present("revision", row.revision),
   };
 }
 
@@ -225,9 +226,11 @@ export interface RunEndFacts {
   readonly end: RunEnd;
   readonly usage: Usage;
   readonly model?: string;
+  /** Hash of the revision with the run's inputs. */
+  readonly revision?: string;
 }
 
-function endColumns({ end, usage, model }: RunEndFacts) {
+function endColumns({ end, usage, model, revision }: RunEndFacts) {
   return {
     state: end.state,
     ended_at: end.endedAt,
@@ -236,6 +239,7 @@ function endColumns({ end, usage, model }: RunEndFacts) {
     error: end.error ?? null,
     usage_json: JSON.stringify(usage),
     model: model ?? null,
+    revision: revision ?? null,
   };
 }
 

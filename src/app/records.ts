@@ -1,0 +1,25 @@
+// Keeps the inputs of runs for `store.recordDays`. Part of the composition root.
+
+import { sweep } from "../channels/sweep.ts";
+import { withoutSecrets } from "../config/recorded.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
+import type { Commit } from "../engine/unit.ts";
+import { Recorder } from "../execute/recorder.ts";
+import { forgetRevisions } from "../store/queries/runs/revisions.ts";
+import type { World } from "../world.ts";
+
+const DAY_MS = 24 * 3_600_000;
+const FORGET_EVERY_MS = 6 * 3_600_000;
+
+export function recorderOfRuns({ version, world }: { version: string; world: World }): Recorder {
+  return new Recorder({ version, withoutSecrets, now: () => world.clock.now() });
+}
+
+/** Deletes unused inputs periodically. The returned function stops it. */
+export function forgetRecords(parts: { settings: Settings; commit: Commit; world: World }) {
+  const { settings, commit, world } = parts;
+  const failed = "old prompts and settings of runs could not be deleted";
+  return sweep({ commit, world, everyMs: FORGET_EVERY_MS, failed }, (unit) =>
+    forgetRevisions(unit.tx, unit.now - (settings.store.recordDays ?? 0) * DAY_MS),
+  );
+}

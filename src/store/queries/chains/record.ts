@@ -1,0 +1,188 @@
+// Reads everything about one chain that is needed to run it again.
+
+import { optional } from "../../../core/optional.ts";
+import type { Entry } from "../../../core/shapes/message.ts";
+import type {
+  ChainRecord,
+  RecordedDelivery,
+  RecordedEntry,
+  RecordedRevision,
+  RecordedSession,
+} from "../../../core/shapes/record/chain.ts";
+import type { RunInputs } from "../../../core/shapes/record/revision.ts";
+import { isEnded, type Run } from "../../../core/shapes/run.ts";
+import type { Session } from "../../../core/shapes/session.ts";
+import type { Db } from "../../sql.ts";
+import { deliveriesOfRuns } from "../channels/deliveries.ts";
+import { jobWaitsOfRuns } from "../runs/job-waits.ts";
+import { revisionsOf } from "../runs/revisions.ts";
+import { toRun } from "../runs/runs.ts";
+import { waitsOfCalls } from "../runs/waits.ts";
+import { ancestorsOf, getSession } from "../sessions/sessions.ts";
+import { contextBefore } from "../transcripts/context-before.ts";
+import { readEntry } from "../transcripts/stored-entry.ts";
+import { flowsOfChain } from "./flows.ts";
+import { refusalsOf } from "./refusals.ts";
+
+/** Maximum number of rows of each kind, and maximum bytes of the entries. */
+const ROWS_MAX = 20_000;
+export const RECORD_BYTES_MAX = 64 * 1024 * 1024;
+/** Maximum number of ids per query. */
+const IDS_AT_ONCE = 256;
+
+interface StoredEntry extends RecordedEntry {
+  readonly seq: number;
+  readonly sessionId: string;
+}
+
+const entriesIn = (db: Db) =>
+  db
+    .selectFrom("messages")
+    .select(["seq", "session_id", "session_key", "run_id", "id", "role", "entry_json", "created_at"]);
+
+type EntryRow = Awaited<ReturnType<ReturnType<typeof entriesIn>["execute"]>>[number];
+
+function toEntry(row: EntryRow, runIds: ReadonlySet<string>): StoredEntry {
+  const runId = row.run_id !== null && runIds.has(row.run_id) ? row.run_id : undefined;
+  return {
+    ...{ seq: row.seq, sessionId: row.session_id, sessionKey: row.session_key, at: row.created_at },
+    ...optional({ runId }),
+    entry: readEntry(row),
+  };
+}
+
+/** Returns the entries of the chain's runs, and those that others wrote between them, in order. */
+async function entriesOf(db: Db, runs: readonly Run[]): Promise<StoredEntry[] | "too large"> {
+  const ids = runs.map(({ runId }) => runId);
+  const runIds = new Set(ids);
+  const found = new Map<number, StoredEntry>();
+  let bytes = 0;
+  const add = (rows: readonly EntryRow[]): boolean => {
+    for (const row of rows) {
+      if (found.has(row.seq)) continue;
+      bytes += row.entry_json.length;
+      found.set(row.seq, toEntry(row, runIds));
+    }
+    return bytes <= RECORD_BYTES_MAX;
+  };
+  for (let from = 0; from < ids.length; from += IDS_AT_ONCE) {
+    const some = ids.slice(from, from + IDS_AT_ONCE);
+    if (!add(await entriesIn(db).where("run_id", "in", some).execute())) return "too large";
+  }
+  for (const sessionId of new Set([...found.values()].map((one) => one.sessionId))) {
+    const seqs = [...found.values()].filter((one) => one.sessionId === sessionId).map(({ seq }) => seq);
+    const between = await entriesIn(db)
+      .where("session_id", "=", sessionId)
+      .where("seq", ">", Math.min(...seqs))
+      .where("seq", "<", Math.max(...seqs))
+      .execute();
+    if (!add(between)) return "too large";
+  }
+  return [...found.values()].sort((a, b) => a.seq - b.seq);
+}
+
+/** Returns the sessions with these keys, and the sessions that spawned them. */
+async function sessionsOf(db: Db, keys: ReadonlySet<string>): Promise<Session[]> {
+  const all = new Set(keys);
+  for (const key of keys) for (const above of await ancestorsOf(db, key)) all.add(above);
+  const found: Session[] = [];
+  for (const key of all) {
+    const session = await getSession(db, key);
+    if (session !== undefined) found.push(session);
+  }
+  return found.sort((a, b) => a.createdAt - b.createdAt || (a.key < b.key ? -1 : 1));
+}
+
+/** Returns a session with the transcript that the chain used, and with its context before the chain. */
+async function recorded(
+  db: Db,
+  session: Session,
+  { runs, entries }: { runs: readonly Run[]; entries: readonly StoredEntry[] },
+): Promise<RecordedSession> {
+  const own = runs.find(({ sessionKey }) => sessionKey === session.key);
+  const { sessionId } = own ?? session;
+  const first = entries.find((one) => one.sessionId === sessionId);
+  const before: Entry[] = first === undefined ? [] : await contextBefore(db, sessionId, first.seq);
+  return { session: { ...session, sessionId }, before };
+}
+
+async function revisionsOfRuns(db: Db, runs: readonly Run[]): Promise<RecordedRevision[]> {
+  const parsed = async (hashes: Iterable<string>): Promise<RecordedRevision[]> =>
+    (await revisionsOf(db, [...new Set(hashes)])).map(({ hash, kind, body }) => {
+      return { hash, kind, body: JSON.parse(body) as unknown };
+    });
+  const inputs = await parsed(runs.flatMap(({ revision }) => revision ?? []));
+  const parts = await parsed(
+    inputs.flatMap(({ body }) => {
+      const { settings, tools, prompt } = body as RunInputs;
+      return [settings, tools, ...prompt];
+    }),
+  );
+  const tools = await parsed(
+    parts.flatMap(({ kind, body }) => (kind === "tools" ? (body as readonly string[]) : [])),
+  );
+  return [...inputs, ...parts, ...tools];
+}
+
+async function deliveriesOf(db: Db, runIds: readonly string[]): Promise<RecordedDelivery[]> {
+  const found: RecordedDelivery[] = [];
+  for (let from = 0; from < runIds.length; from += IDS_AT_ONCE) {
+    const rows = await deliveriesOfRuns(db, runIds.slice(from, from + IDS_AT_ONCE), ROWS_MAX);
+    for (const { sessionKey, runId, kind, route, text, state, createdAt } of rows.reverse()) {
+      found.push({ sessionKey, ...optional({ runId }), kind, route, text, state, createdAt });
+    }
+  }
+  return found;
+}
+
+/**
+ * Returns the record of a chain, without the version of the program. Returns undefined if there is no such
+ * chain, and a word if it has no record yet or none of a reasonable size.
+ */
+export async function readChainRecord(
+  db: Db,
+  chainId: string,
+): Promise<Omit<ChainRecord, "program"> | "unfinished" | "too large" | undefined> {
+  const rows = await db
+    .selectFrom("runs")
+    .selectAll()
+    .where("chain_id", "=", chainId)
+    .limit(ROWS_MAX + 1)
+    .execute();
+  if (rows.length === 0) return undefined;
+  if (rows.length > ROWS_MAX) return "too large";
+  const runs = rows.map(toRun).sort((a, b) => a.acceptedAt - b.acceptedAt || a.laneSeq - b.laneSeq);
+  if (runs.some(({ state }) => !isEnded(state))) return "unfinished";
+  const entries = await entriesOf(db, runs);
+  if (entries === "too large") return entries;
+  const flows = await flowsOfChain(db, chainId, ROWS_MAX);
+  const refusals = await refusalsOf(db, chainId, ROWS_MAX);
+  const keys = new Set([
+    ...runs.map(({ sessionKey }) => sessionKey),
+    ...flows.flatMap(({ requesterKey, targetKey }) => [requesterKey, targetKey]),
+    ...refusals.flatMap(({ toKey }) => toKey ?? []),
+  ]);
+  const sessions: RecordedSession[] = [];
+  for (const session of await sessionsOf(db, keys)) {
+    sessions.push(await recorded(db, session, { runs, entries }));
+  }
+  const runIds = runs.map(({ runId }) => runId);
+  const waits = await waitsOfCalls(
+    db,
+    runs.flatMap(({ callId }) => callId ?? []),
+  );
+  return {
+    chainId,
+    runs: runs.map(({ owner: _, ...run }) => run),
+    sessions,
+    entries: entries.map(({ seq: _, sessionId: __, ...entry }) => entry),
+    flows,
+    waits: [...waits, ...(await jobWaitsOfRuns(db, runIds))].map((wait) => {
+      const { callId, waiterRunId, state, deadlineAt } = wait;
+      return { callId, waiterRunId, state, deadlineAt };
+    }),
+    refusals,
+    deliveries: await deliveriesOf(db, runIds),
+    revisions: await revisionsOfRuns(db, runs),
+  };
+}

@@ -77,6 +77,18 @@ export function createSandboxFor(newest: Settings, openFinder: () => Promise<San
   };
 }
 
+/** Changes turns, for a replay of a recorded chain. */
+export interface TurnHooks {
+  /** Returns what the model gets instead of `made`. */
+  offer(
+    run: Run,
+    made: Offer,
+    whose: { readonly sessionKey: string; readonly context?: string | undefined },
+  ): Offer;
+  /** Answers a tool call. `really` runs the tool. */
+  call(run: Run, request: ToolCallRequest, really: () => Promise<ToolOutcome>): Promise<ToolOutcome>;
+}
+
 export interface ExecuteParts {
   readonly settings: Settings;
   readonly store: Store;
@@ -101,6 +113,8 @@ export interface ExecuteParts {
   readonly answered?: ToolAnswered;
   /** Records traces. Absent if traces are disabled. */
   readonly traces?: Traces | undefined;
+  /** Changes what runs get and what their tool calls do. Absent: nothing is changed. */
+  readonly hooks?: TurnHooks;
   /** Records the inputs of runs, if `store.recordDays` is not 0. Absent: they are not recorded. */
   readonly recorder?: Recorder;
   /** Notified of text that a tool sends. Absent if this process delivers nothing. */
@@ -188,7 +202,14 @@ function record({ recorder, settings }: ExecuteParts, handle: LaneHandle, turn: 
 }
 
 /** The parts of a turn that a session's settings and supplies determine. */
-type Offer = Pick<TurnArgs, "system" | "tools" | "thinking">;
+export type Offer = Pick<TurnArgs, "system" | "tools" | "thinking">;
+
+/** Adds offered tools that this gateway does not have, because a record offers them. */
+function withOffered(every: readonly ToolSpec[], offered: readonly ToolSpec[]): readonly ToolSpec[] {
+  const names = new Set(every.map(({ name }) => name));
+  const more = offered.filter(({ name }) => !names.has(name));
+  return more.length === 0 ? every : [...every, ...more];
+}
 
 /** Builds the prompt and the list of tools, and records them. */
 async function offerOf(
@@ -217,7 +238,9 @@ async function offerOf(
     prompt: sections.filter(({ title }) => title !== CONTEXT_TITLE),
     ...(context === undefined ? {} : { context: run.input.context === undefined ? "session" : "input" }),
   }));
-  return { system: joinPrompt(sections), tools, thinking };
+  const made = { system: joinPrompt(sections), tools, thinking };
+  const { sessionKey } = prompt;
+  return parts.hooks?.offer(run, made, { sessionKey, ...optional({ context }) }) ?? made;
 }
 
 function factsOf(end: TurnEnd, model: Pick<ResolvedModel, "ref">): EndFacts {
@@ -381,6 +404,13 @@ async function callNow(
   return { text: JSON.stringify(toolResult(found)), isError: true };
 }
 
+/** Answers a tool call: by the hooks if there are any, else by the tool. */
+function answer(newest: ExecuteParts, ctx: ToolContext, request: ToolCallRequest): Promise<ToolOutcome> {
+  const really = (): Promise<ToolOutcome> => callNow(newest, ctx, request);
+  const { hooks } = newest;
+  return hooks === undefined || ctx.run === undefined ? really() : hooks.call(ctx.run, request, really);
+}
+
 async function executeTurn(
   newest: ExecuteParts,
   parts: ExecuteParts,
@@ -422,7 +452,7 @@ async function executeTurn(
     signal,
     wait: handle.wait,
   };
-  const everyTool = toolSpecs(outside, calledIn(entries));
+  const everyTool = withOffered(toolSpecs(outside, calledIn(entries)), offer.tools);
   let answering = model.value;
   const end = await runTurn({
     runId: run.runId,
@@ -437,7 +467,7 @@ async function executeTurn(
     entries,
     everyTool,
     ...callbacksOf(parts, handle, everyTool, trace),
-    callTool: (request, cut) => handle.duringCall(() => callNow(newest, { ...ctx, signal: cut }, request)),
+    callTool: (request, cut) => handle.duringCall(() => answer(newest, { ...ctx, signal: cut }, request)),
     signal,
     attempt: run.attempt,
     maxModelCalls: agent.maxModelCalls,

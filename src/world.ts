@@ -97,6 +97,11 @@ function byPart(log: Log, levels: () => LogLevels): Log {
   });
 }
 
+/** Resolves when all work is done that waits for no timer and no input. */
+export function otherWorkDone(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
 /** Returns the world of a real process: system clock, random UUIDs, log lines on stderr. */
 export function realWorld(options: LogOptions = {}): World {
   const logTail = new LogTail();

@@ -4,6 +4,7 @@
 
 import type { HostProgram, HostProgramEnd } from "../core/rules/node-exec.ts";
 import type { Result } from "../core/shapes/errors.ts";
+import type { ChainRecord } from "../core/shapes/record/chain.ts";
 import type { KeyRules } from "../core/shapes/session-key.ts";
 import type { ChannelAccount } from "../core/shapes/settings/channels.ts";
 import type {
@@ -265,6 +266,22 @@ export interface Machine {
   readonly userId?: number;
 }
 
+/** The result of a replay. */
+export interface ReplayReport {
+  readonly chainId: string;
+  readonly runs: number;
+  /** Number of recorded entries. */
+  readonly entries: number;
+  /** The first difference. Absent if there is none. */
+  readonly difference?: {
+    readonly runId: string;
+    readonly sessionKey: string;
+    readonly step: string;
+    readonly expected: string;
+    readonly got: string;
+  };
+}
+
 export interface CliParts {
   readonly world: World;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -293,6 +310,8 @@ export interface CliParts {
   inspectDatabase(url: string): Promise<Result<DatabaseReport>>;
   readonly store: StoreTools;
   importState(wanted: ImportWanted): Promise<Result<ImportFacts>>;
+  /** Runs a recorded chain again, without models. */
+  replay(record: ChainRecord): Promise<Result<ReplayReport>>;
   /** Tests the backend (and image) of an agent's settings. Absent if the test is not available. */
   inspectSandbox?(wanted: SandboxSettings): Promise<SandboxReport>;
   /** Tests a model (`<provider>/<model>`) by asking it for one word. Absent if the test is not available. */

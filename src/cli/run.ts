@@ -79,6 +79,11 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
   addSessions(parent, on);
   addCalls(parent, on);
   addAgents(parent, on);
+  const replay = parent.command("replay").argument("[chain]", "Id of the chain (default: the newest)");
+  replay.description("Run a chain again from its record, without models, and name the first difference");
+  replay.addOption(new Option("--file <record>", "Use the record in this file").conflicts("save"));
+  replay.option("--save <file>", "Also write the record to this new file");
+  on(replay, async () => (await import("./commands/sessions/replay.ts")).replayChain);
   const usage = parent.command("usage").description("Show tokens and cost");
   usage.addOption(
     new Option("--by <group>", "Group the usage by this").choices(USAGE_GROUPS).default("agent"),

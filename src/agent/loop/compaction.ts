@@ -11,6 +11,7 @@ import {
   addUsage,
   type Compaction,
   type Entry,
+  isCompaction,
   type Message,
   textOf,
   toolCallsOf,
@@ -113,6 +114,12 @@ function legalCuts(messages: readonly Message[]): number[] {
   return messages
     .map((_, at) => at)
     .filter((at) => at > 0 && !parted.has(at) && messages[at]?.role !== "toolResult");
+}
+
+/** Returns whether the last message of a request asks for a summary. */
+export function asksForSummary(entries: readonly Entry[]): boolean {
+  const last = entries.at(-1);
+  return last !== undefined && !isCompaction(last) && last.role === "user" && textOf(last).startsWith(TASK);
 }
 
 /** Summarises the older part of `entries`. Returns the entry to append. */

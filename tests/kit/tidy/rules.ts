@@ -71,7 +71,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Layers that may import everything, and that no other layer may import. */
-const ROOT_LAYERS = ["main", "app", "execute"];
+const ROOT_LAYERS = ["main", "app", "execute", "replay"];
 
 /**
  * Returns the layer of a file: `core`, `config`, `main`, …, `ui`; undefined for other files. Both

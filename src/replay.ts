@@ -1,0 +1,284 @@
+// Runs a recorded chain again in an empty world: a store in memory, a clock that jumps, ids of its own. Part
+// of the composition root. It reaches neither the store nor the channels of a gateway.
+
+import { join } from "node:path";
+import { engineSettings } from "./app/engine-settings.ts";
+import { fail, ok, type Result } from "./core/shapes/errors.ts";
+import type { ChainRecord } from "./core/shapes/record/chain.ts";
+import { isEnded, type Run } from "./core/shapes/run.ts";
+import { liveSettings } from "./core/shapes/settings/live.ts";
+import type { Settings } from "./core/shapes/settings/settings.ts";
+import { Redactor } from "./core/text/redact/redact.ts";
+import { Engine } from "./engine/engine.ts";
+import { createExecutor } from "./execute.ts";
+import { ensureMainSessions } from "./flows/session/lifecycle.ts";
+import { createSuccessors } from "./flows/successors.ts";
+import { ReplayClock } from "./replay/clock.ts";
+import { differencesOf, type PlayedRun } from "./replay/compare.ts";
+import { type Difference, Player } from "./replay/player.ts";
+import { isOrigin, Script, type ScriptedRun } from "./replay/script.ts";
+import { deliveriesOfRuns } from "./store/queries/channels/deliveries.ts";
+import { toRun } from "./store/queries/runs/runs.ts";
+import { insertSession } from "./store/queries/sessions/sessions.ts";
+import { readEntry } from "./store/queries/transcripts/stored-entry.ts";
+import { appendEntry } from "./store/queries/transcripts/transcripts.ts";
+import type { Store } from "./store/sql.ts";
+import { openMemoryStore } from "./store/sqlite/memory.ts";
+import { withReplies } from "./triggers/replies.ts";
+import { otherWorkDone, type World } from "./world.ts";
+
+export interface Replayed {
+  readonly chainId: string;
+  readonly runs: number;
+  /** Number of recorded entries. */
+  readonly entries: number;
+  /** The first difference. Absent if there is none. */
+  readonly difference?: Difference;
+}
+
+/** An event of the record, in the order in which the replay follows them. */
+interface ScriptEvent {
+  readonly at: number;
+  readonly rank: number;
+  readonly act: () => void | Promise<void>;
+}
+
+const QUIET = { debug() {}, info() {}, warn() {}, error() {} };
+/** Number of runs at the same time. The record says when each begins, so slots do not limit them. */
+const UNLIMITED = 1_000_000;
+/** Results are cut once, in the record. */
+const RESULT_MAX_BYTES = Number.MAX_SAFE_INTEGER;
+
+const withoutLimits = (settings: Settings): Settings => ({
+  ...settings,
+  agents: settings.agents.map(({ budget: _, ...agent }) => ({
+    ...agent,
+    maxToolResultBytes: RESULT_MAX_BYTES,
+  })),
+});
+
+const outbound = { deliveryQueued() {} };
+
+class Replay {
+  readonly #script: Script;
+  readonly #clock: ReplayClock;
+  readonly #player: Player;
+  readonly #store: Store;
+  readonly #engine: Engine;
+  readonly #live: ReturnType<typeof liveSettings>;
+  readonly #world: World;
+  /** Limits that keep runs from starting before their recorded time. */
+  readonly #closed: Record<string, number> = {};
+
+  constructor(script: Script, first: Settings) {
+    this.#script = script;
+    this.#clock = new ReplayClock(script.runs[0]?.run.acceptedAt ?? 0);
+    this.#player = new Player(script, () => this.#clock.now());
+    this.#live = liveSettings(withoutLimits(first));
+    const { settings } = this.#live;
+    const { make } = this.#player.ids;
+    this.#world = {
+      clock: this.#clock,
+      ids: { uuid: make, orderedUuid: make },
+      random: () => 0.5,
+      redactor: new Redactor([]),
+      log: QUIET,
+    };
+    const path = (sessionId: string): string | undefined =>
+      first.store.postgresUrl === undefined ? join(first.store.dir, `${sessionId}.jsonl`) : undefined;
+    this.#store = openMemoryStore(path);
+    this.#engine = this.#engineOn(settings);
+  }
+
+  #engineOn(settings: Settings): Engine {
+    const player = this.#player;
+    const executor = createExecutor({
+      ...{ settings, store: this.#store, world: this.#world, port: player.port, outbound },
+      sandboxFor: async () => ok(undefined),
+      hooks: player,
+      engine: () => this.#engine,
+    });
+    const flows = createSuccessors({
+      ...{ settings, outbound },
+      transcriptPath: (sessionId) => this.#store.transcriptPath(sessionId),
+    });
+    const limits = engineSettings(settings);
+    const own = Object.defineProperties(Object.create(limits) as typeof limits, {
+      maxConcurrent: { value: UNLIMITED },
+      dailyBudgets: { value: {} },
+      pools: { get: () => this.#closed },
+    });
+    return new Engine({
+      store: this.#store,
+      world: this.#world,
+      successors: withReplies(flows, { settings, outbound }),
+      settings: own,
+      poolOf: (run) => this.#poolOf(run),
+      executor: {
+        execute: (handle) => {
+          player.begins(handle.run);
+          return executor.execute(handle);
+        },
+      },
+    });
+  }
+
+  #poolOf(run: Run): string | undefined {
+    const one = this.#player.match(run);
+    if (one === undefined) return undefined;
+    // A run that was stopped in its queue has no time of its start, so it never starts.
+    const name = `start ${one.index}`;
+    if (!this.#player.gates.isOpen(name)) this.#closed[name] = 0;
+    return name;
+  }
+
+  /** Creates the sessions that existed before the chain, with their contexts. */
+  async #seed(): Promise<void> {
+    const { sessions, flows } = this.#script.record;
+    const made = new Set(flows.map(({ flowId }) => flowId));
+    const { redactor } = this.#world;
+    await this.#store.transaction(async (tx) => {
+      for (const { session, before } of sessions) {
+        if (session.spawn !== undefined && made.has(session.spawn.flowId)) continue;
+        const { archivedAt: _, ...open } = session;
+        await insertSession(tx, open);
+        const { key: sessionKey, sessionId } = session;
+        for (const entry of before) await appendEntry(tx, { sessionKey, sessionId, entry }, redactor);
+      }
+    });
+    await ensureMainSessions({ engine: this.#engine, settings: this.#live.settings });
+  }
+
+  async #inject({ run }: ScriptedRun): Promise<void> {
+    const { takenBy: _, ...input } = run.input;
+    const { runId, sessionKey, kind, chainId, hop, timeoutMs, route } = run;
+    const chain = { chainId, hop };
+    const more = route === undefined ? {} : { route };
+    await this.#engine.accept({ runId, sessionKey, kind, input, chain, timeoutMs, ...more });
+  }
+
+  #start(one: ScriptedRun): void {
+    const settings = this.#script.settingsOf(one);
+    if (settings !== undefined) this.#live.replace(withoutLimits(settings));
+    const name = `start ${one.index}`;
+    this.#player.gates.open(name);
+    delete this.#closed[name];
+    this.#engine.lookAtSlots();
+  }
+
+  /** Stops a run that somebody stopped in the record, unless the replay has stopped it already. */
+  async #stop({ run }: ScriptedRun): Promise<void> {
+    const rows = await this.#store.db.selectFrom("runs").selectAll().where("ended_at", "is", null).execute();
+    const own = rows.map(toRun).find((one) => this.#player.match(one)?.run === run);
+    if (own !== undefined && !isEnded(own.state))
+      await this.#engine.abort({ sessionKey: own.sessionKey, runId: own.runId });
+  }
+
+  /** Lists the events of the record, in order of time. Events of one moment have the order of the store. */
+  #events(): ScriptEvent[] {
+    const { gates } = this.#player;
+    const events: ScriptEvent[] = [];
+    const places = new Map(this.#script.record.entries.map(({ entry }, place) => [entry.id, place]));
+    const last = places.size;
+    for (const one of this.#script.runs) {
+      const { run, entries, products } = one;
+      const begin = places.get(entries[0]?.entry.id ?? "") ?? last + one.index;
+      const add = (at: number, rank: number, act: ScriptEvent["act"]) => void events.push({ at, rank, act });
+      if (isOrigin(run)) add(run.acceptedAt, begin - 0.3, () => this.#inject(one));
+      else if (run.callId !== undefined)
+        add(run.acceptedAt, begin - 0.3, () => gates.open(`call ${run.callId}`));
+      if (run.startedAt !== undefined) add(run.startedAt, begin - 0.2, () => this.#start(one));
+      products.forEach(({ id, at }, index) => {
+        add(at, places.get(id) ?? last, () => gates.open(`answer ${one.index} ${index}`));
+      });
+      for (const { entry, at } of entries)
+        if ("role" in entry && entry.role === "toolResult")
+          add(at, places.get(entry.id) ?? last, () => gates.open(`result ${entry.id}`));
+      const { endedAt = run.acceptedAt, state } = run;
+      const rank = last + this.#script.runs.length + one.index;
+      if (state === "error") add(endedAt, rank, () => gates.open(`end ${one.index}`));
+      if (state === "aborted") add(endedAt, rank, () => this.#stop(one));
+    }
+    const rank = last + this.#script.runs.length - 0.5;
+    for (const [callId, at] of this.#script.cancels)
+      events.push({ at, rank, act: () => gates.open(`call ${callId}`) });
+    for (const [callId, at] of this.#script.refused) {
+      const place = places.get(callId.slice(callId.indexOf(":") + 1)) ?? last;
+      events.push({ at, rank: place - 0.1, act: () => gates.open(`call ${callId}`) });
+    }
+    return events.sort((a, b) => a.at - b.at || a.rank - b.rank);
+  }
+
+  async #played(): Promise<PlayedRun[]> {
+    const { db } = this.#store;
+    const rows = await db.selectFrom("runs").selectAll().execute();
+    const runs = rows.map(toRun).sort((a, b) => a.acceptedAt - b.acceptedAt || a.laneSeq - b.laneSeq);
+    const played: PlayedRun[] = [];
+    for (const run of runs) {
+      const entries = await db
+        .selectFrom("messages")
+        .select(["id", "role", "entry_json", "created_at"])
+        .where("run_id", "=", run.runId)
+        .orderBy("seq")
+        .execute();
+      const deliveries = (await deliveriesOfRuns(db, [run.runId], UNLIMITED)).reverse();
+      played.push({ run, entries: entries.map(readEntry), deliveries });
+    }
+    return played;
+  }
+
+  async play(): Promise<Replayed> {
+    await this.#seed();
+    await this.#engine.start();
+    const events = this.#events();
+    const lastAt = events.at(-1)?.at ?? 0;
+    for (let next = events.shift(); ; ) {
+      await otherWorkDone();
+      const timerAt = this.#clock.nextAt() ?? Number.POSITIVE_INFINITY;
+      if (next === undefined && timerAt > lastAt) break;
+      if (timerAt <= (next?.at ?? lastAt)) {
+        this.#clock.fireNext();
+        continue;
+      }
+      if (next === undefined) break;
+      this.#clock.advanceTo(next.at);
+      await next.act();
+      next = events.shift();
+    }
+    const [difference] = differencesOf(this.#player, this.#script, await this.#played());
+    const { chainId, entries } = this.#script.record;
+    const facts = { chainId, runs: this.#script.runs.length, entries: entries.length };
+    return difference === undefined ? facts : { ...facts, difference };
+  }
+
+  async close(): Promise<void> {
+    const stopped = this.#engine.stop(0);
+    // The clock does not move by itself, so the waits of the stop are ended here.
+    for (let steps = 0; steps < STOP_STEPS_MAX; steps += 1) {
+      await otherWorkDone();
+      if (this.#clock.nextAt() === undefined) break;
+      this.#clock.fireNext();
+    }
+    await stopped;
+    await this.#store.close();
+  }
+}
+
+const STOP_STEPS_MAX = 10_000;
+
+/** Runs a recorded chain again, and compares each step. Fails if the record does not allow it. */
+export async function replayChain(record: ChainRecord): Promise<Result<Replayed>> {
+  const script = new Script(record);
+  const why = script.refusal();
+  const first = script.runs.map((one) => script.settingsOf(one)).find((settings) => settings !== undefined);
+  if (why !== undefined || first === undefined) {
+    const text = why ?? "the prompts and settings of its runs are not kept (store.recordDays)";
+    return fail("invalid_argument", `The chain cannot be replayed: ${text}.`);
+  }
+  const replay = new Replay(script, first);
+  try {
+    return ok(await replay.play());
+  } finally {
+    await replay.close();
+  }
+}

@@ -1,0 +1,118 @@
+// Compares the runs of a replay with those of its record, in the ids of the record. Times are not compared:
+// the machine of the record was slower or faster.
+
+import { canonicalJson } from "../core/json.ts";
+import type { Entry } from "../core/shapes/message.ts";
+import type { RecordedDelivery } from "../core/shapes/record/chain.ts";
+import type { Run } from "../core/shapes/run.ts";
+import type { Difference, Player } from "./player.ts";
+import type { Script, ScriptedRun } from "./script.ts";
+
+/** A run of the replay, with what it wrote and sent. */
+export interface PlayedRun {
+  readonly run: Run;
+  readonly entries: readonly Entry[];
+  readonly deliveries: readonly RecordedDelivery[];
+}
+
+interface Step {
+  readonly at: number;
+  readonly step: string;
+  readonly text: string;
+}
+
+function entryText(entry: Entry): string {
+  const { timestamp: _, ...rest } = entry;
+  return canonicalJson(rest);
+}
+
+const deliveryText = ({ kind, route, text }: RecordedDelivery): string =>
+  canonicalJson({ kind, channel: route.channel, to: route.to, text });
+
+/** Lists what can be seen of a run, in order. */
+function stepsOf(
+  run: Run,
+  entries: readonly { entry: Entry; at: number }[],
+  sent: readonly RecordedDelivery[],
+): Step[] {
+  const { acceptedAt, endedAt = acceptedAt } = run;
+  const { text, provenance, context } = run.input;
+  const begin = { session: run.sessionKey, kind: run.kind, hop: run.hop, text, provenance, context };
+  const flow = run.flow === undefined ? undefined : { step: run.flow.step, turn: run.flow.turn };
+  const { state, code, error, reply, usage, model } = run;
+  return [
+    { at: acceptedAt, step: "message", text: canonicalJson({ ...begin, flow }) },
+    ...entries.map(({ entry, at }, index) => ({ at, step: `entry ${index + 1}`, text: entryText(entry) })),
+    { at: endedAt, step: "end", text: canonicalJson({ state, code, error, reply, usage, model }) },
+    ...sent.map((one) => ({ at: endedAt, step: "delivery", text: deliveryText(one) })),
+  ];
+}
+
+const NOTHING = "(nothing)";
+
+function firstOf(
+  one: ScriptedRun,
+  recorded: readonly Step[],
+  played: readonly Step[],
+  toRecord: (text: string) => string,
+) {
+  const { runId, sessionKey } = one.run;
+  for (let at = 0; at < Math.max(recorded.length, played.length); at += 1) {
+    const [theirs, ours] = [recorded[at], played[at]];
+    const expected = theirs?.text ?? NOTHING;
+    const got = ours === undefined ? NOTHING : toRecord(ours.text);
+    if (expected === got && theirs?.step === ours?.step) continue;
+    const step = theirs?.step ?? ours?.step ?? "";
+    return {
+      at: theirs?.at ?? one.run.endedAt ?? one.run.acceptedAt,
+      runId,
+      sessionKey,
+      step,
+      expected,
+      got,
+    };
+  }
+  return undefined;
+}
+
+/** Returns the differences, the earliest first. */
+export function differencesOf(player: Player, script: Script, played: readonly PlayedRun[]): Difference[] {
+  const pairs = new Map<ScriptedRun, PlayedRun>();
+  const found: Difference[] = [...player.differences];
+  for (const one of played) {
+    const recorded = player.match(one.run);
+    if (recorded === undefined) {
+      const got = player.ids.toRecord(
+        canonicalJson({ session: one.run.sessionKey, text: one.run.input.text }),
+      );
+      const { runId, sessionKey, acceptedAt: at } = one.run;
+      found.push({ at, runId, sessionKey, step: "run", expected: NOTHING, got });
+    } else {
+      pairs.set(recorded, one);
+      one.entries.forEach(({ id }, at) => {
+        player.ids.pair(id, recorded.entries[at]?.entry.id);
+      });
+    }
+  }
+  const toRecord = (text: string): string => player.ids.toRecord(text);
+  for (const recorded of script.runs) {
+    const { run, entries } = recorded;
+    const own = pairs.get(recorded);
+    if (own === undefined) {
+      const expected = canonicalJson({ session: run.sessionKey, text: run.input.text });
+      const { runId, sessionKey, acceptedAt: at } = run;
+      found.push({ at, runId, sessionKey, step: "run", expected, got: NOTHING });
+      continue;
+    }
+    const sent = script.record.deliveries.filter(({ runId }) => runId === run.runId);
+    const theirs = stepsOf(run, entries, sent);
+    const ours = stepsOf(
+      own.run,
+      own.entries.map((entry) => ({ entry, at: 0 })),
+      own.deliveries,
+    );
+    const first = firstOf(recorded, theirs, ours, toRecord);
+    if (first !== undefined) found.push(first);
+  }
+  return found.sort((a, b) => a.at - b.at);
+}

@@ -1,0 +1,250 @@
+// Plays the parts of models and tools in a replay. Each answer comes from the record, at its recorded time
+// and in its recorded order. Calls of session tools really run.
+
+import { untilAborted } from "../agent/loop/abort.ts";
+import { asksForSummary } from "../agent/loop/compaction.ts";
+import type { ModelOutcome, ModelPort, ModelRequest } from "../agent/model/model.ts";
+import { isObject, jsonOf } from "../core/json.ts";
+import {
+  isCompaction,
+  type ToolResultMessage,
+  textOf,
+  type Usage,
+  ZERO_USAGE,
+} from "../core/shapes/message.ts";
+import { SESSION_PLACE } from "../core/shapes/record/revision.ts";
+import type { Run } from "../core/shapes/run.ts";
+import type { ToolCallRequest, ToolOutcome } from "../core/shapes/tool.ts";
+import type { Offer, TurnHooks } from "../execute.ts";
+import { Gates } from "./gates.ts";
+import { IdPairs } from "./ids.ts";
+import { type Product, resultOf, type Script, type ScriptedRun } from "./script.ts";
+
+/** A step in which the replay did something else than the record. */
+export interface Difference {
+  /** Time of the step, by the record's clock. */
+  readonly at: number;
+  readonly runId: string;
+  readonly sessionKey: string;
+  readonly step: string;
+  readonly expected: string;
+  readonly got: string;
+}
+
+const NOTHING = "(nothing)";
+
+export class Player implements TurnHooks {
+  readonly ids = new IdPairs();
+  readonly gates = new Gates();
+  readonly differences: Difference[] = [];
+  readonly port: ModelPort;
+  readonly #script: Script;
+  readonly #now: () => number;
+  /** Recorded runs, by the id of the replayed run. */
+  readonly #matches = new Map<string, ScriptedRun | undefined>();
+  readonly #taken = new Set<ScriptedRun>();
+  /** The run that each transcript's session executes. */
+  readonly #playing = new Map<string, Run>();
+  /** Number of products that each recorded run has given. */
+  readonly #given = new Map<ScriptedRun, number>();
+
+  constructor(script: Script, now: () => number) {
+    this.#script = script;
+    this.#now = now;
+    this.port = { call: (request, onText, signal) => this.#answer(request, onText, signal) };
+  }
+
+  begins(run: Run): void {
+    this.#playing.set(run.sessionId, run);
+  }
+
+  /** Returns the recorded run that corresponds to a replayed one, if there is one. */
+  match(run: Run): ScriptedRun | undefined {
+    if (this.#matches.has(run.runId)) return this.#matches.get(run.runId);
+    const found = this.#script.runs.find((one) => !this.#taken.has(one) && this.#isSame(run, one.run));
+    this.#matches.set(run.runId, found);
+    if (found !== undefined) {
+      this.#taken.add(found);
+      for (const name of ["runId", "sessionKey", "sessionId"] as const)
+        this.ids.pair(run[name], found.run[name]);
+      this.ids.pair(run.flow?.flowId, found.run.flow?.flowId);
+    }
+    return found;
+  }
+
+  #isSame(run: Run, recorded: Run): boolean {
+    if (run.runId === recorded.runId) return true;
+    if (run.callId !== undefined || recorded.callId !== undefined)
+      return run.callId !== undefined && this.ids.toRecord(run.callId) === recorded.callId;
+    if (this.ids.toRecord(run.sessionKey) !== recorded.sessionKey) return false;
+    const [flow, theirs] = [run.flow, recorded.flow];
+    if (flow !== undefined || theirs !== undefined) {
+      return (
+        this.ids.toRecord(flow?.flowId ?? "") === theirs?.flowId &&
+        flow?.step === theirs.step &&
+        flow.turn === theirs.turn
+      );
+    }
+    const kind = recorded.input.provenance?.kind;
+    return run.input.provenance?.kind === kind && (kind === "notice" || kind === "inter_session");
+  }
+
+  differs(
+    one: ScriptedRun | undefined,
+    run: Run | undefined,
+    what: Pick<Difference, "step" | "expected" | "got">,
+  ) {
+    const { runId, sessionKey } = one?.run ?? {
+      runId: this.ids.toRecord(run?.runId ?? ""),
+      sessionKey: this.ids.toRecord(run?.sessionKey ?? ""),
+    };
+    this.differences.push({ at: this.#now(), runId, sessionKey, ...what });
+  }
+
+  offer(run: Run, made: Offer, { sessionKey, context }: { sessionKey: string; context?: string }): Offer {
+    const inputs = this.match(run)?.inputs;
+    if (inputs === undefined) return made;
+    const parts = this.#script
+      .promptOf(inputs)
+      .map(({ text }) => this.ids.toReplay(text.replaceAll(SESSION_PLACE, () => sessionKey)));
+    const system = [...parts, ...(context === undefined ? [] : [context.trim()])].join("\n\n");
+    return { ...made, system, tools: this.#script.toolsOf(inputs) };
+  }
+
+  async #answer(
+    request: ModelRequest,
+    onText: Parameters<ModelPort["call"]>[1],
+    signal: AbortSignal,
+  ): Promise<ModelOutcome> {
+    const run = this.#playing.get(request.sessionId);
+    const one = run && this.match(run);
+    if (one === undefined) {
+      this.differs(undefined, run, {
+        step: "run",
+        expected: NOTHING,
+        got: "a run that is not in the record",
+      });
+      return { kind: "failed", error: "this run is not in the record" };
+    }
+    const at = this.#given.get(one) ?? 0;
+    const product = one.products[at];
+    const summary = asksForSummary(request.entries);
+    if (product === undefined) return this.#end(one, onText, signal);
+    if (isCompaction(product) !== summary) {
+      const name = (isSummary: boolean) => (isSummary ? "a summary of older messages" : "an answer");
+      const [expected, got] = [name(isCompaction(product)), name(summary)];
+      this.differs(one, run, { step: `model call ${at + 1}`, expected, got });
+      return { kind: "failed", error: "the record has no answer to this call" };
+    }
+    const came = await untilAborted(this.gates.wait(`answer ${one.index} ${at}`), signal);
+    if (typeof came === "symbol") return { kind: "aborted" };
+    this.#given.set(one, at + 1);
+    return { kind: "message", message: this.#message(one, product) };
+  }
+
+  #message(one: ScriptedRun, product: Product) {
+    if (isCompaction(product)) {
+      const text = this.ids.toReplay(product.summary);
+      const by = { api: "replay", provider: "replay", model: "replay", stopReason: "stop" };
+      const content = [{ type: "text" as const, text }];
+      const usage = summaryUsage(one);
+      return { role: "assistant" as const, content, timestamp: product.timestamp, ...by, usage };
+    }
+    const { id: _, at: __, ...message } = product;
+    return this.ids.valueToReplay(message);
+  }
+
+  /** Ends a run whose record has no further answer. */
+  async #end(
+    one: ScriptedRun,
+    onText: Parameters<ModelPort["call"]>[1],
+    signal: AbortSignal,
+  ): Promise<ModelOutcome> {
+    const { state, error = "", code } = one.run;
+    if (state === "ok") {
+      const step = `model call ${one.products.length + 1}`;
+      this.differs(one, undefined, { step, expected: NOTHING, got: "another model call" });
+      return { kind: "failed", error: "the record has no answer to this call" };
+    }
+    if (one.partial !== "") onText({ offset: 0, text: this.ids.toReplay(one.partial) });
+    const ended = state === "error" ? this.gates.wait(`end ${one.index}`) : new Promise<void>(() => {});
+    if (typeof (await untilAborted(ended, signal)) === "symbol") return { kind: "aborted" };
+    const known = code === "budget_used" || code === "chain_limit" || code === "answer_too_large";
+    return { kind: "failed", error: this.ids.toReplay(error), ...(known ? { code } : {}) };
+  }
+
+  async call(run: Run, request: ToolCallRequest, really: () => Promise<ToolOutcome>): Promise<ToolOutcome> {
+    const one = this.match(run);
+    if (one === undefined) return really();
+    const [, messageId = "", index = "0"] = request.callId.split(":").slice(-3);
+    const message = one.products[(this.#given.get(one) ?? 1) - 1];
+    this.ids.pair(messageId, message?.id);
+    const recorded = resultOf(one, message?.id ?? "", Number(index));
+    const callId = this.ids.toRecord(request.callId);
+    if (!this.#script.reallyRuns(request, callId)) return this.#recall(recorded);
+    const isTimed = this.#script.cancels.has(callId) || this.#script.refused.has(callId);
+    if (isTimed || this.#script.runs.some((other) => other.run.callId === callId))
+      await this.gates.wait(`call ${callId}`);
+    const outcome = await really();
+    if (recorded === undefined) return outcome;
+    await this.gates.wait(`result ${recorded.id}`);
+    return this.#compared(one, recorded, outcome);
+  }
+
+  async #recall(recorded: ToolResultMessage | undefined): Promise<ToolOutcome> {
+    if (recorded === undefined) return new Promise(() => {});
+    await this.gates.wait(`result ${recorded.id}`);
+    const { content, isError, details } = recorded;
+    const images = content.filter((block) => block.type === "image");
+    return {
+      text: this.ids.toReplay(textOf(recorded)),
+      isError,
+      ...(images.length === 0 ? {} : { images }),
+      ...(details === undefined ? {} : { details: this.ids.valueToReplay(details) }),
+    };
+  }
+
+  /**
+   * Checks the outcome of a session tool. A refusal may name sessions outside of the chain, so only its code
+   * is compared.
+   */
+  #compared(one: ScriptedRun, recorded: ToolResultMessage, outcome: ToolOutcome): ToolOutcome {
+    const expected = textOf(recorded);
+    for (const name of ["runId", "childSessionKey"])
+      this.ids.pair(fieldIn(outcome.text, name), fieldIn(expected, name));
+    const got = this.ids.toRecord(outcome.text);
+    if (got === expected) return outcome;
+    if (recorded.isError && fieldIn(expected, "code") === fieldIn(outcome.text, "code"))
+      return { ...outcome, text: this.ids.toReplay(expected) };
+    this.differs(one, undefined, { step: `result of ${recorded.toolName}`, expected, got });
+    return outcome;
+  }
+}
+
+function fieldIn(text: string, name: string): string | undefined {
+  const value = jsonOf(text);
+  const field = isObject(value) ? value[name] : undefined;
+  return typeof field === "string" ? field : undefined;
+}
+
+/** Returns the usage of a run's first summary: that of the run, without that of its answers. */
+function summaryUsage({ run, products }: ScriptedRun): Usage {
+  if (products.filter(isCompaction).length !== 1) return ZERO_USAGE;
+  const answers = products.flatMap((product) => (isCompaction(product) ? [] : [product.usage]));
+  const rest = (of: (usage: Usage) => number): number =>
+    of(run.usage) - answers.reduce((sum, usage) => sum + of(usage), 0);
+  return {
+    input: rest((usage) => usage.input),
+    output: rest((usage) => usage.output),
+    cacheRead: rest((usage) => usage.cacheRead),
+    cacheWrite: rest((usage) => usage.cacheWrite),
+    totalTokens: rest((usage) => usage.totalTokens),
+    cost: {
+      input: rest((usage) => usage.cost.input),
+      output: rest((usage) => usage.cost.output),
+      cacheRead: rest((usage) => usage.cost.cacheRead),
+      cacheWrite: rest((usage) => usage.cost.cacheWrite),
+      total: rest((usage) => usage.cost.total),
+    },
+  };
+}

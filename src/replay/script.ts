@@ -1,0 +1,170 @@
+// Reads a record as a script: what each run got and wrote, and when.
+
+import { fieldsOf, jsonOf, listOf } from "../core/json.ts";
+import {
+  type AssistantMessage,
+  type Compaction,
+  isCompaction,
+  resultIdOf,
+  type ToolResultMessage,
+  textOf,
+  toolCallsOf,
+} from "../core/shapes/message.ts";
+import type { ChainRecord, RecordedEntry } from "../core/shapes/record/chain.ts";
+import type { RunInputs } from "../core/shapes/record/revision.ts";
+import type { Run } from "../core/shapes/run.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
+import type { ToolCallRequest, ToolSpec } from "../core/shapes/tool.ts";
+
+/** An entry that a model wrote. */
+export type Product = (AssistantMessage | Compaction) & { readonly at: number };
+
+export interface ScriptedRun {
+  /** Position in the record. */
+  readonly index: number;
+  readonly run: Run;
+  readonly entries: readonly RecordedEntry[];
+  readonly products: readonly Product[];
+  /** Results of tool calls, by the ids of their messages. */
+  readonly results: ReadonlyMap<string, ToolResultMessage>;
+  /** The unfinished text that the end of the run kept. */
+  readonly partial: string;
+  readonly inputs: RunInputs | undefined;
+}
+
+/** Returns whether an outside event began the run, and not another run of the chain. */
+export function isOrigin({ input, flow, callId }: Run): boolean {
+  const kind = input.provenance?.kind;
+  return flow === undefined && callId === undefined && kind !== "notice" && kind !== "inter_session";
+}
+
+const isWritten = (entry: AssistantMessage): boolean =>
+  entry.provider !== "parley" || entry.stopReason === "injected";
+
+export class Script {
+  readonly record: ChainRecord;
+  readonly runs: readonly ScriptedRun[];
+  /** Times of refused sends and spawns, by the ids of the calls. */
+  readonly refused: ReadonlyMap<string, number>;
+  /** Times of the calls that cancelled runs, by the ids of the calls. */
+  readonly cancels: ReadonlyMap<string, number>;
+  readonly #revisions: ReadonlyMap<string, unknown>;
+  readonly #waits: ReadonlySet<string>;
+
+  constructor(record: ChainRecord) {
+    this.record = record;
+    this.#waits = new Set(record.waits.map(({ callId }) => callId));
+    this.#revisions = new Map(record.revisions.map(({ hash, body }) => [hash, body]));
+    const ofRun = Map.groupBy(record.entries, ({ runId }) => runId);
+    this.runs = record.runs.map((run, index) => this.#scripted(run, index, ofRun.get(run.runId) ?? []));
+    this.cancels = this.#cancels();
+    this.refused = new Map(record.refusals.map(({ callId, at }) => [callId, at]));
+  }
+
+  #cancels(): Map<string, number> {
+    const ends = new Map(this.record.runs.map(({ runId, endedAt }) => [runId, endedAt]));
+    const found = new Map<string, number>();
+    for (const { run, results } of this.runs) {
+      for (const result of results.values()) {
+        if (result.toolName !== "subagents") continue;
+        const { runIds } = fieldsOf(jsonOf(textOf(result)));
+        const times = listOf(runIds).flatMap((runId) => ends.get(String(runId)) ?? []);
+        if (times.length > 0) found.set(`${run.runId}:${result.id}`, Math.min(...times));
+      }
+    }
+    return found;
+  }
+
+  #scripted(run: Run, index: number, entries: readonly RecordedEntry[]): ScriptedRun {
+    const products: Product[] = [];
+    const results = new Map<string, ToolResultMessage>();
+    let partial = "";
+    for (const { entry, at } of entries) {
+      if (isCompaction(entry)) products.push({ ...entry, at });
+      else if (entry.role === "toolResult") results.set(entry.id, entry);
+      else if (entry.role === "assistant" && entry.provider === "parley") partial = textOf(entry);
+      else if (entry.role === "assistant" && isWritten(entry)) products.push({ ...entry, at });
+    }
+    // The end of a run stores its last answer, some time after the model gave it.
+    const last = products.at(-1);
+    const isFinal = last !== undefined && entries.at(-1)?.entry.id === last.id && run.state !== "aborted";
+    if (isFinal && run.endedAt !== undefined) products.splice(-1, 1, { ...last, at: run.endedAt });
+    const inputs = run.revision === undefined ? undefined : this.#revisions.get(run.revision);
+    return { index, run, entries, products, results, partial, inputs: inputs as RunInputs | undefined };
+  }
+
+  /**
+   * Returns whether a call really runs, because its effects are inside the replay. The list of sub-agents has
+   * those of other chains, too, and a call that found nothing to wait for or to cancel only read: these come
+   * from the record.
+   */
+  reallyRuns({ name, arguments: args }: ToolCallRequest, callId: string): boolean {
+    if (name !== "subagents") return name === "sessions_send" || name === "sessions_spawn";
+    return (
+      (args.action === "cancel" && this.cancels.has(callId)) ||
+      (args.action === "wait" && this.#waits.has(callId))
+    );
+  }
+
+  /** Returns the settings with which a run worked, or undefined if they are not kept. */
+  settingsOf({ inputs }: ScriptedRun): Settings | undefined {
+    return inputs && (this.#revisions.get(inputs.settings) as Settings | undefined);
+  }
+
+  toolsOf(inputs: RunInputs): readonly ToolSpec[] {
+    const hashes = (this.#revisions.get(inputs.tools) ?? []) as readonly string[];
+    return hashes.flatMap((hash) => (this.#revisions.get(hash) as ToolSpec | undefined) ?? []);
+  }
+
+  promptOf(inputs: RunInputs): readonly { readonly title: string; readonly text: string }[] {
+    type Part = { readonly title: string; readonly text: string };
+    return inputs.prompt.flatMap((hash) => (this.#revisions.get(hash) as Part | undefined) ?? []);
+  }
+
+  /** Returns why the chain cannot be replayed, or undefined if it can. */
+  refusal(): string | undefined {
+    if (this.runs.length === 0) return "it has no runs";
+    const external = this.record.sessions.find(({ session }) => session.external);
+    if (external !== undefined)
+      return `session ${external.session.key} belongs to an outside program, whose messages are not recorded`;
+    for (const one of this.runs) {
+      const why = this.#refusalOf(one);
+      if (why !== undefined) return why;
+    }
+    return undefined;
+  }
+
+  #refusalOf(one: ScriptedRun): string | undefined {
+    const { run, entries } = one;
+    const name = `run ${run.runId} of ${run.sessionKey}`;
+    if (run.code === "session_reset" || run.code === "session_deleted")
+      return `its session ${run.sessionKey} was reset or deleted during the chain`;
+    if (run.kind !== "turn") return undefined;
+    if (run.startedAt !== undefined && entries.length === 0 && run.input.takenBy === undefined)
+      return `the transcript of ${name} was deleted`;
+    if (run.callId !== undefined && run.parentRunId === undefined)
+      return `${name} began with a call of an outside program`;
+    const settings = this.settingsOf(one);
+    if (settings === undefined) {
+      return run.startedAt === undefined
+        ? undefined
+        : `the prompt and the settings of ${name} are not kept any longer (store.recordDays)`;
+    }
+    if (settings.agents.some(({ id, runtime }) => id === run.agentId && runtime !== undefined))
+      return `agent ${run.agentId} is outside of the gateway`;
+    for (const product of one.products) {
+      const calls = isCompaction(product) ? [] : toolCallsOf(product);
+      const spawns = calls.filter((call) => call.name === "sessions_spawn");
+      if (spawns.some((call) => call.arguments.attachments !== undefined))
+        return `${name} spawned a sub-agent with attachments, whose contents are not recorded`;
+      if (spawns.some((call) => call.arguments.thread === true))
+        return `${name} spawned a sub-agent with a thread of a channel`;
+    }
+    return undefined;
+  }
+}
+
+/** Returns the recorded result of a call, if it has one. */
+export function resultOf(one: ScriptedRun, messageId: string, index: number): ToolResultMessage | undefined {
+  return one.results.get(resultIdOf({ messageId, index }));
+}

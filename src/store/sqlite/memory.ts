@@ -1,0 +1,24 @@
+// Opens an empty store in memory, which ends with the process. One connection reads and writes.
+
+import { DatabaseSync } from "node:sqlite";
+import { Kysely } from "kysely";
+import { migrate } from "../schema/sqlite-schema.ts";
+import type { Tables } from "../schema/tables.ts";
+import type { Store } from "../sql.ts";
+import { sqliteDialect, sqliteTransactions } from "./driver.ts";
+
+const NAME = ":memory:";
+
+/** `transcriptPath`: the path that the store gives for the readable copy of a transcript. None is written. */
+export function openMemoryStore(transcriptPath: (sessionId: string) => string | undefined): Store {
+  const database = new DatabaseSync(NAME, { enableForeignKeyConstraints: false });
+  migrate(database, 0);
+  return {
+    kind: "sqlite",
+    db: new Kysely<Tables>({ dialect: sqliteDialect(database, NAME) }),
+    transaction: sqliteTransactions(database, NAME),
+    transcriptPath,
+    writtenTranscript: () => undefined,
+    close: async () => database.close(),
+  };
+}

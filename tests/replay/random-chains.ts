@@ -1,0 +1,56 @@
+// A model for random chains. It sends, spawns, waits, fails and calls unknown tools at random, as the dice of a
+// seed say.
+
+import { isCompaction, type Message, textOf } from "../../src/core/shapes/message.ts";
+import { type Dice, dice } from "../kit/dice.ts";
+import {
+  type ScriptedAnswer,
+  type ScriptedCall,
+  type ScriptedModel,
+  scriptedModel,
+} from "../kit/scripted-model.ts";
+
+const SESSIONS = ["agent:main:main", "agent:research:main", "agent:writer:main", "agent:nobody:main"];
+
+/** `alone`: no other call of the message runs at the same time, whose effects the call could read. */
+function callOf(luck: Dice, word: string, alone: boolean): ScriptedCall {
+  const kind = alone ? luck.below(10) : luck.of([0, 1, 2, 3, 4, 5, 8, 9]);
+  if (kind < 4) {
+    const args = { sessionKey: luck.of(SESSIONS), message: word, timeoutSeconds: luck.of([0, 20, 20]) };
+    return { name: "sessions_send", arguments: args };
+  }
+  if (kind < 6) return { name: "sessions_spawn", arguments: { task: word } };
+  if (kind < 8) {
+    const action = luck.of(["list", "wait", "wait", "cancel"]);
+    const which = action === "cancel" ? { sessionKey: "all" } : {};
+    return { name: "subagents", arguments: { action, ...which } };
+  }
+  return luck.of([
+    { name: "sessions_list" },
+    { name: "session_status", arguments: {} },
+    { name: "no_such_tool", arguments: { word } },
+  ]);
+}
+
+function answer(luck: Dice, word: string, depth: number): ScriptedAnswer {
+  if (luck.chance(0.04)) return { error: `the model failed at ${word}` };
+  if (luck.chance(0.03)) return { text: word, stopReason: "length" };
+  if (luck.chance(0.1)) return luck.of(["REPLY_SKIP", "ANNOUNCE_SKIP", ""]);
+  if (depth > 2 || luck.chance(0.4)) return `words ${word}`;
+  const length = 1 + luck.below(3);
+  const calls = Array.from({ length }, (_, at) => callOf(luck, `${word}.${at}`, length === 1));
+  return luck.chance(0.3) ? { text: `before ${word}`, toolCalls: calls } : { toolCalls: calls };
+}
+
+/** Makes the model of one seed. */
+export function randomModel(seed: string): ScriptedModel {
+  const luck = dice(seed);
+  return scriptedModel((request, call) => {
+    const messages = request.entries.filter((entry): entry is Message => !isCompaction(entry));
+    const from = messages.findLastIndex((message) => message.role === "user");
+    const steps = messages.slice(from + 1).filter((message) => message.role === "assistant").length;
+    const input = messages[from] === undefined ? "" : textOf(messages[from]);
+    // A message in a message gets shorter answers, so that chains end before their limit.
+    return answer(luck, `w${call}`, steps + (input.match(/\./g)?.length ?? 0));
+  });
+}

@@ -1,0 +1,114 @@
+// Chains that a gateway recorded in real time are replayed without a difference, and planted differences are
+// found.
+
+import { describe, expect } from "vitest";
+import { recordText } from "../../src/contract/chain-record.ts";
+import type { ChainRecord } from "../../src/core/shapes/record/chain.ts";
+import { type Replayed, replayChain } from "../../src/replay.ts";
+import { readChainRecord } from "../../src/store/queries/chains/record.ts";
+import { type House, openHouse, quiet } from "../gateway/kit.ts";
+import { both, share, test } from "../kit/deep.ts";
+import { cleanup, endOf } from "../kit/engine/engine.ts";
+import type { ScriptedModel } from "../kit/scripted-model.ts";
+import { openPostgresStore } from "../kit/store/postgres.ts";
+import { doing, sending, spawning, talkingModel } from "../kit/talking-model.ts";
+import { randomModel } from "./random-chains.ts";
+
+const RANDOM_CHAINS = 25;
+const MAIN = "agent:main:main";
+const RESEARCH = "agent:research:main";
+const WRITER = "agent:writer:main";
+const TOOLS = {
+  visibility: "all" as const,
+  agentToAgent: { enabled: true, allow: [] },
+};
+
+async function houseOn(kind: string, model: ScriptedModel = talkingModel()): Promise<House> {
+  const session = { agentToAgent: { maxPingPongTurns: 2, maxHops: 16, maxChainRuns: 200 } };
+  const more = { model, choices: { tools: TOOLS, session } };
+  if (kind === "embedded") return openHouse(more);
+  const { store, dispose } = await openPostgresStore();
+  cleanup(dispose);
+  return openHouse({ ...more, disk: store });
+}
+
+/** Sends a message to the main session, and returns the record of the chain after all work has ended. */
+async function recordOf(house: House, text: string): Promise<ChainRecord> {
+  const accepted = await house.engine.accept({ sessionKey: MAIN, input: { text } });
+  if (!accepted.ok) throw new Error(accepted.error);
+  await endOf(house.engine, accepted.value.run.runId);
+  await quiet(house);
+  const found = await readChainRecord(house.store.db, accepted.value.run.chainId);
+  if (typeof found !== "object") throw new Error(`no record: ${found}`);
+  return JSON.parse(recordText({ program: "test", ...found }).text) as ChainRecord;
+}
+
+async function replayed(record: ChainRecord): Promise<Replayed> {
+  const result = await replayChain(record);
+  if (!result.ok) throw new Error(result.error);
+  return result.value;
+}
+
+const CHAINS: Record<string, string> = {
+  "a plain run": "hello",
+  "a send with reply turns": doing(sending(RESEARCH, "what is new?")),
+  "a send that does not wait": doing(sending(RESEARCH, "what is new?", 0)),
+  "two sends at once": doing(sending(RESEARCH, "one"), sending(WRITER, "two")),
+  "a send in a send": doing(sending(RESEARCH, doing(sending(WRITER, "three")))),
+  "a spawn": doing(spawning("some work")),
+  "a wait for a sub-agent": doing(spawning("some work"), {
+    name: "subagents",
+    arguments: { action: "wait" },
+  }),
+  "a sub-agent of another agent's send": doing(sending(RESEARCH, doing(spawning("deeper")))),
+  "a list of sessions": doing({ name: "sessions_list" }, { name: "session_status" }),
+  "a refused send": doing(sending("agent:nobody:main", "hello")),
+  "a wait cycle": doing(sending(RESEARCH, doing(sending(MAIN, "back")))),
+  "an unknown tool": doing({ name: "no_such_tool" }),
+};
+
+describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
+  both("chains replay without a difference", async () => {
+    const house = await houseOn(kind);
+    await recordOf(house, "an earlier message");
+    const found: [string, Replayed][] = [];
+    for (const [name, text] of Object.entries(CHAINS)) {
+      found.push([name, await replayed(await recordOf(house, text))]);
+    }
+    expect(found.filter(([, { difference }]) => difference !== undefined)).toEqual([]);
+    expect(found.map(([, { runs }]) => runs > 0)).not.toContain(false);
+  });
+});
+
+test("random chains replay without a difference", async () => {
+  const seed = "random chains";
+  const house = await houseOn("embedded", randomModel(seed));
+  let runs = 0;
+  for (let at = 0; at < RANDOM_CHAINS; at += 1) {
+    const record = await recordOf(house, `message ${at}`);
+    const { difference } = await replayed(record);
+    expect({ seed, at, difference }).toEqual({ seed, at, difference: undefined });
+    runs += record.runs.length;
+  }
+  expect(runs).toBeGreaterThan(RANDOM_CHAINS);
+}, 120_000);
+
+test("an edited answer, a missing run and another refusal are named with both sides", async () => {
+  const house = await houseOn("embedded");
+  const record = await recordOf(house, doing(sending(RESEARCH, "what is new?")));
+  const edited = (from: string, to: string): ChainRecord =>
+    JSON.parse(JSON.stringify(record).replaceAll(from, to)) as ChainRecord;
+  const silent = { ...record, runs: record.runs.filter(({ flow }) => flow?.step !== "reply") };
+  expect((await replayed(silent)).difference).toMatchObject({ expected: "(nothing)" });
+  const replies = record.runs.map((run) =>
+    run.flow?.step === "round1" ? { ...run, reply: "something else" } : run,
+  );
+  expect((await replayed({ ...record, runs: replies })).difference).toMatchObject({
+    step: "end",
+    sessionKey: RESEARCH,
+    expected: expect.stringContaining("something else"),
+    got: expect.stringContaining("echo what is new?"),
+  });
+  expect((await replayed(edited('"hop":1', '"hop":2'))).difference).toBeDefined();
+  expect((await replayed(record)).difference).toBeUndefined();
+});

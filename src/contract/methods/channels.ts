@@ -89,6 +89,7 @@ export const CHANNEL_METHODS = {
     summary: "Returns the status of webchat, channel accounts, webhooks, MCP servers and ACP agents.",
     params: NOTHING,
     result: object({ channels: list(CHANNEL) }),
+    ignored: ["probe", "timeoutMs", "channel"],
   },
   "channels.test": {
     scope: ADMIN,

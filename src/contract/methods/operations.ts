@@ -255,7 +255,7 @@ export const OVERVIEW_METHODS = {
     summary: "Lists the available models, as `<provider>/<id>`.",
     params: NOTHING,
     result: object({ models: list(MODEL) }),
-    ignored: ["view"],
+    ignored: ["view", "includeDetails", "preparedOnly", "refresh"],
   },
 } as const satisfies Record<string, MethodSpec>;
 

@@ -348,7 +348,10 @@ export const SESSION_METHODS = {
       },
     ),
     result: object({ ok: done, key: text(), sessionId: text() }),
-    ignored: ["model", "envelope", "parentSessionKey", "task", "message"],
+    ignored: [
+      ...["model", "envelope", "parentSessionKey", "task", "message"],
+      ...["succeedsParent", "emitCommandHooks"],
+    ],
     errors: [...NAMES_SESSION, "agent_not_found"],
     events: ["sessions"],
   },

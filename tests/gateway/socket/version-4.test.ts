@@ -120,3 +120,49 @@ test("system-presence lists all clients for the owner, and only its own connecti
   expect(await idsSeenBy(owner)).toEqual(["narrow", "desk"]);
   expect(await idsSeenBy(other)).toEqual(["narrow"]);
 });
+
+test("in both versions, params of OpenClaw that have no meaning here are accepted and not listed", async () => {
+  const house = await openHouse();
+  for (const version of [{}, V4]) {
+    const ask = await clientOf(house, version);
+    const succeeding = { parentSessionKey: MAIN, succeedsParent: false, emitCommandHooks: true };
+    const requests: [string, object][] = [
+      ["channels.status", { probe: true, timeoutMs: 1_000, channel: "telegram" }],
+      ["models.list", { view: "all", includeDetails: true, preparedOnly: true, refresh: false }],
+      ["sessions.create", { ...succeeding, idempotencyKey: `child of ${JSON.stringify(version)}` }],
+    ];
+    for (const [method, params] of requests)
+      expect(await ask(method, params), method).toMatchObject({ ok: true });
+  }
+  expect(await ignoredBy(house)).toEqual([]);
+});
+
+test("chat.abort of version 4 cancels all work of a session or one run, and never that of another agent", async () => {
+  const started = new Set<string>();
+  const house = await openHouse({
+    play: ({ run, signal }) =>
+      new Promise((_, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason));
+        started.add(run.runId);
+      }),
+  });
+  const ask = await clientOf(house);
+  const begin = async (runId: string) => {
+    await ask("chat.send", { sessionKey: MAIN, message: "wait", idempotencyKey: runId });
+    await expect.poll(() => started.has(runId)).toBe(true);
+  };
+  await begin("one");
+  const elsewhere = await ask("chat.abort", { sessionKey: MAIN, agentId: "research", runId: "one" });
+  expect(elsewhere.error?.message).toContain("is not a session of agent");
+  expect(
+    (await ask("chat.abort", { sessionKey: MAIN, agentId: "main", runId: "one" })).payload,
+  ).toMatchObject({
+    aborted: true,
+    runIds: ["one"],
+  });
+  await begin("two");
+  expect((await ask("chat.abort", { sessionKey: MAIN, preserveSideRuns: true })).payload).toMatchObject({
+    aborted: true,
+    runIds: ["two"],
+  });
+});

@@ -5,10 +5,12 @@ import { describe, expect, test } from "vitest";
 import { sessionRow } from "../../bench/instant.ts";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
 import type { AttentionItem } from "../../src/contract/methods/attention.ts";
-import { asksPerson, placeOfTurn } from "../../src/core/rules/attention/groups.ts";
+import { asksPerson, placeOfTurn, questionOf } from "../../src/core/rules/attention/groups.ts";
 import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
 import { putPeer } from "../../src/store/queries/channels/channel-peers.ts";
 import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
+import { putRemoteTask } from "../../src/store/queries/remote-tasks.ts";
+import { getRun } from "../../src/store/queries/runs/runs.ts";
 import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import { askIn } from "../kit/engine/asking.ts";
 import { embeddedGround, postgresGround } from "../kit/engine/cluster.ts";
@@ -117,6 +119,25 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
       needs_you: [`question ${RESEARCH}: answer dismiss`],
       done: [`run ${MAIN}: `, `run ${held}: `].sort(),
     });
+  });
+
+  test("AT4: an agent elsewhere that waits for a message needs a person, whatever its text is, until the next turn", async () => {
+    const house = await open({
+      play: ({ run }) => (run.input.text === "book" ? "The date, please." : "Booked."),
+    });
+    const client = await house.client();
+    const runId = await say(house, MAIN, "book");
+    await quiet(house);
+    expect((await listed(client)).needs_you).toBeUndefined();
+    const run = await getRun(house.store.db, runId);
+    const task = { remote: "https://far.example", contextId: "c", taskId: "t", runId, isAsking: true };
+    await house.store.transaction((tx) => putRemoteTask(tx, run?.sessionId ?? "", task, 1));
+    expect((await listed(client)).needs_you).toMatchObject([
+      { kind: "question", summary: "The date, please.", actions: ["answer", "dismiss"] },
+    ]);
+    await say(house, MAIN, "tomorrow");
+    await quiet(house);
+    expect((await listed(client)).needs_you).toBeUndefined();
   });
 
   test("a summary shows no marks of Markdown, and hides a secret that contains them", async () => {
@@ -301,6 +322,8 @@ test("AT1, AT2: a session's group depends on how its last turn ended, on the tur
     place({ code: "chain_limit", dismissed: true }),
     place({ state: "ok", tail: "May I?" }),
     place({ state: "ok", tail: "May I?", flowStep: "round1" }),
+    place({ state: "ok", tail: "The date, please.", asks: true }),
+    place({ state: "ok", tail: "The date, please.", asks: true, dismissed: true }),
     place({ state: "aborted", tail: "May I?" }),
   ]).toEqual([
     "needs_you run",
@@ -311,13 +334,41 @@ test("AT1, AT2: a session's group depends on how its last turn ended, on the tur
     "failed budget",
     "needs_you question",
     "done run",
+    "needs_you question",
+    "done run",
     "done run",
   ]);
 });
 
 test("an answer asks a question if it ends with a question mark that is not in quotation marks or code", () => {
+  const lists = [
+    "Which one?\n\n1. red\n2. blue\n   or green",
+    "Which one?\n- red\n- blue\n",
+    "1. red?\n2. blue?",
+  ];
   const asked = ["Shall I?", "**Shall I?**", "> She asked\n\nShall I?", "Darf ich？\n", "Done (or not?)"];
   const quoted = ['He said "why?"', "„Warum?“", "`ok?`", "```\nwhy?\n```", "She asked:\n> Why?"];
-  const said = ["Done.", "Why? Because.", "REPLY_SKIP", "", "see https://example.com/?a=1", ...quoted];
-  expect([...asked, ...said].map(asksPerson)).toEqual([...asked.map(() => true), ...said.map(() => false)]);
+  const headings = [
+    "## Why?\n- full disk",
+    "**Why?**\n\n1. full disk",
+    "> Why?\n- full disk",
+    "- red\n- blue",
+  ];
+  const said = [
+    "Done.",
+    "Why? Because.",
+    "REPLY_SKIP",
+    "",
+    "see https://example.com/?a=1",
+    ...quoted,
+    ...headings,
+  ];
+  expect([...asked, ...lists].filter((text) => !asksPerson(text))).toEqual([]);
+  expect(said.filter(asksPerson)).toEqual([]);
+});
+
+test("the question of an answer is its last paragraph, with the answers to choose from", () => {
+  expect(questionOf("Both work.\n\nShall I\ngo on?\n")).toBe("Shall I\ngo on?");
+  expect(questionOf("A.\n\nB.\n\nWhich one?\n\n- red\n\n- blue")).toBe("Which one?\n\n- red\n\n- blue");
+  expect(questionOf("The date, please.")).toBe("The date, please.");
 });

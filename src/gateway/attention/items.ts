@@ -4,7 +4,7 @@
 import { createGate, seesEverything } from "../../access/token.ts";
 import type { AttentionItem } from "../../contract/methods/attention.ts";
 import { optional } from "../../core/optional.ts";
-import { firstLine, lastParagraph, type TurnPlace } from "../../core/rules/attention/groups.ts";
+import { firstLine, questionOf, type TurnPlace } from "../../core/rules/attention/groups.ts";
 import { hasScope } from "../../core/rules/scopes.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
 import { visibleRoute } from "../../core/shapes/chain-step.ts";
@@ -130,7 +130,7 @@ function endedSummary(
   texts: TurnTexts | undefined,
 ): string {
   const { state, error, code, kind } = turn;
-  if (kind === "question") return plain(ctx, lastParagraph(texts?.replyEnd ?? turn.tail));
+  if (kind === "question") return plain(ctx, questionOf(texts?.replyEnd ?? turn.tail));
   if (state === "ok") {
     const reply = texts?.reply ?? "";
     return isSilent(reply) ? "No reply." : plain(ctx, reply, firstLine);

@@ -3,6 +3,8 @@
 //      until somebody dismisses or retries it, or another turn follows.
 // AT2: a failed job, or a failed step between sessions, needs no attention, because its requester was told. A
 //      used-up budget always needs attention, because no agent can raise it.
+// AT4: an agent elsewhere says whether it waits for a message (A2A's input-required). Models have no such
+//      sign, and would often forget one. So their reply is a question if its text ends with one.
 
 import type { EndedRunState, FlowStep } from "../../shapes/run.ts";
 import { plainLine } from "../../text/plain-line.ts";
@@ -30,6 +32,8 @@ export interface LastTurn {
   readonly flowStep?: FlowStep;
   /** End of the turn's reply. */
   readonly tail: string;
+  /** The agent is elsewhere, and waits for another message. */
+  readonly asks?: boolean;
   readonly dismissed: boolean;
 }
 
@@ -40,34 +44,56 @@ export interface TurnPlace {
 }
 
 /** Returns the group of a session, given its last ended turn. */
-export function placeOfTurn({ state, code, flowStep, tail, dismissed }: LastTurn): TurnPlace {
+export function placeOfTurn({ state, code, flowStep, tail, asks, dismissed }: LastTurn): TurnPlace {
   if (state === "error" || state === "timeout") {
     const isBudget = code !== undefined && BUDGET_CODES.includes(code);
     const kind = isBudget ? "budget" : "run";
     const needsPerson = !dismissed && (isBudget || flowStep === undefined);
     return { group: needsPerson ? "needs_you" : "failed", kind };
   }
-  const isOpen = state === "ok" && !dismissed && flowStep === undefined && asksPerson(tail);
+  const isOpen =
+    state === "ok" && !dismissed && flowStep === undefined && (asks === true || asksPerson(tail));
   return isOpen ? { group: "needs_you", kind: "question" } : { group: "done", kind: "run" };
 }
 
-/**
- * Returns whether a reply ends with a question of its own: the question mark is not in quotation marks, in
- * code or in a quoted line. Ignores brackets and emphasis after it.
- */
-export function asksPerson(reply: string): boolean {
-  const last = reply.trimEnd().split("\n").at(-1) ?? "";
-  return !isSilent(reply) && !/^\s*>/.test(last) && /[?？؟][)\]）*_~]*$/u.test(last);
+/** A line of a list, a line that continues one, or an empty line. */
+const LIST_LINE = /^(?:\s*(?:[-*+•]|\w{1,2}[.)])\s|\s{2}|\s*$)/;
+/** A heading, which asks the reader nothing: `## Why?` or `**Why?**`. */
+const HEADING = /^\s*(?:#|\*\*.*\*\*:?\s*$)/;
+
+/** Returns a reply without the list at its end. */
+function aboveList(reply: string): string {
+  const lines = reply.split("\n");
+  return lines.slice(0, lines.findLastIndex((line) => !LIST_LINE.test(line)) + 1).join("\n");
 }
 
-/** Returns the last paragraph of a reply, which contains the question if there is one. */
-export function lastParagraph(reply: string): string {
-  return (
-    reply
-      .trim()
-      .split(/\n\s*\n/)
-      .at(-1) ?? ""
-  );
+function endsWithQuestion(text: string): boolean {
+  const last = text.trimEnd().split("\n").at(-1) ?? "";
+  return !/^\s*>/.test(last) && /[?？؟][)\]）*_~]*$/u.test(last);
+}
+
+/** Returns whether a reply ends with a list below a question: the answers to choose from. */
+function asksToChoose(reply: string): boolean {
+  const above = aboveList(reply);
+  const last = above.split("\n").at(-1) ?? "";
+  return endsWithQuestion(above) && !HEADING.test(last);
+}
+
+/**
+ * Returns whether a reply ends with a question of its own, or with a list of answers to one: the question
+ * mark is not in quotation marks, in code, in a quoted line or in the heading of a list. Ignores brackets
+ * and emphasis after it.
+ */
+export function asksPerson(reply: string): boolean {
+  return !isSilent(reply) && (endsWithQuestion(reply) || asksToChoose(reply));
+}
+
+/** Returns the end of a reply that asks: its last paragraph, with a list of answers to choose from. */
+export function questionOf(reply: string): string {
+  const text = reply.trim();
+  const above = endsWithQuestion(text) || !asksToChoose(text) ? text : aboveList(text);
+  const start = above.search(/\n\s*\n(?!.*\n\s*\n)/s);
+  return text.slice(Math.max(start, 0)).trim();
 }
 
 /** Returns the first line of a reply that contains words, without the marks of Markdown. */

@@ -10,7 +10,7 @@ import { scopeConditions } from "../sessions/session-scope.ts";
 
 const SCANNED_MAX = 2_000;
 /** Number of characters at the end of a reply that are read to detect a question. */
-const TAIL_CHARS = 300;
+const TAIL_CHARS = 1_000;
 /**
  * Number of characters to read of a text that is later cut to one line. It is large, so that a secret at the
  * cut is complete and can be redacted.
@@ -36,6 +36,8 @@ export interface EndedTurn extends TurnOf {
   readonly error?: string;
   /** End of the turn's reply. */
   readonly tail: string;
+  /** The agent is elsewhere, and waits for another message. */
+  readonly asks: boolean;
   readonly dismissed: boolean;
 }
 
@@ -116,6 +118,7 @@ type EndedRow = TurnRow & {
   code: string | null;
   error: string | null;
   tail: string | null;
+  asks: number;
   dismissed_at: number | null;
 };
 
@@ -132,7 +135,8 @@ export async function lastTurns(
   // The end of a run also updates its session, so `updated_at` is at least the time of the end.
   const { rows } = await sql<EndedRow>`
     select ${TURN}, r.state, r.ended_at, r.code, r.error, ${endOf(db, sql`r.reply`, TAIL_CHARS)} as tail,
-      r.dismissed_at
+      r.dismissed_at, (select count(*) from remote_tasks t
+        where t.session_id = r.session_id and t.run_id = r.run_id and t.is_asking = 1) as asks
     from (select s.key, s.session_id, s.failed_run, s.label, s.display_name from sessions s
       where ${sessions} and s.updated_at >= ${sinceMs} and ${inScope(db, scope)}
       order by s.updated_at desc, s.key desc limit ${sql.lit(SCANNED_MAX)}) s
@@ -146,6 +150,7 @@ export async function lastTurns(
     ...present("code", row.code),
     ...present("error", row.error),
     tail: row.tail ?? "",
+    asks: Number(row.asks) > 0,
     dismissed: row.dismissed_at !== null,
   }));
 }

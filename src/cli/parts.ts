@@ -190,6 +190,12 @@ export interface ImportWanted {
   progress(sessions: number): void;
 }
 
+/** How many of one kind an import wrote, and how many were already here. */
+interface ImportedCount {
+  readonly added: number;
+  readonly unchanged: number;
+}
+
 /** Result of an import or a dry run. */
 export interface ImportFacts {
   readonly from: string;
@@ -217,6 +223,11 @@ export interface ImportFacts {
   };
   readonly entries: number;
   readonly repairs: { readonly callsWithoutResult: number; readonly resultsWithoutCall: number };
+  /** Scheduled jobs, which are paused. */
+  readonly jobs: ImportedCount;
+  /** People who were paired at an account. */
+  readonly people: ImportedCount;
+  readonly nodes: ImportedCount;
   readonly remarks: readonly {
     readonly what: string;
     readonly count: number;

@@ -46,7 +46,15 @@ export interface EntryPosition {
 
 const ID_CHARS_MAX = 200;
 const SUMMARY_CHARS_MAX = 400_000;
-const SILENT = new Set(["model_change", "thinking_level_change", "custom", "label", "session_info", "leaf"]);
+const SILENT = new Set([
+  "model_change",
+  "thinking_level_change",
+  "custom",
+  "label",
+  "session_info",
+  "leaf",
+  "reset",
+]);
 
 export function entryPositionOf(value: unknown): EntryPosition {
   const { id, parentId } = fieldsOf(value);

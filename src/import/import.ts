@@ -12,17 +12,31 @@ import type { World } from "../world.ts";
 import { checkConfig, type PlacedConfig, placeFor, textAt, writeConfig } from "./config/file.ts";
 import { mapConfig } from "./config/map.ts";
 import { readSourceConfig } from "./config/source.ts";
-import { ACCEPT_ALL, judgeTrust, type TrustedSetting, withoutTrust } from "./config/trust.ts";
+import { judgeTrust, type TrustedSetting, withoutTrust } from "./config/trust.ts";
+import { mapJobs } from "./jobs.ts";
 import { agentIdOf } from "./keys.ts";
 import { type Remark, Remarks } from "./remarks.ts";
+import { openSessions, type SessionDatabase } from "./session-database.ts";
 import { type AgentStore, importSessions } from "./sessions.ts";
 import { NAME_THE_DIRECTORY, openSourceDir, type SourceDir } from "./source-dir.ts";
 import { readSourceSessions } from "./source-sessions.ts";
+import { readSourceState, type SourceState } from "./state.ts";
 import { withImportStore } from "./store.ts";
 import type { SessionOutcome } from "./write-session.ts";
+import {
+  type Grant,
+  grantsOf,
+  missingGrants,
+  NOTHING_WRITTEN,
+  type StateReport,
+  type Written,
+  writeState,
+} from "./write-state.ts";
 
 const AGENTS_MAX = 500;
 const LEFT_ALONE_MAX = 50;
+/** Path of an agent's database below the agent's folder. */
+const AGENT_DATABASE = ["agent", "openclaw-agent.sqlite"];
 
 export interface ImportOptions extends LoadOptions {
   readonly dir: string;
@@ -60,6 +74,10 @@ export interface ImportReport {
   /** Number of written transcript entries. */
   readonly entries: number;
   readonly repairs: { readonly callsWithoutResult: number; readonly resultsWithoutCall: number };
+  readonly jobs: Written;
+  /** People who were paired at an account. */
+  readonly people: Written;
+  readonly nodes: Written;
   readonly remarks: readonly Remark[];
 }
 
@@ -87,6 +105,7 @@ interface Prepared {
 /** Returns the current settings, and the plan for the source's configuration. */
 async function prepare(
   source: SourceDir,
+  grants: readonly Grant[],
   options: ImportOptions,
   remarks: Remarks,
 ): Promise<Result<Prepared>> {
@@ -98,12 +117,8 @@ async function prepare(
     found === undefined ? undefined : checkConfig(file, found.name, path, options);
   const { accept = [], ask, home } = options;
   // A setting that was accepted in an earlier import needs no second acceptance.
-  const isAccepted = exists && textAt(path) === check(mapped.file)?.text;
-  const judged = await judgeTrust(
-    mapped.file,
-    home,
-    isAccepted ? { names: [...accept, ACCEPT_ALL] } : { names: accept, ask },
-  );
+  const isRepeated = exists && textAt(path) === check(mapped.file)?.text;
+  const judged = await judgeTrust(mapped.file, home, { names: accept, ask, isRepeated }, grants);
   if (!judged.ok) return judged;
   const { settings: trusted } = judged.value;
   const checked = check(judged.value.file);
@@ -147,8 +162,8 @@ function isInside(root: string, path: string): boolean {
 }
 
 /**
- * Returns the source's session stores: one for each agent, and the store of older versions, which have only
- * one agent.
+ * Returns the source's session stores: of each agent the database and the files of older versions, and the
+ * store of the oldest versions, which have only one agent.
  */
 async function readStores(
   source: SourceDir,
@@ -157,11 +172,10 @@ async function readStores(
   remarks: Remarks,
 ): Promise<AgentStore[]> {
   const stores: AgentStore[] = [];
-  const read = async (agentId: string, folder: readonly string[]): Promise<void> => {
+  const read = async (agentId: string, folder: readonly string[], database?: SessionDatabase) => {
     const sessions = await readSourceSessions(source, [...folder, "sessions.json"], nowMs, remarks);
-    const named = new Set(
-      sessions.flatMap(({ fileName, sessionId }) => [fileName ?? "", `${sessionId}.jsonl`]),
-    );
+    const all = [...sessions, ...(database?.sessions ?? [])];
+    const named = new Set(all.flatMap(({ fileName, sessionId }) => [fileName ?? "", `${sessionId}.jsonl`]));
     for (const { name, kind } of await source.list(folder)) {
       if (kind === "link") remarks.note("links in the source, not followed", [...folder, name].join("/"));
       const isTranscript = kind === "file" && name.endsWith(".jsonl") && !named.has(name);
@@ -172,22 +186,15 @@ async function readStores(
         );
       }
     }
+    if (database !== undefined) stores.push({ agentId, folder, sessions: database.sessions, database });
     stores.push({ agentId, folder, sessions });
   };
   for (const { name, kind } of (await source.list(["agents"])).slice(0, AGENTS_MAX)) {
     const agentId = agentIdOf(name);
     if (kind === "link") remarks.note("links in the source, not followed", `agents/${name}`);
     if (kind !== "folder" || agentId === undefined) continue;
-    const inDatabase = (await source.list(["agents", name, "agent"])).some((file) =>
-      file.name.endsWith(".sqlite"),
-    );
-    if (inDatabase) {
-      remarks.note(
-        "agents with sessions in a database file, which is not read: export them there first",
-        agentId,
-      );
-    }
-    await read(agentId, ["agents", name, "sessions"]);
+    const database = await openSessions(source, ["agents", name, ...AGENT_DATABASE], nowMs, remarks);
+    await read(agentId, ["agents", name, "sessions"], database);
   }
   await read(defaultAgentId, ["sessions"]);
   return stores;
@@ -196,7 +203,7 @@ async function readStores(
 /** Reports the files in the source directory that are not imported. */
 async function noteOthers(source: SourceDir, remarks: Remarks): Promise<void> {
   for (const { name } of await source.list([])) {
-    if (/^(agents|sessions|(openclaw|clawdbot|moltbot)\.json(\.bak.*)?)$/.test(name)) continue;
+    if (/^(agents|sessions|state|cron|(openclaw|clawdbot|moltbot)\.json(\.bak.*)?)$/.test(name)) continue;
     remarks.note("other files and folders of the source, not read", name);
   }
 }
@@ -233,15 +240,22 @@ class Counts {
   }
 }
 
+/** Everything that was read of the source. */
+interface Read {
+  readonly source: SourceDir;
+  readonly state: SourceState;
+  readonly grants: readonly Grant[];
+  readonly prepared: Prepared;
+  readonly stores: readonly AgentStore[];
+  readonly nowMs: number;
+  readonly remarks: Remarks;
+}
+
 /** Returns the reason why this import is not possible, or undefined. */
-function refuse(
-  options: ImportOptions,
-  source: SourceDir,
-  prepared: Prepared,
-  stores: readonly AgentStore[],
-) {
+function refuse(options: ImportOptions, { source, state, prepared, stores }: Omit<Read, "remarks">) {
   const { report, settings } = prepared;
-  if (report.kind === "none" && stores.every(({ sessions }) => sessions.length === 0)) {
+  const holds = [state.jobs, state.people, state.nodes, ...stores.map(({ sessions }) => sessions)];
+  if (report.kind === "none" && holds.every((items) => items.length === 0)) {
     const error = `${options.dir} holds neither a configuration nor sessions that can be read`;
     return fail("invalid_argument", error, { hint: NAME_THE_DIRECTORY });
   }
@@ -261,39 +275,29 @@ function noteAgents(stores: readonly AgentStore[], settings: Settings, remarks: 
   }
 }
 
-/** Imports a state directory. With `dryRun`, only reports what would be imported. */
-export async function importState(options: ImportOptions): Promise<Result<ImportReport>> {
+/** Writes what was read. */
+async function write(read: Read, options: ImportOptions): Promise<Result<ImportReport>> {
+  const { source, state, grants, prepared, stores, nowMs, remarks } = read;
   const { world, dryRun, signal } = options;
-  const opened = await openSourceDir(options.dir);
-  if (!opened.ok) return opened;
-  const source = opened.value;
-  const remarks = new Remarks();
-  const prepared = await prepare(source, options, remarks);
-  if (!prepared.ok) return prepared;
-  const { settings, report, keys, defaultAgentId, file } = prepared.value;
-  const nowMs = world.clock.now();
-  const stores = await readStores(source, defaultAgentId, nowMs, remarks);
-  const fits = refuse(options, source, prepared.value, stores);
-  if (!fits.ok) return fits;
-  await noteOthers(source, remarks);
+  const { settings, report, keys, file } = prepared;
   const counts = new Counts();
   const repairs = { callsWithoutResult: 0, resultsWithoutCall: 0 };
   const { mainKey, scope } = settings.session;
   const rules = { mainKey, scope, defaultAgentId: defaultAgent(settings).id };
+  const jobs = mapJobs(state.jobs, { settings, keys: rules, nowMs, remarks });
+  const accepted = new Set(report.trusted.flatMap(({ name, accepted }) => (accepted ? [name] : [])));
+  let rest: StateReport = NOTHING_WRITTEN;
+  let given: readonly string[] = [];
   const done = await withImportStore({ settings: settings.store, world, dryRun }, async (store) => {
     const isWritten = file !== undefined && !dryRun;
     const written = isWritten ? await writeConfig(file, world.ids.uuid()) : ok(undefined);
     if (!written.ok) return written;
+    const missing = await missingGrants(grants, store);
+    given = grants.filter((grant) => !missing.includes(grant)).map(({ name }) => name);
+    const wanted = grants.filter(({ name }) => accepted.has(name));
+    rest = await writeState(jobs, wanted, store, remarks);
     await importSessions(stores, {
-      source,
-      keys,
-      settings,
-      rules,
-      store,
-      remarks,
-      nowMs,
-      repairs,
-      signal,
+      ...{ source, keys, settings, rules, store, remarks, nowMs, repairs, signal },
       done(key, outcome) {
         counts.count(key, outcome);
         options.progress(counts.all);
@@ -304,15 +308,31 @@ export async function importState(options: ImportOptions): Promise<Result<Import
   if (!done.ok) return done;
   noteAgents(stores, settings, remarks);
   const { entries, ...sessions } = counts;
-  return ok({
-    from: source.root,
-    to: storeName(settings.store),
-    dryRun,
-    interrupted: signal.aborted,
-    config: report,
-    sessions,
-    entries,
-    repairs,
-    remarks: remarks.list(),
-  });
+  const trusted = report.trusted.filter(({ name, accepted }) => accepted || !given.includes(name));
+  const from = { from: source.root, to: storeName(settings.store), dryRun, interrupted: signal.aborted };
+  const config = { ...report, trusted };
+  return ok({ ...from, config, sessions, entries, repairs, ...rest, remarks: remarks.list() });
+}
+
+/** Imports a state directory. With `dryRun`, only reports what would be imported. */
+export async function importState(options: ImportOptions): Promise<Result<ImportReport>> {
+  const opened = await openSourceDir(options.dir);
+  if (!opened.ok) return opened;
+  const source = opened.value;
+  const remarks = new Remarks();
+  const nowMs = options.world.clock.now();
+  const state = await readSourceState(source, nowMs, remarks);
+  const grants = grantsOf(state);
+  const prepared = await prepare(source, grants, options, remarks);
+  if (!prepared.ok) return prepared;
+  const stores = await readStores(source, prepared.value.defaultAgentId, nowMs, remarks);
+  try {
+    const read = { source, state, grants, prepared: prepared.value, stores, nowMs, remarks };
+    const fits = refuse(options, read);
+    if (!fits.ok) return fits;
+    await noteOthers(source, remarks);
+    return await write(read, options);
+  } finally {
+    for (const { database } of stores) database?.close();
+  }
 }

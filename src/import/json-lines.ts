@@ -5,7 +5,7 @@
 import type { FileHandle } from "node:fs/promises";
 
 /** Maximum bytes of one transcript entry, which can contain pictures and tool output. */
-const LINE_BYTES_MAX = 8 * 1024 * 1024;
+export const LINE_BYTES_MAX = 8 * 1024 * 1024;
 const CHUNK_BYTES = 256 * 1024;
 const DEPTH_MAX = 200;
 

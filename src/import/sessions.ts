@@ -1,12 +1,12 @@
 // Imports all sessions of a source: their keys, their spawners, and their transcripts. If two source entries
 // map to the same session, the newer one is imported and the other is reported.
 
-import type { FileHandle } from "node:fs/promises";
 import { optional } from "../core/optional.ts";
 import type { Entry, Provenance } from "../core/shapes/message.ts";
 import type { Session } from "../core/shapes/session.ts";
 import { isSubagentKey, type KeyRules, kindOf, parseKey, routeOfKey } from "../core/shapes/session-key.ts";
 import { modelNames, type Settings } from "../core/shapes/settings/settings.ts";
+import { ForeignFileError } from "../store/foreign.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
 import { entryPositionOf, readSourceEntry, timestampOf } from "./entries.ts";
 import { derivedUuid, sessionIdOf } from "./ids.ts";
@@ -14,9 +14,10 @@ import { linesOf } from "./json-lines.ts";
 import { canonicalSourceKey, type KeyHints, type KeyVerdict } from "./keys.ts";
 import { Pairing, type Repairs } from "./pairing.ts";
 import type { Remarks } from "./remarks.ts";
+import type { SessionDatabase } from "./session-database.ts";
 import { isPlainName, type SourceDir, UNREAD_WORDS } from "./source-dir.ts";
 import type { SourceSession } from "./source-sessions.ts";
-import { parseLine, planTranscript, type TranscriptPlan } from "./transcript-plan.ts";
+import { parseLine, planTranscript, type Transcript, type TranscriptPlan } from "./transcript-plan.ts";
 import { type ImportStore, ownerOfTranscript, type SessionOutcome, writeSession } from "./write-session.ts";
 
 /** Maximum length of the chain of spawners that is followed from a session. */
@@ -27,6 +28,8 @@ export interface AgentStore {
   readonly agentId: string;
   /** Folder of the agent's transcripts, relative to the source's root. */
   readonly folder: readonly string[];
+  /** The database of the sessions and their transcripts. Absent: they are in files. */
+  readonly database?: SessionDatabase;
   readonly sessions: readonly SourceSession[];
 }
 
@@ -60,6 +63,7 @@ interface MappedSession {
   /** True if the source key has an unknown form, so that the session becomes a conversation. */
   readonly isConversation: boolean;
   readonly folder: readonly string[];
+  readonly database?: SessionDatabase;
   readonly session: SourceSession;
 }
 
@@ -80,7 +84,7 @@ async function keyHere(
 /** Assigns the keys. If several sessions get the same key, keeps the newest session. */
 async function place(stores: readonly AgentStore[], job: SessionsJob): Promise<Map<string, MappedSession>> {
   const placed = new Map<string, MappedSession>();
-  for (const { agentId, folder, sessions } of stores) {
+  for (const { agentId, folder, sessions, database } of stores) {
     for (const session of sessions) {
       const { sourceKey, channel } = session;
       const hints = { agentId, ...job.keys, ...optional({ channel }) };
@@ -101,8 +105,9 @@ async function place(stores: readonly AgentStore[], job: SessionsJob): Promise<M
           `${other} → ${verdict.key}`,
         );
       }
-      if (!isOlder)
-        placed.set(verdict.key, { ...named, isConversation: kind === "conversation", folder, session });
+      if (isOlder) continue;
+      const isConversation = kind === "conversation";
+      placed.set(verdict.key, { ...named, isConversation, folder, session, ...optional({ database }) });
     }
   }
   return placed;
@@ -200,18 +205,14 @@ function sessionOf(
   };
 }
 
-interface Transcript {
-  readonly handle: FileHandle;
-  readonly size: number;
-  readonly name: string;
-}
-
 /** Opens a session's transcript, if it exists and may be read. */
 async function openTranscript(
-  { session, folder, key }: MappedSession,
+  { session, folder, database, key }: MappedSession,
   job: SessionsJob,
 ): Promise<Transcript | undefined> {
   const { source, remarks } = job;
+  const stored = database?.transcript(session.sessionId);
+  if (stored !== undefined) return stored;
   const names = [session.fileName, `${session.sessionId}.jsonl`].filter((name) => name !== undefined);
   for (const name of names) {
     if (!isPlainName(name) || !name.endsWith(".jsonl")) {
@@ -219,7 +220,11 @@ async function openTranscript(
       continue;
     }
     const opened = await source.open([...folder, name]);
-    if (opened.kind === "file") return { ...opened, name: [...folder, name].join("/") };
+    if (opened.kind === "file") {
+      const { handle, size } = opened;
+      const lines = () => linesOf(handle, size);
+      return { name: [...folder, name].join("/"), lines, close: () => handle.close() };
+    }
     if (opened.kind === "absent") continue;
     remarks.note(`sessions whose transcript is ${UNREAD_WORDS[opened.kind]}, not read`, `${key}: ${name}`);
   }
@@ -235,7 +240,7 @@ async function* entriesOf(
   nowMs: number,
 ): AsyncGenerator<Entry> {
   let at = plan.startedAt ?? nowMs;
-  for await (const line of linesOf(transcript.handle, plan.size)) {
+  for await (const line of transcript.lines()) {
     if (!plan.includes(line.number)) continue;
     const value = parseLine(line, transcript.name);
     if (value === undefined) continue;
@@ -285,8 +290,11 @@ async function importOne(
     job.repairs.callsWithoutResult += pairing.repairs.callsWithoutResult;
     job.repairs.resultsWithoutCall += pairing.repairs.resultsWithoutCall;
     return outcome;
+  } catch (error) {
+    if (!(error instanceof ForeignFileError)) throw error;
+    return { kind: "left_alone", why: "its transcript is in a damaged part of the source's database" };
   } finally {
-    await transcript?.handle.close();
+    await transcript?.close();
   }
 }
 

@@ -45,7 +45,7 @@ export interface SourceSession {
 
 const USED = new Set(
   (
-    "sessionId sessionFile updatedAt sessionStartedAt archivedAt spawnedBy parentSessionKey label " +
+    "sessionId sessionFile delivery updatedAt sessionStartedAt archivedAt spawnedBy parentSessionKey label " +
     "displayName subject origin channel provider route deliveryContext lastChannel lastProvider lastTo " +
     "lastAccountId lastThreadId providerOverride modelOverride thinkingLevel verboseLevel sendPolicy " +
     "systemSent abortedLastRun inputTokens outputTokens totalTokens groupChannel room space chatType " +
@@ -60,7 +60,8 @@ const PASSED_OVER = new Set(
     "lastActivityAt lastReadAt autoLabel spawnDepth endedAt startedAt runtimeMs estimatedCostUsd " +
     "authProfileOverride authProfileOverrideSource pinnedAt authProfileOverrideCompactionCount " +
     "cliSessionIds claudeCliSessionId responseUsage lastHeartbeatText lastHeartbeatSentAt markedUnreadAt " +
-    "spawnedWorkspaceDir modelOverrideSource"
+    "spawnedWorkspaceDir modelOverrideSource createdVia createdAt activeWriterRunId contextTokensSource " +
+    "agentHarnessId contextBudgetStatus totalTokensVersion lastRunId lifecycleRevision sessionDiffBaseline"
   ).split(" "),
 );
 
@@ -187,8 +188,18 @@ export async function readSourceSessions(
     remarks.note("session stores that are not a readable JSON object", name);
     return [];
   }
+  return readEntries(Object.entries(store), name, now, remarks);
+}
+
+/** Returns the sessions among the entries of one store. `name`: the name of the store, for remarks. */
+export function readEntries(
+  entries: Iterable<readonly [string, unknown]>,
+  name: string,
+  now: number,
+  remarks: Remarks,
+): SourceSession[] {
   const sessions: SourceSession[] = [];
-  for (const [key, entry] of Object.entries(store)) {
+  for (const [key, entry] of entries) {
     if (sessions.length === SESSIONS_MAX) {
       remarks.note(`sessions beyond the first ${SESSIONS_MAX} of a store, skipped`, name);
       break;

@@ -1,12 +1,13 @@
 // Makes the first pass over a transcript: finds the entries of its final conversation. Entries form a tree,
 // and the conversation is the path from the newest entry to the root; other branches were abandoned and are
-// skipped. An entry whose parent is missing (because of a broken line or a cut file) follows the entry before
-// it. Only positions are kept in memory, not content.
+// skipped. An entry `leaf` continues the conversation behind an older entry, and `reset` begins a new one. An
+// entry whose parent is missing (because of a broken line or a cut file) follows the entry before it. Only
+// positions are kept in memory, not content.
 
-import type { FileHandle } from "node:fs/promises";
+import { fieldsOf } from "../core/json.ts";
 import { optional } from "../core/optional.ts";
-import { entryPositionOf, readSourceEntry, timestampOf } from "./entries.ts";
-import { type FileLine, linesOf, parseForeign } from "./json-lines.ts";
+import { type EntryPosition, entryPositionOf, readSourceEntry, timestampOf } from "./entries.ts";
+import { type FileLine, parseForeign } from "./json-lines.ts";
 import type { Remarks } from "./remarks.ts";
 
 /** Maximum number of entries per transcript. */
@@ -14,9 +15,16 @@ const ENTRIES_MAX = 500_000;
 /** Maximum number of JSON values per line. */
 const VALUES_MAX = 500_000;
 
+/** The stored entries of one session, each as a line of JSON. */
+export interface Transcript {
+  /** The name for remarks: a path in the source. */
+  readonly name: string;
+  /** Yields the same lines each time. Lines that are added later are left for another import. */
+  lines(): AsyncIterable<FileLine> | Iterable<FileLine>;
+  close(): Promise<void>;
+}
+
 export interface TranscriptPlan {
-  /** Number of bytes to read: the file's size now. Lines that are added later are left for another import. */
-  readonly size: number;
   /** Time of the first entry. */
   readonly startedAt?: number;
   /** Returns whether the entry on this line is part of the conversation. */
@@ -69,6 +77,15 @@ export function parseLine(line: FileLine, where: string, remarks?: Remarks): unk
   return parsed.value;
 }
 
+/** Returns the id of an entry, and that of the entry before it in the conversation. */
+function placeOf(value: unknown): EntryPosition {
+  const { type, targetId } = fieldsOf(value);
+  const place = entryPositionOf(value);
+  if (type === "reset") return { ...place, parentId: null };
+  if (type !== "leaf" || targetId === undefined) return place;
+  return { ...place, ...optional({ parentId: entryPositionOf({ parentId: targetId }).parentId }) };
+}
+
 function addEntry(
   index: Index,
   line: FileLine,
@@ -84,7 +101,7 @@ function addEntry(
   if (entry.kind === "unknown")
     remarks.note(`transcripts: ${entry.what}, skipped`, `${where}:${line.number}`);
   const position = index.lines.length;
-  const { id, parentId } = entryPositionOf(value);
+  const { id, parentId } = placeOf(value);
   const parent = typeof parentId === "string" ? index.ids.get(parentId) : undefined;
   if (typeof parentId === "string" && parent === undefined) {
     remarks.note(
@@ -112,9 +129,9 @@ function pathOf(parents: readonly number[]): Uint8Array {
   return onPath;
 }
 
-/** Scans the first `size` bytes of a transcript. Returns undefined if there are too many entries. */
+/** Scans a transcript. Returns undefined if there are too many entries. */
 export async function planTranscript(
-  file: { readonly handle: FileHandle; readonly size: number; readonly name: string },
+  transcript: Transcript,
   now: number,
   remarks: Remarks,
 ): Promise<TranscriptPlan | undefined> {
@@ -126,11 +143,11 @@ export async function planTranscript(
     ids: new Map(),
     compactions: new Map(),
   };
-  for await (const line of linesOf(file.handle, file.size)) {
-    const value = parseLine(line, file.name, remarks);
+  for await (const line of transcript.lines()) {
+    const value = parseLine(line, transcript.name, remarks);
     if (value === undefined) continue;
     if (index.lines.length === ENTRIES_MAX) return undefined;
-    addEntry(index, line, value, now, file.name, remarks);
+    addEntry(index, line, value, now, transcript.name, remarks);
   }
   const onPath = pathOf(index.parents);
   const included = new Set<number>();
@@ -140,8 +157,11 @@ export async function planTranscript(
     if (onPath[position] === 1) included.add(line);
     else elsewhere += 1;
   }
-  if (elsewhere > 0) remarks.note("transcript entries on abandoned branches, skipped", file.name, elsewhere);
-  return planOf(index, onPath, included, file.size);
+  if (elsewhere > 0) {
+    const what = "transcript entries on abandoned branches, or from before a reset, skipped";
+    remarks.note(what, transcript.name, elsewhere);
+  }
+  return planOf(index, onPath, included);
 }
 
 /**
@@ -157,12 +177,7 @@ function openersOf({ uses }: Index, onPath: Uint8Array): Int32Array {
   return openers;
 }
 
-function planOf(
-  index: Index,
-  onPath: Uint8Array,
-  included: ReadonlySet<number>,
-  size: number,
-): TranscriptPlan {
+function planOf(index: Index, onPath: Uint8Array, included: ReadonlySet<number>): TranscriptPlan {
   const { lines, names, ids, compactions, startedAt } = index;
   const openers = openersOf(index, onPath);
   const kept = new Map<number, string>();
@@ -173,7 +188,6 @@ function planOf(
     if (at >= 0 && at < position && line !== undefined && name !== undefined) kept.set(line, name);
   }
   return {
-    size,
     ...optional({ startedAt }),
     includes: (line) => included.has(line),
     nameOf: (line, id) => {

@@ -69,7 +69,7 @@ const FULL = {
     web: { search: { apiKey: KEY } },
   },
   channels: {
-    telegram: { botToken: "${BOT_TOKEN}", allowFrom: ["1"] },
+    telegram: { botToken: "${BOT_TOKEN}", allowFrom: ["1"], linkPreview: false },
     discord: { token: BOT },
     slack: { botToken: "x" },
   },
@@ -119,7 +119,7 @@ test("agents, tools, session, models and channels become a configuration with wh
   expect(notes).toContain("models.providers.bedrock uses an unsupported API");
   expect(notes).toContain("ANTHROPIC_API_KEY");
   expect(notes).toContain("BOT_TOKEN");
-  expect(notes).toContain("channels.telegram: its access rules");
+  expect(notes).toContain("channels.telegram: these settings are not imported: linkPreview");
   expect(notes).toContain("agents.defaults.model.fallbacks has no counterpart here");
   expect(notes).toContain("tools.subagents.tools.byProvider has no counterpart here");
   expect(notes).toContain("models.providers.local.timeoutSeconds has no counterpart here");

@@ -6,7 +6,9 @@ import type { Tree } from "../../config/source.ts";
 import { fieldsOf, isObject } from "../../core/json.ts";
 import { countIn, textIn, textsIn } from "../fields.ts";
 import { agentIdOf } from "../keys.ts";
-import { aliasesIn, mapModels, modelNameIn, secretIn } from "./models.ts";
+import { bindAgents } from "./bindings.ts";
+import { mapChannels } from "./channels.ts";
+import { aliasesIn, mapModels, modelNameIn } from "./models.ts";
 import { mapTools, takeFilter } from "./tools.ts";
 import { compact, leftIn, noteRest, putBack, take, takeTree } from "./tree.ts";
 
@@ -132,6 +134,18 @@ function mapList(list: unknown, mapping: Mapping): Tree[] {
   return [...mapped.values()];
 }
 
+/**
+ * Returns the agents of newer versions as a list: they are named by keys, and the agent that owns everything
+ * without an owner is the default.
+ */
+function namedAgents(agents: Tree, defaults: Tree): Tree[] {
+  const owner = take(defaults, "systemAgent", "agentId");
+  take(agents, "ownership");
+  return Object.entries(fieldsOf(take(agents, "entries"))).map(([id, entry]) => {
+    return { ...fieldsOf(entry), id, ...(id === owner ? { default: true } : {}) };
+  });
+}
+
 const DM_SCOPES: Readonly<Record<string, string>> = {
   main: "main",
   "per-peer": "per-peer",
@@ -180,30 +194,6 @@ function mapSession(session: Tree, notes: string[]): Tree {
   return mapped;
 }
 
-/** Maps the channels whose bots need only a token. */
-function mapChannels(tree: Tree, notes: string[]): Tree {
-  const channels = takeTree(tree, "channels");
-  const token = (name: string, key: string): Tree | undefined => {
-    const channel = takeTree(channels, name);
-    // Older versions have no section for channels.
-    const earlier = Object.keys(channel).length === 0 ? takeTree(tree, name) : channel;
-    if (Object.keys(earlier).length === 0) return undefined;
-    const secret = secretIn(take(earlier, key));
-    if (take(earlier, "enabled") === false) {
-      notes.push(`channels.${name} is disabled in the source and skipped`);
-      return undefined;
-    }
-    if (Object.keys(earlier).length > 0) {
-      const keys = Object.keys(earlier).slice(0, 12).join(", ").slice(0, 200);
-      notes.push(`channels.${name}: its access rules and other settings are not imported: ${keys}`);
-    }
-    return secret === undefined ? undefined : { [key]: secret };
-  };
-  const mapped = { telegram: token("telegram", "botToken"), discord: token("discord", "token") };
-  putBack(tree, "channels", channels);
-  return mapped;
-}
-
 /** Escapes `${…}`, which is a reference to a variable in Parley's file, but plain text in the source. */
 function escapeText(value: unknown): unknown {
   if (typeof value === "string") {
@@ -227,7 +217,7 @@ export function mapConfig(source: Tree): MappedConfig {
   const models = new Set(Object.keys(fieldsOf(defaults.models)));
   const mapping: Mapping = { aliases, models, notes, leftOf: new Map() };
   const mappedDefaults = mapDefaults(defaults, mapping);
-  const list = mapList(take(agents, "list"), mapping);
+  const list = mapList(take(agents, "list") ?? namedAgents(agents, defaults), mapping);
   putBack(rest, "agents", agents);
   const tools = takeTree(rest, "tools");
   const routing = take(rest, "routing", "agentToAgent");
@@ -237,23 +227,26 @@ export function mapConfig(source: Tree): MappedConfig {
   const session = takeTree(rest, "session");
   const mappedSession = mapSession(session, notes);
   putBack(rest, "session", session);
+  const first = list.find((agent) => agent.default === true) ?? list[0];
+  const defaultAgentId = first === undefined ? "main" : String(first.id);
+  const channels = mapChannels(rest, notes);
+  bindAgents(take(rest, "bindings"), channels, defaultAgentId, notes);
   const owners = textsIn(take(rest, "commands", "ownerAllowFrom"));
   const file = {
     models: mapModels(rest, models, notes),
     agents: { defaults: mappedDefaults, list: list.length === 0 ? undefined : list },
     session: mappedSession,
     tools: mappedTools,
-    channels: mapChannels(rest, notes),
+    channels,
     commands: { owners: owners.length === 0 ? undefined : owners },
   };
   for (const name of ["meta", "wizard", "update"]) take(rest, name);
-  const first = list.find((agent) => agent.default === true) ?? list[0];
   return {
     file: escapeText(compact(file)) as Tree,
     notes: [...new Set(notes)].slice(0, 100),
     left: leftIn(rest, mapping.leftOf),
     mainName: mappedSession.mainKey === undefined ? "main" : String(mappedSession.mainKey),
     isGlobal: mappedSession.scope === "global",
-    defaultAgentId: first === undefined ? "main" : String(first.id),
+    defaultAgentId,
   };
 }

@@ -9,13 +9,25 @@ import { type Path, showPath } from "../../core/text/value-path.ts";
 const LEFT_MAX = 200;
 const NAME_CHARS_MAX = 120;
 
-/** Removes the value at a path. Returns false if there is none. */
-export function drop(tree: Tree, path: Path): boolean {
+/** Returns the object or list that holds the value at a path, or undefined if there is none. */
+function parentOf(tree: Tree, path: Path): unknown {
   let parent: unknown = tree;
   for (const part of path.slice(0, -1)) {
     parent = (parent as Record<string | number, unknown> | undefined)?.[part];
-    if (typeof parent !== "object" || parent === null) return false;
+    if (typeof parent !== "object" || parent === null) return undefined;
   }
+  return parent;
+}
+
+/** Replaces the value of an object's property, if the object exists. */
+export function replace(tree: Tree, path: Path, value: unknown): void {
+  const [parent, last] = [parentOf(tree, path), path.at(-1)];
+  if (isObject(parent) && last !== undefined) parent[last] = value;
+}
+
+/** Removes the value at a path. Returns false if there is none. */
+export function drop(tree: Tree, path: Path): boolean {
+  const parent = parentOf(tree, path);
   const last = path.at(-1);
   if (Array.isArray(parent) && typeof last === "number" && last < parent.length) {
     parent.splice(last, 1);

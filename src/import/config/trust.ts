@@ -10,7 +10,7 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Path } from "../../core/text/value-path.ts";
 import { textIn, textsIn } from "../fields.ts";
 import { KEY_VARIABLES } from "./models.ts";
-import { drop } from "./tree.ts";
+import { drop, replace } from "./tree.ts";
 
 export interface TrustedSetting {
   /** The name to give with `--accept`. */
@@ -20,10 +20,16 @@ export interface TrustedSetting {
 }
 
 interface Found extends TrustedSetting {
-  readonly path: Path;
+  /** The values that are taken out if the setting is declined. */
+  readonly paths: readonly Path[];
+  /**
+   * Values that replace those that are declined, by key. Without them, an account would inherit the value of
+   * its channel.
+   */
+  readonly instead?: Readonly<Record<string, unknown>>;
 }
 
-export const ACCEPT_ALL = "all";
+const ACCEPT_ALL = "all";
 const VARIABLE = /(?<!\$)\$\{([A-Za-z_]\w*)/g;
 
 const variablesIn = (value: unknown): string[] =>
@@ -45,14 +51,14 @@ function addresses(file: Tree): Found[] {
     const sent = [...new Set([...own, ...variablesIn([address, apiKey, headers])])].sort();
     if (sent.length === 0) return [];
     const text = `sends ${sent.join(", ")} of the gateway's environment to ${hostOf(address)}`;
-    return [{ name: `models.providers.${id}`, path: ["models", "providers", id], text }];
+    return [{ name: `models.providers.${id}`, paths: [["models", "providers", id]], text }];
   });
 }
 
 function owners(file: Tree): Found[] {
   return textsIn(fieldsOf(file.commands).owners).map((owner, index) => ({
     name: `commands.owners.${owner}`,
-    path: ["commands", "owners", index],
+    paths: [["commands", "owners", index]],
     text: `lets ${owner} give every command`,
   }));
 }
@@ -81,16 +87,69 @@ function workspaces(file: Tree, home: string): Found[] {
     const isOwn = isAbsolute(folder) && !workspace.includes("${") && isBelow(home, folder);
     if (isOwn) return [];
     const text = `lets agents read and write ${workspace}, which is not a folder in your home`;
-    return [{ name: `${name}.workspace`, path: [...path, "workspace"], text }];
+    return [{ name: `${name}.workspace`, paths: [[...path, "workspace"]], text }];
+  });
+}
+
+const SHOWN_MAX = 20;
+
+function listed(names: readonly string[]): string {
+  const more = names.length > SHOWN_MAX ? ` and ${names.length - SHOWN_MAX} more` : "";
+  return `${names.slice(0, SHOWN_MAX).join(", ")}${more}`;
+}
+
+/** The strictest values of the settings that admit people. */
+const NOBODY = {
+  ...{ dmPolicy: "pairing", allowFrom: [], groupPolicy: "allowlist", groupAllowFrom: [], groups: {} },
+};
+
+/** Returns the allow lists of one account. */
+function admissionsOf(account: Tree, name: string, path: Path): Found[] {
+  const below = (...keys: readonly string[]): Path[] =>
+    keys.filter((key) => account[key] !== undefined).map((key) => [...path, key]);
+  const people = textsIn(account.allowFrom);
+  const groups = Object.entries(fieldsOf(account.groups)).filter(
+    ([, group]) => fieldsOf(group).enabled !== false,
+  );
+  const writers = textsIn(account.groupAllowFrom);
+  const isOpen = account.dmPolicy === "open";
+  const anywhere = account.groupPolicy === "open" ? "everybody in any group" : listed(writers);
+  const places = groups.length > 0 ? `people in the groups ${listed(groups.map(([id]) => id))}` : anywhere;
+  const found: Found[] = [];
+  if (people.length > 0 || isOpen) {
+    const text = `lets ${isOpen ? "everybody" : "these people"} write directly: ${listed(people)}`;
+    const paths = below("allowFrom", ...(isOpen ? ["dmPolicy"] : []));
+    found.push({ name: `${name}.allowFrom`, text, paths, instead: NOBODY });
+  }
+  if (places !== "") {
+    const paths = below("groups", "groupAllowFrom", "groupPolicy");
+    found.push({ name: `${name}.groups`, text: `answers ${places}`, paths, instead: NOBODY });
+  }
+  return found;
+}
+
+function admissions(file: Tree): Found[] {
+  return Object.entries(fieldsOf(file.channels)).flatMap(([id, section]) => {
+    const channel = fieldsOf(section);
+    const accounts = Object.entries(fieldsOf(channel.accounts)).flatMap(([account, own]) =>
+      admissionsOf(fieldsOf(own), `channels.${id}.accounts.${account}`, [
+        "channels",
+        id,
+        "accounts",
+        account,
+      ]),
+    );
+    return [...admissionsOf(channel, `channels.${id}`, ["channels", id]), ...accounts];
   });
 }
 
 /** Returns every setting that a person must accept. */
 function trustedIn(file: Tree, home: string): Found[] {
-  return [...addresses(file), ...owners(file), ...workspaces(file, home)];
+  return [...addresses(file), ...owners(file), ...workspaces(file, home), ...admissions(file)];
 }
 
 export interface Judged {
+  /** The configuration without declined settings. */
   readonly file: Tree;
   readonly settings: readonly (TrustedSetting & { readonly accepted: boolean })[];
 }
@@ -99,24 +158,34 @@ export interface Judged {
 export interface Acceptance {
   readonly names: readonly string[];
   readonly ask?: ((setting: TrustedSetting) => Promise<Result<boolean>>) | undefined;
+  /** True: the settings of the configuration were accepted in an earlier import. */
+  readonly isRepeated?: boolean;
 }
 
 /** Returns the configuration without declined settings. */
 function without(file: Tree, declined: readonly Found[]): Tree {
   const kept = structuredClone(file);
   // Drops from the end, so that list indexes stay valid.
-  for (const { path } of declined.toReversed()) drop(kept, path);
+  for (const { paths, instead } of declined.toReversed()) {
+    for (const path of paths) {
+      const value = instead?.[String(path.at(-1))];
+      if (value === undefined) drop(kept, path);
+      else replace(kept, path, value);
+    }
+  }
   return kept;
 }
 
-/** Removes settings that are not accepted. */
+/** Removes settings that are not accepted. `rights`: what else must be accepted, outside of the file. */
 export async function judgeTrust(
   file: Tree,
   home: string,
-  { names, ask }: Acceptance,
+  { names, ask, isRepeated = false }: Acceptance,
+  rights: readonly TrustedSetting[] = [],
 ): Promise<Result<Judged>> {
   const found = trustedIn(file, home);
-  const known = found.map(({ name }) => name);
+  const all = [...found, ...rights];
+  const known = all.map(({ name }) => name);
   const unknown = names.find((name) => name !== ACCEPT_ALL && !known.includes(name));
   if (unknown !== undefined) {
     const hint =
@@ -126,8 +195,9 @@ export async function judgeTrust(
     return fail("invalid_argument", `no setting named ${JSON.stringify(unknown)} needs acceptance`, { hint });
   }
   const settings: (TrustedSetting & { accepted: boolean })[] = [];
-  for (const { name, text } of found) {
-    const isNamed = names.includes(ACCEPT_ALL) || names.includes(name);
+  for (const [at, { name, text }] of all.entries()) {
+    const isKnown = isRepeated && at < found.length;
+    const isNamed = isKnown || names.includes(ACCEPT_ALL) || names.includes(name);
     const answer = isNamed ? ok(true) : ((await ask?.({ name, text })) ?? ok(false));
     if (!answer.ok) return answer;
     settings.push({ name, text, accepted: answer.value });

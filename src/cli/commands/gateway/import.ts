@@ -67,6 +67,21 @@ function sessionLines({ sessions, entries, repairs, dryRun }: ImportFacts): stri
   ];
 }
 
+/** Returns a line for each kind of shared state that the source has. */
+function stateLines({ jobs, people, nodes, dryRun }: ImportFacts): string[] {
+  const would = dryRun ? "would be " : "";
+  const kinds = [
+    ["Scheduled jobs", jobs, ", paused: enable each with parley cron update ID --enable"],
+    ["Paired people", people, ""],
+    ["Nodes", nodes, ""],
+  ] as const;
+  return kinds
+    .filter(([, { added, unchanged }]) => added + unchanged > 0)
+    .map(([name, { added, unchanged }, hint]) => {
+      return `${name}: ${added} ${would}added, ${unchanged} unchanged${added > 0 ? hint : ""}.`;
+    });
+}
+
 function remarkLines({ remarks }: ImportFacts): string[] {
   if (remarks.length === 0) return [];
   const lines = remarks.map(({ what, count: times, examples }) => {
@@ -111,7 +126,7 @@ export async function runImport(
     cli.line(
       safeLine(dryRun ? `Dry run, nothing is written: from ${from} to ${to}` : `From ${from} to ${to}`),
     );
-    for (const lines of [configLines, trustLines, sessionLines, remarkLines]) {
+    for (const lines of [configLines, trustLines, sessionLines, stateLines, remarkLines]) {
       for (const line of lines(facts.value)) cli.line(safeLine(line));
     }
     if (interrupted) cli.line("The import was interrupted. Run the same command again to continue.");

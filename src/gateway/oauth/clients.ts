@@ -4,9 +4,11 @@
 // OC2: an address matches exactly, except for the port of a loopback address (RFC 8252).
 // OC3: a client's metadata document is read from a public address over TLS only, without redirects, and is
 //      limited in time and bytes. It must contain its own address as the client's id.
+// OC4: if this gateway cannot reach the document, a program on the person's computer may sign in nevertheless,
+//      as with a registration, which says no more about a program. The consent page names the address.
 
 import { isObject, jsonOf } from "../../core/json.ts";
-import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { labelOf } from "../../core/text/label.ts";
 import { AddressRefused, outgoingRequest } from "../../world/outgoing.ts";
 
@@ -15,7 +17,15 @@ export interface OAuthClient {
   /** The name that the client gives itself. */
   readonly name: string;
   readonly redirectUris: readonly string[];
+  /** True if its metadata document could not be reached (OC4). */
+  readonly isUnread?: true;
 }
+
+/** A client's metadata document, or the reason why there is none. */
+export type DocumentRead =
+  | { readonly kind: "read"; readonly document: unknown }
+  | { readonly kind: "unreachable" }
+  | { readonly kind: "refused"; readonly failure: Failure };
 
 const NAME_MAX_CHARS = 64;
 const NAMELESS = "MCP client";
@@ -29,6 +39,9 @@ const EDITORS = ["cursor:", "vscode:", "vscode-insiders:", "windsurf:", "zed:"];
 
 const isLoopback = ({ protocol, hostname }: URL): boolean =>
   protocol === "http:" && LOOPBACK.includes(hostname);
+
+/** Returns whether an answer to this address goes to a program on the person's computer. */
+export const isLocal = (address: string): boolean => URL.canParse(address) && isLoopback(new URL(address));
 
 /** Returns whether an answer may be sent to this address at all. */
 function isSafeTarget(address: string): boolean {
@@ -91,12 +104,15 @@ function isDocumentAddress(id: string): boolean {
   return protocol === "https:" && isPlain && pathname !== "/" && href === id;
 }
 
+const refused = (failure: Failure): DocumentRead => ({ kind: "refused", failure });
+
 /** Reads the JSON at an address that a client chose. The caller limits the time by the signal. */
-export function readDocument(address: string, signal: AbortSignal): Promise<Result<unknown>> {
+export function readDocument(address: string, signal: AbortSignal): Promise<DocumentRead> {
   return new Promise((resolve) => {
     const broken = (error: unknown): void => {
-      const why = error instanceof AddressRefused ? error.message : "it could not be read";
-      resolve(fail("invalid_argument", `the client's metadata document: ${why}`));
+      const isOurs = error instanceof AddressRefused;
+      const why = isOurs ? `the client's metadata document: ${error.message}` : "";
+      resolve(isOurs ? refused(fail("invalid_argument", why)) : { kind: "unreachable" });
     };
     try {
       const destination = { purpose: "client", url: address, configured: undefined } as const;
@@ -106,19 +122,20 @@ export function readDocument(address: string, signal: AbortSignal): Promise<Resu
       request.on("response", (response) => {
         const chunks: Buffer[] = [];
         let bytes = 0;
-        const end = (result: Result<unknown>): void => {
-          resolve(result);
+        const end = (read: DocumentRead): void => {
+          resolve(read);
           request.destroy();
         };
         if (response.statusCode !== 200)
-          return end(fail("invalid_argument", "the client's metadata is missing"));
+          return end(refused(fail("invalid_argument", "the client's metadata is missing")));
         response.on("error", broken);
         response.on("data", (chunk: Buffer) => {
           bytes += chunk.length;
-          if (bytes > DOCUMENT_MAX_BYTES) end(fail("too_large", "the client's metadata is too large"));
+          if (bytes > DOCUMENT_MAX_BYTES)
+            end(refused(fail("too_large", "the client's metadata is too large")));
           else chunks.push(chunk);
         });
-        response.on("end", () => end(ok(jsonOf(Buffer.concat(chunks)))));
+        response.on("end", () => end({ kind: "read", document: jsonOf(Buffer.concat(chunks)) }));
       });
       request.end();
     } catch (error) {
@@ -127,14 +144,23 @@ export function readDocument(address: string, signal: AbortSignal): Promise<Resu
   });
 }
 
-/** Returns the client with this id. */
+/** Returns the client whose document cannot be reached, if it is a program on the person's computer (OC4). */
+function unreadClient(address: string, redirectUri: string): Result<OAuthClient> {
+  const { hostname: name } = new URL(address);
+  if (isLocal(redirectUri)) return ok({ id: address, name, redirectUris: [redirectUri], isUnread: true });
+  return fail("invalid_argument", "the client's metadata document cannot be reached from this gateway");
+}
+
+/** Returns the client with this id, which wants its answer at `redirectUri`. */
 export async function findClient(
   id: string,
-  read: (address: string) => Promise<Result<unknown>>,
+  redirectUri: string,
+  read: (address: string) => Promise<DocumentRead>,
 ): Promise<Result<OAuthClient>> {
   if (id.startsWith(ID_PREFIX))
     return clientIn(id, jsonOf(new Uint8Array(Buffer.from(id.slice(ID_PREFIX.length), "base64url"))));
   if (!isDocumentAddress(id)) return fail("invalid_argument", "this client_id was not issued here");
-  const document = await read(id);
-  return document.ok ? clientOfDocument(id, document.value) : document;
+  const found = await read(id);
+  if (found.kind === "read") return clientOfDocument(id, found.document);
+  return found.kind === "refused" ? found.failure : unreadClient(id, redirectUri);
 }

@@ -5,7 +5,7 @@
 
 import { createHash } from "node:crypto";
 import type { TokenScope } from "../../core/shapes/settings/settings.ts";
-import type { OAuthClient } from "./clients.ts";
+import { isLocal, type OAuthClient } from "./clients.ts";
 
 /** A checked request for a sign-in. */
 export interface SignInRequest {
@@ -78,12 +78,11 @@ const RIGHTS: Readonly<Record<string, string>> = {
 
 /** Shows who asks, what it may do, and a form for the answer. */
 export function consentPage({ client, redirectUri, scope, fields }: SignInRequest, problem = ""): Response {
-  const target = new URL(redirectUri);
-  const isHere = ["127.0.0.1", "[::1]", "localhost"].includes(target.hostname);
+  const unread = ", but this gateway cannot reach that address. Its name was not checked.";
   const address = client.id.startsWith("https:")
-    ? `<br>It is described at <code>${escaped(client.id)}</code>`
+    ? `<br>It is described at <code>${escaped(client.id)}</code>${client.isUnread === true ? unread : ""}`
     : "";
-  const where = isHere ? "a program on this computer" : `<code>${escaped(redirectUri)}</code>`;
+  const where = isLocal(redirectUri) ? "a program on this computer" : `<code>${escaped(redirectUri)}</code>`;
   const hidden = Object.entries(fields).map(
     ([name, value]) => `<input type="hidden" name="${escaped(name)}" value="${escaped(value)}">`,
   );

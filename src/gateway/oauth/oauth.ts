@@ -25,7 +25,7 @@ import {
   remoteOf,
 } from "../http/request.ts";
 import { addWithin, checkWithin, mayCreate } from "../methods/rights/tokens.ts";
-import { findClient, mayRedirect, readDocument, registered } from "./clients.ts";
+import { type DocumentRead, findClient, mayRedirect, readDocument, registered } from "./clients.ts";
 import { consentPage, refusalPage, type SignInRequest } from "./consent.ts";
 import {
   CODE_MS,
@@ -188,10 +188,10 @@ class SignInDoor {
   }
 
   /** Reads the metadata document of a client, within the limits. */
-  async #document(address: string, remote: string): Promise<Result<unknown>> {
+  async #document(address: string, remote: string): Promise<DocumentRead> {
     const ofAddress = this.#reading.filter((one) => one === remote).length;
     if (this.#reading.length >= DOCUMENTS_MAX || ofAddress >= DOCUMENTS_OF_ADDRESS_MAX)
-      return fail("rate_limited", "too many sign-ins at once; try again");
+      return { kind: "refused", failure: fail("rate_limited", "too many sign-ins at once; try again") };
     const { clock } = this.#deps.world;
     const ends = new AbortController();
     const late = clock.at(clock.now() + DOCUMENT_WAIT_MS, () => ends.abort());
@@ -229,7 +229,7 @@ class SignInDoor {
       code_challenge: challenge = "",
       state,
     } = params;
-    const client = await findClient(id, (address) => this.#document(address, remoteOf(c)));
+    const client = await findClient(id, redirectUri, (address) => this.#document(address, remoteOf(c)));
     if (!client.ok) return client;
     if (!mayRedirect(client.value, redirectUri))
       return fail("invalid_argument", "redirect_uri is not an address of this client");

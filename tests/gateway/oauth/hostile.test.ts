@@ -3,7 +3,6 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import { ok } from "../../../src/core/shapes/errors.ts";
 import { findClient, mayRedirect, registered } from "../../../src/gateway/oauth/clients.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
 import { fakeWorld } from "../../kit/world.ts";
@@ -260,7 +259,7 @@ test("a document on a private address is never read", async () => {
 
 test("a client's metadata document must name its own address, and its addresses are checked like others", async () => {
   const id = "https://app.example/client.json";
-  const read = (document: unknown) => findClient(id, async () => ok(document));
+  const read = (document: unknown) => findClient(id, CALLBACK, async () => ({ kind: "read", document }));
   const document = { client_id: id, client_name: "App", redirect_uris: ["http://localhost/callback"] };
   const found = await read(document);
   expect(found).toMatchObject({ ok: true, value: { id, name: "App" } });
@@ -278,7 +277,24 @@ test("a client's metadata document must name its own address, and its addresses 
     "https://app.example/x#y",
     "pcl1.x",
   ])
-    expect((await findClient(address, async () => ok(document))).ok).toBe(false);
+    expect((await findClient(address, CALLBACK, async () => ({ kind: "read", document }))).ok).toBe(false);
+});
+
+test("OC4: a program on this computer signs in although its metadata document is out of reach", async () => {
+  const house = await openHouse();
+  const client_id = "https://client.invalid/program.json";
+  const { response, html } = await opened(requestAt(house, { client_id }));
+  expect(response.status).toBe(200);
+  expect(html).toContain(`<code>${client_id}</code>, but this gateway cannot reach that address`);
+  const code = back(await answered(requestAt(house, { client_id }))).get("code") ?? "";
+  const given = { grant_type: "authorization_code", redirect_uri: CALLBACK, code_verifier: VERIFIER };
+  const { access_token } = await tokens(house, { ...given, client_id, code });
+  expect((await toMcp(house, access_token)).status).toBe(200);
+  for (const redirect_uri of ["https://client.invalid/callback", "com.example.app:/callback"]) {
+    const elsewhere = await opened(requestAt(house, { client_id, redirect_uri }));
+    expect([elsewhere.response.status, [...elsewhere.form]]).toEqual([400, []]);
+    expect(elsewhere.html).toContain("cannot be reached from this gateway");
+  }
 });
 
 test("registration stores nothing and is limited", async () => {

@@ -244,6 +244,22 @@ export function runtimeOf(agent: CodingAgent, folder: string, server: ModelServe
   return { type: "acp", ...prepare(agent.acp, settings, join(folder, idOf(agent)), home) };
 }
 
+/** A program with its settings in its home: the command alone, and the arguments of a headless run. */
+export interface Installed extends Started {
+  readonly args: readonly string[];
+}
+
+/** Writes the settings of a program into its home, without an MCP server. */
+export function installedOf(
+  agent: CodingAgent,
+  folder: string,
+  server: ModelServer,
+  home: string,
+): Installed {
+  const { args = [], ...door } = agent.headless;
+  return { ...prepare(door, agent.settings(server, home), join(folder, idOf(agent)), home), args };
+}
+
 /** Returns the command that runs this program for one prompt, with the tools of one MCP server. */
 export function headlessOf(
   agent: CodingAgent,

@@ -3,8 +3,7 @@
 // the next time. One scripted server replaces all models. Writes the table between two markers in
 // docs/DELIVERY.md. Exit code 1: an expected state was not reached.
 
-import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -28,18 +27,16 @@ import {
   installAgent,
   runtimeOf,
 } from "./coding-agents.ts";
-import { anyCall, Puppet } from "./puppet.ts";
+import { anyCall, type OwnTool, Puppet, withProgram } from "./puppet.ts";
+import { writeTable } from "./table.ts";
 import { type RunningGateway, withGateway } from "./with-gateway.ts";
 
 const PAGE = fileURLToPath(new URL("../docs/DELIVERY.md", import.meta.url));
-const MARKS = ["<!-- conformance -->", "<!-- /conformance -->"] as const;
 const STATES = ["queued", "offered", "in_turn", "answered", "declined", "expired", "failed"] as const;
 type State = (typeof STATES)[number];
 
 /** Maximum time until a state is reached: some programs need half a minute to start. */
 const STATE_MAX_MS = 90_000;
-/** Maximum time for a headless program to reach all states. */
-const PROGRAM_MAX_MS = 180_000;
 const ASKER = "agent:asker:main";
 const BOT = { token: "123456789:AAH-not-a-real-token-of-any-bot-0", username: "parley_conformance_bot" };
 const ADA = { id: 1001, is_bot: false, first_name: "Ada" };
@@ -156,9 +153,6 @@ async function tryModel(ground: Ground, sessionKey: string): Promise<Reached> {
   return reached;
 }
 
-/** Calls one of Parley's tools through a program that is an MCP client. */
-type OwnTool = (name: string, args: Record<string, unknown>) => Promise<unknown>;
-
 /** Sends messages to the session of an MCP client, and checks each state that they should reach. */
 async function tryInbox(ground: Ground, handle: string, own: OwnTool): Promise<Reached> {
   await own("sessions_inbox", {});
@@ -213,29 +207,13 @@ async function tryProgram(ground: Ground, agent: CodingAgent): Promise<Reached> 
     env: { PARLEY_TOKEN: TOKEN, HOME: own },
   };
   const { command, env } = headlessOf(agent, folder, server, own, mcp);
-  const [file = "", ...args] = command;
   const playing = new Puppet();
   puppet = playing;
-  const child = spawn(file, [...args, "Work with the other sessions."], {
-    cwd: work,
-    env: { PATH: process.env.PATH, ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  let said = "";
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (said += String(chunk)));
-  const late = setTimeout(() => child.kill(), PROGRAM_MAX_MS);
-  const exited = new Promise<never>((_, reject) => {
-    child.once("exit", (code) =>
-      reject(new Error(`${agent.name} ended with ${code}:\n${said.slice(-2_000)}`)),
-    );
-  });
-  exited.catch(() => {});
   try {
-    return await tryInbox(ground, id, (name, given) => Promise.race([playing.call(name, given), exited]));
+    return await withProgram({ name: agent.name, command, env, cwd: work }, playing, (tool) =>
+      tryInbox(ground, id, tool),
+    );
   } finally {
-    playing.end();
-    await exited.catch(() => {});
-    clearTimeout(late);
     puppet = undefined;
   }
 }
@@ -319,15 +297,6 @@ function rowOf({ name, how, never = [] }: Recipient, reached: Reached): string {
   return `| ${[name, how, ...cells].join(" | ")} |`;
 }
 
-/** Replaces the table in docs/DELIVERY.md. */
-function write(table: readonly string[]): void {
-  const page = readFileSync(PAGE, "utf8");
-  const [from, to] = MARKS.map((mark) => page.indexOf(mark));
-  if (from === undefined || to === undefined || from < 0 || to < from)
-    throw new Error(`${PAGE} lacks ${MARKS}`);
-  writeFileSync(PAGE, `${page.slice(0, from + MARKS[0].length)}\n${table.join("\n")}\n${page.slice(to)}`);
-}
-
 const USAGE = `npm run conformance -- [options]
   --dir DIR    install into DIR, and reuse it the next time
   --only NAME  check only this recipient: ${RECIPIENTS.map(({ name }) => name).join("; ")}
@@ -387,5 +356,5 @@ const table = [
   ...rows,
 ];
 console.log(table.join("\n"));
-if (values.print !== true && values.only === undefined) write(table);
+if (values.print !== true && values.only === undefined) writeTable(PAGE, "conformance", table);
 process.exitCode = holds ? 0 : 1;

@@ -1,6 +1,7 @@
 // A scripted model that lets a benchmark call a coding agent's MCP tools, as if the agent were a client
 // library: the model calls the tool, and passes the result to the benchmark.
 
+import { spawn } from "node:child_process";
 import type { ServedRequest } from "../tests/kit/model-server/requests.ts";
 import type { Answer } from "../tests/kit/model-server/server.ts";
 import { call, type Step, text, usage } from "../tests/kit/model-server/steps.ts";
@@ -8,6 +9,19 @@ import { call, type Step, text, usage } from "../tests/kit/model-server/steps.ts
 /** Maximum number of model requests without the tool, while the agent is still connecting its MCP server. */
 const LOOKS_MAX = 30;
 const LOOK_MS = 500;
+/** Maximum time of a headless run. */
+const PROGRAM_MAX_MS = 180_000;
+
+/** Calls one of Parley's tools through a program that is an MCP client. */
+export type OwnTool<Answer = unknown> = (name: string, args: Record<string, unknown>) => Promise<Answer>;
+
+/** A program that takes a prompt after its arguments. */
+interface HeadlessProgram {
+  readonly name: string;
+  readonly command: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string;
+}
 
 /** Returns a call of a tool that the agent offers. The call may fail. */
 export function anyCall({ toolNames }: ServedRequest): Step {
@@ -99,5 +113,33 @@ export class Puppet {
     }
     await new Promise((done) => setTimeout(done, LOOK_MS));
     return searchFor(wanted.name, request) ?? anyCall(request);
+  }
+}
+
+/** Runs a program whose model is the puppet, while `work` calls its tools. */
+export async function withProgram<T>(
+  { name: shown, command, env, cwd }: HeadlessProgram,
+  puppet: Puppet,
+  work: (tool: OwnTool<string>) => Promise<T>,
+): Promise<T> {
+  const [file = "", ...args] = command;
+  const child = spawn(file, [...args, "Work with the other sessions."], {
+    cwd,
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let said = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (said += String(chunk)));
+  const late = setTimeout(() => child.kill(), PROGRAM_MAX_MS);
+  const exited = new Promise<never>((_, reject) => {
+    child.once("exit", (code) => reject(new Error(`${shown} ended with ${code}:\n${said.slice(-2_000)}`)));
+  });
+  exited.catch(() => {});
+  try {
+    return await work((name, given) => Promise.race([puppet.call(name, given), exited]));
+  } finally {
+    puppet.end();
+    await exited.catch(() => {});
+    clearTimeout(late);
   }
 }

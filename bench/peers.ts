@@ -68,8 +68,21 @@ const call = (method: string, params: object = {}, ...more: string[]): string[] 
   ...more,
 ];
 
-const NOT_SPOKEN = "needs methods that only that project's gateway has (`system-presence`, `config.get`)";
 const SESSION = { sessionKey: "main" };
+
+const both = (why: string): Record<string, string> => ({ clawdbot: why, openclaw: why });
+const CRON_ADD = [
+  "cron",
+  "add",
+  "--name",
+  "tea",
+  "--every",
+  "1h",
+  "--session",
+  "isolated",
+  "--message",
+  "hi",
+];
 
 /** Commands that only the gateways of the client's own project support. */
 const THEIR_OWN: readonly Step[] = [
@@ -77,7 +90,6 @@ const THEIR_OWN: readonly Step[] = [
     what: "`gateway probe`",
     args: ["gateway", "probe"],
     shows: /Reachable: yes(?![\s\S]*failed - unknown)/,
-    known: { clawdbot: NOT_SPOKEN, openclaw: `connects, then ${NOT_SPOKEN}` },
   },
   {
     what: "`models list`",
@@ -88,6 +100,48 @@ const THEIR_OWN: readonly Step[] = [
       openclaw: "wants a capability `published-model-catalog`",
     },
   },
+  {
+    what: "`channels status`",
+    args: ["channels", "status"],
+    shows: /webchat/,
+    known: { openclaw: "expects another form of the answer" },
+  },
+  {
+    what: "`gateway call channels.status`",
+    args: call("channels.status", { probe: true, timeoutMs: 1_000 }),
+    shows: /"webchat"/,
+  },
+  {
+    what: "`cron list`",
+    args: ["cron", "list"],
+    shows: /No cron jobs|No automations/,
+    known: { openclaw: "needs `cron.get` and pages by `offset`" },
+  },
+  {
+    what: "`cron add`",
+    args: CRON_ADD,
+    shows: /"id"/,
+    known: both("sends `payload` in place of `message`"),
+  },
+  {
+    what: "`logs`",
+    args: ["logs", "--limit", "5", "--plain"],
+    shows: /listening|started/,
+    known: both("expects lines as text"),
+  },
+  {
+    what: "`devices list`",
+    args: ["devices", "list"],
+    shows: /Paired|No device pairing/,
+    known: { openclaw: "needs `device.pair.list`" },
+  },
+  {
+    what: "`nodes list`",
+    args: ["nodes", "list"],
+    shows: /Pending: 0/,
+    known: { openclaw: "asks for `node.pair.list` without the right `operator.admin`" },
+  },
+  { what: "`system presence`", args: ["system", "presence"], shows: /connId/ },
   {
     what: "`message send --channel webchat`",
     args: ["message", "send", "--channel", "webchat", "--target", "main", "--message", "hi"],

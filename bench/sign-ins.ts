@@ -1,8 +1,8 @@
 // Signs real coding agents in at the MCP address of a gateway of this checkout, without a pasted token:
-// `npm run conformance:oauth`. Installs them from npm (a gigabyte, some minutes) into a temporary folder, or into
-// `--dir FOLDER`, which is reused the next time. Each program is added and logged in by its own commands, the
-// consent is given in a headless browser, and its scripted model then calls `sessions_list`. Nothing but
-// loopback and npm is needed. Writes the table of docs/MCP.md. Exit code 1: a program is not signed in.
+// `npm run conformance:oauth`. Installs them from npm (a gigabyte, some minutes) into a temporary folder, or
+// into `--dir FOLDER`, which is reused the next time. Each program is added and logged in by its own
+// commands, the consent is given in a headless browser, and its model then calls `sessions_list`. Only
+// loopback and npm are needed. Writes the table of docs/MCP.md. Exit code 1: a program is not signed in.
 
 import { execFile } from "node:child_process";
 import {
@@ -54,7 +54,7 @@ interface Steps {
   /** A file in the working folder that adds the server, for a program without such a command. */
   readonly file?: (url: string) => { readonly name: string; readonly text: string };
   readonly login: readonly string[];
-  /** The keys of a person in a program that has no command for the login, and the screen that precedes them. */
+  /** Keys of a person in a program that has no command for the login, and the screen that precedes them. */
   readonly keys?: readonly { readonly after: RegExp; readonly typed: string }[];
   /** The screen after the login. Default: the program ends. */
   readonly done?: RegExp;

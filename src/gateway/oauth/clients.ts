@@ -4,8 +4,8 @@
 // OC2: an address matches exactly, except for the port of a loopback address (RFC 8252).
 // OC3: a client's metadata document is read from a public address over TLS only, without redirects, and is
 //      limited in time and bytes. It must contain its own address as the client's id.
-// OC4: if this gateway cannot reach the document, a program on the person's computer may sign in nevertheless,
-//      as with a registration, which says no more about a program. The consent page names the address.
+// OC4: if this gateway cannot reach the document, a program on the person's computer may sign in as with a
+//      registration, which says no more about a program. The consent page names the address.
 
 import { isObject, jsonOf } from "../../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";

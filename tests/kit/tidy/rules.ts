@@ -273,6 +273,12 @@ export function rawStyles(texts: ReadonlyMap<string, string>): string[] {
 /** The module that programs in browsers import. */
 const BROWSER_ENTRY = "src/contract/client/web.ts";
 
+/** The scripts of bench that a command of package.json starts, or another program. */
+const BENCHES = [
+  ...["acp", "bench", "cluster", "conformance", "conformance-mcp", "crashes", "load", "peers", "postgres"],
+  ...["screenshots", "sign-ins", "trips", "wake-each", "woken"],
+].map((name) => `bench/${name}.ts`);
+
 /** Returns true if a file is started or read by its path. Such a file need not be imported. */
 const isEntry = (path: string): boolean =>
   path === "src/main.ts" ||
@@ -283,9 +289,8 @@ const isEntry = (path: string): boolean =>
   path === "vitest.config.ts" ||
   /^tests\/setup(-deep|-file)?\.ts$/.test(path) ||
   path === "tests/ui/node-fetch.d.ts" ||
-  /^bench\/(acp|bench|cluster|conformance(-mcp)?|crashes|load|peers|postgres|screenshots|trips|wake-each|woken|by-hand-[a-z-]+)\.ts$/.test(
-    path,
-  ) ||
+  BENCHES.includes(path) ||
+  /^bench\/by-hand-[a-z-]+\.ts$/.test(path) ||
   path === "tests/fuzz/fuzz.ts" ||
   path === "tests/sim/run.ts" ||
   path === "tests/words.ts" ||

@@ -68,7 +68,7 @@ const OF_PINO = [
 
 /** Modules that are loaded only when they are needed. */
 const LATER = [
-  /^(agent\/(acp|model\/(provider|pi-client|wire|openai|anthropic))|execute\/|import\/|telemetry\/)/,
+  /^(agent\/(acp|model\/(provider|pi-client|wire|openai|anthropic))|execute\/(?!recorder)|import\/|telemetry\/)/,
   /^sandbox\/(bubblewrap|docker|find|seccomp)/,
   /^channels\/(discord|imessage|signal|telegram|whatsapp)\//,
   /^cli\/(acp|channels|chat|demo|doctor|mcp|node|service)\//,

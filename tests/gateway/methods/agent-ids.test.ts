@@ -22,6 +22,7 @@ const NEEDED: Partial<Record<MethodName, object>> = {
   "agents.memory.get": {},
   "agents.memory.set": { text: "x", revision: 0 },
   "sessions.list": {},
+  "sessions.subscribe": {},
   "sessions.search": { query: "x" },
   "sessions.resolve": { label: "x" },
   "sessions.create": { idempotencyKey: "k" },

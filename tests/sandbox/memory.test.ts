@@ -10,6 +10,8 @@ const MEGABYTE = 1024 * 1024;
 /** The shared pages and the processes' own, generously. */
 const REAL_MAX_BYTES = 256 * MEGABYTE;
 const ROUNDS = 5;
+/** Limit of the test. The processes write four million pages, which takes a minute on a busy machine. */
+const SLOW_MS = 180_000;
 
 /** Returns a process and every process below it. */
 function family({ pid = 0 }: ChildProcess): readonly (readonly string[])[] {
@@ -58,6 +60,7 @@ test.runIf(existsSync("/usr/bin/python3"))(
       await ended;
     }
   },
+  SLOW_MS,
 );
 
 // Needs Python and Linux, as above.

@@ -3,7 +3,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { readRecord } from "../../../contract/chain-record.ts";
-import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
+import { type Failure, fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
 import { fetchRecord } from "../../chain-record.ts";
 import { type Cli, EXIT } from "../../cli.ts";
@@ -21,7 +21,7 @@ const SHOWN_CHARS = 600;
 const CONTEXT_CHARS = 80;
 const YEAR_MINUTES = 366 * 24 * 60;
 
-function problem(error: unknown, file: string, what: string): Result<never> {
+function problem(error: unknown, file: string, what: string): Failure {
   return fail("file_problem", `${file} could not be ${what}: ${(error as Error).message}`);
 }
 
@@ -95,8 +95,7 @@ export async function replayChain(
     try {
       text = await readFile(resolve(cli.parts.folder, file), "utf8");
     } catch (error) {
-      const failed = problem(error, file, "read");
-      return failed.ok ? EXIT.failed : cli.fail(failed);
+      return cli.fail(problem(error, file, "read"));
     }
     return report(cli, text);
   }

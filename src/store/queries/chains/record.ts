@@ -12,6 +12,7 @@ import type {
 import type { RunInputs } from "../../../core/shapes/record/revision.ts";
 import { isEnded, type Run } from "../../../core/shapes/run.ts";
 import type { Session } from "../../../core/shapes/session.ts";
+import { idParts } from "../../id-parts.ts";
 import type { Db } from "../../sql.ts";
 import { deliveriesOfRuns } from "../channels/deliveries.ts";
 import { jobWaitsOfRuns } from "../runs/job-waits.ts";
@@ -27,8 +28,6 @@ import { refusalsOf } from "./refusals.ts";
 /** Maximum number of rows of each kind, and maximum bytes of the entries. */
 const ROWS_MAX = 20_000;
 export const RECORD_BYTES_MAX = 64 * 1024 * 1024;
-/** Maximum number of ids per query. */
-const IDS_AT_ONCE = 256;
 
 interface StoredEntry extends RecordedEntry {
   readonly seq: number;
@@ -65,8 +64,7 @@ async function entriesOf(db: Db, runs: readonly Run[]): Promise<StoredEntry[] | 
     }
     return bytes <= RECORD_BYTES_MAX;
   };
-  for (let from = 0; from < ids.length; from += IDS_AT_ONCE) {
-    const some = ids.slice(from, from + IDS_AT_ONCE);
+  for (const some of idParts(ids)) {
     if (!add(await entriesIn(db).where("run_id", "in", some).execute())) return "too large";
   }
   for (const sessionId of new Set([...found.values()].map((one) => one.sessionId))) {
@@ -126,8 +124,8 @@ async function revisionsOfRuns(db: Db, runs: readonly Run[]): Promise<RecordedRe
 
 async function deliveriesOf(db: Db, runIds: readonly string[]): Promise<RecordedDelivery[]> {
   const found: RecordedDelivery[] = [];
-  for (let from = 0; from < runIds.length; from += IDS_AT_ONCE) {
-    const rows = await deliveriesOfRuns(db, runIds.slice(from, from + IDS_AT_ONCE), ROWS_MAX);
+  for (const some of idParts(runIds)) {
+    const rows = await deliveriesOfRuns(db, some, ROWS_MAX);
     for (const { sessionKey, runId, kind, route, text, state, createdAt } of rows.reverse()) {
       found.push({ sessionKey, ...optional({ runId }), kind, route, text, state, createdAt });
     }

@@ -4,6 +4,7 @@
 // ended.
 
 import { type Selectable, sql } from "kysely";
+import { idParts } from "../../id-parts.ts";
 import type { JobWaitTable } from "../../schema/tables.ts";
 import type { Db, Tx } from "../../sql.ts";
 
@@ -135,17 +136,14 @@ export async function countOpenJobWaits(db: Db): Promise<number> {
   return Number(row.n);
 }
 
-/** Maximum number of ids per query. */
-const RUNS_AT_ONCE = 256;
-
 /** Returns the waits of these runs for jobs, in a stable order. */
 export async function jobWaitsOfRuns(db: Db, runIds: readonly string[]): Promise<JobWait[]> {
   const found: JobWait[] = [];
-  for (let from = 0; from < runIds.length; from += RUNS_AT_ONCE) {
+  for (const some of idParts(runIds)) {
     const rows = await db
       .selectFrom("job_waits")
       .selectAll()
-      .where("waiter_run_id", "in", runIds.slice(from, from + RUNS_AT_ONCE))
+      .where("waiter_run_id", "in", some)
       .orderBy("call_id")
       .orderBy("flow_id")
       .execute();

@@ -1,6 +1,7 @@
 // Owns the revision table: the inputs that runs share, each stored once under its hash.
 
 import type { Revision, RevisionKind } from "../../../core/shapes/record/revision.ts";
+import { idParts } from "../../id-parts.ts";
 import type { Db, Tx } from "../../sql.ts";
 
 /** Stores revisions. One that is stored already is only marked as used. */
@@ -16,17 +17,14 @@ export async function keepRevisions(tx: Tx, revisions: readonly Revision[], at: 
     .execute();
 }
 
-/** Maximum number of hashes per query. */
-const HASHES_AT_ONCE = 256;
-
 /** Returns those of the revisions that are stored. */
 export async function revisionsOf(db: Db, hashes: readonly string[]): Promise<Revision[]> {
   const found: Revision[] = [];
-  for (let from = 0; from < hashes.length; from += HASHES_AT_ONCE) {
+  for (const some of idParts(hashes)) {
     const rows = await db
       .selectFrom("revisions")
       .select(["hash", "kind", "body_json"])
-      .where("hash", "in", hashes.slice(from, from + HASHES_AT_ONCE))
+      .where("hash", "in", some)
       .execute();
     found.push(
       ...rows.map(({ hash, kind, body_json: body }) => ({ hash, kind: kind as RevisionKind, body })),

@@ -16,6 +16,7 @@ import type {
   RunKind,
   RunState,
 } from "../../../core/shapes/run.ts";
+import { idParts } from "../../id-parts.ts";
 import { prepared } from "../../prepared.ts";
 import type { RunTable } from "../../schema/tables.ts";
 import { type Db, present, type Tx } from "../../sql.ts";
@@ -276,14 +277,10 @@ export async function endHeldRun(
   return numAffectedRows > 0n;
 }
 
-/** Maximum number of ids per query. */
-const IDS_AT_ONCE = 256;
-
 /** Returns the ids of the given runs that have ended. */
 export async function endedAmong(db: Db, runIds: readonly string[]): Promise<string[]> {
   const ended: string[] = [];
-  for (let from = 0; from < runIds.length; from += IDS_AT_ONCE) {
-    const asked = runIds.slice(from, from + IDS_AT_ONCE);
+  for (const asked of idParts(runIds)) {
     // The number of ids is rounded up to a power of two, so that only a few different statements are
     // prepared.
     const size = 2 ** Math.ceil(Math.log2(asked.length));

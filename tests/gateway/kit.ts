@@ -75,6 +75,8 @@ export interface HouseOptions {
   readonly gateway?: Partial<Settings["gateway"]>;
   readonly dir?: string;
   readonly world?: World;
+  /** The address in the settings of the store. Nothing is opened there: `disk` is the store. */
+  readonly postgresUrl?: string;
   /** A store that is already open and may be shared. Default: an embedded one in `dir`. */
   readonly disk?: Store;
   readonly openDemo?: OpenDemo;
@@ -218,7 +220,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
   const base = settingsWith(options.choices ?? {});
   const settings: Settings = {
     ...base,
-    store: { ...base.store, dir },
+    store: { ...base.store, dir, ...optional({ postgresUrl: options.postgresUrl }) },
     gateway: { ...base.gateway, ...options.gateway },
   };
   const store = options.disk ?? (await openStore(dir, world));

@@ -1,5 +1,6 @@
 // A model for tests in which sessions send to each other. If a message is `do:[calls]`, the model makes these
-// tool calls in parallel and answers with their results. It repeats any other message.
+// tool calls in parallel and answers with their results. Further calls, after a line `then`, are made when
+// the ones before have results. It repeats any other message.
 
 import { HEADING } from "../../src/core/rules/turn-rules.ts";
 import { type Entry, isCompaction, type Message, textOf } from "../../src/core/shapes/message.ts";
@@ -15,6 +16,13 @@ const isMessage = (entry: Entry): entry is Message => !isCompaction(entry);
 /** Returns a message that asks the model to make these tool calls. */
 export function doing(...calls: ScriptedCall[]): string {
   return `do:${JSON.stringify(calls)}`;
+}
+
+const THEN = "\nthen\n";
+
+/** Returns a message that asks the model to do this, one after the other. */
+export function inTurn(...messages: string[]): string {
+  return messages.join(THEN);
 }
 
 export function sending(sessionKey: string, message: string, timeoutSeconds = 20): ScriptedCall {
@@ -39,10 +47,12 @@ function answer(system: string, entries: readonly Entry[]): ScriptedAnswer {
   if (system.includes(HEADING.subagentAnnounce)) return "The job is done.";
   if (system.includes(HEADING.reply))
     return input.includes("enough") ? "REPLY_SKIP" : `More on ${input.slice(-60)}`;
-  const results = messages.slice(at + 1).filter((message) => message.role === "toolResult");
-  if (results.length > 0) return results.map((result) => gistOf(textOf(result))).join("; ");
-  const [, calls] = /do:(\[.*\])/s.exec(input) ?? [];
-  return calls === undefined ? `echo ${input}` : { toolCalls: JSON.parse(calls) as ScriptedCall[] };
+  const since = messages.slice(at + 1);
+  const done = since.filter((message) => message.role === "assistant").length;
+  const [, calls] = /do:(\[.*\])/s.exec(input.split(THEN)[done] ?? "") ?? [];
+  if (calls !== undefined) return { toolCalls: JSON.parse(calls) as ScriptedCall[] };
+  const results = since.filter((message) => message.role === "toolResult");
+  return results.length > 0 ? results.map((result) => gistOf(textOf(result))).join("; ") : `echo ${input}`;
 }
 
 /** Makes the model. `holds` is called with each input, and the answer waits for its promise. */

@@ -1,15 +1,17 @@
 // Chains that a gateway recorded in real time are replayed without a difference, and planted differences are
 // found.
 
-import { expect, test } from "vitest";
+import { describe, expect } from "vitest";
 import { recordText } from "../../src/contract/chain-record.ts";
 import type { ChainRecord } from "../../src/core/shapes/record/chain.ts";
 import { type Replayed, replayChain } from "../../src/replay.ts";
 import { readChainRecord } from "../../src/store/queries/chains/record.ts";
 import { type House, openHouse, quiet } from "../gateway/kit.ts";
-import { endOf } from "../kit/engine/engine.ts";
+import { both, share, test } from "../kit/deep.ts";
+import { cleanup, endOf } from "../kit/engine/engine.ts";
 import type { ScriptedModel } from "../kit/scripted-model.ts";
-import { doing, sending, spawning, talkingModel } from "../kit/talking-model.ts";
+import { openPostgresStore } from "../kit/store/postgres.ts";
+import { doing, inTurn, sending, spawning, talkingModel } from "../kit/talking-model.ts";
 import { randomModel } from "./random-chains.ts";
 
 const RANDOM_CHAINS = 25;
@@ -21,9 +23,13 @@ const TOOLS = {
   agentToAgent: { enabled: true, allow: [] },
 };
 
-function houseWith(model: ScriptedModel = talkingModel()): Promise<House> {
+async function houseOn(kind: string, model: ScriptedModel = talkingModel()): Promise<House> {
   const session = { agentToAgent: { maxPingPongTurns: 2, maxHops: 16, maxChainRuns: 200 } };
-  return openHouse({ model, choices: { tools: TOOLS, session } });
+  const more = { model, choices: { tools: TOOLS, session } };
+  if (kind === "embedded") return openHouse(more);
+  const { store, dispose } = await openPostgresStore();
+  cleanup(dispose);
+  return openHouse({ ...more, disk: store, postgresUrl: "postgres://the-store" });
 }
 
 /** Sends a message to the main session, and returns the record of the chain after all work has ended. */
@@ -50,6 +56,10 @@ const CHAINS: Record<string, string> = {
   "two sends at once": doing(sending(RESEARCH, "one"), sending(WRITER, "two")),
   "a send in a send": doing(sending(RESEARCH, doing(sending(WRITER, "three")))),
   "a spawn": doing(spawning("some work")),
+  "a wait for a sub-agent": inTurn(
+    doing(spawning("some work")),
+    doing({ name: "subagents", arguments: { action: "wait" } }),
+  ),
   "a sub-agent of another agent's send": doing(sending(RESEARCH, doing(spawning("deeper")))),
   "a list of sessions": doing({ name: "sessions_list" }, { name: "session_status" }),
   "a refused send": doing(sending("agent:nobody:main", "hello")),
@@ -57,20 +67,22 @@ const CHAINS: Record<string, string> = {
   "an unknown tool": doing({ name: "no_such_tool" }),
 };
 
-test("chains replay without a difference", async () => {
-  const house = await houseWith();
-  await recordOf(house, "an earlier message");
-  const found: [string, Replayed][] = [];
-  for (const [name, text] of Object.entries(CHAINS)) {
-    found.push([name, await replayed(await recordOf(house, text))]);
-  }
-  expect(found.filter(([, { difference }]) => difference !== undefined)).toEqual([]);
-  expect(found.map(([, { runs }]) => runs > 0)).not.toContain(false);
+describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
+  both("chains replay without a difference", async () => {
+    const house = await houseOn(kind);
+    await recordOf(house, "an earlier message");
+    const found: [string, Replayed][] = [];
+    for (const [name, text] of Object.entries(CHAINS)) {
+      found.push([name, await replayed(await recordOf(house, text))]);
+    }
+    expect(found.filter(([, { difference }]) => difference !== undefined)).toEqual([]);
+    expect(found.map(([, { runs }]) => runs > 0)).not.toContain(false);
+  });
 });
 
 test("random chains replay without a difference", async () => {
   const seed = "random chains";
-  const house = await houseWith(randomModel(seed));
+  const house = await houseOn("embedded", randomModel(seed));
   let runs = 0;
   for (let at = 0; at < RANDOM_CHAINS; at += 1) {
     const record = await recordOf(house, `message ${at}`);
@@ -82,7 +94,7 @@ test("random chains replay without a difference", async () => {
 }, 120_000);
 
 test("an edited answer, a missing run and another refusal are named with both sides", async () => {
-  const house = await houseWith();
+  const house = await houseOn("embedded");
   const record = await recordOf(house, doing(sending(RESEARCH, "what is new?")));
   const edited = (from: string, to: string): ChainRecord =>
     JSON.parse(JSON.stringify(record).replaceAll(from, to)) as ChainRecord;

@@ -1,5 +1,6 @@
 // Lists how each method treats an idempotency key, and so which requests a client may retry.
-// This list is separate from the params, so that clients can bundle it without the schemas.
+// This list is separate from the params, so that clients can bundle it without the schemas. The web page
+// loads it beside its first script. Methods that accept a key are many, so they are not in it.
 
 import type { MethodName, ParamsOf } from "./methods.ts";
 
@@ -9,14 +10,17 @@ import type { MethodName, ParamsOf } from "./methods.ts";
  */
 type Idempotency = "none" | "optional" | "required" | "run";
 
-/** The entries that are valid for a method with these params. */
+/** The entries that are valid for a method with these params. Never: the method is not listed. */
 type OfParams<P> = P extends { readonly idempotencyKey: string }
   ? "required" | "run"
   : "idempotencyKey" extends keyof P
-    ? "optional"
+    ? never
     : "none";
 
-export const IDEMPOTENCY = {
+/** The methods that are listed. All others are `optional`. */
+type Listed = { [M in MethodName]: [OfParams<ParamsOf<M>>] extends [never] ? never : M }[MethodName];
+
+const LISTED = {
   health: "none",
   status: "none",
   "system-presence": "none",
@@ -25,7 +29,6 @@ export const IDEMPOTENCY = {
   "agents.describe": "none",
   "agents.prompt": "none",
   "agents.memory.get": "none",
-  "agents.memory.set": "optional",
   "models.discover": "none",
   "models.test": "none",
   "sessions.list": "none",
@@ -39,30 +42,18 @@ export const IDEMPOTENCY = {
   "sessions.search": "none",
   "chat.image": "none",
   "chat.file": "none",
-  "sessions.patch": "optional",
-  "sessions.reset": "optional",
-  "sessions.delete": "optional",
   "chat.history": "none",
   "chat.startup": "none",
   "chat.send": "run",
-  "chat.abort": "optional",
-  "chat.inject": "optional",
   agent: "run",
   "agent.wait": "none",
   send: "required",
   "tools.catalog": "none",
-  "tools.invoke": "optional",
   "deliveries.list": "none",
-  "deliveries.retry": "optional",
-  "deliveries.dismiss": "optional",
   "attention.list": "none",
   "runs.list": "none",
-  "runs.retry": "optional",
-  "runs.dismiss": "optional",
   "permissions.list": "none",
-  "permissions.answer": "optional",
   "permissions.rules": "none",
-  "permissions.forget": "optional",
   "chains.list": "none",
   "chains.get": "none",
   "chains.record": "none",
@@ -70,11 +61,7 @@ export const IDEMPOTENCY = {
   "channels.status": "none",
   "channels.test": "none",
   "channels.pair.list": "none",
-  "channels.pair.approve": "optional",
-  "channels.pair.reject": "optional",
-  "channels.pair.remove": "optional",
   "bindings.list": "none",
-  "bindings.unbind": "optional",
   "demo.start": "none",
   "demo.stop": "none",
   "metrics.history": "none",
@@ -83,40 +70,29 @@ export const IDEMPOTENCY = {
   "servers.list": "none",
   "servers.test": "none",
   "store.backups": "none",
-  "store.backup": "optional",
   doctor: "none",
   "config.check": "none",
   "config.get": "none",
-  "config.set": "optional",
-  "config.patch": "optional",
   "config.schema": "none",
   "cron.list": "none",
   "cron.runs": "none",
   "cron.preview": "none",
-  "cron.add": "optional",
-  "cron.update": "optional",
-  "cron.remove": "optional",
-  "cron.run": "optional",
   "tokens.list": "none",
   "tokens.create": "required",
-  "tokens.narrow": "optional",
-  "tokens.revoke": "optional",
   "device.token.list": "none",
-  "device.token.revoke": "optional",
-  "session.token.revoke": "optional",
   "node.pair.list": "none",
-  "node.pair.approve": "optional",
-  "node.pair.reject": "optional",
-  "node.pair.remove": "optional",
-  "node.rename": "optional",
   "node.list": "none",
   "node.describe": "none",
   "node.invoke": "required",
   "node.invoke.result": "none",
-  "node.event": "optional",
-} as const satisfies { [M in MethodName]: OfParams<ParamsOf<M>> };
+} as const satisfies { [M in Listed]: OfParams<ParamsOf<M>> };
 
-/** Returns the entry of a method, or undefined for an unknown method. */
-export function idempotencyOf(method: string): Idempotency | undefined {
-  return Object.hasOwn(IDEMPOTENCY, method) ? IDEMPOTENCY[method as MethodName] : undefined;
+/** Methods that must not be executed twice, and so require a key. */
+export type KeyedMethod = {
+  [M in Listed]: (typeof LISTED)[M] extends "none" ? never : M;
+}[Listed];
+
+/** Returns how a method treats an idempotency key. A method that is not known accepts one, like most. */
+export function idempotencyOf(method: string): Idempotency {
+  return Object.hasOwn(LISTED, method) ? LISTED[method as Listed] : "optional";
 }

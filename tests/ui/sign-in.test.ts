@@ -170,6 +170,17 @@ describeInBrowser("sign-in", () => {
       .toBe("true");
   });
 
+  test("if the list of repeatable methods does not load, the page signs in at a later attempt", async () => {
+    const { http } = await openHouse();
+    const { page } = await visit(http, { allow: /ERR_FAILED/ });
+    let refused = 0;
+    await page.route(/assets\/idempotency-/, (route) => (refused++ < 2 ? route.abort() : route.continue()));
+    await give(page, TOKEN);
+    await views(page).waitFor();
+    await expect.poll(() => page.locator(".version").innerText()).not.toBe("");
+    expect(refused).toBe(3);
+  });
+
   test("if its gateway is killed, the page waits, and signs in again without asking for the token", async () => {
     const home = homeWith({ gateway: { port: await freePort(), auth: { token: TOKEN } } });
     const first = await startProcess({ home });

@@ -6,15 +6,15 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import { webDialer } from "../../src/contract/client/dial/web.ts";
+import { GatewayError } from "../../src/contract/client/error.ts";
 import { openClient } from "../../src/contract/client/open.ts";
-import {
-  type ClientState,
-  type EventPayloads,
-  type GatewayClient,
-  GatewayError,
-  type HelloOk,
-  type ParamsOf,
-} from "../../src/contract/client/web.ts";
+import type {
+  ClientState,
+  EventPayloads,
+  GatewayClient,
+  HelloOk,
+  ParamsOf,
+} from "../../src/contract/client/types.ts";
 import { THINKING_DELTAS } from "../../src/contract/protocol.ts";
 import { hasScope } from "../../src/core/rules/scopes.ts";
 import type { TokenScope } from "../../src/core/shapes/settings/settings.ts";
@@ -55,6 +55,8 @@ function isRefusal(error: unknown): error is GatewayError {
   return error instanceof GatewayError && ["UNAUTHORIZED", "FORBIDDEN", "NOT_PAIRED"].includes(error.code);
 }
 
+const loadRule = async () => (await import("../../src/contract/idempotency.ts")).idempotencyOf;
+
 async function openDemo(own: Connection): Promise<Connection> {
   const { path, token } = await own.request("demo.start").catch((error: unknown) => {
     const none = error instanceof GatewayError && error.code === "INVALID_REQUEST";
@@ -62,11 +64,12 @@ async function openDemo(own: Connection): Promise<Connection> {
     throw new GatewayError("UNREACHABLE", `the demo did not start: ${String(error)}`);
   });
   const url = window.location.origin + path;
-  return openClient({ url, token, client: CLIENT, caps: CAPS, reconnect: false }, webDialer);
+  return openClient({ url, token, client: CLIENT, caps: CAPS, reconnect: false }, webDialer, loadRule());
 }
 
 async function openShown(token: string): Promise<Connection> {
-  const own = await openClient({ url: window.location.origin, token, client: CLIENT, caps: CAPS }, webDialer);
+  const options = { url: window.location.origin, token, client: CLIENT, caps: CAPS };
+  const own = await openClient(options, webDialer, loadRule());
   if (!inDemo) return own;
   try {
     return await openDemo(own);

@@ -2,6 +2,7 @@
 
 import { plainClock, plainIds, plainRandom } from "../../world/plain.ts";
 
+import type { idempotencyOf } from "../idempotency.ts";
 import { socketAddress } from "../protocol.ts";
 import type { Dialer } from "./dial/dial.ts";
 import { aborted, GatewayError } from "./error.ts";
@@ -34,8 +35,20 @@ function addressOf(text: string): string {
   );
 }
 
-export async function openClient(options: ConnectOptions, dialer: Dialer): Promise<ReconnectingClient> {
-  const { url, token, role, scopes, client, reconnect = true, signal, world = plainWorld } = options;
+/** The list of methods that can be repeated. The web page loads it while its socket opens. */
+type Rule = typeof idempotencyOf | Promise<typeof idempotencyOf>;
+
+async function openWith(parts: SocketParts, rule: Rule, options: ConnectOptions) {
+  const [socket, loaded] = await Promise.allSettled([openSocket(parts, options.signal), rule]);
+  if (socket.status === "rejected") throw socket.reason;
+  if (loaded.status === "fulfilled")
+    return new ReconnectingClient(parts, socket.value, loaded.value, options.reconnect ?? true);
+  socket.value.close();
+  throw loaded.reason;
+}
+
+export async function openClient(options: ConnectOptions, dialer: Dialer, rule: Rule) {
+  const { url, token, role, scopes, client, signal, world = plainWorld } = options;
   const { device, caps, commands } = options;
   const connectTimeoutMs = options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS;
   const parts: SocketParts = {
@@ -51,7 +64,7 @@ export async function openClient(options: ConnectOptions, dialer: Dialer): Promi
     connectTimeoutMs,
     world,
   };
-  const opened = new ReconnectingClient(parts, await openSocket(parts, signal), reconnect);
+  const opened = await openWith(parts, rule, options);
   if (signal === undefined) return opened;
   if (signal.aborted) {
     opened.close();

@@ -8,7 +8,7 @@
 import { optional } from "../../core/optional.ts";
 import type { Timer } from "../../world.ts";
 import type { EventFrame, HelloOk, ResponseFrame } from "../frames.ts";
-import { idempotencyOf } from "../idempotency.ts";
+import type { idempotencyOf } from "../idempotency.ts";
 import type { MethodName, PayloadOf } from "../methods.ts";
 import { PENDING_REQUESTS_MAX, WAIT_DEFAULT_MS } from "../protocol.ts";
 import { aborted, errorOf, GatewayError } from "./error.ts";
@@ -35,14 +35,6 @@ interface Pending {
   /** Handles an answer. Returns true if it is the last answer to the request. */
   answer(frame: ResponseFrame): boolean;
   reject(error: GatewayError): void;
-}
-
-/**
- * Returns whether a request can be repeated without harm: either it only reads, or it has an idempotency key.
- */
-function mayRepeat({ method, params }: Pending): boolean {
-  if (params !== undefined && Reflect.get(params, "idempotencyKey") !== undefined) return true;
-  return idempotencyOf(method) === "none";
 }
 
 function closedError(): GatewayError {
@@ -75,6 +67,7 @@ type StateListener = (state: ClientState, error: GatewayError | undefined, wante
 /** The client without event streams. `with-events.ts` adds them, because not every program needs them. */
 export class ReconnectingClient implements Omit<GatewayClient, "events"> {
   readonly #parts: SocketParts;
+  readonly #idempotencyOf: typeof idempotencyOf;
   readonly #reconnect: boolean;
   readonly #pending = new Map<string, Pending>();
   readonly #listeners = new Set<(frame: EventFrame, chars: number) => void>();
@@ -90,9 +83,10 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
   #retry: Timer | undefined;
   #requests = 0;
 
-  constructor(parts: SocketParts, socket: ClientSocket, reconnect: boolean) {
+  constructor(parts: SocketParts, socket: ClientSocket, rule: typeof idempotencyOf, reconnect: boolean) {
     this.#parts = parts;
     this.#socket = socket;
+    this.#idempotencyOf = rule;
     this.#reconnect = reconnect;
     this.#attach(socket);
   }
@@ -182,10 +176,16 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
 
   /** Adds an idempotency key to the params of a method that must not be executed twice. */
   #keyed(method: MethodName, params: object = {}): object {
-    const idempotency = idempotencyOf(method);
+    const idempotency = this.#idempotencyOf(method);
     const needed = idempotency === "run" || idempotency === "required";
     if (!needed || Reflect.get(params, "idempotencyKey") !== undefined) return params;
     return { ...params, idempotencyKey: this.#world.ids.orderedUuid() };
+  }
+
+  /** Returns whether a request can be repeated without harm: it only reads, or it has an idempotency key. */
+  #mayRepeat({ method, params }: Pending): boolean {
+    if (params !== undefined && Reflect.get(params, "idempotencyKey") !== undefined) return true;
+    return this.#idempotencyOf(method) === "none";
   }
 
   /** Returns the reason why no request can be sent now, if there is one. */
@@ -266,7 +266,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
     const pending = this.#pending.get(frame.id);
     if (pending === undefined) return;
     // The gateway is stopping, so the request is sent again after the reconnect.
-    if (this.#reconnect && isStopping(frame) && mayRepeat(pending)) return;
+    if (this.#reconnect && isStopping(frame) && this.#mayRepeat(pending)) return;
     if (pending.answer(frame)) this.#pending.delete(frame.id);
   }
 
@@ -292,7 +292,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
       return;
     }
     for (const [id, pending] of this.#pending) {
-      if (mayRepeat(pending)) continue;
+      if (this.#mayRepeat(pending)) continue;
       this.#pending.delete(id);
       const what = `the connection was lost before "${pending.method}" was answered`;
       pending.reject(new GatewayError("CLOSED", `${what}; the gateway may have executed it`));

@@ -3,7 +3,7 @@
 import type { World } from "../../world.ts";
 import type { EventOf, EventPayloads } from "../events.ts";
 import type { ClientInfo, DeviceProof, EventFrame, HelloOk } from "../frames.ts";
-import type { IDEMPOTENCY } from "../idempotency.ts";
+import type { KeyedMethod } from "../idempotency.ts";
 import type { MethodName, ParamsOf, PayloadOf } from "../methods.ts";
 import type { EventName } from "../protocol.ts";
 import type { GatewayError } from "./error.ts";
@@ -81,11 +81,7 @@ export interface RequestOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Methods that must not be executed twice. The client generates a missing `idempotencyKey`. */
-type KeyedMethod = {
-  [M in MethodName]: (typeof IDEMPOTENCY)[M] extends "run" | "required" ? M : never;
-}[MethodName];
-
+/** The params of a method. The client generates a missing `idempotencyKey`. */
 export type RequestParams<M extends MethodName> = M extends KeyedMethod
   ? Omit<ParamsOf<M>, "idempotencyKey"> & { readonly idempotencyKey?: string | undefined }
   : ParamsOf<M>;

@@ -5,7 +5,7 @@ import { type Schema, typeWords } from "../../../src/config/schema/words.ts";
 import { BODIES } from "../../../src/contract/bodies.ts";
 import { EVENTS } from "../../../src/contract/events.ts";
 import { CONNECT } from "../../../src/contract/frames.ts";
-import { IDEMPOTENCY } from "../../../src/contract/idempotency.ts";
+import { idempotencyOf } from "../../../src/contract/idempotency.ts";
 import type { MethodSpec } from "../../../src/contract/methods/parts.ts";
 import { METHODS, type MethodName } from "../../../src/contract/methods.ts";
 import { schemaPayloads } from "./answers.ts";
@@ -95,7 +95,7 @@ function methodSection(name: MethodName, spec: Spec, wire: Wire): string {
   const events = (spec.events ?? []).map((event) => link(`event ${event}`, code(event))).join(", ");
   return page(
     `### ${name}`,
-    prose(`${spec.summary} ${IDEMPOTENCY_WORDS[IDEMPOTENCY[name]]}`.trim()),
+    prose(`${spec.summary} ${IDEMPOTENCY_WORDS[idempotencyOf(name)]}`.trim()),
     prose(
       [
         `*Scope:* ${code(spec.scope)}${spec.outlivesToken ? ", but not with an access token" : ""}.`,

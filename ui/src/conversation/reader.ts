@@ -7,7 +7,7 @@
 //      itself.
 
 import { signal } from "@preact/signals";
-import { GatewayError } from "../../../src/contract/client/web.ts";
+import { GatewayError } from "../../../src/contract/client/error.ts";
 import { retryWords } from "../../../src/core/shapes/model-retry.ts";
 import { batched } from "../clock.ts";
 import { ask, on, streamedSoFar, whenConnected } from "../gateway.ts";

@@ -4,7 +4,7 @@
 //      loaded several times or in several tabs.
 
 import { signal } from "@preact/signals";
-import { GatewayError } from "../../../src/contract/client/web.ts";
+import { GatewayError } from "../../../src/contract/client/error.ts";
 import { after } from "../clock.ts";
 import { ask } from "../gateway.ts";
 import { complain } from "../parts/notices.tsx";

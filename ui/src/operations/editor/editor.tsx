@@ -4,7 +4,7 @@
 
 import "./editor.css";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { GatewayError } from "../../../../src/contract/client/web.ts";
+import { GatewayError } from "../../../../src/contract/client/error.ts";
 import { json5Places, pathAt } from "../../../../src/core/text/json5-places.ts";
 import { safeText } from "../../../../src/core/text/safe-text.ts";
 import { settled } from "../../clock.ts";

@@ -1,7 +1,7 @@
 // Shows the changes that saving would make, and saves them. If somebody else has saved the file, the editor
 // shows both versions instead.
 
-import { GatewayError } from "../../../../src/contract/client/web.ts";
+import { GatewayError } from "../../../../src/contract/client/error.ts";
 import type { PayloadOf } from "../../../../src/contract/methods.ts";
 import { type DiffLine, diffLines, folded } from "../../../../src/core/text/line-diff.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";

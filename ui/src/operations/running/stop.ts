@@ -2,7 +2,7 @@
 // ST1: stopping a run also stops its jobs. If a selected run was stopped as the job of another selected run,
 //      it counts as stopped.
 
-import { GatewayError } from "../../../../src/contract/client/web.ts";
+import { GatewayError } from "../../../../src/contract/client/error.ts";
 import type { ActiveRun } from "../../../../src/contract/methods/attention.ts";
 import { ask, wordsOf } from "../../gateway.ts";
 import { counted } from "../../parts/format.ts";

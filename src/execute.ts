@@ -77,6 +77,8 @@ export function createSandboxFor(newest: Settings, openFinder: () => Promise<San
   };
 }
 
+export type ReallyCall = (args?: ToolCallRequest["arguments"]) => Promise<ToolOutcome>;
+
 /** Changes turns, for a replay of a recorded chain. */
 export interface TurnHooks {
   /** Returns what the model gets instead of `made`. */
@@ -85,8 +87,8 @@ export interface TurnHooks {
     made: Offer,
     whose: { readonly sessionKey: string; readonly context?: string | undefined },
   ): Offer;
-  /** Answers a tool call. `really` runs the tool. */
-  call(run: Run, request: ToolCallRequest, really: () => Promise<ToolOutcome>): Promise<ToolOutcome>;
+  /** Answers a tool call. `really` runs the tool, with the arguments of the call or with others. */
+  call(run: Run, request: ToolCallRequest, really: ReallyCall): Promise<ToolOutcome>;
 }
 
 export interface ExecuteParts {
@@ -406,7 +408,8 @@ async function callNow(
 
 /** Answers a tool call: by the hooks if there are any, else by the tool. */
 function answer(newest: ExecuteParts, ctx: ToolContext, request: ToolCallRequest): Promise<ToolOutcome> {
-  const really = (): Promise<ToolOutcome> => callNow(newest, ctx, request);
+  const really: ReallyCall = (args) =>
+    callNow(newest, ctx, args === undefined ? request : { ...request, arguments: args });
   const { hooks } = newest;
   return hooks === undefined || ctx.run === undefined ? really() : hooks.call(ctx.run, request, really);
 }

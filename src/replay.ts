@@ -200,8 +200,11 @@ class Replay {
       if (state === "aborted") add(endedAt, rank, () => this.#stop(one));
     }
     const rank = last + this.#script.runs.length - 0.5;
-    for (const [callId, at] of this.#script.cancels)
-      events.push({ at, rank, act: () => gates.open(`call ${callId}`) });
+    for (const { flowId, endedAt: at, endReason } of this.#script.record.flows)
+      if (endReason === "cancelled" && at !== undefined)
+        events.push({ at, rank, act: () => gates.open(`cancel ${flowId}`) });
+    for (const [callId, { beganAt }] of this.#script.jobWaits)
+      events.push({ at: beganAt, rank, act: () => gates.open(`call ${callId}`) });
     for (const [callId, at] of this.#script.refused) {
       const place = places.get(callId.slice(callId.indexOf(":") + 1)) ?? last;
       events.push({ at, rank: place - 0.1, act: () => gates.open(`call ${callId}`) });

@@ -2,7 +2,7 @@
 // the machine of the record was slower or faster.
 
 import { canonicalJson } from "../core/json.ts";
-import type { Entry } from "../core/shapes/message.ts";
+import { type Entry, isCompaction } from "../core/shapes/message.ts";
 import type { RecordedDelivery } from "../core/shapes/record/chain.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { Difference, Player } from "./player.ts";
@@ -29,6 +29,18 @@ function entryText(entry: Entry): string {
 const deliveryText = ({ kind, route, text }: RecordedDelivery): string =>
   canonicalJson({ kind, channel: route.channel, to: route.to, text });
 
+/** Puts the results of each message, which are stored as they end, into the order of its calls. */
+function byCall<T>(rows: readonly T[], entryOf: (row: T) => Entry): T[] {
+  let message = 0;
+  const placed = rows.map((row) => {
+    const entry = entryOf(row);
+    const isResult = !isCompaction(entry) && entry.role === "toolResult";
+    if (!isResult) message += 1;
+    return { row, message, place: isResult ? Number(entry.id.split(":").at(-1)) : -1 };
+  });
+  return placed.sort((a, b) => a.message - b.message || a.place - b.place).map(({ row }) => row);
+}
+
 /** Lists what can be seen of a run, in order. */
 function stepsOf(
   run: Run,
@@ -42,7 +54,11 @@ function stepsOf(
   const { state, code, error, reply, usage, model } = run;
   return [
     { at: acceptedAt, step: "message", text: canonicalJson({ ...begin, flow }) },
-    ...entries.map(({ entry, at }, index) => ({ at, step: `entry ${index + 1}`, text: entryText(entry) })),
+    ...byCall(entries, ({ entry }) => entry).map(({ entry, at }, index) => ({
+      at,
+      step: `entry ${index + 1}`,
+      text: entryText(entry),
+    })),
     { at: endedAt, step: "end", text: canonicalJson({ state, code, error, reply, usage, model }) },
     ...sent.map((one) => ({ at: endedAt, step: "delivery", text: deliveryText(one) })),
   ];
@@ -89,8 +105,9 @@ export function differencesOf(player: Player, script: Script, played: readonly P
       found.push({ at, runId, sessionKey, step: "run", expected: NOTHING, got });
     } else {
       pairs.set(recorded, one);
-      one.entries.forEach(({ id }, at) => {
-        player.ids.pair(id, recorded.entries[at]?.entry.id);
+      const theirs = byCall(recorded.entries, ({ entry }) => entry);
+      byCall(one.entries, (entry) => entry).forEach(({ id }, at) => {
+        player.ids.pair(id, theirs[at]?.entry.id);
       });
     }
   }

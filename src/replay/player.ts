@@ -4,7 +4,7 @@
 import { untilAborted } from "../agent/loop/abort.ts";
 import { asksForSummary } from "../agent/loop/compaction.ts";
 import type { ModelOutcome, ModelPort, ModelRequest } from "../agent/model/model.ts";
-import { isObject, jsonOf } from "../core/json.ts";
+import { fieldsOf, isObject, jsonOf, listOf } from "../core/json.ts";
 import {
   isCompaction,
   type ToolResultMessage,
@@ -12,10 +12,11 @@ import {
   type Usage,
   ZERO_USAGE,
 } from "../core/shapes/message.ts";
+import type { RecordedFlow } from "../core/shapes/record/chain.ts";
 import { SESSION_PLACE } from "../core/shapes/record/revision.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { ToolCallRequest, ToolOutcome } from "../core/shapes/tool.ts";
-import type { Offer, TurnHooks } from "../execute.ts";
+import type { Offer, ReallyCall, TurnHooks } from "../execute.ts";
 import { Gates } from "./gates.ts";
 import { IdPairs } from "./ids.ts";
 import { type Product, resultOf, type Script, type ScriptedRun } from "./script.ts";
@@ -173,7 +174,7 @@ export class Player implements TurnHooks {
     return { kind: "failed", error: this.ids.toReplay(error), ...(known ? { code } : {}) };
   }
 
-  async call(run: Run, request: ToolCallRequest, really: () => Promise<ToolOutcome>): Promise<ToolOutcome> {
+  async call(run: Run, request: ToolCallRequest, really: ReallyCall): Promise<ToolOutcome> {
     const one = this.match(run);
     if (one === undefined) return really();
     const [, messageId = "", index = "0"] = request.callId.split(":").slice(-3);
@@ -182,13 +183,42 @@ export class Player implements TurnHooks {
     const recorded = resultOf(one, message?.id ?? "", Number(index));
     const callId = this.ids.toRecord(request.callId);
     if (!this.#script.reallyRuns(request, callId)) return this.#recall(recorded);
-    const isTimed = this.#script.cancels.has(callId) || this.#script.refused.has(callId);
-    if (isTimed || this.#script.runs.some((other) => other.run.callId === callId))
-      await this.gates.wait(`call ${callId}`);
-    const outcome = await really();
+    const outcome = await this.#reallyRun(request, callId, really);
     if (recorded === undefined) return outcome;
     await this.gates.wait(`result ${recorded.id}`);
     return this.#compared(one, recorded, outcome);
+  }
+
+  /** Runs a session tool at its recorded time. */
+  async #reallyRun(request: ToolCallRequest, callId: string, really: ReallyCall): Promise<ToolOutcome> {
+    const { cancels, jobWaits, refused, runs } = this.#script;
+    const jobs = cancels.get(callId);
+    if (jobs !== undefined) return this.#cancel(request, jobs, really);
+    const wait = jobWaits.get(callId);
+    if (wait !== undefined || refused.has(callId) || runs.some((other) => other.run.callId === callId))
+      await this.gates.wait(`call ${callId}`);
+    if (wait === undefined) return really();
+    // Calls of the same message can spawn more sub-agents, which the recorded call did not see.
+    const { sessionKey: _, ...args } = request.arguments;
+    return really({ ...args, sessionKeys: wait.jobs.map(({ targetKey }) => this.ids.toReplay(targetKey)) });
+  }
+
+  /** Cancels each job at its recorded time, because a call that cancels several takes some time. */
+  async #cancel(
+    request: ToolCallRequest,
+    jobs: readonly RecordedFlow[],
+    really: ReallyCall,
+  ): Promise<ToolOutcome> {
+    const [cancelled, runIds]: unknown[][] = [[], []];
+    for (const { flowId, targetKey } of jobs) {
+      await this.gates.wait(`cancel ${flowId}`);
+      const outcome = await really({ ...request.arguments, sessionKey: this.ids.toReplay(targetKey) });
+      const result = fieldsOf(jsonOf(outcome.text));
+      if (outcome.isError) return outcome;
+      cancelled?.push(...listOf(result.cancelled));
+      runIds?.push(...listOf(result.runIds));
+    }
+    return { text: JSON.stringify({ status: "ok", cancelled, runIds }), isError: false };
   }
 
   async #recall(recorded: ToolResultMessage | undefined): Promise<ToolOutcome> {

@@ -1,20 +1,23 @@
 // Reads a record as a script: what each run got and wrote, and when.
 
+import { CHILDREN_WAIT_SECONDS } from "../contract/tools/sessions.ts";
 import { fieldsOf, jsonOf, listOf } from "../core/json.ts";
 import {
   type AssistantMessage,
   type Compaction,
   isCompaction,
   resultIdOf,
+  type ToolCallBlock,
   type ToolResultMessage,
   textOf,
   toolCallsOf,
 } from "../core/shapes/message.ts";
-import type { ChainRecord, RecordedEntry } from "../core/shapes/record/chain.ts";
+import type { ChainRecord, RecordedEntry, RecordedFlow } from "../core/shapes/record/chain.ts";
 import type { RunInputs } from "../core/shapes/record/revision.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { ToolCallRequest, ToolSpec } from "../core/shapes/tool.ts";
+import { waitLimit } from "../tools/arguments.ts";
 
 /** An entry that a model wrote. */
 export type Product = (AssistantMessage | Compaction) & { readonly at: number };
@@ -32,6 +35,13 @@ export interface ScriptedRun {
   readonly inputs: RunInputs | undefined;
 }
 
+export interface JobWaits {
+  readonly jobs: readonly RecordedFlow[];
+  readonly beganAt: number;
+}
+
+const limitOf = waitLimit(CHILDREN_WAIT_SECONDS);
+
 /** Returns whether an outside event began the run, and not another run of the chain. */
 export function isOrigin({ input, flow, callId }: Run): boolean {
   const kind = input.provenance?.kind;
@@ -41,36 +51,64 @@ export function isOrigin({ input, flow, callId }: Run): boolean {
 const isWritten = (entry: AssistantMessage): boolean =>
   entry.provider !== "parley" || entry.stopReason === "injected";
 
+/** Returns the calls of a run, by their ids. */
+function callsOf({ run, products }: ScriptedRun): [string, ToolCallBlock][] {
+  return products.flatMap((product) =>
+    isCompaction(product)
+      ? []
+      : toolCallsOf(product).map((call, index): [string, ToolCallBlock] => [
+          `${run.runId}:${resultIdOf({ messageId: product.id, index })}`,
+          call,
+        ]),
+  );
+}
+
 export class Script {
   readonly record: ChainRecord;
   readonly runs: readonly ScriptedRun[];
   /** Times of refused sends and spawns, by the ids of the calls. */
   readonly refused: ReadonlyMap<string, number>;
-  /** Times of the calls that cancelled runs, by the ids of the calls. */
-  readonly cancels: ReadonlyMap<string, number>;
+  /** Jobs of sub-agents that calls cancelled, by the ids of the calls. */
+  readonly cancels: ReadonlyMap<string, readonly RecordedFlow[]>;
+  /** Waits for jobs of sub-agents, by the ids of the calls. */
+  readonly jobWaits: ReadonlyMap<string, JobWaits>;
   readonly #revisions: ReadonlyMap<string, unknown>;
-  readonly #waits: ReadonlySet<string>;
 
   constructor(record: ChainRecord) {
     this.record = record;
-    this.#waits = new Set(record.waits.map(({ callId }) => callId));
     this.#revisions = new Map(record.revisions.map(({ hash, body }) => [hash, body]));
     const ofRun = Map.groupBy(record.entries, ({ runId }) => runId);
     this.runs = record.runs.map((run, index) => this.#scripted(run, index, ofRun.get(run.runId) ?? []));
     this.cancels = this.#cancels();
+    this.jobWaits = this.#jobWaits();
     this.refused = new Map(record.refusals.map(({ callId, at }) => [callId, at]));
   }
 
-  #cancels(): Map<string, number> {
-    const ends = new Map(this.record.runs.map(({ runId, endedAt }) => [runId, endedAt]));
-    const found = new Map<string, number>();
+  #cancels(): Map<string, RecordedFlow[]> {
+    const jobs = new Map(this.record.flows.map((flow) => [flow.targetKey, flow]));
+    const found = new Map<string, RecordedFlow[]>();
     for (const { run, results } of this.runs) {
       for (const result of results.values()) {
         if (result.toolName !== "subagents") continue;
-        const { runIds } = fieldsOf(jsonOf(textOf(result)));
-        const times = listOf(runIds).flatMap((runId) => ends.get(String(runId)) ?? []);
-        if (times.length > 0) found.set(`${run.runId}:${result.id}`, Math.min(...times));
+        const { cancelled } = fieldsOf(jsonOf(textOf(result)));
+        const own = listOf(cancelled).flatMap((key) => jobs.get(String(key)) ?? []);
+        if (own.length > 0) found.set(`${run.runId}:${result.id}`, own);
       }
+    }
+    return found;
+  }
+
+  #jobWaits(): Map<string, JobWaits> {
+    const jobs = new Map(this.record.flows.map((flow) => [flow.flowId, flow]));
+    const calls = new Map(this.runs.flatMap(callsOf));
+    const found = new Map<string, JobWaits>();
+    const waits = this.record.waits.filter(({ flowId }) => flowId !== undefined);
+    for (const [callId, rows] of Map.groupBy(waits, (wait) => wait.callId)) {
+      const waitedFor = rows.flatMap(({ flowId = "" }) => jobs.get(flowId) ?? []);
+      const limit = limitOf(calls.get(callId)?.arguments.timeoutSeconds, "timeoutSeconds");
+      const [row] = rows;
+      if (row === undefined || waitedFor.length < rows.length || !limit.ok) continue;
+      found.set(callId, { jobs: waitedFor, beganAt: row.deadlineAt - limit.value * 1000 });
     }
     return found;
   }
@@ -102,7 +140,7 @@ export class Script {
     if (name !== "subagents") return name === "sessions_send" || name === "sessions_spawn";
     return (
       (args.action === "cancel" && this.cancels.has(callId)) ||
-      (args.action === "wait" && this.#waits.has(callId))
+      (args.action === "wait" && this.jobWaits.has(callId))
     );
   }
 
@@ -146,7 +184,8 @@ export class Script {
       return `${name} began with a call of an outside program`;
     const settings = this.settingsOf(one);
     if (settings === undefined) {
-      return run.startedAt === undefined
+      // A run that was stopped before its first model call has no inputs.
+      return run.startedAt === undefined || (run.state === "aborted" && one.products.length === 0)
         ? undefined
         : `the prompt and the settings of ${name} are not kept any longer (store.recordDays)`;
     }

@@ -7,7 +7,7 @@ import type { RunInputs } from "../../src/core/shapes/record/revision.ts";
 import type { Settings } from "../../src/core/shapes/settings/settings.ts";
 import { keepRevisions } from "../../src/store/queries/runs/revisions.ts";
 import { both, share, test } from "../kit/deep.ts";
-import { cleanup, endOf } from "../kit/engine/engine.ts";
+import { cleanup, endOf, quietWorld } from "../kit/engine/engine.ts";
 import { openPostgresStore } from "../kit/store/postgres.ts";
 import { doing, sending, spawning, talkingModel } from "../kit/talking-model.ts";
 import { type House, type HouseOptions, openHouse, quiet } from "./kit.ts";
@@ -129,6 +129,26 @@ test("a long record comes in pages with one checksum", async () => {
   const page = await client.request("chains.record", { chainId });
   expect(page).toMatchObject({ nextOffset: 524_288 });
   expect(read(await textOf(house, chainId)).runs).toHaveLength(1);
+});
+
+test("a record is forgotten a minute after its last page was read", async () => {
+  const real = quietWorld();
+  const pending: (() => void)[] = [];
+  const at = (atMs: number, fire: () => void) => {
+    if (atMs - real.clock.now() === 60_000) pending.push(fire);
+    return real.clock.at(atMs, fire);
+  };
+  const world = { ...real, clock: { ...real.clock, now: () => real.clock.now(), at } };
+  const house = await houseOn("embedded", { world });
+  const chainId = await tell(house, "long ".repeat(240_000));
+  const client = await house.client();
+  const page = async (offset: number) =>
+    (await client.request("chains.record", { chainId, offset })).checksum;
+  const first = await page(0);
+  await house.store.transaction((tx) => tx.deleteFrom("revisions").execute());
+  expect(await page(524_288)).toBe(first);
+  for (const fire of pending) fire();
+  expect(await page(1_048_576)).not.toBe(first);
 });
 
 test("a chain with an unfinished run, an unknown chain and a narrow token get one clear error", async () => {

@@ -12,9 +12,8 @@ import {
 
 const SESSIONS = ["agent:main:main", "agent:research:main", "agent:writer:main", "agent:nobody:main"];
 
-/** `alone`: no other call of the message runs at the same time, whose effects the call could read. */
-function callOf(luck: Dice, word: string, alone: boolean): ScriptedCall {
-  const kind = alone ? luck.below(10) : luck.of([0, 1, 2, 3, 4, 5, 8, 9]);
+function callOf(luck: Dice, word: string): ScriptedCall {
+  const kind = luck.below(10);
   if (kind < 4) {
     const args = { sessionKey: luck.of(SESSIONS), message: word, timeoutSeconds: luck.of([0, 20, 20]) };
     return { name: "sessions_send", arguments: args };
@@ -37,8 +36,7 @@ function answer(luck: Dice, word: string, depth: number): ScriptedAnswer {
   if (luck.chance(0.03)) return { text: word, stopReason: "length" };
   if (luck.chance(0.1)) return luck.of(["REPLY_SKIP", "ANNOUNCE_SKIP", ""]);
   if (depth > 2 || luck.chance(0.4)) return `words ${word}`;
-  const length = 1 + luck.below(3);
-  const calls = Array.from({ length }, (_, at) => callOf(luck, `${word}.${at}`, length === 1));
+  const calls = Array.from({ length: 1 + luck.below(3) }, (_, at) => callOf(luck, `${word}.${at}`));
   return luck.chance(0.3) ? { text: `before ${word}`, toolCalls: calls } : { toolCalls: calls };
 }
 

@@ -60,6 +60,16 @@ const CHAINS: Record<string, string> = {
     doing(spawning("some work")),
     doing({ name: "subagents", arguments: { action: "wait" } }),
   ),
+  "a spawn beside a wait": inTurn(
+    doing(spawning("some work")),
+    doing({ name: "subagents", arguments: { action: "wait" } }, spawning("more work")),
+  ),
+  "a spawn beside a cancellation": doing(
+    spawning(doing(sending(RESEARCH, "long work"))),
+    { name: "subagents", arguments: { action: "cancel", sessionKey: "all" } },
+    spawning("more work"),
+    { name: "subagents", arguments: { action: "list" } },
+  ),
   "a sub-agent of another agent's send": doing(sending(RESEARCH, doing(spawning("deeper")))),
   "a list of sessions": doing({ name: "sessions_list" }, { name: "session_status" }),
   "a refused send": doing(sending("agent:nobody:main", "hello")),

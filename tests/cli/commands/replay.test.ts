@@ -26,7 +26,7 @@ test("replay repeats the newest or a named chain, saves its record, and replays 
     ...{ code: 1, err: expect.stringContaining("there is no chain") },
   });
   expect(await run(home, ["replay", "--save", "record.json"])).toMatchObject({
-    ...{ code: 1, err: expect.stringContaining("could not be written") },
+    ...{ code: 1, err: expect.stringContaining("record.json exists already. Name a new file") },
   });
   await gateway.stop();
   expect(await run(home, ["replay", "--file", "record.json"])).toMatchObject({

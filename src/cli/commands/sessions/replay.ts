@@ -76,6 +76,8 @@ async function save(cli: Cli, file: string, text: string): Promise<Result<void>>
   try {
     return ok(await writeFile(resolve(cli.parts.folder, file), text, { flag: "wx", mode: 0o600 }));
   } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST")
+      return fail("file_problem", `${file} exists already. Name a new file, or remove that one first.`);
     return problem(error, file, "written");
   }
 }

@@ -43,6 +43,8 @@ export interface RecordedFlow {
 
 export interface RecordedWait {
   readonly callId: string;
+  /** The job that is waited for. Absent: the wait is for a run. */
+  readonly flowId?: string;
   readonly waiterRunId: string;
   readonly state: string;
   readonly deadlineAt: number;

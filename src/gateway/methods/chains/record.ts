@@ -7,6 +7,7 @@ import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import { LONG_CHARS, type Redactor } from "../../../core/text/redact/redact.ts";
 import { RECORD_BYTES_MAX, readChainRecord } from "../../../store/queries/chains/record.ts";
 import type { Db } from "../../../store/sql.ts";
+import type { Timer } from "../../../world.ts";
 import type { BasicDeps, CallContext } from "../../call.ts";
 
 /** Characters of a page. */
@@ -23,8 +24,11 @@ interface Written {
   readonly checksum: string;
 }
 
+/** Time after which a record is forgotten if nobody reads its next page. */
+const FORGOTTEN_AFTER_MS = 60_000;
+
 /** The record whose pages are being read. */
-const reading = new WeakMap<Db, Written>();
+const reading = new WeakMap<Db, Written & { readonly forgetting: Timer }>();
 
 /** Masks all texts in a value, but lets other work run. */
 async function redacted<T>(value: T, redactor: Redactor, pace = redactor.pace()): Promise<T> {
@@ -80,7 +84,12 @@ export async function chainRecord(
   const page = text.slice(offset, offset + PAGE_CHARS);
   const nextOffset = offset + page.length;
   const more = nextOffset < text.length;
-  if (more) reading.set(db, found.value);
-  else reading.delete(db);
+  reading.get(db)?.forgetting.cancel();
+  reading.delete(db);
+  if (more) {
+    const { clock } = ctx.deps.world;
+    const forgetting = clock.at(clock.now() + FORGOTTEN_AFTER_MS, () => void reading.delete(db));
+    reading.set(db, { ...found.value, forgetting });
+  }
   return ok({ chainId, checksum, text: page, ...(more ? { nextOffset } : {}) });
 }

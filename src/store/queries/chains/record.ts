@@ -1,5 +1,6 @@
 // Reads everything about one chain that is needed to run it again.
 
+import { sql } from "kysely";
 import { optional } from "../../../core/optional.ts";
 import type { Entry } from "../../../core/shapes/message.ts";
 import type {
@@ -8,6 +9,7 @@ import type {
   RecordedEntry,
   RecordedRevision,
   RecordedSession,
+  RecordedWait,
 } from "../../../core/shapes/record/chain.ts";
 import type { RunInputs } from "../../../core/shapes/record/revision.ts";
 import { isEnded, type Run } from "../../../core/shapes/run.ts";
@@ -39,7 +41,8 @@ const entriesIn = (db: Db) =>
     .selectFrom("messages")
     .select(["seq", "session_id", "session_key", "run_id", "id", "role", "entry_json", "created_at"]);
 
-type EntryRow = Awaited<ReturnType<ReturnType<typeof entriesIn>["execute"]>>[number];
+type EntryQuery = ReturnType<typeof entriesIn>;
+type EntryRow = Awaited<ReturnType<EntryQuery["execute"]>>[number];
 
 function toEntry(row: EntryRow, runIds: ReadonlySet<string>): StoredEntry {
   const runId = row.run_id !== null && runIds.has(row.run_id) ? row.run_id : undefined;
@@ -56,8 +59,12 @@ async function entriesOf(db: Db, runs: readonly Run[]): Promise<StoredEntry[] | 
   const runIds = new Set(ids);
   const found = new Map<number, StoredEntry>();
   let bytes = 0;
-  const add = (rows: readonly EntryRow[]): boolean => {
-    for (const row of rows) {
+  const add = async (query: EntryQuery): Promise<boolean> => {
+    const size = sql<number>`coalesce(sum(length(entry_json)), 0)`.as("size");
+    const { size: more } = await query.clearSelect().select(size).executeTakeFirstOrThrow();
+    // Entries between the runs' own ones can be counted twice here, so they are counted again below.
+    if (bytes + Number(more) > 2 * RECORD_BYTES_MAX) return false;
+    for (const row of await query.execute()) {
       if (found.has(row.seq)) continue;
       bytes += row.entry_json.length;
       found.set(row.seq, toEntry(row, runIds));
@@ -65,16 +72,15 @@ async function entriesOf(db: Db, runs: readonly Run[]): Promise<StoredEntry[] | 
     return bytes <= RECORD_BYTES_MAX;
   };
   for (const some of idParts(ids)) {
-    if (!add(await entriesIn(db).where("run_id", "in", some).execute())) return "too large";
+    if (!(await add(entriesIn(db).where("run_id", "in", some)))) return "too large";
   }
   for (const sessionId of new Set([...found.values()].map((one) => one.sessionId))) {
     const seqs = [...found.values()].filter((one) => one.sessionId === sessionId).map(({ seq }) => seq);
-    const between = await entriesIn(db)
+    const between = entriesIn(db)
       .where("session_id", "=", sessionId)
       .where("seq", ">", Math.min(...seqs))
-      .where("seq", "<", Math.max(...seqs))
-      .execute();
-    if (!add(between)) return "too large";
+      .where("seq", "<", Math.max(...seqs));
+    if (!(await add(between))) return "too large";
   }
   return [...found.values()].sort((a, b) => a.seq - b.seq);
 }
@@ -120,6 +126,10 @@ async function revisionsOfRuns(db: Db, runs: readonly Run[]): Promise<RecordedRe
     parts.flatMap(({ kind, body }) => (kind === "tools" ? (body as readonly string[]) : [])),
   );
   return [...inputs, ...parts, ...tools];
+}
+
+function waitOf({ callId, flowId, waiterRunId, state, deadlineAt }: RecordedWait): RecordedWait {
+  return { callId, ...optional({ flowId }), waiterRunId, state, deadlineAt };
 }
 
 async function deliveriesOf(db: Db, runIds: readonly string[]): Promise<RecordedDelivery[]> {
@@ -175,10 +185,7 @@ export async function readChainRecord(
     sessions,
     entries: entries.map(({ seq: _, sessionId: __, ...entry }) => entry),
     flows,
-    waits: [...waits, ...(await jobWaitsOfRuns(db, runIds))].map((wait) => {
-      const { callId, waiterRunId, state, deadlineAt } = wait;
-      return { callId, waiterRunId, state, deadlineAt };
-    }),
+    waits: [...waits.map(waitOf), ...(await jobWaitsOfRuns(db, runIds)).map(waitOf)],
     refusals,
     deliveries: await deliveriesOf(db, runIds),
     revisions: await revisionsOfRuns(db, runs),

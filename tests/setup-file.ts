@@ -1,8 +1,13 @@
 // Runs before each test file, even if several files share a process. Afterwards it undoes the setup of each
 // test and of the file.
 
+import { enableCompileCache } from "node:module";
 import { afterAll, afterEach } from "vitest";
 import { cleanUp, cleanUpFile } from "./kit/cleanup.ts";
+import { CODE_CACHE } from "./kit/process/code-cache.ts";
+
+// Workers of the file tools start from the sources here. With compiled code they take a third of the time.
+enableCompileCache(CODE_CACHE);
 
 afterEach(cleanUp);
 afterAll(cleanUpFile);

@@ -1,7 +1,8 @@
 // Plays the first stories of a whole gateway, each of them twice. simulation.deep.test.ts plays many more.
 
 import { expect, test } from "vitest";
-import { CODE_CACHE, tellAll } from "./workers.ts";
+import { CODE_CACHE } from "../kit/process/code-cache.ts";
+import { tellAll } from "./workers.ts";
 
 /** Number of stories; simulation.deep.test.ts plays 60 stories twice. */
 const STORIES = 4;

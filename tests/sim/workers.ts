@@ -1,15 +1,11 @@
 // Starts worker processes, distributes the seeds among them, and reads their output.
 
 import { spawn } from "node:child_process";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { TellingLine } from "./checks/telling-line.ts";
 
 const WORKER = fileURLToPath(new URL("./worker.ts", import.meta.url));
-/** The folder in which Node's programs share compiled code. It is kept from one test run to the next. */
-export const CODE_CACHE = join(tmpdir(), "node-compile-cache");
 /** Maximum number of characters of a failed worker's output that are kept. */
 const LAST_WORDS_CHARS = 4_000;
 

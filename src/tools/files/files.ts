@@ -4,6 +4,8 @@
 // nothing outside. Without a sandbox, searches run in the worker as well, and `fetch` (web/fetch.ts) does.
 // `search` (web/search.ts) always runs in the worker outside every sandbox, because its key must not get in.
 
+import { getCompileCacheDir } from "node:module";
+import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ToolResultOf } from "../../contract/tools.ts";
 import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -55,6 +57,12 @@ function workerFile(): string {
   return import.meta.filename.endsWith(".ts") ? source : source.replace(/\.ts$/, ".js");
 }
 
+/** Returns the worker's environment: only the folder for compiled code, if this process uses one. */
+function environment(): Record<string, string> {
+  const dir = getCompileCacheDir();
+  return dir === undefined ? {} : { NODE_COMPILE_CACHE: dirname(dir) };
+}
+
 const FAILURES: Partial<Record<string, Code>> = { fetch: "fetch_failed", search: "search_failed" };
 
 async function inWorker(
@@ -77,7 +85,8 @@ async function inWorker(
   });
   const file = workerFile();
   const limits = { timeoutMs, outputMaxBytes: ANSWER_MAX_BYTES, signal: ctx.signal };
-  const bare = { file: process.execPath, args: [file], cwd: "/", env: {}, input, kill: killGroup, ...limits };
+  const env = environment();
+  const bare = { file: process.execPath, args: [file], cwd: "/", env, input, kill: killGroup, ...limits };
   const end = await (sandbox?.run({ kind: "script", file, input }, limits) ?? runProcess(bare).then(ok));
   if (!end.ok) return end;
   const { ending, exitCode, output, errors } = end.value;

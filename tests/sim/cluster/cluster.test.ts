@@ -2,7 +2,8 @@
 // more, and searches for mutants.
 
 import { expect, test } from "vitest";
-import { CODE_CACHE, tellAll } from "../workers.ts";
+import { CODE_CACHE } from "../../kit/process/code-cache.ts";
+import { tellAll } from "../workers.ts";
 
 const STORIES = 3;
 const PATIENCE_MS = 300_000;

@@ -224,6 +224,8 @@ const factsOf = ({ version, reload }: AppOptions): Omit<ProcessFacts, "processId
   ...optional({ configRevision: reload?.revision() }),
 });
 
+/** Loads the way to peers at the first message. Each gateway signs with its own key. */
+const peersOf = () => once(async () => (await import("./execute/peer.ts")).openPeers());
 const openRemote = once(async () => (await import("./execute/a2a.ts")).openRemoteAgents());
 
 /** Builds the engine from its parts. */
@@ -258,7 +260,7 @@ function buildEngine(
     nodes,
     guidance,
     recorder: recorderOfRuns(options),
-    ...{ acp: acp.open, remote: openRemote },
+    ...{ acp: acp.open, remote: openRemote, peers: peersOf() },
     engine: () => engine,
   });
   const handlers = deadlineHandlers({

@@ -19,6 +19,7 @@ import { type Entry, isCompaction, type Message, toolCallsOf } from "./core/shap
 import type { ModelRetry } from "./core/shapes/model-retry.ts";
 import type { AnswerFormat, Run } from "./core/shapes/run.ts";
 import type { Session } from "./core/shapes/session.ts";
+import { peerInKey } from "./core/shapes/session-key.ts";
 import { checkFormat } from "./core/shapes/settings/answer-format.ts";
 import { settingsNow } from "./core/shapes/settings/live.ts";
 import {
@@ -39,6 +40,7 @@ import type { LaneHandle } from "./engine/run/execution.ts";
 import type { EndFacts } from "./engine/run/finish.ts";
 import type { RemoteTurn } from "./execute/a2a.ts";
 import type { AcpHost } from "./execute/acp.ts";
+import type { PeerTurn } from "./execute/peer.ts";
 import type { RecordedTurn, Recorder } from "./execute/recorder.ts";
 import type { Threads } from "./flows/delivery/bindings.ts";
 import type { OutboxListener } from "./flows/delivery/outbox.ts";
@@ -123,6 +125,8 @@ export interface ExecuteParts {
   readonly outbound?: OutboxListener;
   /** Opens the way to agents elsewhere, at their first run. If absent, such runs are refused. */
   readonly remote?: () => Promise<RemoteTurn>;
+  /** Opens the way to peers, at the first message to one. If absent, such runs are refused. */
+  readonly peers?: () => Promise<PeerTurn>;
   /** Opens the host of ACP agents, at their first run. If absent, such runs are refused. */
   readonly acp?: () => Promise<AcpHost>;
   /** Returns the engine. A function, because the engine is created later and needs this executor. */
@@ -482,12 +486,25 @@ async function executeTurn(
   return factsOf(end, answering);
 }
 
+/** Takes the message of a run to a peer. */
+async function executeAtPeer(parts: ExecuteParts, contexts: Contexts, handle: LaneHandle): Promise<EndFacts> {
+  const { sessionKey, sessionId } = handle.run;
+  const session = await getSession(parts.store.db, sessionKey);
+  if (session?.sessionId !== sessionId) return failed("the session was reset or deleted");
+  if (parts.peers === undefined) return failed("peers can't be reached from here");
+  const turn = await parts.peers();
+  const entries = await contexts.read(sessionId);
+  return turn({ engine: parts.engine(), world: parts.world }, { handle, session, entries });
+}
+
 export function createExecutor(parts: ExecuteParts): Executor {
   const { traces } = parts;
   const contexts = new Contexts(parts.store.db);
   // The run keeps the settings with which it begins (LS1 of core/shapes/settings/live.ts).
   const turn = (handle: LaneHandle, trace?: RunTrace): Promise<EndFacts> =>
-    executeTurn(parts, { ...parts, settings: settingsNow(parts.settings) }, contexts, handle, trace);
+    peerInKey(handle.run.sessionKey) === undefined
+      ? executeTurn(parts, { ...parts, settings: settingsNow(parts.settings) }, contexts, handle, trace)
+      : executeAtPeer(parts, contexts, handle);
   if (traces === undefined) return { execute: (handle) => turn(handle) };
   return {
     async execute(handle) {

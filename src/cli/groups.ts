@@ -257,6 +257,7 @@ export function addChannels(parent: Command, on: (command: Command, load: Load) 
 }
 
 const NODE = "Name or id of the node";
+const PEER = "Name of the peer";
 
 /** Adds the group `node`. */
 export function addNodes(parent: Command, on: (command: Command, load: Load) => void): void {
@@ -305,6 +306,33 @@ export function addNodes(parent: Command, on: (command: Command, load: Load) => 
   on(rename, async () => (await commands()).renameNode);
   const remove = group.command("remove").argument("<node>", NODE).description("Unpair a node");
   on(remove, async () => (await commands()).removeNode);
+}
+
+/** Adds the group `peer`. */
+export function addPeers(parent: Command, on: (command: Command, load: Load) => void): void {
+  const commands = async () => await import("./commands/rights/peers.ts");
+  const group = parent
+    .command("peer")
+    .description("Manage peers (other gateways whose agents talk with yours)");
+  const list = group.command("list", { isDefault: true }).description("List peers and their agents");
+  on(list, async () => (await commands()).listPeers);
+  const invite = group.command("invite").argument("<name>", "Name for the other gateway");
+  invite.description("Make a pairing code for another gateway");
+  invite.option("--expose <agent...>", "Let the peer write to these agents (default: none)");
+  invite.option("--url <url>", "Address of the other gateway, to write to its agents");
+  on(invite, async () => (await commands()).invitePeer);
+  const add = group.command("add").argument("<url>", "Address of the other gateway");
+  add.description("Pair with a gateway that made a pairing code");
+  add.option("--name <name>", "Set the name of the other gateway here");
+  add.option("--code <code>", "Use this pairing code");
+  add.option("--expose <agent...>", "Let the peer write to these agents (default: none)");
+  on(add, async () => (await commands()).addPeer);
+  const expose = group.command("expose").argument("<peer>", PEER).argument("[agents...]", "Agents");
+  expose.description("Let a peer write to these agents, and to no others");
+  expose.option("--url <url>", "Set the address of the peer");
+  on(expose, async () => (await commands()).exposeToPeer);
+  const remove = group.command("remove").argument("<peer>", PEER).description("Remove a peer");
+  on(remove, async () => (await commands()).removePeer);
 }
 
 /** Adds the group `devices`, which manages device tokens. */

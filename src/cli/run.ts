@@ -21,6 +21,7 @@ import {
   addDeliveries,
   addDevices,
   addNodes,
+  addPeers,
   addPermissions,
   addRouteOptions,
   addService,
@@ -97,6 +98,7 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
   addCron(parent, on);
   addChannels(parent, on);
   addNodes(parent, on);
+  addPeers(parent, on);
   addDevices(parent, on);
   addTokens(parent, on);
   const may = parent.command("may").argument("<viewer>", "Session that wants access");

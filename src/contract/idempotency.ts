@@ -85,6 +85,7 @@ const LISTED = {
   "node.describe": "none",
   "node.invoke": "required",
   "node.invoke.result": "none",
+  "peers.list": "none",
 } as const satisfies { [M in Listed]: OfParams<ParamsOf<M>> };
 
 /** Methods that must not be executed twice, and so require a key. */

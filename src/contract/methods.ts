@@ -17,6 +17,7 @@ import { DEVICE_METHODS } from "./methods/devices.ts";
 import { NODE_METHODS } from "./methods/nodes.ts";
 import { OPERATION_METHODS, OVERVIEW_METHODS } from "./methods/operations.ts";
 import type { MethodSpec } from "./methods/parts.ts";
+import { PEER_METHODS } from "./methods/peers.ts";
 import { SERVER_METHODS } from "./methods/servers.ts";
 import { SESSION_METHODS } from "./methods/sessions.ts";
 import { TALK_METHODS } from "./methods/talk.ts";
@@ -45,6 +46,7 @@ export const METHODS = {
   ...DEVICE_METHODS,
   ...TOKEN_METHODS,
   ...NODE_METHODS,
+  ...PEER_METHODS,
 } as const satisfies Record<string, MethodSpec>;
 
 export type MethodName = keyof typeof METHODS;

@@ -6,5 +6,11 @@
  */
 export const HOP_FIELD = "parley.hop";
 
+/** Field of a message to a peer: the key of the session that sends it. Its gateway adds the peer's name. */
+export const SENDER_FIELD = "parley.from";
+
+/** Field of a message to a peer: the chain that it belongs to. */
+export const CHAIN_FIELD = "parley.chain";
+
 /** Media type of A2A documents. */
 export const A2A_MEDIA_TYPE = "application/a2a+json";

@@ -52,6 +52,11 @@ export interface Caller extends TokenRights {
   readonly deviceId?: string;
   /** The paired device, if this connection is a node's. */
   readonly nodeId?: string;
+  /**
+   * Set for a peer. It asks agents over A2A, and has no other rights: only the A2A path admits it.
+   * `exposes`: the agents that it may see.
+   */
+  readonly peer?: { readonly name: string; readonly exposes: readonly string[] };
   /** The device token that opened this connection. */
   readonly device?: { readonly deviceId: string; readonly role: Caller["role"]; readonly series: string };
 }

@@ -55,6 +55,7 @@ import { type NodeDeps, nodeMethods } from "./methods/nodes.ts";
 import { type OperationDeps, operationMethods } from "./methods/operations.ts";
 import { accessMethods } from "./methods/rights/access.ts";
 import { type DeviceDeps, deviceMethods } from "./methods/rights/devices.ts";
+import { peerMethods } from "./methods/rights/peers.ts";
 import { permissionMethods } from "./methods/rights/permissions.ts";
 import { type TokenDeps, tokenMethods } from "./methods/rights/tokens.ts";
 import { type ServerListDeps, serverMethods } from "./methods/servers.ts";
@@ -108,6 +109,7 @@ const HANDLERS: { readonly [M in MethodName]: Method<M, MethodDeps> } = {
   ...tokenMethods,
   ...sessionTokenMethods,
   ...nodeMethods,
+  ...peerMethods,
 };
 
 /**

@@ -65,6 +65,8 @@ interface Scene {
   readonly nodeId: string;
   /** Pairing codes of two devices that request pairing. */
   readonly codes: readonly [string, string];
+  /** Another gateway, and its pairing code for a peer. */
+  readonly peer: { readonly url: string; readonly code: string };
 }
 
 type Examples = { readonly [M in MethodName]: (scene: Scene) => ParamsOf<M> };
@@ -190,6 +192,10 @@ const EXAMPLES: Examples = {
   "device.token.revoke": ({ nodeId }) => ({ deviceId: nodeId }),
   "session.token.revoke": () => ({ series: "one" }),
   "node.pair.remove": ({ nodeId }) => ({ nodeId }),
+  "peers.add": ({ peer }) => ({ name: "lab", ...peer }),
+  "peers.list": nothing,
+  "peers.update": () => ({ name: "lab", agents: ["main"] }),
+  "peers.remove": () => ({ name: "lab" }),
   "chat.abort": () => ({ sessionKey: MAIN }),
   "sessions.fork": ({ messageId }) => ({ sessionKey: MAIN, at: messageId, label: "f", idempotencyKey: "f" }),
   "sessions.reset": () => ({ key: MAIN }),
@@ -261,7 +267,10 @@ async function openScene() {
   const tokenId = made.entry.id;
   const ruleId = "the-rule";
   await house.store.transaction((tx) => insertRule(tx, { ...RULE, id: ruleId }, "digest"));
-  const one = { tokenId, jobId: job.id, nodeId, codes, runId, messageId };
+  const lab = await openHouse();
+  const invited = await (await lab.client()).request("peers.add", { name: "desk", agents: ["main"] });
+  const peer = { url: lab.http, code: invited.code ?? "" };
+  const one = { peer, tokenId, jobId: job.id, nodeId, codes, runId, messageId };
   const ids = { ...one, chainId, failed, permissionId, ruleId };
   return { house, seen, admin, node, scene: ids };
 }

@@ -18,6 +18,7 @@ import { cronContract } from "./store-cron.ts";
 import { forkContract } from "./store-forks.ts";
 import { listContract } from "./store-lists.ts";
 import { nodeContract } from "./store-nodes.ts";
+import { peerContract } from "./store-peers.ts";
 import { transcriptContract } from "./store-transcripts.ts";
 
 /** Executes statements on `db` one after the other, and runs `action` after the first one. */
@@ -71,6 +72,7 @@ export function storeContract(name: string, open: OpenStore): void {
     describe("ledger and answers", () => bookContract(store));
     describe("scheduled jobs", () => cronContract(store));
     describe("nodes", () => nodeContract(store));
+    describe("peers", () => peerContract(store));
   });
 }
 

@@ -5,6 +5,8 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import JSON5 from "json5";
+import { once } from "../../src/core/once.ts";
+import { openHouse } from "../gateway/kit.ts";
 import { Talk } from "../import/source.ts";
 import { ACP_AGENT } from "../kit/acp-agent.ts";
 import { cleanup } from "../kit/engine/engine.ts";
@@ -54,6 +56,16 @@ export function ownConfig(page: Page, number = 0): Json {
   if (block === undefined) throw new Error("there is no such configuration");
   return JSON5.parse(block.text) as Json;
 }
+
+/** Starts another gateway, and makes a pairing code there. */
+const lab = once(async () => {
+  const house = await openHouse();
+  const { code = "" } = await (await house.client()).request("peers.add", {
+    name: "desk",
+    agents: ["research"],
+  });
+  return { url: house.http, code };
+});
 
 const moment = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 25));
 
@@ -283,6 +295,12 @@ export const SCENES: Readonly<Record<string, Scene>> = {
       "npx parley node invoke": async (ground) => {
         while (!/attic .* connected/.test((await ground.run("parley node")).out)) await moment();
       },
+    },
+  },
+  "docs/PEERING.md": {
+    words: {
+      "http://lab.example:7275": async () => (await lab()).url,
+      "ABCD-EFGH-JKLM-NPQR": async () => (await lab()).code,
     },
   },
   "docs/STORE.md": {

@@ -35,6 +35,19 @@ function checkStatus({ status }: Response): void {
   if (DENIED.includes(status)) throw new AgentRefused(`it refuses the token (HTTP ${status})`);
 }
 
+/** A request before it is sent. */
+export interface UnsentRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly body: string;
+}
+
+/** How to reach an agent, and whom to trust. */
+export interface RemoteSource extends A2aRuntime {
+  /** Returns the Authorization header of a request. Default: the token as a bearer token. */
+  readonly authorize?: (request: UnsentRequest) => string;
+}
+
 /** An agent elsewhere, whose card was checked. */
 export interface RemoteAgent {
   readonly card: AgentCard;
@@ -113,13 +126,17 @@ export function isConnectionError(error: unknown): boolean {
 
 /** Reads a card without deciding whether to trust it. */
 async function readCard(
-  { card: url, token }: Pick<A2aRuntime, "card" | "token">,
+  { card: url, token, authorize }: Pick<RemoteSource, "card" | "token" | "authorize">,
   signal: AbortSignal,
 ): Promise<RemoteAgent> {
   const guarded = outgoingFetch("agent", url, { connectTimeoutSeconds: CONNECT_SECONDS });
   const fetchImpl: Fetch = async (input, init) => {
     const headers = new Headers(init?.headers);
     if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
+    if (authorize !== undefined) {
+      const body = typeof init?.body === "string" ? init.body : "";
+      headers.set("authorization", authorize({ method: init?.method ?? "GET", url: String(input), body }));
+    }
     const answer = await guarded(input, { ...init, headers });
     checkStatus(answer);
     return answer;
@@ -138,7 +155,7 @@ async function readCard(
 }
 
 /** Opens a client for an agent. Throws `AgentRefused` if its card must not be used. */
-export async function openRemote(runtime: A2aRuntime, signal: AbortSignal): Promise<RemoteAgent> {
+export async function openRemote(runtime: RemoteSource, signal: AbortSignal): Promise<RemoteAgent> {
   const remote = await readCard(runtime, signal);
   checkSigner(remote.key, runtime);
   return remote;

@@ -8,7 +8,7 @@
 import { type Message, type Part, Role, type SendMessageRequest, type StreamResponse } from "@a2a-js/sdk";
 import { A2AError, extractErrorMessage, UnsupportedOperationError } from "@a2a-js/sdk/errors";
 import { HOP_FIELD } from "../../core/a2a.ts";
-import { type Entry, textOf, toolCallsOf, ZERO_USAGE } from "../../core/shapes/message.ts";
+import { type Entry, type ImageBlock, textOf, toolCallsOf, ZERO_USAGE } from "../../core/shapes/message.ts";
 import type { ModelRetry } from "../../core/shapes/model-retry.ts";
 import type { A2aRuntime, AnswerLimits } from "../../core/shapes/settings/settings.ts";
 import { cut } from "../../core/text/cut.ts";
@@ -21,7 +21,14 @@ import { acpPrompt, inputOf, writtenBy } from "../acp/prompt.ts";
 import type { TurnEnd } from "../loop/loop.ts";
 import { HiddenStream } from "../model/hidden-answer.ts";
 import { A2A_API, RemoteAnswer, type RemoteEnd, type RemoteFile } from "./answer.ts";
-import { AgentBusy, AgentRefused, isConnectionError, openRemote, type RemoteAgent } from "./remote-card.ts";
+import {
+  AgentBusy,
+  AgentRefused,
+  isConnectionError,
+  openRemote,
+  type RemoteAgent,
+  type RemoteSource,
+} from "./remote-card.ts";
 
 /** A card is read again after this time. */
 const CARD_KEPT_MS = 300_000;
@@ -31,6 +38,8 @@ const SILENCE_MS = 30_000;
 const CANCEL_WAIT_MS = 5_000;
 /** Waits between attempts to reach the agent. After the last one the run fails. */
 const PAUSES_MS = [250, 1_000, 3_000, 10_000, 30_000, 60_000, 120_000, 120_000];
+/** Longest wait between attempts to reach a peer. */
+const PEER_PAUSE_MS = 10_000;
 const REASON_CHARS_MAX = 500;
 const NAME_CHARS_MAX = 100;
 const SEND_FILE = "send_file";
@@ -51,11 +60,22 @@ export interface RemoteState {
   readonly knownUpTo?: string;
 }
 
+/** The message to an agent of a peer. A peer accepts a message once, however often it is sent. */
+export interface PeerMessage {
+  readonly text: string;
+  readonly images: readonly ImageBlock[];
+  readonly metadata: Readonly<Record<string, unknown>>;
+  /** The message waits until this time (ms since 1970) for a peer that is away. */
+  readonly until: number;
+}
+
 export interface RemoteTurnArgs {
   readonly runId: string;
   readonly agentId: string;
   readonly hop: number;
-  readonly runtime: A2aRuntime;
+  readonly runtime: RemoteSource;
+  /** Set for an agent of a peer, which has the earlier messages itself. */
+  readonly toPeer?: PeerMessage;
   readonly limits: Pick<AnswerLimits, "maxAnswerBytes">;
   readonly context?: string;
   readonly entries: readonly Entry[];
@@ -126,14 +146,22 @@ export async function inspectRemote(
   }
 }
 
-function partsOf({ entries, context }: RemoteTurnArgs, state: RemoteState | undefined): Part[] {
-  const blocks = acpPrompt({
+function blocksOf(
+  { entries, context, toPeer }: RemoteTurnArgs,
+  state: RemoteState | undefined,
+): ReturnType<typeof acpPrompt> {
+  if (toPeer !== undefined) return [{ type: "text", text: toPeer.text }, ...toPeer.images];
+  return acpPrompt({
     entries,
     mayHaveBegun: false,
     takesImages: true,
     ...(context === undefined ? {} : { context }),
     ...(state === undefined ? {} : { knownUpTo: state.knownUpTo ?? "" }),
   });
+}
+
+function partsOf(args: RemoteTurnArgs, state: RemoteState | undefined): Part[] {
+  const blocks = blocksOf(args, state);
   const facts = { metadata: undefined, filename: "" };
   const texts = blocks.flatMap((block) => (block.type === "text" ? [block.text] : []));
   const text: Part = { ...facts, content: { $case: "text", value: texts.join("") }, mediaType: "text/plain" };
@@ -154,11 +182,11 @@ function partsOf({ entries, context }: RemoteTurnArgs, state: RemoteState | unde
 function messageOf(args: RemoteTurnArgs, state: RemoteState | undefined): SendMessageRequest {
   const message: Message = {
     messageId: `parley-${args.runId}`,
-    contextId: state?.contextId ?? "",
+    contextId: args.toPeer === undefined ? (state?.contextId ?? "") : "",
     taskId: state?.isAsking === true ? (state.taskId ?? "") : "",
     role: Role.ROLE_USER,
     parts: partsOf(args, state),
-    metadata: { [HOP_FIELD]: args.hop },
+    metadata: { ...args.toPeer?.metadata, [HOP_FIELD]: args.hop },
     extensions: [],
     referenceTaskIds: [],
   };
@@ -328,6 +356,7 @@ class RemoteTurn {
     // A task that ended before its stream was opened cannot be followed. It is read in the next attempt.
     const isUnfollowed = isKnown && error instanceof UnsupportedOperationError;
     if (isOurs && !isUnfollowed) throw new Broken(wordsOf(error));
+    if (this.#args.toPeer !== undefined) return this.#peerAway(this.#args.toPeer, error);
     if (sent && !isKnown && !isNotSent(error))
       throw new Broken(
         `outcome unknown: the message may have arrived, but no answer came (${wordsOf(error)})`,
@@ -339,6 +368,17 @@ class RemoteTurn {
     const attempts = { attempt: this.#failures + 1, of: PAUSES_MS.length + 1 };
     this.#args.onRetry({ ...attempts, delayMs: wait, error: wordsOf(error) });
     await pause(this.#args.world.clock, wait, this.#args.signal);
+  }
+
+  /** Waits for a peer that is away. The message stays queued until its time is over. */
+  async #peerAway({ until }: PeerMessage, error: unknown): Promise<void> {
+    const { world, agentId, signal } = this.#args;
+    const left = until - world.clock.now();
+    if (left <= 0) throw new Broken(`it was away for too long: ${wordsOf(error)}`);
+    const pauseMs = Math.min(PAUSES_MS[this.#failures] ?? PEER_PAUSE_MS, PEER_PAUSE_MS, left);
+    this.#failures += 1;
+    world.log.debug({ agentId, err: error, pauseMs }, "a peer is away");
+    await pause(world.clock, pauseMs, signal);
   }
 
   async #remember(isAsking: boolean, knownUpTo = this.#knownUpTo): Promise<void> {

@@ -1,6 +1,7 @@
-// Computes the receipt of a message between sessions from its run and, if it is in an inbox, from its inbox
-// mark (read, answered or expired). docs/DELIVERY.md defines the states. A receipt never returns to an
-// earlier state, because each fact is stored once, in the transaction that causes it.
+// Computes the receipt of a message between sessions from its run and, if it is in an inbox or for a peer,
+// from its mark (read, answered or expired; for a peer: accepted there). docs/DELIVERY.md defines the states.
+// A receipt never returns to an earlier state, because each fact is stored once, in the transaction that
+// causes it.
 
 import { optional } from "../optional.ts";
 import {
@@ -11,6 +12,7 @@ import {
   type ReceiptState,
   type Run,
 } from "../shapes/run.ts";
+import { peerInKey } from "../shapes/session-key.ts";
 import { isSilent } from "./turn-rules.ts";
 
 /** Codes of runs that were accepted but ended without a model call. */
@@ -24,6 +26,11 @@ export function isSessionMessage({ flow }: Pick<Run, "flow">): boolean {
   return flow?.step === "round1" || flow?.step === "reply";
 }
 
+/** Returns whether the receipt of this message needs its mark. */
+export function hasMark({ kind, sessionKey }: Pick<Run, "kind"> & { readonly sessionKey?: string }): boolean {
+  return kind === "append" || peerInKey(sessionKey ?? "") !== undefined;
+}
+
 /** Returns the session that wrote a message and gets the reply. */
 export function sourceOf({ provenance }: Pick<Run["input"], "provenance">): string | undefined {
   return provenance?.kind === "inter_session" ? provenance.sourceSessionKey : undefined;
@@ -34,16 +41,17 @@ interface ReceiptFacts {
     Run,
     | ("runId" | "kind" | "state" | "reply" | "model" | "flow")
     | ("acceptedAt" | "startedAt" | "heardAt" | "endedAt")
-  > & { readonly code?: string };
-  /** The inbox mark of the message, if it is in an inbox. No model of the gateway handles such a message. */
+  > & { readonly code?: string; readonly sessionKey?: string };
+  /** The mark of the message, if it is in an inbox or for a peer. No model of the gateway handles it. */
   readonly mark?: InboxMark | undefined;
 }
 
 /** Returns the final state of a message that a model handled, or undefined if the run has not ended. */
-function endOf({ run }: ReceiptFacts): ReceiptState | undefined {
+function endOf({ run }: ReceiptFacts, offered: number | undefined): ReceiptState | undefined {
   if (!isEnded(run.state)) return undefined;
   if (run.state === "ok") return isSilent(run.reply ?? "") ? "declined" : "answered";
-  if (run.state === "aborted" && run.startedAt === undefined) return "expired";
+  // A message for a peer that was away until its time was over ends with `timeout`.
+  if (["aborted", "timeout"].includes(run.state) && offered === undefined) return "expired";
   return run.model === undefined && REFUSALS.includes(run.code) ? "declined" : "failed";
 }
 
@@ -54,8 +62,9 @@ export function receiptOf(facts: ReceiptFacts): Receipt | undefined {
   const inInbox = run.kind === "append" && run.state === "ok";
   // A message without a mark was accepted by an older version of Parley.
   if (inInbox && mark === undefined) return undefined;
-  const end = inInbox ? mark?.outcome : endOf(facts);
-  const offered = run.kind === "append" ? mark?.offeredAt : run.startedAt;
+  // A run for a peer begins here while the peer is still away.
+  const offered = hasMark(run) ? mark?.offeredAt : run.startedAt;
+  const end = inInbox ? mark?.outcome : endOf(facts, offered);
   const inTurn = run.kind === "append" ? mark?.inTurnAt : run.heardAt;
   const endedAt = inInbox ? mark?.endedAt : run.endedAt;
   // Times may be out of order, because they are from several processes with different clocks.

@@ -12,6 +12,7 @@
 
 import { forkOrigins } from "../fork-key.ts";
 import { optional } from "../optional.ts";
+import { isPeerAgentId } from "../peer.ts";
 import { agentIdInKey } from "../shapes/session-key.ts";
 import {
   type AgentToAgentSettings,
@@ -251,9 +252,19 @@ export function isClamped(viewer: SessionIdentity): boolean {
   return viewer.sandboxed && viewer.sandboxClamp === "spawned";
 }
 
-function agentToAgentAdmits(rule: AgentToAgentSettings, from: string, to: string): boolean {
+/**
+ * Returns the pattern of `tools.agentToAgent.allow` that admits an agent. An agent of a peer needs a pattern
+ * that begins with `peer:`, so that `*` means the agents of this gateway only.
+ */
+function patternFor(allow: readonly string[], agentId: string): string | undefined {
+  const ofPeers = isPeerAgentId(agentId);
+  return allow.find((one) => isPeerAgentId(one) === ofPeers && matchesPattern(one, agentId));
+}
+
+function agentToAgentAdmits(rule: AgentToAgentSettings, ...agentIds: readonly string[]): boolean {
   if (!rule.enabled) return false;
-  return rule.allow.length === 0 || (matchesAny(rule.allow, from) && matchesAny(rule.allow, to));
+  if (rule.allow.length === 0) return !agentIds.some(isPeerAgentId);
+  return agentIds.every((agentId) => patternFor(rule.allow, agentId) !== undefined);
 }
 
 /**
@@ -262,7 +273,7 @@ function agentToAgentAdmits(rule: AgentToAgentSettings, from: string, to: string
  */
 function agentToAgentWords({ allow }: AgentToAgentSettings, from: SessionIdentity, to: Target): string {
   if (allow.length === 0) return "tools.agentToAgent is enabled for all agents";
-  const patterns = [from, to].map(({ agentId }) => allow.find((one) => matchesPattern(one, agentId)));
+  const patterns = [from, to].map(({ agentId }) => patternFor(allow, agentId));
   const named = [...new Set(patterns)].map((pattern) => JSON.stringify(pattern)).join(" and ");
   return `tools.agentToAgent is enabled and its allow has ${named}`;
 }
@@ -284,9 +295,9 @@ function agentToAgentSettings(viewer: SessionIdentity, target: Target, rule: Age
   const other = agentIdInKey(target.key);
   const settings: string[] = [];
   if (!rule.enabled) settings.push("tools.agentToAgent.enabled: true");
-  if (rule.allow.length > 0) {
-    const parties = [viewer.agentId, ...(other === undefined ? [] : [other])];
-    const missing = parties.filter((agentId) => !matchesAny(rule.allow, agentId));
+  const parties = [viewer.agentId, ...(other === undefined ? [] : [other])];
+  if (rule.allow.length > 0 || parties.some(isPeerAgentId)) {
+    const missing = parties.filter((agentId) => patternFor(rule.allow, agentId) === undefined);
     if (other === undefined) settings.push("tools.agentToAgent.allow with the agents of both sessions");
     else if (missing.length > 0) settings.push(`tools.agentToAgent.allow with ${JSON.stringify(missing)}`);
   }
@@ -349,7 +360,9 @@ function sessionScope(
   if (rules.scope === "global") return { ...tree, agentIds: "any" };
   if (mode === "agent") return { ...tree, agentIds: [viewer.agentId] };
   const { enabled, allow } = rules.agentToAgent;
-  if (enabled && (allow.length === 0 || allow.includes("*"))) return { ...tree, agentIds: "any" };
+  // Agents of peers are not among the known agents.
+  if (enabled && (allow.length === 0 || allow.some((one) => one === "*" || isPeerAgentId(one))))
+    return { ...tree, agentIds: "any" };
   const admitted = known.filter((agentId) => agentToAgentAdmits(rules.agentToAgent, viewer.agentId, agentId));
   return { ...tree, agentIds: [...new Set([viewer.agentId, ...admitted])] };
 }

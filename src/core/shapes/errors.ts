@@ -101,6 +101,8 @@ export const CODES = {
   node_timeout: form("error", "AGENT_TIMEOUT", 504),
   /** The node reported that the command failed, or sent an invalid answer. */
   node_failed: form("error", "UNAVAILABLE", 502),
+  /** The peer cannot be reached, or refused the request. */
+  peer_unavailable: form("error", "UNAVAILABLE", 503),
   /** Two fields of the request name different sessions or agents. */
   session_mismatch: form("error", "CONFLICT", 409),
   /** The permission request does not exist, or is no longer open. */

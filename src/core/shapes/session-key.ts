@@ -8,6 +8,7 @@
 // The name of a conversation never looks like a reserved word, or like a key of a channel or of the runtime.
 
 import { FORK_KEY } from "../fork-key.ts";
+import { isPeerName, peerAgentId } from "../peer.ts";
 import { quoted } from "../text/cut.ts";
 import { type Failure, fail, ok, type Result } from "./errors.ts";
 import type { Route, Session, SessionKind } from "./session.ts";
@@ -49,6 +50,8 @@ export type ParsedKey =
   | { readonly form: "hook" | "node"; readonly name: readonly string[] }
   /** A fork of another session. Its key contains the key of that session, which limits who may see it. */
   | { readonly form: "fork"; readonly of: ParsedKey; readonly id: string }
+  /** A session of another gateway. `of`: its key there. */
+  | { readonly form: "peer"; readonly peer: string; readonly of: ParsedKey & { readonly agentId: string } }
   | { readonly form: "global" };
 
 /** Maximum length of a session key. */
@@ -67,7 +70,11 @@ const CHANNEL_ID = /^[a-z][a-z0-9_-]{0,63}$/;
  * First words of keys. A channel or conversation whose name starts with such a word would make keys
  * ambiguous.
  */
-const NEVER_A_CHANNEL: readonly string[] = ["agent", "cron", "hook", "node", "subagent", "global", "unknown"];
+const NEVER_A_CHANNEL: readonly string[] = [
+  ...["agent", "cron", "hook", "node", "peer", "subagent"],
+  ...["global", "unknown"],
+];
+const PEER_KEY = /^peer:([^/:]+)\/(.+)$/is;
 /** Words that follow the channel's name in a key of that channel. */
 const IN_CHANNELS: readonly string[] = ["group", "channel", "dm"];
 
@@ -148,8 +155,9 @@ function readKey(text: string): ParsedKey | undefined {
   const [, origin, forkId] = FORK_KEY.exec(text) ?? [];
   if (origin !== undefined && forkId !== undefined) {
     const of = readKey(origin);
-    // `global` cannot be forked: it belongs to all agents, and a fork must belong to one.
-    if (of === undefined || of.form === "global") return undefined;
+    // `global` cannot be forked: it belongs to all agents, and a fork must belong to one. The transcript of a
+    // peer's session is at the peer.
+    if (of === undefined || of.form === "global" || of.form === "peer") return undefined;
     return { form: "fork", of, id: forkId.toLowerCase() };
   }
   if (text.toLowerCase() === "global") return { form: "global" };
@@ -161,8 +169,16 @@ function readKey(text: string): ParsedKey | undefined {
     return id === undefined ? undefined : { form: head, id };
   }
   if (head === "hook") return withName(parts.slice(1), (name) => ({ form: head, name }));
+  if (head === "peer") return readPeerKey(text);
   if (!head.startsWith("node-")) return undefined;
   return withName(text.slice("node-".length).split(":"), (name) => ({ form: "node", name }));
+}
+
+function readPeerKey(text: string): ParsedKey | undefined {
+  const [, name = "", key = ""] = PEER_KEY.exec(text) ?? [];
+  const peer = name.toLowerCase();
+  const of = readKey(key);
+  return isPeerName(peer) && of !== undefined && "agentId" in of ? { form: "peer", peer, of } : undefined;
 }
 
 /** Returns a key with this name, or undefined if a part of the name is missing, empty or wrongly encoded. */
@@ -236,6 +252,8 @@ export function formatKey(parsed: ParsedKey): string {
       return `node-${parsed.name.map(id).join(":")}`;
     case "fork":
       return `${formatKey(parsed.of)}:fork:${parsed.id}`;
+    case "peer":
+      return `peer:${parsed.peer}/${formatKey(parsed.of)}`;
     case "global":
       return "global";
   }
@@ -385,7 +403,20 @@ export function rootKeyOf(key: string): ReturnType<typeof rootOf> {
 /** Returns the agent id in a key. Keys of cron, hook and node sessions and `global` have none. */
 export function agentIdInKey(key: string): string | undefined {
   const parsed = rootOf(readKey(key));
+  if (parsed?.form === "peer") return peerAgentId(parsed.peer, parsed.of.agentId);
   return parsed !== undefined && "agentId" in parsed ? parsed.agentId : undefined;
+}
+
+/** Returns the key of a session of a peer. `key` is a key of the peer. Undefined: no agent has that key. */
+export function peerKey(peer: string, key: string): string | undefined {
+  const parsed = parseKey(`peer:${peer}/${key}`);
+  return parsed.ok ? formatKey(parsed.value) : undefined;
+}
+
+/** Returns the peer in a key, and its agent there. Undefined: the session is one of this gateway. */
+export function peerInKey(key: string): { readonly peer: string; readonly agentId: string } | undefined {
+  const parsed = readKey(key);
+  return parsed?.form === "peer" ? { peer: parsed.peer, agentId: parsed.of.agentId } : undefined;
 }
 
 /** Returns whether a key belongs to a sub-agent or to a fork of one. */

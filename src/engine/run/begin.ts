@@ -2,7 +2,7 @@
 
 import { optional } from "../../core/optional.ts";
 import { cautionFor, crashedTooOften } from "../../core/rules/crash-policy.ts";
-import { isSessionMessage } from "../../core/rules/receipt.ts";
+import { hasMark, isSessionMessage } from "../../core/rules/receipt.ts";
 import type { Code } from "../../core/shapes/errors.ts";
 import type { Entry, UserMessage } from "../../core/shapes/message.ts";
 import type { Run } from "../../core/shapes/run.ts";
@@ -51,7 +51,7 @@ export function publishStart(unit: Unit, run: Run): void {
   const startedAt = run.startedAt ?? unit.now;
   const flowStep = run.flow === undefined ? {} : { flowStep: run.flow.step };
   const queued = run.attempt > 1 ? {} : { queuedMs: Math.max(0, startedAt - run.acceptedAt) };
-  if (run.attempt === 1) publishReceipt(unit, run, "offered");
+  if (run.attempt === 1 && !hasMark(run)) publishReceipt(unit, run, "offered");
   unit.publish({ kind: "run_started", runId, sessionKey, chainId, startedAt, ...queued, ...flowStep });
   unit.publish({ kind: "session", sessionKey, change: "state" });
 }

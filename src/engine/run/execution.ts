@@ -78,6 +78,8 @@ export interface LaneHandle {
   confirm(): Promise<void>;
   /** Runs a tool call. When all calls of the run wait, the run gives back its slot. */
   duringCall<T>(work: () => Promise<T>): Promise<T>;
+  /** Runs work that another gateway does. The run gives back its slot meanwhile (I6). */
+  elsewhere<T>(work: () => Promise<T>): Promise<T>;
   readonly wait: RunWait;
   /** Records the inputs of the run. They are stored with its end. */
   recorded(revision: WorkingRevision): void;
@@ -247,6 +249,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
       publish: (event) => parts.bus.publish(event),
       confirm,
       duringCall: (work) => confirm().then(() => keeper.duringCall(work)),
+      elsewhere: keeper.duringWait,
       wait: createRunWait(parts, held, keeper, stopper.signal),
       recorded(of) {
         revision = of;

@@ -3,7 +3,7 @@
 // F2: an ended run leaves a valid transcript: every tool call has exactly one result.
 
 import { optional } from "../../core/optional.ts";
-import { receiptOf } from "../../core/rules/receipt.ts";
+import { hasMark, receiptOf } from "../../core/rules/receipt.ts";
 import { isQuietStep, isSilent } from "../../core/rules/turn-rules.ts";
 import type { Code, Result } from "../../core/shapes/errors.ts";
 import type { LiveEvent } from "../../core/shapes/event.ts";
@@ -25,6 +25,7 @@ import { addChainUsage } from "../../store/queries/chains/chains.ts";
 import type { Deadline } from "../../store/queries/deadlines.ts";
 import { queuedIn } from "../../store/queries/runs/claims.ts";
 import { addUsageRow } from "../../store/queries/runs/ledger.ts";
+import { receiptsOf } from "../../store/queries/runs/receipts.ts";
 import { keepRevisions } from "../../store/queries/runs/revisions.ts";
 import { endHeldRun, endRun, type Fence } from "../../store/queries/runs/runs.ts";
 import { answerWaits, giveUpWaitsOf } from "../../store/queries/runs/waits.ts";
@@ -280,8 +281,9 @@ export function publishEnd(run: Run, { bus, watch }: { bus: Bus; watch: EndWatch
  * Publishes the final state of the message that an ended run delivered. A message in an inbox gets its final
  * state later, from the program that reads the inbox.
  */
-function publishFinalReceipt(unit: Unit, run: Run): void {
-  const receipt = receiptOf({ run });
+async function publishFinalReceipt(unit: Unit, run: Run): Promise<void> {
+  const isForPeer = run.kind === "turn" && hasMark(run);
+  const receipt = isForPeer ? (await receiptsOf(unit.tx, [run])).get(run.runId) : receiptOf({ run });
   if (receipt !== undefined) publishReceipt(unit, run, receipt.state, receipt.code);
 }
 
@@ -352,7 +354,7 @@ async function follow(
   parts: FinishParts,
 ): Promise<void> {
   await parts.successors.runEnded(parts.acceptor, unit, run, answered);
-  publishFinalReceipt(unit, run);
+  await publishFinalReceipt(unit, run);
   announceEnd(unit, run, words, parts);
 }
 

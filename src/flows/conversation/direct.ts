@@ -18,10 +18,11 @@ import { interruptedBy, maySteer } from "../../core/rules/queue-mode.ts";
 import { sendVerdict } from "../../core/rules/send-policy.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { ImageBlock } from "../../core/shapes/message.ts";
+import type { ImageBlock, Provenance } from "../../core/shapes/message.ts";
 import { WEBCHAT } from "../../core/shapes/route.ts";
 import type { AnswerFormat, Run } from "../../core/shapes/run.ts";
 import type { Route, Session } from "../../core/shapes/session.ts";
+import { peerInKey } from "../../core/shapes/session-key.ts";
 import { checkFormat } from "../../core/shapes/settings/answer-format.ts";
 import type { QueueMode } from "../../core/shapes/settings/channels.ts";
 import { modelOf, type Settings } from "../../core/shapes/settings/settings.ts";
@@ -37,6 +38,15 @@ import { getSession, updateSession } from "../../store/queries/sessions/sessions
 import { leaveVerdict } from "../delivery/destination.ts";
 import { queueDelivery } from "../delivery/outbox.ts";
 import type { JobParts } from "../job/end.ts";
+
+/** Facts about a message of a peer's agent. */
+export interface PeerOrigin {
+  /** The key of the sending session, with the name of the peer. */
+  readonly sourceSessionKey: string;
+  readonly chainId: string;
+  /** The peer's own id of the message, which makes it one run (I4). */
+  readonly callId: string;
+}
 
 export interface DirectMessage {
   readonly session: Session;
@@ -59,6 +69,8 @@ export interface DirectMessage {
   readonly timeoutMs?: number;
   /** Number of sends that led to this message in other gateways. Default 0. */
   readonly hop?: number;
+  /** A peer whose agent sends the message. */
+  readonly peer?: PeerOrigin;
   /**
    * The chat in which the writer reads the answer; it becomes the session's route. If absent, the route stays
    * as it is.
@@ -75,6 +87,12 @@ export interface DirectMessage {
   readonly remember?: (unit: Unit, accepted: Accepted) => Promise<void>;
 }
 
+/** Returns the provenance of a message of a peer (I11). Its gateway decides on none of the fields alone. */
+function provenanceOf({ sourceSessionKey, chainId }: PeerOrigin, hop: number): Provenance {
+  const kind = "inter_session";
+  return { kind, sourceSessionKey, sourceChannel: "unknown", sourceTool: "sessions_send", chainId, hop };
+}
+
 /** Accepts a message of a person or a program. */
 export async function sendDirect(
   parts: { engine: Engine; settings: Settings },
@@ -83,12 +101,17 @@ export async function sendDirect(
   const { engine } = parts;
   const open = engine.accepting();
   if (!open.ok) return open;
+  if (peerInKey(message.session.key) !== undefined)
+    return fail("send_denied", "only agents can write to a session of a peer", {
+      hint: "Write to your own agent, and let it send the message with sessions_send.",
+    });
   const verdict = sendVerdict(parts.settings, message.session);
   if (!verdict.allowed) return fail("send_denied", verdict.error);
   const { text, images, senderName, thinking, format, extraContext, runId, askedBy, timeoutMs } = message;
   const able = checkFormat(parts.settings, modelOf(parts.settings, message.session), format);
   if (!able.ok) return able;
   const guest = message.guest || undefined;
+  const { hop, peer } = message;
   const { deliverTo, route: place = deliverTo } = message;
   return engine.commit(async (unit): Promise<Result<Accepted>> => {
     if (deliverTo !== undefined) {
@@ -99,9 +122,13 @@ export async function sendDirect(
     if (ready?.ok === false) return ready;
     const accepted = await engine.acceptIn(unit, {
       sessionKey: message.session.key,
-      input: { text, ...optional({ images, senderName, guest, thinking, format, context: extraContext }) },
-      ...optional({ runId, askedBy, timeoutMs, route: place }),
-      ...(message.hop === undefined ? {} : { chain: { chainId: unit.newOrderedId(), hop: message.hop } }),
+      input: {
+        text,
+        ...optional({ images, senderName, guest, thinking, format, context: extraContext }),
+        ...(peer === undefined ? {} : { provenance: provenanceOf(peer, hop ?? 1) }),
+      },
+      ...optional({ runId, askedBy, timeoutMs, route: place, callId: peer?.callId }),
+      ...(hop === undefined ? {} : { chain: { chainId: peer?.chainId ?? unit.newOrderedId(), hop } }),
     });
     if (!accepted.ok) return accepted;
     if (message.route !== undefined && accepted.value.fresh) {

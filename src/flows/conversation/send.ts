@@ -8,13 +8,12 @@
 // message.
 
 import { optional } from "../../core/optional.ts";
-import { receiptOf } from "../../core/rules/receipt.ts";
 import { sendVerdict } from "../../core/rules/send-policy.ts";
 import { isSilent, messageContext, refuseToPartner } from "../../core/rules/turn-rules.ts";
 import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { isEnded, type ReceiptState, type Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
-import { isTemporaryKey } from "../../core/shapes/session-key.ts";
+import { isTemporaryKey, peerInKey } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { RunWait, WaitRequest } from "../../engine/lanes/waits.ts";
@@ -239,7 +238,8 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
   const before = requesterRun ?? asked;
   const chain = { chainId: before?.chainId ?? unit.newOrderedId(), hop: (before?.hop ?? 0) + 1 };
   const flowId = unit.newOrderedId();
-  const loops = converses(requester) && !target.external && requester.key !== target.key;
+  const isElsewhere = target.external || peerInKey(target.key) !== undefined;
+  const loops = converses(requester) && !isElsewhere && requester.key !== target.key;
   const turnsMax = loops ? settings.session.agentToAgent.maxPingPongTurns : 0;
   const accepted = await engine.acceptIn(unit, {
     sessionKey: target.key,
@@ -335,7 +335,7 @@ async function ended(
 ): Promise<SendOutcome> {
   if (run.state !== "ok") {
     const error = redactor.mask(run.error ?? "the run failed without saying why");
-    const receipt = receiptOf({ run })?.state ?? "failed";
+    const receipt = (await receiptsOf(store.db, [run])).get(run.runId)?.state ?? "failed";
     return { kind: "failed", run, code: run.code ?? "run_failed", error, receipt };
   }
   const words = await replyOf(store.db, run);

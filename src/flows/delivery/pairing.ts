@@ -49,11 +49,11 @@ const TELL_AGAIN_MS = 600_000;
 const OPEN_MAX = 20;
 const LISTED_MAX = 1_000;
 
-function newCode(unit: Unit): string {
-  const digest = createHash("sha256").update(unit.newId()).digest();
-  let number = digest.readBigUInt64BE(0);
+/** Returns a random code of this length. */
+export function newCode(unit: Pick<Unit, "newId">, length: number): string {
+  let number = BigInt(`0x${createHash("sha256").update(unit.newId()).digest("hex")}`);
   let code = "";
-  while (code.length < CODE_LENGTH) {
+  while (code.length < length) {
     code += LETTERS[Number(number % BigInt(LETTERS.length))] ?? "";
     number /= BigInt(LETTERS.length);
   }
@@ -108,7 +108,7 @@ export async function askToPair(
   if (known !== undefined && (known.state !== "pending" || wasToldLately(known, now))) return;
   const isOpen = known?.code !== undefined && known.askedAt > now - CODE_MS;
   if (!isOpen && !(await hasRoom(unit, stranger))) return;
-  const code = isOpen ? (known.code ?? "") : newCode(unit);
+  const code = isOpen ? (known.code ?? "") : newCode(unit, CODE_LENGTH);
   const { channel, accountId, peerId, name, route } = stranger;
   await putPeer(unit.tx, {
     channel,

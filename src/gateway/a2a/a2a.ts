@@ -18,7 +18,7 @@ import { quoted } from "../../core/text/cut.ts";
 import { thrown } from "../answer.ts";
 import type { SendingDeps } from "../call.ts";
 import { type Dispatcher, needScope } from "../dispatch.ts";
-import { type Door, type Env, nothingHere, readBody, refuse } from "../http/request.ts";
+import { type Door, type Env, nothingHere, readBody, refuse, statusOf } from "../http/request.ts";
 import { RunFeed, streamRun } from "../http/run-stream.ts";
 import { type Asked, type Binding, httpJsonBinding, jsonRpcBinding, routed } from "./bindings.ts";
 import { type Cards, createCards, KEYS_PATH } from "./card.ts";
@@ -42,6 +42,13 @@ const SCOPES: Readonly<Record<string, TokenScope>> = {
   CreateTaskPushNotificationConfig: "operator.write",
   DeleteTaskPushNotificationConfig: "operator.write",
 };
+
+/** Statuses of requests that were not accepted and may be sent again. */
+const LATER = [429, 503];
+/** The operations of peers. */
+const OF_PEERS: readonly string[] = [
+  ...["SendMessage", "SendStreamingMessage", "GetTask", "SubscribeToTask", "CancelTask"],
+];
 
 interface DoorParts {
   readonly deps: SendingDeps & { readonly version: string };
@@ -108,8 +115,22 @@ class A2aDoor {
     return c.json((await this.#cards.card(agent, c.get("origin"))) as object);
   }
 
+  /** Answers the request of a peer for a card or the public key. Cards of other agents are missing. */
+  async #shown(c: Context<Env>, exposes: readonly string[]): Promise<Response | undefined> {
+    const { path } = c.req;
+    if (path === KEYS_PATH) return c.json(await this.#cards.keys());
+    if (!path.endsWith(CARD_PATH)) return undefined;
+    const named = /^\/a2a\/([^/]+)\//.exec(path)?.[1] ?? "";
+    const agent = this.#deps.settings.agents.find(({ id }) => id === named && exposes.includes(id));
+    if (agent === undefined) return refuse(c, fail("not_visible", "the peer does not offer this agent"));
+    return c.json((await this.#cards.card(agent, c.get("origin"))) as object);
+  }
+
   /** Answers a request of an authenticated client. */
   async handle(c: Context<Env>): Promise<Response> {
+    const { peer } = c.get("caller");
+    const shown = peer && (await this.#shown(c, peer.exposes));
+    if (shown !== undefined) return shown;
     const [, name = "", rest = ""] = /^\/a2a\/([^/]+)(\/.*)?$/.exec(c.req.path) ?? [];
     const agent = this.#agent(c, name);
     if (!agent.ok) return refuse(c, agent);
@@ -128,11 +149,16 @@ class A2aDoor {
 
   #agent(c: Context<Env>, name: string): Result<AgentSettings> {
     const { settings } = this.#deps;
-    const agent = agentsFor(settings, c.get("caller")).find(({ id }) => id === name);
-    return agent !== undefined && settings.a2a.expose.includes(agent.id) ? ok(agent) : missing(name);
+    const caller = c.get("caller");
+    const agent = agentsFor(settings, caller).find(({ id }) => id === name);
+    const exposed = caller.peer?.exposes ?? settings.a2a.expose;
+    return agent !== undefined && exposed.includes(agent.id) ? ok(agent) : missing(name);
   }
 
   #refuse(c: Context<Env>, binding: Binding, error: unknown): Response {
+    // A peer sends its message again if the status says that nothing was accepted.
+    const isLater = error instanceof Refused && LATER.includes(statusOf(error.failure.code));
+    if (isLater && c.get("caller").peer !== undefined) return refuse(c, error.failure);
     try {
       return binding.refuse(error);
     } catch {
@@ -166,6 +192,8 @@ class A2aDoor {
   #allow(c: Context<Env>, operation: string): void {
     const allowed = needScope(c.get("caller"), `A2A ${operation}`, SCOPES[operation] ?? "operator.read");
     if (!allowed.ok) throw new Refused(allowed);
+    if (c.get("caller").peer !== undefined && !OF_PEERS.includes(operation))
+      throw new Refused(fail("missing_scope", `a peer cannot use ${quoted(operation, 64)}`));
   }
 
   async #perform(c: Context<Env>, call: A2aCall, { asked, binding }: Request): Promise<Response> {

@@ -1,53 +1,17 @@
 // Builds the public card of an agent that A2A clients can reach, and signs it.
 // AC1: all processes of a store sign with one key, so a client that keeps the public key can trust each of
-//      them. The key is made when the first card is read.
+//      them.
 
-import {
-  createHash,
-  createPrivateKey,
-  createPublicKey,
-  generateKeyPairSync,
-  type JsonWebKey,
-} from "node:crypto";
 import { AgentCard, generateAgentCardSignature } from "@a2a-js/sdk";
-import { jsonOf } from "../../core/json.ts";
+import { ALGORITHM, signingKey } from "../../access/gateway-key.ts";
 import { once } from "../../core/once.ts";
 import type { AgentSettings, Settings } from "../../core/shapes/settings/settings.ts";
-import { gatewayKey } from "../../store/queries/gateway-keys.ts";
 import type { BasicDeps } from "../call.ts";
 import { IMAGE_TYPES } from "../methods/attachments.ts";
 import { canPush } from "./push.ts";
 
 /** Path of the public key with which cards are signed. */
 export const KEYS_PATH = "/a2a/jwks.json";
-const KEY_NAME = "a2a-card";
-const ALGORITHM = "ES256";
-
-interface SigningKey {
-  readonly privateKey: JsonWebKey;
-  /** The public key, with its id and its use. */
-  readonly publicKey: JsonWebKey & { readonly kid: string };
-}
-
-function makeKey(): string {
-  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  return JSON.stringify(privateKey.export({ format: "jwk" }));
-}
-
-/** Returns the key's thumbprint (RFC 7638). */
-function thumbprint({ crv, kty, x, y }: JsonWebKey): string {
-  return createHash("sha256").update(JSON.stringify({ crv, kty, x, y })).digest("base64url");
-}
-
-async function readKey({ engine }: BasicDeps): Promise<SigningKey> {
-  const make = () => ({ keyJson: makeKey(), createdAt: engine.now() });
-  const text = await gatewayKey(engine.store, KEY_NAME, make);
-  const privateKey = jsonOf(text) as JsonWebKey;
-  const shared = createPublicKey(createPrivateKey({ key: privateKey, format: "jwk" }));
-  const jwk = shared.export({ format: "jwk" });
-  return { privateKey, publicKey: { ...jwk, kid: thumbprint(jwk), alg: ALGORITHM, use: "sig" } };
-}
-
 /** Returns an agent's address for A2A clients. */
 function addressOf(origin: string, agentId: string): string {
   return `${origin}/a2a/${encodeURIComponent(agentId)}`;
@@ -93,7 +57,7 @@ export interface Cards {
 }
 
 export function createCards(deps: BasicDeps, version: string): Cards {
-  const key = once(() => readKey(deps));
+  const key = once(() => signingKey(deps.engine.store, deps.engine.now()));
   return {
     async card(agent, origin) {
       const { privateKey, publicKey } = await key();

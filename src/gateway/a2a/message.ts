@@ -4,7 +4,8 @@
 import type { Message, Part } from "@a2a-js/sdk";
 import { Role } from "@a2a-js/sdk";
 import { ContentTypeNotSupportedError, RequestMalformedError } from "@a2a-js/sdk/errors";
-import { HOP_FIELD } from "../../core/a2a.ts";
+import { CHAIN_FIELD, HOP_FIELD, SENDER_FIELD } from "../../core/a2a.ts";
+import { optional } from "../../core/optional.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
 import { cut } from "../../core/text/cut.ts";
 import { readImage } from "../methods/attachments.ts";
@@ -30,6 +31,10 @@ export interface MessageContent {
   readonly images: readonly ImageBlock[];
   /** Number of sends that led to this message, with this one. Absent: its sender counts none. */
   readonly hop?: number;
+  /** Key of the session of a peer that sends the message. Its gateway has the name of the peer. */
+  readonly from?: string;
+  /** The chain of a peer's message. */
+  readonly chainId?: string;
 }
 
 function malformed(text: string): Error {
@@ -85,6 +90,14 @@ function hopOf({ metadata }: Message): number | undefined {
   throw malformed(`message.metadata["${HOP_FIELD}"] must be a whole number of 0 to ${HOP_MAX}`);
 }
 
+/** Returns a text of the metadata, which only peers send. */
+function factOf({ metadata }: Message, field: string): string | undefined {
+  const fact: unknown = metadata?.[field];
+  if (fact === undefined) return undefined;
+  if (typeof fact === "string" && /^[!-~]{1,512}$/.test(fact)) return fact;
+  throw malformed(`message.metadata["${field}"] must be 1 to 512 visible ASCII characters`);
+}
+
 /** Reads a message. Throws an A2A error that names the wrong field. */
 export function readMessage(message: Message | undefined): MessageContent {
   if (message === undefined) throw malformed("message is missing");
@@ -107,6 +120,6 @@ export function readMessage(message: Message | undefined): MessageContent {
     images,
     ...(contextId === undefined ? {} : { contextId }),
     ...(taskId === "" ? {} : { taskId }),
-    ...(hop === undefined ? {} : { hop }),
+    ...optional({ hop, from: factOf(message, SENDER_FIELD), chainId: factOf(message, CHAIN_FIELD) }),
   };
 }

@@ -33,6 +33,7 @@ import type { BasicDeps, CallContext } from "../call.ts";
 import type { Dispatcher } from "../dispatch.ts";
 import { untilEnded } from "../methods/agent.ts";
 import { type MessageContent, readMessage } from "./message.ts";
+import { beginOfPeer } from "./peer-message.ts";
 import { type PushAddress, readAddress, storeAddress } from "./push.ts";
 import { contextOf, TASK_STATES, type TaskParts, type TaskScope, taskOf } from "./task.ts";
 
@@ -141,8 +142,8 @@ export class A2aOperations {
       ownRun(deps, viewer, { runId, askedBy: keyOwnerOf(caller) });
     const request = { name: "a2a.GetTask", params: { runId }, handle };
     const run = resultOf(await this.#dispatcher.perform(caller, request, signal));
-    if (run.agentId !== agentId || contextOf(run, this.#partsFor(call).owner) === "")
-      throw new TaskNotFoundError("there is no task with this id");
+    const isOther = caller.peer === undefined && contextOf(run, this.#partsFor(call).owner) === "";
+    if (run.agentId !== agentId || isOther) throw new TaskNotFoundError("there is no task with this id");
     return run;
   }
 
@@ -189,6 +190,7 @@ export class A2aOperations {
   ): Promise<Result<string>> {
     const { engine } = ctx.deps;
     const askedBy = keyOwnerOf(ctx.caller);
+    if (ctx.caller.peer !== undefined) return beginOfPeer(ctx, ctx.caller.peer.name, agentId, said);
     const { text, images, hop, contextId = engine.newId() } = said;
     const opening = await contextSession(ctx.deps, ctx.viewer, { agentId, askedBy, contextId });
     if (!opening.ok) return opening;

@@ -31,6 +31,7 @@ import {
   type Env,
   MCP_PATH,
   nothingHere,
+  peerHeader,
   readBody,
   refuse,
   statusOf,
@@ -138,11 +139,19 @@ function addDoors(app: Hono<Env>, parts: HttpParts): void {
   app.all("/v1/*", authenticate(parts), openAi);
   const a2a = once(async () => (await import("../a2a/a2a.ts")).createA2aDoor(parts));
   const openA2a: MiddlewareHandler<Env> = async (c, next) => {
-    const answer = deps.settings.a2a.expose.length === 0 ? undefined : await (await a2a()).open(c);
+    const isOpen = deps.settings.a2a.expose.length > 0 && peerHeader(c) === undefined;
+    const answer = isOpen ? await (await a2a()).open(c) : undefined;
     return answer ?? next();
   };
   app.use("/.well-known/agent-card.json", openA2a);
-  app.all("/a2a/*", openA2a, authenticate(parts), async (c) => (await a2a()).handle(c));
+  const peers = once(async () => (await import("../peers/admission.ts")).createPeerDoors(deps));
+  const peerOnly: MiddlewareHandler<Env> = async (c, next) =>
+    authenticate({ ...parts, authority: (await peers()).authority })(c, next);
+  const either: MiddlewareHandler<Env> = (c, next) =>
+    (peerHeader(c) ? peerOnly : authenticate(parts))(c, next);
+  app.all("/a2a/*", openA2a, either, async (c) => (await a2a()).handle(c));
+  app.post("/peer/pair", async (c) => (await peers()).pair(c));
+  app.get("/peer/agents", peerOnly, async (c) => (await peers()).agents(c));
   const signIn = loadedDoor(async () => (await import("../oauth/oauth.ts")).createSignInDoor(parts));
   app.all(MCP_PATH, authenticate(parts), mcp);
   app.all("/oauth/*", signIn);

@@ -26,6 +26,8 @@ export type Env = {
      * without a token.
      */
     countBody?: (bytes: number) => Result<void>;
+    /** Checks the body of a peer's request against the peer's proof. */
+    checkBody?: (body: Uint8Array) => Result<void>;
   };
 };
 
@@ -86,19 +88,26 @@ export function bearer(c: Context): string | undefined {
   return /^Bearer\s+(\S+)\s*$/i.exec(c.req.header("authorization") ?? "")?.[1];
 }
 
+/** Returns the Authorization header of a request that claims to come from a peer. */
+export function peerHeader(c: Context): string | undefined {
+  const header = c.req.header("authorization");
+  return header?.toLowerCase().startsWith("parley-peer ") ? header : undefined;
+}
+
 /** Authenticates the caller, and counts the request against its concurrent requests. */
 export function authenticate({
   authority,
   accessUsers,
   shares: { calls, bytes },
 }: {
-  readonly authority: Authority;
+  readonly authority: Pick<Authority, "admit"> | ((c: Context<Env>) => Pick<Authority, "admit">);
   readonly accessUsers: Pick<AccessTokenUsers, "join">;
   readonly shares: GatewayShares;
 }): MiddlewareHandler<Env> {
   return async (c, next) => {
     const { outgoing } = c.env;
-    const admitted = await authority.admit(remoteOf(c), {
+    const { admit } = typeof authority === "function" ? authority(c) : authority;
+    const admitted = await admit(remoteOf(c), {
       token: bearer(c),
       forMcp: c.req.path === MCP_PATH,
     });
@@ -168,5 +177,7 @@ export async function readBytes(
  */
 export async function readBody(c: Context<Env>, maxBytes: number): Promise<Result<unknown>> {
   const bytes = await readBytes(c, maxBytes, c.get("countBody"));
-  return bytes.ok ? ok(jsonOf(bytes.value)) : bytes;
+  if (!bytes.ok) return bytes;
+  const checked = c.get("checkBody")?.(bytes.value) ?? ok(undefined);
+  return checked.ok ? ok(jsonOf(bytes.value)) : checked;
 }

@@ -21,6 +21,7 @@ import {
   KINDS_OF_AGENTS,
   lastFailures,
   mcpSignIns,
+  peers,
   permissionRules,
   processRevisions,
   pushConfigs,
@@ -516,4 +517,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   remoteTasks(T, "bigint"),
   pushConfigs(T, "bigint"),
   revisions(T, "bigint"),
+  peers(T, "bigint"),
 ];

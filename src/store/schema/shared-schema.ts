@@ -181,3 +181,18 @@ create table push_configs (
   primary key (run_id, id)
 )${strict};
 `;
+
+/** Table of other gateways that are peers, and of invitations. The parameters are those of `agentMemory`. */
+export const peers = (text: string, number: string, strict = ""): string => `
+create table peers (
+  name ${text} primary key,
+  url ${text},
+  key_json ${text},
+  key_id ${text} unique,
+  code_key ${text},
+  code_expires_at ${number},
+  exposes_json ${text} not null,
+  offers_json ${text} not null,
+  created_at ${number} not null
+)${strict};
+`;

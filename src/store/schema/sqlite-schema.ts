@@ -15,6 +15,7 @@ import {
   KINDS_OF_AGENTS,
   lastFailures,
   mcpSignIns,
+  peers,
   permissionRules,
   processRevisions,
   pushConfigs,
@@ -490,6 +491,7 @@ const MIGRATIONS: readonly string[] = [
   remoteTasks("text", "integer", " strict"),
   pushConfigs("text", "integer", " strict"),
   revisions("text", "integer", " strict"),
+  peers("text", "integer", " strict, without rowid"),
 ];
 
 /** Schema version that this program writes. */

@@ -9,6 +9,7 @@ import type {
   InboundTable,
   ThreadBindingTable,
 } from "./channel-tables.ts";
+import type { PeerTable } from "./peer-table.ts";
 import type { RevisionTable } from "./revision-table.ts";
 
 export interface SessionTable {
@@ -591,4 +592,5 @@ export interface Tables {
   remote_tasks: RemoteTaskTable;
   push_configs: PushConfigTable;
   revisions: RevisionTable;
+  peers: PeerTable;
 }

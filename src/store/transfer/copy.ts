@@ -62,6 +62,7 @@ const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   remote_tasks: { order: ["session_id"] },
   push_configs: { order: ["run_id", "id"] },
   revisions: { order: ["hash"], long: ["body_json"] },
+  peers: { order: ["name"] },
 };
 
 /** All copied tables. */

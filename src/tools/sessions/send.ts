@@ -10,7 +10,7 @@ import { isGuest } from "../../core/rules/prompt/memory.ts";
 import { sourceOf } from "../../core/rules/receipt.ts";
 import { type Failure, fail, ok } from "../../core/shapes/errors.ts";
 import type { Session } from "../../core/shapes/session.ts";
-import { displayKey, KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
+import { displayKey, KEY_CHARS_MAX, peerInKey } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { ToolCallRequest } from "../../core/shapes/tool.ts";
 import { LABEL_CHARS_MAX } from "../../core/text/label.ts";
@@ -68,6 +68,8 @@ async function goneSender(ctx: SendContext, sessionKey: string | undefined): Pro
   const key = keyOfAgent(settings, sessionKey, session.agentId);
   const sender = await getSession(db, key);
   if (sender !== undefined && sender.archivedAt === undefined) return undefined;
+  // A session of a peer that this gateway cannot write to was never one of its own.
+  if (sender === undefined && peerInKey(key) !== undefined) return undefined;
   const runs = await listRuns(db, { sessionKey: session.key, limit: SENDERS_FROM_MAX });
   if (!runs.some(({ input }) => sourceOf(input) === key)) return undefined;
   const [code, done] =

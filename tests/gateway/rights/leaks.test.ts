@@ -193,6 +193,13 @@ const TRANSCRIPTS = {
   "chat.image": [{ sessionKey: SEEN, messageId: "a", index: 0 }],
 } as const;
 
+const ABOUT_PEERS = {
+  "peers.list": [{}],
+  "peers.add": [{ name: "lab" }, { name: "lab", url: "http://127.0.0.1:1", code: "AAAA" }],
+  "peers.update": [{ name: "lab", agents: [] }],
+  "peers.remove": [{ name: "lab" }],
+} as const;
+
 /** Returns the requests for each method in their order: the last ones delete rows that earlier ones read. */
 function questionsOf(planted: Awaited<ReturnType<typeof plant>> & Nodes) {
   const { chainId, hiddenChain, jobId, messageId, nodeId, pairingCode } = planted;
@@ -236,7 +243,7 @@ function questionsOf(planted: Awaited<ReturnType<typeof plant>> & Nodes) {
     "metrics.history": [{}],
     usage: ABOUT_USAGE,
     "logs.tail": [{}],
-    ...ABOUT_CONFIGURATION,
+    ...{ ...ABOUT_CONFIGURATION, ...ABOUT_PEERS },
     "cron.list": [{}, { limit: 1 }],
     "cron.runs": [{ id: jobId }],
     "cron.preview": [{ schedule: { kind: "cron", expr: "0 0 * * *" } }],

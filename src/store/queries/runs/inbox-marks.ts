@@ -1,6 +1,6 @@
 // Owns the marks of messages in inboxes: when a message was offered to its program, acknowledged, and
-// answered or expired. Each mark is set only once. A message that expects no answer, for example a notice,
-// counts as ended from the start.
+// answered or expired; and of messages to peers: when the peer accepted them. Each mark is set only once. A
+// message that expects no answer, for example a notice, counts as ended from the start.
 
 import { type Selectable, sql } from "kysely";
 import type { InboxMark, InboxOutcome, Run } from "../../../core/shapes/run.ts";
@@ -57,6 +57,19 @@ export async function offerMarks(tx: Tx, runIds: readonly string[], at: number):
     .returning("run_id")
     .execute();
   return rows.map((row) => row.run_id);
+}
+
+/** Marks a message as accepted by its peer. Returns false if it was before. */
+export async function offerToPeer(tx: Tx, run: Marked, at: number): Promise<boolean> {
+  const done = await tx
+    .insertInto("inbox_marks")
+    .values({
+      ...{ run_id: run.runId, session_key: run.sessionKey, session_id: run.sessionId },
+      ...{ offered_at: at, in_turn_at: null, ended_at: null, outcome: null },
+    })
+    .onConflict((conflict) => conflict.column("run_id").doNothing())
+    .executeTakeFirst();
+  return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
 /** Marks messages as acknowledged by their program. Returns those that had not been acknowledged before. */

@@ -1,6 +1,6 @@
 // Computes the receipts of messages between sessions from their runs and inbox marks.
 
-import { isSessionMessage, receiptOf } from "../../../core/rules/receipt.ts";
+import { hasMark, isSessionMessage, receiptOf } from "../../../core/rules/receipt.ts";
 import type { Receipt, Run } from "../../../core/shapes/run.ts";
 import type { Db } from "../../sql.ts";
 import { marksOf } from "./inbox-marks.ts";
@@ -11,10 +11,10 @@ import { marksOf } from "./inbox-marks.ts";
  */
 export async function receiptsOf(db: Db, runs: readonly Run[]): Promise<Map<string, Receipt>> {
   const messages = runs.filter(isSessionMessage);
-  const appended = messages.filter(({ kind }) => kind === "append");
+  const marked = messages.filter(hasMark);
   const marks = await marksOf(
     db,
-    appended.map(({ runId }) => runId),
+    marked.map(({ runId }) => runId),
   );
   return new Map(
     messages.flatMap((run) => {

@@ -61,6 +61,7 @@ function factsQuery(db: Db) {
     .leftJoin("inbox_marks", "inbox_marks.run_id", "runs.run_id")
     .select([
       "runs.run_id",
+      "runs.session_key",
       "runs.kind",
       "runs.state",
       "accepted_at",
@@ -88,7 +89,8 @@ type FactsRow = Awaited<ReturnType<ReturnType<typeof factsQuery>["execute"]>>[nu
 function receiptIn(row: FactsRow, run: RunFacts): ReceiptState | undefined {
   const mark = toMark({ ...row, ended_at: row.mark_ended_at });
   const heard = present("heardAt", row.heard_at);
-  return receiptOf({ run: { ...run, ...heard, reply: row.said ?? "" }, mark })?.state;
+  const facts = { ...run, ...heard, sessionKey: row.session_key, reply: row.said ?? "" };
+  return receiptOf({ run: facts, mark })?.state;
 }
 
 function toFacts(row: FactsRow): RunFacts {

@@ -1,0 +1,51 @@
+// The shape of a peer: another Parley gateway whose agents talk with agents of this one.
+
+/** A peer, or an invitation that nobody has used yet. */
+export interface Peer {
+  /** Its name here. The other gateway does not know this name. */
+  readonly name: string;
+  /** Address of the other gateway. Absent: it reaches this gateway, but cannot be reached from here. */
+  readonly url?: string;
+  /** Its public key, as a JSON Web Key. Absent: the invitation was not used yet. */
+  readonly key?: Readonly<Record<string, unknown>>;
+  /** Thumbprint (RFC 7638) of its key. Present if `key` is. */
+  readonly keyId?: string;
+  /** The secret of the pairing code, while the code is valid. */
+  readonly codeKey?: string;
+  readonly codeExpiresAt?: number;
+  /** Agents of this gateway whose main sessions the peer may write to. */
+  readonly exposes: readonly string[];
+  /** Agents of the peer that this gateway may write to, as the peer last named them. */
+  readonly offers: readonly string[];
+  readonly createdAt: number;
+}
+
+/** A peer that has paired. */
+export type PairedPeer = Peer & Required<Pick<Peer, "key" | "keyId">>;
+
+/** Maximum number of peers and invitations. */
+export const PEERS_MAX = 64;
+/** Maximum number of agents that one side names. */
+export const PEER_AGENTS_MAX = 64;
+
+const PEER_NAME = /^[a-z0-9][a-z0-9_-]{0,31}$/;
+const AGENT_OF_PEER = "peer:";
+
+/** Returns whether a text can be the name of a peer: it is part of session keys and of policy patterns. */
+export function isPeerName(text: string): boolean {
+  return PEER_NAME.test(text);
+}
+
+export function isPaired(peer: Peer): peer is PairedPeer {
+  return peer.key !== undefined && peer.keyId !== undefined;
+}
+
+/** Returns the id by which policies and lists know an agent of a peer. */
+export function peerAgentId(peer: string, agentId: string): string {
+  return `${AGENT_OF_PEER}${peer}/${agentId}`;
+}
+
+/** Returns whether an agent id, or a pattern for agent ids, is one of peers. */
+export function isPeerAgentId(text: string): boolean {
+  return text.startsWith(AGENT_OF_PEER);
+}

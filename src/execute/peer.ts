@@ -1,0 +1,125 @@
+// Executes a claimed run of a session of a peer: takes its message to the peer, and brings back the answer.
+// PX1: the message stays queued while the peer is away. The run holds no slot meanwhile, and a restart of
+//      either gateway neither loses nor repeats the message.
+
+import { signingKey } from "../access/gateway-key.ts";
+import { peerProof } from "../access/peer-proof.ts";
+import { RemoteAgents, type RemoteTurnArgs } from "../agent/a2a/remote.ts";
+import { CHAIN_FIELD, SENDER_FIELD } from "../core/a2a.ts";
+import { isPaired, type PairedPeer, peerAgentId } from "../core/peer.ts";
+import { INBOX_EXPIRES_MS } from "../core/rules/receipt.ts";
+import type { Entry } from "../core/shapes/message.ts";
+import { isEnded, type Run } from "../core/shapes/run.ts";
+import type { Session } from "../core/shapes/session.ts";
+import { agentIdInKey, peerInKey } from "../core/shapes/session-key.ts";
+import { ANSWER_LIMITS } from "../core/shapes/settings/settings.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { LaneHandle } from "../engine/run/execution.ts";
+import type { EndFacts } from "../engine/run/finish.ts";
+import { publishReceipt } from "../engine/run/receipts.ts";
+import { getPeer } from "../store/queries/peers.ts";
+import { getRemoteTask, putRemoteTask } from "../store/queries/remote-tasks.ts";
+import { offerToPeer } from "../store/queries/runs/inbox-marks.ts";
+import { getRun } from "../store/queries/runs/runs.ts";
+import { getSession } from "../store/queries/sessions/sessions.ts";
+import type { World } from "../world.ts";
+
+export interface PeerRun {
+  readonly handle: LaneHandle;
+  readonly session: Session;
+  readonly entries: readonly Entry[];
+}
+
+/** Executes runs of sessions of peers. */
+export type PeerTurn = (parts: { engine: Engine; world: World }, run: PeerRun) => Promise<EndFacts>;
+
+function failed(error: string): EndFacts {
+  return { state: "error", code: "run_failed", error };
+}
+
+/** Returns the key of the sending session. The peer's policy needs an agent in it. */
+async function senderOf({ store }: Engine, { input }: Run): Promise<string | undefined> {
+  const { provenance } = input;
+  if (provenance?.kind !== "inter_session") return undefined;
+  const key = provenance.sourceSessionKey;
+  if (agentIdInKey(key) !== undefined && peerInKey(key) === undefined) return key;
+  const session = await getSession(store.db, key);
+  return session && `agent:${session.agentId}:main`;
+}
+
+interface Addressed {
+  readonly peer: PairedPeer;
+  readonly agentId: string;
+  readonly url: string;
+  readonly sender: string;
+}
+
+/** Returns the peer and the agent of a run, or why its message cannot be sent. */
+async function addressed(engine: Engine, run: Run): Promise<Addressed | string> {
+  const { peer: name, agentId } = peerInKey(run.sessionKey) ?? { peer: "", agentId: "" };
+  const peer = await getPeer(engine.store.db, name);
+  if (peer === undefined || !isPaired(peer)) return `there is no peer "${name}"`;
+  if (peer.url === undefined)
+    return `the address of the peer "${name}" is unknown: parley peer expose ${name} --url URL`;
+  const sender = await senderOf(engine, run);
+  if (sender === undefined) return "only sessions of agents can write to a peer; write to your own agent";
+  return { peer, agentId, url: peer.url, sender };
+}
+
+/** Returns the executor. Nothing is sent before the first run. */
+export function openPeers(): PeerTurn {
+  const agents = new RemoteAgents();
+  return async ({ engine, world }, { handle, session, entries }) => {
+    const { run } = handle;
+    const to = await addressed(engine, run);
+    if (typeof to === "string") return failed(to);
+    const { peer, agentId, url, sender } = to;
+    const own = await signingKey(engine.store, engine.now());
+    const until = run.acceptedAt + INBOX_EXPIRES_MS;
+    let isOffered = (await getRemoteTask(engine.store.db, session.sessionId))?.runId === run.runId;
+    await handle.confirm();
+    const args: RemoteTurnArgs = {
+      ...{ runId: run.runId, hop: run.hop, entries, world },
+      agentId: peerAgentId(peer.name, agentId),
+      limits: ANSWER_LIMITS,
+      contextTokens: 0,
+      signal: handle.signal,
+      runtime: {
+        ...{ type: "a2a", card: `${url}/a2a/${agentId}`, key: peer.keyId, allowUnsigned: false },
+        authorize({ method, url: target, body }) {
+          const { pathname, search } = new URL(target);
+          const request = { method, path: pathname + search, body };
+          return peerProof(own, { ...request, to: peer.keyId, now: world.clock.now() });
+        },
+      },
+      toPeer: {
+        ...{ text: run.input.text, images: run.input.images ?? [], until },
+        metadata: { [SENDER_FIELD]: sender, [CHAIN_FIELD]: run.chainId },
+      },
+      read: () => getRemoteTask(engine.store.db, session.sessionId),
+      async write(state) {
+        await handle.confirm();
+        await engine.commit(async (unit) => {
+          await putRemoteTask(unit.tx, session.sessionId, state, unit.now);
+          if (state.taskId === undefined) return;
+          if (await offerToPeer(unit.tx, run, unit.now)) publishReceipt(unit, run, "offered");
+        });
+        isOffered ||= state.taskId !== undefined;
+      },
+      async hasEnded() {
+        const now = await getRun(engine.store.db, run.runId);
+        return now === undefined || isEnded(now.state);
+      },
+      append: (entry) => handle.append(entry),
+      keep: async () => ({ status: "error", error: "files of peers are not kept" }),
+      onText: (delta) => handle.text(delta),
+      onRetry: () => {},
+    };
+    const end = await handle.elsewhere(() => agents.turn(args));
+    if (end.kind === "ok") return { state: "ok", reply: end.text, model: "peer" };
+    if (end.kind === "aborted")
+      return { state: "aborted", code: "run_aborted", error: "the run was aborted" };
+    const isLate = !isOffered && world.clock.now() >= until;
+    return isLate ? { state: "timeout", code: "run_timeout", error: end.error } : failed(end.error);
+  };
+}

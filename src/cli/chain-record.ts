@@ -1,6 +1,12 @@
-// Fetches the record of a chain from the gateway.
+// Gets records of chains from the gateway and from files, and saves them.
 
-import { fail, ok } from "../core/shapes/errors.ts";
+import { existsSync } from "node:fs";
+import { readFile, writeFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { readRecord } from "../contract/chain-record.ts";
+import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
+import type { ChainRecord } from "../core/shapes/record/chain.ts";
+import type { Cli } from "./cli.ts";
 import type { Link, Reply } from "./gateway-link.ts";
 
 /** Maximum number of pages. It ends the loop if a gateway never returns a last page. */
@@ -25,4 +31,41 @@ export async function fetchRecord(link: Link, chainId: string): Promise<Reply<st
     offset = page.value.nextOffset;
   }
   return ok(text);
+}
+
+/** Returns the record of a chain. */
+export async function fetchedRecord(link: Link, chainId: string): Promise<Reply<ChainRecord>> {
+  const text = await fetchRecord(link, chainId);
+  return text.ok ? readRecord(text.value) : text;
+}
+
+function problem(error: unknown, file: string, what: string): Failure {
+  return fail("file_problem", `${file} could not be ${what}: ${(error as Error).message}`);
+}
+
+const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code;
+
+export async function readRecordFile(cli: Cli, file: string): Promise<Result<ChainRecord>> {
+  try {
+    return readRecord(await readFile(resolve(cli.parts.folder, file), "utf8"));
+  } catch (error) {
+    return problem(error, file, "read");
+  }
+}
+
+/** Returns the record in a file, or undefined if the name is probably the id of a chain. */
+export async function recordInFile(cli: Cli, name: string): Promise<Result<ChainRecord> | undefined> {
+  const isFile = /[./\\]/.test(name) || existsSync(resolve(cli.parts.folder, name));
+  return isFile ? readRecordFile(cli, name) : undefined;
+}
+
+/** Writes a record to a new file. */
+export async function saveRecord(cli: Cli, file: string, text: string): Promise<Result<void>> {
+  try {
+    return ok(await writeFile(resolve(cli.parts.folder, file), text, { flag: "wx", mode: 0o600 }));
+  } catch (error) {
+    if (codeOf(error) === "EEXIST")
+      return fail("file_problem", `${file} exists already. Name a new file, or remove that one first.`);
+    return problem(error, file, "written");
+  }
 }

@@ -85,6 +85,9 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
   replay.addOption(new Option("--file <record>", "Use the record in this file").conflicts("save"));
   replay.option("--save <file>", "Also write the record to this new file");
   on(replay, async () => (await import("./commands/sessions/replay.ts")).replayChain);
+  const diff = parent.command("diff").argument("<a>", "Id of a chain, or file of its record");
+  diff.argument("<b>", "The chain to compare it with").description("Compare two chains step by step");
+  on(diff, async () => (await import("./commands/sessions/diff.ts")).diffRecords);
   const usage = parent.command("usage").description("Show tokens and cost");
   usage.addOption(
     new Option("--by <group>", "Group the usage by this").choices(USAGE_GROUPS).default("agent"),

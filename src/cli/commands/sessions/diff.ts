@@ -1,0 +1,67 @@
+// Implements `parley diff`: shows the steps of two chains side by side.
+
+import { type ChainTotals, diffChains, type StepPair } from "../../../contract/chain-diff.ts";
+import type { ChainRecord } from "../../../core/shapes/record/chain.ts";
+import { fetchedRecord, recordInFile } from "../../chain-record.ts";
+import { type Cli, EXIT } from "../../cli.ts";
+import { type Reply, withLink } from "../../gateway-link.ts";
+import { count, excerpt, fromDifference, table } from "../../layout.ts";
+
+/** Characters of a step that are shown. */
+const TEXT_CHARS = 48;
+
+const usd = (value: number): string => (value === 0 ? "" : value.toFixed(4));
+const seconds = (ms: number): string => (ms === 0 ? "" : (ms / 1_000).toFixed(1));
+const tokens = (value: number): string => (value === 0 ? "" : String(value));
+
+/** Shows two values as one if they are equal. */
+const both = (a = "", b = ""): string => (a === b ? a : `${a || "-"} / ${b || "-"}`);
+
+function rowOf({ session, step, a, b, same }: StepPair): string[] {
+  const [left, right] = same
+    ? [a?.text ?? "", "="]
+    : fromDifference(a?.text ?? "", b?.text ?? "", TEXT_CHARS);
+  const shown = (text: string, side: unknown): string =>
+    side === undefined ? "(nothing)" : excerpt(text, TEXT_CHARS);
+  const used = [
+    both(a && tokens(a.tokens), b && tokens(b.tokens)),
+    both(a && usd(a.cost), b && usd(b.cost)),
+    both(a && seconds(a.ms), b && seconds(b.ms)),
+  ];
+  return [same ? "" : "*", session, step, shown(left, a), shown(right, b), ...used];
+}
+
+function show(cli: Cli, a: ChainRecord, b: ChainRecord): number {
+  const found = diffChains(a, b);
+  cli.document({ ok: true, ...found });
+  const names = ["", "SESSION", "STEP", "A", "B", "TOKENS", "COST", "SECONDS"];
+  for (const line of table(names, found.steps.map(rowOf))) cli.line(line);
+  const total = (name: string, of: (totals: ChainTotals) => string) => [name, of(found.a), of(found.b)];
+  const totals = [
+    total("Chain", ({ chainId }) => chainId),
+    total("Runs", ({ runs }) => String(runs)),
+    total("Steps", ({ steps }) => String(steps)),
+    total("Tokens", (one) => String(one.tokens)),
+    total("Cost (USD)", ({ cost }) => cost.toFixed(4)),
+    total("Seconds", ({ ms }) => (ms / 1_000).toFixed(1)),
+  ];
+  cli.line();
+  for (const line of table(["TOTAL", "A", "B"], totals)) cli.line(line);
+  cli.line();
+  cli.line(found.differences === 0 ? "No difference" : count(found.differences, "difference"));
+  return EXIT.done;
+}
+
+/** Compares two chains. Each is named by its id, or by the file of its record. */
+export async function diffRecords(cli: Cli, [a = "", b = ""]: readonly string[]): Promise<number> {
+  const files = await Promise.all([a, b].map((name) => recordInFile(cli, name)));
+  const showBoth = (left: Reply<ChainRecord>, right: Reply<ChainRecord>): number => {
+    if (!left.ok) return cli.fail(left);
+    return right.ok ? show(cli, left.value, right.value) : cli.fail(right);
+  };
+  const [left, right] = files;
+  if (left !== undefined && right !== undefined) return showBoth(left, right);
+  return withLink(cli, async (link) =>
+    showBoth(left ?? (await fetchedRecord(link, a)), right ?? (await fetchedRecord(link, b))),
+  );
+}

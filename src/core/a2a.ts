@@ -9,7 +9,13 @@ export const HOP_FIELD = "parley.hop";
 /** Field of a message to a peer: the key of the session that sends it. Its gateway adds the peer's name. */
 export const SENDER_FIELD = "parley.from";
 
-/** Field of a message to a peer: the chain that it belongs to. */
+/**
+ * Field of a message to a peer: milliseconds for which the sending run still waits for the answer. Absent: it
+ * does not wait.
+ */
+export const WAIT_FIELD = "parley.wait";
+
+/** Field of a message's metadata: the chain that it belongs to. */
 export const CHAIN_FIELD = "parley.chain";
 
 /** Media type of A2A documents. */

@@ -75,10 +75,10 @@ export function openRemoteAgents(): RemoteTurn {
   return (parts, remote) => {
     const { store, world } = parts;
     const { handle, session, agent, runtime, entries, context } = remote;
-    const { runId, sessionKey, hop } = handle.run;
+    const { runId, sessionKey, hop, chainId } = handle.run;
     const { sessionId } = session;
     return agents.turn({
-      ...{ runId, hop, runtime, entries, world },
+      ...{ runId, hop, chainId, runtime, entries, world },
       agentId: agent.id,
       limits: agent,
       contextTokens: session.contextUsed,

@@ -5,7 +5,8 @@
 import { signingKey } from "../access/gateway-key.ts";
 import { peerProof } from "../access/peer-proof.ts";
 import { RemoteAgents, type RemoteTurnArgs } from "../agent/a2a/remote.ts";
-import { CHAIN_FIELD, SENDER_FIELD } from "../core/a2a.ts";
+import { SENDER_FIELD } from "../core/a2a.ts";
+import { optional } from "../core/optional.ts";
 import { isPaired, type PairedPeer, peerAgentId } from "../core/peer.ts";
 import { INBOX_EXPIRES_MS } from "../core/rules/receipt.ts";
 import type { Entry } from "../core/shapes/message.ts";
@@ -21,6 +22,7 @@ import { getPeer } from "../store/queries/peers.ts";
 import { getRemoteTask, putRemoteTask } from "../store/queries/remote-tasks.ts";
 import { offerToPeer } from "../store/queries/runs/inbox-marks.ts";
 import { getRun } from "../store/queries/runs/runs.ts";
+import { awaitedUntil } from "../store/queries/runs/waits.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
 import type { World } from "../world.ts";
 
@@ -79,7 +81,7 @@ export function openPeers(): PeerTurn {
     let isOffered = (await getRemoteTask(engine.store.db, session.sessionId))?.runId === run.runId;
     await handle.confirm();
     const args: RemoteTurnArgs = {
-      ...{ runId: run.runId, hop: run.hop, entries, world },
+      ...{ runId: run.runId, hop: run.hop, chainId: run.chainId, entries, world },
       agentId: peerAgentId(peer.name, agentId),
       limits: ANSWER_LIMITS,
       contextTokens: 0,
@@ -94,7 +96,8 @@ export function openPeers(): PeerTurn {
       },
       toPeer: {
         ...{ text: run.input.text, images: run.input.images ?? [], until },
-        metadata: { [SENDER_FIELD]: sender, [CHAIN_FIELD]: run.chainId },
+        metadata: { [SENDER_FIELD]: sender },
+        ...optional({ awaitedUntil: await awaitedUntil(engine.store.db, run.runId) }),
       },
       read: () => getRemoteTask(engine.store.db, session.sessionId),
       async write(state) {
@@ -120,6 +123,7 @@ export function openPeers(): PeerTurn {
     if (end.kind === "aborted")
       return { state: "aborted", code: "run_aborted", error: "the run was aborted" };
     const isLate = !isOffered && world.clock.now() >= until;
-    return isLate ? { state: "timeout", code: "run_timeout", error: end.error } : failed(end.error);
+    if (isLate) return { state: "timeout", code: "run_timeout", error: end.error };
+    return { ...failed(end.error), ...(end.code === "wait_cycle" ? { code: end.code } : {}) };
   };
 }

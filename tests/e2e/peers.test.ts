@@ -128,6 +128,21 @@ test("I9: without a pattern for the peer, an agent does not see its sessions", a
   expect(far.server.requests).toEqual([]);
 });
 
+test("I7: an agent that asks back, while the other one waits for it, is refused at once", async () => {
+  const ask = { sessionKey: "peer:desk/agent:main:main", message: "Why?", timeoutSeconds: 30 };
+  const far = await startGateway(
+    "research",
+    ({ toolResults }) => (toolResults.length > 0 ? "I had to guess" : [call("sessions_send", ask)]),
+    FAR_ALLOWS,
+  );
+  const near = await startGateway("main", asking("What is new?"), NEAR_ALLOWS);
+  const [client, there] = await pair(near.gateway, far.gateway);
+  expect(await said(client, "Ask it")).toMatchObject({ status: "ok", reply: "I had to guess" });
+  const { messages } = await there.request("chat.history", { sessionKey: "agent:research:main" });
+  const refused = messages.find(({ role }) => role === "toolResult");
+  expect(JSON.parse(refused === undefined ? "{}" : textOf(refused))).toMatchObject({ code: "wait_cycle" });
+});
+
 test("PE1: a wrong code and a used code are refused alike; a removed peer has no more rights", async () => {
   const far = await startGateway("research", () => "Never", FAR_ALLOWS);
   const near = await startGateway("main", asking("Hello"), NEAR_ALLOWS);

@@ -18,6 +18,8 @@ import { AddressRefused, type Fetch, outgoingFetch } from "../../world/outgoing.
 const CONNECT_SECONDS = 10;
 /** Maximum bytes of a card or of a key set. */
 const DOCUMENT_MAX_BYTES = 256 * 1024;
+/** Maximum bytes of any other answer: more than the largest one whose files are kept. */
+const ANSWER_MAX_BYTES = 64 * 1024 * 1024;
 
 /** The agent or its card cannot be used. The message is for people. */
 export class AgentRefused extends Error {}
@@ -65,15 +67,27 @@ function thumbprint({ crv, e, kty, n, x, y }: Record<string, unknown>): string {
     .digest("base64url");
 }
 
-/** Returns a fetch that refuses long documents. Streams and answers of agents have their own limits. */
+/** Returns the answer with a body that fails after this many bytes, so that a longer one is never held. */
+function limited(answer: Response, maxBytes: number, error: string): Response {
+  let left = maxBytes;
+  const count = new TransformStream<Uint8Array, Uint8Array>({
+    transform(piece, controller) {
+      left -= piece.length;
+      if (left < 0) throw new AgentRefused(error);
+      controller.enqueue(piece);
+    },
+  });
+  const { status, headers } = answer;
+  return new Response(answer.body?.pipeThrough(count) ?? null, { status, headers });
+}
+
+/** Returns a fetch that refuses long documents. */
 function documentFetch(inner: Fetch): Fetch {
   return async (input, init) => {
     const answer = await inner(input, init);
     if (answer.status >= 500) throw new AgentBusy(`it cannot show its card now (HTTP ${answer.status})`);
     if (!answer.ok) throw new AgentRefused(`its card cannot be read (HTTP ${answer.status})`);
-    const text = await answer.text();
-    if (text.length > DOCUMENT_MAX_BYTES) throw new AgentRefused("its card or its keys are too long");
-    return new Response(text, { status: answer.status, headers: answer.headers });
+    return limited(answer, DOCUMENT_MAX_BYTES, "its card or its keys are too long");
   };
 }
 
@@ -139,7 +153,7 @@ async function readCard(
     }
     const answer = await guarded(input, { ...init, headers });
     checkStatus(answer);
-    return answer;
+    return limited(answer, ANSWER_MAX_BYTES, "its answer is longer than 64 MiB");
   };
   const read = documentFetch((input, init) => fetchImpl(input, { ...init, signal }));
   const path = new URL(url).pathname.endsWith(".json") ? "" : AGENT_CARD_PATH;

@@ -7,7 +7,8 @@
 
 import { type Message, type Part, Role, type SendMessageRequest, type StreamResponse } from "@a2a-js/sdk";
 import { A2AError, extractErrorMessage, UnsupportedOperationError } from "@a2a-js/sdk/errors";
-import { HOP_FIELD } from "../../core/a2a.ts";
+import { CHAIN_FIELD, HOP_FIELD, WAIT_FIELD } from "../../core/a2a.ts";
+import { isObject } from "../../core/json.ts";
 import { type Entry, type ImageBlock, textOf, toolCallsOf, ZERO_USAGE } from "../../core/shapes/message.ts";
 import type { ModelRetry } from "../../core/shapes/model-retry.ts";
 import type { A2aRuntime, AnswerLimits } from "../../core/shapes/settings/settings.ts";
@@ -65,6 +66,8 @@ export interface PeerMessage {
   readonly text: string;
   readonly images: readonly ImageBlock[];
   readonly metadata: Readonly<Record<string, unknown>>;
+  /** Time until which a run here waits for the answer (ms since 1970). Absent: none does. */
+  readonly awaitedUntil?: number;
   /** The message waits until this time (ms since 1970) for a peer that is away. */
   readonly until: number;
 }
@@ -73,6 +76,7 @@ export interface RemoteTurnArgs {
   readonly runId: string;
   readonly agentId: string;
   readonly hop: number;
+  readonly chainId: string;
   readonly runtime: RemoteSource;
   /** Set for an agent of a peer, which has the earlier messages itself. */
   readonly toPeer?: PeerMessage;
@@ -98,8 +102,24 @@ export interface RemoteTurnArgs {
   onRetry(retry: ModelRetry): void;
 }
 
+type ErrorCode = Extract<TurnEnd, { kind: "error" }>["code"];
+
 /** The turn cannot continue. The message is for people. */
-class Broken extends Error {}
+class Broken extends Error {
+  readonly code: ErrorCode;
+
+  constructor(message: string, code: ErrorCode = "run_failed") {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** Returns the code of an error of an agent. Parley names its own code. */
+function codeOf(error: unknown): ErrorCode {
+  const { data } = (error ?? {}) as { data?: unknown };
+  const isCycle = Array.isArray(data) && data.some((one) => isObject(one) && one.reason === "WAIT_CYCLE");
+  return isCycle ? "wait_cycle" : "run_failed";
+}
 
 function isNotSent(error: unknown): boolean {
   if (error instanceof AgentBusy) return true;
@@ -122,6 +142,12 @@ async function within<T>(
   } finally {
     late.cancel();
   }
+}
+
+/** Returns for how long a run here still waits for the answer of a peer. */
+function waitOf({ toPeer, world }: RemoteTurnArgs): Readonly<Record<string, number>> {
+  const waitMs = (toPeer?.awaitedUntil ?? 0) - world.clock.now();
+  return waitMs > 0 ? { [WAIT_FIELD]: Math.ceil(waitMs) } : {};
 }
 
 /** Returns an error in words. Errors of the agent are cut, because anybody may have written them. */
@@ -186,7 +212,12 @@ function messageOf(args: RemoteTurnArgs, state: RemoteState | undefined): SendMe
     taskId: state?.isAsking === true ? (state.taskId ?? "") : "",
     role: Role.ROLE_USER,
     parts: partsOf(args, state),
-    metadata: { ...args.toPeer?.metadata, [HOP_FIELD]: args.hop },
+    metadata: {
+      ...args.toPeer?.metadata,
+      ...waitOf(args),
+      [HOP_FIELD]: args.hop,
+      [CHAIN_FIELD]: args.chainId,
+    },
     extensions: [],
     referenceTaskIds: [],
   };
@@ -218,7 +249,7 @@ export class RemoteAgents {
     } catch (error) {
       if (args.signal.aborted) return { kind: "aborted", usage: ZERO_USAGE };
       if (!(error instanceof Broken)) throw error;
-      return failed(args, error.message);
+      return failed(args, error.message, error.code);
     }
   }
 
@@ -234,9 +265,9 @@ export class RemoteAgents {
   }
 }
 
-function failed({ agentId, contextTokens }: RemoteTurnArgs, why: string): TurnEnd {
+function failed({ agentId, contextTokens }: RemoteTurnArgs, why: string, code?: ErrorCode): TurnEnd {
   const error = `agent "${agentId}": ${why}`;
-  return { kind: "error", code: "run_failed", error, usage: ZERO_USAGE, contextTokens };
+  return { kind: "error", code: code ?? "run_failed", error, usage: ZERO_USAGE, contextTokens };
 }
 
 /** One turn. */
@@ -311,15 +342,9 @@ class RemoteTurn {
   }
 
   async #read(events: AsyncIterable<StreamResponse>): Promise<RemoteEnd | undefined> {
-    const { clock } = this.#args.world;
     const reader = events[Symbol.asyncIterator]();
     for (;;) {
-      const over = new AbortController();
-      const silent = pause(clock, SILENCE_MS, AbortSignal.any([over.signal, this.#args.signal]));
-      const next = reader.next();
-      next.catch(() => {});
-      const got = await Promise.race([next, silent.then(() => undefined)]);
-      over.abort();
+      const got = await this.#next(reader);
       // After a silence the task is read, and its stream is opened again.
       if (got === undefined) return undefined;
       if (got.done === true) return this.#answer.end() ?? this.#ended();
@@ -328,6 +353,22 @@ class RemoteTurn {
       const end = this.#answer.end();
       if (end !== undefined) return end;
     }
+  }
+
+  /** Returns the next event, or undefined after a silence. */
+  async #next(
+    reader: AsyncIterator<StreamResponse>,
+  ): Promise<IteratorResult<StreamResponse, unknown> | undefined> {
+    const { world, signal, toPeer } = this.#args;
+    const next = reader.next();
+    // While its task is unknown, an agent may just be slow. Only a peer can be asked again (RT2).
+    if (this.#answer.taskId === undefined && toPeer === undefined) return next;
+    next.catch(() => {});
+    const over = new AbortController();
+    const silent = pause(world.clock, SILENCE_MS, AbortSignal.any([over.signal, signal]));
+    const got = await Promise.race([next, silent.then(() => undefined)]);
+    over.abort();
+    return got;
   }
 
   /** Handles a stream that ended before its task. */
@@ -355,7 +396,7 @@ class RemoteTurn {
     const isOurs = [A2AError, AgentRefused, AddressRefused].some((one) => error instanceof one);
     // A task that ended before its stream was opened cannot be followed. It is read in the next attempt.
     const isUnfollowed = isKnown && error instanceof UnsupportedOperationError;
-    if (isOurs && !isUnfollowed) throw new Broken(wordsOf(error));
+    if (isOurs && !isUnfollowed) throw new Broken(wordsOf(error), codeOf(error));
     if (this.#args.toPeer !== undefined) return this.#peerAway(this.#args.toPeer, error);
     if (sent && !isKnown && !isNotSent(error))
       throw new Broken(

@@ -19,7 +19,14 @@ import {
   openJobEdges,
 } from "../../store/queries/runs/job-waits.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
-import { getWait, giveUpWait, insertWait, openEdges, type Wait } from "../../store/queries/runs/waits.ts";
+import {
+  awaitedPeers,
+  getWait,
+  giveUpWait,
+  insertWait,
+  openEdges,
+  type Wait,
+} from "../../store/queries/runs/waits.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db, Store } from "../../store/sql.ts";
 import type { Clock, World } from "../../world.ts";
@@ -121,17 +128,18 @@ async function edgesFrom({ tx, now }: WaitGraph, nodes: readonly string[]): Prom
 }
 
 /**
- * Follows who waits for whom from `from` to `to`, and returns the sessions on the way, both ends included.
- * Returns undefined if `from` does not wait for `to`.
+ * Follows who waits for whom from `from` to one of `ends`, and returns the sessions on the way, both ends
+ * included. Returns undefined if `from` waits for none of them.
  */
 async function waitPath(
   graph: WaitGraph,
   from: string,
-  to: string,
+  ends: readonly string[],
 ): Promise<string[] | "too_many" | undefined> {
   const cameFrom = new Map<string, string | undefined>([[from, undefined]]);
+  const reached = () => ends.find((end) => cameFrom.has(end));
   let frontier = [from];
-  while (frontier.length > 0 && !cameFrom.has(to)) {
+  while (frontier.length > 0 && reached() === undefined) {
     if (cameFrom.size > CYCLE_SESSIONS_MAX) return "too_many";
     const edges = await edgesFrom(graph, frontier);
     frontier = [];
@@ -141,9 +149,10 @@ async function waitPath(
       frontier.push(edge.to);
     }
   }
-  if (!cameFrom.has(to)) return undefined;
+  const end = reached();
+  if (end === undefined) return undefined;
   const path: string[] = [];
-  for (let at: string | undefined = to; at !== undefined; at = cameFrom.get(at)) {
+  for (let at: string | undefined = end; at !== undefined; at = cameFrom.get(at)) {
     // A job and its sub-agent's lane have the same session, which is listed once.
     if (path[0] !== keyOf(at)) path.unshift(keyOf(at));
   }
@@ -163,13 +172,18 @@ const CYCLE_HINTS: Record<WaitTarget["kind"], string> = {
   job: "The call does not wait. Answer with what you know; the results are announced when they arrive.",
 };
 
-/** Refuses a wait of `waiterKey` that would close a cycle. */
+/**
+ * Refuses a wait of `waiterKey` that would close a cycle. `also`: sessions that may lead to the waiter
+ * through other gateways.
+ */
 export async function refuseCycle(
   graph: WaitGraph,
   waiterKey: string,
   { kind, sessionKey }: WaitTarget,
+  also: readonly string[] = [],
 ): Promise<Result<void>> {
-  const path = await waitPath(graph, kind === "job" ? jobNode(sessionKey) : sessionKey, waiterKey);
+  const from = kind === "job" ? jobNode(sessionKey) : sessionKey;
+  const path = await waitPath(graph, from, [waiterKey, ...also]);
   if (path === undefined) return ok(undefined);
   const cycle = path === "too_many" ? [waiterKey, sessionKey] : [waiterKey, ...path];
   return fail("wait_cycle", `waiting would close a cycle: ${cycle.join(" -> ")}`, {
@@ -209,6 +223,34 @@ export async function openWait(unit: Unit, waiter: Waiter, request: WaitRequest)
   };
   await insertWait(unit.tx, wait, waiter.processId);
   return ok(wait);
+}
+
+/** A wait of a peer's run for the answer to its message. */
+export interface PeerWait {
+  /** The chain's id at the peer. */
+  readonly chainId: string;
+  readonly deadlineAt: number;
+}
+
+/**
+ * Records the wait of a peer's session `from` for a run here, unless it would close a cycle (I7). This
+ * gateway does not know the waits in others. So it is a cycle, too, if the run's session already waits for a
+ * peer in the chain of the message.
+ */
+export async function openPeerWait(
+  unit: Unit,
+  from: string,
+  { runId, sessionKey }: Pick<Run, "runId" | "sessionKey">,
+  { chainId, deadlineAt }: PeerWait,
+): Promise<Result<void>> {
+  await takeAdvisoryLock(unit.tx, "waits");
+  const elsewhere = await awaitedPeers(unit.tx, chainId, unit.now);
+  const free = await refuseCycle(unit, from, { kind: "run", sessionKey }, elsewhere);
+  if (!free.ok) return free;
+  const ends = { targetRunId: runId, targetSessionKey: sessionKey, waiterSessionKey: from };
+  const callId = `peer:${runId}`;
+  await insertWait(unit.tx, { ...ends, callId, waiterRunId: callId, state: "open", deadlineAt });
+  return ok(undefined);
 }
 
 /** Notifies waiters in this process that a run or a job has ended. */

@@ -29,6 +29,7 @@ import { modelOf, type Settings } from "../../core/shapes/settings/settings.ts";
 import { cut } from "../../core/text/cut.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Engine } from "../../engine/engine.ts";
+import { openPeerWait, type PeerWait } from "../../engine/lanes/waits.ts";
 import type { Accepted, AcceptRequest } from "../../engine/run/accept.ts";
 import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
@@ -46,6 +47,8 @@ export interface PeerOrigin {
   readonly chainId: string;
   /** The peer's own id of the message, which makes it one run (I4). */
   readonly callId: string;
+  /** Set if the sending run waits for the answer. */
+  readonly wait?: PeerWait;
 }
 
 export interface DirectMessage {
@@ -131,6 +134,10 @@ export async function sendDirect(
       ...(hop === undefined ? {} : { chain: { chainId: peer?.chainId ?? unit.newOrderedId(), hop } }),
     });
     if (!accepted.ok) return accepted;
+    if (peer?.wait !== undefined && accepted.value.fresh) {
+      const opened = await openPeerWait(unit, peer.sourceSessionKey, accepted.value.run, peer.wait);
+      if (!opened.ok) return opened;
+    }
     if (message.route !== undefined && accepted.value.fresh) {
       await updateSession(unit.tx, message.session.key, { lastRoute: message.route });
     }

@@ -4,7 +4,7 @@
 import type { Message, Part } from "@a2a-js/sdk";
 import { Role } from "@a2a-js/sdk";
 import { ContentTypeNotSupportedError, RequestMalformedError } from "@a2a-js/sdk/errors";
-import { CHAIN_FIELD, HOP_FIELD, SENDER_FIELD } from "../../core/a2a.ts";
+import { CHAIN_FIELD, HOP_FIELD, SENDER_FIELD, WAIT_FIELD } from "../../core/a2a.ts";
 import { optional } from "../../core/optional.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
 import { cut } from "../../core/text/cut.ts";
@@ -14,6 +14,8 @@ import { readImage } from "../methods/attachments.ts";
 const IMAGES_MAX = 16;
 /** Maximum number of sends. Higher numbers are mistakes. */
 const HOP_MAX = 10_000;
+/** Longest wait of a peer's run that counts. */
+const WAIT_MAX_MS = 86_400_000;
 /** Maximum characters of a `contextId` that a client chooses. */
 const CONTEXT_CHARS_MAX = 128;
 const CONTEXT_ID = /^[\w.~-]+$/;
@@ -35,6 +37,8 @@ export interface MessageContent {
   readonly from?: string;
   /** The chain of a peer's message. */
   readonly chainId?: string;
+  /** Time for which the run that sent a peer's message still waits for the answer. */
+  readonly waitMs?: number;
 }
 
 function malformed(text: string): Error {
@@ -83,11 +87,12 @@ function contextIdOf({ contextId }: Message): string | undefined {
   throw malformed(`message.contextId must be 1 to ${CONTEXT_CHARS_MAX} letters, digits, ., _, ~ and -`);
 }
 
-function hopOf({ metadata }: Message): number | undefined {
-  const hop: unknown = metadata?.[HOP_FIELD];
-  if (hop === undefined) return undefined;
-  if (typeof hop === "number" && Number.isInteger(hop) && hop >= 0 && hop <= HOP_MAX) return hop + 1;
-  throw malformed(`message.metadata["${HOP_FIELD}"] must be a whole number of 0 to ${HOP_MAX}`);
+/** Returns a number of the metadata. */
+function numberOf({ metadata }: Message, field: string, max: number): number | undefined {
+  const given: unknown = metadata?.[field];
+  if (given === undefined) return undefined;
+  if (typeof given === "number" && Number.isInteger(given) && given >= 0 && given <= max) return given;
+  throw malformed(`message.metadata["${field}"] must be a whole number of 0 to ${max}`);
 }
 
 /** Returns a text of the metadata, which only peers send. */
@@ -113,13 +118,15 @@ export function readMessage(message: Message | undefined): MessageContent {
   const text = texts.join("\n\n");
   if (text.trim() === "" && images.length === 0) throw malformed("the message has no text");
   const contextId = contextIdOf(message);
-  const hop = hopOf(message);
+  const hop = numberOf(message, HOP_FIELD, HOP_MAX);
+  const waitMs = numberOf(message, WAIT_FIELD, WAIT_MAX_MS);
   return {
     messageId,
     text,
     images,
     ...(contextId === undefined ? {} : { contextId }),
     ...(taskId === "" ? {} : { taskId }),
-    ...optional({ hop, from: factOf(message, SENDER_FIELD), chainId: factOf(message, CHAIN_FIELD) }),
+    ...(hop === undefined ? {} : { hop: hop + 1 }),
+    ...optional({ waitMs, from: factOf(message, SENDER_FIELD), chainId: factOf(message, CHAIN_FIELD) }),
   };
 }

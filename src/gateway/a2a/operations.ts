@@ -164,7 +164,8 @@ export class A2aOperations {
     const wanted = request.configuration?.taskPushNotificationConfig;
     const address = wanted === undefined ? undefined : readAddress(wanted, this.#deps.settings);
     const said = readMessage(request.message);
-    const { messageId, ...content } = said;
+    // The rest of a wait differs when a peer sends its message again.
+    const { messageId, waitMs: _, ...content } = said;
     await this.#refuseTask(call, said);
     const { caller, agentId } = call;
     const runId = resultOf(

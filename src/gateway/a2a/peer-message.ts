@@ -3,7 +3,8 @@
 //      peer in its key is the one that this gateway has given it.
 // PM2: exposing an agent is not enough: `tools.sessions` and `tools.agentToAgent` must admit the sender, as
 //      if it were an agent of this gateway (I9).
-// PM3: the peer's id of the message makes it one run, however often it is sent (I4).
+// PM3: a sender that waits for an agent which waits for a peer in the same chain is refused (I7).
+// PM4: the peer's id of the message makes it one run, however often it is sent (I4).
 
 import { createHash } from "node:crypto";
 import { keyRulesOf } from "../../access/access.ts";
@@ -55,7 +56,8 @@ export async function beginOfPeer(
     return fail("not_visible", `the policy of the peer does not let your agent write to ${agentId}`);
   }
   const session = found.value;
-  const { text, images, hop = 1, messageId } = said;
+  const { text, images, hop = 1, messageId, waitMs = 0, chainId = engine.newId() } = said;
+  const wait = { chainId, deadlineAt: engine.now() + waitMs };
   const askedBy = keyOwnerOf(ctx.caller);
   const accepted = await sendDirect(ctx.deps, {
     ...{ session, text, images, askedBy, hop, guest: true },
@@ -65,10 +67,16 @@ export async function beginOfPeer(
     }),
     peer: {
       sourceSessionKey: source,
-      chainId: await chainOf(ctx, peer, said.chainId ?? engine.newId()),
+      chainId: await chainOf(ctx, peer, chainId),
+      ...(waitMs === 0 ? {} : { wait }),
       callId: `${askedBy}:${agentId}:${messageId}`,
     },
     remember: (unit, { run }) => ctx.remember(unit, run.runId),
   });
-  return accepted.ok ? ok(accepted.value.run.runId) : accepted;
+  if (accepted.ok) return ok(accepted.value.run.runId);
+  if (accepted.code !== "wait_cycle") return accepted;
+  ctx.deps.world.log.info({ peer, sender, agentId, reason: accepted.error }, "refused a message of a peer");
+  return fail("wait_cycle", `${agentId} waits itself for an answer to this request`, {
+    hint: "Answer with what you know, or send with timeoutSeconds: 0.",
+  });
 }

@@ -7,7 +7,9 @@ import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { RemoteAgents, type RemoteState, type RemoteTurnArgs } from "../../../src/agent/a2a/remote.ts";
 import type { Entry } from "../../../src/core/shapes/message.ts";
+import type { World } from "../../../src/world.ts";
 import { cleanup, quietWorld } from "../../kit/engine/engine.ts";
+import { fakeWorld } from "../../kit/world.ts";
 import { userMessage } from "../../store/samples.ts";
 
 type Json = Record<string, unknown>;
@@ -103,6 +105,7 @@ function session(
   remote: FakeRemote,
   runtime: Partial<RemoteTurnArgs["runtime"]> = {},
   maxAnswerBytes = 10_000,
+  world: World = quietWorld(),
 ) {
   const entries: Entry[] = [];
   let state: RemoteState | undefined;
@@ -119,10 +122,18 @@ function session(
   const again = (signal = new AbortController().signal) => {
     live = "";
     return agents.turn({
-      ...{ runId: `run-${runs}`, agentId: "far", hop: 2, entries: [...entries], contextTokens: 0, signal },
+      ...{
+        runId: `run-${runs}`,
+        agentId: "far",
+        hop: 2,
+        chainId: "chain-1",
+        entries: [...entries],
+        contextTokens: 0,
+        signal,
+      },
       runtime: { type: "a2a", card: `${remote.url}/card.json`, allowUnsigned: true, ...runtime },
       limits: { maxAnswerBytes },
-      world: quietWorld(),
+      world,
       read: async () => state,
       write: async (next) => {
         state = next;
@@ -155,7 +166,10 @@ test("pieces become live text, and the answer is written once; the conversation 
   expect(entries).toMatchObject([{ role: "user" }, { role: "assistant" }]);
   await turn("Again");
   const [first, second] = remote.calls.map(({ params }) => params.message as Json);
-  expect(first).toMatchObject({ messageId: "parley-run-1", metadata: { "parley.hop": 2 } });
+  expect(first).toMatchObject({
+    messageId: "parley-run-1",
+    metadata: { "parley.hop": 2, "parley.chain": "chain-1" },
+  });
   expect(first?.contextId).toBeUndefined();
   expect(second).toMatchObject({ messageId: "parley-run-2", contextId: "context-1" });
   expect(JSON.stringify(second?.parts)).not.toContain("Count");
@@ -215,6 +229,27 @@ test("RT2: if the connection breaks before the task is known, the message is not
   const { turn } = session(remote);
   const end = await turn("Deploy");
   expect(end).toMatchObject({ kind: "error", error: expect.stringContaining("outcome unknown") });
+  expect(remote.calls).toHaveLength(1);
+});
+
+test.each([true, false])("RT2: a slow agent is not asked twice (streams: %s)", async (isStreaming) => {
+  const remote = await fakeRemote();
+  if (!isStreaming) remote.card = { ...remote.card, capabilities: {} };
+  const world = fakeWorld();
+  const waiting: (() => void)[] = [];
+  const done = { task: task("COMPLETED", { artifacts: [artifact("At last")] }) };
+  const reply = isStreaming ? streaming([done]) : answering(done);
+  const slow: Reply = (...call) => void waiting.push(() => reply(...call));
+  Object.assign(remote.on, { SendStreamingMessage: slow, SendMessage: slow });
+  const turn = session(remote, {}, 10_000, world).turn("Deploy");
+  await expect.poll(() => waiting.length).toBe(1);
+  for (let minutes = 0; minutes < 3; minutes += 1) {
+    await world.advance(60_000);
+    // A second message would arrive before this request.
+    await fetch(`${remote.url}/card.json`);
+  }
+  for (const answer of waiting) answer();
+  expect(await turn).toMatchObject({ kind: "ok", text: "At last" });
   expect(remote.calls).toHaveLength(1);
 });
 
@@ -318,6 +353,25 @@ test("an answer beyond the limit ends the run", async () => {
   ]);
   const end = await session(remote).turn("Go");
   expect(end).toMatchObject({ kind: "error", error: expect.stringContaining("maxAnswerBytes") });
+});
+
+test("an endless answer and an endless card end the run", async () => {
+  const remote = await fakeRemote();
+  const endless = (response: ServerResponse): void => {
+    const piece = " ".repeat(1024 * 1024);
+    const more = (): void => {
+      while (response.writable && response.write(piece));
+    };
+    response.writeHead(200, { "content-type": "application/json" }).on("drain", more);
+    more();
+  };
+  remote.card = { ...remote.card, capabilities: {} };
+  remote.on.SendMessage = (_, response) => endless(response);
+  const end = await session(remote).turn("Go");
+  expect(end).toMatchObject({ kind: "error", error: expect.stringContaining("longer than 64 MiB") });
+  const url = await listen((_, response) => endless(response));
+  const unread = await session({ ...remote, url }).turn("Go");
+  expect(unread).toMatchObject({ kind: "error", error: expect.stringContaining("too long") });
 });
 
 test("RC1: a card that leads to another host, or redirects, gets nothing", async () => {

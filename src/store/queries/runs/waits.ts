@@ -100,6 +100,34 @@ export async function openEdges(
   return rows.map((row) => ({ from: row.waiter_session_key, to: row.target_session_key }));
 }
 
+/** Returns until when a run or an external client waits for this run. Undefined: none of them does. */
+export async function awaitedUntil(db: Db, targetRunId: string): Promise<number | undefined> {
+  const row = await db
+    .selectFrom("waits")
+    .select((eb) => eb.fn.max("deadline_at").as("until"))
+    .where("target_run_id", "=", targetRunId)
+    .where("state", "=", OPEN)
+    .where(WAITER_IS_HELD_UP)
+    .executeTakeFirst();
+  return row?.until == null ? undefined : Number(row.until);
+}
+
+/** Returns the sessions of peers for which runs wait in this chain at `now`. */
+export async function awaitedPeers(db: Db, chainId: string, now: number): Promise<string[]> {
+  const rows = await db
+    .selectFrom("runs")
+    .innerJoin("waits", "waits.target_run_id", "runs.run_id")
+    .select("target_session_key")
+    .distinct()
+    .where("chain_id", "=", chainId)
+    .where("waits.state", "=", OPEN)
+    .where("deadline_at", ">", now)
+    .where("target_session_key", ">", "peer:")
+    .where("target_session_key", "<", "peer;")
+    .execute();
+  return rows.map((row) => row.target_session_key);
+}
+
 const ANSWERED = prepared((tx, { targetRunId, endedAt }: { targetRunId: string; endedAt: number }) =>
   tx
     .updateTable("waits")

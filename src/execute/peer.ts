@@ -124,6 +124,6 @@ export function openPeers(): PeerTurn {
       return { state: "aborted", code: "run_aborted", error: "the run was aborted" };
     const isLate = !isOffered && world.clock.now() >= until;
     if (isLate) return { state: "timeout", code: "run_timeout", error: end.error };
-    return { ...failed(end.error), ...(end.code === "wait_cycle" ? { code: end.code } : {}) };
+    return { ...failed(end.error), code: end.code };
   };
 }

@@ -1,9 +1,11 @@
 // The doors and methods of peers, with hostile peers.
 
+import { generateKeyPairSync } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { signingKey } from "../../src/access/gateway-key.ts";
+import { codeKeyOf, sealed } from "../../src/access/pairing-seal.ts";
 import { peerProof } from "../../src/access/peer-proof.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { type House, openHouse } from "./kit.ts";
@@ -65,6 +67,29 @@ test("I4: a repeated request gets the first answer, without the code; a code pai
   expect(await pairing()).toEqual(paired);
   const remove = () => client.request("peers.remove", { name: "lab", idempotencyKey: "gone" });
   expect([await remove(), await remove()]).toEqual(Array(2).fill({ ok: true, name: "lab" }));
+});
+
+test("PE2: a gateway that knows the code, but sends no usable key or too many agents, is refused", async () => {
+  const far = await openHouse();
+  const there = await far.client();
+  const { code = "" } = await there.request("peers.add", { name: "desk", agents: ["research"] });
+  const ec = (namedCurve: string) =>
+    generateKeyPairSync("ec", { namedCurve }).publicKey.export({ format: "jwk" });
+  const pairWith = async (introduction: unknown) => {
+    const request = sealed(codeKeyOf(code), "request", introduction, JSON.stringify(introduction));
+    const body = JSON.stringify({ request });
+    return (await fetch(`${far.http}/peer/pair`, { method: "POST", body })).status;
+  };
+  const rsa = generateKeyPairSync("rsa", { modulusLength: 1024 }).publicKey.export({ format: "jwk" });
+  const key = ec("P-256");
+  for (const wrong of [rsa, ec("P-384"), { ...key, x: "AAAA" }, { kty: "oct", k: "AAAA" }, "key", null])
+    expect(await pairWith({ key: wrong, agents: [] })).toBe(404);
+  expect(await pairWith({ key, agents: Array(65).fill("main") })).toBe(404);
+  expect((await there.request("peers.list", {})).peers).toMatchObject([{ state: "invited" }]);
+  expect(await pairWith({ key, agents: ["main", "../main", "a:b", 5, ""] })).toBe(200);
+  expect((await there.request("peers.list", {})).peers).toMatchObject([
+    { state: "paired", offers: ["main"] },
+  ]);
 });
 
 test("PA2: an address that guesses codes has to wait", async () => {

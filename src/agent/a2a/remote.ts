@@ -8,7 +8,7 @@
 import { type Message, type Part, Role, type SendMessageRequest, type StreamResponse } from "@a2a-js/sdk";
 import { A2AError, extractErrorMessage, UnsupportedOperationError } from "@a2a-js/sdk/errors";
 import { CHAIN_FIELD, HOP_FIELD, WAIT_FIELD } from "../../core/a2a.ts";
-import { isObject } from "../../core/json.ts";
+import { fieldsOf } from "../../core/json.ts";
 import { type Entry, type ImageBlock, textOf, toolCallsOf, ZERO_USAGE } from "../../core/shapes/message.ts";
 import type { ModelRetry } from "../../core/shapes/model-retry.ts";
 import type { A2aRuntime, AnswerLimits } from "../../core/shapes/settings/settings.ts";
@@ -114,11 +114,17 @@ class Broken extends Error {
   }
 }
 
-/** Returns the code of an error of an agent. Parley names its own code. */
+/** Refusals of another Parley whose codes this gateway keeps. */
+const REASONS: ReadonlyMap<unknown, ErrorCode> = new Map([
+  ["WAIT_CYCLE", "wait_cycle"],
+  ["CHAIN_LIMIT", "chain_limit"],
+]);
+
+/** Returns the code of an error of an agent. */
 function codeOf(error: unknown): ErrorCode {
   const { data } = (error ?? {}) as { data?: unknown };
-  const isCycle = Array.isArray(data) && data.some((one) => isObject(one) && one.reason === "WAIT_CYCLE");
-  return isCycle ? "wait_cycle" : "run_failed";
+  const reasons = Array.isArray(data) ? data.map((one) => REASONS.get(fieldsOf(one).reason)) : [];
+  return reasons.find((code) => code !== undefined) ?? "run_failed";
 }
 
 function isNotSent(error: unknown): boolean {

@@ -98,8 +98,8 @@ export type TurnEnd =
   | { readonly kind: "ok"; readonly text: string; readonly usage: Usage; readonly contextTokens: number }
   | {
       readonly kind: "error";
-      /** `wait_cycle`: an agent elsewhere refused the message, because it waits itself. */
-      readonly code: "run_failed" | "wait_cycle" | FailureCode;
+      /** `wait_cycle`, `chain_limit`: an agent elsewhere refused the message. */
+      readonly code: "run_failed" | "wait_cycle" | "chain_limit" | FailureCode;
       readonly error: string;
       /** The last text of the run. */
       readonly text?: string;

@@ -1,0 +1,135 @@
+// Messages between two gateways in this process: hostile peers, limits, and a peer that stays away.
+
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, test } from "vitest";
+import type { GatewayClient } from "../../src/contract/client/node.ts";
+import { createCards } from "../../src/gateway/a2a/card.ts";
+import { cleanup, openStore, quietWorld } from "../kit/engine/engine.ts";
+import { scriptedModel } from "../kit/scripted-model.ts";
+import { type House, type HouseOptions, openHouse } from "./kit.ts";
+
+const HERE = "agent:main:main";
+const FAR = "peer:lab/agent:research:main";
+const DAY_MS = 86_400_000;
+
+/** Opens a gateway whose policy admits its agents and those of peers. */
+const open = ({ choices, ...more }: HouseOptions = {}): Promise<House> => {
+  const agentToAgent = { enabled: true, allow: ["main", "research", "peer:*"] };
+  const model = scriptedModel(({ entries }) => `echo ${entries.length}`);
+  return openHouse({ model, ...more, choices: { tools: { agentToAgent }, ...choices } });
+};
+
+/** Pairs two gateways: `near` knows the other one as `lab`, which knows it as `desk`. */
+async function pair(near: House, far: House): Promise<[GatewayClient, GatewayClient]> {
+  const [client, there] = [await near.client(), await far.client()];
+  const { code = "" } = await there.request("peers.add", { name: "desk", agents: ["research"] });
+  await client.request("peers.add", { name: "lab", url: far.http, code });
+  return [client, there];
+}
+
+type Answer = Readonly<Record<string, unknown>>;
+
+/** Calls a tool as the main agent. */
+async function invoke(client: GatewayClient, name: string, given: object): Promise<Answer> {
+  const params = { name, sessionKey: HERE, arguments: { ...given } };
+  return (await client.request("tools.invoke", params)) as unknown as Answer;
+}
+
+const send = (client: GatewayClient, message = "Hello", timeoutSeconds = 20) =>
+  invoke(client, "sessions_send", { sessionKey: FAR, message, timeoutSeconds });
+
+test("a message reaches the peer, and its answer comes back", async () => {
+  const [client] = await pair(await open(), await open());
+  expect(await send(client)).toMatchObject({ status: "ok", reply: "echo 1", receipt: "answered" });
+});
+
+test("a message expires if the peer stays away for seven days", async () => {
+  const far = await open();
+  const near = await open();
+  const { dir } = near;
+  const [client] = await pair(near, far);
+  await far.stop();
+  const { messageId } = await send(client, "Are you there?", 0);
+  const receipt = async (from: GatewayClient) =>
+    JSON.stringify(await invoke(from, "session_status", { messageId }));
+  expect(await receipt(client)).toContain("queued");
+  await near.stop();
+  const disk = await openStore(dir);
+  await disk.transaction(async (tx) => {
+    const earlier = tx.updateTable("runs").set((eb) => ({ accepted_at: eb("accepted_at", "-", 7 * DAY_MS) }));
+    await earlier.execute();
+  });
+  const again = await (await open({ dir, disk })).client();
+  await expect.poll(() => receipt(again)).toContain("expired");
+});
+
+test("I8: a limit of the peer's chains counts sends of both gateways, and declines the message", async () => {
+  const session = { agentToAgent: { maxPingPongTurns: 0, maxHops: 1, maxChainRuns: 9 } };
+  const [client] = await pair(await open(), await open({ choices: { session } }));
+  expect(await send(client)).toMatchObject({ status: "error", code: "chain_limit", receipt: "declined" });
+});
+
+test("sessions_spawn starts no sub-agent at a peer", async () => {
+  const [client, there] = await pair(await open(), await open());
+  const spawned = await invoke(client, "sessions_spawn", { agentId: "peer:lab/research", task: "Dig" });
+  expect(spawned).toMatchObject({ status: "error", code: "invalid_argument" });
+  const { sessions } = await there.request("sessions.list", {});
+  expect(sessions.filter(({ key }) => key.includes("subagent"))).toEqual([]);
+});
+
+test("a gateway has at most 64 peers and invitations", async () => {
+  const client = await (await open()).client();
+  for (let count = 1; count <= 64; count += 1) await client.request("peers.add", { name: `peer-${count}` });
+  await expect(client.request("peers.add", { name: "one-more" })).rejects.toThrow("at most 64 peers");
+  await client.request("peers.add", { name: "peer-1" });
+});
+
+/** Starts a web server in place of a peer. Returns its address, and the requests for anything but cards. */
+async function impostor(answer: (path: string, response: ServerResponse) => Promise<unknown>) {
+  const others: string[] = [];
+  const server = createServer((request, response) => {
+    const { method, url: path = "" } = request;
+    if (method !== "GET") others.push(`${method} ${path}`);
+    answer(path, response).then((body) => response.end(JSON.stringify(body)));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+  cleanup(() => new Promise<void>((resolve) => server.close(() => resolve())));
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, others };
+}
+
+/** Returns the cards that a gateway shows at this address. */
+function cardsOf({ settings, engine }: House, origin: () => string) {
+  const cards = createCards({ settings, engine, world: quietWorld() }, "1");
+  const agent = settings.agents.find(({ id }) => id === "research");
+  return async (path: string) =>
+    path.endsWith("jwks.json") ? cards.keys() : agent && cards.card(agent, origin());
+}
+
+test("RC2: a card of the peer that another key has signed is refused, and nothing is sent", async () => {
+  const [client] = await pair(await open(), await open());
+  const cards = cardsOf(await open(), () => url);
+  const { url, others } = await impostor(cards);
+  await client.request("peers.update", { name: "lab", url });
+  expect(await send(client)).toMatchObject({
+    status: "error",
+    error: expect.stringContaining("is signed by"),
+  });
+  expect(others).toEqual([]);
+});
+
+test("RC1: a genuine card at another host, and a redirect to the peer, get nothing", async () => {
+  const far = await open();
+  const [client, there] = await pair(await open(), far);
+  const relaying = await impostor(cardsOf(far, () => far.http));
+  await client.request("peers.update", { name: "lab", url: relaying.url });
+  expect(await send(client)).toMatchObject({ status: "error", error: expect.stringContaining("signature") });
+  const redirecting = await impostor(async (path, response) => {
+    response.writeHead(307, { location: far.http + path });
+  });
+  await client.request("peers.update", { name: "lab", url: redirecting.url });
+  expect(await send(client)).toMatchObject({ status: "error" });
+  expect([...relaying.others, ...redirecting.others]).toEqual([]);
+  const { messages } = await there.request("chat.history", { sessionKey: "agent:research:main" });
+  expect(messages).toEqual([]);
+});

@@ -12,7 +12,13 @@ import { optional } from "./core/optional.ts";
 import type { Pace } from "./core/pace.ts";
 import { withoutContents } from "./core/rules/attachment-rules.ts";
 import { guidanceReach } from "./core/rules/prompt/guidance.ts";
-import { CONTEXT_TITLE, joinPrompt, promptParts, type Today } from "./core/rules/prompt/prompt.ts";
+import {
+  CONTEXT_TITLE,
+  joinPrompt,
+  type PromptPart,
+  promptParts,
+  type Today,
+} from "./core/rules/prompt/prompt.ts";
 import { hasNetwork, isSandboxed, type SpawnChain } from "./core/rules/sandbox-policy.ts";
 import { fail, ok, type Result } from "./core/shapes/errors.ts";
 import { type Entry, isCompaction, type Message, toolCallsOf } from "./core/shapes/message.ts";
@@ -208,7 +214,10 @@ function record({ recorder, settings }: ExecuteParts, handle: LaneHandle, turn: 
 }
 
 /** The parts of a turn that a session's settings and supplies determine. */
-export type Offer = Pick<TurnArgs, "system" | "tools" | "thinking">;
+export interface Offer extends Pick<TurnArgs, "tools" | "thinking"> {
+  /** The parts of the system prompt. */
+  readonly parts: readonly PromptPart[];
+}
 
 /** Adds offered tools that this gateway does not have, because a record offers them. */
 function withOffered(every: readonly ToolSpec[], offered: readonly ToolSpec[]): readonly ToolSpec[] {
@@ -228,25 +237,28 @@ async function offerOf(
     readonly supplies: Awaited<ReturnType<typeof suppliesOf>>;
     readonly model: string;
   },
-): Promise<Offer> {
+): Promise<Pick<TurnArgs, "system" | "tools" | "thinking">> {
   const { settings } = parts;
   const { run } = handle;
   const { session, agent, chain, supplies, model } = given;
   const { nodes, outside, skills } = supplies;
   const offered = toolsFor({ settings, chain, outside, nodes, skills });
-  const tools = offered.map((tool) => tool.spec);
   const context = await contextOf(parts, run, session);
   const prompt = promptOf({ settings, session, agent, tools: offered, context, ...supplies });
-  const sections = promptParts(prompt);
-  const thinking = thinkingOf(run, session, agent);
+  const { sessionKey } = prompt;
+  const made: Offer = {
+    parts: promptParts(prompt),
+    tools: offered.map((tool) => tool.spec),
+    thinking: thinkingOf(run, session, agent),
+  };
+  const own = parts.hooks?.offer(run, made, { sessionKey, ...optional({ context }) }) ?? made;
+  const { parts: sections, tools, thinking } = own;
   record(parts, handle, () => ({
-    ...{ settings, model, thinking, tools, sessionKey: prompt.sessionKey },
+    ...{ settings, model, thinking, tools, sessionKey },
     prompt: sections.filter(({ title }) => title !== CONTEXT_TITLE),
     ...(context === undefined ? {} : { context: run.input.context === undefined ? "session" : "input" }),
   }));
-  const made = { system: joinPrompt(sections), tools, thinking };
-  const { sessionKey } = prompt;
-  return parts.hooks?.offer(run, made, { sessionKey, ...optional({ context }) }) ?? made;
+  return { system: joinPrompt(sections), tools, thinking };
 }
 
 function factsOf(end: TurnEnd, model: Pick<ResolvedModel, "ref">): EndFacts {

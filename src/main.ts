@@ -357,7 +357,7 @@ function partsOf(house: LogParts & { home: string; world: World }): CliParts {
     store: storeTools(logging(world, { part: "store" })),
     importState: async (wanted) =>
       (await import("./import/import.ts")).importState({ ...wanted, env, home, world }),
-    replay: async (record) => (await import("./replay.ts")).replayChain(record),
+    replay: async (...wanted) => (await import("./replay.ts")).replayIn(silent)(...wanted),
     inspectSandbox: (wanted) => inspectSandbox(wanted, { world, env }),
     inspectModel: (providers, ref) => inspectModel(world, providers, ref),
     // No log lines, because the doctor prints these problems itself.

@@ -3,8 +3,11 @@
 
 import { join } from "node:path";
 import { engineSettings } from "./app/engine-settings.ts";
+import { recorderOfRuns } from "./app/records.ts";
+import { optional } from "./core/optional.ts";
 import { fail, ok, type Result } from "./core/shapes/errors.ts";
 import type { ChainRecord } from "./core/shapes/record/chain.ts";
+import type { Variation } from "./core/shapes/record/variation.ts";
 import { isEnded, type Run } from "./core/shapes/run.ts";
 import { liveSettings } from "./core/shapes/settings/live.ts";
 import type { Settings } from "./core/shapes/settings/settings.ts";
@@ -15,8 +18,11 @@ import { ensureMainSessions } from "./flows/session/lifecycle.ts";
 import { createSuccessors } from "./flows/successors.ts";
 import { ReplayClock } from "./replay/clock.ts";
 import { differencesOf, type PlayedRun } from "./replay/compare.ts";
+import type { LiveParts } from "./replay/live.ts";
 import { type Difference, Player } from "./replay/player.ts";
 import { isOrigin, Script, type ScriptedRun } from "./replay/script.ts";
+import { changedSettings, checkVariation, modelFor } from "./replay/variation.ts";
+import { readChainRecord } from "./store/queries/chains/record.ts";
 import { deliveriesOfRuns } from "./store/queries/channels/deliveries.ts";
 import { toRun } from "./store/queries/runs/runs.ts";
 import { insertSession } from "./store/queries/sessions/sessions.ts";
@@ -25,7 +31,7 @@ import { appendEntry } from "./store/queries/transcripts/transcripts.ts";
 import type { Store } from "./store/sql.ts";
 import { openMemoryStore } from "./store/sqlite/memory.ts";
 import { withReplies } from "./triggers/replies.ts";
-import { otherWorkDone, type World } from "./world.ts";
+import { type Clock, otherWorkDone, type World } from "./world.ts";
 
 export interface Replayed {
   readonly chainId: string;
@@ -34,6 +40,24 @@ export interface Replayed {
   readonly entries: number;
   /** The first difference. Absent if there is none. */
   readonly difference?: Difference;
+  /** Of a replay with changes. */
+  readonly varied?: {
+    readonly record: ChainRecord;
+    /** Number of answers that models gave. */
+    readonly answers: number;
+    /** Number of calls that were not run because the record has none like them, by tool. */
+    readonly missing: Readonly<Record<string, number>>;
+  };
+}
+
+/** The changes of a replay, and its way to models and tools. */
+export interface Vary {
+  readonly variation: Variation;
+  readonly parts: LiveParts & {
+    /** The real clock. */
+    readonly clock: Clock;
+    readonly redactor: Redactor;
+  };
 }
 
 /** An event of the record, in the order in which the replay follows them. */
@@ -67,21 +91,23 @@ class Replay {
   readonly #engine: Engine;
   readonly #live: ReturnType<typeof liveSettings>;
   readonly #world: World;
+  readonly #vary: Vary | undefined;
   /** Limits that keep runs from starting before their recorded time. */
   readonly #closed: Record<string, number> = {};
 
-  constructor(script: Script, first: Settings) {
+  constructor(script: Script, first: Settings, vary?: Vary) {
     this.#script = script;
+    this.#vary = vary;
     this.#clock = new ReplayClock(script.runs[0]?.run.acceptedAt ?? 0);
-    this.#player = new Player(script, () => this.#clock.now());
-    this.#live = liveSettings(withoutLimits(first));
+    this.#player = new Player(script, () => this.#clock.now(), vary);
+    this.#live = liveSettings(this.#adapted(first));
     const { settings } = this.#live;
     const { make } = this.#player.ids;
     this.#world = {
       clock: this.#clock,
       ids: { uuid: make, orderedUuid: make },
       random: () => 0.5,
-      redactor: new Redactor([]),
+      redactor: vary?.parts.redactor ?? new Redactor([]),
       log: QUIET,
     };
     const path = (sessionId: string): string | undefined =>
@@ -90,10 +116,22 @@ class Replay {
     this.#engine = this.#engineOn(settings);
   }
 
+  /** Returns the settings with which runs work in the replay. */
+  #adapted(settings: Settings): Settings {
+    const vary = this.#vary;
+    if (vary === undefined) return withoutLimits(settings);
+    const changed = changedSettings(settings, vary.variation, vary.parts.providers);
+    return withoutLimits(changed.ok ? changed.value : settings);
+  }
+
   #engineOn(settings: Settings): Engine {
     const player = this.#player;
+    const version = this.#script.record.program;
+    const recorder = this.#vary && recorderOfRuns({ version, world: this.#world });
     const executor = createExecutor({
       ...{ settings, store: this.#store, world: this.#world, port: player.port, outbound },
+      ...optional({ recorder }),
+      // Tools of agents with a sandbox never run here (variation.ts).
       sandboxFor: async () => ok(undefined),
       hooks: player,
       engine: () => this.#engine,
@@ -140,8 +178,9 @@ class Replay {
     await this.#store.transaction(async (tx) => {
       for (const { session, before } of sessions) {
         if (session.spawn !== undefined && made.has(session.spawn.flowId)) continue;
-        const { archivedAt: _, ...open } = session;
-        await insertSession(tx, open);
+        const { archivedAt: _, model, ...open } = session;
+        const isChanged = this.#vary !== undefined && modelFor(this.#vary.variation, session.agentId);
+        await insertSession(tx, { ...open, ...(isChanged ? {} : optional({ model })) });
         const { key: sessionKey, sessionId } = session;
         for (const entry of before) await appendEntry(tx, { sessionKey, sessionId, entry }, redactor);
       }
@@ -150,7 +189,10 @@ class Replay {
   }
 
   async #inject({ run }: ScriptedRun): Promise<void> {
-    const { takenBy: _, ...input } = run.input;
+    const { takenBy: _, ...recorded } = run.input;
+    const { message } = this.#vary?.variation ?? {};
+    const isFirst = run === this.#script.runs[0]?.run;
+    const input = message === undefined || !isFirst ? recorded : { ...recorded, text: message };
     const { runId, sessionKey, kind, chainId, hop, timeoutMs, route } = run;
     const chain = { chainId, hop };
     const more = route === undefined ? {} : { route };
@@ -159,7 +201,7 @@ class Replay {
 
   #start(one: ScriptedRun): void {
     const settings = this.#script.settingsOf(one);
-    if (settings !== undefined) this.#live.replace(withoutLimits(settings));
+    if (settings !== undefined) this.#live.replace(this.#adapted(settings));
     const name = `start ${one.index}`;
     this.#player.gates.open(name);
     delete this.#closed[name];
@@ -235,11 +277,18 @@ class Replay {
     await this.#engine.start();
     const events = this.#events();
     const lastAt = events.at(-1)?.at ?? 0;
+    let idle = 0;
     for (let next = events.shift(); ; ) {
       await otherWorkDone();
       const timerAt = this.#clock.nextAt() ?? Number.POSITIVE_INFINITY;
-      if (next === undefined && timerAt > lastAt) break;
-      if (timerAt <= (next?.at ?? lastAt)) {
+      const nextAt = Math.min(timerAt, next?.at ?? Number.POSITIVE_INFINITY);
+      if (await this.#worksOutside(nextAt)) continue;
+      const endAt = next === undefined && (await this.#isBusy()) ? LATEST_AT : lastAt;
+      if (next === undefined && timerAt > endAt) {
+        if (endAt === lastAt || ++idle > IDLE_ROUNDS_MAX) break;
+        continue;
+      }
+      if (timerAt <= (next?.at ?? endAt)) {
         this.#clock.fireNext();
         continue;
       }
@@ -251,7 +300,45 @@ class Replay {
     const [difference] = differencesOf(this.#player, this.#script, await this.#played());
     const { chainId, entries } = this.#script.record;
     const facts = { chainId, runs: this.#script.runs.length, entries: entries.length };
-    return difference === undefined ? facts : { ...facts, difference };
+    const more = await this.#varied();
+    return { ...facts, ...optional({ difference, varied: more }) };
+  }
+
+  /**
+   * While models or tools work outside of the replay, its clock runs in real time. Returns whether the next
+   * event is not due yet.
+   */
+  async #worksOutside(nextAt: number): Promise<boolean> {
+    const pending = this.#player.live?.pending;
+    const clock = this.#vary?.parts.clock;
+    if (pending === undefined || clock === undefined || pending.size === 0) return false;
+    const [began, now] = [clock.monotonic(), this.#clock.now()];
+    const due = Promise.withResolvers<void>();
+    const wait = Math.min(Math.max(0, nextAt - now), OUTSIDE_STEP_MS);
+    const timer = clock.at(clock.now() + wait, due.resolve);
+    await Promise.race([due.promise, ...[...pending].map((work) => work.catch(() => {}))]);
+    timer.cancel();
+    const passed = Math.ceil(clock.monotonic() - began);
+    this.#clock.advanceTo(Math.min(now + passed, nextAt));
+    while ((this.#clock.nextAt() ?? Number.POSITIVE_INFINITY) <= this.#clock.now()) this.#clock.fireNext();
+    return this.#clock.now() < nextAt;
+  }
+
+  /** Returns whether runs of a changed chain are still at work. */
+  async #isBusy(): Promise<boolean> {
+    if (this.#vary === undefined) return false;
+    const open = this.#store.db.selectFrom("runs").select("run_id").where("ended_at", "is", null);
+    return (await open.executeTakeFirst()) !== undefined;
+  }
+
+  /** Returns the record of a changed chain. */
+  async #varied(): Promise<Replayed["varied"]> {
+    const { live } = this.#player;
+    if (live === undefined) return undefined;
+    const found = await readChainRecord(this.#store.db, this.#script.record.chainId);
+    if (typeof found !== "object") return undefined;
+    const record: ChainRecord = { program: this.#script.record.program, ...found };
+    return { record, answers: live.answers, missing: Object.fromEntries(live.missing) };
   }
 
   async close(): Promise<void> {
@@ -268,9 +355,18 @@ class Replay {
 }
 
 const STOP_STEPS_MAX = 10_000;
+/** Latest time of a timer, in ms since 1970. */
+const LATEST_AT = Number.MAX_SAFE_INTEGER;
+/** Rounds without an event or a timer after which a changed replay whose runs have not ended is given up. */
+const IDLE_ROUNDS_MAX = 1_000;
+/** Maximum real time between two looks at a replay while a model works. */
+const OUTSIDE_STEP_MS = 1_000;
 
-/** Runs a recorded chain again, and compares each step. Fails if the record does not allow it. */
-export async function replayChain(record: ChainRecord): Promise<Result<Replayed>> {
+/**
+ * Runs a recorded chain again, and compares each step. With `vary`, models are really called for everything
+ * that differs. Fails if the record or the changes do not allow it.
+ */
+export async function replayChain(record: ChainRecord, vary?: Vary): Promise<Result<Replayed>> {
   const script = new Script(record);
   const why = script.refusal();
   const first = script.runs.map((one) => script.settingsOf(one)).find((settings) => settings !== undefined);
@@ -278,10 +374,28 @@ export async function replayChain(record: ChainRecord): Promise<Result<Replayed>
     const text = why ?? "the prompts and settings of its runs are not kept (store.recordDays)";
     return fail("invalid_argument", `The chain cannot be replayed: ${text}.`);
   }
-  const replay = new Replay(script, first);
+  const checked = vary && checkVariation(script, first, vary.variation, vary.parts.providers);
+  if (checked?.ok === false) return checked;
+  const replay = new Replay(script, first, vary);
   try {
     return ok(await replay.play());
   } finally {
     await replay.close();
   }
+}
+
+/** The changes of a replay, and the providers of the models that it calls. */
+export type WantedVariation = Pick<Vary, "variation"> & Pick<LiveParts, "providers">;
+
+/** Returns a function that runs recorded chains again. Models are called from this world. */
+export function replayIn(world: World) {
+  return async (record: ChainRecord, wanted?: WantedVariation): Promise<Result<Replayed>> => {
+    if (wanted === undefined) return replayChain(record);
+    const { openModelPort } = await import("./agent/model/port.ts");
+    const { variation, providers } = wanted;
+    const secrets = providers.flatMap(({ apiKey = "", headers }) => [apiKey, ...Object.values(headers)]);
+    const redactor = new Redactor(secrets.filter((secret) => secret !== ""));
+    const parts = { providers, port: openModelPort(world), clock: world.clock, redactor };
+    return replayChain(record, { variation, parts });
+  };
 }

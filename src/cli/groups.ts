@@ -499,3 +499,27 @@ export function addCompletion(program: Command, on: (command: Command, load: Loa
   command.description("Print a completion script for a shell");
   on(command, async () => (await import("./commands/completion.ts")).printCompletion(program));
 }
+
+const everyValue = (value: string, before: readonly string[] = []): string[] => [...before, value];
+
+/** Adds the commands that run recorded chains again and compare them. */
+export function addReplay(parent: Command, on: (command: Command, load: Load) => void): void {
+  const replay = parent.command("replay").argument("[chain]", "Id of the chain (default: the newest)");
+  replay.description("Run a chain again from its record, and name the first difference");
+  replay.addOption(new Option("--file <record>", "Use the record in this file").conflicts("save"));
+  replay.option("--save <file>", "Also write the record to this new file");
+  replay.option("--model <model>", "Really call this model instead of the recorded ones");
+  replay.option("--agent <agent.model=model>", "Really call this model for one agent", everyValue);
+  replay.option("--from <step>", "Really call models from this step on (number or message id)");
+  replay.option(
+    "--change <file>",
+    "Change instructions, settings or the first message as this JSON file says",
+  );
+  replay.option("--live <tools>", "Really run these tools (names with commas)");
+  replay.option("--repeat <n>", "Replay this many times", amount("--repeat", 1));
+  replay.option("--out <file>", "Write the record of the replay to this new file");
+  on(replay, async () => (await import("./commands/sessions/replay.ts")).replayChain);
+  const diff = parent.command("diff").argument("<a>", "Id of a chain, or file of its record");
+  diff.argument("<b>", "The chain to compare it with").description("Compare two chains step by step");
+  on(diff, async () => (await import("./commands/sessions/diff.ts")).diffRecords);
+}

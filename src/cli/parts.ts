@@ -5,6 +5,7 @@
 import type { HostProgram, HostProgramEnd } from "../core/rules/node-exec.ts";
 import type { Result } from "../core/shapes/errors.ts";
 import type { ChainRecord } from "../core/shapes/record/chain.ts";
+import type { Variation } from "../core/shapes/record/variation.ts";
 import type { KeyRules } from "../core/shapes/session-key.ts";
 import type { ChannelAccount } from "../core/shapes/settings/channels.ts";
 import type {
@@ -291,6 +292,20 @@ export interface ReplayReport {
     readonly expected: string;
     readonly got: string;
   };
+  /** Of a replay with changes. */
+  readonly varied?: {
+    readonly record: ChainRecord;
+    /** Number of answers that models gave. */
+    readonly answers: number;
+    /** Number of calls that were not run because the record has none like them, by tool. */
+    readonly missing: Readonly<Record<string, number>>;
+  };
+}
+
+/** The changes of a replay, and the providers of the models that it calls. */
+export interface ReplayChanges {
+  readonly variation: Variation;
+  readonly providers: readonly ProviderSettings[];
 }
 
 export interface CliParts {
@@ -321,8 +336,8 @@ export interface CliParts {
   inspectDatabase(url: string): Promise<Result<DatabaseReport>>;
   readonly store: StoreTools;
   importState(wanted: ImportWanted): Promise<Result<ImportFacts>>;
-  /** Runs a recorded chain again, without models. */
-  replay(record: ChainRecord): Promise<Result<ReplayReport>>;
+  /** Runs a recorded chain again. Without changes, no model is called. */
+  replay(record: ChainRecord, changes?: ReplayChanges): Promise<Result<ReplayReport>>;
   /** Tests the backend (and image) of an agent's settings. Absent if the test is not available. */
   inspectSandbox?(wanted: SandboxSettings): Promise<SandboxReport>;
   /** Tests a model (`<provider>/<model>`) by asking it for one word. Absent if the test is not available. */

@@ -23,6 +23,7 @@ import {
   addNodes,
   addPeers,
   addPermissions,
+  addReplay,
   addRouteOptions,
   addService,
   addSessions,
@@ -80,14 +81,7 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
   addSessions(parent, on);
   addCalls(parent, on);
   addAgents(parent, on);
-  const replay = parent.command("replay").argument("[chain]", "Id of the chain (default: the newest)");
-  replay.description("Run a chain again from its record, without models, and name the first difference");
-  replay.addOption(new Option("--file <record>", "Use the record in this file").conflicts("save"));
-  replay.option("--save <file>", "Also write the record to this new file");
-  on(replay, async () => (await import("./commands/sessions/replay.ts")).replayChain);
-  const diff = parent.command("diff").argument("<a>", "Id of a chain, or file of its record");
-  diff.argument("<b>", "The chain to compare it with").description("Compare two chains step by step");
-  on(diff, async () => (await import("./commands/sessions/diff.ts")).diffRecords);
+  addReplay(parent, on);
   const usage = parent.command("usage").description("Show tokens and cost");
   usage.addOption(
     new Option("--by <group>", "Group the usage by this").choices(USAGE_GROUPS).default("agent"),

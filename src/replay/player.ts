@@ -5,6 +5,7 @@ import { untilAborted } from "../agent/loop/abort.ts";
 import { asksForSummary } from "../agent/loop/compaction.ts";
 import type { ModelOutcome, ModelPort, ModelRequest } from "../agent/model/model.ts";
 import { fieldsOf, isObject, jsonOf, listOf } from "../core/json.ts";
+import { CONTEXT_TITLE } from "../core/rules/prompt/prompt.ts";
 import {
   isCompaction,
   type ToolResultMessage,
@@ -14,11 +15,13 @@ import {
 } from "../core/shapes/message.ts";
 import type { RecordedFlow } from "../core/shapes/record/chain.ts";
 import { SESSION_PLACE } from "../core/shapes/record/revision.ts";
+import type { Variation } from "../core/shapes/record/variation.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { ToolCallRequest, ToolOutcome } from "../core/shapes/tool.ts";
 import type { Offer, ReallyCall, TurnHooks } from "../execute.ts";
 import { Gates } from "./gates.ts";
 import { IdPairs } from "./ids.ts";
+import { Live, type LiveParts } from "./live.ts";
 import { type Product, resultOf, type Script, type ScriptedRun } from "./script.ts";
 
 /** A step in which the replay did something else than the record. */
@@ -39,6 +42,7 @@ export class Player implements TurnHooks {
   readonly gates = new Gates();
   readonly differences: Difference[] = [];
   readonly port: ModelPort;
+  readonly live: Live | undefined;
   readonly #script: Script;
   readonly #now: () => number;
   /** Recorded runs, by the id of the replayed run. */
@@ -49,7 +53,12 @@ export class Player implements TurnHooks {
   /** Number of products that each recorded run has given. */
   readonly #given = new Map<ScriptedRun, number>();
 
-  constructor(script: Script, now: () => number) {
+  constructor(
+    script: Script,
+    now: () => number,
+    vary?: { readonly variation: Variation; readonly parts: LiveParts },
+  ) {
+    this.live = vary && new Live(script, this.ids, vary.variation, vary.parts);
     this.#script = script;
     this.#now = now;
     this.port = { call: (request, onText, signal) => this.#answer(request, onText, signal) };
@@ -103,13 +112,15 @@ export class Player implements TurnHooks {
   }
 
   offer(run: Run, made: Offer, { sessionKey, context }: { sessionKey: string; context?: string }): Offer {
-    const inputs = this.match(run)?.inputs;
+    const inputs = this.match(run)?.inputs ?? (this.live && this.#script.inputsLike(run));
     if (inputs === undefined) return made;
-    const parts = this.#script
-      .promptOf(inputs)
-      .map(({ text }) => this.ids.toReplay(text.replaceAll(SESSION_PLACE, () => sessionKey)));
-    const system = [...parts, ...(context === undefined ? [] : [context.trim()])].join("\n\n");
-    return { ...made, system, tools: this.#script.toolsOf(inputs) };
+    const recorded = this.#script.promptOf(inputs).map((part) => {
+      const text = this.ids.toReplay(part.text.replaceAll(SESSION_PLACE, () => sessionKey));
+      return { ...part, text };
+    });
+    const own = this.live?.prompt(run.agentId, recorded) ?? recorded;
+    const parts = context === undefined ? own : [...own, { title: CONTEXT_TITLE, text: context.trim() }];
+    return { ...made, parts, tools: this.#script.toolsOf(inputs) };
   }
 
   async #answer(
@@ -119,6 +130,9 @@ export class Player implements TurnHooks {
   ): Promise<ModelOutcome> {
     const run = this.#playing.get(request.sessionId);
     const one = run && this.match(run);
+    const next = (one && this.#given.get(one)) ?? 0;
+    if (run !== undefined && this.live?.isReal(run, one, next))
+      return this.live.port.call(request, onText, signal);
     if (one === undefined) {
       this.differs(undefined, run, {
         step: "run",
@@ -127,9 +141,14 @@ export class Player implements TurnHooks {
       });
       return { kind: "failed", error: "this run is not in the record" };
     }
-    const at = this.#given.get(one) ?? 0;
+    const at = next;
     const product = one.products[at];
     const summary = asksForSummary(request.entries);
+    const unexpected = product === undefined ? one.run.state === "ok" : isCompaction(product) !== summary;
+    if (run !== undefined && this.live !== undefined && unexpected) {
+      this.live.leave(run);
+      return this.live.port.call(request, onText, signal);
+    }
     if (product === undefined) return this.#end(one, onText, signal);
     if (isCompaction(product) !== summary) {
       const name = (isSummary: boolean) => (isSummary ? "a summary of older messages" : "an answer");
@@ -176,17 +195,21 @@ export class Player implements TurnHooks {
 
   async call(run: Run, request: ToolCallRequest, really: ReallyCall): Promise<ToolOutcome> {
     const one = this.match(run);
+    if (this.live?.hasLeft(run)) return this.live.call(request, really, (result) => this.#outcomeOf(result));
     if (one === undefined) return really();
     const [, messageId = "", index = "0"] = request.callId.split(":").slice(-3);
     const message = one.products[(this.#given.get(one) ?? 1) - 1];
     this.ids.pair(messageId, message?.id);
     const recorded = resultOf(one, message?.id ?? "", Number(index));
     const callId = this.ids.toRecord(request.callId);
-    if (!this.#script.reallyRuns(request, callId)) return this.#recall(recorded);
-    const outcome = await this.#reallyRun(request, callId, really);
-    if (recorded === undefined) return outcome;
+    const isLive = this.live?.isLive(request.name) === true;
+    if (!isLive && !this.#script.reallyRuns(request, callId)) return this.#recall(recorded);
+    const outcome = await (isLive ? this.live?.track(really()) : this.#reallyRun(request, callId, really));
+    if (outcome === undefined || recorded === undefined) return outcome ?? really();
     await this.gates.wait(`result ${recorded.id}`);
-    return this.#compared(one, recorded, outcome);
+    const compared = this.#compared(one, recorded, outcome);
+    if (this.ids.toRecord(compared.text) !== textOf(recorded)) this.live?.leave(run);
+    return compared;
   }
 
   /** Runs a session tool at its recorded time. */
@@ -224,6 +247,10 @@ export class Player implements TurnHooks {
   async #recall(recorded: ToolResultMessage | undefined): Promise<ToolOutcome> {
     if (recorded === undefined) return new Promise(() => {});
     await this.gates.wait(`result ${recorded.id}`);
+    return this.#outcomeOf(recorded);
+  }
+
+  #outcomeOf(recorded: ToolResultMessage): ToolOutcome {
     const { content, isError, details } = recorded;
     const images = content.filter((block) => block.type === "image");
     return {

@@ -2,6 +2,7 @@
 
 import { CHILDREN_WAIT_SECONDS } from "../contract/tools/sessions.ts";
 import { fieldsOf, jsonOf, listOf } from "../core/json.ts";
+import type { PromptPart } from "../core/rules/prompt/prompt.ts";
 import {
   type AssistantMessage,
   type Compaction,
@@ -73,6 +74,7 @@ export class Script {
   /** Waits for jobs of sub-agents, by the ids of the calls. */
   readonly jobWaits: ReadonlyMap<string, JobWaits>;
   readonly #revisions: ReadonlyMap<string, unknown>;
+  #places: Map<string, number> | undefined;
 
   constructor(record: ChainRecord) {
     this.record = record;
@@ -82,6 +84,20 @@ export class Script {
     this.cancels = this.#cancels();
     this.jobWaits = this.#jobWaits();
     this.refused = new Map(record.refusals.map(({ callId, at }) => [callId, at]));
+  }
+
+  /** Returns the position of an entry, by its message id or by its number from 1. */
+  placeOf(step: string): number | undefined {
+    const { entries } = this.record;
+    this.#places ??= new Map(entries.map(({ entry }, place) => [entry.id, place]));
+    const place = this.#places.get(step) ?? (/^\d+$/.test(step) ? Number(step) - 1 : -1);
+    return place >= 0 && place < entries.length ? place : undefined;
+  }
+
+  /** Returns the inputs of a recorded run of the same agent, for a run that is not in the record. */
+  inputsLike(run: Run): RunInputs | undefined {
+    const like = this.runs.filter((one) => one.run.agentId === run.agentId && one.inputs !== undefined);
+    return (like.find((one) => one.run.flow?.step === run.flow?.step) ?? like[0])?.inputs;
   }
 
   #cancels(): Map<string, RecordedFlow[]> {
@@ -154,9 +170,8 @@ export class Script {
     return hashes.flatMap((hash) => (this.#revisions.get(hash) as ToolSpec | undefined) ?? []);
   }
 
-  promptOf(inputs: RunInputs): readonly { readonly title: string; readonly text: string }[] {
-    type Part = { readonly title: string; readonly text: string };
-    return inputs.prompt.flatMap((hash) => (this.#revisions.get(hash) as Part | undefined) ?? []);
+  promptOf(inputs: RunInputs): readonly PromptPart[] {
+    return inputs.prompt.flatMap((hash) => (this.#revisions.get(hash) as PromptPart | undefined) ?? []);
   }
 
   /** Returns why the chain cannot be replayed, or undefined if it can. */

@@ -31,7 +31,7 @@ import {
   runProgram,
   storeTools,
 } from "../../src/main.ts";
-import { replayChain } from "../../src/replay.ts";
+import { replayIn } from "../../src/replay.ts";
 import { checkStoreDir, inspectStoreDir } from "../../src/store/inspect.ts";
 import { cleanup, putEmptyStore, quietWorld } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
@@ -203,7 +203,7 @@ export function call(home: string, argv: readonly string[], options: CallOptions
       database === undefined ? inspectDatabase(url, quietWorld()) : ok(database),
     store: storeTools(quietWorld()),
     importState: (wanted) => importState({ ...wanted, env: options.env ?? {}, home, world: quietWorld() }),
-    replay: replayChain,
+    replay: replayIn(quietWorld()),
     ...(sandbox === undefined ? {} : { inspectSandbox: async () => sandbox }),
     inspectChannels: (accounts) => inspectChannels(accounts, quietWorld()),
     inspectRemote: (runtime) => inspectRemote(runtime, quietWorld()),

@@ -42,3 +42,45 @@ test("replay repeats the newest or a named chain, saves its record, and replays 
     ...{ code: 1, err: expect.stringContaining("gone.json could not be read") },
   });
 });
+
+test("a replay with changes calls models, writes its record for a comparison, and names wrong options", async () => {
+  const { home } = await makeHome();
+  const gateway = await startGateway(home);
+  await run(home, ["send", "--session", "main", "--wait", "30", "say marmalade"]);
+  await run(home, ["replay", "--save", "record.json"]);
+  await gateway.stop();
+  const replay = (...more: string[]) => run(home, ["replay", "--file", "record.json", ...more]);
+  writeFileSync(join(home, "words.md"), "Be brief.");
+  writeFileSync(
+    join(home, "change.json"),
+    '{"message": "say porridge", "instructions": {"main": "@words.md"}}',
+  );
+  const changed = await replay("--change", "change.json", "--out", "new.json", "--repeat", "2");
+  expect(changed).toMatchObject({
+    code: 0,
+    err: expect.stringContaining("Wrote the record of the replay to new-2.json."),
+  });
+  expect(changed.out).toContain("Answers of models: 1");
+  expect(changed.out).toContain("2 differences");
+  expect((await run(home, ["diff", "record.json", "new-1.json"])).out).toContain("say porridge");
+  const { code, out } = await run(home, ["--json", "replay", "--file", "record.json", "--from", "2"]);
+  expect({ code, ...(JSON.parse(out) as object) }).toMatchObject({
+    code: 0,
+    ok: true,
+    replays: [{ answers: 1 }],
+  });
+  writeFileSync(join(home, "wrong.json"), '{"prompt": "x"}');
+  writeFileSync(join(home, "texts.json"), '{"instructions": "x"}');
+  const wrong: [string[], string][] = [
+    [["--change", "gone.json"], "gone.json could not be read"],
+    [["--change", "wrong.json"], 'wrong.json is not a change: "prompt" is unknown'],
+    [["--change", "texts.json"], '"instructions" must have a text for each agent'],
+    [["--agent", "main"], "--agent must be like main.model=provider/model"],
+  ];
+  for (const [options, why] of wrong)
+    expect(await replay(...options)).toMatchObject({ code: 2, err: expect.stringContaining(why) });
+  expect(await replay("--model", "none/none")).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("unknown model"),
+  });
+});

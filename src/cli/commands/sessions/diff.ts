@@ -1,6 +1,6 @@
 // Implements `parley diff`: shows the steps of two chains side by side.
 
-import { type ChainTotals, diffChains, type StepPair } from "../../../contract/chain-diff.ts";
+import { type ChainDiff, type ChainTotals, diffChains, type StepPair } from "../../../contract/chain-diff.ts";
 import type { ChainRecord } from "../../../core/shapes/record/chain.ts";
 import { fetchedRecord, recordInFile } from "../../chain-record.ts";
 import { type Cli, EXIT } from "../../cli.ts";
@@ -31,11 +31,8 @@ function rowOf({ session, step, a, b, same }: StepPair): string[] {
   return [same ? "" : "*", session, step, shown(left, a), shown(right, b), ...used];
 }
 
-function show(cli: Cli, a: ChainRecord, b: ChainRecord): number {
-  const found = diffChains(a, b);
-  cli.document({ ok: true, ...found });
-  const names = ["", "SESSION", "STEP", "A", "B", "TOKENS", "COST", "SECONDS"];
-  for (const line of table(names, found.steps.map(rowOf))) cli.line(line);
+/** Prints the totals of two chains, and the number of their differences. */
+export function showTotals(cli: Cli, found: Pick<ChainDiff, "a" | "b" | "differences">): void {
   const total = (name: string, of: (totals: ChainTotals) => string) => [name, of(found.a), of(found.b)];
   const totals = [
     total("Chain", ({ chainId }) => chainId),
@@ -45,10 +42,18 @@ function show(cli: Cli, a: ChainRecord, b: ChainRecord): number {
     total("Cost (USD)", ({ cost }) => cost.toFixed(4)),
     total("Seconds", ({ ms }) => (ms / 1_000).toFixed(1)),
   ];
-  cli.line();
   for (const line of table(["TOTAL", "A", "B"], totals)) cli.line(line);
   cli.line();
   cli.line(found.differences === 0 ? "No difference" : count(found.differences, "difference"));
+}
+
+function show(cli: Cli, a: ChainRecord, b: ChainRecord): number {
+  const found = diffChains(a, b);
+  cli.document({ ok: true, ...found });
+  const names = ["", "SESSION", "STEP", "A", "B", "TOKENS", "COST", "SECONDS"];
+  for (const line of table(names, found.steps.map(rowOf))) cli.line(line);
+  cli.line();
+  showTotals(cli, found);
   return EXIT.done;
 }
 

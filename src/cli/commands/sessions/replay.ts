@@ -1,6 +1,9 @@
-// Implements `parley replay`: runs a recorded chain again, without models, and names the first difference.
+// Implements `parley replay`: runs a recorded chain again, and names the first difference. With changes,
+// models are called for what differs.
 
-import { readRecord } from "../../../contract/chain-record.ts";
+import { diffChains } from "../../../contract/chain-diff.ts";
+import { readRecord, recordText } from "../../../contract/chain-record.ts";
+import { optional } from "../../../core/optional.ts";
 import { fail, ok } from "../../../core/shapes/errors.ts";
 import type { ChainRecord } from "../../../core/shapes/record/chain.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
@@ -9,17 +12,57 @@ import { type Cli, EXIT } from "../../cli.ts";
 import { type Link, type Reply, withLink } from "../../gateway-link.ts";
 import { count, fromDifference } from "../../layout.ts";
 import type { ReplayReport } from "../../parts.ts";
+import { type ChangeOptions, changesOf, hasChanges } from "./changed.ts";
+import { showTotals } from "./diff.ts";
 
-interface ReplayOptions {
+interface ReplayOptions extends ChangeOptions {
   readonly file?: string;
   readonly save?: string;
+  readonly repeat?: number;
+  readonly out?: string;
 }
 
 /** Characters of a difference that are shown. */
 const SHOWN_CHARS = 600;
 const YEAR_MINUTES = 366 * 24 * 60;
 
-async function report(cli: Cli, record: ChainRecord): Promise<number> {
+/** Returns the name of the file for one of several replays: `out-2.json`. */
+const fileOf = (name: string, at: number, of: number): string =>
+  of === 1 ? name : name.replace(/(\.[^.]*)?$/, (ending) => `-${at}${ending}`);
+
+/** Replays the chain with changes, and shows what they did to it. */
+async function vary(cli: Cli, record: ChainRecord, options: ReplayOptions): Promise<number> {
+  const { repeat: times = 1, out } = options;
+  const changes = await changesOf(cli, options);
+  if (!changes.ok) return cli.fail(changes, EXIT.usage);
+  const replays: object[] = [];
+  for (let at = 1; at <= times; at += 1) {
+    const replayed = await cli.parts.replay(record, changes.value);
+    if (!replayed.ok) return cli.fail(replayed);
+    const { varied, difference } = replayed.value;
+    if (varied === undefined) return cli.fail(fail("run_failed", "a run of the replay did not end"));
+    const { a, b, differences } = diffChains(record, varied.record);
+    const { answers, missing } = varied;
+    replays.push({ record: a, replay: b, differences, answers, missing, ...optional({ difference }) });
+    if (times > 1) cli.line(`Replay ${at} of ${times}`);
+    show(cli, replayed.value);
+    const calls = Object.entries(missing).map(([tool, calls]) => `${tool} (${calls})`);
+    if (calls.length > 0)
+      cli.line(safeLine(`Calls that are not in the record, and were not run: ${calls.join(", ")}`));
+    cli.line(`Answers of models: ${answers}`);
+    showTotals(cli, { a, b, differences });
+    if (out === undefined) continue;
+    const saved = await saveRecord(cli, fileOf(out, at, times), recordText(varied.record).text);
+    if (!saved.ok) return cli.fail(saved);
+    cli.note(safeLine(`Wrote the record of the replay to ${fileOf(out, at, times)}.`));
+  }
+  cli.document({ ok: true, replays });
+  return EXIT.done;
+}
+
+async function report(cli: Cli, record: ChainRecord, options: ReplayOptions): Promise<number> {
+  if (hasChanges(options) || options.repeat !== undefined || options.out !== undefined)
+    return vary(cli, record, options);
   const replayed = await cli.parts.replay(record);
   if (!replayed.ok) return cli.fail(replayed);
   const { difference } = replayed.value;
@@ -64,7 +107,7 @@ export async function replayChain(
   }
   if (file !== undefined) {
     const record = await readRecordFile(cli, file);
-    return record.ok ? report(cli, record.value) : cli.fail(record);
+    return record.ok ? report(cli, record.value, options) : cli.fail(record);
   }
   return withLink(cli, async (link) => {
     const chainId = named === undefined ? await newestChain(link) : ok(named);
@@ -74,10 +117,10 @@ export async function replayChain(
     if (named === undefined) cli.note(safeLine(`Chain ${chainId.value}`));
     const record = readRecord(text.value);
     if (!record.ok) return cli.fail(record);
-    if (options.save === undefined) return report(cli, record.value);
+    if (options.save === undefined) return report(cli, record.value, options);
     const saved = await saveRecord(cli, options.save, text.value);
     if (!saved.ok) return cli.fail(saved);
     cli.note(safeLine(`Wrote the record to ${options.save}.`));
-    return report(cli, record.value);
+    return report(cli, record.value, options);
   });
 }

@@ -1,0 +1,90 @@
+// Reads the options of a replay with changes, and the file that describes them.
+
+import { readFile } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import { loadSettings } from "../../../config.ts";
+import { isObject, jsonOf } from "../../../core/json.ts";
+import { optional } from "../../../core/optional.ts";
+import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
+import { NO_VARIATION, type Variation } from "../../../core/shapes/record/variation.ts";
+import { type Cli, loadOptionsOf } from "../../cli.ts";
+import type { ReplayChanges } from "../../parts.ts";
+
+export interface ChangeOptions {
+  readonly model?: string;
+  readonly agent?: readonly string[];
+  readonly from?: string;
+  readonly change?: string;
+  readonly live?: string;
+}
+
+type Change = Pick<Variation, "instructions" | "files" | "settings" | "message">;
+
+const FIELDS = ["instructions", "files", "settings", "message"];
+
+export const hasChanges = ({ model, agent, from, change, live }: ChangeOptions): boolean =>
+  [model, agent, from, change, live].some((option) => option !== undefined);
+
+function wrong(file: string, why: string): Result<never> {
+  return fail("invalid_argument", `${file} is not a change: ${why}`, {
+    hint: 'An example: {"instructions": {"main": "Be brief."}, "message": "Hello"}',
+  });
+}
+
+/** Replaces texts like `@notes.md` by the contents of the file, which is relative to the folder. */
+async function withFiles(value: unknown, folder: string): Promise<unknown> {
+  if (typeof value === "string")
+    return value.startsWith("@") ? readFile(resolve(folder, value.slice(1)), "utf8") : value;
+  if (!isObject(value)) return value;
+  const fields: [string, unknown][] = [];
+  for (const [name, one] of Object.entries(value)) fields.push([name, await withFiles(one, folder)]);
+  return Object.fromEntries(fields);
+}
+
+/** Returns whether the value is an object whose values are texts, or objects of texts if `depth` is 2. */
+function hasTexts(value: unknown, depth: 1 | 2): boolean {
+  if (!isObject(value)) return false;
+  return Object.values(value).every((one) => (depth === 1 ? typeof one === "string" : hasTexts(one, 1)));
+}
+
+async function readChange(cli: Cli, file: string): Promise<Result<Partial<Change>>> {
+  const path = resolve(cli.parts.folder, file);
+  let value: unknown;
+  try {
+    const parsed = jsonOf(await readFile(path, "utf8"));
+    if (!isObject(parsed)) return wrong(file, "it has no JSON object");
+    const { instructions, files, ...rest } = parsed;
+    const texts = await withFiles({ ...optional({ instructions, files }) }, dirname(path));
+    value = { ...rest, ...(texts as object) };
+  } catch (error) {
+    return fail("file_problem", `${file} could not be read: ${(error as Error).message}`);
+  }
+  const change = value as Partial<Record<string, unknown>>;
+  const unknown = Object.keys(change).find((name) => !FIELDS.includes(name));
+  if (unknown !== undefined) return wrong(file, `"${unknown}" is unknown; there is: ${FIELDS.join(", ")}`);
+  const { instructions = {}, files = {}, settings = {}, message = "" } = change;
+  if (!hasTexts(instructions, 1)) return wrong(file, '"instructions" must have a text for each agent');
+  if (!hasTexts(files, 2)) return wrong(file, '"files" must have the text of each file, by agent and name');
+  if (!isObject(settings)) return wrong(file, '"settings" must be an object');
+  if (typeof message !== "string") return wrong(file, '"message" must be a text');
+  return ok(change as Partial<Change>);
+}
+
+/** Returns the changes that the options want, and the providers of the configuration. */
+export async function changesOf(cli: Cli, options: ChangeOptions): Promise<Result<ReplayChanges>> {
+  const models: Record<string, string> = options.model === undefined ? {} : { "*": options.model };
+  for (const text of options.agent ?? []) {
+    const [, id, model] = /^([^.=]+)\.model=(.+)$/.exec(text) ?? [];
+    if (id === undefined || model === undefined)
+      return fail("invalid_argument", `--agent must be like main.model=provider/model, got "${text}"`);
+    models[id] = model;
+  }
+  const change = options.change === undefined ? ok({}) : await readChange(cli, options.change);
+  if (!change.ok) return change;
+  const loaded = loadSettings(loadOptionsOf(cli));
+  if (!loaded.ok) return loaded;
+  const live = (options.live ?? "").split(",").flatMap((name) => name.trim() || []);
+  const { from } = options;
+  const variation = { ...NO_VARIATION, ...change.value, models, live, ...optional({ from }) };
+  return ok({ variation, providers: loaded.value.settings.providers });
+}

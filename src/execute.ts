@@ -300,7 +300,8 @@ async function executeOutside(
   const { settings, store, world } = parts;
   const { session, entries, agent } = given;
   const { runtime } = agent;
-  if (runtime === undefined || parts.acp === undefined) return failed(`agent "${agent.id}" can't run here`);
+  const cannot = failed(`agent "${agent.id}" can't run here`);
+  if (runtime === undefined) return cannot;
   if (isSandboxed(await spawnChainOf(store.db, session), settings)) {
     const kind = outsideKind(runtime);
     const text = `agent "${agent.id}" is ${kind}, which can't be contained, and this session has to be`;
@@ -313,11 +314,12 @@ async function executeOutside(
   record(parts, handle, () => ({ settings, model, thinking, sessionKey, prompt: [], tools: [] }));
   await handle.confirm();
   if (runtime.type === "a2a") {
-    if (parts.remote === undefined) return failed(`agent "${agent.id}" can't be reached from here`);
+    if (parts.remote === undefined) return cannot;
     const turn = await parts.remote();
     const own = { settings, store, world, engine: parts.engine(), outbound: parts.outbound };
     return factsOf(await turn(own, { ...found, runtime }), { ref: agent.model });
   }
+  if (parts.acp === undefined) return cannot;
   const { acpTurn } = await import("./execute/acp.ts");
   const run = { ...found, runtime, trace };
   const outbound = parts.outbound ?? { deliveryQueued: () => {} };

@@ -17,6 +17,7 @@ import { Engine } from "../../src/engine/engine.ts";
 import type { Executor } from "../../src/engine/lanes/lanes.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import type { EndFacts } from "../../src/engine/run/finish.ts";
+import { openRemoteAgents } from "../../src/execute/a2a.ts";
 import { openPeers } from "../../src/execute/peer.ts";
 import { createExecutor, type ExecuteParts } from "../../src/execute.ts";
 import { archiveTemporary, TEMPORARY_DEADLINE } from "../../src/flows/session/client-session.ts";
@@ -124,8 +125,8 @@ function executorOf(
   if (port === undefined) return { execute: (handle) => playTurn(handle, play) };
   const recorder = recorderOfRuns({ version: "0.0.0-test", world });
   const sandboxFor = async () => ok(undefined);
-  const peers = async () => openPeers();
-  return createExecutor({ settings, store, world, port, recorder, sandboxFor, peers, ...more });
+  const elsewhere = { peers: async () => openPeers(), remote: async () => openRemoteAgents() };
+  return createExecutor({ settings, store, world, port, recorder, sandboxFor, ...elsewhere, ...more });
 }
 
 /** Opens engine, flows, outbox and webchat over a store. */

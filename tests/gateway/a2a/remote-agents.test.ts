@@ -1,0 +1,73 @@
+// Agents elsewhere in the tools for sessions: receipts, sub-agents and budgets.
+
+import { expect, test } from "vitest";
+import type { GatewayClient } from "../../../src/contract/client/node.ts";
+import { textOf } from "../../../src/core/shapes/message.ts";
+import { scriptedModel } from "../../kit/scripted-model.ts";
+import { agentSettings, type Choices } from "../../tools/app.ts";
+import { type House, openHouse, TOKEN } from "../kit.ts";
+import { openExposed } from "./kit.ts";
+
+const HERE = "agent:main:main";
+
+/** Opens a gateway whose agent `far` is the agent `research` of another one. */
+async function open(more: Choices = {}): Promise<{ client: GatewayClient; far: House }> {
+  const far = await openExposed({ model: scriptedModel(() => "All is well"), choices: more });
+  const card = `${far.http}/a2a/research`;
+  const runtime = { type: "a2a", card, token: TOKEN, allowUnsigned: true } as const;
+  const near = await openHouse({
+    model: scriptedModel(() => "Thanks"),
+    choices: {
+      agents: [
+        agentSettings("main", { subagents: { allowAgents: ["far"] } }),
+        agentSettings("far", { runtime }),
+      ],
+    },
+  });
+  return { client: await near.client(), far };
+}
+
+/** Calls a tool as the main agent. */
+const invoke = (client: GatewayClient, name: string, args: Record<string, unknown>) =>
+  client.request("tools.invoke", { name, sessionKey: HERE, arguments: args });
+
+const send = (client: GatewayClient) =>
+  invoke(client, "sessions_send", { sessionKey: "agent:far:main", message: "Hello", timeoutSeconds: 20 });
+
+async function textsIn(client: GatewayClient, sessionKey: string): Promise<string[]> {
+  const { messages } = await client.request("chat.history", { sessionKey });
+  return messages.map(textOf);
+}
+
+/** Returns the hop of each run that was asked for over A2A. */
+async function hopsAt({ store }: House): Promise<number[]> {
+  const rows = await store.db.selectFrom("runs").select("hop").where("asked_by", "is not", null).execute();
+  return rows.map(({ hop }) => hop);
+}
+
+test("a message to an agent elsewhere is answered, and its receipt says so", async () => {
+  const { client, far } = await open();
+  const sent = await send(client);
+  expect(sent).toMatchObject({ status: "ok", reply: "All is well", receipt: "answered" });
+  const { messageId } = sent as unknown as { messageId: string };
+  expect(JSON.stringify(await invoke(client, "session_status", { messageId }))).toContain("answered");
+  expect(await hopsAt(far)).toEqual([2]);
+});
+
+test("an agent elsewhere works as a sub-agent, and its result is announced", async () => {
+  const { client, far } = await open();
+  const spawned = await invoke(client, "sessions_spawn", { agentId: "far", task: "Dig" });
+  expect(spawned).toMatchObject({ status: "accepted" });
+  await expect.poll(() => textsIn(client, HERE)).toContainEqual(expect.stringContaining("All is well"));
+  // The second run is the announce turn of the sub-agent.
+  expect(await hopsAt(far)).toEqual([2, 2]);
+});
+
+test("I8: if the budget of the agent elsewhere is used up, the message fails with that reason", async () => {
+  const research = agentSettings("research", { budget: { dailyTokens: 1 } });
+  const { client } = await open({ agents: [agentSettings("main"), research] });
+  expect(await send(client)).toMatchObject({
+    ...{ status: "error", receipt: "failed" },
+    error: expect.stringContaining("its budget.dailyTokens is 1"),
+  });
+});

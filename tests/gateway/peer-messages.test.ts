@@ -4,10 +4,14 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
+import { optional } from "../../src/core/optional.ts";
 import { createCards } from "../../src/gateway/a2a/card.ts";
 import { cleanup, openStore, quietWorld } from "../kit/engine/engine.ts";
 import { scriptedModel } from "../kit/scripted-model.ts";
+import { fakeWorld } from "../kit/world.ts";
+import { settingsWith } from "../tools/app.ts";
 import { type House, type HouseOptions, openHouse } from "./kit.ts";
+import { heldPlay } from "./openai/kit.ts";
 
 const HERE = "agent:main:main";
 const FAR = "peer:lab/agent:research:main";
@@ -16,8 +20,9 @@ const DAY_MS = 86_400_000;
 /** Opens a gateway whose policy admits its agents and those of peers. */
 const open = ({ choices, ...more }: HouseOptions = {}): Promise<House> => {
   const agentToAgent = { enabled: true, allow: ["main", "research", "peer:*"] };
-  const model = scriptedModel(({ entries }) => `echo ${entries.length}`);
-  return openHouse({ model, ...more, choices: { tools: { agentToAgent }, ...choices } });
+  const model =
+    more.play === undefined ? scriptedModel(({ entries }) => `echo ${entries.length}`) : undefined;
+  return openHouse({ ...optional({ model }), ...more, choices: { tools: { agentToAgent }, ...choices } });
 };
 
 /** Pairs two gateways: `near` knows the other one as `lab`, which knows it as `desk`. */
@@ -62,6 +67,25 @@ test("a message expires if the peer stays away for seven days", async () => {
   });
   const again = await (await open({ dir, disk })).client();
   await expect.poll(() => receipt(again)).toContain("expired");
+});
+
+test("a message stays queued while the queue over there is full", async () => {
+  const held = heldPlay();
+  const { session } = settingsWith();
+  const choices = { session: { ...session, queueMax: 1 } };
+  const world = fakeWorld({ clock: "real" });
+  const [client, there] = await pair(await open({ world }), await open({ choices, play: held.play }));
+  const say = (idempotencyKey: string) =>
+    there.request("chat.send", { sessionKey: "agent:research:main", message: "Work", idempotencyKey });
+  await say("first");
+  await held.begun;
+  await say("second");
+  const { messageId } = await send(client, "Hello", 0);
+  const receipt = async () => JSON.stringify(await invoke(client, "session_status", { messageId }));
+  await expect.poll(() => world.logged.map(({ text }) => text)).toContain("a peer is away");
+  expect(await receipt()).toContain("queued");
+  held.end("Done");
+  await expect.poll(receipt).toContain("answered");
 });
 
 test("I8: a limit of the peer's chains counts sends of both gateways, and declines the message", async () => {

@@ -8,7 +8,13 @@ import type { Session } from "../../src/core/shapes/session.ts";
 import { matchesPattern } from "../../src/core/text/pattern.ts";
 import { fillFirstWords } from "../../src/store/first-words.ts";
 import { insertRun } from "../../src/store/queries/runs/runs.ts";
-import { type ChildCounts, childCounts, filterCounts } from "../../src/store/queries/sessions/counts.ts";
+import {
+  type ChildCounts,
+  childCounts,
+  filterCounts,
+  type SumBelow,
+  sumsBelow,
+} from "../../src/store/queries/sessions/counts.ts";
 import {
   isSessionCursor,
   listSessions,
@@ -104,6 +110,8 @@ const someSessions: fc.Arbitrary<Session[]> = fc
         failedRun: fc.constant("r"),
         abortedLastRun: fc.boolean(),
         spawnedBy: key,
+        totalTokens: fc.nat({ max: 9 }),
+        cost: fc.nat({ max: 9 }),
       },
       { requiredKeys: ["key", "kind", "updatedAt"] },
     ),
@@ -217,6 +225,23 @@ async function allPages(store: Store, wanted: SessionFilter): Promise<string[]> 
   return keys;
 }
 
+/** Returns the sums of all sessions below each session, or none if a session is below itself. */
+function expectedBelow(rows: readonly Session[], wanted: SessionFilter): Map<string, SumBelow> {
+  const children = new Map(rows.map(({ key }) => [key, expected(rows, { ...wanted, spawnedBy: key })]));
+  const below = (key: string, levels = KEYS.length): string[] =>
+    (levels === 0 ? [] : (children.get(key) ?? [])).flatMap((child) => [child, ...below(child, levels - 1)]);
+  const sums = new Map<string, SumBelow>();
+  for (const { key } of rows) {
+    const keys = below(key);
+    if (new Set(keys).size < keys.length) return new Map();
+    const all = rows.filter((row) => keys.includes(row.key));
+    const sum = (name: "totalTokens" | "cost") => all.reduce((total, row) => total + row[name], 0);
+    if (all.length > 0)
+      sums.set(key, { sessions: all.length, tokens: sum("totalTokens"), cost: sum("cost") });
+  }
+  return sums;
+}
+
 export function listContract(store: () => Store): void {
   test("all pages together contain exactly the filtered sessions, each once, newest first", async () => {
     await fc.assert(
@@ -281,6 +306,9 @@ export function listContract(store: () => Store): void {
               };
               if (found.length > 0) shown.set(key, counted);
             }
+            const keys = left.map(({ key }) => key);
+            const added = await sumsBelow(store().db, { keys, scope, includeArchived });
+            expect(added).toEqual(expectedBelow(left, { scope, includeArchived, limit: 1 }));
             const matches = (wanted: Partial<SessionFilter>) =>
               expected(left, { scope, limit: 1, ...wanted }, work).length;
             expect(await filterCounts(store().db, { scope, askedBy: "t" })).toEqual({
@@ -311,6 +339,9 @@ export function listContract(store: () => Store): void {
     });
     const counts = await childCounts(store().db, { keys: ["top"], scope: { all: true } });
     expect(counts.get("top")).toEqual({ children: 1_000, running: 3, failed: 997, stopped: 0 });
+    const all = { keys: ["top"], scope: { all: true } } as const;
+    expect((await sumsBelow(store().db, all)).get("top")?.sessions).toBe(1_004);
+    expect(await sumsBelow(store().db, all, 1_000)).toEqual(new Map());
   });
 
   test("a session whose spawner was deleted is a root, until a session with the spawner's key exists again", async () => {

@@ -122,7 +122,7 @@ test("I9: jobs are counted by state, but only jobs of sessions that the token co
       const { state, ...more } = { state: undefined, ...job };
       const agentId = key.split(":")[1] ?? "";
       const child = { key, agentId, sessionId: `id ${key}`, spawnedBy: MAIN, kind: "other" as const };
-      await insertSession(tx, sampleSession({ ...child, ...more }));
+      await insertSession(tx, sampleSession({ ...child, totalTokens: 10, cost: 0.25, ...more }));
       if (state !== undefined) await insertRun(tx, sampleRun({ runId: key, sessionKey: key, state }));
     }
   });
@@ -131,10 +131,12 @@ test("I9: jobs are counted by state, but only jobs of sessions that the token co
   expect(await jobsOf()).toMatchObject({
     children: 7,
     jobs: { running: 3, done: 2, failed: 1, stopped: 1 },
+    below: { sessions: 7, tokens: 70, cost: 1.75 },
   });
   expect(await jobsOf("narrow")).toMatchObject({
     children: 3,
     jobs: { running: 1, done: 1, failed: 1, stopped: 0 },
+    below: { sessions: 3, tokens: 30, cost: 0.75 },
   });
   expect(await jobsOf(undefined, true)).toMatchObject({
     jobs: { running: 3, done: 2, failed: 2, stopped: 1 },

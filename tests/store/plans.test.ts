@@ -25,7 +25,7 @@ import { addUsageRow, budgetStops, usageBy, usageOf } from "../../src/store/quer
 import { endsOf } from "../../src/store/queries/runs/run-facts.ts";
 import * as runs from "../../src/store/queries/runs/runs.ts";
 import * as waits from "../../src/store/queries/runs/waits.ts";
-import { childCounts, filterCounts } from "../../src/store/queries/sessions/counts.ts";
+import { childCounts, filterCounts, sumsBelow } from "../../src/store/queries/sessions/counts.ts";
 import { listSessions, type SessionFilter } from "../../src/store/queries/sessions/session-lists.ts";
 import * as sessions from "../../src/store/queries/sessions/sessions.ts";
 import {
@@ -231,6 +231,7 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
       scope: { all: false, agentIds: "any", patterns: ["*x"] },
       includeArchived: true,
     }),
+  sumsBelow: (tx) => sumsBelow(tx, { keys: [KEY, "child"], scope: ALL }),
   readHistory: (tx) =>
     transcripts.readHistory(tx, { sessionId: "session-1", limit: 5, before: "m1", includeTools: false }),
   lastMessages: (tx) => transcripts.lastMessages(tx, "session-1", 5, { includeTools: true }),

@@ -55,7 +55,9 @@ const LIST = object(
     keys: list(name, "Returns only these sessions, if the token covers them and the other filters match.", {
       maxItems: LIST_KEYS_MAX,
     }),
-    includeChildren: flag("Adds `children` and `jobs`, which count the sessions that each session spawned."),
+    includeChildren: flag(
+      "Adds `children`, `jobs` and `below`, which count the sessions that each session spawned.",
+    ),
     only: about(
       oneOf("running", "failed", "mine"),
       "`running`: has an unfinished run. `failed`: idle, and the last run failed. " +
@@ -181,6 +183,15 @@ export const LISTED_ROW = named(
           stopped: number(),
         }),
         "With `includeChildren`: number of spawned sessions by state. Absent if there are none.",
+      ),
+      below: about(
+        object({
+          sessions: number(),
+          tokens: number(),
+          cost: number("In USD, since the last reset of each session."),
+        }),
+        "With `includeChildren`: all visible sessions below this one, on every level. Absent if there are " +
+          "none, or more than 10,000 below the rows of the page.",
       ),
       failure: about(
         object(

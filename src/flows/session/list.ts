@@ -11,6 +11,8 @@ import {
   childCounts,
   type FilterCounts,
   filterCounts,
+  type SumBelow,
+  sumsBelow,
 } from "../../store/queries/sessions/counts.ts";
 import { listSessions, type SessionFilter } from "../../store/queries/sessions/session-lists.ts";
 import { activityOf, getSession } from "../../store/queries/sessions/sessions.ts";
@@ -77,8 +79,11 @@ export async function visibleChildren(
   ctx: AccessContext,
   viewer: Viewer,
   of: { readonly keys: readonly string[]; readonly includeArchived?: boolean },
-): Promise<ReadonlyMap<string, ChildCounts>> {
-  return childCounts(ctx.db, { ...of, scope: viewerScope(ctx, viewer) });
+): Promise<ReadonlyMap<string, ChildCounts & { readonly below?: SumBelow }>> {
+  const scope = viewerScope(ctx, viewer);
+  const counts = await childCounts(ctx.db, { ...of, scope });
+  const sums = await sumsBelow(ctx.db, { ...of, keys: [...counts.keys()], scope });
+  return new Map([...counts].map(([key, own]) => [key, { ...own, ...optional({ below: sums.get(key) }) }]));
 }
 
 /** Counts the visible sessions that are running, that failed, and that got a message with this token. */

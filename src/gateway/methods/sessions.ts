@@ -119,15 +119,15 @@ async function childrenOf(
   ctx: CallContext,
   { includeChildren, includeArchived }: ParamsOf<"sessions.list">,
   rows: readonly ListedSession[],
-): Promise<ReadonlyMap<string, Pick<ListedRow, "children" | "jobs">> | undefined> {
+): Promise<ReadonlyMap<string, Pick<ListedRow, "children" | "jobs" | "below">> | undefined> {
   if (includeChildren !== true) return undefined;
   const keys = rows.map((row) => row.session.key);
   const counts = await visibleChildren(ctx.access, ctx.viewer, { keys, ...optional({ includeArchived }) });
   return new Map(
-    [...counts].map(([key, { children, running, failed, stopped }]) => [
-      key,
-      { children, jobs: { running, failed, stopped, done: children - running - failed - stopped } },
-    ]),
+    [...counts].map(([key, { children, running, failed, stopped, below }]) => {
+      const jobs = { running, failed, stopped, done: children - running - failed - stopped };
+      return [key, { children, jobs, ...optional({ below }) }];
+    }),
   );
 }
 

@@ -20,7 +20,7 @@ import { endsOf } from "../../../src/store/queries/runs/run-facts.ts";
 import * as runs from "../../../src/store/queries/runs/runs.ts";
 import { countRunning, mayStart } from "../../../src/store/queries/runs/slots.ts";
 import * as waits from "../../../src/store/queries/runs/waits.ts";
-import { childCounts, filterCounts } from "../../../src/store/queries/sessions/counts.ts";
+import { childCounts, filterCounts, sumsBelow } from "../../../src/store/queries/sessions/counts.ts";
 import { listSessions, type SessionFilter } from "../../../src/store/queries/sessions/session-lists.ts";
 import * as sessions from "../../../src/store/queries/sessions/sessions.ts";
 import {
@@ -243,6 +243,7 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   endsOf: (tx) => endsOf(tx, ["r5", "r7"]),
   activityOf: (tx) => sessions.activityOf(tx, [BUSY, "agent:a1:chat:1"]),
   childCounts: (tx) => childCounts(tx, { keys: [BUSY, "agent:a1:chat:201"], scope: ALL }),
+  sumsBelow: (tx) => sumsBelow(tx, { keys: [BUSY, "agent:a1:chat:201"], scope: ALL }),
   filterCounts: (tx) => filterCounts(tx, { scope: ALL, askedBy: "t" }),
   deleteSessionRows: (tx) => sessions.deleteSessionRows(tx, "agent:a1:chat:201", { transcripts: true }),
   newestFailures: (tx) => newestFailures(tx),

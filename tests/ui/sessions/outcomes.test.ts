@@ -2,6 +2,7 @@
 
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
+import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { openHouse, type Play, TOKEN } from "../../gateway/kit.ts";
 import {
   accessibilityProblems,
@@ -88,6 +89,28 @@ describeInBrowser("session rows", () => {
     gates.get(jobs[1]?.key ?? "")?.resolve();
     await stopped;
     await expect.poll(words).toBe("1 done · 1 stopped · 1 failed");
+  });
+
+  test("a closed tree shows the tokens and the cost of all its levels, and an open one those of its root", async () => {
+    const house = await openHouse();
+    await seedSessions(
+      house.store,
+      FAMILY.map((seed) => ({ totalTokens: 1_000, cost: 0.5, ...seed })),
+    );
+    const { page } = await visit(house.http, { token: TOKEN });
+    const used = (name: RegExp) => row(page, name).locator(".session-used").innerText();
+    await expect.poll(() => used(/plan/)).toBe("all 15.3k tok · $2.00");
+    expect(await row(page, /plan/).locator(".session-used").getAttribute("title")).toBe(
+      "15,345 tokens, $2.00 since the last reset, with 3 sessions below",
+    );
+    const deep = "agent:main:subagent:deep";
+    await house.store.transaction((tx) => updateSession(tx, deep, { totalTokens: 1_500, cost: 0.75 }));
+    const client = await house.client();
+    await client.agent({ sessionKey: deep, message: "hello" }).done;
+    await expect.poll(() => used(/plan/)).toBe("all 15.8k tok · $2.25");
+    await page.getByRole("button", { name: "Open plan" }).click();
+    await expect.poll(() => used(/plan/)).toBe("12.3k tok · $0.50");
+    await expect.poll(() => used(/write it/)).toBe("all 2.5k tok · $1.25");
   });
 
   test("no row repeats a word of its name", async () => {

@@ -181,9 +181,12 @@ async function readRows(keys: readonly string[]): Promise<void> {
   moveOrHold();
 }
 
-/** Returns whether a change of a child does not affect the counts of its parent. */
+/** Returns whether a change of a child does not affect the counts and sums of its parent. */
 function isCountedAlike(before: ListedRow, now: ListedRow): boolean {
-  const [was, is] = [before, now].map(({ state, failure }) => [state === "idle", failure !== undefined]);
+  const [was, is] = [before, now].map(({ state, failure, totalTokens, below }) => [
+    ...[state === "idle", failure !== undefined, totalTokens],
+    ...[below?.sessions, below?.tokens, below?.cost],
+  ]);
   return was?.join() === is?.join();
 }
 
@@ -196,7 +199,8 @@ function noteParents(asked: readonly string[], rows: readonly ListedRow[]): void
   for (const key of asked) {
     const [before, now] = [forest.row(key), found.get(key)];
     const parent = (now ?? before)?.spawnedBy;
-    if (parent === undefined || forest.row(parent) === undefined) continue;
+    // A parent that is not loaded may be below a row that is.
+    if (parent === undefined || (forest.flat && forest.row(parent) === undefined)) continue;
     if (before !== undefined && now !== undefined && isCountedAlike(before, now)) continue;
     news.add(parent);
     tellNews();

@@ -3,7 +3,7 @@
 import type { ListedRow } from "../../../src/contract/client/web.ts";
 import { forkOrigin } from "../../../src/core/fork-key.ts";
 import { tick } from "../clock.ts";
-import { age, money, tokens } from "../parts/format.ts";
+import { age, counted, money, tokens } from "../parts/format.ts";
 import { LastFailure } from "../parts/last-failure.tsx";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { nameOf, sessionName, shortKey } from "../parts/names.ts";
@@ -86,13 +86,20 @@ function Jobs({ children = 0, jobs }: Pick<ListedRow, "children" | "jobs">) {
   );
 }
 
-function Used({ row }: { row: ListedRow }) {
-  if (row.totalTokens === 0 && row.cost === 0) return null;
-  const words = `${row.totalTokens.toLocaleString()} tokens, ${money(row.cost)} since the last reset`;
+/** Shows tokens and cost of a session. `closed`: with those of the sessions below it, which are hidden. */
+function Used({ row, closed }: { row: ListedRow; closed: boolean }) {
+  const below = closed ? row.below : undefined;
+  const [used, cost] = [row.totalTokens + (below?.tokens ?? 0), row.cost + (below?.cost ?? 0)];
+  if (used === 0 && cost === 0) return null;
+  const all = below === undefined ? "" : `, with ${counted(below.sessions, "session")} below`;
   return (
-    <span class="session-used number" title={words}>
-      {tokens(row.totalTokens)} tok
-      {row.cost > 0 && ` · ${money(row.cost)}`}
+    <span
+      class="session-used number"
+      title={`${used.toLocaleString()} tokens, ${money(cost)} since the last reset${all}`}
+    >
+      {below !== undefined && "all "}
+      {tokens(used)} tok
+      {cost > 0 && ` · ${money(cost)}`}
     </span>
   );
 }
@@ -190,7 +197,7 @@ export function SessionRow(props: { line: RowLine; selected: boolean; active: bo
               <Name text={facts(row, tree, name)} />
             </span>
           )}
-          <Used row={row} />
+          <Used row={row} closed={open === false} />
         </div>
       </div>
     </div>

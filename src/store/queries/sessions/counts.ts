@@ -1,5 +1,5 @@
-// Counts sessions of a list, up to a limit: the children of each session by state, and the sessions that
-// match a filter.
+// Counts sessions of a list, up to a limit: the children of each session by state, all sessions below each
+// session with their cost, and the sessions that match a filter.
 
 import { sql } from "kysely";
 import type { Db } from "../../sql.ts";
@@ -68,6 +68,45 @@ export async function childCounts(
         return [key, { children, running, failed, stopped }];
       }),
   );
+}
+
+/** The sessions below one session, on all levels. */
+export interface SumBelow {
+  readonly sessions: number;
+  readonly tokens: number;
+  /** In USD. */
+  readonly cost: number;
+}
+
+/** Maximum number of sessions that one call of `sumsBelow` adds up. */
+const ADDED_MAX = 10_000;
+
+/**
+ * Adds up, for each of these sessions, the sessions below it that a reader would find by opening its tree.
+ * If there are more than `max`, no sum would be right, so none is returned. This also ends a cycle in damaged
+ * data.
+ */
+export async function sumsBelow(
+  db: Db,
+  of: Parameters<typeof childCounts>[1],
+  max = ADDED_MAX,
+): Promise<Map<string, SumBelow>> {
+  if (of.keys.length === 0) return new Map();
+  const archived = of.includeArchived === true ? sql`in (0, 1)` : sql`= 0`;
+  const fits = all([sql`s.archived ${archived}`, ...scopeConditions(db, of.scope)]);
+  // SQLite would read all unarchived sessions at each step, if the join did not say which table is first.
+  const { rows } = await sql<SumBelow & { key: string }>`
+    with recursive down (root, key, tokens, cost) as (
+      select s.spawned_by, s.key, s.total_tokens, s.cost from sessions s
+      where s.spawned_by in (${sql.join(of.keys)}) and ${fits}
+      union all
+      select down.root, s.key, s.total_tokens, s.cost from down cross join sessions s
+      where s.spawned_by = down.key and ${fits}
+    )
+    select root as key, count(*) as sessions, sum(tokens) as tokens, sum(cost) as cost
+    from (select * from down limit ${sql.lit(max + 1)}) as limited group by root`.execute(db);
+  const sums = rows.map(({ key, sessions, tokens, cost }) => [key, { sessions, tokens, cost }] as const);
+  return sums.reduce((sum, [, one]) => sum + one.sessions, 0) > max ? new Map() : new Map(sums);
 }
 
 /** Numbers of sessions that match a filter, each at most `COUNTED_MAX`. */

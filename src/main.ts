@@ -358,6 +358,7 @@ function partsOf(house: LogParts & { home: string; world: World }): CliParts {
     importState: async (wanted) =>
       (await import("./import/import.ts")).importState({ ...wanted, env, home, world }),
     replay: async (...wanted) => (await import("./replay.ts")).replayIn(silent)(...wanted),
+    ask: async (...wanted) => (await import("./replay/ask.ts")).askModel(silent, ...wanted),
     inspectSandbox: (wanted) => inspectSandbox(wanted, { world, env }),
     inspectModel: (providers, ref) => inspectModel(world, providers, ref),
     // No log lines, because the doctor prints these problems itself.

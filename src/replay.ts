@@ -45,6 +45,8 @@ export interface Replayed {
     readonly record: ChainRecord;
     /** Number of answers that models gave. */
     readonly answers: number;
+    /** Cost of these answers in USD. */
+    readonly cost: number;
     /** Number of calls that were not run because the record has none like them, by tool. */
     readonly missing: Readonly<Record<string, number>>;
   };
@@ -338,7 +340,7 @@ class Replay {
     const found = await readChainRecord(this.#store.db, this.#script.record.chainId);
     if (typeof found !== "object") return undefined;
     const record: ChainRecord = { program: this.#script.record.program, ...found };
-    return { record, answers: live.answers, missing: Object.fromEntries(live.missing) };
+    return { record, answers: live.answers, cost: live.cost, missing: Object.fromEntries(live.missing) };
   }
 
   async close(): Promise<void> {

@@ -11,6 +11,15 @@ import type { Link, Reply } from "./gateway-link.ts";
 
 /** Maximum number of pages. It ends the loop if a gateway never returns a last page. */
 const PAGES_MAX = 10_000;
+const YEAR_MINUTES = 366 * 24 * 60;
+
+/** Returns the ids of the chains with the newest activity, the newest first. */
+export async function newestChains(link: Link, limit: number): Promise<Reply<string[]>> {
+  const page = await link.request("chains.list", { includeSingle: true, limit, activeMinutes: YEAR_MINUTES });
+  if (!page.ok) return page;
+  const ids = page.value.chains.map(({ chainId }) => chainId);
+  return ids.length === 0 ? fail("chain_not_found", "No chain has run in the last year.") : ok(ids);
+}
 
 /** Returns the text of a chain's record. */
 export async function fetchRecord(link: Link, chainId: string): Promise<Reply<string>> {

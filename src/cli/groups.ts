@@ -522,4 +522,17 @@ export function addReplay(parent: Command, on: (command: Command, load: Load) =>
   const diff = parent.command("diff").argument("<a>", "Id of a chain, or file of its record");
   diff.argument("<b>", "The chain to compare it with").description("Compare two chains step by step");
   on(diff, async () => (await import("./commands/sessions/diff.ts")).diffRecords);
+  const group = parent.command("eval").description("Check recorded chains with other models or instructions");
+  const evaluate = group
+    .command("run", { isDefault: true })
+    .argument("<file>", "File with cases and variants");
+  evaluate.description("Replay all cases with all variants, and check the expectations");
+  evaluate.option("--change <file>", "Add a variant with this change (see parley replay)", everyValue);
+  evaluate.option("--junit <file>", "Also write the outcomes as JUnit XML");
+  evaluate.option("--html <file>", "Also write the outcomes as an HTML page");
+  on(evaluate, async () => (await import("./commands/sessions/eval.ts")).runEvaluation);
+  const add = group.command("add").argument("[chain]", "Id of the chain (default: the newest)");
+  add.description("Add recorded chains to the cases").option("--to <file>", "File of the cases", "eval.json");
+  add.option("--newest <n>", "Add this many of the newest chains", amount("--newest", 1), 1);
+  on(add, async () => (await import("./commands/sessions/eval.ts")).addCases);
 }

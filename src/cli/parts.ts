@@ -297,9 +297,18 @@ export interface ReplayReport {
     readonly record: ChainRecord;
     /** Number of answers that models gave. */
     readonly answers: number;
+    /** Cost of these answers in USD. */
+    readonly cost: number;
     /** Number of calls that were not run because the record has none like them, by tool. */
     readonly missing: Readonly<Record<string, number>>;
   };
+}
+
+export interface Question {
+  /** `<provider>/<model>` */
+  readonly model: string;
+  readonly system: string;
+  readonly text: string;
 }
 
 /** The changes of a replay, and the providers of the models that it calls. */
@@ -336,6 +345,11 @@ export interface CliParts {
   inspectDatabase(url: string): Promise<Result<DatabaseReport>>;
   readonly store: StoreTools;
   importState(wanted: ImportWanted): Promise<Result<ImportFacts>>;
+  /** Asks a model one question, with instructions. Returns its text, and the cost in USD. */
+  ask(
+    providers: readonly ProviderSettings[],
+    question: Question,
+  ): Promise<Result<{ text: string; cost: number }>>;
   /** Runs a recorded chain again. Without changes, no model is called. */
   replay(record: ChainRecord, changes?: ReplayChanges): Promise<Result<ReplayReport>>;
   /** Tests the backend (and image) of an agent's settings. Absent if the test is not available. */

@@ -2,7 +2,7 @@
 // the machine of the record was slower or faster.
 
 import { canonicalJson } from "../core/json.ts";
-import { type Entry, isCompaction } from "../core/shapes/message.ts";
+import { type Entry, isCompaction, textOf } from "../core/shapes/message.ts";
 import type { RecordedDelivery } from "../core/shapes/record/chain.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { Difference, Player } from "./player.ts";
@@ -19,6 +19,17 @@ interface Step {
   readonly at: number;
   readonly step: string;
   readonly text: string;
+  /** The call of a stopped run that was refused or not answered. Both are equal: neither had an effect. */
+  readonly idle?: string | undefined;
+}
+
+function idleCall({ state }: Run, entry: Entry): string | undefined {
+  if (state !== "aborted" || isCompaction(entry) || entry.role !== "toolResult") return undefined;
+  const { id, toolName, isError } = entry;
+  const text = textOf(entry);
+  const isIdle =
+    isError && (text.includes('"error":"not run: ') || text.startsWith("The run ended (aborted)"));
+  return isIdle ? `${id} ${toolName}` : undefined;
 }
 
 function entryText(entry: Entry): string {
@@ -58,6 +69,7 @@ function stepsOf(
       at,
       step: `entry ${index + 1}`,
       text: entryText(entry),
+      idle: idleCall(run, entry),
     })),
     { at: endedAt, step: "end", text: canonicalJson({ state, code, error, reply, usage, model }) },
     ...sent.map((one) => ({ at: endedAt, step: "delivery", text: deliveryText(one) })),
@@ -78,6 +90,7 @@ function firstOf(
     const expected = theirs?.text ?? NOTHING;
     const got = ours === undefined ? NOTHING : toRecord(ours.text);
     if (expected === got && theirs?.step === ours?.step) continue;
+    if (theirs?.idle !== undefined && theirs.idle === toRecord(ours?.idle ?? "")) continue;
     const step = theirs?.step ?? ours?.step ?? "";
     return {
       at: theirs?.at ?? one.run.endedAt ?? one.run.acceptedAt,

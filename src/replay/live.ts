@@ -2,7 +2,7 @@
 // agent, message or answers differ. From then on its models are really called; tools answer from the record
 // if it has the call, and really run only if they are named.
 
-import type { ModelPort } from "../agent/model/model.ts";
+import { type ModelPort, usageOf } from "../agent/model/model.ts";
 import { canonicalJson } from "../core/json.ts";
 import type { PromptPart } from "../core/rules/prompt/prompt.ts";
 import { fail, toolFailure } from "../core/shapes/errors.ts";
@@ -32,6 +32,8 @@ export class Live {
   readonly pending = new Set<Promise<unknown>>();
   /** Number of answers that models gave. */
   answers = 0;
+  /** Cost of these answers in USD. */
+  cost = 0;
   /** Number of calls that were not run, by tool. */
   readonly missing = new Map<string, number>();
   readonly #script: Script;
@@ -47,9 +49,11 @@ export class Live {
     this.variation = variation;
     this.#from = variation.from === undefined ? undefined : script.placeOf(variation.from);
     this.port = {
-      call: (...request) => {
+      call: async (...request) => {
         this.answers += 1;
-        return this.track(port.call(...request));
+        const outcome = await this.track(port.call(...request));
+        this.cost += usageOf(outcome)?.cost.total ?? 0;
+        return outcome;
       },
     };
   }

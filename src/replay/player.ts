@@ -233,7 +233,12 @@ export class Player implements TurnHooks {
     really: ReallyCall,
   ): Promise<ToolOutcome> {
     const [cancelled, runIds]: unknown[][] = [[], []];
-    for (const { flowId, targetKey } of jobs) {
+    for (const { flowId, targetKey, endReason } of jobs) {
+      if (endReason !== "cancelled") {
+        // The job ended by itself at the same time.
+        cancelled?.push(this.ids.toReplay(targetKey));
+        continue;
+      }
       await this.gates.wait(`cancel ${flowId}`);
       const outcome = await really({ ...request.arguments, sessionKey: this.ids.toReplay(targetKey) });
       const result = fieldsOf(jsonOf(outcome.text));

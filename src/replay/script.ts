@@ -101,7 +101,8 @@ export class Script {
   }
 
   #cancels(): Map<string, RecordedFlow[]> {
-    const jobs = new Map(this.record.flows.map((flow) => [flow.targetKey, flow]));
+    const spawns = this.record.flows.filter(({ kind }) => kind === "spawn");
+    const jobs = new Map(spawns.map((flow) => [flow.targetKey, flow]));
     const found = new Map<string, RecordedFlow[]>();
     for (const { run, results } of this.runs) {
       for (const result of results.values()) {

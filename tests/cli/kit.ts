@@ -31,6 +31,7 @@ import {
   runProgram,
   storeTools,
 } from "../../src/main.ts";
+import { askModel } from "../../src/replay/ask.ts";
 import { replayIn } from "../../src/replay.ts";
 import { checkStoreDir, inspectStoreDir } from "../../src/store/inspect.ts";
 import { cleanup, putEmptyStore, quietWorld } from "../kit/engine/engine.ts";
@@ -204,6 +205,7 @@ export function call(home: string, argv: readonly string[], options: CallOptions
     store: storeTools(quietWorld()),
     importState: (wanted) => importState({ ...wanted, env: options.env ?? {}, home, world: quietWorld() }),
     replay: replayIn(quietWorld()),
+    ask: (...wanted) => askModel(quietWorld(), ...wanted),
     ...(sandbox === undefined ? {} : { inspectSandbox: async () => sandbox }),
     inspectChannels: (accounts) => inspectChannels(accounts, quietWorld()),
     inspectRemote: (runtime) => inspectRemote(runtime, quietWorld()),

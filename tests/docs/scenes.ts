@@ -258,6 +258,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
       },
     },
   },
+  "docs/HOWTO-EVAL.md": { config: (page) => ownConfig(page) },
   "docs/HOWTO-CLUSTER.md": {
     gateway: "none",
     config: async (page, ground) => {

@@ -4,10 +4,11 @@
 import { describe, expect } from "vitest";
 import { recordText } from "../../src/contract/chain-record.ts";
 import type { ChainRecord } from "../../src/core/shapes/record/chain.ts";
+import type { RunInput } from "../../src/core/shapes/run.ts";
 import { type Replayed, replayChain } from "../../src/replay.ts";
 import { readChainRecord } from "../../src/store/queries/chains/record.ts";
 import { type House, openHouse, quiet } from "../gateway/kit.ts";
-import { both, share, test } from "../kit/deep.ts";
+import { both, rounds, share, test } from "../kit/deep.ts";
 import { cleanup, endOf } from "../kit/engine/engine.ts";
 import type { ScriptedModel } from "../kit/scripted-model.ts";
 import { openPostgresStore } from "../kit/store/postgres.ts";
@@ -33,8 +34,8 @@ async function houseOn(kind: string, model: ScriptedModel = talkingModel()): Pro
 }
 
 /** Sends a message to the main session, and returns the record of the chain after all work has ended. */
-async function recordOf(house: House, text: string): Promise<ChainRecord> {
-  const accepted = await house.engine.accept({ sessionKey: MAIN, input: { text } });
+async function recordOf(house: House, text: string, more: Partial<RunInput> = {}): Promise<ChainRecord> {
+  const accepted = await house.engine.accept({ sessionKey: MAIN, input: { text, ...more } });
   if (!accepted.ok) throw new Error(accepted.error);
   await endOf(house.engine, accepted.value.run.runId);
   await quiet(house);
@@ -90,18 +91,52 @@ describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
   });
 });
 
-test("random chains replay without a difference", async () => {
-  const seed = "random chains";
-  const house = await houseOn("embedded", randomModel(seed));
-  let runs = 0;
-  for (let at = 0; at < RANDOM_CHAINS; at += 1) {
-    const record = await recordOf(house, `message ${at}`);
-    const { difference } = await replayed(record);
-    expect({ seed, at, difference }).toEqual({ seed, at, difference: undefined });
-    runs += record.runs.length;
-  }
-  expect(runs).toBeGreaterThan(RANDOM_CHAINS);
-}, 120_000);
+both(
+  "random chains replay without a difference",
+  async () => {
+    for (let part = 0; part < rounds(1, 20); part += 1) {
+      const seed = `random chains ${part}`;
+      const house = await houseOn("embedded", randomModel(seed));
+      let runs = 0;
+      for (let at = 0; at < RANDOM_CHAINS; at += 1) {
+        const record = await recordOf(house, `message ${at}`);
+        const { difference } = await replayed(record);
+        expect({ seed, at, difference }).toEqual({ seed, at, difference: undefined });
+        runs += record.runs.length;
+      }
+      expect(runs).toBeGreaterThan(RANDOM_CHAINS);
+      await house.stop();
+    }
+  },
+  600_000,
+);
+
+test.each([
+  { kind: "cron", source: "morning" },
+  { kind: "hook", source: "deploys" },
+] as const)("a chain that a $kind began replays with its origin", async (provenance) => {
+  const house = await houseOn("embedded");
+  const record = await recordOf(house, doing(sending(RESEARCH, "what is new?")), { provenance });
+  expect(record.runs[0]?.input.provenance).toEqual(provenance);
+  expect((await replayed(record)).difference).toBeUndefined();
+});
+
+test("a refused call that a stop left unanswered is no difference", async () => {
+  const house = await houseOn("embedded");
+  const record = await recordOf(house, doing({ name: "no_such_tool" }));
+  const cut = record.entries.findIndex(({ entry }) => "role" in entry && entry.role === "toolResult");
+  const text = "The run ended (aborted) before this call was answered.";
+  const entries = record.entries.slice(0, cut + 1).map((row, at) => {
+    const entry = { ...row.entry, content: [{ type: "text" as const, text }] };
+    return at === cut ? { ...row, entry: entry as typeof row.entry } : row;
+  });
+  const runs = record.runs.map(({ reply: _, model: __, ...run }) => {
+    const end = { state: "aborted" as const, code: "run_aborted" as const, error: "the run was aborted" };
+    return { ...run, ...end, model: "scripted/rehearsal" };
+  });
+  const { difference } = await replayed({ ...record, runs, entries });
+  expect(difference === undefined || !difference.step.startsWith("entry")).toBe(true);
+});
 
 test("an edited answer, a missing run and another refusal are named with both sides", async () => {
   const house = await houseOn("embedded");

@@ -47,27 +47,39 @@ function hasTexts(value: unknown, depth: 1 | 2): boolean {
   return Object.values(value).every((one) => (depth === 1 ? typeof one === "string" : hasTexts(one, 1)));
 }
 
-async function readChange(cli: Cli, file: string): Promise<Result<Partial<Change>>> {
+/** Reads a change. `@` texts are relative to the folder. */
+export async function changeIn(
+  parsed: Readonly<Record<string, unknown>>,
+  folder: string,
+  file: string,
+): Promise<Result<Partial<Change>>> {
+  const unknown = Object.keys(parsed).find((name) => !FIELDS.includes(name));
+  if (unknown !== undefined) return wrong(file, `"${unknown}" is unknown; there is: ${FIELDS.join(", ")}`);
+  const { settings = {}, message = "" } = parsed;
+  let texts: Partial<Pick<Variation, "instructions" | "files">>;
+  try {
+    const { instructions = {}, files = {} } = parsed;
+    texts = (await withFiles({ instructions, files }, folder)) as typeof texts;
+  } catch (error) {
+    return fail("file_problem", `a text of ${file} could not be read: ${(error as Error).message}`);
+  }
+  if (!hasTexts(texts.instructions, 1)) return wrong(file, '"instructions" must have a text for each agent');
+  if (!hasTexts(texts.files, 2))
+    return wrong(file, '"files" must have the text of each file, by agent and name');
+  if (!isObject(settings)) return wrong(file, '"settings" must be an object');
+  if (typeof message !== "string") return wrong(file, '"message" must be a text');
+  return ok({ ...(parsed as Partial<Change>), ...texts });
+}
+
+/** Reads the file of a change. */
+export async function readChange(cli: Cli, file: string): Promise<Result<Partial<Change>>> {
   const path = resolve(cli.parts.folder, file);
-  let value: unknown;
   try {
     const parsed = jsonOf(await readFile(path, "utf8"));
-    if (!isObject(parsed)) return wrong(file, "it has no JSON object");
-    const { instructions, files, ...rest } = parsed;
-    const texts = await withFiles({ ...optional({ instructions, files }) }, dirname(path));
-    value = { ...rest, ...(texts as object) };
+    return isObject(parsed) ? changeIn(parsed, dirname(path), file) : wrong(file, "it has no JSON object");
   } catch (error) {
     return fail("file_problem", `${file} could not be read: ${(error as Error).message}`);
   }
-  const change = value as Partial<Record<string, unknown>>;
-  const unknown = Object.keys(change).find((name) => !FIELDS.includes(name));
-  if (unknown !== undefined) return wrong(file, `"${unknown}" is unknown; there is: ${FIELDS.join(", ")}`);
-  const { instructions = {}, files = {}, settings = {}, message = "" } = change;
-  if (!hasTexts(instructions, 1)) return wrong(file, '"instructions" must have a text for each agent');
-  if (!hasTexts(files, 2)) return wrong(file, '"files" must have the text of each file, by agent and name');
-  if (!isObject(settings)) return wrong(file, '"settings" must be an object');
-  if (typeof message !== "string") return wrong(file, '"message" must be a text');
-  return ok(change as Partial<Change>);
 }
 
 /** Returns the changes that the options want, and the providers of the configuration. */

@@ -7,9 +7,9 @@ import { optional } from "../../../core/optional.ts";
 import { fail, ok } from "../../../core/shapes/errors.ts";
 import type { ChainRecord } from "../../../core/shapes/record/chain.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
-import { fetchRecord, readRecordFile, saveRecord } from "../../chain-record.ts";
+import { fetchRecord, newestChains, readRecordFile, saveRecord } from "../../chain-record.ts";
 import { type Cli, EXIT } from "../../cli.ts";
-import { type Link, type Reply, withLink } from "../../gateway-link.ts";
+import { withLink } from "../../gateway-link.ts";
 import { count, fromDifference } from "../../layout.ts";
 import type { ReplayReport } from "../../parts.ts";
 import { type ChangeOptions, changesOf, hasChanges } from "./changed.ts";
@@ -24,7 +24,6 @@ interface ReplayOptions extends ChangeOptions {
 
 /** Characters of a difference that are shown. */
 const SHOWN_CHARS = 600;
-const YEAR_MINUTES = 366 * 24 * 60;
 
 /** Returns the name of the file for one of several replays: `out-2.json`. */
 const fileOf = (name: string, at: number, of: number): string =>
@@ -84,17 +83,6 @@ function show(cli: Cli, { runs, entries, difference }: ReplayReport): void {
   cli.line(safeLine(`  replay  ${got}`));
 }
 
-/** Returns the id of the chain with the newest activity. */
-async function newestChain(link: Link): Promise<Reply<string>> {
-  const params = { includeSingle: true, limit: 1, activeMinutes: YEAR_MINUTES };
-  const page = await link.request("chains.list", params);
-  if (!page.ok) return page;
-  const [chain] = page.value.chains;
-  return chain === undefined
-    ? fail("chain_not_found", "No chain has run in the last year.")
-    : ok(chain.chainId);
-}
-
 export async function replayChain(
   cli: Cli,
   args: readonly string[],
@@ -110,11 +98,12 @@ export async function replayChain(
     return record.ok ? report(cli, record.value, options) : cli.fail(record);
   }
   return withLink(cli, async (link) => {
-    const chainId = named === undefined ? await newestChain(link) : ok(named);
-    if (!chainId.ok) return cli.fail(chainId);
-    const text = await fetchRecord(link, chainId.value);
+    const chains = named === undefined ? await newestChains(link, 1) : ok([named]);
+    if (!chains.ok) return cli.fail(chains);
+    const [chainId = ""] = chains.value;
+    const text = await fetchRecord(link, chainId);
     if (!text.ok) return cli.fail(text);
-    if (named === undefined) cli.note(safeLine(`Chain ${chainId.value}`));
+    if (named === undefined) cli.note(safeLine(`Chain ${chainId}`));
     const record = readRecord(text.value);
     if (!record.ok) return cli.fail(record);
     if (options.save === undefined) return report(cli, record.value, options);

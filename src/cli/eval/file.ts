@@ -1,0 +1,151 @@
+// Reads the file of an evaluation: cases, expectations, and variants to compare.
+
+import { readFile } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import { readRecord } from "../../contract/chain-record.ts";
+import { isObject, jsonOf } from "../../core/json.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { ChainRecord } from "../../core/shapes/record/chain.ts";
+import { NO_VARIATION, type Variation } from "../../core/shapes/record/variation.ts";
+import { changeIn } from "../commands/sessions/changed.ts";
+
+const KINDS = {
+  contains: "string",
+  toolCalled: "string",
+  notCalled: "string",
+  costBelow: "number",
+  stepsBelow: "number",
+  ends: "string",
+  judge: "string",
+} as const;
+type Kind = keyof typeof KINDS;
+
+export interface Expectation {
+  readonly kind: Kind;
+  readonly value: string | number;
+}
+
+export interface Case {
+  readonly name: string;
+  readonly record: ChainRecord;
+  readonly expect: readonly Expectation[];
+}
+
+export interface Variant {
+  readonly name: string;
+  readonly variation: Variation;
+}
+
+export interface Evaluation {
+  readonly cases: readonly Case[];
+  readonly variants: readonly Variant[];
+  /** Number of replays at the same time. */
+  readonly parallel: number;
+  /** Maximum cost of all model calls in USD. No replay starts after that. */
+  readonly budget: number;
+  /** `<provider>/<model>` that answers the expectations `judge`. */
+  readonly judge?: string;
+}
+
+const PARALLEL = 2;
+const FIELDS = ["cases", "variants", "parallel", "budget", "judge"];
+const CASE_FIELDS = ["name", "record", "expect"];
+
+const wrong = (why: string): Result<never> => fail("invalid_argument", `The evaluation cannot run: ${why}.`);
+
+const otherThan = (value: object, known: readonly string[]): string | undefined =>
+  Object.keys(value).find((name) => !known.includes(name));
+
+function expectationOf(value: unknown, name: string): Result<Expectation> {
+  const [only, ...more] = isObject(value) ? Object.entries(value) : [];
+  const known = Object.keys(KINDS).join(", ");
+  if (only === undefined || more.length > 0) return wrong(`each expectation of ${name} has one of: ${known}`);
+  const [kind, wanted] = only;
+  if (!(kind in KINDS)) return wrong(`${name} expects "${kind}"; there is: ${known}`);
+  const type = KINDS[kind as Kind];
+  if (typeof wanted !== type) return wrong(`"${kind}" of ${name} must be a ${type}`);
+  return ok({ kind: kind as Kind, value: wanted as string | number });
+}
+
+async function caseOf(value: unknown, at: number, folder: string): Promise<Result<Case>> {
+  if (!isObject(value)) return wrong(`case ${at + 1} is not an object`);
+  const { name = `case ${at + 1}`, record: file, expect = [] } = value;
+  const unknown = otherThan(value, CASE_FIELDS);
+  if (unknown !== undefined)
+    return wrong(`case ${at + 1} has "${unknown}"; there is: ${CASE_FIELDS.join(", ")}`);
+  if (typeof name !== "string") return wrong(`the name of case ${at + 1} is not a text`);
+  if (typeof file !== "string") return wrong(`${name} names no "record"`);
+  if (!Array.isArray(expect)) return wrong(`"expect" of ${name} is not a list`);
+  let text: string;
+  try {
+    text = await readFile(resolve(folder, file), "utf8");
+  } catch (error) {
+    return fail("file_problem", `${file} could not be read: ${(error as Error).message}`);
+  }
+  const record = readRecord(text);
+  if (!record.ok) return record;
+  const expectations: Expectation[] = [];
+  for (const one of expect) {
+    const expectation = expectationOf(one, name);
+    if (!expectation.ok) return expectation;
+    expectations.push(expectation.value);
+  }
+  return ok({ name, record: record.value, expect: expectations });
+}
+
+async function variantOf(value: unknown, at: number, folder: string): Promise<Result<Variant>> {
+  if (!isObject(value)) return wrong(`variant ${at + 1} is not an object`);
+  const { name = `variant ${at + 1}`, models = {}, live = [], ...rest } = value;
+  if (typeof name !== "string") return wrong(`the name of variant ${at + 1} is not a text`);
+  const change = await changeIn(rest, folder, `variant ${name}`);
+  if (!change.ok) return change;
+  if (!isObject(models) || !Object.values(models).every((model) => typeof model === "string"))
+    return wrong(`"models" of variant ${name} must have a model for each agent, or for "*"`);
+  if (!Array.isArray(live)) return wrong(`"live" of variant ${name} must be a list of tools`);
+  const more = { models: models as Record<string, string>, live: live.map(String) };
+  return ok({ name, variation: { ...NO_VARIATION, ...change.value, ...more } });
+}
+
+async function each<T>(
+  rows: readonly unknown[],
+  folder: string,
+  read: (row: unknown, at: number, folder: string) => Promise<Result<T>>,
+): Promise<Result<T[]>> {
+  const found: T[] = [];
+  for (const [at, row] of rows.entries()) {
+    const one = await read(row, at, folder);
+    if (!one.ok) return one;
+    found.push(one.value);
+  }
+  return ok(found);
+}
+
+/** Reads an evaluation. Its records and `@` texts are relative to its folder. */
+export async function readEvaluation(path: string): Promise<Result<Evaluation>> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    return fail("file_problem", `${path} could not be read: ${(error as Error).message}`);
+  }
+  const value = jsonOf(text);
+  if (!isObject(value)) return wrong("the file has no JSON object");
+  const unknown = otherThan(value, FIELDS);
+  if (unknown !== undefined) return wrong(`"${unknown}" is unknown; there is: ${FIELDS.join(", ")}`);
+  const { cases, variants = [{ name: "recorded" }], parallel = PARALLEL, budget = 1, judge } = value;
+  if (!Array.isArray(cases) || cases.length === 0)
+    return wrong('"cases" must be a list of at least one case');
+  if (!Array.isArray(variants) || variants.length === 0) return wrong('"variants" must be a list');
+  if (typeof parallel !== "number" || parallel < 1) return wrong('"parallel" must be a number of at least 1');
+  if (typeof budget !== "number" || budget < 0) return wrong('"budget" must be an amount in USD');
+  if (judge !== undefined && typeof judge !== "string") return wrong('"judge" must be a model');
+  const found = await each(cases, dirname(path), caseOf);
+  if (!found.ok) return found;
+  const others = await each(variants, dirname(path), variantOf);
+  if (!others.ok) return others;
+  const judged = found.value.find(({ expect }) => expect.some(({ kind }) => kind === "judge"));
+  if (judged !== undefined && judge === undefined)
+    return wrong(`${judged.name} expects "judge", and the file names no model for it ("judge")`);
+  const more = judge === undefined ? {} : { judge };
+  return ok({ cases: found.value, variants: others.value, parallel, budget, ...more });
+}

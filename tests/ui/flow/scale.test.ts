@@ -116,6 +116,50 @@ describeInBrowser("a large flow", () => {
       await page.getByRole("list", { name: "Legend" }).getByText(name, { exact: true }).waitFor();
   });
 
+  test("the legend has the colour and the line of each kind of arrow that is drawn, and each mark of the waterfall", async () => {
+    const kinds = ["send", "reply", "spawn", "result", "announce", "delivery", "notice", "refused", "wait"];
+    const here = await house();
+    const chainId = await tell(here, doing(sending(RESEARCH, "what is new?")));
+    const page = await open(here);
+    await page.routeWebSocket(/^ws:/, (socket) => {
+      socket.connectToServer().onMessage((text) => {
+        const frame = JSON.parse(String(text));
+        const { steps } = frame.payload ?? {};
+        const sent = steps?.find(({ kind }: { kind: string }) => kind === "send");
+        if (sent !== undefined)
+          for (const [n, kind] of kinds.entries()) {
+            const notice = kind === "notice" ? { kind: "result", source: "notice" } : { kind };
+            const refused = kind === "refused" ? { state: kind, tool: "sessions_send", code: "cycle" } : {};
+            steps.push({ ...sent, ...notice, ...refused, error: "no", id: `${sent.id}${n}` });
+          }
+        socket.send(JSON.stringify(frame));
+      });
+    });
+    await page.goto(`${here.http}/#/flow/${chainId}`);
+    await page.reload();
+    await page.getByRole("button", { name: "Legend" }).click();
+    for (const kind of [...kinds, "message"])
+      await page.locator(`.step.kind-${kind}`).first().waitFor({ state: "attached" });
+    const drawn = await page.locator(".step .step-line").evaluateAll((all) => {
+      const looks = all.map((one) => getComputedStyle(one));
+      return [
+        ...new Set(
+          looks.map((look) => `${look.stroke} ${look.strokeDasharray === "none" ? "solid" : "dashed"}`),
+        ),
+      ];
+    });
+    const explained = await page
+      .locator(".legend-arrow")
+      .evaluateAll((all) =>
+        all.map((one) => `${getComputedStyle(one).borderTopColor} ${getComputedStyle(one).borderTopStyle}`),
+      );
+    expect(drawn.length).toBeGreaterThan(6);
+    expect(drawn.filter((look) => !explained.includes(look))).toEqual([]);
+    await page.getByRole("button", { name: "Waterfall" }).click();
+    for (const mark of ["kind-run", "kind-model", "kind-tool", "kind-wait", "is-slowest", "is-failed"])
+      await expect.poll(() => page.locator(`.legend .${mark}`).count()).toBeGreaterThan(0);
+  });
+
   test("a new chain neither replaces the shown one nor moves sessions of the overview; the overview can be hidden", async () => {
     const here = await house();
     await tell(here, doing(sending(WRITER, "a")));

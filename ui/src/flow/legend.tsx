@@ -6,7 +6,8 @@ const ARROWS = [
   { kind: "spawn", name: "job" },
   { kind: "result", name: "result of a job", dashed: true },
   { kind: "wait", name: "wait, answer", dashed: true },
-  { kind: "announce", name: "announcement, delivery, notice" },
+  { kind: "announce", name: "announcement, delivery" },
+  { kind: "notice", name: "notice", dashed: true },
   { kind: "refused", name: "refused" },
   { kind: "is-failed", name: "failed" },
 ] as const;
@@ -59,6 +60,10 @@ export function Legend({ waterfall }: { waterfall: boolean }) {
           <li>
             <span class="waterfall-mark kind-run is-failed" />
             failed
+          </li>
+          <li>
+            <span class="waterfall-mark kind-model is-slowest" />
+            slowest call
           </li>
         </>
       )}

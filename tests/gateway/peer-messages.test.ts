@@ -142,12 +142,28 @@ test("RC2: a card of the peer that another key has signed is refused, and nothin
   expect(others).toEqual([]);
 });
 
+test("I2: a message stays queued if the peer dies between its card and its key", async () => {
+  const far = await open();
+  const [client] = await pair(await open(), far);
+  const cards = cardsOf(far, () => url);
+  let keys = 0;
+  const { url } = await impostor(async (path, response) => {
+    if (path.endsWith("jwks.json")) keys += 1;
+    if (!path.endsWith("agent-card.json")) return void response.destroy();
+    return cards(path);
+  });
+  await client.request("peers.update", { name: "lab", url });
+  const { messageId } = await send(client, "Hello", 0);
+  await expect.poll(() => keys).toBeGreaterThan(1);
+  expect(JSON.stringify(await invoke(client, "session_status", { messageId }))).toContain("queued");
+});
+
 test("RC1: a genuine card at another host, and a redirect to the peer, get nothing", async () => {
   const far = await open();
   const [client, there] = await pair(await open(), far);
   const relaying = await impostor(cardsOf(far, () => far.http));
   await client.request("peers.update", { name: "lab", url: relaying.url });
-  expect(await send(client)).toMatchObject({ status: "error", error: expect.stringContaining("signature") });
+  expect(await send(client)).toMatchObject({ status: "error", error: expect.stringContaining("host") });
   const redirecting = await impostor(async (path, response) => {
     response.writeHead(307, { location: far.http + path });
   });

@@ -95,9 +95,19 @@ function documentFetch(inner: Fetch): Fetch {
 async function signerOf(card: AgentCard, read: Fetch): Promise<string | undefined> {
   if (card.signatures.length === 0) return undefined;
   let signer: string | undefined;
+  let unread: unknown;
+  const keysAt = async (jku: string): Promise<unknown> => {
+    try {
+      return fieldsOf(await (await read(jku)).json()).keys;
+    } catch (error) {
+      // The library takes this for a wrong signature, although the agent may only be away.
+      unread = error;
+      throw error;
+    }
+  };
   const verify = verifyAgentCardSignature(async (kid, jku) => {
     if (jku === undefined) throw new AgentRefused("its card does not say where its keys are (jku)");
-    const { keys } = (await (await read(jku)).json()) as { keys?: unknown };
+    const keys = await keysAt(jku);
     const found = Array.isArray(keys) ? keys.find((one) => isObject(one) && one.kid === kid) : undefined;
     if (!isObject(found)) throw new AgentRefused("the key of its card is not among its keys");
     signer = thumbprint(found);
@@ -106,8 +116,8 @@ async function signerOf(card: AgentCard, read: Fetch): Promise<string | undefine
   try {
     await verify(card);
   } catch (error) {
-    if (error instanceof AgentRefused || error instanceof AddressRefused) throw error;
-    throw new AgentRefused("the signature of its card is wrong");
+    if (error instanceof AgentRefused) throw error;
+    throw unread ?? new AgentRefused("the signature of its card is wrong");
   }
   return signer;
 }

@@ -4,6 +4,7 @@
 // compared.
 
 import { createHash } from "node:crypto";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { SessionKind } from "../src/core/shapes/session.ts";
@@ -21,14 +22,19 @@ export const RARE_AGENT = "quiet";
 /** A text of ordinary length; its content is irrelevant. */
 export const SENTENCE = "a sentence of ordinary length, as people write them to each other. ".repeat(3);
 
+/** Number of sessions, the newest, that have a readable copy of their transcript, as used ones do. */
+const COPIES = 1_000;
+
 const FIRST_WORDS_CHARS = 160;
 
 /** Adds rows to the store in `dir` while it is open. */
 export class Filling {
   readonly #database: DatabaseSync;
+  readonly #dir: string;
   readonly #nowMs: number;
 
   constructor(dir: string, nowMs: number) {
+    this.#dir = dir;
     this.#nowMs = nowMs;
     this.#database = new DatabaseSync(join(dir, STORE_FILE), { timeout: 10_000 });
     // Writes need not be synced: if a power cut loses rows, they can be created again.
@@ -59,6 +65,7 @@ export class Filling {
         ...[at % 20 === 7 ? updatedAt : null, child ? sessionKeyOf(at + 1) : null, child ? 1 : 0],
       );
       remember.run(sessionIdOf(at), key, updatedAt);
+      if (at < COPIES) writeFileSync(join(this.#dir, `${sessionIdOf(at)}.jsonl`), "");
     });
   }
 

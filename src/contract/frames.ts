@@ -163,7 +163,10 @@ export const HELLO_OK = named(
     type: oneOf("hello-ok"),
     protocol: number(),
     server: object({ version: text(), host: text(), connId: text() }),
-    features: object({ methods: words, events: words }),
+    features: object(
+      { methods: words, events: words },
+      { capabilities: about(words, "Features that clients of version 4 look for.") },
+    ),
     snapshot: object(
       {
         presence: list(PRESENCE_ENTRY),

@@ -75,6 +75,7 @@ const LISTED = {
   "config.get": "none",
   "config.schema": "none",
   "cron.list": "none",
+  "cron.get": "none",
   "cron.runs": "none",
   "cron.preview": "none",
   "tokens.list": "none",

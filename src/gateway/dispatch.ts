@@ -65,7 +65,9 @@ import { type ToolDeps, toolMethods } from "./methods/tools.ts";
 import { type UpkeepDeps, upkeepMethods } from "./methods/upkeep.ts";
 import { sessionTokenMethods } from "./session-tokens.ts";
 import type { Answer } from "./socket/connection.ts";
-import { lenientParams } from "./socket/version-4.ts";
+import { callInForm, type FormDeps } from "./version-4/form.ts";
+import { formOf } from "./version-4/forms.ts";
+import { lenientParams } from "./version-4/params.ts";
 
 /** Dependencies of all methods together. */
 export type MethodDeps = DescribeDeps &
@@ -379,6 +381,11 @@ function withoutKey<T>(
   });
 }
 
+function formDeps({ settings, engine, world }: MethodDeps): FormDeps {
+  const lastLogLine = world.logTail?.last() ?? 0;
+  return { settings: settingsNow(settings), processId: engine.processId, lastLogLine };
+}
+
 export function createDispatcher(deps: MethodDeps): Dispatcher {
   const { db } = deps.engine.store;
   const stop = new AbortController();
@@ -431,8 +438,11 @@ export function createDispatcher(deps: MethodDeps): Dispatcher {
 
   return {
     async call(caller, method, params, signal, protocol) {
-      const known = mayCall(caller, method);
-      return known.ok ? run(caller, known.value, params, signal, protocol) : { result: known };
+      const form = isLenient(protocol) ? formOf(method) : undefined;
+      const known = mayCall(caller, form?.method ?? method);
+      if (!known.ok) return { result: known };
+      const call = (read: unknown) => run(caller, known.value, read, signal, protocol);
+      return form === undefined ? call(params) : callInForm(form, params, formDeps(deps), call);
     },
     async perform<T>(caller: Caller, request: DoorRequest<T>, signal: AbortSignal) {
       const { name, params, idempotencyKey, handle } = request;

@@ -12,13 +12,17 @@ import {
 } from "../contract/protocol.ts";
 import type { Caller } from "./auth.ts";
 
+/** `published-model-catalog`: `models.list` returns the models of the gateway, not those of a provider. */
+const CAPABILITIES = ["published-model-catalog"];
+
 /** Returns the methods that a connection may call, and the events that it may get. */
 export function featuresFor({ role }: Caller): HelloOk["features"] {
   const methods = Object.entries(METHODS)
     .filter(([, { scope }]) => (scope === NODE) === (role === "node"))
     .map(([name]) => name);
   if (role === "node") return { methods, events: NODE_EVENTS };
-  return { methods, events: EVENT_NAMES.filter((event) => !event.startsWith("node.invoke.")) };
+  const events = EVENT_NAMES.filter((event) => !event.startsWith("node.invoke."));
+  return { methods, events, capabilities: CAPABILITIES };
 }
 
 /** Maximum bytes of one message from the connection. */

@@ -41,7 +41,7 @@ import { createFanout, type Fanout } from "./socket/fanout.ts";
 import { encodeEvent } from "./socket/outlet.ts";
 import { createPresence, type Presence } from "./socket/presence.ts";
 import { openSockets, pathOf, refuseUpgrade } from "./socket/upgrade.ts";
-import { createIgnoredParams } from "./socket/version-4.ts";
+import { createIgnoredParams } from "./version-4/params.ts";
 
 /**
  * Maximum number of open sockets without a `connect` request: in total, and of those that are older than

@@ -21,7 +21,7 @@ async function firstDate(db: Db, job: CronJob, now: number): Promise<number | un
 /** Recomputes job dates that a fast clock put too far into the future. */
 export async function replanJobs(engine: Engine): Promise<void> {
   const now = engine.now();
-  const jobs = await listJobs(engine.store.db, { limit: JOBS_MAX });
+  const jobs = await listJobs(engine.store.db, JOBS_MAX);
   for (const { id, nextAt } of jobs) {
     if (nextAt === undefined || nextAt <= now) continue;
     await engine.commit(async (unit) => {

@@ -131,6 +131,7 @@ const EXAMPLES: Examples = {
   "cron.update": ({ jobId }) => ({ id: jobId, patch: { name: "new" } }),
   "cron.preview": () => ({ schedule: { kind: "every", everyMs: 60_000 } }),
   "cron.run": ({ jobId }) => ({ id: jobId }),
+  "cron.get": ({ jobId }) => ({ id: jobId }),
   "cron.runs": ({ jobId }) => ({ id: jobId }),
   "cron.list": () => ({ limit: 1 }),
   "cron.remove": ({ jobId }) => ({ id: jobId }),

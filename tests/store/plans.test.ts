@@ -46,7 +46,7 @@ const TABLES =
     " ",
   );
 /** Indexes with only a few rows, which may be read completely. */
-const SMALL = ["USING INDEX deliveries_open"];
+const SMALL = ["USING INDEX deliveries_open", "USING INDEX cron_jobs_by_age"];
 const KEY = "agent:main:main";
 const FENCE = { runId: "run-1", owner: "o", attempt: 1 };
 const EVERY = { scope: { all: true }, limit: 5 } as const;
@@ -252,7 +252,7 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   usageOf: (tx) => usageOf(tx, { sessionKey: KEY }),
   deliveryStates: (tx) => deliveries.deliveryStates(tx, ["r1", "r2"]),
   getJob: (tx) => cronJobs.getJob(tx, "j1"),
-  listJobs: (tx) => cronJobs.listJobs(tx, { limit: 5, after: { createdAt: 5, id: "j1" } }),
+  listJobs: (tx) => cronJobs.listJobs(tx, 5),
   listTurns: (tx) => cronJobs.listTurns(tx, "j1", 5),
   lastTurns: (tx) => cronJobs.lastTurns(tx, ["j1", "j2"]),
   unfinishedRunOf: (tx) => cronJobs.unfinishedRunOf(tx, "j1"),

@@ -29,7 +29,7 @@ async function begin(app: FlowApp): Promise<"told" | "not_told"> {
 
 /** Returns true if all work of the first due time is done. */
 async function isDone(app: FlowApp): Promise<boolean> {
-  const [job] = await listJobs(app.store.db, { limit: 1 });
+  const [job] = await listJobs(app.store.db, 1);
   return job !== undefined && (await turnsOf(app, job)).length > 0 && (await app.isQuiet());
 }
 
@@ -39,7 +39,7 @@ async function workOff(app: FlowApp, world: FakeWorld): Promise<void> {
 }
 
 async function checkOnce(app: FlowApp): Promise<void> {
-  const [job] = await listJobs(app.store.db, { limit: 1 });
+  const [job] = await listJobs(app.store.db, 1);
   if (job === undefined) throw new Error("the job is there");
   expect(await turnsOf(app, job)).toEqual(["schedule ok"]);
   expect(await app.runs(cronKey(job.id))).toHaveLength(1);
@@ -67,11 +67,11 @@ async function crashAt(point: CrashPoint): Promise<"crashed" | "too_late"> {
   await first.crashed();
   const later = fakeWorld({ startMs: world.clock.now(), seed: 2 });
   const second = await openFlowApp({ plays, dir, world: later });
-  const known = (await listJobs(second.store.db, { limit: 1 })).length === 1;
+  const known = (await listJobs(second.store.db, 1)).length === 1;
   // A job may be lost only if its creation was not confirmed.
   if (told === "told") expect(known).toBe(true);
   if (known) {
-    const [job] = await listJobs(second.store.db, { limit: 1 });
+    const [job] = await listJobs(second.store.db, 1);
     const ahead = (job?.createdAt ?? 0) + HOUR - later.clock.now();
     if (ahead > 0) await later.advance(ahead);
     await workOff(second, later);

@@ -182,19 +182,33 @@ export const CRON_METHODS = {
       {
         limit: about(count(1), "Maximum number of jobs. Default 50, at most 100."),
         cursor,
+        offset: about(count(0), "Number of jobs to skip. Not together with `cursor`."),
         agentId: about(name, "Returns only jobs of this agent."),
       },
     ),
     result: object(
       {
         enabled: flag("Value of `cron.enabled`."),
-        count: number(),
+        count: number("Number of jobs on this page."),
+        total: number("Number of jobs on all pages."),
         jobs: list(JOB, "Oldest first."),
         timeZone: text("Time zone of cron expressions without `tz`."),
       },
-      { note, nextCursor: text() },
+      {
+        note,
+        nextCursor: text(),
+        nextRunAtMs: number("The next start of any of these jobs, on all pages."),
+        changedAtMs: number("The newest change of any of these jobs, on all pages."),
+      },
     ),
     ignored: ["includeDisabled"],
+  },
+  "cron.get": {
+    scope: READ,
+    summary: "Returns one job.",
+    params: object({ id }),
+    result: JOB,
+    errors: ["cron_job_not_found"],
   },
   "cron.runs": {
     scope: READ,

@@ -1,7 +1,7 @@
 // Owns the methods about tokens of devices and of joined windows.
 
 import { about, list, named, number, object, oneOf, text } from "../schema.ts";
-import { ADMIN, idempotencyKey, type MethodSpec, NOTHING, name, WRITE } from "./parts.ts";
+import { ADMIN, idempotencyKey, type MethodSpec, NOTHING, name, READ, WRITE } from "./parts.ts";
 
 const DEVICE_TOKEN = named(
   "DeviceTokenEntry",
@@ -19,7 +19,7 @@ const DEVICE_TOKEN = named(
 
 export const DEVICE_METHODS = {
   "device.token.list": {
-    scope: ADMIN,
+    scope: READ,
     summary: "Lists the devices that have a device token. Requires a token that covers every session.",
     params: NOTHING,
     result: about(

@@ -25,6 +25,7 @@ import {
   NOTHING,
   name,
   OF_RUNS,
+  READ,
 } from "./parts.ts";
 
 /**
@@ -81,7 +82,7 @@ export type NodeListRow = Of<typeof PAIRED_NODE>;
 
 export const NODE_METHODS = {
   "node.pair.list": {
-    scope: ADMIN,
+    scope: READ,
     summary: "Lists pairing requests and paired devices.",
     params: NOTHING,
     result: object({ ts: number(), pending: list(PAIR_REQUEST, "Oldest first."), paired: list(PAIRED_NODE) }),
@@ -131,14 +132,14 @@ export const NODE_METHODS = {
     errors: ["node_not_found", NODES_OFF],
   },
   "node.list": {
-    scope: ADMIN,
+    scope: READ,
     summary: "Lists the paired devices. Devices whose sessions the token does not cover are left out.",
     params: NOTHING,
     result: object({ ts: number(), nodes: list(PAIRED_NODE) }),
     errors: [NODES_OFF],
   },
   "node.describe": {
-    scope: ADMIN,
+    scope: READ,
     summary: "Returns one paired device and its allowed commands.",
     params: object({ nodeId }),
     result: object(

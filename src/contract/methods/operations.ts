@@ -21,7 +21,7 @@ import {
   text,
 } from "../schema.ts";
 import { CONFIG_AGE } from "./configuration.ts";
-import { ADMIN, count, type MethodSpec, NAME_MAX_CHARS, NOTHING, name, READ } from "./parts.ts";
+import { count, type MethodSpec, NAME_MAX_CHARS, NOTHING, name, READ } from "./parts.ts";
 
 const always = {
   ok: flag("True if the store answers and the gateway accepts work."),
@@ -268,7 +268,7 @@ export const OPERATION_METHODS = {
     result: METRICS_HISTORY,
   },
   "logs.tail": {
-    scope: ADMIN,
+    scope: READ,
     summary:
       "Returns the newest lines of this process's log, redacted. Requires a token that covers every session.",
     params: object(

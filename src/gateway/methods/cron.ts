@@ -9,7 +9,7 @@ import { optional } from "../../core/optional.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
 import { badCursor, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { LAST, type Route, WEBCHAT } from "../../core/shapes/route.ts";
-import { type CronJob, cronKey, scheduleWords, TURNS_KEPT } from "../../core/shapes/schedule.ts";
+import { type CronJob, cronKey, JOBS_MAX, scheduleWords, TURNS_KEPT } from "../../core/shapes/schedule.ts";
 import { findAgent, notConfigured, type Settings } from "../../core/shapes/settings/settings.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { type NamedPlace, resolvePlace } from "../../flows/delivery/destination.ts";
@@ -109,42 +109,51 @@ function noteOf({ deps }: CallContext): { note?: string } {
   return { note: "cron.enabled is false: no job is started" };
 }
 
+/** Returns the jobs that the caller may see, oldest first. */
+async function coveredJobs(ctx: CallContext, agentId: string | undefined): Promise<CronJob[]> {
+  const covered = createGate(ctx.deps.settings, ctx.caller, "list");
+  const agent = agentId?.trim().toLowerCase();
+  const all = await listJobs(ctx.access.db, JOBS_MAX);
+  return all.filter((job) => (agent === undefined || job.agentId === agent) && covered(cronKey(job.id)));
+}
+
+const isAfter = (job: CronJob, createdAt: number, id: string): boolean =>
+  job.createdAt > createdAt || (job.createdAt === createdAt && job.id > id);
+
 async function list(
   ctx: CallContext<CronDeps>,
   params: ParamsOf<"cron.list">,
 ): Promise<Result<PayloadOf<"cron.list">>> {
-  const { cursor, agentId } = params;
+  const { cursor, offset } = params;
   const [, createdAt, id] = (cursor === undefined ? undefined : CURSOR.exec(cursor)) ?? [];
-  if (cursor !== undefined && id === undefined) {
-    return badCursor("cron.list");
-  }
-  const covered = createGate(ctx.deps.settings, ctx.caller, "list");
-  const limit = Math.min(params.limit ?? LIMIT_DEFAULT, LIMIT_MAX);
-  const shown: CronJob[] = [];
-  let after = id === undefined ? undefined : { createdAt: Number(createdAt), id };
-  let more = true;
-  // There are at most a thousand jobs, so all of them can be read.
-  while (more && shown.length < limit) {
-    const found = await listJobs(ctx.access.db, { limit, ...optional({ after }) });
-    more = found.length === limit;
-    for (const job of found) {
-      if (shown.length === limit) {
-        more = true;
-        break;
-      }
-      after = job;
-      const wanted = agentId === undefined || job.agentId === agentId.trim().toLowerCase();
-      if (wanted && covered(cronKey(job.id))) shown.push(job);
-    }
-  }
+  if (cursor !== undefined && id === undefined) return badCursor("cron.list");
+  if (cursor !== undefined && offset !== undefined)
+    return fail("invalid_argument", "cursor and offset both name a page", { hint: "Give one of them." });
+  const jobs = await coveredJobs(ctx, params.agentId);
+  const rest =
+    id === undefined ? jobs.slice(offset ?? 0) : jobs.filter((job) => isAfter(job, Number(createdAt), id));
+  const shown = rest.slice(0, Math.min(params.limit ?? LIMIT_DEFAULT, LIMIT_MAX));
+  const last = shown.length < rest.length ? shown.at(-1) : undefined;
+  const changedAtMs = jobs.length === 0 ? undefined : Math.max(...jobs.map(({ updatedAt }) => updatedAt));
+  const due = jobs.flatMap(({ nextAt }) => nextAt ?? []);
+  const nextRunAtMs = due.length === 0 ? undefined : Math.min(...due);
   return ok({
     enabled: ctx.deps.settings.cron.enabled,
     ...noteOf(ctx),
     count: shown.length,
+    total: jobs.length,
     jobs: await rowsOf(ctx, shown),
-    ...(more && after !== undefined ? { nextCursor: `${after.createdAt}:${after.id}` } : {}),
+    ...(last === undefined ? {} : { nextCursor: `${last.createdAt}:${last.id}` }),
     timeZone: ctx.deps.timeZone(),
+    ...optional({ changedAtMs, nextRunAtMs }),
   });
+}
+
+async function get(ctx: CallContext, { id }: ParamsOf<"cron.get">): Promise<Result<CronJobRow>> {
+  const covered = createGate(ctx.deps.settings, ctx.caller, "read")(cronKey(id));
+  const job = covered ? await getJob(ctx.access.db, id) : undefined;
+  const [row] = job === undefined ? [] : await rowsOf(ctx, [job]);
+  return row === undefined ? jobNotFound(id) : ok(row);
 }
 
 async function runs(
@@ -204,6 +213,7 @@ const callerOf = ({ viewer, caller }: CallContext) => ({ viewer, id: caller.id }
 
 export const cronMethods: Methods<keyof typeof CRON_METHODS, CronDeps> = {
   "cron.list": { handle: list },
+  "cron.get": { handle: get },
   "cron.runs": { handle: runs },
   "cron.preview": {
     async handle(ctx, { schedule }) {

@@ -20,7 +20,7 @@ import type { Caller } from "../auth.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
 import type { Demo } from "../demo.ts";
 import type { GaugeReadings } from "../metrics/metrics.ts";
-import type { IgnoredParams } from "../socket/version-4.ts";
+import type { IgnoredParams } from "../version-4/params.ts";
 import type { ChannelDeps } from "./channels.ts";
 import type { ConfigDeps } from "./configuration.ts";
 

@@ -116,16 +116,9 @@ export async function countJobs(db: Db): Promise<number> {
   return Number(row.n);
 }
 
-/** Lists jobs in the order of their creation, starting after `after`. */
-export async function listJobs(
-  db: Db,
-  page: { readonly limit: number; readonly after?: Pick<CronJob, "createdAt" | "id"> },
-): Promise<CronJob[]> {
-  const { limit, after } = page;
-  let query = db.selectFrom("cron_jobs").selectAll().orderBy("created_at").orderBy("id").limit(limit);
-  if (after !== undefined) {
-    query = query.where(sql<boolean>`(created_at, id) > (${after.createdAt}, ${after.id})`);
-  }
+/** Lists the oldest jobs, in the order of their creation. */
+export async function listJobs(db: Db, limit: number): Promise<CronJob[]> {
+  const query = db.selectFrom("cron_jobs").selectAll().orderBy("created_at").orderBy("id").limit(limit);
   return (await query.execute()).map(toJob);
 }
 

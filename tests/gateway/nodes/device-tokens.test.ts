@@ -59,7 +59,7 @@ test("the device tokens of one role can be revoked; a device without a token of 
   await expect(revoke()).rejects.toThrow("has no device token. device.token.list lists");
 });
 
-test("only an admin whose token covers every session can list and revoke device tokens", async () => {
+test("only a token that covers every session lists device tokens, and only an admin revokes them", async () => {
   const [reader, some] = ["a-token-that-may-read-only", "a-token-for-some-sessions"];
   const house = await openHouse({
     gateway: {
@@ -71,7 +71,9 @@ test("only an admin whose token covers every session can list and revoke device 
   });
   for (const token of [reader, some]) {
     const client = await house.client({ token });
-    await expect(client.request("device.token.list", {})).rejects.toMatchObject({ code: "FORBIDDEN" });
+    const listed = client.request("device.token.list", {});
+    if (token === reader) await expect(listed).resolves.toMatchObject({ devices: [] });
+    else await expect(listed).rejects.toMatchObject({ code: "FORBIDDEN" });
     const revoked = client.request("device.token.revoke", { deviceId: "x" });
     await expect(revoked).rejects.toMatchObject({ code: "FORBIDDEN" });
   }

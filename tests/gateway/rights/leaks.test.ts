@@ -245,6 +245,7 @@ function questionsOf(planted: Awaited<ReturnType<typeof plant>> & Nodes) {
     "logs.tail": [{}],
     ...{ ...ABOUT_CONFIGURATION, ...ABOUT_PEERS },
     "cron.list": [{}, { limit: 1 }],
+    "cron.get": [{ id: jobId }],
     "cron.runs": [{ id: jobId }],
     "cron.preview": [{ schedule: { kind: "cron", expr: "0 0 * * *" } }],
     "cron.add": [{ schedule: { kind: "every", everyMs: 60_000 }, message: "m" }],

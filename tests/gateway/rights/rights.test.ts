@@ -59,6 +59,7 @@ test("a client may request fewer rights than its token has, but never more", asy
   expect(await scopesOf(TOKEN, [])).toHaveLength(3);
   expect(await scopesOf("operator.read", ["operator.admin"])).toEqual(["operator.read"]);
   expect(await scopesOf(TOKEN, ["operator.approvals"])).toEqual([]);
+  expect(await scopesOf(TOKEN, ["operator.pairing"])).toEqual(["operator.read"]);
 });
 
 test("a node token connects only as a node, and an operator token may also connect as one", async () => {

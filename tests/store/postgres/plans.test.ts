@@ -325,7 +325,7 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   usageOf: (tx) => usageOf(tx, { sessionKey: "k5" }),
   getJob: (tx) => cronJobs.getJob(tx, "j5"),
   holdJob: (tx) => cronJobs.holdJob(tx, "j5"),
-  listJobs: (tx) => cronJobs.listJobs(tx, { limit: 50, after: { createdAt: 500, id: "j500" } }),
+  listJobs: (tx) => cronJobs.listJobs(tx, 50),
   listTurns: (tx) => cronJobs.listTurns(tx, "j5", 50),
   lastTurns: (tx) => cronJobs.lastTurns(tx, JOBS),
   unfinishedRunOf: (tx) => cronJobs.unfinishedRunOf(tx, "j5"),

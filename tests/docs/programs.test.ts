@@ -5,6 +5,8 @@ import { once } from "node:events";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { changeIn } from "../../src/cli/commands/sessions/changed.ts";
+import { readEvaluation } from "../../src/cli/eval/file.ts";
 import { cleanup, temporaryFolder } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
 import { usageProblem } from "./command-words.ts";
@@ -135,6 +137,22 @@ function editorSettings(text: string): void {
 }
 
 /** The check of each program, by its document and language. */
+/** Reads the file of a change, with the text that it names. */
+async function change(text: string): Promise<void> {
+  const folder = folderWith("research.md", "Answer in one sentence.");
+  const read = await changeIn(JSON.parse(text), folder, "the document's file");
+  expect(read).toMatchObject({ ok: true, value: { instructions: { research: "Answer in one sentence." } } });
+}
+
+/** Reads the file of an evaluation. Only the record that it names is not there. */
+async function evaluation(text: string): Promise<void> {
+  const file = join(folderWith("eval.json", text), "eval.json");
+  expect(await readEvaluation(file)).toMatchObject({
+    ok: false,
+    error: expect.stringContaining("CHAIN.json"),
+  });
+}
+
 const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>> = {
   "docs/OPENAI.md js": async (text) => void (await askingProgram(text)),
   "docs/A2A.md js": a2aProgram,
@@ -144,6 +162,8 @@ const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>>
   "docs/PEERS.md json": settingsOfOthers,
   "docs/CONFIGURATION.md json": editorSettings,
   "docs/LOGS.md json": logLine,
+  "docs/REPLAY.md json": change,
+  "docs/HOWTO-EVAL.md json": evaluation,
   // tests/cli/commands/may.test.ts checks these commands and their output.
   "docs/POLICY.md console": () =>
     expect(readDocument("tests/cli/commands/may.test.ts")).toContain("docs/POLICY.md"),

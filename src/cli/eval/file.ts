@@ -76,6 +76,12 @@ async function caseOf(value: unknown, at: number, folder: string): Promise<Resul
   if (typeof name !== "string") return wrong(`the name of case ${at + 1} is not a text`);
   if (typeof file !== "string") return wrong(`${name} names no "record"`);
   if (!Array.isArray(expect)) return wrong(`"expect" of ${name} is not a list`);
+  const expectations: Expectation[] = [];
+  for (const one of expect) {
+    const expectation = expectationOf(one, name);
+    if (!expectation.ok) return expectation;
+    expectations.push(expectation.value);
+  }
   let text: string;
   try {
     text = await readFile(resolve(folder, file), "utf8");
@@ -84,12 +90,6 @@ async function caseOf(value: unknown, at: number, folder: string): Promise<Resul
   }
   const record = readRecord(text);
   if (!record.ok) return record;
-  const expectations: Expectation[] = [];
-  for (const one of expect) {
-    const expectation = expectationOf(one, name);
-    if (!expectation.ok) return expectation;
-    expectations.push(expectation.value);
-  }
   return ok({ name, record: record.value, expect: expectations });
 }
 
@@ -139,10 +139,10 @@ export async function readEvaluation(path: string): Promise<Result<Evaluation>> 
   if (typeof parallel !== "number" || parallel < 1) return wrong('"parallel" must be a number of at least 1');
   if (typeof budget !== "number" || budget < 0) return wrong('"budget" must be an amount in USD');
   if (judge !== undefined && typeof judge !== "string") return wrong('"judge" must be a model');
-  const found = await each(cases, dirname(path), caseOf);
-  if (!found.ok) return found;
   const others = await each(variants, dirname(path), variantOf);
   if (!others.ok) return others;
+  const found = await each(cases, dirname(path), caseOf);
+  if (!found.ok) return found;
   const judged = found.value.find(({ expect }) => expect.some(({ kind }) => kind === "judge"));
   if (judged !== undefined && judge === undefined)
     return wrong(`${judged.name} expects "judge", and the file names no model for it ("judge")`);

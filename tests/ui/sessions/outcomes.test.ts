@@ -105,6 +105,11 @@ describeInBrowser("session rows", () => {
     );
     const deep = "agent:main:subagent:deep";
     await house.store.transaction((tx) => updateSession(tx, deep, { totalTokens: 1_500, cost: 0.75 }));
+    const rightOf = (part: string) =>
+      row(page, /plan/)
+        .locator(part)
+        .evaluate((one) => one.getBoundingClientRect().right);
+    expect(await rightOf(".session-used")).toBeCloseTo(await rightOf(".session-age"), 0);
     const client = await house.client();
     await client.agent({ sessionKey: deep, message: "hello" }).done;
     await expect.poll(() => used(/plan/)).toBe("all 15.8k tok · $2.25");

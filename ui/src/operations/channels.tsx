@@ -5,12 +5,15 @@ import { tick } from "../clock.ts";
 import { ask, may } from "../gateway.ts";
 import { Awaited } from "../parts/failure.tsx";
 import { ago, counted, duration } from "../parts/format.ts";
+import { lazy } from "../parts/lazy.tsx";
 import { Name } from "../parts/name.tsx";
 import { useNews, useReading } from "../parts/reading.ts";
 import { State, type Tone } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
 import { usePolling } from "./polling.ts";
 import "./rows.css";
+
+const Connect = lazy(async () => (await import("../setup/setup.tsx")).Connect);
 
 type ChannelRow = PayloadOf<"channels.status">["channels"][number];
 
@@ -101,6 +104,7 @@ export function ChannelsTab() {
   return (
     <>
       <h2>Channels</h2>
+      <Connect what="chat" onClose={list.again} />
       <p class="soft">Connections of the gateway to people, other programs, external tools and agents.</p>
       <Awaited {...list} />
       {list.value !== undefined && (

@@ -6,9 +6,12 @@ import type { ModelRow } from "../../../../src/contract/methods/operations.ts";
 import { ask, coversAll, has, may, wordsOf } from "../../gateway.ts";
 import { Awaited } from "../../parts/failure.tsx";
 import { duration, money, tokens } from "../../parts/format.ts";
+import { lazy } from "../../parts/lazy.tsx";
 import { Name } from "../../parts/name.tsx";
 import { useReading } from "../../parts/reading.ts";
 import { State } from "../../parts/state.tsx";
+
+const Connect = lazy(async () => (await import("../../setup/setup.tsx")).Connect);
 
 type Test =
   | { readonly kind: "running" }
@@ -126,6 +129,7 @@ export function Models({ users }: { users: ReadonlyMap<string, readonly string[]
   return (
     <>
       <h2 class="models-title">Models</h2>
+      <Connect what="model" onClose={read.again} />
       <p class="soft">
         {mayTest
           ? "A test asks the model for one word. It costs a few tokens."

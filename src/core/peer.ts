@@ -1,5 +1,10 @@
 // The shape of a peer: another Parley gateway whose agents talk with agents of this one.
 
+/** Path at which a gateway pairs. */
+export const PAIR_PATH = "/peer/pair";
+/** Path at which a peer asks which agents it may see. */
+export const AGENTS_PATH = "/peer/agents";
+
 /** A peer, or an invitation that nobody has used yet. */
 export interface Peer {
   /** Its name here. The other gateway does not know this name. */

@@ -424,7 +424,7 @@ class RemoteTurn {
     if (left <= 0) throw new Broken(`it was away for too long: ${wordsOf(error)}`);
     const pauseMs = Math.min(PAUSES_MS[this.#failures] ?? PEER_PAUSE_MS, PEER_PAUSE_MS, left);
     this.#failures += 1;
-    world.log.debug({ agentId, err: error, pauseMs }, "a peer is away");
+    world.log.debug({ agentId, err: error, retryInMs: pauseMs }, "a peer is away");
     await pause(world.clock, pauseMs, signal);
   }
 

@@ -52,7 +52,7 @@ export async function beginOfPeer(
   const found = await resolveSession(ctx.access, viewer, "send", { sessionKey });
   if (!found.ok) {
     // The settings of this gateway are not the peer's business.
-    ctx.deps.world.log.info({ peer, sender, agentId, reason: found.error }, "refused a message of a peer");
+    ctx.deps.world.log.info({ peer, from: sender, agentId, why: found.error }, "refused a message of a peer");
     return fail("not_visible", `the policy of the peer does not let your agent write to ${agentId}`);
   }
   const session = found.value;
@@ -75,7 +75,10 @@ export async function beginOfPeer(
   });
   if (accepted.ok) return ok(accepted.value.run.runId);
   if (accepted.code !== "wait_cycle") return accepted;
-  ctx.deps.world.log.info({ peer, sender, agentId, reason: accepted.error }, "refused a message of a peer");
+  ctx.deps.world.log.info(
+    { peer, from: sender, agentId, why: accepted.error },
+    "refused a message of a peer",
+  );
   return fail("wait_cycle", `${agentId} waits itself for an answer to this request`, {
     hint: "Answer with what you know, or send with timeoutSeconds: 0.",
   });

@@ -10,6 +10,7 @@ import type { BodyAnswerOf } from "../../contract/bodies.ts";
 import { checkBody } from "../../contract/check.ts";
 import { once } from "../../core/once.ts";
 import { optional } from "../../core/optional.ts";
+import { AGENTS_PATH, PAIR_PATH } from "../../core/peer.ts";
 import { type Code, ok, type Result } from "../../core/shapes/errors.ts";
 import type { AccessTokenUsers } from "../access-tokens.ts";
 import { thrown } from "../answer.ts";
@@ -150,8 +151,8 @@ function addDoors(app: Hono<Env>, parts: HttpParts): void {
   const either: MiddlewareHandler<Env> = (c, next) =>
     (peerHeader(c) ? peerOnly : authenticate(parts))(c, next);
   app.all("/a2a/*", openA2a, either, async (c) => (await a2a()).handle(c));
-  app.post("/peer/pair", async (c) => (await peers()).pair(c));
-  app.get("/peer/agents", peerOnly, async (c) => (await peers()).agents(c));
+  app.post(PAIR_PATH, async (c) => (await peers()).pair(c));
+  app.get(AGENTS_PATH, peerOnly, async (c) => (await peers()).agents(c));
   const signIn = loadedDoor(async () => (await import("../oauth/oauth.ts")).createSignInDoor(parts));
   app.all(MCP_PATH, authenticate(parts), mcp);
   app.all("/oauth/*", signIn);

@@ -19,10 +19,6 @@ import type { BasicDeps } from "../call.ts";
 import { type Env, peerHeader, readBody, refuse, remoteOf } from "../http/request.ts";
 
 const PAIRING_MAX_BYTES = 64 * 1024;
-/** Path at which a gateway pairs. */
-export const PAIR_PATH = "/peer/pair";
-/** Path at which a peer asks which agents it may see. */
-export const AGENTS_PATH = "/peer/agents";
 
 const UNKNOWN = fail("unauthorized", "this gateway has no peer with your key", {
   hint: "Pair again: parley peer invite NAME here, parley peer add URL there.",

@@ -4,12 +4,11 @@
 import { signingKey } from "../../access/gateway-key.ts";
 import { peerProof } from "../../access/peer-proof.ts";
 import { fieldsOf, jsonOf } from "../../core/json.ts";
-import type { PairedPeer } from "../../core/peer.ts";
+import { AGENTS_PATH, PAIR_PATH, type PairedPeer } from "../../core/peer.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { cut } from "../../core/text/cut.ts";
 import { AddressRefused, outgoingFetch } from "../../world/outgoing.ts";
 import type { BasicDeps } from "../call.ts";
-import { AGENTS_PATH, PAIR_PATH } from "./admission.ts";
 
 const WAIT_MS = 10_000;
 const ANSWER_MAX_BYTES = 64 * 1024;

@@ -4,19 +4,18 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { diffChains } from "../../src/contract/chain-diff.ts";
-import { recordText } from "../../src/contract/chain-record.ts";
 import { textOf } from "../../src/core/shapes/message.ts";
 import type { ChainRecord } from "../../src/core/shapes/record/chain.ts";
 import { NO_VARIATION, type Variation } from "../../src/core/shapes/record/variation.ts";
 import { replayIn } from "../../src/replay.ts";
-import { readChainRecord } from "../../src/store/queries/chains/record.ts";
-import { type House, openHouse, quiet } from "../gateway/kit.ts";
-import { cleanup, endOf, quietWorld } from "../kit/engine/engine.ts";
+import { type House, openHouse } from "../gateway/kit.ts";
+import { cleanup, quietWorld } from "../kit/engine/engine.ts";
 import { type ModelServer, type Script, startModelServer } from "../kit/model-server/server.ts";
 import { call } from "../kit/model-server/steps.ts";
 import type { ScriptedModel } from "../kit/scripted-model.ts";
 import { doing, inTurn, sending, spawning, talkingModel } from "../kit/talking-model.ts";
 import { randomModel } from "./random-chains.ts";
+import { recordOf } from "./record-of.ts";
 
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
@@ -26,16 +25,6 @@ async function house(model: ScriptedModel = talkingModel()): Promise<House> {
   const tools = { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } };
   const session = { agentToAgent: { maxPingPongTurns: 1, maxHops: 16, maxChainRuns: 200 } };
   return openHouse({ model, choices: { tools, session } });
-}
-
-async function recordOf(own: House, text: string): Promise<ChainRecord> {
-  const accepted = await own.engine.accept({ sessionKey: MAIN, input: { text } });
-  if (!accepted.ok) throw new Error(accepted.error);
-  await endOf(own.engine, accepted.value.run.runId);
-  await quiet(own);
-  const found = await readChainRecord(own.store.db, accepted.value.run.chainId);
-  if (typeof found !== "object") throw new Error(`no record: ${found}`);
-  return JSON.parse(recordText({ program: "test", ...found }).text) as ChainRecord;
 }
 
 async function served(script: Script = () => "another answer"): Promise<ModelServer> {

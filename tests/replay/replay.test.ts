@@ -2,18 +2,16 @@
 // found.
 
 import { describe, expect } from "vitest";
-import { recordText } from "../../src/contract/chain-record.ts";
 import type { ChainRecord } from "../../src/core/shapes/record/chain.ts";
-import type { RunInput } from "../../src/core/shapes/run.ts";
 import { type Replayed, replayChain } from "../../src/replay.ts";
-import { readChainRecord } from "../../src/store/queries/chains/record.ts";
-import { type House, openHouse, quiet } from "../gateway/kit.ts";
+import { type House, openHouse } from "../gateway/kit.ts";
 import { both, rounds, share, test } from "../kit/deep.ts";
-import { cleanup, endOf } from "../kit/engine/engine.ts";
+import { cleanup } from "../kit/engine/engine.ts";
 import type { ScriptedModel } from "../kit/scripted-model.ts";
 import { openPostgresStore } from "../kit/store/postgres.ts";
 import { doing, inTurn, sending, spawning, talkingModel } from "../kit/talking-model.ts";
 import { randomModel } from "./random-chains.ts";
+import { recordOf } from "./record-of.ts";
 
 const RANDOM_CHAINS = 25;
 const MAIN = "agent:main:main";
@@ -31,17 +29,6 @@ async function houseOn(kind: string, model: ScriptedModel = talkingModel()): Pro
   const { store, dispose } = await openPostgresStore();
   cleanup(dispose);
   return openHouse({ ...more, disk: store, postgresUrl: "postgres://the-store" });
-}
-
-/** Sends a message to the main session, and returns the record of the chain after all work has ended. */
-async function recordOf(house: House, text: string, more: Partial<RunInput> = {}): Promise<ChainRecord> {
-  const accepted = await house.engine.accept({ sessionKey: MAIN, input: { text, ...more } });
-  if (!accepted.ok) throw new Error(accepted.error);
-  await endOf(house.engine, accepted.value.run.runId);
-  await quiet(house);
-  const found = await readChainRecord(house.store.db, accepted.value.run.chainId);
-  if (typeof found !== "object") throw new Error(`no record: ${found}`);
-  return JSON.parse(recordText({ program: "test", ...found }).text) as ChainRecord;
 }
 
 async function replayed(record: ChainRecord): Promise<Replayed> {

@@ -3,12 +3,11 @@
 // several processes over one store.
 
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { registerHooks } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import type { TellingLine } from "./checks/telling-line.ts";
+import { mutate } from "./mutants/mutate.ts";
 import { CLUSTER_MUTANTS, MUTANTS } from "./mutants.ts";
 
 const { values } = parseArgs({
@@ -22,30 +21,7 @@ const { values } = parseArgs({
   },
 });
 
-const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-
-/** Applies a mutant to the source while it is loaded. The file on disk stays unchanged. */
-function mutate(name: string): void {
-  const mutant = [...MUTANTS, ...CLUSTER_MUTANTS].find((one) => one.name === name);
-  if (mutant === undefined) throw new Error(`there is no mutant ${name}`);
-  const path = join(ROOT, mutant.file);
-  let done = false;
-  registerHooks({
-    load(url, context, next) {
-      const loaded = next(url, context);
-      if (!url.startsWith("file:") || fileURLToPath(url) !== path) return loaded;
-      const source = String(loaded.source);
-      if (!source.includes(mutant.from)) throw new Error(`${mutant.file} has no ${mutant.from}`);
-      done = true;
-      return { ...loaded, source: source.replace(mutant.from, () => mutant.to) };
-    },
-  });
-  process.on("exit", () => {
-    if (!done) process.exitCode = 3;
-  });
-}
-
-if (values.mutant !== undefined) mutate(values.mutant);
+if (values.mutant !== undefined) mutate([...MUTANTS, ...CLUSTER_MUTANTS], values.mutant);
 // Imported here, after `mutate`, so that the mutant takes effect.
 const { tell, noteUnhandled } = await import("./checks/tell.ts");
 const { tellCluster } = await import("./cluster/cluster.ts");

@@ -2,10 +2,9 @@
 // Hard cases: the peer is away, either side is killed, a wrong code, a peer that was removed, and a policy that
 // does not admit the peer.
 
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
 import { textOf } from "../../src/core/shapes/message.ts";
-import { test } from "../kit/deep.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
 import { type ModelServer, type Script, startModelServer } from "../kit/model-server/server.ts";

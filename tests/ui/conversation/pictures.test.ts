@@ -157,7 +157,7 @@ describeInBrowser("a message", () => {
     const { runId } = await client.request("chat.send", { sessionKey: MAIN, message: "look", attachments });
     await client.request("agent.wait", { runId });
     const line = await openLine(house.port);
-    const { page } = await visit(line.http, { token: TOKEN, at: AT, allow: /WebSocket|ERR_EMPTY_RESPONSE/ });
+    const { page } = await visit(line.http, { token: TOKEN, at: AT, allow: /WebSocket|net::ERR_/ });
     const relay = await relayOf(page, "chat.image");
     relay.hold();
     await page.reload();

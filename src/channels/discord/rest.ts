@@ -7,6 +7,7 @@ import type { API } from "@discordjs/core";
 import type { RESTOptions } from "@discordjs/rest";
 import { numberOf, objectOf } from "../../core/json.ts";
 import type { DiscordAccount } from "../../core/shapes/settings/channels.ts";
+import { boundedBody } from "../../world/bounded-body.ts";
 import { type Fetch, outgoingFetch } from "../../world/outgoing.ts";
 import type { World } from "../../world.ts";
 import { DiscordProblem, limited, refusal, unanswered } from "./problem.ts";
@@ -27,23 +28,6 @@ export interface Rest {
     timeoutMs?: number,
   ): Promise<T>;
   close(): void;
-}
-
-/** Reads a body. Returns undefined if it has more than `bytesMax`. */
-async function readBody(
-  body: ReadableStream<Uint8Array> | null,
-  bytesMax: number,
-): Promise<Uint8Array | undefined> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  if (body === null) return new Uint8Array();
-  // If this function returns inside the loop, the stream and its connection are closed.
-  for await (const chunk of body) {
-    bytes += chunk.length;
-    if (bytes > bytesMax) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
 }
 
 /**
@@ -75,7 +59,7 @@ async function request(ask: Fetch, url: string, init: RequestInit): Promise<Resp
   }
   const { status, headers } = answer;
   const isRead = init.method === "GET";
-  const bytes = await readBody(answer.body, ANSWER_BYTES_MAX).catch((error: unknown) => {
+  const bytes = await boundedBody(answer.body, ANSWER_BYTES_MAX).catch((error: unknown) => {
     // If the status is a success, a write has taken effect, even if the body of the answer is lost.
     if (isRead || !answer.ok) throw unanswered(error);
     return new Uint8Array();

@@ -1,6 +1,7 @@
 // Finds model servers on this machine, and lists the models of a server that speaks the OpenAI API.
 
 import { isObject, jsonOf } from "../../core/json.ts";
+import { boundedBody } from "../../world/bounded-body.ts";
 import { outgoingFetch } from "../../world/outgoing.ts";
 import type { World } from "../../world.ts";
 
@@ -38,18 +39,6 @@ const usualServers = (env: Environment): readonly ModelServer[] => [
   { id: "llamacpp", title: "llama.cpp", baseUrl: "http://127.0.0.1:8080/v1" },
 ];
 
-/** Reads the text of an answer. Returns undefined if it is too long. */
-async function boundedText(body: AsyncIterable<Uint8Array>): Promise<string | undefined> {
-  const parts: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const part of body) {
-    bytes += part.byteLength;
-    if (bytes > LIST_MAX_BYTES) return undefined;
-    parts.push(part);
-  }
-  return Buffer.concat(parts).toString();
-}
-
 /** Returns the first models of a server that do not only embed. Empty if the server does not answer. */
 export async function modelsAt(
   baseUrl: string,
@@ -66,7 +55,7 @@ export async function modelsAt(
       await answer.body?.cancel();
       return [];
     }
-    const list = jsonOf((await boundedText(answer.body)) ?? "");
+    const list = jsonOf((await boundedBody(answer.body, LIST_MAX_BYTES))?.toString() ?? "");
     const data = isObject(list) && Array.isArray(list.data) ? list.data : [];
     const ids = data.flatMap((one: unknown) => (isObject(one) && typeof one.id === "string" ? one.id : []));
     const usable = (id: string) => id.trim() !== "" && id.length <= ID_MAX_CHARS && !/embed/i.test(id);

@@ -7,23 +7,13 @@ import { fieldsOf, jsonOf } from "../../core/json.ts";
 import { AGENTS_PATH, PAIR_PATH, type PairedPeer } from "../../core/peer.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { cut } from "../../core/text/cut.ts";
+import { boundedBody } from "../../world/bounded-body.ts";
 import { AddressRefused, outgoingFetch } from "../../world/outgoing.ts";
 import type { BasicDeps } from "../call.ts";
 
 const WAIT_MS = 10_000;
 const ANSWER_MAX_BYTES = 64 * 1024;
 const WORDS_MAX_CHARS = 300;
-
-async function bodyOf(answer: Response): Promise<Uint8Array | undefined> {
-  const pieces: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const piece of answer.body ?? []) {
-    bytes += piece.length;
-    if (bytes > ANSWER_MAX_BYTES) return undefined;
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces);
-}
 
 async function ask(
   { world }: Pick<BasicDeps, "world">,
@@ -37,7 +27,7 @@ async function ask(
   try {
     const send = outgoingFetch("agent", url, { connectTimeoutSeconds: WAIT_MS / 1000 });
     const answer = await send(url, { ...init, signal: over.signal });
-    const body = await bodyOf(answer);
+    const body = await boundedBody(answer.body, ANSWER_MAX_BYTES);
     if (body === undefined) return unavailable("sent too long an answer");
     const read = fieldsOf(jsonOf(body));
     if (answer.ok) return ok(read);

@@ -71,8 +71,14 @@ const CHANNEL_ID = /^[a-z][a-z0-9_-]{0,63}$/;
  * ambiguous.
  */
 const NEVER_A_CHANNEL: readonly string[] = [
-  ...["agent", "cron", "hook", "node", "peer", "subagent"],
-  ...["global", "unknown"],
+  "agent",
+  "cron",
+  "hook",
+  "node",
+  "peer",
+  "subagent",
+  "global",
+  "unknown",
 ];
 const PEER_KEY = /^peer:([^/:]+)\/(.+)$/is;
 /** Words that follow the channel's name in a key of that channel. */
@@ -415,6 +421,8 @@ export function peerKey(peer: string, key: string): string | undefined {
 
 /** Returns the peer in a key, and its agent there. Undefined: the session is one of this gateway. */
 export function peerInKey(key: string): { readonly peer: string; readonly agentId: string } | undefined {
+  // This is asked for every run, and only few keys need to be parsed.
+  if (!PEER_KEY.test(key)) return undefined;
   const parsed = readKey(key);
   return parsed?.form === "peer" ? { peer: parsed.peer, agentId: parsed.of.agentId } : undefined;
 }

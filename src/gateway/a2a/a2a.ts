@@ -47,7 +47,11 @@ const SCOPES: Readonly<Record<string, TokenScope>> = {
 const LATER = [429, 503];
 /** The operations of peers. */
 const OF_PEERS: readonly string[] = [
-  ...["SendMessage", "SendStreamingMessage", "GetTask", "SubscribeToTask", "CancelTask"],
+  "SendMessage",
+  "SendStreamingMessage",
+  "GetTask",
+  "SubscribeToTask",
+  "CancelTask",
 ];
 
 interface DoorParts {

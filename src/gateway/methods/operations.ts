@@ -60,20 +60,22 @@ function read({ seq, text }: LogTailLine): LogLine {
   }
 }
 
-/** Creates a cursor with the id of its process, because line numbers are valid only in that process. */
-function cursorOf(ctx: CallContext, seq: number): string {
-  return `${ctx.deps.engine.processId.slice(0, 8)}-${seq}`;
+/** Returns the cursor of a line. It has the id of its process, because line numbers are valid only there. */
+export function logCursor(processId: string, seq: number): string {
+  return `${processId.slice(0, 8)}-${seq}`;
 }
 
-function seqIn(ctx: CallContext, cursor: string | undefined): number | undefined {
+/** Returns the line number in a cursor, or undefined if it is of another process. */
+export function seqInCursor(processId: string, cursor: string | undefined): number | undefined {
   const [, of, seq] = /^(.{8})-(\d{1,15})$/.exec(cursor ?? "") ?? [];
-  return of === ctx.deps.engine.processId.slice(0, 8) ? Number(seq) : undefined;
+  return of === processId.slice(0, 8) ? Number(seq) : undefined;
 }
 
 function tail(ctx: CallContext, params: ParamsOf<"logs.tail">): LogPage {
   const { logTail } = ctx.deps.world;
   const kept = logTail?.lines() ?? [];
-  const after = seqIn(ctx, params.cursor);
+  const { processId } = ctx.deps.engine;
+  const after = seqInCursor(processId, params.cursor);
   const wanted = params.search?.toLowerCase() ?? "";
   const least = LOG_LEVELS.indexOf(params.level ?? "debug");
   const fits = (line: LogTailLine): boolean =>
@@ -89,7 +91,7 @@ function tail(ctx: CallContext, params: ParamsOf<"logs.tail">): LogPage {
   const last = more ? (lines.at(-1)?.seq ?? 0) : (logTail?.last() ?? 0);
   const oldest = kept[0]?.seq ?? 1;
   const dropped = after === undefined ? 0 : Math.max(0, oldest - 1 - after);
-  return { cursor: cursorOf(ctx, last), lines, dropped, more };
+  return { cursor: logCursor(processId, last), lines, dropped, more };
 }
 
 export const operationMethods: Methods<keyof typeof OPERATION_METHODS, OperationDeps> = {

@@ -3,12 +3,14 @@
 //      else would be worse than none.
 
 import type { CronJobRow, CronTurnRow } from "../../contract/methods/cron.ts";
+import type { PayloadOf } from "../../contract/methods.ts";
 import { type Fields, isObject, numberOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { LAST } from "../../core/shapes/route.ts";
-import { defaultAgent, type Settings } from "../../core/shapes/settings/settings.ts";
+import { defaultAgent } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
+import type { FormDeps } from "./form.ts";
 
 const SHOWN_MAX_CHARS = 64;
 /** The only kind of work and the only place that a job of Parley has. */
@@ -75,10 +77,10 @@ function fieldsOfJob(given: Fields, agentId: string): Result<Fields> {
 }
 
 /** Params of `cron.add`. Those in Parley's own form stay as they are. */
-export function jobToAdd(given: Fields, settings: Settings): Result<Fields> {
+export function jobToAdd(given: Fields, { settings }: FormDeps): Result<Fields> {
   if (given.payload === undefined && given.message !== undefined) return ok(given);
   const agentId = textOf(given.agentId) ?? defaultAgent(settings).id;
-  const job = fieldsOfJob({ ...given, payload: given.payload ?? {} }, agentId);
+  const job = fieldsOfJob({ ...given, payload: given.payload ?? null }, agentId);
   if (!job.ok) return job;
   const { deliver, ...rest } = job.value;
   const { idempotencyKey } = given;
@@ -91,22 +93,21 @@ export function jobToAdd(given: Fields, settings: Settings): Result<Fields> {
 }
 
 /** Params of `cron.update`. The agent of a job cannot be changed. */
-export function jobToChange(given: Fields, settings: Settings): Result<Fields> {
-  const { patch, idempotencyKey } = given;
-  const id = given.id ?? given.jobId;
-  if (!isObject(patch)) return ok({ id, patch, ...optional({ idempotencyKey }) });
+export function jobToChange(given: Fields, { settings }: FormDeps): Result<Fields> {
+  const { patch } = given;
+  if (!isObject(patch)) return withJobId(given);
   if (patch.agentId != null) return refused("the agent of a job cannot be changed", "Add a new job.");
   const { message, deliver, model, thinking, timeoutSeconds, missed } = patch;
   const job = fieldsOfJob(patch, defaultAgent(settings).id);
   if (!job.ok) return job;
   const own = optional({ message, deliver, model, thinking, timeoutSeconds, missed });
-  return ok({ id, patch: { ...own, ...job.value }, ...optional({ idempotencyKey }) });
+  return withJobId({ ...given, patch: { ...own, ...job.value } });
 }
 
-export const withJobId = (given: Fields): Result<Fields> => {
-  const { jobId, ...rest } = given;
+/** Such clients may name a job by `jobId`. */
+export function withJobId({ jobId, ...rest }: Fields): Result<Fields> {
   return ok({ ...rest, ...optional({ id: rest.id ?? jobId }) });
-};
+}
 
 function lastState(last: CronTurnRow | undefined): Fields {
   if (last === undefined) return {};
@@ -115,12 +116,10 @@ function lastState(last: CronTurnRow | undefined): Fields {
   return { ...fields, ...optional({ lastDurationMs: durationMs, lastError: error }) };
 }
 
-const statusOf = (status: CronTurnRow["status"]): string =>
-  status === "ok" || status === "skipped"
-    ? status
-    : status === "queued" || status === "running"
-      ? "running"
-      : "error";
+function statusOf(status: CronTurnRow["status"]): string {
+  if (status === "ok" || status === "skipped") return status;
+  return status === "queued" || status === "running" ? "running" : "error";
+}
 
 /** A job in the clients' form. */
 export function jobShown(row: CronJobRow): Fields {
@@ -146,9 +145,8 @@ export function jobShown(row: CronJobRow): Fields {
 }
 
 /** A page of jobs in the clients' form. The revision changes with each change of a job. */
-export function jobsShown(payload: Fields, given: Fields): Fields {
-  const jobs = payload.jobs as readonly CronJobRow[];
-  const total = Number(payload.total);
+export function jobsShown(page: PayloadOf<"cron.list">, given: Fields): Fields {
+  const { jobs, total, changedAtMs = 0 } = page;
   const offset = numberOf(given.offset) ?? 0;
   const next = offset + jobs.length;
   return {
@@ -158,16 +156,15 @@ export function jobsShown(payload: Fields, given: Fields): Fields {
     limit: Math.max(1, numberOf(given.limit) ?? jobs.length),
     hasMore: next < total,
     nextOffset: next < total ? next : null,
-    snapshotRevision: `${total}-${payload.changedAtMs ?? 0}`,
+    snapshotRevision: `${total}-${changedAtMs}`,
   };
 }
 
 /** The starts of a job in the clients' form. */
-export function turnsShown(payload: Fields): Fields {
-  const turns = payload.entries as readonly CronTurnRow[];
+export function turnsShown({ id, entries: turns }: PayloadOf<"cron.runs">): Fields {
   const entries = turns.map((turn) => ({
     ts: turn.endedAtMs ?? turn.firedAtMs,
-    jobId: payload.id,
+    jobId: id,
     action: turn.endedAtMs === undefined && turn.status !== "skipped" ? "started" : "finished",
     status: statusOf(turn.status),
     runAtMs: turn.firedAtMs,

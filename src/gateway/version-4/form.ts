@@ -1,7 +1,7 @@
 // Calls a method in another form: translates the params, and the payload of the answer. Clients of version 4
 // use such forms (forms.ts).
 
-import type { MethodName } from "../../contract/methods.ts";
+import type { MethodName, PayloadOf } from "../../contract/methods.ts";
 import { type Fields, fieldsOf, isObject } from "../../core/json.ts";
 import { ok, type Result } from "../../core/shapes/errors.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
@@ -9,19 +9,19 @@ import type { Settings } from "../../core/shapes/settings/settings.ts";
 /** Facts of this gateway that a translation needs. */
 export interface FormDeps {
   readonly settings: Settings;
-  /** Id of this process. Its first characters begin each cursor of the log. */
+  /** Id of this process, which cursors of the log contain. */
   readonly processId: string;
   /** Number of the newest line of the log. */
   readonly lastLogLine: number;
 }
 
-export interface Form {
+export interface Form<M extends MethodName = MethodName> {
   /** Parley's method for the request. */
-  readonly method: MethodName;
+  readonly method: M;
   /** Translates the params. Default: they stay as they are. */
   params?(given: Fields, deps: FormDeps): Result<Fields>;
   /** Translates the payload of the answer. `given`: the params before their translation. */
-  payload?(payload: Fields, given: Fields): unknown;
+  payload?(payload: PayloadOf<M>, given: Fields, deps: FormDeps): unknown;
 }
 
 /** Translates the request, makes it with `call`, and translates a successful answer. */
@@ -37,5 +37,5 @@ export async function callInForm<A extends { readonly result: Result<unknown> }>
   if (!read.ok) return { result: read };
   const answer = await call(read.value);
   if (!answer.result.ok || form.payload === undefined) return answer;
-  return { ...answer, result: ok(form.payload(fieldsOf(answer.result.value), fields)) };
+  return { ...answer, result: ok(form.payload(answer.result.value as PayloadOf<MethodName>, fields, deps)) };
 }

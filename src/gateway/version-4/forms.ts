@@ -1,20 +1,17 @@
 // Lists the methods that clients of version 4 call in another form, or under another name.
 
 import type { ChannelRow } from "../../contract/methods/channels.ts";
-import type { CronJobRow } from "../../contract/methods/cron.ts";
 import type { LogLine } from "../../contract/methods/operations.ts";
-import { type Fields, integerOf, objectsOf } from "../../core/json.ts";
+import type { MethodName } from "../../contract/methods.ts";
+import { type Fields, integerOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { ok } from "../../core/shapes/errors.ts";
+import { logCursor, seqInCursor } from "../methods/operations.ts";
 import { jobShown, jobsShown, jobToAdd, jobToChange, turnsShown, withJobId } from "./cron-form.ts";
 import type { Form } from "./form.ts";
 
 /** Maximum number of bytes of log lines in one answer, unless the request names another. */
 const LOG_BYTES = 250_000;
-const LOG_LINES_MAX = 500;
-const DEVICES_MAX = 10_000;
-
-const jobOf = (payload: Fields): unknown => jobShown(payload.job as CronJobRow);
 
 /** Returns the newest lines that fit, as texts. */
 function linesThatFit(lines: readonly LogLine[], bytesMax: number): string[] {
@@ -30,20 +27,18 @@ function linesThatFit(lines: readonly LogLine[], bytesMax: number): string[] {
 }
 
 /** The cursor of such a client is a number. If it is of an earlier process, the newest lines are returned. */
-const logs: Form = {
+const logs: Form<"logs.tail"> = {
   method: "logs.tail",
   params({ cursor, limit, maxBytes: _, ...rest }, { processId, lastLogLine }) {
     const seq = integerOf(cursor);
-    const known = seq !== undefined && seq <= lastLogLine ? `${processId.slice(0, 8)}-${seq}` : undefined;
-    const lines = integerOf(limit);
-    return ok({ ...rest, ...optional({ cursor: known, limit: lines && Math.min(lines, LOG_LINES_MAX) }) });
+    const known = seq !== undefined && seq <= lastLogLine ? logCursor(processId, seq) : undefined;
+    return ok({ ...rest, ...optional({ cursor: known, limit: integerOf(limit) }) });
   },
-  payload(page, { cursor: asked, maxBytes }) {
-    const all = page.lines as readonly LogLine[];
-    const lines = linesThatFit(all, integerOf(maxBytes) ?? LOG_BYTES);
-    const cursor = Number(String(page.cursor).split("-").at(-1));
-    const isReset = Number(page.dropped) > 0 || (integerOf(asked) ?? 0) > cursor;
-    const truncated = page.more === true || lines.length < all.length;
+  payload(page, { cursor: asked, maxBytes }, { processId }) {
+    const lines = linesThatFit(page.lines, integerOf(maxBytes) ?? LOG_BYTES);
+    const cursor = seqInCursor(processId, page.cursor) ?? 0;
+    const isReset = page.dropped > 0 || (integerOf(asked) ?? 0) > cursor;
+    const truncated = page.more || lines.length < page.lines.length;
     return { file: "the gateway's log", cursor, size: cursor, lines, truncated, reset: isReset };
   },
 };
@@ -61,12 +56,11 @@ function accountShown(row: ChannelRow, accountId: string): Fields {
 }
 
 /** Channels by name, each with its accounts. Webhooks, MCP servers and ACP agents are no channels there. */
-const channels: Form = {
+const channels: Form<"channels.status"> = {
   method: "channels.status",
   payload(page) {
-    const rows = page.channels as readonly ChannelRow[];
     const accounts: Record<string, Fields[]> = {};
-    for (const row of rows) {
+    for (const row of page.channels) {
       if (row.kind !== "webchat" && row.kind !== "channel") continue;
       const [name = row.id, accountId = "default"] = row.id.split(":");
       accounts[name] = [...(accounts[name] ?? []), accountShown(row, accountId)];
@@ -85,11 +79,11 @@ const channels: Form = {
 };
 
 /** Devices need no acceptance here, so none is pending. */
-const devices: Form = {
+const devices: Form<"device.token.list"> = {
   method: "device.token.list",
   payload: (page) => ({
     pending: [],
-    paired: objectsOf(page.devices, DEVICES_MAX).map(({ lastUsedAtMs: lastSeenAtMs, ...device }) => ({
+    paired: page.devices.map(({ lastUsedAtMs: lastSeenAtMs, ...device }) => ({
       ...device,
       roles: [device.role],
       lastSeenAtMs,
@@ -97,11 +91,14 @@ const devices: Form = {
   }),
 };
 
+/** Lets the compiler check the payload of the form's method. */
+const form = <M extends MethodName>(one: Form<M>): Form<M> => one;
+
 /** By the name that the client sends. */
 const FORMS: Readonly<Record<string, Form>> = {
-  "cron.list": { method: "cron.list", payload: jobsShown },
-  "cron.get": { method: "cron.get", params: withJobId, payload: (job) => jobShown(job as never) },
-  "cron.status": {
+  "cron.list": form({ method: "cron.list", payload: jobsShown }),
+  "cron.get": form({ method: "cron.get", params: withJobId, payload: jobShown }),
+  "cron.status": form({
     method: "cron.list",
     params: () => ok({ limit: 1 }),
     payload: ({ enabled, total, nextRunAtMs }) => ({
@@ -109,28 +106,20 @@ const FORMS: Readonly<Record<string, Form>> = {
       jobs: total,
       nextWakeAtMs: nextRunAtMs ?? null,
     }),
-  },
-  "cron.add": {
-    method: "cron.add",
-    params: (given, { settings }) => jobToAdd(given, settings),
-    payload: jobOf,
-  },
-  "cron.update": {
-    method: "cron.update",
-    params: (given, { settings }) => jobToChange(given, settings),
-    payload: jobOf,
-  },
-  "cron.remove": { method: "cron.remove", params: withJobId },
-  "cron.run": {
+  }),
+  "cron.add": form({ method: "cron.add", params: jobToAdd, payload: ({ job }) => jobShown(job) }),
+  "cron.update": form({ method: "cron.update", params: jobToChange, payload: ({ job }) => jobShown(job) }),
+  "cron.remove": form({ method: "cron.remove", params: withJobId }),
+  "cron.run": form({
     method: "cron.run",
     params: withJobId,
     payload: (started) => ({ ...started, enqueued: true }),
-  },
-  "cron.runs": { method: "cron.runs", params: withJobId, payload: turnsShown },
+  }),
+  "cron.runs": form({ method: "cron.runs", params: withJobId, payload: turnsShown }),
   "logs.tail": logs,
   "channels.status": channels,
   "device.pair.list": devices,
-  "device.pair.remove": { method: "device.token.revoke" },
+  "device.pair.remove": form({ method: "device.token.revoke" }),
 };
 
 export function formOf(method: string): Form | undefined {

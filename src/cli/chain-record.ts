@@ -54,9 +54,10 @@ function problem(error: unknown, file: string, what: string): Failure {
 
 const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code;
 
-export async function readRecordFile(cli: Cli, file: string): Promise<Result<ChainRecord>> {
+/** Reads a record. `file` is relative to the folder. */
+export async function readRecordFile(folder: string, file: string): Promise<Result<ChainRecord>> {
   try {
-    return readRecord(await readFile(resolve(cli.parts.folder, file), "utf8"));
+    return readRecord(await readFile(resolve(folder, file), "utf8"));
   } catch (error) {
     return problem(error, file, "read");
   }
@@ -65,7 +66,7 @@ export async function readRecordFile(cli: Cli, file: string): Promise<Result<Cha
 /** Returns the record in a file, or undefined if the name is probably the id of a chain. */
 export async function recordInFile(cli: Cli, name: string): Promise<Result<ChainRecord> | undefined> {
   const isFile = /[./\\]/.test(name) || existsSync(resolve(cli.parts.folder, name));
-  return isFile ? readRecordFile(cli, name) : undefined;
+  return isFile ? readRecordFile(cli.parts.folder, name) : undefined;
 }
 
 /** Writes a record to a new file. */

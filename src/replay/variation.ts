@@ -4,7 +4,7 @@
 import { resolveModel } from "../agent/model/model.ts";
 import { isObject } from "../core/json.ts";
 import { optional } from "../core/optional.ts";
-import type { PromptPart } from "../core/rules/prompt/prompt.ts";
+import { filePart, type PromptPart, settingsPart } from "../core/rules/prompt/prompt.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Variation } from "../core/shapes/record/variation.ts";
 import type { AgentSettings, ProviderSettings, Settings } from "../core/shapes/settings/settings.ts";
@@ -12,7 +12,6 @@ import type { Script } from "./script.ts";
 
 type Tree = Readonly<Record<string, unknown>>;
 
-const SETTINGS_TITLE = "Instructions in the settings";
 /** Tools whose effects are inside of the replay. They always run. */
 const SESSION_TOOLS = /^(sessions?_|agents_list$|subagents$)/;
 
@@ -144,8 +143,8 @@ export function changedPrompt(
 ): readonly PromptPart[] {
   let next = parts;
   const own = instructions[agentId];
-  if (own !== undefined) next = replaced(next, { title: SETTINGS_TITLE, text: own.trim() });
-  for (const [file, text] of Object.entries(files[agentId] ?? {}))
-    next = replaced(next, { title: "Instruction file", file, text: `Instructions from ${file}:\n${text}` });
+  if (own !== undefined) next = replaced(next, settingsPart(own));
+  for (const [path, text] of Object.entries(files[agentId] ?? {}))
+    next = replaced(next, filePart({ path, text }));
   return next.filter(({ text }) => text !== "");
 }

@@ -1,13 +1,13 @@
 // Reads the file of an evaluation: cases, expectations, and variants to compare.
 
 import { readFile } from "node:fs/promises";
-import { dirname, resolve } from "node:path";
-import { readRecord } from "../../contract/chain-record.ts";
+import { dirname } from "node:path";
 import { isObject, jsonOf } from "../../core/json.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { ChainRecord } from "../../core/shapes/record/chain.ts";
 import { NO_VARIATION, type Variation } from "../../core/shapes/record/variation.ts";
-import { changeIn } from "../commands/sessions/changed.ts";
+import { readRecordFile } from "../chain-record.ts";
+import { changeIn, otherThan } from "../commands/sessions/changed.ts";
 
 const KINDS = {
   contains: "string",
@@ -53,9 +53,6 @@ const CASE_FIELDS = ["name", "record", "expect"];
 
 const wrong = (why: string): Result<never> => fail("invalid_argument", `The evaluation cannot run: ${why}.`);
 
-const otherThan = (value: object, known: readonly string[]): string | undefined =>
-  Object.keys(value).find((name) => !known.includes(name));
-
 function expectationOf(value: unknown, name: string): Result<Expectation> {
   const [only, ...more] = isObject(value) ? Object.entries(value) : [];
   const known = Object.keys(KINDS).join(", ");
@@ -82,13 +79,7 @@ async function caseOf(value: unknown, at: number, folder: string): Promise<Resul
     if (!expectation.ok) return expectation;
     expectations.push(expectation.value);
   }
-  let text: string;
-  try {
-    text = await readFile(resolve(folder, file), "utf8");
-  } catch (error) {
-    return fail("file_problem", `${file} could not be read: ${(error as Error).message}`);
-  }
-  const record = readRecord(text);
+  const record = await readRecordFile(folder, file);
   if (!record.ok) return record;
   return ok({ name, record: record.value, expect: expectations });
 }

@@ -22,6 +22,10 @@ type Change = Pick<Variation, "instructions" | "files" | "settings" | "message">
 
 const FIELDS = ["instructions", "files", "settings", "message"];
 
+/** Returns a name in `value` that is not known. */
+export const otherThan = (value: object, known: readonly string[]): string | undefined =>
+  Object.keys(value).find((name) => !known.includes(name));
+
 export const hasChanges = ({ model, agent, from, change, live }: ChangeOptions): boolean =>
   [model, agent, from, change, live].some((option) => option !== undefined);
 
@@ -53,7 +57,7 @@ export async function changeIn(
   folder: string,
   file: string,
 ): Promise<Result<Partial<Change>>> {
-  const unknown = Object.keys(parsed).find((name) => !FIELDS.includes(name));
+  const unknown = otherThan(parsed, FIELDS);
   if (unknown !== undefined) return wrong(file, `"${unknown}" is unknown; there is: ${FIELDS.join(", ")}`);
   const { settings = {}, message = "" } = parsed;
   let texts: Partial<Pick<Variation, "instructions" | "files">>;

@@ -94,7 +94,7 @@ export async function replayChain(
     return cli.fail({ code: "usage", error: "name a chain, or a record with --file, not both" }, EXIT.usage);
   }
   if (file !== undefined) {
-    const record = await readRecordFile(cli, file);
+    const record = await readRecordFile(cli.parts.folder, file);
     return record.ok ? report(cli, record.value, options) : cli.fail(record);
   }
   return withLink(cli, async (link) => {

@@ -122,7 +122,13 @@ function runtimeRules(parts: PromptParts): string {
   ].join("\n");
 }
 
-function filePart({ path, text, cutFromBytes }: InstructionFile): PromptPart {
+/** Returns the part with the instructions in the settings of an agent. */
+export function settingsPart(instructions: string): PromptPart {
+  return { title: "Instructions in the settings", text: instructions.trim() };
+}
+
+/** Returns the part with an instruction file. */
+export function filePart({ path, text, cutFromBytes }: InstructionFile): PromptPart {
   const note =
     cutFromBytes === undefined ? "" : `\n[cut: this is the beginning of a file of ${cutFromBytes} bytes]`;
   return { title: "Instruction file", file: path, text: `Instructions from ${path}:\n${text}${note}` };
@@ -147,7 +153,7 @@ export function promptParts(parts: PromptParts): PromptPart[] {
   const date = today === undefined ? "" : `Date at the start of this run: ${dateText(today)}.`;
   return [
     { title: "Rules of the runtime", text: runtimeRules(parts) },
-    { title: "Instructions in the settings", text: instructions.trim() },
+    settingsPart(instructions),
     ...files.map(filePart),
     { title: "Skills", text: skillsText(skills) },
     {

@@ -1,7 +1,7 @@
 // Executes a claimed run as a turn of an agent that is reached over A2A, and keeps its conversation in the
 // store.
 
-import { RemoteAgents } from "../agent/a2a/remote.ts";
+import { RemoteAgents, type RemoteTurnArgs } from "../agent/a2a/remote.ts";
 import type { TurnEnd } from "../agent/loop/loop.ts";
 import { optional } from "../core/optional.ts";
 import { sentNameOf, sentTypeOf } from "../core/sent-file.ts";
@@ -69,33 +69,49 @@ async function keepFile(
   return sent.ok ? sentResult(sent.value, data !== before) : toolFailure(sent);
 }
 
+/** The arguments that each turn elsewhere has: its run, its conversation and its state. */
+type CommonArgs = Pick<
+  RemoteTurnArgs,
+  ("runId" | "hop" | "chainId" | "entries" | "world" | "signal") | ("read" | "hasEnded" | "append" | "onText")
+>;
+
+export function argsOf(
+  { store, world }: Pick<RemoteParts, "store" | "world">,
+  { handle, session, entries }: Pick<RemoteRun, "handle" | "session" | "entries">,
+): CommonArgs {
+  const { runId, hop, chainId } = handle.run;
+  return {
+    ...{ runId, hop, chainId, entries, world },
+    signal: handle.signal,
+    read: () => getRemoteTask(store.db, session.sessionId),
+    async hasEnded() {
+      const run = await getRun(store.db, runId);
+      return run === undefined || isEnded(run.state);
+    },
+    append: (entry) => handle.append(entry),
+    onText: (delta) => handle.text(delta),
+  };
+}
+
 /** Returns the executor. Nothing is sent before the first turn. */
 export function openRemoteAgents(): RemoteTurn {
   const agents = new RemoteAgents();
   return (parts, remote) => {
     const { store, world } = parts;
-    const { handle, session, agent, runtime, entries, context } = remote;
-    const { runId, sessionKey, hop, chainId } = handle.run;
-    const { sessionId } = session;
+    const { handle, session, agent, runtime, context } = remote;
+    const { runId, sessionKey } = handle.run;
     return agents.turn({
-      ...{ runId, hop, chainId, runtime, entries, world },
+      ...argsOf(parts, remote),
+      runtime,
       agentId: agent.id,
       limits: agent,
       contextTokens: session.contextUsed,
-      signal: handle.signal,
       ...optional({ context }),
-      read: () => getRemoteTask(store.db, sessionId),
       async write(state) {
         await handle.confirm();
-        await store.transaction((tx) => putRemoteTask(tx, sessionId, state, world.clock.now()));
+        await store.transaction((tx) => putRemoteTask(tx, session.sessionId, state, world.clock.now()));
       },
-      async hasEnded() {
-        const run = await getRun(store.db, runId);
-        return run === undefined || isEnded(run.state);
-      },
-      append: (entry) => handle.append(entry),
       keep: (callId, file) => keepFile(parts, remote, callId, file),
-      onText: (delta) => handle.text(delta),
       onRetry(retry) {
         const atMs = world.clock.now();
         handle.publish({ kind: "retry", runId, sessionKey, retry, atMs });

@@ -10,7 +10,7 @@ import { optional } from "../core/optional.ts";
 import { isPaired, type PairedPeer, peerAgentId } from "../core/peer.ts";
 import { INBOX_EXPIRES_MS } from "../core/rules/receipt.ts";
 import type { Entry } from "../core/shapes/message.ts";
-import { isEnded, type Run } from "../core/shapes/run.ts";
+import type { Run } from "../core/shapes/run.ts";
 import type { Session } from "../core/shapes/session.ts";
 import { agentIdInKey, peerInKey } from "../core/shapes/session-key.ts";
 import { ANSWER_LIMITS } from "../core/shapes/settings/settings.ts";
@@ -21,10 +21,10 @@ import { publishReceipt } from "../engine/run/receipts.ts";
 import { getPeer } from "../store/queries/peers.ts";
 import { getRemoteTask, putRemoteTask } from "../store/queries/remote-tasks.ts";
 import { offerToPeer } from "../store/queries/runs/inbox-marks.ts";
-import { getRun } from "../store/queries/runs/runs.ts";
 import { awaitedUntil } from "../store/queries/runs/waits.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
 import type { World } from "../world.ts";
+import { argsOf } from "./a2a.ts";
 
 export interface PeerRun {
   readonly handle: LaneHandle;
@@ -81,11 +81,10 @@ export function openPeers(): PeerTurn {
     let isOffered = (await getRemoteTask(engine.store.db, session.sessionId))?.runId === run.runId;
     await handle.confirm();
     const args: RemoteTurnArgs = {
-      ...{ runId: run.runId, hop: run.hop, chainId: run.chainId, entries, world },
+      ...argsOf({ store: engine.store, world }, { handle, session, entries }),
       agentId: peerAgentId(peer.name, agentId),
       limits: ANSWER_LIMITS,
       contextTokens: 0,
-      signal: handle.signal,
       runtime: {
         ...{ type: "a2a", card: `${url}/a2a/${agentId}`, key: peer.keyId, allowUnsigned: false },
         authorize({ method, url: target, body }) {
@@ -99,7 +98,6 @@ export function openPeers(): PeerTurn {
         metadata: { [SENDER_FIELD]: sender },
         ...optional({ awaitedUntil: await awaitedUntil(engine.store.db, run.runId) }),
       },
-      read: () => getRemoteTask(engine.store.db, session.sessionId),
       async write(state) {
         await handle.confirm();
         await engine.commit(async (unit) => {
@@ -109,13 +107,7 @@ export function openPeers(): PeerTurn {
         });
         isOffered ||= state.taskId !== undefined;
       },
-      async hasEnded() {
-        const now = await getRun(engine.store.db, run.runId);
-        return now === undefined || isEnded(now.state);
-      },
-      append: (entry) => handle.append(entry),
       keep: async () => ({ status: "error", error: "files of peers are not kept" }),
-      onText: (delta) => handle.text(delta),
       onRetry: () => {},
     };
     const end = await handle.elsewhere(() => agents.turn(args));

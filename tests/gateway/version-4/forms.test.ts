@@ -1,20 +1,12 @@
 // Clients of protocol version 4: methods that they call in another form, or under another name.
 
 import { expect, test } from "vitest";
-import { type House, joined, openHouse, type Raw } from "../kit.ts";
+import { LogTail } from "../../../src/world/log-tail.ts";
+import { fakeWorld } from "../../kit/world.ts";
+import { openHouse } from "../kit.ts";
+import { clientOf, V4 } from "./client.ts";
 
 const HOUR_MS = 3_600_000;
-const V4 = { minProtocol: 4, maxProtocol: 4 };
-
-async function clientOf(house: House, more: object = {}) {
-  const raw: Raw = await joined(house, { ...V4, ...more });
-  let count = 0;
-  return async (method: string, params: object = {}) => {
-    const id = `request-${++count}`;
-    raw.send({ type: "req", id, method, params });
-    return raw.res(id);
-  };
-}
 
 const tea = (more: object = {}) => ({
   name: "tea",
@@ -96,23 +88,33 @@ test("an announced job delivers to the named chat, else to the last place of the
   expect(added.payload).toMatchObject({ delivery: { channel: "last", to: "agent:main:main" } });
 });
 
-test("log lines are texts, and a numeric cursor continues after them", async () => {
-  const house = await openHouse();
-  const ask = await clientOf(house);
-  const { cursor, lines } = (await ask("logs.tail", { limit: 5, maxBytes: 10_000 })).payload as {
-    cursor: number;
-    lines: string[];
+test("log lines are texts within a limit of bytes, and a numeric cursor continues after them", async () => {
+  const logTail = new LogTail();
+  const ask = await clientOf(await openHouse({ world: { ...fakeWorld({ clock: "real" }), logTail } }));
+  const say = (msg: string) => logTail.write(`${JSON.stringify({ level: 30, time: 1_000, msg })}\n`);
+  const read = async (params: object) => {
+    const page = (await ask("logs.tail", params)).payload as { cursor: number; lines: string[] };
+    return { ...page, lines: page.lines.map((line) => JSON.parse(line) as object) };
   };
-  expect(lines.every((line) => typeof JSON.parse(line).message === "string")).toBe(true);
-  const later = await ask("logs.tail", { cursor });
-  expect(later.payload).toMatchObject({ reset: false });
-  const earlier = await ask("logs.tail", { cursor: 1_000_000 });
-  expect(earlier.payload).toMatchObject({ reset: true });
+  for (const msg of ["one", "two", "three"]) say(msg);
+  const time = "1970-01-01T00:00:01.000Z";
+  const [one, two, three, four] = ["one", "two", "three", "four"].map((message) => {
+    return { time, level: "info", message };
+  });
+  const first = await read({ limit: 5 });
+  expect(first).toMatchObject({ lines: [one, two, three], truncated: false, reset: false });
+  const bytes = Buffer.byteLength(JSON.stringify(two) + JSON.stringify(three));
+  expect(await read({ maxBytes: bytes })).toMatchObject({ lines: [two, three], truncated: true });
+  say("four");
+  expect(await read({ cursor: first.cursor })).toMatchObject({ lines: [four], reset: false });
+  // A cursor of an earlier process, whose log was longer.
+  const earlier = await read({ cursor: 1_000_000 });
+  expect(earlier).toMatchObject({ lines: [one, two, three, four], reset: true });
 });
 
 test("channels, devices and nodes are listed with the rights of reading, however the client names them", async () => {
   const house = await openHouse();
-  const ask = await clientOf(house, { scopes: ["operator.pairing"] });
+  const ask = await clientOf(house, { ...V4, scopes: ["operator.pairing"] });
   expect((await ask("channels.status", { probe: false })).payload).toMatchObject({
     channelOrder: ["webchat"],
     channelAccounts: { webchat: [{ accountId: "default", configured: true, connected: true }] },

@@ -1,20 +1,10 @@
 // Clients of protocol version 4: unknown params, and the methods that only they call.
 
 import { expect, test } from "vitest";
-import { type House, joined, openHouse, type Raw } from "../kit.ts";
+import { type House, openHouse } from "../kit.ts";
+import { clientOf, V4 } from "./client.ts";
 
 const MAIN = "agent:main:main";
-const V4 = { minProtocol: 4, maxProtocol: 4 };
-
-async function clientOf(house: House, version: object = V4) {
-  const raw: Raw = await joined(house, { ...version });
-  let count = 0;
-  return async (method: string, params?: unknown) => {
-    const id = `request-${++count}`;
-    raw.send({ type: "req", id, method, params });
-    return raw.res(id);
-  };
-}
 
 async function ignoredBy(house: House) {
   return (await (await house.client()).request("status")).ignoredParams;

@@ -319,7 +319,7 @@ export function addPeers(parent: Command, on: (command: Command, load: Load) => 
   const invite = group.command("invite").argument("<name>", "Name for the other gateway");
   invite.description("Make a pairing code for another gateway");
   invite.option("--expose <agent...>", "Let the peer write to these agents (default: none)");
-  invite.option("--url <url>", "Address of the other gateway, to write to its agents");
+  invite.option("--address <url>", "Address of the other gateway, to write to its agents");
   on(invite, async () => (await commands()).invitePeer);
   const add = group.command("add").argument("<url>", "Address of the other gateway");
   add.description("Pair with a gateway that made a pairing code");
@@ -329,7 +329,7 @@ export function addPeers(parent: Command, on: (command: Command, load: Load) => 
   on(add, async () => (await commands()).addPeer);
   const expose = group.command("expose").argument("<peer>", PEER).argument("[agents...]", "Agents");
   expose.description("Let a peer write to these agents, and to no others");
-  expose.option("--url <url>", "Set the address of the peer");
+  expose.option("--address <url>", "Set the address of the peer");
   on(expose, async () => (await commands()).exposeToPeer);
   const remove = group.command("remove").argument("<peer>", PEER).description("Remove a peer");
   on(remove, async () => (await commands()).removePeer);

@@ -1,10 +1,12 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Command } from "commander";
 import { expect, test } from "vitest";
 import { reachableHost, socketUrl } from "../../src/cli/address.ts";
 import { meanings } from "../../src/cli/suggest.ts";
 import { temporaryFolder } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
+import { commands, program } from "../kit/reference/command-line.ts";
 import { configFile, makeHome, run, runJson, startGateway } from "./kit.ts";
 
 test.each([
@@ -195,4 +197,14 @@ test("RN2: an invalid address is a usage error in each command", async () => {
     expect({ command, code, out }).toEqual({ command, code: 2, out: "" });
     expect(err).toContain("--url must be like");
   }
+});
+
+test("no command has an option with the name of one that every command takes", () => {
+  const names = (command: Command) => command.options.flatMap(({ long }) => long ?? []);
+  const global = names(program());
+  expect(global).toContain("--url");
+  const doubles = commands().flatMap(({ path, command }) =>
+    names(command).flatMap((name) => (global.includes(name) ? `${path} ${name}` : [])),
+  );
+  expect(doubles).toEqual([]);
 });

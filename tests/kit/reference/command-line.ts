@@ -17,7 +17,7 @@ function below(command: Command, path: string): Known[] {
 }
 
 /** Builds the command line program without running it. */
-function program(): Command {
+export function program(): Command {
   const parts = { machine: { version: "" }, stdout: { write: () => true } };
   return buildProgram(
     parts as never,

@@ -10,7 +10,7 @@ import { table } from "../../layout.ts";
 interface PeerOptions {
   readonly name?: string;
   readonly code?: string;
-  readonly url?: string;
+  readonly address?: string;
   readonly expose?: readonly string[];
 }
 
@@ -49,7 +49,7 @@ export async function listPeers(cli: Cli): Promise<number> {
 export async function invitePeer(
   cli: Cli,
   [name = ""]: readonly string[],
-  { url, expose }: PeerOptions,
+  { address: url, expose }: PeerOptions,
 ): Promise<number> {
   return withLink(cli, async (link) => {
     const made = await link.request("peers.add", { name, ...optional({ url, agents: expose }) });
@@ -85,7 +85,7 @@ export async function addPeer(
 export async function exposeToPeer(
   cli: Cli,
   [name = "", ...agents]: readonly string[],
-  { url }: PeerOptions,
+  { address: url }: PeerOptions,
 ): Promise<number> {
   return withLink(cli, async (link) => {
     const given = agents.length === 0 && url !== undefined ? undefined : agents;

@@ -106,7 +106,7 @@ export async function sendDirect(
   if (!open.ok) return open;
   if (peerInKey(message.session.key) !== undefined)
     return fail("send_denied", "only agents can write to a session of a peer", {
-      hint: "Write to your own agent, and let it send the message with sessions_send.",
+      hint: "Write to your own agent, and ask it to pass the message on.",
     });
   const verdict = sendVerdict(parts.settings, message.session);
   if (!verdict.allowed) return fail("send_denied", verdict.error);

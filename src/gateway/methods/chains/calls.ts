@@ -4,6 +4,8 @@
 //      have ended.
 // CC2: a tool call begins when the answer that asks for it is complete. If the call or the previous one may
 //      not run in parallel, it begins when the previous call has ended.
+// CC3: the clock that stamps messages can be set back, and can differ from the one that stamps runs. A call
+//      therefore begins no earlier than CC1 and CC2 allow, and ends no earlier than it begins.
 
 import { TOOLS } from "../../../contract/tools.ts";
 import { optional } from "../../../core/optional.ts";
@@ -37,7 +39,8 @@ function toolsOf(run: Run, answer: AssistantMessage, at: number, ends: Ends): Ch
     joins = isParallel;
     const id = resultIdOf({ messageId: answer.id, index });
     const end = ends.get(id);
-    const endAt = end?.at ?? run.endedAt;
+    const stampedAt = end?.at ?? run.endedAt;
+    const endAt = stampedAt === undefined ? undefined : Math.max(from, stampedAt);
     const failed = end === undefined ? isEnded(run.state) : end.failed;
     const call = { id, runId, kind: "tool", name, at: from, ...optional({ endAt }) } as const;
     calls.push(failed ? { ...call, failed } : call);
@@ -69,9 +72,10 @@ function callsOfRun(run: Run, messages: readonly CallMessage[], ends: Ends): Cha
   for (const message of messages) {
     // The runtime writes some answers itself, and calls no model for them.
     if (message.kind !== "answer" || message.answer.api === "parley") continue;
-    const tools = toolsOf(run, message.answer, message.at, ends);
-    calls.push(modelCall(run, message.answer, Math.min(from, message.at), message.at), ...tools);
-    from = Math.max(message.at, ...tools.map(({ endAt }) => endAt ?? Number.POSITIVE_INFINITY));
+    const answeredAt = Math.max(from, message.at);
+    const tools = toolsOf(run, message.answer, answeredAt, ends);
+    calls.push(modelCall(run, message.answer, from, answeredAt), ...tools);
+    from = Math.max(answeredAt, ...tools.map(({ endAt }) => endAt ?? Number.POSITIVE_INFINITY));
   }
   if (state === "running" && Number.isFinite(from))
     calls.push({ id: `${runId}:model`, runId, kind: "model", name: model, at: from });

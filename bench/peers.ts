@@ -9,10 +9,12 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
+import type { GatewayClient } from "../src/contract/client/node.ts";
 import { optional } from "../src/core/optional.ts";
 import { TOKEN } from "../tests/kit/process/fleet.ts";
 import { typed } from "../tests/kit/typed.ts";
 import { install, type Manifest } from "./coding-agents.ts";
+import { acp, mcpServe, nodeHost, type ProgramGround, terminal, webPage } from "./peer-programs.ts";
 import { withGateway } from "./with-gateway.ts";
 
 const run = promisify(execFile);
@@ -54,7 +56,8 @@ const PEERS: readonly Peer[] = [
 
 interface Step {
   readonly what: string;
-  readonly args: readonly string[];
+  /** A command's arguments, or the use of a program that does not end by itself. */
+  readonly args: readonly string[] | ((ground: ProgramGround) => Promise<string>);
   /** Matches the output of a successful command. */
   readonly shows: RegExp;
   /** For each command that is known to fail, the reason. The command runs nevertheless. */
@@ -140,6 +143,21 @@ const THEIR_OWN: readonly Step[] = [
     shows: /messageId|sent/i,
     known: { clawdbot: "knows no channel webchat", openclaw: "knows no channel webchat" },
   },
+  { what: "TUI", args: terminal, shows: /^\s*all is well/m },
+  { what: "`acp`", args: acp, shows: /"stopReason":"end_turn"/ },
+  {
+    what: "`mcp serve`",
+    args: mcpServe,
+    shows: /"text":"event 1"/,
+    known: { clawdbot: "has no such command" },
+  },
+  { what: "node host", args: nodeHost, shows: /gateway connected/ },
+  {
+    what: "web control UI, served by another program",
+    args: webPage,
+    shows: /the page works/,
+    known: { clawdbot: "its gateway serves it" },
+  },
 ];
 
 function stepsOf(id: string): readonly Step[] {
@@ -204,11 +222,8 @@ function stepsOf(id: string): readonly Step[] {
   ];
 }
 
-interface Ground {
+interface Ground extends ProgramGround {
   readonly peer: Peer;
-  readonly bin: string;
-  readonly home: string;
-  readonly url: string;
 }
 
 /**
@@ -222,7 +237,9 @@ function settle({ peer, home, url }: Ground, token: string | undefined): void {
   writeFileSync(file, JSON.stringify({ gateway: { mode: "remote", remote } }), { mode: 0o600 });
 }
 
-async function said({ bin, home }: Ground, args: readonly string[]): Promise<string> {
+async function said(ground: Ground, args: Step["args"]): Promise<string> {
+  if (typeof args === "function") return args(ground).catch((error: Error) => error.message);
+  const { bin, home } = ground;
   const path = `${dirname(process.execPath)}:${process.env.PATH}`;
   const env = { PATH: path, HOME: home, NO_COLOR: "1" };
   const limits = { env, cwd: home, timeout: STEP_MAX_MS, maxBuffer: OUTPUT_MAX_BYTES };
@@ -249,12 +266,12 @@ async function tryOne(ground: Ground, step: Step): Promise<boolean> {
   return works || known !== undefined;
 }
 
-async function meet(peer: Peer, folder: string, url: string): Promise<boolean> {
+async function meet(peer: Peer, folder: string, url: string, owner: GatewayClient): Promise<boolean> {
   const own = join(folder, peer.name);
   await install(own, peer.manifest, ["--ignore-scripts"]);
   const bin = join(own, "node_modules/.bin", peer.name);
   const home = mkdtempSync(join(tmpdir(), `parley-peer-${peer.name}-`));
-  const ground: Ground = { peer, bin, home, url };
+  const ground: Ground = { peer, bin, home, url, owner };
   console.log(`\n### ${peer.name} ${peer.version}\n\n| | works | why not |\n|---|---|---|`);
   let fine = true;
   try {
@@ -274,10 +291,10 @@ const folder = resolve(values.dir ?? mkdtempSync(join(tmpdir(), "parley-peers-")
 const home = mkdtempSync(join(tmpdir(), "parley-peers-gateway-"));
 let fine = true;
 try {
-  await withGateway(home, {}, async ({ wsUrl }) => {
+  await withGateway(home, {}, async ({ wsUrl, client }) => {
     for (const peer of PEERS) {
       if (values.only !== undefined && values.only !== peer.name) continue;
-      fine = (await meet(peer, folder, wsUrl)) && fine;
+      fine = (await meet(peer, folder, wsUrl, client)) && fine;
     }
   });
 } finally {

@@ -189,6 +189,22 @@ export const EVENTS = {
       { code: text("Error code of the run, if the state is `declined`, `expired` or `failed`.") },
     ),
   },
+  "session.message": {
+    summary: "A message was added to a transcript. Sent to clients of version 4 that may see the session.",
+    payload: object({
+      sessionKey: text(),
+      sessionId: text("Id of the transcript."),
+      messageId: text(),
+      message: about(
+        object({
+          role: oneOf("user", "assistant"),
+          content: list(object({ type: oneOf("text"), text: text() })),
+          timestamp: number(),
+        }),
+        "Its text, redacted, at most 16,000 characters.",
+      ),
+    }),
+  },
   cron: {
     summary:
       "A job was changed, started or ended; see `cron.list`. Sent to clients that may see its session.",

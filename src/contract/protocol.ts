@@ -67,6 +67,7 @@ export const EVENT_NAMES = [
   "deliveries",
   "attention",
   "message.receipt",
+  "session.message",
   "cron",
   "node.pair.requested",
   "node.pair.resolved",

@@ -27,8 +27,11 @@ import type { RunTracks } from "./run-tracks.ts";
 /** An event of the protocol, and its session. */
 export type OutEvent = EventOf & {
   readonly sessionKey: string;
-  /** The right that a subscriber needs. `deliveries` needs the scope operator.admin. Default: `events`. */
-  readonly access?: "deliveries";
+  /**
+   * The right that a subscriber needs. `deliveries` needs the scope operator.admin, `messages` protocol
+   * version 4. Default: `events`.
+   */
+  readonly access?: "deliveries" | "messages";
   /** Another session that the payload names, and the event for subscribers who may not see that session. */
   readonly other?: {
     readonly sessionKey: string;

@@ -5,7 +5,7 @@
 
 import { createGate } from "../../access/token.ts";
 import type { ConnectParams } from "../../contract/frames.ts";
-import { TEXT_DELTAS, THINKING_DELTAS } from "../../contract/protocol.ts";
+import { isLenient, TEXT_DELTAS, THINKING_DELTAS } from "../../contract/protocol.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Bus } from "../../engine/bus.ts";
@@ -15,22 +15,22 @@ import type { Caller } from "../auth.ts";
 import { type OutEvent, Translator } from "./events.ts";
 import { LiveTexts, type TextListener } from "./live-texts.ts";
 import { LiveThinking, type ThinkingListener } from "./live-thinking.ts";
+import { messageEvent } from "./message-event.ts";
 import { type EncodedEvent, encodeEvent } from "./outlet.ts";
 import { RunTracks } from "./run-tracks.ts";
 
 /** A connection as the fanout sees it. */
 export interface Listener {
   readonly caller: Caller;
-  readonly params?: Pick<ConnectParams, "caps">;
+  readonly params?: Partial<Pick<ConnectParams, "caps" | "maxProtocol">>;
   event(event: EncodedEvent): void;
 }
 
 type Admits = (sessionKey: string) => boolean;
 
-interface Subscriber extends TextListener, ThinkingListener {
-  readonly events: Admits;
-  readonly deliveries: Admits;
-}
+type Access = "events" | "deliveries" | "messages";
+
+interface Subscriber extends TextListener, ThinkingListener, Readonly<Record<Access, Admits>> {}
 
 /** Maximum number of sessions whose connections are remembered; a full memory is cleared. */
 const SESSIONS_MAX = 1_000;
@@ -41,9 +41,10 @@ const SESSIONS_MAX = 1_000;
  */
 class Audience {
   readonly #all = new Map<Listener, Subscriber>();
-  readonly #known = {
-    events: new Map<string, readonly Subscriber[]>(),
-    deliveries: new Map<string, readonly Subscriber[]>(),
+  readonly #known: Readonly<Record<Access, Map<string, readonly Subscriber[]>>> = {
+    events: new Map(),
+    deliveries: new Map(),
+    messages: new Map(),
   };
 
   add(listener: Listener, subscriber: Subscriber): void {
@@ -70,7 +71,7 @@ class Audience {
   }
 
   /** Returns the connections with this right to a session. */
-  of(access: "events" | "deliveries", sessionKey: string): readonly Subscriber[] {
+  of(access: Access, sessionKey: string): readonly Subscriber[] {
     const remembered = this.#known[access];
     const known = remembered.get(sessionKey);
     if (known !== undefined) return known;
@@ -133,14 +134,24 @@ export function createFanout(parts: FanoutParts): Fanout {
     else if (event.kind === "thinking") thinking.hear(event);
     else {
       for (const out of translator.translate(event)) tell(out);
+      if (
+        event.kind === "message" &&
+        audience.of("messages", event.sessionKey).length > 0 &&
+        !runs.isQuiet(event.runId)
+      ) {
+        const out = messageEvent(event, redactor);
+        if (out !== undefined) tell(out);
+      }
       hints.note(event, audience.subscribers());
     }
   });
   return {
     add(listener) {
       const gate = (access: "events" | "deliveries") => createGate(settings, listener.caller, access);
+      const events = gate("events");
       const told: Subscriber = {
-        events: gate("events"),
+        events,
+        messages: isLenient(listener.params?.maxProtocol) ? events : () => false,
         deliveries: gate("deliveries"),
         textDeltas: listener.params?.caps?.includes(TEXT_DELTAS) === true,
         thinkingDeltas: listener.params?.caps?.includes(THINKING_DELTAS) === true,

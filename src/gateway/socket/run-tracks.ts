@@ -78,8 +78,8 @@ export class RunTracks {
     this.#live.delete(runId);
   }
 
-  isQuiet(runId: string): boolean {
-    return isQuietStep(this.#live.get(runId)?.flowStep);
+  isQuiet(runId: string | undefined): boolean {
+    return runId !== undefined && isQuietStep(this.#live.get(runId)?.flowStep);
   }
 
   /** Records a note that was shown when it was written. */

@@ -7,6 +7,15 @@ import { type Fields, integerOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { ok } from "../../core/shapes/errors.ts";
 import { logCursor, seqInCursor } from "../methods/operations.ts";
+import {
+  agents,
+  approval,
+  approvals,
+  historyWithReceipts,
+  messageEvents,
+  newestMessages,
+  startupWithReceipts,
+} from "./chat-forms.ts";
 import { jobShown, jobsShown, jobToAdd, jobToChange, turnsShown, withJobId } from "./cron-form.ts";
 import type { Form } from "./form.ts";
 
@@ -116,6 +125,14 @@ const FORMS: Readonly<Record<string, Form>> = {
     payload: (started) => ({ ...started, enqueued: true }),
   }),
   "cron.runs": form({ method: "cron.runs", params: withJobId, payload: turnsShown }),
+  "agents.list": agents,
+  "chat.history": historyWithReceipts,
+  "chat.startup": startupWithReceipts,
+  "sessions.get": newestMessages,
+  "sessions.messages.subscribe": messageEvents,
+  "sessions.messages.unsubscribe": messageEvents,
+  "exec.approval.list": approvals,
+  "exec.approval.resolve": approval,
   "logs.tail": logs,
   "channels.status": channels,
   "device.pair.list": devices,

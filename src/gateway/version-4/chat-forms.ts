@@ -1,0 +1,79 @@
+// Translates what clients of version 4 need to hold a chat: agents, messages, and permission requests.
+
+import type { PayloadOf } from "../../contract/methods.ts";
+import type { Fields } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
+import { fail, ok } from "../../core/shapes/errors.ts";
+import type { Form } from "./form.ts";
+
+/** Tells the client which of its inputs are in the transcript ("consumed"), and which are still queued. */
+function receiptsOf({ messages, now }: PayloadOf<"chat.history">, runIds: readonly unknown[]): Fields[] {
+  return runIds.flatMap((runId): Fields[] => {
+    const input = messages.find((message) => message.role === "user" && message.runId === runId);
+    if (input !== undefined) return [{ runId, state: "consumed", consumedByEventId: input.id }];
+    return now?.queue.some((run) => run.runId === runId) === true ? [{ runId, state: "pending" }] : [];
+  });
+}
+
+/** The client keeps an input as unsent until it is in `inputReceipts`. */
+const withReceipts = <M extends "chat.history" | "chat.startup">(method: M): Form<M> => ({
+  method,
+  params: ({ inputRunIds, ...rest }) =>
+    ok(Array.isArray(inputRunIds) ? { ...rest, includeRuns: true } : rest),
+  payload: (page, { inputRunIds }) =>
+    Array.isArray(inputRunIds) ? { ...page, inputReceipts: receiptsOf(page, inputRunIds) } : page,
+});
+export const historyWithReceipts = withReceipts("chat.history");
+export const startupWithReceipts = withReceipts("chat.startup");
+
+/** Agents whose models are objects there: their web page offers no chat with an agent without a model. */
+export const agents: Form<"agents.list"> = {
+  method: "agents.list",
+  payload: (page) => ({
+    ...page,
+    agents: page.agents.map(({ model, ...agent }) => ({ ...agent, model: { primary: model } })),
+  }),
+};
+
+/** The newest messages of a session. */
+export const newestMessages: Form<"chat.history"> = {
+  method: "chat.history",
+  params: ({ key, sessionKey = key, ...rest }) => ok({ ...rest, sessionKey }),
+  payload: ({ messages: newest }) => ({ messages: newest }),
+};
+
+/** Every client gets the events of a session without asking, so a subscription changes nothing. */
+export const messageEvents: Form<"sessions.describe"> = {
+  method: "sessions.describe",
+  params: ({ key }) => ok({ key }),
+  payload: ({ session }, { key }) => ({ subscribed: session !== null, key: session?.key ?? key }),
+};
+
+/** Open permission requests, with the request's title as the command. */
+export const approvals: Form<"permissions.list"> = {
+  method: "permissions.list",
+  payload: ({ permissions }) =>
+    permissions.map(({ id, title, detail, agentId, sessionKey, askedAt, expiresAt }) => ({
+      id,
+      request: { command: detail ?? title, agentId, sessionKey },
+      createdAtMs: askedAt,
+      expiresAtMs: expiresAt,
+    })),
+};
+
+const DECISIONS: Readonly<Record<string, Fields>> = {
+  "allow-once": { decision: "allow", scope: "once" },
+  "allow-always": { decision: "allow", scope: "always" },
+  deny: { decision: "deny" },
+};
+
+export const approval: Form<"permissions.answer"> = {
+  method: "permissions.answer",
+  params({ id, decision, idempotencyKey }) {
+    const answer = typeof decision === "string" && Object.hasOwn(DECISIONS, decision) && DECISIONS[decision];
+    if (!answer) {
+      return fail("invalid_argument", `decision must be one of ${Object.keys(DECISIONS).join(", ")}`);
+    }
+    return ok({ id, ...answer, ...optional({ idempotencyKey }) });
+  },
+};

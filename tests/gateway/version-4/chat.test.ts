@@ -1,0 +1,138 @@
+// Clients of protocol version 4 hold a chat: agents, messages, receipts of inputs, and permission requests.
+
+import { expect, test } from "vitest";
+import type { LaneHandle } from "../../../src/engine/run/execution.ts";
+import { getRun } from "../../../src/store/queries/runs/runs.ts";
+import { askIn } from "../../kit/engine/asking.ts";
+import { quietWorld } from "../../kit/engine/engine.ts";
+import { until } from "../../kit/until.ts";
+import { type House, joined, openHouse, quiet } from "../kit.ts";
+import { clientOf, V4 } from "./client.ts";
+
+const MAIN = "agent:main:main";
+const RESEARCH = "agent:research:main";
+
+test("agents have their model as an object, and messages are read and watched by their session's key", async () => {
+  const house = await openHouse();
+  const ask = await clientOf(house);
+  const { payload: listed } = await ask("agents.list", {});
+  expect(listed.agents[0]).toMatchObject({ id: "main", model: { primary: expect.stringContaining("/") } });
+  await ask("chat.send", { sessionKey: MAIN, message: "hello", idempotencyKey: "one" });
+  await ask("agent.wait", { runId: "one" });
+  const { payload: read } = await ask("sessions.get", { key: MAIN, limit: 1 });
+  expect(read.messages).toMatchObject([{ role: "assistant", content: [{ text: "echo hello" }] }]);
+  expect((await ask("sessions.get", { key: "agent:none:main" })).ok).toBe(false);
+  expect((await ask("sessions.messages.subscribe", { key: MAIN, includeApprovals: true })).payload).toEqual({
+    subscribed: true,
+    key: MAIN,
+  });
+  expect((await ask("sessions.messages.unsubscribe", { key: "agent:none:main" })).payload).toEqual({
+    subscribed: false,
+    key: "agent:none:main",
+  });
+});
+
+test("chat.history names the inputs that are in the transcript, and those that still wait", async () => {
+  const hold = Promise.withResolvers<void>();
+  const play = async () => {
+    await hold.promise;
+    return "done";
+  };
+  const house = await openHouse({ play });
+  const ask = await clientOf(house);
+  for (const id of ["one", "two"])
+    await ask("chat.send", { sessionKey: MAIN, message: `say ${id}`, idempotencyKey: id });
+  const receipts = async (method: string) => {
+    const inputRunIds = ["one", "two", "three"];
+    return (await ask(method, { sessionKey: MAIN, inputRunIds })).payload.inputReceipts;
+  };
+  await expect
+    .poll(() => receipts("chat.history"))
+    .toEqual([
+      { runId: "one", state: "consumed", consumedByEventId: expect.any(String) },
+      { runId: "two", state: "pending" },
+    ]);
+  hold.resolve();
+  await quiet(house);
+  expect((await receipts("chat.startup")).map(({ state }: { state: string }) => state)).toEqual([
+    "consumed",
+    "consumed",
+  ]);
+});
+
+test("I9, I14, E1: a client gets each message of its sessions, redacted, and none of a quiet turn", async () => {
+  const key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789";
+  const play = ({ run }: LaneHandle) => {
+    if (run.flow !== undefined && run.flow.step !== "round1") return "ANNOUNCE_SKIP";
+    return run.input.text.includes(key) ? `stored ${key}` : "nothing";
+  };
+  const token = "a-token-for-one-session";
+  const narrow = { token, role: "operator", scopes: ["operator.read"], sessions: [MAIN] } as const;
+  const house = await openHouse({ play, gateway: { tokens: [narrow] } });
+  const [owner, other] = [await joined(house, V4), await joined(house, { ...V4, auth: { token } })];
+  const strict = await joined(house);
+  const say = async (sessionKey: string, text: string) => {
+    const accepted = await house.engine.accept({ sessionKey, input: { text } });
+    if (!accepted.ok) throw new Error(accepted.error);
+    await quiet(house);
+  };
+  await say(RESEARCH, `keep ${key}`);
+  const ask = await clientOf(house);
+  const args = { sessionKey: RESEARCH, message: "what is new?", timeoutSeconds: 5 };
+  await ask("tools.invoke", { name: "sessions_send", arguments: args, sessionKey: MAIN });
+  await quiet(house);
+  await say(MAIN, "the last one");
+  const last = (frame: { event?: string; payload?: unknown }) =>
+    frame.event === "chat" && JSON.stringify(frame.payload).includes("nothing");
+  const heardBy = async (raw: typeof owner) => {
+    await raw.next((frame) => last(frame) && frame.payload.sessionKey === MAIN);
+    return raw.frames
+      .filter((frame) => frame.event === "session.message")
+      .map(({ payload: { sessionKey, message } }) => [sessionKey, message.role, message.content[0].text]);
+  };
+  const heard = await heardBy(owner);
+  expect(heard[0]).toEqual([RESEARCH, "user", expect.not.stringContaining(key)]);
+  expect(heard[1]).toEqual([RESEARCH, "assistant", expect.stringMatching(/^stored (?!sk-ant-api03-abc)/)]);
+  expect(heard).toContainEqual([RESEARCH, "user", expect.stringContaining("what is new?")]);
+  expect(heard).toContainEqual([RESEARCH, "assistant", "nothing"]);
+  expect(JSON.stringify(heard)).not.toContain("ANNOUNCE_SKIP");
+  expect(await heardBy(other)).toEqual([
+    [MAIN, "user", "the last one"],
+    [MAIN, "assistant", "nothing"],
+  ]);
+  expect(await heardBy(strict)).toEqual([]);
+});
+
+test("permission requests are listed and answered in the form of version 4", async () => {
+  const world = quietWorld();
+  const play = async (handle: LaneHandle) => {
+    const { engine } = await house;
+    const { text: title } = handle.run.input;
+    return askIn({ engine, world }, handle, { title });
+  };
+  const house: Promise<House> = openHouse({ world, play });
+  const { engine } = await house;
+  const ask = await clientOf(await house);
+  for (const [decision, answered] of [
+    ["allow-once", "allow"],
+    ["deny", "deny"],
+  ] as const) {
+    const accepted = await engine.accept({ sessionKey: MAIN, input: { text: "delete the build" } });
+    if (!accepted.ok) throw new Error(accepted.error);
+    const [open] = await until(async () => {
+      const { payload } = await ask("exec.approval.list", {});
+      return payload.length === 1 && payload;
+    });
+    expect(open).toMatchObject({
+      id: expect.any(String),
+      request: { command: "delete the build", agentId: "main", sessionKey: MAIN },
+    });
+    expect(open.expiresAtMs - open.createdAtMs).toBe(600_000);
+    const wrong = await ask("exec.approval.resolve", { id: open.id, decision: "maybe" });
+    expect(wrong.error?.message).toBe("decision must be one of allow-once, allow-always, deny");
+    expect((await ask("exec.approval.resolve", { id: open.id, decision })).ok).toBe(true);
+    const { runId } = accepted.value.run;
+    await ask("agent.wait", { runId });
+    expect(await getRun((await house).store.db, runId)).toMatchObject({ state: "ok", reply: answered });
+  }
+});

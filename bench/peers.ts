@@ -214,6 +214,12 @@ function stepsOf(id: string): readonly Step[] {
       shows: /"ok"/,
     },
     {
+      what: "`gateway call sessions.compact`",
+      args: call("sessions.compact", { key: "main" }),
+      shows: /"compacted": true/,
+      known: { clawdbot: "sends no `idempotencyKey`" },
+    },
+    {
       what: "`agent --agent main`",
       args: ["agent", "--agent", "main", "--message", "say all is well"],
       shows: /^all is well$/m,

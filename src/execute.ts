@@ -484,7 +484,7 @@ async function executeTurn(
     onFallback: (next) => {
       answering = next;
     },
-    ...optional({ format: run.input.format }),
+    ...optional({ format: run.input.format, compactOnly: run.input.compact }),
     entries,
     everyTool,
     ...callbacksOf(parts, handle, everyTool, trace),

@@ -37,6 +37,7 @@ const LISTED = {
   "sessions.resolve": "none",
   "sessions.create": "required",
   "sessions.fork": "required",
+  "sessions.compact": "required",
   "sessions.preview": "none",
   "sessions.earlier": "none",
   "sessions.search": "none",

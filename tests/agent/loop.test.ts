@@ -2,11 +2,12 @@
 
 import { expect, test } from "vitest";
 import { UNREADABLE_ARGUMENTS } from "../../src/agent/model/model.ts";
+import { optional } from "../../src/core/optional.ts";
 import { type Entry, isCompaction, type Message, textOf } from "../../src/core/shapes/message.ts";
 import { ANSWER_LIMITS } from "../../src/core/shapes/settings/settings.ts";
 import { scriptedModel } from "../kit/scripted-model.ts";
 import { until } from "../kit/until.ts";
-import { OFFLINE, smallModel, startTurn, toolSpec, userSays } from "./turn-kit.ts";
+import { Crash, OFFLINE, smallModel, startTurn, toolSpec, userSays } from "./turn-kit.ts";
 
 function rolesOf(entries: readonly Entry[]): string[] {
   return entries.map((entry) => (isCompaction(entry) ? "compaction" : entry.role));
@@ -368,6 +369,36 @@ test("a high token count from the provider triggers an early compaction, but onl
   await turn.end;
   const roles = rolesOf(turn.entries).slice(-4);
   expect(roles).toEqual(["assistant", "toolResult", "compaction", "assistant"]);
+});
+
+test("a turn that only compacts stores the summary and says so; after a crash it does only what is missing", async () => {
+  const entries = longTalk();
+  for (const [appendsMax, requests] of [
+    [0, 1],
+    [1, 1],
+    [undefined, 0],
+    [0, 0],
+  ] as const) {
+    const port = scriptedModel(() => "summary");
+    const turn = startTurn({ port, entries, more: { compactOnly: true }, ...optional({ appendsMax }) });
+    const end = await turn.end.catch((error: unknown) => error);
+    if (requests === 1) expect(end).toBeInstanceOf(Crash);
+    else expect(end).toMatchObject({ kind: "ok", text: expect.stringContaining("are summarised") });
+    expect(port.requests).toHaveLength(requests);
+  }
+  expect(rolesOf(entries).slice(-2)).toEqual(["compaction", "assistant"]);
+  expect(entries.filter(isCompaction)).toMatchObject([{ summary: "summary" }]);
+});
+
+test("a turn that only compacts says if there is nothing older, and fails if there is no summary", async () => {
+  const short = startTurn({ port: scriptedModel(() => "x"), more: { compactOnly: true } });
+  expect(await short.end).toMatchObject({ kind: "ok", text: "There is nothing older to summarise." });
+  const port = scriptedModel(() => ({ overflow: "too long" }));
+  const failing = startTurn({ port, entries: longTalk(), more: { compactOnly: true } });
+  expect(await failing.end).toHaveProperty(
+    "error",
+    expect.stringContaining("summarising older messages failed"),
+  );
 });
 
 test("after an answer of the model, a new overflow may cause a new compaction", async () => {

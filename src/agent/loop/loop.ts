@@ -15,6 +15,7 @@ import {
   type AssistantMessage,
   addUsage,
   type Entry,
+  injectedMessage,
   isCompaction,
   type Message,
   textOf,
@@ -55,6 +56,8 @@ export interface TurnArgs {
   readonly thinking: ThinkingLevel;
   /** Format of the answer. Summaries of older messages do not have it. Default: free text. */
   readonly format?: AnswerFormat;
+  /** True if the turn only summarises the older messages. Default false. */
+  readonly compactOnly?: boolean;
   /** The transcript. It contains this run's input and, after a crash, the run's earlier entries. */
   readonly entries: readonly Entry[];
   readonly tools: readonly ToolSpec[];
@@ -112,6 +115,7 @@ export type TurnEnd =
 const GO_ON = "Send another message to continue from here, or raise that setting.";
 /** Share of the window at which the transcript is compacted. */
 const FULL_SHARE = 0.85;
+const NOTHING_OLDER = "there is nothing older to summarise";
 /** Room in the window that a summary needs if it is asked for at the end of the conversation. */
 const SUMMARY_ROOM_TOKENS = 12_000;
 
@@ -140,6 +144,7 @@ export async function runTurn(given: TurnArgs): Promise<TurnEnd> {
     progress.entries.push(stored);
     return stored;
   };
+  if (args.compactOnly === true) return compactOnly(args, progress, append);
   const port = { ...toolPort(args), append };
   let last = lastWritten(ownMessages(progress.entries));
   let resumed = last !== undefined;
@@ -170,6 +175,37 @@ export async function runTurn(given: TurnArgs): Promise<TurnEnd> {
     count(progress, last);
     await append(last);
   }
+}
+
+/** Compacts the transcript and says so. An earlier attempt may have done one of the two, or both. */
+async function compactOnly(
+  args: TurnArgs,
+  progress: Progress,
+  append: (entry: Entry) => Promise<Entry>,
+): Promise<TurnEnd> {
+  const { model, world, signal } = args;
+  const said = ownMessages(progress.entries).findLast(({ role }) => role === "assistant");
+  const used = estimate(args, progress.entries);
+  const end = (text: string, contextTokens = used): TurnEnd => {
+    return { kind: "ok", text, usage: progress.usage, contextTokens };
+  };
+  if (said !== undefined) return end(textOf(said));
+  const fits = used + SUMMARY_ROOM_TOKENS <= model.settings.contextWindow;
+  const made = compactedSinceInput(progress.entries) ? "done" : await makeRoom(args, progress, append, fits);
+  if (made === "aborted" || signal.aborted) return aborted(progress);
+  if (made !== "done" && made !== NOTHING_OLDER) return failed(progress, made);
+  const left = made === "done" ? estimate(args, progress.entries) : used;
+  const text =
+    made === "done"
+      ? `The older messages are summarised: the model reads about ${left} tokens now.`
+      : "There is nothing older to summarise.";
+  await append(injectedMessage(world.ids.orderedUuid(), text, world.clock.now()));
+  return end(text, left);
+}
+
+function compactedSinceInput(entries: readonly Entry[]): boolean {
+  const input = entries.findLast((entry) => !isCompaction(entry) && entry.role === "user");
+  return entries.some((entry) => isCompaction(entry) && entry.timestamp >= (input?.timestamp ?? 0));
 }
 
 function toolPort(args: TurnArgs) {
@@ -370,7 +406,7 @@ async function makeRoom(
     ...{ entries: progress.entries, fits, port, world, signal },
   });
   if (signal.aborted || made.kind === "aborted") return "aborted";
-  if (made.kind === "nothing_older") return "there is nothing older to summarise";
+  if (made.kind === "nothing_older") return NOTHING_OLDER;
   progress.usage = addUsage(progress.usage, made.usage);
   if (made.kind === "failed") return `summarising older messages failed (${made.error})`;
   progress.compacted = true;

@@ -476,6 +476,25 @@ export const SESSION_METHODS = {
     ],
     events: ["sessions"],
   },
+  "sessions.compact": {
+    scope: WRITE,
+    summary:
+      "Summarises the older messages of a session and waits for that. The model then reads the summary in " +
+      "their place; nothing is deleted. It is a run of the session, so it waits for the runs before it.",
+    params: object({ key: sessionKey, idempotencyKey }),
+    result: object(
+      {
+        ok: done,
+        key: text(),
+        runId: text(),
+        compacted: flag("False if there was nothing older to summarise, or if the run failed."),
+      },
+      { reason: text("Why nothing was summarised.") },
+    ),
+    ignored: ["maxLines"],
+    errors: [...NAMES_SESSION, "send_denied", "queue_full", "idempotency_conflict"],
+    events: OF_RUNS,
+  },
   "sessions.reset": {
     scope: ADMIN,
     summary: "Cancels a session's work and starts a new transcript. The old transcript is kept.",

@@ -54,6 +54,8 @@ export interface RunInput {
   readonly thinking?: string;
   /** Format of the final answer, for this run only. */
   readonly format?: AnswerFormat;
+  /** True if the run calls the model only for a summary of the older messages, which replaces them for it. */
+  readonly compact?: boolean;
   /** Only with kind `append`: the text is stored as an assistant message (`stopReason: "injected"`). */
   readonly injected?: boolean;
   /** The preceding run of the lane may read this input between two steps, and then takes it over. */

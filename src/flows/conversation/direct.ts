@@ -62,6 +62,8 @@ export interface DirectMessage {
   readonly thinking?: string;
   /** Format of the final answer of this run. Refused if the session's model can't guarantee it. */
   readonly format?: AnswerFormat;
+  /** See `RunInput.compact`. Default false. */
+  readonly compact?: boolean;
   /** Appended to the system prompt, for this run only. */
   readonly extraContext?: string;
   /** The idempotency key. Default: a new id. */
@@ -114,7 +116,7 @@ export async function sendDirect(
   const able = checkFormat(parts.settings, modelOf(parts.settings, message.session), format);
   if (!able.ok) return able;
   const guest = message.guest || undefined;
-  const { hop, peer } = message;
+  const { hop, peer, compact } = message;
   const { deliverTo, route: place = deliverTo } = message;
   return engine.commit(async (unit): Promise<Result<Accepted>> => {
     if (deliverTo !== undefined) {
@@ -127,7 +129,7 @@ export async function sendDirect(
       sessionKey: message.session.key,
       input: {
         text,
-        ...optional({ images, senderName, guest, thinking, format, context: extraContext }),
+        ...optional({ images, senderName, guest, thinking, format, compact, context: extraContext }),
         ...(peer === undefined ? {} : { provenance: provenanceOf(peer, hop ?? 1) }),
       },
       ...optional({ runId, askedBy, timeoutMs, route: place, callId: peer?.callId }),

@@ -6,11 +6,13 @@ import { createGate, storePathFor } from "../../access/token.ts";
 import { type ListedRow, SEARCH_LIMIT, type SESSION_METHODS } from "../../contract/methods/sessions.ts";
 import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
 import { optional } from "../../core/optional.ts";
+import { isGuest } from "../../core/rules/prompt/memory.ts";
 import { badCursor, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { textOf } from "../../core/shapes/message.ts";
 import type { Session } from "../../core/shapes/session.ts";
-import { defaultAgent } from "../../core/shapes/settings/settings.ts";
+import { defaultAgent, findAgent } from "../../core/shapes/settings/settings.ts";
 import type { Unit } from "../../engine/unit.ts";
+import { sendDirect } from "../../flows/conversation/direct.ts";
 import { archiveSession } from "../../flows/job/archive.ts";
 import { type Forked, forkSession } from "../../flows/session/fork.ts";
 import {
@@ -34,8 +36,10 @@ import { openEdges } from "../../store/queries/runs/waits.ts";
 import { earlierConversations } from "../../store/queries/sessions/earlier-conversations.ts";
 import { isSessionCursor } from "../../store/queries/sessions/session-lists.ts";
 import { firstUserTexts } from "../../store/queries/transcripts/first-texts.ts";
-import { lastMessages } from "../../store/queries/transcripts/transcripts.ts";
-import type { BasicDeps, CallContext, Methods } from "../call.ts";
+import { hasCompaction, lastMessages } from "../../store/queries/transcripts/transcripts.ts";
+import { keyOwnerOf } from "../auth.ts";
+import { type BasicDeps, type CallContext, type Methods, onlyFresh } from "../call.ts";
+import { untilEnded } from "./agent.ts";
 import { failuresOf, listedRow, sessionRow, splitModel } from "./session-row.ts";
 import type { SystemDeps } from "./system.ts";
 
@@ -294,6 +298,39 @@ async function fork(
   });
 }
 
+const COMPACT_INPUT = "/compact";
+
+async function compact(
+  ctx: CallContext<SessionDeps>,
+  { key, idempotencyKey }: ParamsOf<"sessions.compact">,
+): Promise<Result<PayloadOf<"sessions.compact">>> {
+  const { deps, caller, signal } = ctx;
+  return change(ctx, key, async (session) => {
+    if (findAgent(deps.settings, session.agentId)?.runtime !== undefined) {
+      return fail("invalid_argument", `agent "${session.agentId}" manages the context of its own model`);
+    }
+    const asked = { runId: idempotencyKey, askedBy: keyOwnerOf(caller), guest: isGuest(ctx.viewer) };
+    const accepted = await sendDirect(deps, { session, text: COMPACT_INPUT, compact: true, ...asked });
+    // After a crash, a repeated request waits for the run of the first one.
+    const isRepeat =
+      accepted.ok &&
+      accepted.value.run.input.compact === true &&
+      accepted.value.run.sessionKey === session.key;
+    const begun = isRepeat ? accepted : onlyFresh(accepted);
+    if (!begun.ok) return begun;
+    const { run } = begun.value;
+    const ended = await untilEnded(deps.engine, run.runId, signal);
+    if (ended === undefined) return fail("shutting_down", "the connection ended before the run");
+    if (!ended.ok) return ended;
+    const { runId, state, error, reply } = ended.value;
+    const compacted = state === "ok" && (await hasCompaction(ctx.access.db, runId));
+    const reason = compacted
+      ? undefined
+      : deps.world.redactor.mask(error ?? reply ?? `the run ended: ${state}`);
+    return ok({ ok: true, key: session.key, runId, compacted, ...optional({ reason }) });
+  });
+}
+
 export const sessionMethods: Methods<keyof typeof SESSION_METHODS, SessionDeps> = {
   "sessions.list": { handle: list },
   "sessions.subscribe": { handle: subscribe },
@@ -317,6 +354,7 @@ export const sessionMethods: Methods<keyof typeof SESSION_METHODS, SessionDeps> 
     },
   },
   "sessions.fork": { handle: fork },
+  "sessions.compact": { handle: compact },
   "sessions.earlier": { handle: earlier },
   "sessions.search": { handle: search },
   "sessions.preview": {

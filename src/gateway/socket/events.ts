@@ -51,6 +51,7 @@ type OfRun = { readonly runId: string; readonly sessionKey: string };
 /** Maximum characters of a tool result in an event; the transcript has the whole result. */
 const RESULT_MAX_CHARS = 16_000;
 const THOUGHT_MAX_CHARS = 16_000;
+const MESSAGE_MAX_CHARS = 16_000;
 const CHAT_STATES = { ok: "final", error: "error", timeout: "error", aborted: "aborted" } as const;
 const STOP_REASONS = { ok: "stop", error: "error", timeout: "timeout", aborted: "aborted" } as const;
 
@@ -59,6 +60,8 @@ export interface TranslatorParts {
   readonly runs: RunTracks;
   readonly texts: LiveTexts;
   readonly thinking: LiveThinking;
+  /** Returns whether a client gets `session.message` for this session. */
+  wantsMessages(sessionKey: string): boolean;
 }
 
 /** Translates the events of one gateway, in their order. */
@@ -67,8 +70,10 @@ export class Translator {
   readonly #redactor: Redactor;
   readonly #texts: LiveTexts;
   readonly #thinking: LiveThinking;
+  readonly #wantsMessages: TranslatorParts["wantsMessages"];
 
-  constructor({ redactor, runs, texts, thinking }: TranslatorParts) {
+  constructor({ redactor, runs, texts, thinking, wantsMessages }: TranslatorParts) {
+    this.#wantsMessages = wantsMessages;
     this.#redactor = redactor;
     this.#runs = runs;
     this.#texts = texts;
@@ -92,7 +97,7 @@ export class Translator {
         }
         return this.#agent(event, event.atMs, { stream: "tool", data: toolData(event, this.#redactor) });
       case "message":
-        return this.#note(event);
+        return [...this.#note(event), ...this.#stored(event)];
       case "run_ended":
         return this.#ended(event);
       case "flow":
@@ -195,6 +200,19 @@ export class Translator {
     this.#runs.noteShown(sessionKey, text);
     const body = { message: this.#say(text, message.timestamp), stopReason: "injected" };
     return this.#chat({ runId: runId ?? message.id, sessionKey }, { state: "final", ...body });
+  }
+
+  /** Translates a stored message for clients of version 4. */
+  #stored(event: Of<"message">): OutEvent[] {
+    const { sessionKey, sessionId, runId, message } = event;
+    const { id: messageId, role, timestamp } = message;
+    if (!this.#wantsMessages(sessionKey) || this.#runs.isQuiet(runId)) return [];
+    if (role !== "user" && role !== "assistant") return [];
+    const { text } = this.#redactor.beginning(textOf(message), MESSAGE_MAX_CHARS);
+    if (text === "") return [];
+    const content = [{ type: "text" as const, text }];
+    const payload = { sessionKey, sessionId, messageId, message: { role, content, timestamp } };
+    return [{ event: "session.message", sessionKey, payload, access: "messages" }];
   }
 
   #thought(runId: string | undefined, sessionKey: string, message: Message): OutEvent[] {

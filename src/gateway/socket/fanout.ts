@@ -15,7 +15,6 @@ import type { Caller } from "../auth.ts";
 import { type OutEvent, Translator } from "./events.ts";
 import { LiveTexts, type TextListener } from "./live-texts.ts";
 import { LiveThinking, type ThinkingListener } from "./live-thinking.ts";
-import { messageEvent } from "./message-event.ts";
 import { type EncodedEvent, encodeEvent } from "./outlet.ts";
 import { RunTracks } from "./run-tracks.ts";
 
@@ -111,7 +110,8 @@ export function createFanout(parts: FanoutParts): Fanout {
   const texts = new LiveTexts({ clock, redactor, runs, watching });
   const thinking = new LiveThinking({ clock, redactor, runs, watching });
   const hints = new AttentionHints(clock);
-  const translator = new Translator({ redactor, runs, texts, thinking });
+  const wantsMessages = (sessionKey: string): boolean => audience.of("messages", sessionKey).length > 0;
+  const translator = new Translator({ redactor, runs, texts, thinking, wantsMessages });
 
   const tell = (out: OutEvent): void => {
     const { event, sessionKey, payload, other, access = "events", marks, unless } = out;
@@ -134,14 +134,6 @@ export function createFanout(parts: FanoutParts): Fanout {
     else if (event.kind === "thinking") thinking.hear(event);
     else {
       for (const out of translator.translate(event)) tell(out);
-      if (
-        event.kind === "message" &&
-        audience.of("messages", event.sessionKey).length > 0 &&
-        !runs.isQuiet(event.runId)
-      ) {
-        const out = messageEvent(event, redactor);
-        if (out !== undefined) tell(out);
-      }
       hints.note(event, audience.subscribers());
     }
   });

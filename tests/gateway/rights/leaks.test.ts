@@ -215,6 +215,7 @@ function questionsOf(planted: Awaited<ReturnType<typeof plant>> & Nodes) {
     "sessions.resolve": [{ key: SEEN }, { label: "velvet label" }],
     "sessions.create": [{ agentId: "research", idempotencyKey: "c" }],
     "sessions.fork": [{ sessionKey: SEEN, at: messageId, idempotencyKey: "f" }],
+    "sessions.compact": [{ key: SEEN, idempotencyKey: "compact" }],
     ...TRANSCRIPTS,
     "sessions.preview": [{ keys: [SEEN] }],
     "sessions.patch": [{ key: SEEN, thinkingLevel: "low" }],

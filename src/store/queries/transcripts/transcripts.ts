@@ -398,6 +398,17 @@ const LAST_COMPACTION = prepared((db, { sessionId }: { sessionId: string }) =>
     .orderBy("seq", "desc")
     .limit(1),
 );
+/** Returns whether this run stored a compaction. */
+export async function hasCompaction(db: Db, runId: string): Promise<boolean> {
+  const found = await db
+    .selectFrom("messages")
+    .select("id")
+    .where("run_id", "=", runId)
+    .where("role", "=", sql.lit("compaction"))
+    .executeTakeFirst();
+  return found !== undefined;
+}
+
 /** Reads a whole transcript, but returns no rows if it contains a compaction. */
 const UNCOMPACTED = prepared((db, { sessionId }: { sessionId: string }) => {
   const compactions = db

@@ -66,8 +66,8 @@ export interface Returned {
 type Result = Readonly<Record<string, unknown>>;
 
 /**
- * Returns the target of a send from before a restart, if it is now hidden or deleted. The call still waits for
- * its answer.
+ * Returns the target of a send from before a restart, if it is now hidden, archived or deleted. The call still
+ * waits for its answer.
  */
 async function sentEarlier(
   story: Story,
@@ -76,9 +76,9 @@ async function sentEarlier(
 ): Promise<unknown> {
   if (name !== "sessions_send" || typeof result.runId !== "string") return undefined;
   const [run] = await story.look("select session_key, accepted_at from runs where run_id = ?", result.runId);
-  const isDeleted = moments.every((sessions) => !sessions.has(String(run?.session_key)));
+  const isGone = moments.every((sessions) => sessions.get(String(run?.session_key))?.archived !== false);
   const isHidden = story.settingsAt(Number(run?.accepted_at)) !== settings;
-  return isDeleted || isHidden ? run?.session_key : undefined;
+  return isGone || isHidden ? run?.session_key : undefined;
 }
 
 async function checkNames(story: Story, returned: Returned, result: Result): Promise<void> {

@@ -283,6 +283,43 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     expect((await listed(admin)).waiting).toBeUndefined();
   });
 
+  test("AT5: a session that is done waits as long as a job of it is unfinished, if the reader may see the job", async () => {
+    const held = Promise.withResolvers<void>();
+    const model = talkingModel((input) => (input.includes("a long job") ? held.promise : undefined));
+    const token = { token: "half", role: "operator", scopes: ["operator.write"], sessions: [MAIN] } as const;
+    const house = await open({ model, gateway: { tokens: [token] } });
+    const [admin, half] = [await house.client(), await house.client({ token: "half" })];
+    const args = { task: "a long job" };
+    await say(house, MAIN, "hello");
+    await quiet(house);
+    const spawn = { sessionKey: MAIN, name: "sessions_spawn", arguments: args };
+    await admin.request("tools.invoke", spawn);
+    await expect
+      .poll(async () => (await listed(admin)).waiting)
+      .toMatchObject([{ sessionKey: MAIN, state: "waiting", waitingForCount: 1, actions: [] }]);
+    expect((await listed(admin)).done).toBeUndefined();
+    expect((await listed(half)).waiting).toBeUndefined();
+    expect((await listed(half)).done).toMatchObject([{ sessionKey: MAIN }]);
+    held.resolve();
+    await quiet(house);
+    expect((await listed(admin)).waiting).toBeUndefined();
+  });
+
+  test("AT1, AT2: of several sessions that one budget stopped, one needs a person, and the others have failed", async () => {
+    const house = await open({ play: player().play });
+    const client = await house.client();
+    const { key: other } = await client.request("sessions.create", { label: "other" });
+    for (const key of [MAIN, other]) {
+      await say(house, key, "fail");
+      await quiet(house);
+    }
+    await house.store.transaction((tx) => tx.updateTable("runs").set({ code: "budget_used" }).execute());
+    const { needs_you = [], failed } = await listed(client);
+    expect(needs_you).toMatchObject([{ kind: "budget", code: "budget_used" }]);
+    expect(failed).toMatchObject([{ kind: "budget", state: "error" }]);
+    expect(needs_you[0]?.sessionKey).not.toBe(failed?.[0]?.sessionKey);
+  });
+
   test("a change event is sent only to connections whose list may have changed, and several changes share one event", async () => {
     const house = await open({ play: player().play });
     const [admin, scoped] = [await house.client(), await house.client({ token: "scoped" })];
@@ -310,7 +347,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
   });
 });
 
-test("AT1, AT2: a session's group depends on how its last turn ended, on the turn's step, and on decisions about the turn", () => {
+test("AT1, AT2, AT5: a session's group depends on how its last turn ended, on the turn's step, and on decisions about the turn", () => {
   const turn = { state: "error", tail: "", dismissed: false } as const;
   const place = (more: object) => Object.values(placeOfTurn({ ...turn, ...more })).join(" ");
   expect([
@@ -325,6 +362,9 @@ test("AT1, AT2: a session's group depends on how its last turn ended, on the tur
     place({ state: "ok", tail: "The date, please.", asks: true }),
     place({ state: "ok", tail: "The date, please.", asks: true, dismissed: true }),
     place({ state: "aborted", tail: "May I?" }),
+    place({ state: "ok", hasJobs: true }),
+    place({ state: "ok", tail: "May I?", hasJobs: true }),
+    place({ hasJobs: true }),
   ]).toEqual([
     "needs_you run",
     "needs_you run",
@@ -337,6 +377,9 @@ test("AT1, AT2: a session's group depends on how its last turn ended, on the tur
     "needs_you question",
     "done run",
     "done run",
+    "waiting run",
+    "needs_you question",
+    "needs_you run",
   ]);
 });
 

@@ -35,7 +35,7 @@ const ITEM = named(
       sessionKey: text(),
       label: text("Label or name of the session."),
       title: text("Requested action, or name of the person or device that asks."),
-      state: text("Only for runs: state of the run."),
+      state: text("Only for runs: state of the run. `waiting` if only jobs of the session are unfinished."),
       code: text("Error code of a failure."),
       expiresAt: number("Time at which the request expires and counts as denied, in ms since 1970."),
       ...AWAITED,
@@ -50,7 +50,8 @@ const GROUP = named(
   object({
     group: about(
       oneOf(...ATTENTION_GROUPS),
-      "Name of the group. `failed` has failures that were dismissed or need no action.",
+      "Name of the group. `failed` has failures that were dismissed or need no action. `waiting` has " +
+        "waiting and queued runs, and sessions whose jobs are unfinished.",
     ),
     count: number("Number of items in the group, including those beyond the limit."),
     more: flag("True if `count` is a lower bound, because not all rows were read."),

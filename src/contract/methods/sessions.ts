@@ -165,7 +165,8 @@ export type SessionRow = Of<typeof SESSION_ROW>;
 /** A session with its current state. */
 export const LISTED_ROW = named(
   "ListedRow",
-  "A session as `sessions.list` and `chat.history` return it: a `SessionRow` with its current state.",
+  "A session as `sessions.list` and `chat.history` return it: a `SessionRow` with its current state. " +
+    "`chat.history` returns it as `sessions.list` does with `includeChildren`.",
   object(
     { ...SESSION_FIELDS, ...WORK },
     {

@@ -24,6 +24,7 @@ import {
   type ActiveTurn,
   activeTurns,
   awaitedSessions,
+  busyJobs,
   type EndedTurn,
   lastTurns,
   textsOfTurns,
@@ -46,7 +47,8 @@ const ROWS_MAX = 500;
 /** Failures, questions and results that are older than this are not listed. */
 const SINCE_MS = 7 * 86_400_000;
 
-type Ended = EndedTurn & ReturnType<typeof placeOfTurn>;
+/** `jobs`: the unfinished jobs of its session that the caller may see. */
+type Ended = EndedTurn & ReturnType<typeof placeOfTurn> & { readonly jobs: readonly string[] };
 
 /** The turns of a group, newest first, before their texts are read. */
 interface Turns {
@@ -68,25 +70,46 @@ async function turnsOf(ctx: CallContext, covers: Covers): Promise<Record<Attenti
   const running = await activeTurns(db, "running", wanted);
   const waiting = await activeTurns(db, "waiting", wanted);
   const queued = await activeTurns(db, "queued", wanted);
-  const placed: Ended[] = seen([...failed, ...done]).map((turn) => ({ ...turn, ...placeOfTurn(turn) }));
+  const ended = seen([...failed, ...done]);
+  const busy = await busyJobs(
+    db,
+    ended.map(({ sessionKey }) => sessionKey),
+  );
+  const all = ended.map((turn): Ended => {
+    const jobs = (busy.get(turn.sessionKey) ?? []).filter(covers.list);
+    return { ...turn, ...placeOfTurn({ ...turn, hasJobs: jobs.length > 0 }), jobs };
+  });
+  const placed = oncePerBudget(all.sort((a, b) => b.endedAt - a.endedAt));
   const of = (group: AttentionGroup): Ended[] => placed.filter((turn) => turn.group === group);
   const isFull = (...lists: readonly (readonly unknown[])[]): boolean =>
     lists.some((rows) => rows.length === ROWS_MAX);
-  const needs = oncePerBudget(of("needs_you")).sort((a, b) => b.endedAt - a.endedAt);
   return {
-    needs_you: { ended: needs, active: [], more: isFull(failed, done) },
+    needs_you: { ended: of("needs_you"), active: [], more: isFull(failed, done) },
     running: { ended: [], active: seen(running), more: isFull(running) },
-    waiting: { ended: [], active: seen([...waiting, ...queued]), more: isFull(waiting, queued) },
+    waiting: {
+      ended: of("waiting"),
+      active: seen([...waiting, ...queued]),
+      more: isFull(waiting, queued, done),
+    },
     failed: { ended: of("failed"), active: [], more: isFull(failed) },
     done: { ended: of("done"), active: [], more: isFull(done) },
   };
 }
 
+/** Items that are not turns. `first` come before all others. */
+interface Requests {
+  readonly first: readonly AttentionItem[];
+  readonly items: readonly AttentionItem[];
+  readonly more: boolean;
+}
+
+const NO_REQUESTS: Requests = { first: [], items: [], more: false };
+
 /**
  * Returns the items of the group `needs_you` that are not turns: permission requests, pairing requests and
  * failed deliveries.
  */
-async function requests(ctx: CallContext, covers: Covers) {
+async function requests(ctx: CallContext, covers: Covers): Promise<Requests> {
   const deliveries = covers.isAdmin ? await failedDeliveries(ctx.access.db, ROWS_MAX) : [];
   const shown = deliveries.filter(({ sessionKey }) => covers.deliveries(sessionKey));
   const items = [
@@ -126,13 +149,13 @@ async function list(
       ...active.map((turn) => activeItem(ctx, covers, turn, { texts: texts.get(turn.runId), awaited })),
     ];
     const count = turns[group].ended.length + turns[group].active.length;
-    if (group !== "needs_you") return { group, count, more, items };
-    const rest = [...items, ...other.items].sort((a, b) => b.since - a.since);
+    const { first, items: rest, more: isMore } = group === "needs_you" ? other : NO_REQUESTS;
+    const newest = [...items, ...rest].sort((a, b) => b.since - a.since);
     return {
       group,
-      count: count + other.first.length + other.items.length,
-      more: more || other.more,
-      items: [...other.first, ...rest].slice(0, limit),
+      count: count + first.length + rest.length,
+      more: more || isMore,
+      items: [...first, ...newest].slice(0, limit),
     };
   });
   return { ts: ctx.deps.engine.now(), groups };

@@ -142,10 +142,11 @@ function endedSummary(
 export function endedItem(
   ctx: CallContext,
   covers: Covers,
-  turn: EndedTurn & TurnPlace,
+  turn: EndedTurn & TurnPlace & { readonly jobs: readonly string[] },
   texts: TurnTexts | undefined,
 ): AttentionItem {
-  const { runId, sessionKey, kind, group, state, code, endedAt, label, flowStep, dismissed } = turn;
+  const { runId, sessionKey, kind, group, code, endedAt, label, flowStep, dismissed } = turn;
+  const state = group === "waiting" ? group : turn.state;
   const actions: Action[] = [];
   const hasFailed = state === "error" || state === "timeout";
   if (covers.send(sessionKey)) {
@@ -163,7 +164,14 @@ export function endedItem(
     sessionKey,
     state,
     ...optional({ code, label: label === undefined ? undefined : line(ctx, label) }),
+    ...(group === "waiting" ? waitsFor(turn.jobs) : {}),
   };
+}
+
+function waitsFor(sessions: readonly string[]): Pick<AttentionItem, "waitingFor" | "waitingForCount"> {
+  return sessions.length === 0
+    ? {}
+    : { waitingFor: sessions.slice(0, AWAITED_MAX), waitingForCount: sessions.length };
 }
 
 export function activeItem(
@@ -173,7 +181,6 @@ export function activeItem(
   { texts, awaited }: { texts: TurnTexts | undefined; awaited: ReadonlyMap<string, readonly string[]> },
 ): AttentionItem {
   const { runId, sessionKey, state, sinceMs, label } = turn;
-  const others = (awaited.get(runId) ?? []).filter(covers.list);
   return {
     id: `run:${runId}`,
     kind: "run",
@@ -184,8 +191,6 @@ export function activeItem(
     sessionKey,
     state,
     ...optional({ label: label === undefined ? undefined : line(ctx, label) }),
-    ...(others.length === 0
-      ? {}
-      : { waitingFor: others.slice(0, AWAITED_MAX), waitingForCount: others.length }),
+    ...waitsFor((awaited.get(runId) ?? []).filter(covers.list)),
   };
 }

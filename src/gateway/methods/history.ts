@@ -5,6 +5,7 @@
 
 import { resolveSession } from "../../access/resolve.ts";
 import { createGate } from "../../access/token.ts";
+import type { ListedRow } from "../../contract/methods/sessions.ts";
 import type { HistoryNow, QueuedRun } from "../../contract/methods/talk.ts";
 import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
 import { forkOrigin } from "../../core/fork-key.ts";
@@ -31,7 +32,7 @@ import {
   readHistory,
 } from "../../store/queries/transcripts/transcripts.ts";
 import type { CallContext, Methods } from "../call.ts";
-import { failuresOf, listedRow } from "./session-row.ts";
+import { listedRows } from "./session-row.ts";
 
 const HISTORY_LIMIT_DEFAULT = 200;
 /** Maximum bytes of one answer; a client gets the rest with the next page. */
@@ -151,9 +152,9 @@ async function readNow(ctx: CallContext, session: Session, lane: readonly LaneFa
   const sees = createGate(settings, ctx.caller, "list");
   const activity = (await activityOf(db, [session.key])).get(session.key);
   const row = { session, ...(activity ?? { state: "idle" as const, queuedRuns: 0 }) };
-  const failure = (await failuresOf(ctx, [row], sees)).get(session.key);
+  const [shown] = await listedRows(ctx, [row], { includeChildren: true });
   return {
-    session: { ...listedRow(ctx.deps, row, sees), ...optional({ failure }) },
+    session: shown as ListedRow,
     queue: lane
       .filter(({ state }) => state === "queued")
       .map((run) => queuedRun(run, ctx.deps.world.redactor, sees)),

@@ -1,14 +1,18 @@
 // Converts a session to the protocol's form, with canonical keys and the protocol's kinds of sessions.
 
+import { createGate } from "../../access/token.ts";
 import type { ListedRow, SessionRow } from "../../contract/methods/sessions.ts";
+import type { ParamsOf } from "../../contract/methods.ts";
 import { optional } from "../../core/optional.ts";
 import { endCodeOf } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { channelOf } from "../../core/shapes/session-key.ts";
 import { modelOf, windowOf } from "../../core/shapes/settings/settings.ts";
 import { splitRef } from "../../core/text/model-ref.ts";
-import type { ListedSession } from "../../flows/session/list.ts";
+import { type ListedSession, visibleChildren } from "../../flows/session/list.ts";
+import { openJobEdges } from "../../store/queries/runs/job-waits.ts";
 import { type EndedRun, endsOf } from "../../store/queries/runs/run-facts.ts";
+import { openEdges } from "../../store/queries/runs/waits.ts";
 import type { BasicDeps, CallContext } from "../call.ts";
 import { errorLine } from "../error-line.ts";
 
@@ -71,10 +75,6 @@ export function sessionRow(
   };
 }
 
-export function listedRow(parts: RowParts, row: ListedSession, sees: (key: string) => boolean): ListedRow {
-  return { ...sessionRow(parts, row.session, sees), state: row.state, queuedRuns: row.queuedRuns };
-}
-
 /** Returns the failure of a session's last turn, or undefined if its run was deleted. */
 function failureRow(
   parts: RowParts,
@@ -88,7 +88,7 @@ function failureRow(
 }
 
 /** Returns the failure of each session whose last turn failed, unless the session is working again. */
-export async function failuresOf(
+async function failuresOf(
   { access, deps }: CallContext,
   rows: readonly ListedSession[],
   sees: (key: string) => boolean,
@@ -101,4 +101,64 @@ export async function failuresOf(
     failed.map(({ failedRun }) => failedRun),
   );
   return new Map(failed.map(({ key, failedRun }) => [key, failureRow(deps, ends.get(failedRun), sees)]));
+}
+
+/** Returns which sessions these rows wait for, as far as the caller may see them. */
+async function waitsOf(
+  ctx: CallContext,
+  rows: readonly ListedSession[],
+  sees: (key: string) => boolean,
+): Promise<Map<string, string[]>> {
+  const waiting = rows.filter((row) => row.state === "waiting").map((row) => row.session.key);
+  const found = new Map<string, string[]>(waiting.map((key) => [key, []]));
+  if (waiting.length === 0) return found;
+  const now = ctx.deps.world.clock.now();
+  const edges = [
+    ...(await openEdges(ctx.access.db, waiting, now)),
+    ...(await openJobEdges(ctx.access.db, waiting, now)),
+  ];
+  for (const { from, to } of edges) {
+    const known = found.get(from);
+    if (sees(to) && known?.includes(to) === false) known.push(to);
+  }
+  return found;
+}
+
+async function childrenOf(
+  ctx: CallContext,
+  rows: readonly ListedSession[],
+  includeArchived: boolean | undefined,
+): Promise<ReadonlyMap<string, Pick<ListedRow, "children" | "jobs" | "below">>> {
+  const keys = rows.map((row) => row.session.key);
+  const counts = await visibleChildren(ctx.access, ctx.viewer, { keys, ...optional({ includeArchived }) });
+  return new Map(
+    [...counts].map(([key, { children, running, failed, stopped, below }]) => {
+      const jobs = { running, failed, stopped, done: children - running - failed - stopped };
+      return [key, { children, jobs, ...optional({ below }) }];
+    }),
+  );
+}
+
+/**
+ * Returns these rows with all that tells a reader how a session is doing: its failure, the sessions that it
+ * waits for, and its jobs.
+ */
+export async function listedRows(
+  ctx: CallContext,
+  rows: readonly ListedSession[],
+  {
+    includeChildren,
+    includeArchived,
+  }: Pick<ParamsOf<"sessions.list">, "includeChildren" | "includeArchived">,
+): Promise<ListedRow[]> {
+  const sees = createGate(ctx.deps.settings, ctx.caller, "list");
+  const waits = await waitsOf(ctx, rows, sees);
+  const children = includeChildren === true ? await childrenOf(ctx, rows, includeArchived) : undefined;
+  const failures = await failuresOf(ctx, rows, sees);
+  return rows.map(({ session, state, queuedRuns }) => ({
+    ...sessionRow(ctx.deps, session, sees),
+    ...{ state, queuedRuns },
+    ...optional({ waitingOn: waits.get(session.key), failure: failures.get(session.key) }),
+    ...(children === undefined ? {} : (children.get(session.key) ?? { children: 0 })),
+  }));
 }

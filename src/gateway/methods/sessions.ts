@@ -22,17 +22,9 @@ import {
   patchSession,
   resetSession,
 } from "../../flows/session/lifecycle.ts";
-import {
-  type ListedSession,
-  type ListFilter,
-  listVisible,
-  visibleChildren,
-  visibleCounts,
-} from "../../flows/session/list.ts";
+import { type ListedSession, type ListFilter, listVisible, visibleCounts } from "../../flows/session/list.ts";
 import { createNamed } from "../../flows/session/open.ts";
 import { searchVisible } from "../../flows/session/search.ts";
-import { openJobEdges } from "../../store/queries/runs/job-waits.ts";
-import { openEdges } from "../../store/queries/runs/waits.ts";
 import { earlierConversations } from "../../store/queries/sessions/earlier-conversations.ts";
 import { isSessionCursor } from "../../store/queries/sessions/session-lists.ts";
 import { firstUserTexts } from "../../store/queries/transcripts/first-texts.ts";
@@ -40,7 +32,7 @@ import { hasCompaction, lastMessages } from "../../store/queries/transcripts/tra
 import { keyOwnerOf } from "../auth.ts";
 import { type BasicDeps, type CallContext, type Methods, onlyFresh } from "../call.ts";
 import { untilEnded } from "./agent.ts";
-import { failuresOf, listedRow, sessionRow, splitModel } from "./session-row.ts";
+import { listedRows, sessionRow, splitModel } from "./session-row.ts";
 import type { SystemDeps } from "./system.ts";
 
 export type SessionDeps = BasicDeps & LifecycleContext & Pick<SystemDeps, "models">;
@@ -98,43 +90,6 @@ async function lastOf(ctx: CallContext, params: ParamsOf<"sessions.list">, { ses
   return { lastMessagePreview: ctx.deps.world.redactor.line(textOf(last), PREVIEW_MAX_CHARS) };
 }
 
-/** Returns which sessions these rows wait for, as far as the caller may see them. */
-async function waitsOf(
-  ctx: CallContext,
-  rows: readonly ListedSession[],
-  sees: (key: string) => boolean,
-): Promise<Map<string, string[]>> {
-  const waiting = rows.filter((row) => row.state === "waiting").map((row) => row.session.key);
-  const found = new Map<string, string[]>(waiting.map((key) => [key, []]));
-  if (waiting.length === 0) return found;
-  const now = ctx.deps.world.clock.now();
-  const edges = [
-    ...(await openEdges(ctx.access.db, waiting, now)),
-    ...(await openJobEdges(ctx.access.db, waiting, now)),
-  ];
-  for (const { from, to } of edges) {
-    const known = found.get(from);
-    if (sees(to) && known?.includes(to) === false) known.push(to);
-  }
-  return found;
-}
-
-async function childrenOf(
-  ctx: CallContext,
-  { includeChildren, includeArchived }: ParamsOf<"sessions.list">,
-  rows: readonly ListedSession[],
-): Promise<ReadonlyMap<string, Pick<ListedRow, "children" | "jobs" | "below">> | undefined> {
-  if (includeChildren !== true) return undefined;
-  const keys = rows.map((row) => row.session.key);
-  const counts = await visibleChildren(ctx.access, ctx.viewer, { keys, ...optional({ includeArchived }) });
-  return new Map(
-    [...counts].map(([key, { children, running, failed, stopped, below }]) => {
-      const jobs = { running, failed, stopped, done: children - running - failed - stopped };
-      return [key, { children, jobs, ...optional({ below }) }];
-    }),
-  );
-}
-
 function listDefaults(ctx: CallContext<SessionDeps>) {
   const { model } = defaultAgent(ctx.deps.settings);
   const row = ctx.deps.models().find((one) => `${one.provider}/${one.id}` === model);
@@ -153,20 +108,14 @@ async function list(
   // A caller must not find out by guessing whether a hidden parent session exists.
   const isGuess = params.spawnedBy !== undefined && !sees(params.spawnedBy);
   const page = isGuess ? { rows: [] } : await listVisible(ctx.access, ctx.viewer, filterOf(ctx, params));
-  const waits = await waitsOf(ctx, page.rows, sees);
-  const children = await childrenOf(ctx, params, page.rows);
-  const failures = await failuresOf(ctx, page.rows, sees);
+  const rows = await listedRows(ctx, page.rows, params);
   const counts =
     params.includeCounts === true ? await visibleCounts(ctx.access, ctx.viewer, ctx.caller.id) : undefined;
   const sessions = [];
-  for (const row of page.rows) {
-    const { key } = row.session;
-    const waitingOn = waits.get(key);
+  for (const [at, row] of page.rows.entries()) {
     sessions.push({
-      ...listedRow(ctx.deps, row, sees),
-      ...optional({ waitingOn }),
-      ...optional({ failure: failures.get(key), derivedTitle: titleIn(ctx, params, row) }),
-      ...(children === undefined ? {} : (children.get(key) ?? { children: 0 })),
+      ...(rows[at] as ListedRow),
+      ...optional({ derivedTitle: titleIn(ctx, params, row) }),
       ...(await lastOf(ctx, params, row)),
     });
   }

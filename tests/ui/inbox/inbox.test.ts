@@ -165,6 +165,27 @@ describeInBrowser("the inbox", () => {
     await rowIn(page, "Failed", "401 invalid key").waitFor();
   });
 
+  test("failures that need nobody are in the group Failed, which leads to all failed sessions, as many as the filter counts", async () => {
+    const house = await openHouse({ play: player().play });
+    const client = await house.client();
+    await say(house, MAIN, "fail here");
+    const dismissed = await say(house, RESEARCH, "fail there");
+    const args = { task: "fail", label: "the job" };
+    await client.request("tools.invoke", { sessionKey: MAIN, name: "sessions_spawn", arguments: args });
+    const { page } = await visit(house.http, { token: TOKEN });
+    await rowIn(page, "Needs you", "research").waitFor();
+    await client.request("runs.dismiss", { runId: dismissed });
+    await rowIn(page, "Failed", "the job").waitFor();
+    await rowIn(page, "Failed", "research").waitFor();
+    await expect.poll(() => group(page, "Needs you").getByRole("listitem").count()).toBe(1);
+    await group(page, "Failed").getByText("Dismissed, or told to the session that asked.").waitFor();
+    const filter = page.getByRole("group", { name: "Show" }).getByRole("button", { name: /^Failed/ });
+    await expect.poll(() => filter.innerText()).toBe("Failed 3");
+    await page.getByRole("link", { name: "All failed sessions" }).click();
+    await expect.poll(() => filter.getAttribute("aria-pressed")).toBe("true");
+    await expect.poll(() => page.getByRole("treeitem").count()).toBe(3);
+  });
+
   test("after a restart of the gateway the open page shows the list again, and decisions are kept", async () => {
     const dir = temporaryFolder();
     const { play } = player();

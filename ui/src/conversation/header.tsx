@@ -4,12 +4,11 @@ import { useState } from "preact/hooks";
 import { forkOrigin } from "../../../src/core/fork-key.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { ask, has, may } from "../gateway.ts";
+import { Doing } from "../parts/doing.tsx";
 import { money, tokens } from "../parts/format.ts";
-import { LastFailure } from "../parts/last-failure.tsx";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { nameOf } from "../parts/names.ts";
 import { complain, say } from "../parts/notices.tsx";
-import { State } from "../parts/state.tsx";
 import { go, hrefOf } from "../route.ts";
 import { Earlier, type EarlierPlace } from "./earlier.tsx";
 import { Settings } from "./settings.tsx";
@@ -43,15 +42,10 @@ function Figures({ thread }: { thread: Thread }) {
   );
 }
 
-/**
- * Shows the state of the session. If its last turn failed, also shows the reason, and a button to retry or,
- * for a job, who can repeat it.
- */
-function Doing({ row }: { row: Now["session"] }) {
-  const { failure, state, queuedRuns, spawnedBy } = row;
+/** Shows a button to retry the last turn if it failed or, for a job, says who can repeat it. */
+function Again({ row: { failure, spawnedBy } }: { row: Now["session"] }) {
   const [retried, setRetried] = useState<string>();
-  if (failure === undefined)
-    return <State state={state} text={queuedRuns > 0 ? `${state}, ${queuedRuns} queued` : state} />;
+  if (failure === undefined) return null;
   const { runId, retriable } = failure;
   const retry = (): void => {
     setRetried(runId);
@@ -60,18 +54,17 @@ function Doing({ row }: { row: Now["session"] }) {
       complain(error);
     });
   };
+  if (!retriable)
+    return spawnedBy === undefined ? null : (
+      <span>The session that asked was told: to repeat the job, ask there.</span>
+    );
   return (
-    <>
-      <LastFailure failure={failure} />
-      {retriable && may("operator.write") && has("runs.retry") && (
-        <button type="button" data-act="Retry the run" disabled={retried === runId} onClick={retry}>
-          Retry
-        </button>
-      )}
-      {!retriable && spawnedBy !== undefined && (
-        <span>The session that asked was told: to repeat the job, ask there.</span>
-      )}
-    </>
+    may("operator.write") &&
+    has("runs.retry") && (
+      <button type="button" data-act="Retry the run" disabled={retried === runId} onClick={retry}>
+        Retry
+      </button>
+    )
   );
 }
 
@@ -116,6 +109,7 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
         </h2>
         <div class="conversation-facts soft">
           {row !== undefined && <Doing row={row} />}
+          {row !== undefined && <Again row={row} />}
           {row?.archivedAt !== undefined && <span class="chip">archived</span>}
           {row?.sendPolicy !== undefined && (
             <span class="chip tone-warn">

@@ -22,6 +22,8 @@ const PAGE_MESSAGES = 100;
 const CATCH_UP_PAGES_MAX = 10;
 /** All events within this time cause only one read. */
 const BATCH_MS = 80;
+/** All events of other sessions within this time cause only one read of the states of this session's jobs. */
+const JOBS_BATCH_MS = 500;
 
 /** A change after which the shown transcript is no longer valid. */
 export type Fate = "reset" | "deleted" | "message_missing";
@@ -66,6 +68,7 @@ export class SessionReader {
   /** Starts to read and to handle events, until `close` is called. */
   open(messageId: string | undefined): void {
     const news = batched(BATCH_MS, () => this.news());
+    const newsOfJobs = batched(JOBS_BATCH_MS, () => this.news());
     this.#ends.push(
       on("chat", ({ sessionKey, runId, state, message }) => {
         if (!this.#isMine(sessionKey)) return;
@@ -92,7 +95,11 @@ export class SessionReader {
         news();
       }),
       on("sessions", ({ key, change }) => {
-        if (!this.#isMine(key)) return;
+        if (!this.#isMine(key)) {
+          // The event does not say whether the other session is a job of this one.
+          if (this.thread.value?.now?.session.jobs !== undefined) newsOfJobs();
+          return;
+        }
         if (change === "deleted") this.fate.value = "deleted";
         else news();
       }),

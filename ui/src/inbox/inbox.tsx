@@ -42,6 +42,12 @@ function Group({ rows, use }: { rows: AttentionGroupRows; use: RowUse }) {
       <h2 id={`inbox-${group}`}>
         {GROUP_TITLES[group]} <span class="inbox-count">{more ? `${count}+` : count}</span>
       </h2>
+      {group === "failed" && (
+        <p class="soft inbox-rest">
+          Dismissed, or told to the session that asked.{" "}
+          <a href="#/sessions?only=failed">All failed sessions</a>
+        </p>
+      )}
       {count === 0 && <p class="inbox-calm">Nothing needs your attention.</p>}
       {count > 0 && (
         <ul class="inbox-rows card">

@@ -26,7 +26,7 @@ export function SessionLink(props: {
   name?: string;
   messageId?: string | undefined;
   /** -1: the Tab key skips the link, because an ancestor handles the keys. */
-  tabIndex?: -1;
+  tabIndex?: -1 | undefined;
 }) {
   const { sessionKey, name = nameOf(sessionKey), messageId, tabIndex } = props;
   const shown = <Name text={name} title={sessionKey} />;

@@ -70,7 +70,7 @@ function Shape() {
 const ONLY = [
   ["", "All", "All sessions"],
   ["running", "Running", "Sessions with an unfinished run"],
-  ["failed", "Failed", "Sessions whose last run failed"],
+  ["failed", "Failed", "Sessions whose last run failed, also dismissed ones and jobs"],
   ["mine", "Mine", "Sessions to which your token sent a message"],
 ] as const;
 

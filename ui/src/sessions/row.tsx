@@ -3,11 +3,10 @@
 import type { ListedRow } from "../../../src/contract/client/web.ts";
 import { forkOrigin } from "../../../src/core/fork-key.ts";
 import { tick } from "../clock.ts";
+import { Doing } from "../parts/doing.tsx";
 import { age, counted, money, tokens } from "../parts/format.ts";
-import { LastFailure } from "../parts/last-failure.tsx";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { nameOf, sessionName, shortKey } from "../parts/names.ts";
-import { State } from "../parts/state.tsx";
 import { Time } from "../parts/time.tsx";
 import type { RowLine } from "./forest.ts";
 import { toggle } from "./model.ts";
@@ -17,9 +16,6 @@ import { isFiltered } from "./wish.ts";
 export const ROW_HEIGHT = window.matchMedia("(pointer: coarse)").matches ? 44 : 32;
 /** Maximum number of levels that are indented. Deeper levels have the same indent as the last one. */
 const INDENTED_LEVELS_MAX = 6;
-const WAITS_SHOWN_MAX = 2;
-/** Maximum number of children that the gateway counts. */
-const CHILDREN_COUNTED_MAX = 1_000;
 
 const FORMS: Readonly<Record<string, string>> = { subagent: "sub-agent", dm: "direct chat" };
 
@@ -32,58 +28,6 @@ function kindWord({ key, sessionKind }: ListedRow): string {
   if (sessionKind !== "other") return sessionKind;
   const form = /^agent:[^:]+:([a-z]+):/.exec(key)?.[1] ?? "other";
   return FORMS[form] ?? form;
-}
-
-function Waits({ keys }: { keys: readonly string[] }) {
-  return (
-    <>
-      {keys.slice(0, WAITS_SHOWN_MAX).map((key, index) => (
-        <span key={key}>
-          {index > 0 && ", "}
-          <SessionLink sessionKey={key} tabIndex={-1} />
-        </span>
-      ))}
-      {keys.length > WAITS_SHOWN_MAX && ` +${keys.length - WAITS_SHOWN_MAX}`}
-    </>
-  );
-}
-
-function Doing({ row }: { row: ListedRow }) {
-  const { state, queuedRuns, failure, waitingOn = [] } = row;
-  if (failure !== undefined) return <LastFailure failure={failure} />;
-  if (state === "idle") return row.jobs === undefined ? <State state={state} /> : null;
-  const queued = queuedRuns > 0 ? `, ${queuedRuns} queued` : "";
-  if (state === "queued") return <State state={state} text={`queued ${queuedRuns}`} />;
-  if (state === "running" || waitingOn.length === 0)
-    return <State state={state} text={`${state}${queued}`} />;
-  return (
-    <span class="session-waits">
-      <State state={state} text="waiting on" /> <Waits keys={waitingOn} />
-      {queued}
-    </span>
-  );
-}
-
-/** Shows how many spawned sessions are in each state: "12 running · 17 done · 2 stopped · 1 failed". */
-function Jobs({ children = 0, jobs }: Pick<ListedRow, "children" | "jobs">) {
-  if (jobs === undefined) return null;
-  const more = children >= CHILDREN_COUNTED_MAX ? "+" : "";
-  const parts = [
-    { count: jobs.running, words: `${jobs.running} running`, tone: "tone-busy" },
-    { count: jobs.done, words: `${jobs.done}${more} done`, tone: "" },
-    { count: jobs.stopped, words: `${jobs.stopped} stopped`, tone: "" },
-    { count: jobs.failed, words: `${jobs.failed} failed`, tone: "tone-bad" },
-  ].filter(({ count }) => count > 0);
-  return (
-    <span class="session-jobs" title="Spawned sessions">
-      {parts.map(({ words, tone }, at) => (
-        <span key={at}>
-          {at > 0 && " · "}
-          <span class={tone}>{words}</span>
-        </span>
-      ))}
-    </span>
-  );
 }
 
 /** Shows tokens and cost of a session. `closed`: with those of the sessions below it, which are hidden. */
@@ -190,8 +134,7 @@ export function SessionRow(props: { line: RowLine; selected: boolean; active: bo
           </Time>
         </div>
         <div class="session-line session-about">
-          <Doing row={row} />
-          <Jobs {...row} />
+          <Doing row={row} tabIndex={-1} />
           {hasRoom && (
             <span class="session-facts">
               <Name text={facts(row, tree, name)} />

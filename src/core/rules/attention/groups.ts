@@ -5,6 +5,7 @@
 //      used-up budget always needs attention, because no agent can raise it.
 // AT4: an agent elsewhere says whether it waits for a message (A2A's input-required). Models have no such
 //      sign, and would often forget one. So their reply is a question if its text ends with one.
+// AT5: a session that is done waits as long as a job of it is unfinished.
 
 import type { EndedRunState, FlowStep } from "../../shapes/run.ts";
 import { plainLine } from "../../text/plain-line.ts";
@@ -35,16 +36,19 @@ export interface LastTurn {
   /** The agent is elsewhere, and waits for another message. */
   readonly asks?: boolean;
   readonly dismissed: boolean;
+  /** A session that this one spawned has an unfinished run. */
+  readonly hasJobs?: boolean;
 }
 
 /** The group of a session's last turn, and the reason for it. */
 export interface TurnPlace {
-  readonly group: Extract<AttentionGroup, "needs_you" | "failed" | "done">;
+  readonly group: Exclude<AttentionGroup, "running">;
   readonly kind: "run" | "budget" | "question";
 }
 
 /** Returns the group of a session, given its last ended turn. */
-export function placeOfTurn({ state, code, flowStep, tail, asks, dismissed }: LastTurn): TurnPlace {
+export function placeOfTurn(turn: LastTurn): TurnPlace {
+  const { state, code, flowStep, tail, asks, dismissed, hasJobs } = turn;
   if (state === "error" || state === "timeout") {
     const isBudget = code !== undefined && BUDGET_CODES.includes(code);
     const kind = isBudget ? "budget" : "run";
@@ -53,7 +57,8 @@ export function placeOfTurn({ state, code, flowStep, tail, asks, dismissed }: La
   }
   const isOpen =
     state === "ok" && !dismissed && flowStep === undefined && (asks === true || asksPerson(tail));
-  return isOpen ? { group: "needs_you", kind: "question" } : { group: "done", kind: "run" };
+  if (isOpen) return { group: "needs_you", kind: "question" };
+  return { group: hasJobs === true ? "waiting" : "done", kind: "run" };
 }
 
 /** A line of a list, a line that continues one, or an empty line. */
@@ -103,17 +108,19 @@ export function firstLine(reply: string): string {
 }
 
 /**
- * Keeps only one item for each used-up budget: the first, which is the newest if `turns` are newest first.
+ * Puts all but one turn for each used-up budget into the group `failed`, because one action is needed. That
+ * one is the first, which is the newest if `turns` are newest first.
  */
-export function oncePerBudget<T extends { kind: string; code?: string; agentId: string; chainId: string }>(
+export function oncePerBudget<T extends TurnPlace & { code?: string; agentId: string; chainId: string }>(
   turns: readonly T[],
 ): T[] {
   const told = new Set<string>();
-  return turns.filter(({ kind, code, agentId, chainId }) => {
-    if (kind !== "budget") return true;
+  return turns.map((turn) => {
+    const { kind, group, code, agentId, chainId } = turn;
+    if (kind !== "budget" || group !== "needs_you") return turn;
     const budget = code === "chain_limit" ? `chain ${chainId}` : `agent ${agentId}`;
-    if (told.has(budget)) return false;
+    if (told.has(budget)) return { ...turn, group: "failed" as const };
     told.add(budget);
-    return true;
+    return turn;
   });
 }

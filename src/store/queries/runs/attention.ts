@@ -7,6 +7,7 @@ import type { Scope } from "../../../core/rules/visibility.ts";
 import type { ActiveRunState, EndedRunState, FlowStep, RunInput } from "../../../core/shapes/run.ts";
 import { type Db, kindOf, present, type Tx } from "../../sql.ts";
 import { scopeConditions } from "../sessions/session-scope.ts";
+import { ACTIVE } from "./runs.ts";
 
 const SCANNED_MAX = 2_000;
 /** Number of characters at the end of a reply that are read to detect a question. */
@@ -212,6 +213,20 @@ export async function awaitedSessions(
     awaited.set(waiter, known);
   }
   return awaited;
+}
+
+/** Returns for each of these sessions those that it spawned and that have an unfinished run. */
+export async function busyJobs(
+  db: Db,
+  sessionKeys: readonly string[],
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  if (sessionKeys.length === 0) return new Map();
+  const { rows } = await sql<{ parent: string; key: string }>`
+    select distinct s.spawned_by as parent, s.key from runs r join sessions s on s.key = r.session_key
+    where r.state in (${sql.join(ACTIVE)}) and s.spawned_by in (${sql.join(sessionKeys)}) and s.archived = 0
+    order by s.key`.execute(db);
+  const groups = Map.groupBy(rows, ({ parent }) => parent);
+  return new Map([...groups].map(([parent, jobs]) => [parent, jobs.map(({ key }) => key)]));
 }
 
 /** Shortened texts of a run: the input, and the start and end of the reply. */

@@ -36,7 +36,7 @@ describeInBrowser("the actions of a step", () => {
     await stepNamed(page, /^a person wrote to main/).click();
     await fork.waitFor();
     await stepNamed(page, /^main gave 5 jobs/).click();
-    await details.getByText("Show jobs one by one").waitFor();
+    await details.getByText("Show one by one").waitFor();
     await expect.poll(() => fork.count()).toBe(0);
     const reader = await open(here, "flow", { token: "reads" });
     await stepNamed(reader, /^a person wrote to main/).click();

@@ -5,7 +5,7 @@ import { optional } from "../../../src/core/optional.ts";
 import type { ChainCall, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { grouped } from "../../../ui/src/flow/sequence/groups.ts";
 import { type Bar, barsOf, rowsOf, spanOf, ticksOf } from "../../../ui/src/flow/waterfall/bars.ts";
-import { countWords, isFailed, waitWords } from "../../../ui/src/flow/words.ts";
+import { countWords, isFailed, label, title, waitWords } from "../../../ui/src/flow/words.ts";
 import { dice as diceOf } from "../../kit/dice.ts";
 
 const A = "agent:a:main";
@@ -24,7 +24,7 @@ function jobs(count: number, from = A, name = "job"): ChainStep[] {
   return Array.from({ length: count }, (_, at) => [
     step({
       ...{ id: `run:${name}${at}`, runId: `${name}${at}`, kind: "spawn" as const, from, to: `${name}-${at}` },
-      ...{ at: 1_000 + at, startedAt: 1_100 + at, endAt: 2_000 + at, tokens: 5 },
+      ...{ text: `part ${at}`, at: 1_000 + at, startedAt: 1_100 + at, endAt: 2_000 + at, tokens: 5 },
       ...(at === 3 ? { state: "error" as const } : {}),
     }),
   ]).flat();
@@ -43,6 +43,29 @@ test("GR1: four jobs of a session share a column and a row; three jobs, and jobs
   const three = jobs(3);
   expect(grouped(three, partiesOf(three), NONE).steps).toEqual(three);
   expect(grouped(four, partiesOf(four), new Set([`jobs of ${A}`])).steps).toEqual(four);
+});
+
+const refusal = (at: number, code = "open_flow") =>
+  step({
+    ...{ id: `refused:${at}`, kind: "refused" as const, from: A, to: "b", tool: "sessions_send" },
+    ...{ at, state: "refused", code, text: `try ${at}` },
+  });
+
+test("GR3: three and more equal steps that follow each other share a row, until the reader opens it", () => {
+  const ten = Array.from({ length: 10 }, (_, at) => refusal(at));
+  const all = [...ten, refusal(10, "queue_full"), refusal(11), refusal(12)];
+  const rows = (opened: ReadonlySet<string>) => grouped(all, partiesOf(all), opened).steps;
+  expect(rows(NONE).map((one) => label(one, around))).toEqual([
+    "× 10 refused: both are already in a conversation: reply instead",
+    "refused: the recipient's queue is full",
+    "refused: both are already in a conversation: reply instead",
+    "refused: both are already in a conversation: reply instead",
+  ]);
+  expect(title(rows(NONE)[0] as ChainStep, around)).toBe(`${A} was refused a message to b × 10`);
+  expect(rows(NONE)[0]).toMatchObject({ equal: true, members: ten });
+  expect(rows(new Set(["all refused:0"]))).toEqual(all);
+  const running = Array.from({ length: 3 }, (_, at) => step({ id: `run:${at}`, to: A, state: "running" }));
+  expect(grouped(running, partiesOf(running), NONE).steps).toEqual(running);
 });
 
 test("jobs of jobs share a column of their own", () => {

@@ -1,10 +1,10 @@
 // The flow view with many sessions and steps, and the ways to find one of them, in a real browser.
 
 import { expect, test } from "vitest";
-import { describeInBrowser, PHONE } from "../../kit/browser.ts";
+import { accessibilityProblems, DESKTOP, describeInBrowser, PHONE } from "../../kit/browser.ts";
 import { doing, sending } from "../../kit/talking-model.ts";
 import { fill } from "./fill.ts";
-import { house, open, RESEARCH, stepNamed, tell, WRITER } from "./house.ts";
+import { house, open, RESEARCH, rules, stepNamed, tell, WRITER } from "./house.ts";
 
 describeInBrowser("a large flow", () => {
   test("DG1, WV1: of 5,000 steps and 500 sessions only the visible ones are in the document", async () => {
@@ -178,6 +178,24 @@ describeInBrowser("a large flow", () => {
     await expect.poll(() => page.locator(".flow-head").allInnerTexts()).toEqual(["main", "research"]);
     await page.getByRole("button", { name: "Overview" }).click();
     await expect.poll(() => page.locator(".flow-overview").count()).toBe(0);
+  });
+
+  test("ten equal refusals of a run are one row in the sequence and in the list of steps; opened, each has a row", async () => {
+    const here = await house({ choices: rules({ maxHops: 1 }) });
+    const ten = Array.from({ length: 10 }, (_, at) => sending(WRITER, `may I? ${at}`));
+    const chainId = await tell(here, doing(sending(RESEARCH, doing(...ten))));
+    for (const viewport of [DESKTOP, PHONE]) {
+      const page = await open(here, `flow/${chainId}`, { viewport });
+      const refused = page.locator(".step.kind-refused");
+      await stepNamed(page, /^research was refused a message to writer × 10; refused: hop limit 1/).waitFor();
+      expect(await accessibilityProblems(page)).toEqual([]);
+      await expect.poll(() => refused.count()).toBe(1);
+      await refused.click();
+      await page.getByRole("button", { name: "Show one by one" }).click();
+      await expect.poll(() => refused.count()).toBe(10);
+      await page.getByRole("button", { name: "Collapse" }).click();
+      await expect.poll(() => refused.count()).toBe(1);
+    }
   });
 
   test("on a phone a chain is a list of steps, and each step can be opened", async () => {

@@ -216,7 +216,7 @@ describeInBrowser("the waterfall", () => {
     await stepNamed(page, /^main gave 30 jobs: 28 ok, 2 aborted/).waitFor();
     await page.getByRole("button", { name: "30 jobs", exact: true }).click();
     await page.locator(".flow-head").getByText("part 5", { exact: true }).waitFor();
-    await page.getByRole("button", { name: "Collapse jobs" }).click();
+    await page.getByRole("button", { name: "Collapse" }).click();
     await expect.poll(() => page.locator(".flow-head").count()).toBe(2);
     resolve();
   });

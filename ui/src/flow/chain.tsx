@@ -118,7 +118,7 @@ interface Choice {
   readonly call?: ChainCall | undefined;
 }
 
-/** Owns which columns are expanded: their jobs are shown one by one. */
+/** Owns which columns and rows are expanded: their steps are shown one by one. */
 function useExpanded(chainId: string, steps: readonly ChainStep[], parties: readonly ChainParty[]) {
   const [expanded, setExpanded] = useState<ReadonlySet<string>>(new Set());
   useEffect(() => setExpanded(new Set()), [chainId]);
@@ -225,9 +225,10 @@ function deliveriesOf({ kind, runId }: FlowStep, steps: readonly ChainStep[]): r
   return steps.filter((one) => one.kind === "delivery" && one.runId === runId);
 }
 
-/** Returns the column of merged jobs to which a row belongs, or undefined. */
-function jobsColumn({ members, from, to }: FlowStep, columns: readonly FlowParty[]): string | undefined {
+/** Returns the column of merged jobs to which a row belongs, or a row of equal steps itself. */
+function jobsColumn({ id, members, equal, from, to }: FlowStep, columns: readonly FlowParty[]) {
   if (members === undefined) return undefined;
+  if (equal) return id;
   return columns.find(({ key, jobs }) => jobs !== undefined && (key === to || key === from))?.key;
 }
 

@@ -80,7 +80,7 @@ export function StepDetails(props: {
   step: FlowStep;
   call: ChainCall | undefined;
   parties: readonly ChainParty[];
-  /** Shows the jobs of the row one by one. Undefined if the row has no merged jobs. */
+  /** Shows the steps of the row one by one. Undefined if the row is a single step. */
   onExpand: (() => void) | undefined;
   around: Around;
   /** The deliveries of the announcement, if the step is one. */
@@ -116,7 +116,7 @@ export function StepDetails(props: {
       {call !== undefined && <CallFacts call={call} />}
       {onExpand !== undefined && (
         <button type="button" onClick={onExpand}>
-          Show jobs one by one
+          Show one by one
         </button>
       )}
       {step.kind === "refused" && <Said name="Reason" text={`Refused: ${refusalWords(step, around)}.`} />}

@@ -86,7 +86,7 @@ interface ToolsProps {
   readonly fitted: number;
   readonly legend: boolean;
   readonly onLegend: () => void;
-  /** Merges the expanded jobs again. Undefined if no jobs are expanded. */
+  /** Merges the expanded steps again. Undefined if none are expanded. */
   readonly onCollapse: (() => void) | undefined;
 }
 
@@ -113,7 +113,7 @@ export function ChainTools({ mode, search, zoom, zooms, fitted, legend, onLegend
       {zooms.length > 0 && <Zoom zoom={zoom} zooms={zooms} fitted={fitted} />}
       {onCollapse !== undefined && (
         <button type="button" class="quiet" data-act="" onClick={onCollapse}>
-          Collapse jobs
+          Collapse
         </button>
       )}
       {mode !== "list" && (

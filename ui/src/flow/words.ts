@@ -5,10 +5,12 @@ import type { ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts
 import { plainLine } from "../../../src/core/text/plain-line.ts";
 import { duration } from "../parts/format.ts";
 
-/** A step, or a row into which several similar steps of jobs are merged. */
+/** A step, or a row into which several steps are merged: those of jobs, or equal ones. */
 export interface FlowStep extends ChainStep {
   /** The merged steps. Absent if the row is a single step. */
   readonly members?: readonly ChainStep[];
+  /** The merged steps are equal. The other fields are those of the first one. */
+  readonly equal?: true;
 }
 
 /** Further data that the description of a step needs. */
@@ -123,8 +125,9 @@ export const countWords = (members: readonly ChainStep[]): string =>
 
 /** Returns the title of a row: what was done, without the text of the message. */
 export function title(step: FlowStep, around: Around): string {
-  const { members } = step;
+  const { members, equal } = step;
   if (members === undefined) return oneTitle(step, around);
+  if (equal) return `${oneTitle(step, around)} × ${members.length}`;
   return `${manyTitle(step, members.length, around)}: ${outcomesOf(members)}`;
 }
 
@@ -189,7 +192,7 @@ function oneTitle(step: ChainStep, { name, waits }: Around): string {
 
 /** Returns a text about the outcome of a step. It is empty if the step succeeded. */
 export function outcomeWords(step: FlowStep, around: Pick<Around, "name" | "limits">): string {
-  if (step.members !== undefined) return "";
+  if (step.members !== undefined && !step.equal) return "";
   if (step.kind === "refused") return `refused: ${refusalWords(step, around)}`;
   if (step.silent === true) return "silent";
   if (step.code === "chain_limit") return limitWords(step.error, around.limits);
@@ -213,9 +216,10 @@ function resultWords(said: string): string {
 }
 
 /** Returns the text that the diagram shows beside a step. */
-export function label(step: FlowStep, around: Around): string {
+export function label({ members, equal, ...step }: FlowStep, around: Around): string {
   const said = plainLine(step.text);
-  if (step.members !== undefined) return countWords(step.members);
+  if (members !== undefined)
+    return equal ? `× ${members.length} ${label(step, around)}` : countWords(members);
   switch (step.kind) {
     case "reply":
       return `${(step.turn ?? 1) - 1}/${step.turnsMax ?? 0} ${said}`;

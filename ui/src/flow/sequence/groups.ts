@@ -1,6 +1,8 @@
-// Merges the jobs of one session into one column, and their steps of the same kind into one row. Pure.
+// Merges the jobs of one session into one column, and their steps of the same kind into one row. Merges equal
+// steps that follow each other into one row, too. Pure.
 // GR1: up to three jobs stay separate, and so do the jobs of an expanded column.
 // GR2: no step is lost: each step has a row of its own, or is part of exactly one merged row.
+// GR3: up to two equal steps stay separate, and so do unfinished ones, and those of an expanded row.
 
 import { optional } from "../../../../src/core/optional.ts";
 import type { ChainParty, ChainStep } from "../../../../src/core/shapes/chain-step.ts";
@@ -8,6 +10,9 @@ import { type FlowStep, isActive, isFailed } from "../words.ts";
 
 /** Minimum number of jobs that are merged into one column. */
 const JOBS_MIN = 4;
+
+/** Minimum number of equal steps that are merged into one row. */
+const EQUAL_MIN = 3;
 
 /** A column: one session, or the merged jobs of one session. */
 export interface FlowParty extends ChainParty {
@@ -49,6 +54,12 @@ function columnsOf(steps: readonly ChainStep[], expanded: ReadonlySet<string>): 
 const sum = (figures: readonly (number | undefined)[]): number =>
   figures.reduce<number>((total, one = 0) => total + one, 0);
 
+/** Adds up the tokens and the cost of steps. */
+function usedBy(members: readonly ChainStep[]): Pick<ChainStep, "tokens" | "cost"> {
+  const [tokens, cost] = [sum(members.map((one) => one.tokens)), sum(members.map((one) => one.cost))];
+  return { ...(tokens > 0 ? { tokens } : {}), ...(cost > 0 ? { cost } : {}) };
+}
+
 /**
  * Merges several steps into one row, from the first start to the last end. The row is active if a step is
  * active; otherwise it has failed if a step has failed.
@@ -59,7 +70,6 @@ function merged(members: readonly ChainStep[], ends: Pick<ChainStep, "from" | "t
   const { kind, source, tool, text } = first;
   const active = members.find(isActive);
   const { state } = active ?? members.find(isFailed) ?? first;
-  const [tokens, cost] = [sum(members.map((one) => one.tokens)), sum(members.map((one) => one.cost))];
   return {
     id: `all ${first.id}`,
     kind,
@@ -74,13 +84,50 @@ function merged(members: readonly ChainStep[], ends: Pick<ChainStep, "from" | "t
     ...(active === undefined ? { endAt: Math.max(...members.map(({ at, endAt }) => endAt ?? at)) } : {}),
     ...(members.every(({ silent }) => silent === true) ? { silent: true } : {}),
     ...(members.every(({ appended }) => appended === true) ? { appended: true } : {}),
-    ...(tokens > 0 ? { tokens } : {}),
-    ...(cost > 0 ? { cost } : {}),
+    ...usedBy(members),
   };
 }
 
-/** Merges the jobs of each session. `expanded`: the columns whose jobs are shown one by one. */
+/** Returns a text that is the same for equal steps, or undefined for a step that may still change. */
+function looks(step: FlowStep): string | undefined {
+  const { kind, from, to, toName, source, tool, state, code, cycle, silent, members } = step;
+  if (members !== undefined || isActive(step)) return undefined;
+  // The text of a refused message is not shown in the row.
+  const text = kind === "refused" ? "" : step.text;
+  return JSON.stringify([kind, from, to, toName, source, tool, state, code, cycle, silent, text]);
+}
+
+/** Merges equal steps that follow each other, except those of the rows in `expanded`. */
+function withoutRepeats(steps: readonly FlowStep[], expanded: ReadonlySet<string>): FlowStep[] {
+  const rows: FlowStep[] = [];
+  for (let at = 0, end = 0; at < steps.length; at = end) {
+    const first = steps[at] as FlowStep;
+    const look = looks(first);
+    do end++;
+    while (look !== undefined && end < steps.length && looks(steps[end] as FlowStep) === look);
+    const members = steps.slice(at, end);
+    const { endAt } = members.at(-1) ?? first;
+    const id = `all ${first.id}`;
+    if (members.length < EQUAL_MIN || expanded.has(id)) rows.push(...members);
+    else {
+      rows.push({ ...first, id, members, equal: true, ...usedBy(members), ...optional({ endAt }) });
+    }
+  }
+  return rows;
+}
+
+/** Merges steps. `expanded`: the columns and rows whose steps are shown one by one. */
 export function grouped(
+  steps: readonly ChainStep[],
+  parties: readonly ChainParty[],
+  expanded: ReadonlySet<string>,
+): Grouped {
+  const { steps: rows, parties: columns } = withoutJobs(steps, parties, expanded);
+  return { steps: withoutRepeats(rows, expanded), parties: columns };
+}
+
+/** Merges the jobs of each session. */
+function withoutJobs(
   steps: readonly ChainStep[],
   parties: readonly ChainParty[],
   expanded: ReadonlySet<string>,

@@ -115,12 +115,29 @@ describeInBrowser("usage", () => {
       .toBe("#/sessions/agent%3Amain%3Amain");
     await page.getByRole("button", { name: /^Only main/ }).click();
     await page.getByLabel("Group by").selectOption("chain");
-    const chain = page.getByRole("link", { name: "is it <i>ready?" });
+    const chain = rows(page).getByRole("link", { name: "is it <i>ready?" });
     await chain.waitFor();
     expect((await names(page)).at(1)).toBe("Runs that are no longer stored");
     await expect.poll(() => page.locator(".usage b b, .usage i").count()).toBe(0);
     await chain.click();
     await expect.poll(() => page.url()).toContain("#/flow/");
+  });
+
+  test("one click on the tab opens the flow of today's most expensive chain", async () => {
+    const house = await spent();
+    const client = await house.client();
+    const send = async (message: string, cost: number) => {
+      const { runId } = await client.request("chat.send", { sessionKey: MAIN, message });
+      await quiet(house);
+      await use(house, [{ sessionKey: MAIN, tokens: 1_500, cost, runId }]);
+    };
+    await send("compare all prices of the last ten years", 2.5);
+    await send("a cheap question", 0.01);
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/usage" });
+    const tile = page.locator(".tile").filter({ hasText: "Most expensive chain today" });
+    await tile.getByText("$2.50, 1.5k tokens").waitFor();
+    await tile.getByRole("link", { name: "compare all prices" }).click();
+    await page.getByRole("button", { name: /^a person wrote to main: compare all prices/ }).waitFor();
   });
 
   test("a used-up budget shows how many runs it stopped and when runs can start again; a second budget is within its limit", async () => {

@@ -23,7 +23,7 @@ import { Budgets } from "./budgets.tsx";
 import { addressOf, type Choice, choiceIn, daysFrom, daysOf, GROUP_WORDS, PERIOD_WORDS } from "./choice.ts";
 import { Days } from "./days.tsx";
 import { csvOf } from "./export.ts";
-import { UsageTable } from "./table.tsx";
+import { ChainName, UsageTable } from "./table.tsx";
 
 const EVERY_MS = 15_000;
 const LINES = 100;
@@ -110,7 +110,7 @@ function Choices({ choice, onChoose }: { choice: Choice; onChoose: (next: Partia
   );
 }
 
-function Totals({ total }: { total: UsageTotal }) {
+function Totals({ total, choice }: { total: UsageTotal; choice: Choice }) {
   const cached = total.cacheRead + total.cacheWrite;
   return (
     <dl class="tiles usage-totals">
@@ -132,7 +132,28 @@ function Totals({ total }: { total: UsageTotal }) {
         <dt>Runs</dt>
         <dd class="usage-figure">{total.runs.toLocaleString()}</dd>
       </div>
+      <TopChain choice={choice} />
     </dl>
+  );
+}
+
+/** Shows today's chain with the highest cost (or tokens), and leads to its flow. */
+function TopChain({ choice: { order, agentId } }: { choice: Choice }) {
+  const { value } = useReport(`top ${order} ${agentId}`, () =>
+    // One line may be that of all runs that are no longer stored.
+    ask("usage", { by: "chain", order, limit: 2, days: 1, ...optional({ agentId }) }),
+  );
+  const line = value?.lines.find(({ name }) => name !== "");
+  return (
+    line !== undefined && (
+      <div class="tile card">
+        <dt>Most expensive chain today</dt>
+        <dd class="usage-top-chain">
+          <ChainName line={line} />
+        </dd>
+        <dd class="soft">{`${money(line.cost)}, ${tokens(line.totalTokens)} tokens`}</dd>
+      </div>
+    )
   );
 }
 
@@ -183,7 +204,7 @@ export function UsageTab({ about }: { about: string | undefined }) {
             <Empty choice={choice} />
           ) : (
             <>
-              <Totals total={total} />
+              <Totals total={total} choice={choice} />
               <div class="usage-top">
                 <Days
                   days={daysFrom(days.value.since, now())}

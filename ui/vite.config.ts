@@ -18,7 +18,8 @@ const typefaceLicense: Plugin = {
 
 /**
  * Removes everything but the lexer from marked. The library sets properties of its function `marked` when it
- * is loaded, so the bundler would also keep its parser, renderers and extensions.
+ * is loaded, so the bundler would also keep its parser, renderers and extensions. Also removes the code for
+ * other dialects than GitHub's, because the page does not read them.
  */
 const markedLexer: Plugin = {
   name: "marked-lexer",
@@ -28,7 +29,11 @@ const markedLexer: Plugin = {
       const [, lexer] = /(\w+) as Lexer\b/.exec(code) ?? [];
       const end = code.search(/var \w+=new \w+;function \w+\(\w+,\w+\)\{return \w+\.parse\(/);
       if (lexer === undefined || end < 0) throw new Error("This version of marked has another form.");
-      return { code: `${code.slice(0, end)}export{${lexer} as Lexer};`, map: null };
+      const kept = code
+        .slice(0, end)
+        .replaceAll("this.options.pedantic", "!1")
+        .replaceAll("this.options.gfm", "!0");
+      return { code: `${kept}export{${lexer} as Lexer};`, map: null };
     },
   },
 };
@@ -39,7 +44,10 @@ const fewerLanguages: Plugin = {
   transform: {
     filter: { id: /\/sugar-high\/lib\/lang\.js$/ },
     handler(code) {
-      const less = code.replaceAll(/^ *\{ id: '(?:graphql|lua|markdown|powershell|zig)',.*\n/gm, "");
+      const less = code.replaceAll(
+        /^ *\{ id: '(?:graphql|hcl|lua|markdown|powershell|swift|zig)',.*\n/gm,
+        "",
+      );
       if (less === code) throw new Error("This version of sugar-high has another form.");
       return { code: less, map: null };
     },

@@ -86,7 +86,7 @@ async function readOne(path: string, cache: string): Promise<PageFile> {
     cache,
     bytes,
     etag: `"${createHash("sha256").update(bytes).digest("hex").slice(0, 32)}"`,
-    packed: packs ? new Uint8Array(gzipSync(bytes)) : undefined,
+    packed: packs ? new Uint8Array(gzipSync(bytes, { level: 9 })) : undefined,
   };
 }
 

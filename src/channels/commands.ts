@@ -23,6 +23,7 @@ import {
   chooseSending,
   chooseThinking,
   chooseVerbosity,
+  compactHere,
   forkHere,
 } from "./commands/conversation.ts";
 import { allow, approvals, deny } from "./commands/permission.ts";
@@ -50,6 +51,7 @@ const ACTS: { readonly [N in CommandName]: Act } = {
   sessions: inSession(sessions),
   stop: inSession(stop),
   subagents: inSession(subagents),
+  compact: inSession(compactHere),
   fork: inSession(forkHere),
   new: inSession(beginAnew),
   reset: inSession(beginAnew),

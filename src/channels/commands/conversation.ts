@@ -1,5 +1,5 @@
-// Implements the commands that change a conversation: start a new one, and set its model, thinking level,
-// verbose level and send policy.
+// Implements the commands that change a conversation: start a new one, summarise or fork it, and set its
+// model, thinking level, verbose level and send policy.
 // flows/session/lifecycle.ts validates the arguments. An invalid argument changes nothing.
 
 import { createGate } from "../../access/token.ts";
@@ -10,6 +10,7 @@ import {
   thinkingNamed,
   thinkingOf,
 } from "../../core/shapes/settings/settings.ts";
+import { COMPACT_INPUT, mayCompact } from "../../flows/session/compact.ts";
 import { forkIn } from "../../flows/session/fork.ts";
 import { type PatchRequest, patchIn, resetIn, VERBOSE_LEVELS } from "../../flows/session/lifecycle.ts";
 import { activeRuns } from "../../store/queries/runs/runs.ts";
@@ -27,6 +28,21 @@ export async function beginAnew({ parts, unit, session, request }: ConversationC
   if (!reset.ok) return why(reset);
   const stopped = running.length === 0 ? "" : ` ${count(running.length, "run")} of the earlier one stopped.`;
   return `A new conversation begins; the earlier one is kept in the transcripts.${stopped}`;
+}
+
+/** Queues a run that summarises the older messages; in a chat, its answer is sent there. */
+export async function compactHere(here: ConversationContext): Promise<string> {
+  const { parts, unit, session, request } = here;
+  if (request.args !== "") return "/compact takes no arguments; nothing was summarised.";
+  const able = mayCompact(parts.settings, session);
+  if (!able.ok) return why(able);
+  const guest = request.sender.isOwner ? {} : { guest: true };
+  const accepted = await parts.engine.acceptIn(unit, {
+    sessionKey: session.key,
+    input: { ...COMPACT_INPUT, ...guest },
+    ...(request.operator === undefined ? { route: request.route } : {}),
+  });
+  return accepted.ok ? "The older messages will be summarised. Nothing is deleted." : why(accepted);
 }
 
 /** Forks the conversation at its newest message. */

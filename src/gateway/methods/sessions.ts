@@ -10,10 +10,11 @@ import { isGuest } from "../../core/rules/prompt/memory.ts";
 import { badCursor, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { textOf } from "../../core/shapes/message.ts";
 import type { Session } from "../../core/shapes/session.ts";
-import { defaultAgent, findAgent } from "../../core/shapes/settings/settings.ts";
+import { defaultAgent } from "../../core/shapes/settings/settings.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { sendDirect } from "../../flows/conversation/direct.ts";
 import { archiveSession } from "../../flows/job/archive.ts";
+import { COMPACT_INPUT, mayCompact } from "../../flows/session/compact.ts";
 import { type Forked, forkSession } from "../../flows/session/fork.ts";
 import {
   createSession,
@@ -247,19 +248,16 @@ async function fork(
   });
 }
 
-const COMPACT_INPUT = "/compact";
-
 async function compact(
   ctx: CallContext<SessionDeps>,
   { key, idempotencyKey }: ParamsOf<"sessions.compact">,
 ): Promise<Result<PayloadOf<"sessions.compact">>> {
   const { deps, caller, signal } = ctx;
   return change(ctx, key, async (session) => {
-    if (findAgent(deps.settings, session.agentId)?.runtime !== undefined) {
-      return fail("invalid_argument", `agent "${session.agentId}" manages the context of its own model`);
-    }
+    const able = mayCompact(deps.settings, session);
+    if (!able.ok) return able;
     const asked = { runId: idempotencyKey, askedBy: keyOwnerOf(caller), guest: isGuest(ctx.viewer) };
-    const accepted = await sendDirect(deps, { session, text: COMPACT_INPUT, compact: true, ...asked });
+    const accepted = await sendDirect(deps, { session, ...COMPACT_INPUT, ...asked });
     // After a crash, a repeated request waits for the run of the first one.
     const isRepeat =
       accepted.ok &&

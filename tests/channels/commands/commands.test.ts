@@ -376,6 +376,18 @@ test("before the first message, commands report that there is no session yet, bu
   expect(await stage.session(nowhere.sessionKey)).toBeUndefined();
 });
 
+test("/compact queues a run that summarises the conversation; in groups it is for owners only", async () => {
+  const stage = await open();
+  expect(await stage.give("/compact now")).toBe("/compact takes no arguments; nothing was summarised.");
+  expect(await stage.give("/compact", { sessionKey: GROUP, chatType: "group" })).toBe(
+    "/compact is for owners only in a group.",
+  );
+  expect(await stage.give("/compact")).toBe("The older messages will be summarised. Nothing is deleted.");
+  const [run] = await stage.runs(MAIN);
+  expect(run).toMatchObject({ input: { text: "/compact", compact: true, guest: true } });
+  await expect.poll(() => stateOf(stage, run?.runId ?? "")).toBe("ok");
+});
+
 test("/fork forks the conversation at its newest message, for owners only", async () => {
   const stage = await open();
   expect(await stage.give("/fork", { isOwner: true })).toBe("This conversation has no messages yet.");

@@ -103,6 +103,7 @@ const THEIR_OWN: readonly Step[] = [
     what: "`channels status`",
     args: ["channels", "status"],
     shows: /webchat/,
+    known: { clawdbot: "lists only channels that it knows" },
   },
   {
     what: "`gateway call channels.status`",
@@ -130,6 +131,7 @@ const THEIR_OWN: readonly Step[] = [
     what: "`devices list`",
     args: ["devices", "list"],
     shows: /Paired|No device pairing/,
+    known: { clawdbot: "`device.pair.list` is a form of version 4" },
   },
   {
     what: "`nodes list`",
@@ -144,14 +146,24 @@ const THEIR_OWN: readonly Step[] = [
     known: { clawdbot: "knows no channel webchat", openclaw: "knows no channel webchat" },
   },
   { what: "TUI", args: terminal, shows: /^\s*all is well/m },
-  { what: "`acp`", args: acp, shows: /"stopReason":"end_turn"/ },
+  {
+    what: "`acp`",
+    args: acp,
+    shows: /"stopReason":"end_turn"/,
+    known: { clawdbot: "compares the keys of events with its own short key; `--session` takes a whole one" },
+  },
   {
     what: "`mcp serve`",
     args: mcpServe,
     shows: /"text":"event 1"/,
     known: { clawdbot: "has no such command" },
   },
-  { what: "node host", args: nodeHost, shows: /gateway connected/ },
+  {
+    what: "node host",
+    args: nodeHost,
+    shows: /gateway connected/,
+    known: { clawdbot: "needs a minute until it tries again" },
+  },
   {
     what: "web control UI, served by another program",
     args: webPage,

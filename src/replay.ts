@@ -218,6 +218,15 @@ class Replay {
       await this.#engine.abort({ sessionKey: own.sessionKey, runId: own.runId });
   }
 
+  /**
+   * Returns when runs that a transaction of this time stopped really stopped. They could still write until it
+   * was committed.
+   */
+  #stoppedAt(endedAt: number): number {
+    const stopped = this.#script.runs.filter(({ run }) => run.state === "aborted" && run.endedAt === endedAt);
+    return Math.max(endedAt, ...stopped.flatMap(({ entries }) => entries.map(({ at }) => at)));
+  }
+
   /** Lists the events of the record, in order of time. Events of one moment have the order of the store. */
   #events(): ScriptEvent[] {
     const { gates } = this.#player;
@@ -241,12 +250,12 @@ class Replay {
       const { endedAt = run.acceptedAt, state } = run;
       const rank = last + this.#script.runs.length + one.index;
       if (state === "error") add(endedAt, rank, () => gates.open(`end ${one.index}`));
-      if (state === "aborted") add(endedAt, rank, () => this.#stop(one));
+      if (state === "aborted") add(this.#stoppedAt(endedAt), rank, () => this.#stop(one));
     }
     const rank = last + this.#script.runs.length - 0.5;
     for (const { flowId, endedAt: at, endReason } of this.#script.record.flows)
       if (endReason === "cancelled" && at !== undefined)
-        events.push({ at, rank, act: () => gates.open(`cancel ${flowId}`) });
+        events.push({ at: this.#stoppedAt(at), rank, act: () => gates.open(`cancel ${flowId}`) });
     for (const [callId, { beganAt }] of this.#script.jobWaits)
       events.push({ at: beganAt, rank, act: () => gates.open(`call ${callId}`) });
     for (const [callId, at] of this.#script.refused) {

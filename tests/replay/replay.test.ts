@@ -6,7 +6,7 @@ import type { ChainRecord } from "../../src/core/shapes/record/chain.ts";
 import { type Replayed, replayChain } from "../../src/replay.ts";
 import { type House, openHouse } from "../gateway/kit.ts";
 import { both, rounds, share, test } from "../kit/deep.ts";
-import { cleanup } from "../kit/engine/engine.ts";
+import { cleanup, quietWorld } from "../kit/engine/engine.ts";
 import type { ScriptedModel } from "../kit/scripted-model.ts";
 import { openPostgresStore } from "../kit/store/postgres.ts";
 import { doing, inTurn, sending, spawning, talkingModel } from "../kit/talking-model.ts";
@@ -97,6 +97,55 @@ both(
   },
   600_000,
 );
+
+test("a run that wrote until its stop was committed replays as far as it wrote", async () => {
+  const { store, dispose } = await openPostgresStore();
+  cleanup(dispose);
+  const [asked, stopped] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const wrote = Promise.withResolvers<void>();
+  let calls = 0;
+  const model = talkingModel(() => {
+    calls += 1;
+    if (calls === 1) asked.resolve();
+    else wrote.resolve();
+    return calls === 1 ? stopped.promise : new Promise(() => {});
+  });
+  const house = await openHouse({ model, disk: store, postgresUrl: "postgres://the-store" });
+  const recording = recordOf(
+    house,
+    inTurn(doing({ name: "session_status" }), doing({ name: "sessions_list" })),
+  );
+  await asked.promise;
+  await house.engine.commit(async (unit) => {
+    // The stop has the time of its begin, and the answer is stored before it takes its locks.
+    await expect.poll(() => house.engine.now()).toBeGreaterThan(unit.now);
+    stopped.resolve();
+    await wrote.promise;
+    return house.engine.abortIn(unit, { sessionKey: MAIN });
+  });
+  const record = await recording;
+  const [run] = record.runs;
+  expect(run?.state).toBe("aborted");
+  expect(record.entries.filter(({ at }) => at > (run?.endedAt ?? 0)).length).toBeGreaterThan(0);
+  expect((await replayed(record)).difference).toBeUndefined();
+});
+
+test("jobs whose ids have another order than their spawns replay without a difference", async () => {
+  const world = quietWorld();
+  let left = 0xffffff;
+  const orderedUuid = (): string => {
+    left -= 1;
+    return `01900000-0000-7000-8000-${left.toString(16).padStart(12, "0")}`;
+  };
+  const house = await openHouse({
+    model: talkingModel(),
+    world: { ...world, ids: { ...world.ids, orderedUuid } },
+  });
+  const wait = { name: "subagents", arguments: { action: "wait" } };
+  const record = await recordOf(house, inTurn(doing(spawning("one"), spawning("two")), doing(wait)));
+  expect(record.runs[0]?.state).toBe("ok");
+  expect((await replayed(record)).difference).toBeUndefined();
+});
 
 test.each([
   { kind: "cron", source: "morning" },

@@ -4,7 +4,7 @@ import { sweep } from "../channels/sweep.ts";
 import { withoutSecrets } from "../config/recorded.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Commit } from "../engine/unit.ts";
-import { Recorder } from "../execute/recorder.ts";
+import { Recorder, STORE_AGAIN_MS } from "../execute/recorder.ts";
 import { forgetRevisions } from "../store/queries/runs/revisions.ts";
 import type { World } from "../world.ts";
 
@@ -19,7 +19,8 @@ export function recorderOfRuns({ version, world }: { version: string; world: Wor
 export function forgetRecords(parts: { settings: Settings; commit: Commit; world: World }) {
   const { settings, commit, world } = parts;
   const failed = "old prompts and settings of runs could not be deleted";
+  const keptMs = (settings.store.recordDays ?? 0) * DAY_MS + STORE_AGAIN_MS;
   return sweep({ commit, world, everyMs: FORGET_EVERY_MS, failed }, (unit) =>
-    forgetRevisions(unit.tx, unit.now - (settings.store.recordDays ?? 0) * DAY_MS),
+    forgetRevisions(unit.tx, unit.now - keptMs),
   );
 }

@@ -21,8 +21,11 @@ const HASH_CHARS = 22;
 const TEXTS_MAX = 500;
 /** Maximum number of hashes that are known to be stored. */
 const STORED_MAX = 10_000;
-/** A revision that is used for longer than this is stored again, so that it does not count as unused. */
-const STORE_AGAIN_MS = 6 * 3_600_000;
+/**
+ * A revision that is used for longer than this is stored again, so that it does not count as unused. Until
+ * then its row names an earlier use.
+ */
+export const STORE_AGAIN_MS = 6 * 3_600_000;
 
 function revisionOf(kind: RevisionKind, value: unknown): Revision {
   const body = JSON.stringify(value);

@@ -1,6 +1,7 @@
 // The record of a chain, on both stores: its contents, its size, and records that are refused.
 
 import { describe, expect } from "vitest";
+import { forgetRecords } from "../../src/app/records.ts";
 import { readRecord, recordText } from "../../src/contract/chain-record.ts";
 import type { ChainRecord } from "../../src/core/shapes/record/chain.ts";
 import type { RunInputs } from "../../src/core/shapes/record/revision.ts";
@@ -10,6 +11,7 @@ import { both, share, test } from "../kit/deep.ts";
 import { cleanup, endOf, quietWorld } from "../kit/engine/engine.ts";
 import { openPostgresStore } from "../kit/store/postgres.ts";
 import { doing, sending, spawning, talkingModel } from "../kit/talking-model.ts";
+import { fakeWorld } from "../kit/world.ts";
 import { type House, type HouseOptions, openHouse, quiet } from "./kit.ts";
 
 const MAIN = "agent:main:main";
@@ -120,6 +122,31 @@ test("nothing is recorded if store.recordDays is 0", async () => {
   const record = read(await textOf(house, await tell(house, "hello")));
   expect(record.revisions).toEqual([]);
   expect(record.runs[0]?.revision).toBeUndefined();
+});
+
+test("a sweep deletes the inputs of old runs, and nothing that a run within the days refers to", async () => {
+  const hourMs = 3_600_000;
+  const real = quietWorld();
+  let laterMs = 0;
+  const world = { ...real, clock: { ...real.clock, now: () => real.clock.now() + laterMs } };
+  const house = await houseOn("embedded", { world });
+  const swept = async () => {
+    const timers = fakeWorld();
+    const stop = forgetRecords({ settings: house.settings, commit: house.engine.commit, world: timers });
+    await timers.advance(6 * hourMs);
+    await stop();
+    return house.store.db.selectFrom("revisions").select("hash").execute();
+  };
+  await tell(house, "hello");
+  // The sub-agent has another prompt, but settings and tools that the first run stored five hours before.
+  laterMs = 5 * hourMs;
+  const chainId = await tell(house, TALK);
+  const { revisions } = read(await textOf(house, chainId));
+  laterMs = (30 * 24 + 4) * hourMs;
+  await swept();
+  expect(read(await textOf(house, chainId)).revisions).toEqual(revisions);
+  laterMs = (30 * 24 + 24) * hourMs;
+  expect(await swept()).toEqual([]);
 });
 
 test("a long record comes in pages with one checksum", async () => {

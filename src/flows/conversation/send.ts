@@ -224,11 +224,27 @@ function converses(session: Session): boolean {
   return !unattended && !session.external && session.spawnedBy === undefined;
 }
 
+/**
+ * Returns the requester as it is in this transaction. A reset ends the runs of a session, but not a call that
+ * a client makes as the session.
+ */
+async function requesterIn(unit: Unit, { requester, requesterRun }: SendRequest): Promise<Result<Session>> {
+  if (requesterRun !== undefined) return ok(requester);
+  const current = await getSession(unit.tx, requester.key);
+  if (current !== undefined) return ok(current);
+  return fail("session_not_found", `session ${requester.key} no longer exists`);
+}
+
 /** Writes the flow, the run and the wait in the given transaction. */
-async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Promise<Result<Accepted>> {
+async function enqueue(parts: SendParts, asked: SendRequest, unit: Unit): Promise<Result<Accepted>> {
+  await holdSessions(unit.tx, [asked.requester.key, asked.target.key]);
+  const requester = await requesterIn(unit, asked);
+  return requester.ok ? enqueueFrom(parts, { ...asked, requester: requester.value }, unit) : requester;
+}
+
+async function enqueueFrom(parts: SendParts, request: SendRequest, unit: Unit): Promise<Result<Accepted>> {
   const { engine, settings } = parts;
   const { requester, requesterRun, target, text } = request;
-  await holdSessions(unit.tx, [requester.key, target.key]);
   // The run may have been aborted or timed out in the meantime. Then it sends nothing more (I1).
   if (request.wait !== undefined && !(await request.wait.holds(unit))) {
     return fail("run_aborted", "the run that sends has ended; the message was not sent");

@@ -175,6 +175,11 @@ export class Script {
     return inputs.prompt.flatMap((hash) => (this.#revisions.get(hash) as PromptPart | undefined) ?? []);
   }
 
+  #isKept({ tools, prompt }: RunInputs): boolean {
+    const hashes = (this.#revisions.get(tools) ?? [tools]) as readonly string[];
+    return [tools, ...hashes, ...prompt].every((hash) => this.#revisions.has(hash));
+  }
+
   /** Returns why the chain cannot be replayed, or undefined if it can. */
   refusal(): string | undefined {
     if (this.runs.length === 0) return "it has no runs";
@@ -199,12 +204,14 @@ export class Script {
     if (run.callId !== undefined && run.parentRunId === undefined)
       return `${name} began with a call of an outside program`;
     const settings = this.settingsOf(one);
+    const lost = `the prompt and the settings of ${name} are not kept any longer (store.recordDays)`;
     if (settings === undefined) {
       // A run that was stopped before its first model call has no inputs.
       return run.startedAt === undefined || (run.state === "aborted" && one.products.length === 0)
         ? undefined
-        : `the prompt and the settings of ${name} are not kept any longer (store.recordDays)`;
+        : lost;
     }
+    if (one.inputs !== undefined && !this.#isKept(one.inputs)) return lost;
     if (settings.agents.some(({ id, runtime }) => id === run.agentId && runtime !== undefined))
       return `agent ${run.agentId} is outside of the gateway`;
     for (const product of one.products) {

@@ -193,3 +193,16 @@ test("an edited answer, a missing run and another refusal are named with both si
   expect((await replayed(edited('"hop":1', '"hop":2'))).difference).toBeDefined();
   expect((await replayed(record)).difference).toBeUndefined();
 });
+
+test("a chain is refused in words if any part of what its models were told is not kept any longer", async () => {
+  const house = await houseOn("embedded");
+  const record = await recordOf(house, "hello");
+  expect((await replayed(record)).difference).toBeUndefined();
+  for (const { hash, kind } of record.revisions) {
+    const revisions = record.revisions.filter((one) => one.hash !== hash);
+    expect([kind, await replayChain({ ...record, revisions })]).toEqual([
+      kind,
+      expect.objectContaining({ ok: false, error: expect.stringContaining("store.recordDays") }),
+    ]);
+  }
+});

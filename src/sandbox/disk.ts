@@ -52,6 +52,8 @@ export class DiskBook {
   #freeThen: Free = { bytes: 0, files: 0 };
   #measuredAt = 0;
   #measuring: Promise<number> | undefined;
+  /** The measurement that begins when the present one has ended. */
+  #next: Promise<number> | undefined;
 
   constructor(workspace: string, clock: Pick<Clock, "now">) {
     this.#workspace = workspace;
@@ -73,6 +75,16 @@ export class DiskBook {
       this.#measuring = undefined;
     });
     return this.#measuring;
+  }
+
+  /** Measures from now on: a measurement under way may have missed what was deleted since its beginning. */
+  measureAnew(): Promise<number> {
+    if (this.#measuring === undefined) return this.measure();
+    this.#next ??= this.#measuring.then(() => {
+      this.#next = undefined;
+      return this.measure();
+    });
+    return this.#next;
   }
 
   async #walk(): Promise<number> {
@@ -101,7 +113,8 @@ export class DiskBook {
    */
   async atStart(quotaMb: number, signal: AbortSignal): Promise<{ usedBytes: number; full: boolean }> {
     const quota = quotaMb * MEGABYTE;
-    if (this.#usedBytes === undefined || this.estimate() > quota) await unlessAborted(this.measure(), signal);
+    if (this.#usedBytes === undefined || this.estimate() > quota)
+      await unlessAborted(this.measureAnew(), signal);
     else if (this.#clock.now() - this.#measuredAt > MEASURED_FRESH_MS) void this.measure();
     const usedBytes = this.#usedBytes ?? 0;
     return { usedBytes, full: usedBytes > quota };

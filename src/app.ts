@@ -3,10 +3,10 @@
 // everything that was opened is closed again.
 
 import { hostname } from "node:os";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { fullModelName, listModels } from "./agent/model/model.ts";
 import { openModelPort } from "./agent/model/port.ts";
+import { type AcpParts, acpParts, LAUNCH, TOP, urlOf } from "./app/acp-programs.ts";
 import { type ChannelParts, channelParts } from "./app/channels.ts";
 import { ClockWatch } from "./app/clock-watch.ts";
 import { deadlineHandlers, optionalDeadlines } from "./app/deadlines.ts";
@@ -24,7 +24,6 @@ import { both, type DeliveryWorker, OutboxWorker } from "./channels/outbound.ts"
 import { threadsOf } from "./channels/threads.ts";
 import { createWebchat } from "./channels/webchat.ts";
 import { forgetSent } from "./channels/webhook.ts";
-import { reachableHost } from "./cli/address.ts";
 import { secretsOf, secretsOfEnvironment } from "./config/describe.ts";
 import type { Reload } from "./config/reload.ts";
 import { once } from "./core/once.ts";
@@ -38,7 +37,6 @@ import type { AgentSources } from "./core/shapes/settings/sources.ts";
 import { splitRef } from "./core/text/model-ref.ts";
 import { sharedWorld } from "./engine/cluster/shared-world.ts";
 import { Engine } from "./engine/engine.ts";
-import type { AcpHost } from "./execute/acp.ts";
 import { createExecutor, createSandboxFor, type SandboxFor } from "./execute.ts";
 import { lostAttachments } from "./flows/job/archive.ts";
 import { removeAttachments } from "./flows/job/attachments.ts";
@@ -59,7 +57,6 @@ import { openSqlite } from "./store/sqlite/sqlite.ts";
 import type { Backups } from "./store/transfer/backups.ts";
 import { watchWrites } from "./store/write-watch.ts";
 import { GuidanceFiles } from "./tools/guidance/guidance.ts";
-import { Passes } from "./tools/passes.ts";
 import type { OutsideTools } from "./tools/tool.ts";
 import { withReplies } from "./triggers/replies.ts";
 import { logging, type World } from "./world.ts";
@@ -144,59 +141,8 @@ function sandboxing(options: AppOptions): {
   return { sandboxFor, refusesPeer: (peer) => peers?.refuses(peer) ?? false };
 }
 
-/** Programs of ACP agents. The code that runs them is loaded by the first run of such an agent. */
-interface AcpParts {
-  readonly passes: Passes;
-  readonly open: () => Promise<AcpHost>;
-  readonly programs: () => readonly string[];
-  /** Set once the gateway listens. Runs start only after that. */
-  port: number;
-  close(): Promise<void>;
-}
-
-/** The root folder of a checkout or a package. */
-const TOP = join(dirname(fileURLToPath(import.meta.url)), "..");
-/** The command that starts this program. */
-const LAUNCH = [process.execPath, join(TOP, "bin", "parley.js")];
 /** The folder to which `npm run build:page` writes the web page. */
 const PAGE_DIR = join(TOP, "dist", "ui");
-
-/** Returns the address of the gateway for programs on this machine. */
-const urlOf = ({ gateway }: Settings, { port }: Pick<AcpParts, "port">): string =>
-  `ws://${reachableHost(gateway.host)}:${port}`;
-
-function acpParts({ settings, world, environment, version }: AppOptions): AcpParts {
-  const passes = new Passes(() => world.ids.uuid());
-  let opened: Promise<AcpHost> | undefined;
-  let host: AcpHost | undefined;
-  const gatewayUrl = (): string => urlOf(settings, parts);
-  const open = async (): Promise<AcpHost> => {
-    const { openAcpHost } = await import("./execute/acp.ts");
-    const dir = join(settings.store.dir, "acp");
-    host = openAcpHost({
-      world: asPart(world, "agent"),
-      passes,
-      environment,
-      version,
-      dir,
-      mcp: { launcher: LAUNCH, gatewayUrl },
-    });
-    return host;
-  };
-  const parts: AcpParts = {
-    passes,
-    port: 0,
-    open: () => {
-      opened ??= open();
-      return opened;
-    },
-    programs: () => host?.agents.running() ?? [],
-    close: async () => {
-      await (await opened)?.agents.close();
-    },
-  };
-  return parts;
-}
 
 const guidanceOf = ({ world, environment }: AppOptions): GuidanceFiles =>
   new GuidanceFiles({ now: () => world.clock.now(), home: environment.HOME });
@@ -300,16 +246,6 @@ function buildEngine(
   return { engine, outbox: both(outbox, news), nodes, deadlines };
 }
 
-/** Opens the database that the settings name. */
-async function openStore({ settings, world: all, stop }: AppOptions): Promise<Store> {
-  const { postgresUrl: url } = settings.store;
-  const world = asPart(all, "store");
-  if (url === undefined) return openSqlite({ ...settings.store, ...world });
-  const { openPostgres } = await import("./store/postgres/postgres.ts");
-  const { openWhenThere } = await import("./app/store-wait.ts");
-  return openWhenThere(() => openPostgres({ url, world }), { settings, world, stop });
-}
-
 /** Returns the gateway's token. Also teaches the redactor the token and the secrets of the settings (I14). */
 async function tokenOf({ settings, world }: AppOptions): Promise<string> {
   const token = settings.gateway.token ?? (await ensureToken(settings.store.dir, world));
@@ -407,19 +343,20 @@ async function jobWarnings({ db }: Store, { agents }: Settings, { redactor }: Wo
   });
 }
 
-/** Starts delivery, and the clock watch that wakes it. Returns a function that stops the watch. */
-async function startOutbox(of: {
-  engine: Engine;
-  outbox: DeliveryWorker;
-  settings: Settings;
-  world: World;
-}): Promise<() => Promise<void>> {
+/** Starts delivery, and the clock watch that wakes it. */
+async function startOutbox(
+  of: { engine: Engine; outbox: DeliveryWorker; settings: Settings; world: World },
+  undo: (() => Promise<void>)[],
+): Promise<void> {
   const { engine, outbox, settings, world } = of;
   const lookAgain = (): void => outbox.deliveryQueued();
   const watch = new ClockWatch({ engine, world, settings, lookAgain });
+  undo.push(
+    () => watch.stop(),
+    () => outbox.stop(),
+  );
   await watch.start();
   await outbox.start();
-  return () => watch.stop();
 }
 
 /** Returns the parts that follow the settings: the channels, then `next`, then the others. */
@@ -472,19 +409,38 @@ function fillTitles(store: Store, { redactor, clock, log }: World): () => Promis
   };
 }
 
-/** Opens the store and its JSONL copies. */
-async function openRecords(options: AppOptions, undo: (() => Promise<void>)[]) {
-  const store = watchWrites(await openStore(options));
-  undo.push(() => store.close());
+interface Opened {
+  readonly store: Store;
+  readonly world: World;
+  readonly jsonlCopies: JsonlCopies;
+}
+
+/** Watches the writes of the store and opens its JSONL copies. */
+function openRecords(options: AppOptions, opened: Store, undo: (() => Promise<void>)[]): Opened {
+  const store = watchWrites(opened);
   const world = sharedWorld(store, options.world);
   const jsonlCopies = jsonlCopiesOf({ settings: options.settings, world: asPart(world, "store") }, store);
   undo.push(() => jsonlCopies.close());
   return { store, world, jsonlCopies };
 }
 
-async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Promise<Omit<App, "warnings">> {
+/** Copies the transcripts of runs and logs their ends. Removes what no session needs any longer. */
+async function followRuns(
+  of: Opened & Pick<Working, "engine"> & Pick<AppOptions, "settings">,
+): Promise<void> {
+  const { engine, store, world, jsonlCopies, settings } = of;
+  followTranscripts(engine, store, jsonlCopies, asPart(world, "store").log);
+  logRuns(engine, store, world);
+  await removeLost(store, settings, world);
+}
+
+async function openParts(
+  options: AppOptions,
+  opened: Store,
+  undo: (() => Promise<void>)[],
+): Promise<Omit<App, "warnings">> {
   const { settings, version, configPath, openDemo, agentSources, checkConfig, configFile } = options;
-  const { store, world, jsonlCopies } = await openRecords(options, undo);
+  const { store, world, jsonlCopies } = openRecords(options, opened, undo);
   const token = await tokenOf(options);
   const { sandboxFor, refusesPeer } = sandboxing(options);
   const { tools: outside, ...servers } = outsideOf({ ...options, world: asPart(options.world, "tools") });
@@ -495,22 +451,18 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const ways = channelParts({ settings, world: asPart(world, "channels") });
   const guidance = guidanceOf(options);
   const helpers = { watching, sandboxFor, outside, acp, ways, guidance };
-  const { engine, outbox, nodes, deadlines } = buildEngine(
-    { ...options, world },
-    store,
-    jsonlCopies,
-    helpers,
-  );
-  followTranscripts(engine, store, jsonlCopies, asPart(world, "store").log);
-  logRuns(engine, store, world);
-  await removeLost(store, settings, world);
+  const working = buildEngine({ ...options, world }, store, jsonlCopies, helpers);
+  const { engine, outbox, nodes, deadlines } = working;
+  undo.push(() => engine.stop(0));
+  await followRuns({ engine, store, world, jsonlCopies, settings });
   const checkModel = (name: string): Result<string> => fullModelName(settings.providers, name);
-  undo.push(await ways.open({ engine, outbound: outbox, checkModel }));
+  undo.push(ways.close);
+  await ways.open({ engine, outbound: outbox, checkModel });
   const following = { settings, world, engine, watching, ways };
   const followers = followersOf(following, undo, [deadlines, servers.apply]);
   for (const apply of followers) await apply();
-  undo.push(await startOutbox({ engine, outbox, settings, world }));
-  undo.push(() => outbox.stop(), ...forgetting(settings, engine, world), acp.close);
+  await startOutbox({ engine, outbox, settings, world }, undo);
+  undo.push(...forgetting(settings, engine, world), acp.close);
   undo.push(async () => nodes?.close());
   const gateway = await startGateway({
     settings,
@@ -582,15 +534,39 @@ function failureOf(error: unknown, settings: Settings): Result<App> {
   return unheard;
 }
 
+/** Starts a gateway on an open store. A failure closes everything again, including the store. */
+async function startOn(store: Store, options: AppOptions): Promise<App> {
+  const undo: (() => Promise<void>)[] = [() => store.close()];
+  try {
+    const app = await openParts(options, store, undo);
+    return { ...app, warnings: await jobWarnings(app.store, options.settings, options.world) };
+  } catch (error) {
+    await unwind(undo, options.world);
+    throw error;
+  }
+}
+
+/** Opens the database that the settings name, and starts a gateway on it. */
+async function startOnStore(options: AppOptions): Promise<App> {
+  const { settings, stop } = options;
+  const { postgresUrl: url } = settings.store;
+  const world = asPart(options.world, "store");
+  if (url === undefined) return startOn(await openSqlite({ ...settings.store, ...world }), options);
+  const { openPostgres } = await import("./store/postgres/postgres.ts");
+  const { startWhenThere } = await import("./app/store-wait.ts");
+  const wait = { settings, world, stop };
+  return startWhenThere(
+    () => openPostgres({ url, world }),
+    (store) => startOn(store, options),
+    wait,
+  );
+}
+
 /** Opens a whole gateway. Problems that a person can fix are returned as failures; only bugs are thrown. */
 export async function openApp(options: AppOptions): Promise<Result<App>> {
-  const undo: (() => Promise<void>)[] = [];
-  const world = asPart(options.world, "app");
   try {
-    const app = await openParts({ ...options, world }, undo);
-    return ok({ ...app, warnings: await jobWarnings(app.store, options.settings, world) });
+    return ok(await startOnStore({ ...options, world: asPart(options.world, "app") }));
   } catch (error) {
-    await unwind(undo, world);
     return failureOf(error, options.settings);
   }
 }

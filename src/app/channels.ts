@@ -37,8 +37,10 @@ export interface ChannelParts {
    * joined. Undefined until a channel is open.
    */
   burstDue(): DeadlineHandler | undefined;
-  /** Loads the configured channels. Called before the first delivery. Returns a function that closes them. */
-  open(rest: Rest): Promise<() => Promise<void>>;
+  /** Loads the configured channels. Called before the first delivery. */
+  open(rest: Rest): Promise<void>;
+  /** Closes the channels, also after `open` has failed. */
+  close(): Promise<void>;
   /** Opens and closes the channels that differ from the settings. */
   readonly apply: Follower;
   /** Starts to listen for all accounts, now and after each change. Called once runs are executed. */
@@ -111,8 +113,8 @@ export function channelParts(given: ChannelWorld): ChannelParts {
     async open(parts) {
       rest = parts;
       await apply();
-      return close;
     },
+    close,
     apply,
     listen() {
       listens = true;

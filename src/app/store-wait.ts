@@ -1,5 +1,5 @@
-// Waits at the start for a database server that is down. Part of the composition root. It waits only if the
-// server is unreachable: a wrong password or schema ends the start at once.
+// Waits for a database server that is down, or fails during the start. Part of the composition root. It waits
+// only if the server is unreachable: a wrong password or schema ends the start at once.
 
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import { listenUnready } from "../gateway/http/unready.ts";
@@ -25,49 +25,73 @@ function isAway(error: unknown): error is StoreProblem {
   return error instanceof StoreProblem && error.problem === "unreachable";
 }
 
-/**
- * Opens the store as soon as its server is reachable. Rejects with the last problem if the wait is stopped.
- */
-export async function openWhenThere(open: () => Promise<Store>, wait: Wait): Promise<Store> {
-  try {
-    return await open();
-  } catch (error) {
-    if (wait.stop === undefined || wait.stop.aborted || !isAway(error)) throw error;
-    return openLater(open, wait, wait.stop, error);
+/** Answers on the gateway's address while the database is away, and logs the wait. */
+class Waiting {
+  readonly #settings: Settings;
+  readonly #world: World;
+  #beganMs: number | undefined;
+  #pauseMs = FIRST_PAUSE_MS;
+  #lineMs = FIRST_LINE_MS;
+  #lineAt = FIRST_LINE_MS;
+  #close: (() => Promise<void>) | undefined;
+
+  constructor({ settings, world }: Wait) {
+    this.#settings = settings;
+    this.#world = world;
+  }
+
+  /** Waits before the next attempt. */
+  async pause(problem: StoreProblem, stop: AbortSignal): Promise<void> {
+    const { clock, log } = this.#world;
+    this.#beganMs ??= clock.monotonic();
+    const waitedMs = Math.round(clock.monotonic() - this.#beganMs);
+    if (this.#close === undefined) {
+      log.warn({ err: problem }, "the database cannot be reached; waiting for it");
+      const reason = `waiting for the store, which ${problem.what}`;
+      this.#close = await listenUnready(this.#settings.gateway, reason);
+    } else if (waitedMs >= this.#lineAt) {
+      log.warn({ waitedMs, err: problem }, "still waiting for the database");
+      this.#lineMs = Math.min(LINE_MAX_MS, 2 * this.#lineMs);
+      this.#lineAt = waitedMs + this.#lineMs;
+    }
+    await pause(clock, this.#pauseMs, stop, "alive");
+    this.#pauseMs = Math.min(PAUSE_MAX_MS, 2 * this.#pauseMs);
+  }
+
+  /** Frees the gateway's address. */
+  async end(isReachable: boolean): Promise<void> {
+    const close = this.#close;
+    if (close === undefined) return;
+    this.#close = undefined;
+    await close();
+    if (!isReachable || this.#beganMs === undefined) return;
+    const waitedMs = Math.round(this.#world.clock.monotonic() - this.#beganMs);
+    this.#world.log.info({ waitedMs }, "the database is reachable");
   }
 }
 
-async function openLater(
+/**
+ * Opens the store as soon as its server is reachable, and starts a gateway on it. If the server becomes
+ * unreachable during the start, both are repeated, so `start` must close the store and everything else that
+ * it opened before it rejects. Rejects with the last problem if the wait is stopped.
+ */
+export async function startWhenThere<T>(
   open: () => Promise<Store>,
-  { settings, world: { clock, log } }: Wait,
-  stop: AbortSignal,
-  first: StoreProblem,
-): Promise<Store> {
-  log.warn({ err: first }, "the database cannot be reached; waiting for it");
-  const close = await listenUnready(settings.gateway, `waiting for the store, which ${first.what}`);
-  const began = clock.monotonic();
-  let [pauseMs, lineMs, lineAt] = [FIRST_PAUSE_MS, FIRST_LINE_MS, FIRST_LINE_MS];
-  let problem = first;
-  try {
-    while (!stop.aborted) {
-      await pause(clock, pauseMs, stop, "alive");
-      pauseMs = Math.min(PAUSE_MAX_MS, 2 * pauseMs);
-      const waitedMs = Math.round(clock.monotonic() - began);
-      try {
-        const store = await open();
-        log.info({ waitedMs }, "the database is reachable");
-        return store;
-      } catch (error) {
-        if (!isAway(error)) throw error;
-        problem = error;
-      }
-      if (waitedMs < lineAt) continue;
-      log.warn({ waitedMs, err: problem }, "still waiting for the database");
-      lineMs = Math.min(LINE_MAX_MS, 2 * lineMs);
-      lineAt = waitedMs + lineMs;
+  start: (store: Store) => Promise<T>,
+  wait: Wait,
+): Promise<T> {
+  const { stop } = wait;
+  const waiting = new Waiting(wait);
+  for (;;) {
+    try {
+      const store = await open();
+      await waiting.end(true);
+      return await start(store);
+    } catch (error) {
+      if (stop !== undefined && !stop.aborted && isAway(error)) await waiting.pause(error, stop);
+      if (stop?.aborted === false && isAway(error)) continue;
+      await waiting.end(false);
+      throw error;
     }
-    throw problem;
-  } finally {
-    await close();
   }
 }

@@ -127,6 +127,7 @@ export class OutboxWorker implements DeliveryWorker {
 
   async start(): Promise<void> {
     await this.#recover();
+    if (this.#state === "stopped") return;
     this.#state = "open";
     this.deliveryQueued();
   }

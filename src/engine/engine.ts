@@ -558,7 +558,7 @@ export class Engine {
    * start.
    */
   async stop(graceMs: number): Promise<void> {
-    if (this.#state !== "running") return;
+    if (this.#state === "stopping") return;
     this.#state = "stopping";
     this.#lanes.close();
     this.#unconfirmedCommits.stop();

@@ -1,0 +1,86 @@
+// A gateway that loses its database between two steps of its start. It starts all the same, and the parts of
+// the attempt that failed are stopped.
+
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openApp } from "../../src/app.ts";
+import { dice } from "../kit/dice.ts";
+import { quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
+import { freePort } from "../kit/loopback.ts";
+import { serverUrl, type TestSchema, takeSchema } from "../kit/store/postgres.ts";
+import { fakeWorld } from "../kit/world.ts";
+import { openTcpProxy, type TcpProxy } from "../store/postgres/tcp-proxy.ts";
+import { agentSettings, settingsWith } from "../tools/app.ts";
+
+const SEED = process.env.PARLEY_SEED ?? String(Date.now());
+const CUTS = 16;
+
+let proxy: TcpProxy;
+let schema: TestSchema;
+let url: string;
+
+beforeAll(async () => {
+  await serverUrl();
+  schema = await takeSchema();
+  const direct = new URL(schema.url);
+  proxy = await openTcpProxy(Number(direct.port));
+  direct.port = String(proxy.port);
+  url = direct.href;
+}, 60_000);
+afterAll(async () => {
+  await proxy.close();
+  await schema.give();
+});
+
+/**
+ * Starts a gateway and stops it. All its connections are cut when it sends a piece of data with this number.
+ * Returns the number of pieces that it sent.
+ */
+async function start(cutAt?: number): Promise<number> {
+  let pieces = 0;
+  proxy.fromClient = (piece) => {
+    pieces += 1;
+    if (pieces !== cutAt) return piece;
+    proxy.hangUp();
+    return "hang up";
+  };
+  const dir = temporaryFolder();
+  const workspace = join(dir, "workspace");
+  mkdirSync(workspace);
+  const base = settingsWith({ agents: [agentSettings("main", { workspace })] });
+  const gateway = { ...base.gateway, port: await freePort() };
+  const { log, logged } = fakeWorld();
+  const opened = await openApp({
+    settings: { ...base, gateway, store: { dir, durability: "normal", postgresUrl: url } },
+    world: { ...quietWorld(), log },
+    version: "0.0.0-test",
+    environment: {},
+    stop: new AbortController().signal,
+  });
+  const sent = pieces;
+  if (!opened.ok) throw new Error(opened.error);
+  const { port, close } = opened.value;
+  const ready = async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).json();
+  await expect.poll(ready).toEqual({ ok: true, status: "ready" });
+  await close(0);
+  const isLate = (text: string): boolean => text.includes("the store is closed");
+  const wrong = logged.filter(({ level, fields }) => level === "error" || isLate(String(fields.err)));
+  expect(wrong, "errors, and work of a part that should have been stopped").toEqual([]);
+  return sent;
+}
+
+test("damage: a gateway whose database is lost at a step of its start waits, and starts again", async () => {
+  // The first start creates the tables.
+  await start();
+  const pieces = await start();
+  expect(pieces).toBeGreaterThan(CUTS);
+  const luck = dice(SEED);
+  const share = pieces / CUTS;
+  for (let part = 0; part < CUTS; part += 1) {
+    const at = 1 + Math.floor(part * share) + luck.below(Math.ceil(share));
+    await start(at).catch((error: unknown) => {
+      throw new Error(`SEED=${SEED}, cut at piece ${at} of ${pieces}`, { cause: error });
+    });
+  }
+}, 180_000);

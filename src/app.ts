@@ -3,10 +3,11 @@
 // everything that was opened is closed again.
 
 import { hostname } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { fullModelName, listModels } from "./agent/model/model.ts";
 import { openModelPort } from "./agent/model/port.ts";
-import { type AcpParts, acpParts, LAUNCH, TOP, urlOf } from "./app/acp-programs.ts";
+import { type AcpParts, acpParts, urlOf } from "./app/acp-programs.ts";
 import { type ChannelParts, channelParts } from "./app/channels.ts";
 import { ClockWatch } from "./app/clock-watch.ts";
 import { deadlineHandlers, optionalDeadlines } from "./app/deadlines.ts";
@@ -141,6 +142,10 @@ function sandboxing(options: AppOptions): {
   return { sandboxFor, refusesPeer: (peer) => peers?.refuses(peer) ?? false };
 }
 
+/** The root folder of a checkout or a package. The built program, too, is one folder below it. */
+const TOP = join(dirname(fileURLToPath(import.meta.url)), "..");
+/** The command that starts this program. */
+const LAUNCH = [process.execPath, join(TOP, "bin", "parley.js")];
 /** The folder to which `npm run build:page` writes the web page. */
 const PAGE_DIR = join(TOP, "dist", "ui");
 
@@ -445,7 +450,7 @@ async function openParts(
   const { sandboxFor, refusesPeer } = sandboxing(options);
   const { tools: outside, ...servers } = outsideOf({ ...options, world: asPart(options.world, "tools") });
   undo.push(servers.close);
-  const acp = acpParts({ ...options, world });
+  const acp = acpParts({ ...options, world, launcher: LAUNCH });
   const watching = await openWatching(options, world);
   undo.push(() => watching.close());
   const ways = channelParts({ settings, world: asPart(world, "channels") });

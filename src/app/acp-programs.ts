@@ -1,7 +1,6 @@
 // Starts the programs of ACP agents. Part of the composition root.
 
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { reachableHost } from "../cli/address.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { AcpHost } from "../execute/acp.ts";
@@ -23,18 +22,15 @@ interface AcpOptions {
   readonly world: World;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly version: string;
+  /** The command that starts this program. */
+  readonly launcher: readonly string[];
 }
-
-/** The root folder of a checkout or a package. */
-export const TOP = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
-/** The command that starts this program. */
-export const LAUNCH = [process.execPath, join(TOP, "bin", "parley.js")];
 
 /** Returns the address of the gateway for programs on this machine. */
 export const urlOf = ({ gateway }: Settings, { port }: Pick<AcpParts, "port">): string =>
   `ws://${reachableHost(gateway.host)}:${port}`;
 
-export function acpParts({ settings, world, environment, version }: AcpOptions): AcpParts {
+export function acpParts({ settings, world, environment, version, launcher }: AcpOptions): AcpParts {
   const passes = new Passes(() => world.ids.uuid());
   let opened: Promise<AcpHost> | undefined;
   let host: AcpHost | undefined;
@@ -48,7 +44,7 @@ export function acpParts({ settings, world, environment, version }: AcpOptions):
       environment,
       version,
       dir,
-      mcp: { launcher: LAUNCH, gatewayUrl },
+      mcp: { launcher, gatewayUrl },
     });
     return host;
   };

@@ -29,10 +29,12 @@ const markedLexer: Plugin = {
       const [, lexer] = /(\w+) as Lexer\b/.exec(code) ?? [];
       const end = code.search(/var \w+=new \w+;function \w+\(\w+,\w+\)\{return \w+\.parse\(/);
       if (lexer === undefined || end < 0) throw new Error("This version of marked has another form.");
-      const kept = code
+      let kept = code
         .slice(0, end)
         .replaceAll("this.options.pedantic", "!1")
         .replaceAll("this.options.gfm", "!0");
+      for (const [entry, name] of kept.matchAll(/,pedantic:(\w+)/g))
+        kept = kept.replace(entry, "").replace(new RegExp(`,${name}=\\{[^]*?\\.getRegex\\(\\)\\}(?=,)`), "");
       return { code: `${kept}export{${lexer} as Lexer};`, map: null };
     },
   },

@@ -15,3 +15,16 @@ export function searchMessages(words = ""): void {
 
 /** Returns the name of the action that searches messages for the words of another search. */
 export const searchName = (words: string): string => `Search messages for "${words}"`;
+
+/** Letters that the reader typed while the code of the palette was loading. */
+let early = "";
+
+export function keepLetter(key: string): void {
+  if (key.length === 1) early += key;
+}
+
+export function takeLetters(): string {
+  const letters = early;
+  early = "";
+  return letters;
+}

@@ -206,7 +206,7 @@ describeInBrowser("the palette", () => {
     await expect.poll(() => focused(page)).toMatchObject({ name: "Message" });
   });
 
-  test("while its code is loading, no key acts in the composer, and Escape closes it", async () => {
+  test("while its code is loading, no key acts in the composer, typed letters are kept for it, and Escape closes it", async () => {
     let runs = 0;
     const play = async () => {
       runs += 1;
@@ -238,7 +238,7 @@ describeInBrowser("the palette", () => {
     await page.keyboard.type("x");
     code.resolve();
     await field(page).waitFor();
-    await expect.poll(() => field(page).inputValue()).toBe("");
+    await expect.poll(() => field(page).inputValue()).toBe("x");
     await page.keyboard.press("Escape");
     await field(page).waitFor({ state: "detached" });
     await expect.poll(() => focused(page)).toMatchObject({ name: "Message", text: "half a thoughts" });

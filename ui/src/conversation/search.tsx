@@ -7,6 +7,7 @@ import { optional } from "../../../src/core/optional.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { settled, tick } from "../clock.ts";
 import { ask } from "../gateway.ts";
+import { pressed } from "../keys/table.ts";
 import { messageWords } from "../overlay.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { Awaited } from "../parts/failure.tsx";
@@ -113,6 +114,11 @@ export function MessageSearch({ onClose }: { onClose: () => void }) {
         defaultValue={query}
         maxLength={QUERY_MAX_CHARS}
         onInput={(event) => typed(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          // While the reader types, the matches are those of an earlier text.
+          if (pressed("menu", event) === "choose" && event.currentTarget.value.trim() === query)
+            document.querySelector<HTMLElement>(".search-text")?.click();
+        }}
       />
       {query === "" ? (
         <p class="empty">Finds messages that contain all these words, newest first.</p>

@@ -3,7 +3,7 @@
 // A list is an element with `data-list`. Its rows have `data-item`. A list without such rows handles its keys
 // itself.
 
-import { overlay } from "../overlay.ts";
+import { keepLetter, overlay, takeLetters } from "../overlay.ts";
 import { route } from "../route.ts";
 import { isTyping, pressed } from "./table.ts";
 
@@ -38,6 +38,15 @@ function move(within: Element, step: 1 | -1, isArrow: boolean): boolean {
   return true;
 }
 
+/** Moves the focus from a search field to the list below it. */
+function toList(field: Element): boolean {
+  if (!field.matches("#view input[type=search]")) return false;
+  let box: Element | null = field;
+  while (box !== null && box.querySelector("[data-list]") === null) box = box.parentElement;
+  const list = box?.querySelector("[data-list]");
+  return list != null && move(list, 1, false);
+}
+
 function act(event: KeyboardEvent): boolean {
   const action = pressed("page", event);
   if (action === "search") search();
@@ -45,18 +54,25 @@ function act(event: KeyboardEvent): boolean {
   if (action !== undefined) return true;
   const row = pressed("rows", event);
   const within = event.target instanceof Element ? event.target : document.body;
-  if ((row !== "next" && row !== "previous") || isTyping(within)) return false;
+  if (isTyping(within)) return (row === "next" || row === "choose") && toList(within);
+  if (row !== "next" && row !== "previous") return false;
   return move(within, row === "next" ? 1 : -1, event.key.length > 1);
 }
 
 /** Handles the keys until the returned function is called. */
 export function followKeys(): () => void {
   const isOpen = (): boolean => document.querySelector("dialog[open]") !== null;
-  /** While the code of a dialog is loading, no key acts in the view behind it. */
+  /**
+   * While the code of a dialog is loading, no key acts in the view behind it. The palette begins with the
+   * letters that were typed meanwhile.
+   */
   const guard = (event: KeyboardEvent): void => {
     if (overlay.value === undefined || isOpen() || event.key === "Tab") return;
-    if (event.key === "Escape") overlay.value = undefined;
-    else if (event.target instanceof Element && event.target.closest(".overlay") !== null) return;
+    if (event.key === "Escape") {
+      overlay.value = undefined;
+      takeLetters();
+    } else if (event.target instanceof Element && event.target.closest(".overlay") !== null) return;
+    else if (overlay.value === "palette" && !event.ctrlKey && !event.metaKey) keepLetter(event.key);
     event.preventDefault();
     event.stopPropagation();
   };

@@ -8,7 +8,7 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { batched } from "../clock.ts";
 import { has } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
-import { searchMessages, searchName } from "../overlay.ts";
+import { searchMessages, searchName, takeLetters } from "../overlay.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { comboboxOf, Listbox, nextOf } from "../parts/listbox.tsx";
 import { Name } from "../parts/name.tsx";
@@ -36,7 +36,7 @@ function useViewChanges(): void {
 function useEntries(typed: string) {
   const { fitting, answered, search, searchSoon } = useFoundSessions();
   const text = typed.trim();
-  useEffect(() => search(""), []);
+  useEffect(() => search(text), []);
   useNews("sessions", () => search(text));
   useViewChanges();
   const others = entries();
@@ -69,7 +69,7 @@ function inOrder(found: readonly Entry[], fixed: readonly Entry[]): Entry[] {
 
 /** Owns the typed text, the shown entries and the chosen one. */
 function useChoice() {
-  const [text, setText] = useState("");
+  const [text, setText] = useState(takeLetters);
   const [chosenId, setChosenId] = useState<string>();
   const { found, hasMatch, answered, searchSoon } = useEntries(text);
   const before = useRef<{ text: string; fixed: readonly Entry[] }>({ text, fixed: [] });

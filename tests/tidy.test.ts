@@ -92,6 +92,10 @@ test("no module is mocked, no test is focused, and none is skipped without a rea
   expect(rules.mocksAndSkips(tree)).toEqual([]);
 });
 
+test("a test of the page polls what it shows", () => {
+  expect(rules.singleReads(tree)).toEqual([]);
+});
+
 test("every file is used", () => {
   expect(rules.unusedFiles(tree)).toEqual([]);
 });
@@ -255,6 +259,22 @@ test("bad example: module mocks, focused tests and skips without a reason are fo
     "tests/a.test.ts:1: vi.mock: drive real parts through fake edges",
     "tests/a.test.ts:2: test.only leaves out every other test",
     "tests/a.test.ts:4: test.skip without a reason beside it",
+  ]);
+});
+
+test("bad example: a test that reads the page once is found, unless it expects that something is absent", () => {
+  const text = [
+    "expect(await page.title()).toBe('Inbox');",
+    "expect(",
+    "  await page.locator('p').first().innerText(),",
+    ").toContain('ready');",
+    "await expect.poll(() => page.title()).toBe('Inbox');",
+    "expect(await page.content()).not.toContain('secret');",
+    "expect(await sideways(page)).toBe(0);",
+  ].join("\n");
+  expect(plant(rules.singleReads, { "tests/ui/a.test.ts": text, "tests/b.test.ts": text })).toEqual([
+    "tests/ui/a.test.ts:1: poll: expect.poll(() => …)",
+    "tests/ui/a.test.ts:2: poll: expect.poll(() => …)",
   ]);
 });
 

@@ -195,7 +195,7 @@ describeInBrowser("the gateway's own work", () => {
       const text = await page.locator(".log-lines").innerText();
       expect(text).toContain("<img src=x onerror=");
       for (const hidden of ["\u202E", "\u200B", "\u0007"]) expect(text).not.toContain(hidden);
-      expect(await page.title()).toBe("Log · Parley");
+      await expect.poll(() => page.title()).toBe("Log · Parley");
       expect(await sideways(page)).toBe(0);
       expect(await accessibilityProblems(page)).toEqual([]);
     }

@@ -244,6 +244,28 @@ export function mocksAndSkips(tree: readonly SourceFact[]): string[] {
   });
 }
 
+const READERS =
+  "innerText|allInnerTexts|textContent|count|inputValue|getAttribute|title|content|is(?:Visible|Enabled|Checked)";
+/** An assertion on what a locator or the page shows, and the beginning of its matcher. */
+const READ = new RegExp(
+  String.raw`\bexpect\(\s*await\s[^;]*?\.(?:${READERS})\([^;]*?\)\s*,?\s*\)\s*\.(not\.)?to`,
+  "g",
+);
+
+/**
+ * Finds tests of the page that read it once, right after an action, instead of polling. Something absent may
+ * be read once.
+ */
+export function singleReads(tree: readonly SourceFact[]): string[] {
+  return tree
+    .filter(({ path }) => path.startsWith("tests/ui/"))
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(READ)]
+        .filter(([all, not]) => not === undefined && !all.includes(".evaluate"))
+        .map(({ index }) => `${path}:${text.slice(0, index).split("\n").length}: poll: expect.poll(() => …)`),
+    );
+}
+
 const TOKENS = "ui/src/styles/tokens.css";
 /** Values that a style sheet takes from the tokens. Spaces below 4 px only correct a place. */
 const RAW_VALUES = [

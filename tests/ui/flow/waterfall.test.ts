@@ -39,7 +39,7 @@ describeInBrowser("the waterfall", () => {
       )
       .toBe("2");
     const bars = page.locator(".waterfall-bars .bar-of");
-    expect(await bars.count()).toBe(await page.getByRole("treeitem").count());
+    await expect.poll(async () => (await bars.count()) - (await page.getByRole("treeitem").count())).toBe(0);
     const [run, wait] = [bars.first(), page.locator(".bar-of.kind-wait")];
     const [outer, inner] = [await run.boundingBox(), await wait.boundingBox()];
     expect(inner?.x).toBeGreaterThanOrEqual(outer?.x ?? Number.NaN);

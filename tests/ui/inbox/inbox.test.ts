@@ -49,7 +49,7 @@ describeInBrowser("the inbox", () => {
     const house = await openHouse({ play });
     const { page } = await visit(house.http, { token: TOKEN });
     await page.getByText(EMPTY).waitFor();
-    expect(await page.title()).toBe("Inbox · Parley");
+    await expect.poll(() => page.title()).toBe("Inbox · Parley");
     await say(house, MAIN, "fail to fetch the prices");
     const row = rowIn(page, "Needs you", "401 invalid key");
     await row.waitFor();

@@ -75,7 +75,7 @@ describeInBrowser("connecting a model on the first visit", () => {
     const { house, page, dialog } = await firstVisit(PHONE, found);
     const provider = dialog.getByLabel("Provider");
     await expect.poll(() => provider.inputValue()).toBe("ollama");
-    expect(await dialog.getByLabel("Key", { exact: true }).count()).toBe(0);
+    await expect.poll(() => dialog.getByLabel("Key", { exact: true }).count()).toBe(0);
     expect(await accessibilityProblems(page)).toEqual([]);
     await dialog.getByRole("button", { name: "Continue" }).click();
     const model = dialog.getByLabel("Model");

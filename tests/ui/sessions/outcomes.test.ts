@@ -100,9 +100,9 @@ describeInBrowser("session rows", () => {
     const { page } = await visit(house.http, { token: TOKEN });
     const used = (name: RegExp) => row(page, name).locator(".session-used").innerText();
     await expect.poll(() => used(/plan/)).toBe("all 15.3k tok · $2.00");
-    expect(await row(page, /plan/).locator(".session-used").getAttribute("title")).toBe(
-      "15,345 tokens, $2.00 since the last reset, with 3 sessions below",
-    );
+    await expect
+      .poll(() => row(page, /plan/).locator(".session-used").getAttribute("title"))
+      .toBe("15,345 tokens, $2.00 since the last reset, with 3 sessions below");
     const deep = "agent:main:subagent:deep";
     await house.store.transaction((tx) => updateSession(tx, deep, { totalTokens: 1_500, cost: 0.75 }));
     const rightOf = (part: string) =>

@@ -122,12 +122,15 @@ describeInBrowser("sessions", () => {
     await row(page, /look it up/).waitFor();
     expect(await press("ArrowRight")).toBe("look it up");
     expect(await press("ArrowDown")).toBe("write it");
-    expect(await tree(page).getAttribute("aria-activedescendant")).toBe(
-      await page.locator(".session-row.active").getAttribute("id"),
-    );
+    await expect
+      .poll(async () => {
+        const active = await tree(page).getAttribute("aria-activedescendant");
+        return active === (await page.locator(".session-row.active").getAttribute("id"));
+      })
+      .toBe(true);
     await press("Enter");
     await expect.poll(() => page.url()).toContain(encodeURIComponent("agent:main:subagent:two"));
-    expect(await page.evaluate(() => document.activeElement?.getAttribute("role"))).toBe("tree");
+    await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute("role"))).toBe("tree");
     expect(await press("ArrowLeft")).toBe("plan");
     expect(await press("ArrowLeft")).toBe("plan");
     await expect.poll(() => names(page)).toHaveLength(5);

@@ -79,7 +79,7 @@ describeInBrowser("sessions", () => {
     for (const viewport of [{ width: 1280, height: 800 }, PHONE]) {
       const { page } = await visit(house.http, { token: TOKEN, at: "sessions", viewport });
       await row(page, /gnp\.exe/).waitFor();
-      expect(await page.title()).toBe("Sessions · Parley");
+      await expect.poll(() => page.title()).toBe("Sessions · Parley");
       const text = (await names(page)).join("\n");
       expect(text).toContain("<script>");
       expect(text).toContain("\\u{202e}gnp.exe \\u{2066} reversed");

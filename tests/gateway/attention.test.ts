@@ -285,7 +285,11 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
 
   test("AT5: a session that is done waits as long as a job of it is unfinished, if the reader may see the job", async () => {
     const held = Promise.withResolvers<void>();
-    const model = talkingModel((input) => (input.includes("a long job") ? held.promise : undefined));
+    const told = Promise.withResolvers<void>();
+    const model = talkingModel((input) => {
+      if (input.includes("announce step")) return told.promise;
+      return input.includes("a long job") ? held.promise : undefined;
+    });
     const token = { token: "half", role: "operator", scopes: ["operator.write"], sessions: [MAIN] } as const;
     const house = await open({ model, gateway: { tokens: [token] } });
     const [admin, half] = [await house.client(), await house.client({ token: "half" })];
@@ -301,6 +305,10 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     expect((await listed(half)).waiting).toBeUndefined();
     expect((await listed(half)).done).toMatchObject([{ sessionKey: MAIN }]);
     held.resolve();
+    await expect
+      .poll(async () => (await listed(admin)).running)
+      .toMatchObject([{ summary: "Announces the result." }]);
+    told.resolve();
     await quiet(house);
     expect((await listed(admin)).waiting).toBeUndefined();
   });

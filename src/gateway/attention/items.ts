@@ -180,13 +180,14 @@ export function activeItem(
   turn: ActiveTurn,
   { texts, awaited }: { texts: TurnTexts | undefined; awaited: ReadonlyMap<string, readonly string[]> },
 ): AttentionItem {
-  const { runId, sessionKey, state, sinceMs, label } = turn;
+  const { runId, sessionKey, state, sinceMs, label, flowStep } = turn;
   return {
     id: `run:${runId}`,
     kind: "run",
     ref: runId,
     since: sinceMs,
-    summary: plain(ctx, texts?.input ?? ""),
+    // The input of such a turn is a heading for the model.
+    summary: flowStep === "announce" ? "Announces the result." : plain(ctx, texts?.input ?? ""),
     actions: covers.send(sessionKey) ? ["stop"] : [],
     sessionKey,
     state,

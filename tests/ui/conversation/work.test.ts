@@ -82,6 +82,17 @@ describeInBrowser("the work of an agent", () => {
     }
   }, 120_000);
 
+  test("the table of jobs says why a spawn was refused", async () => {
+    const house = await openHouse({ model: talkingModel() });
+    const client = await house.client();
+    const message = doing(spawning("a"), spawning("b", { agentId: "nobody", label: "for nobody" }));
+    const { runId } = await client.request("chat.send", { sessionKey: MAIN, message });
+    await client.request("agent.wait", { runId });
+    const { page } = await visit(house.http, { token: TOKEN, at: at(MAIN) });
+    const job = page.locator(".jobs tr").filter({ hasText: "for nobody" });
+    await expect.poll(() => job.locator(".state").innerText()).toMatch(/^refused: [a-z ]+$/);
+  });
+
   test("silent turns of a schedule become one line that can be opened", async () => {
     const house = await openHouse({ model: scriptedModel(() => "REPLY_SKIP") });
     const client = await house.client();

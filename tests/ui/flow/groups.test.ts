@@ -68,6 +68,16 @@ test("GR3: three and more equal steps that follow each other share a row, until 
   expect(grouped(running, partiesOf(running), NONE).steps).toEqual(running);
 });
 
+test("a delivery to the page names the session to which it goes", () => {
+  const to = (address: string) =>
+    label(step({ kind: "delivery", from: A, state: "pending", route: { channel: "webchat", to: address } }), {
+      ...around,
+      name: (key) => `<${key}>`,
+    });
+  expect(to(A)).toBe(`to webchat <${A}> · pending`);
+  expect(to("people")).toBe("to webchat people · pending");
+});
+
 test("jobs of jobs share a column of their own", () => {
   const four = jobs(4);
   const deeper = four.flatMap(({ to = "" }) => jobs(2, to, `${to}-sub`));

@@ -190,6 +190,8 @@ describeInBrowser("a large flow", () => {
       await stepNamed(page, /^research was refused a message to writer × 10; refused: hop limit 1/).waitFor();
       expect(await accessibilityProblems(page)).toEqual([]);
       await expect.poll(() => refused.count()).toBe(1);
+      const words = page.locator(":is(.flow-row.kind-refused .flow-row-text, .words.kind-refused)");
+      await expect.poll(() => words.textContent()).toBe("× 10 refused: hop limit 1");
       await refused.click();
       await page.getByRole("button", { name: "Show one by one" }).click();
       await expect.poll(() => refused.count()).toBe(10);

@@ -56,7 +56,9 @@ function RowOf({ step, around, marks, top, tab, slowest }: RowProps) {
         </span>
         <span class="flow-row-text" aria-hidden="true">
           <Name text={said} />
-          {outcome !== "" && outcome !== said && <State state={step.state} text={outcome} {...failed} />}
+          {outcome !== "" && !said.endsWith(outcome) && (
+            <State state={step.state} text={outcome} {...failed} />
+          )}
         </span>
       </button>
     );

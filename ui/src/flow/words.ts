@@ -106,8 +106,11 @@ const SOURCES = {
   notice: "",
 };
 
-function routeWords({ route }: ChainStep): string {
-  return route === undefined ? "its people" : `${route.channel} ${route.to}`;
+/** Returns where a delivery goes. The page itself is a channel, in which a session is the address. */
+function routeWords({ route }: ChainStep, name: Around["name"]): string {
+  if (route === undefined) return "its people";
+  const { channel, to } = route;
+  return `${channel} ${to.startsWith("agent:") ? name(to) : to}`;
 }
 
 /** Counts the outcomes of several steps: `28 ok, 1 error, 1 running`. */
@@ -155,7 +158,7 @@ function manyTitle(step: ChainStep, count: number, { name }: Pick<Around, "name"
     case "refused":
       return `${from} was refused ${count} ${step.tool === "sessions_spawn" ? "sub-agents" : "messages"}`;
     case "delivery":
-      return `${count} deliveries from ${from} to ${routeWords(step)}`;
+      return `${count} deliveries from ${from} to ${routeWords(step, name)}`;
   }
 }
 
@@ -186,7 +189,7 @@ function oneTitle(step: ChainStep, { name, waits }: Around): string {
         ? `${from} was refused a sub-agent${to === "" ? "" : ` of ${to}`}`
         : `${from} was refused a message to ${to}`;
     case "delivery":
-      return `delivery from ${from} to ${routeWords(step)}`;
+      return `delivery from ${from} to ${routeWords(step, name)}`;
   }
 }
 
@@ -230,7 +233,7 @@ export function label({ members, equal, ...step }: FlowStep, around: Around): st
     case "refused":
       return outcomeWords(step, around);
     case "delivery":
-      return `to ${routeWords(step)} · ${step.state}`;
+      return `to ${routeWords(step, around.name)} · ${step.state}`;
     case "result":
       return step.source === "notice" ? `notice: ${said}` : resultWords(said);
     default:

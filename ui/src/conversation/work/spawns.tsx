@@ -3,6 +3,7 @@
 
 import { useState } from "preact/hooks";
 import type { ListedRow } from "../../../../src/contract/client/web.ts";
+import { fieldsOf } from "../../../../src/core/json.ts";
 import { isSilent } from "../../../../src/core/rules/turn-rules.ts";
 import { textOf } from "../../../../src/core/shapes/message.ts";
 import { tick } from "../../clock.ts";
@@ -17,7 +18,7 @@ import { State, type Tone } from "../../parts/state.tsx";
 import type { Step } from "../items.ts";
 import { Code, Prose } from "../text/text.tsx";
 import { keyFor, resultText } from "./call-row.tsx";
-import { sessionOf } from "./calls.ts";
+import { parsed, sessionOf } from "./calls.ts";
 
 type CallStep = Extract<Step, { kind: "call" }>;
 
@@ -56,7 +57,11 @@ function stateOf(step: CallStep, row: ListedRow | null | undefined, running: boo
     return running
       ? { kind: "running", words: "starting", tone: "busy" }
       : { kind: "gone", words: "not started", tone: "warn" };
-  if (result.isError) return { kind: "failed", words: "refused", tone: "bad" };
+  if (result.isError) {
+    const { code } = fieldsOf(parsed(resultText(result)));
+    const why = typeof code === "string" ? `: ${code.replaceAll("_", " ")}` : "";
+    return { kind: "failed", words: `refused${why}`, tone: "bad" };
+  }
   if (row === undefined) return undefined;
   if (row === null) return { kind: "gone", words: "deleted", tone: "quiet" };
   if (row.failure !== undefined) {

@@ -147,8 +147,8 @@ function TopChain({ choice: { order, agentId } }: { choice: Choice }) {
   return (
     line !== undefined && (
       <div class="tile card">
-        <dt>Most expensive chain today</dt>
-        <dd class="usage-top-chain">
+        <dt>{line.cost > 0 ? "Most expensive" : "Largest"} chain today</dt>
+        <dd>
           <ChainName line={line} />
         </dd>
         <dd class="soft">{`${money(line.cost)}, ${tokens(line.totalTokens)} tokens`}</dd>

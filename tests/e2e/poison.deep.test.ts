@@ -8,24 +8,11 @@ import type { ServedRequest } from "../kit/model-server/requests.ts";
 import { type Answer, startModelServer } from "../kit/model-server/server.ts";
 import { call, hang } from "../kit/model-server/steps.ts";
 import { type GatewayProcess, homeWith, startProcess } from "../kit/process/gateway-process.ts";
-import { freshSchema, runSql, serverUrl } from "../kit/store/postgres.ts";
+import { STORES } from "../kit/process/grounds.ts";
 
 const NEIGHBOURS = 7;
 const LATER = 3;
 const ATTEMPTS = 3;
-
-/** The two kinds of stores. */
-const STORES: [string, () => Promise<Record<string, unknown>>][] = [
-  ["embedded store", async () => ({})],
-  [
-    "PostgreSQL",
-    async () => {
-      const { url, schema } = freshSchema(await serverUrl());
-      cleanup(() => runSql(url, `drop schema if exists ${schema} cascade`).then(() => {}));
-      return { store: { postgresUrl: url } };
-    },
-  ],
-];
 
 /**
  * Returns a model that calls `kill` for the message `poison`. It leaves the first requests of other

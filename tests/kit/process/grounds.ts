@@ -5,7 +5,8 @@ import { openPostgres } from "../../../src/store/postgres/postgres.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { openSqlite } from "../../../src/store/sqlite/sqlite.ts";
 import { realWorld } from "../../../src/world.ts";
-import { freshSchema, runSql } from "../store/postgres.ts";
+import { cleanup } from "../engine/engine.ts";
+import { freshSchema, runSql, serverUrl } from "../store/postgres.ts";
 import type { Fleet } from "./fleet.ts";
 
 /** A new store. */
@@ -69,3 +70,16 @@ export function clusterGround(address: () => Promise<string>): Ground {
     },
   };
 }
+
+/** The two kinds of stores. Each function returns the part of the configuration that names a new store. */
+export const STORES: [string, () => Promise<{ store?: { postgresUrl: string } }>][] = [
+  ["the embedded store", async () => ({})],
+  [
+    "PostgreSQL",
+    async () => {
+      const { url, schema } = freshSchema(await serverUrl());
+      cleanup(() => runSql(url, `drop schema if exists ${schema} cascade`).then(() => {}));
+      return { store: { postgresUrl: url } };
+    },
+  ],
+];

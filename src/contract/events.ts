@@ -205,6 +205,34 @@ export const EVENTS = {
       ),
     }),
   },
+  "exec.approval.requested": {
+    summary: "An agent asks for permission. Sent to clients of version 4 that may see its session.",
+    payload: object({
+      id: text("Id of the request, for `exec.approval.resolve`."),
+      request: about(
+        object({
+          command: text("The action, redacted and shortened."),
+          agentId: text(),
+          sessionKey: text(),
+        }),
+        "The action, and the session that asks.",
+      ),
+      createdAtMs: number("ms since 1970."),
+      expiresAtMs: number("Time at which the request counts as denied, in ms since 1970."),
+    }),
+  },
+  "exec.approval.resolved": {
+    summary: "A permission request has ended. Sent to clients of version 4 that may see its session.",
+    payload: object(
+      { id: text() },
+      {
+        decision: about(
+          oneOf("allow-once", "allow-always", "deny"),
+          "Absent if the request ended without an answer, for example because its run was stopped.",
+        ),
+      },
+    ),
+  },
   cron: {
     summary:
       "A job was changed, started or ended; see `cron.list`. Sent to clients that may see its session.",

@@ -68,6 +68,8 @@ export const EVENT_NAMES = [
   "attention",
   "message.receipt",
   "session.message",
+  "exec.approval.requested",
+  "exec.approval.resolved",
   "cron",
   "node.pair.requested",
   "node.pair.resolved",

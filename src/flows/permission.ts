@@ -143,7 +143,7 @@ export async function openPermission(
   };
   await insertPermission(unit.tx, question, attempt, about);
   await noteInChat(ports, unit, question);
-  unit.publish({ kind: "permission", id: question.id, sessionKey, change: "asked" });
+  unit.publish({ kind: "permission", id: question.id, sessionKey, change: "asked", question });
   return question;
 }
 
@@ -156,8 +156,8 @@ export async function closePermission(
   { id, sessionKey }: Pick<PermissionQuestion, "id" | "sessionKey">,
 ): Promise<boolean> {
   const deleted = await deletePermission(unit.tx, id);
-  unit.publish({ kind: "permission", id, sessionKey, change: "settled" });
-  return deleted;
+  if (deleted === "open") unit.publish({ kind: "permission", id, sessionKey, change: "settled" });
+  return deleted !== "gone";
 }
 
 /** The answer to a request. */
@@ -229,7 +229,9 @@ export async function answerPermission(
   if (!kept.ok) return kept;
   const isFirst = await decidePermission(unit.tx, question.id, { ...answer, atMs: unit.now });
   if (!isFirst) return byId<PermissionQuestion>([], id, "open permission request");
-  unit.publish({ kind: "permission", id: question.id, sessionKey: question.sessionKey, change: "settled" });
+  const { sessionKey } = question;
+  const given = { decision, scope };
+  unit.publish({ kind: "permission", id: question.id, sessionKey, change: "settled", answer: given });
   return ok(question);
 }
 

@@ -231,6 +231,7 @@ async function openScene() {
     openDemo: async () => ok({ port: 1, token: "t", close: async () => {} }),
   });
   const admin = await house.client();
+  const newest = await joined(house, { minProtocol: 4, maxProtocol: 4 });
   const seen = new Set<string>();
   admin.onEvent(({ event }) => seen.add(event));
   await plantRows(house);
@@ -266,15 +267,14 @@ async function openScene() {
     return permissions[0]?.id;
   });
   const made = await admin.request("tokens.create", { name: "tablet", scopes: ["operator.write"] });
-  const tokenId = made.entry.id;
   const ruleId = "the-rule";
   await house.store.transaction((tx) => insertRule(tx, { ...RULE, id: ruleId }, "digest"));
   const lab = await openHouse();
   const invited = await (await lab.client()).request("peers.add", { name: "desk", agents: ["main"] });
   const peer = { url: lab.http, code: invited.code ?? "" };
-  const one = { peer, tokenId, jobId: job.id, nodeId, codes, runId, messageId };
-  const ids = { ...one, chainId, failed, permissionId, ruleId };
-  return { house, seen, admin, node, scene: ids };
+  const one = { peer, tokenId: made.entry.id, jobId: job.id, nodeId, codes, runId, messageId };
+  const scene = { ...one, chainId, failed, permissionId, ruleId };
+  return { house, seen, admin, newest, node, scene };
 }
 
 /** Adds rows to the outbox, people who have written, and a bound chat. */
@@ -301,8 +301,7 @@ async function plantRows({ store, engine }: House): Promise<void> {
 }
 
 test("each answer and event matches its entry in the contract, and every event of the contract is sent", async () => {
-  const { house, seen, admin, node, scene } = await openScene();
-  const newest = await joined(house, { minProtocol: 4, maxProtocol: 4 });
+  const { house, seen, admin, newest, node, scene } = await openScene();
   const late = { nodeId: scene.nodeId, command: "exec", timeoutMs: 1 };
   await expect(admin.request("node.invoke", late)).rejects.toMatchObject({ code: "AGENT_TIMEOUT" });
   for (const [method, paramsOf] of Object.entries(EXAMPLES)) {

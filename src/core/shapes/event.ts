@@ -3,6 +3,7 @@
 
 import type { Message, Usage } from "./message.ts";
 import type { ModelRetry } from "./model-retry.ts";
+import type { PermissionAnswered, PermissionQuestion } from "./permission.ts";
 import type { EndedRunState, FlowStep, ReceiptState } from "./run.ts";
 
 export type CronChange = "added" | "updated" | "removed" | "fired" | "ended";
@@ -136,11 +137,20 @@ export type LiveEvent =
       readonly state: "pending" | "sent" | "failed" | "skipped" | "dismissed";
     }
   | {
-      /** An agent asked for permission, or its request was answered or has ended. */
+      /** An agent asked for permission. */
       readonly kind: "permission";
       readonly id: string;
       readonly sessionKey: string;
-      readonly change: "asked" | "settled";
+      readonly change: "asked";
+      readonly question: PermissionQuestion;
+    }
+  | {
+      /** A permission request was answered, or ended without an answer. */
+      readonly kind: "permission";
+      readonly id: string;
+      readonly sessionKey: string;
+      readonly change: "settled";
+      readonly answer?: Pick<PermissionAnswered, "decision" | "scope">;
     }
   | {
       /** A scheduled job was changed or became due, or its run ended. */

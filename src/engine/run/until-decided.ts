@@ -46,7 +46,7 @@ export async function untilDecided(
       if (leftMs <= 0) {
         await commit(async (unit) => {
           if (await decidePermission(unit.tx, id, { ...UNANSWERED, atMs: unit.now }))
-            unit.publish({ kind: "permission", id, sessionKey, change: "settled" });
+            unit.publish({ kind: "permission", id, sessionKey, change: "settled", answer: UNANSWERED });
         });
       }
       const decided = await decisionOf(store.db, id);

@@ -19,6 +19,7 @@ import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
 import type { LiveEvent, LiveTextEvent } from "../../core/shapes/event.ts";
 import { type Message, textOf } from "../../core/shapes/message.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
+import { approvalShown, decisionShown } from "../version-4/chat-forms.ts";
 import { type LiveTexts, textMarks } from "./live-texts.ts";
 import type { LiveThinking } from "./live-thinking.ts";
 import type { EventMarks } from "./outlet.ts";
@@ -108,8 +109,8 @@ export class Translator {
         // This change is not sent as an event: subscribers get `outbox` events, and programs use web hooks.
         return [];
       case "permission":
-        // Not sent itself: clients get the event `attention` instead.
-        return [];
+        // For clients of version 4. Others get the event `attention` instead.
+        return [permissionEvent(event)];
       case "receipt":
         return receiptEvents(event);
       case "outbox":
@@ -259,6 +260,15 @@ function flowData(event: Of<"flow">, redactor: Redactor): FlowData {
   const named = step === "refused" ? redactor.mask(to) : to;
   const text = redactor.mask(event.text);
   return { flowId, step, from, to: named, turn, turnsMax, text, ...optional({ reason }) };
+}
+
+function permissionEvent(event: Of<"permission">): OutEvent {
+  const { id, sessionKey } = event;
+  const told = { sessionKey, access: "messages" } as const;
+  if (event.change === "asked")
+    return { ...told, event: "exec.approval.requested", payload: approvalShown(event.question) };
+  const decision = event.answer && decisionShown(event.answer);
+  return { ...told, event: "exec.approval.resolved", payload: { id, ...optional({ decision }) } };
 }
 
 function deliveriesEvent({ deliveryId: id, sessionKey, state }: Of<"outbox">): OutEvent {

@@ -1,9 +1,11 @@
 // Translates what clients of version 4 need to hold a chat: agents, messages, and permission requests.
 
+import type { EventPayloads } from "../../contract/events.ts";
 import type { PayloadOf } from "../../contract/methods.ts";
 import type { Fields } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok } from "../../core/shapes/errors.ts";
+import type { PermissionAnswered, PermissionQuestion } from "../../core/shapes/permission.ts";
 import type { Form } from "./form.ts";
 
 /** Tells the client which of its inputs are in the transcript ("consumed"), and which are still queued. */
@@ -49,16 +51,23 @@ export const messageEvents: Form<"sessions.describe"> = {
   payload: ({ session }, { key }) => ({ subscribed: session !== null, key: session?.key ?? key }),
 };
 
-/** Open permission requests, with the request's title as the command. */
+/** Returns a permission request in its form of version 4, with its title as the command. */
+export function approvalShown(question: PermissionQuestion): EventPayloads["exec.approval.requested"] {
+  const { id, title, detail, agentId, sessionKey, askedAt, expiresAt } = question;
+  const request = { command: detail ?? title, agentId, sessionKey };
+  return { id, request, createdAtMs: askedAt, expiresAtMs: expiresAt };
+}
+
+/** Returns the answer to a request in its form of version 4. */
+export function decisionShown({ decision, scope }: Pick<PermissionAnswered, "decision" | "scope">) {
+  if (decision === "deny") return "deny";
+  return scope === "once" ? "allow-once" : "allow-always";
+}
+
+/** Open permission requests. */
 export const approvals: Form<"permissions.list"> = {
   method: "permissions.list",
-  payload: ({ permissions }) =>
-    permissions.map(({ id, title, detail, agentId, sessionKey, askedAt, expiresAt }) => ({
-      id,
-      request: { command: detail ?? title, agentId, sessionKey },
-      createdAtMs: askedAt,
-      expiresAtMs: expiresAt,
-    })),
+  payload: ({ permissions }) => permissions.map(approvalShown),
 };
 
 const DECISIONS: Readonly<Record<string, Fields>> = {

@@ -135,10 +135,12 @@ export async function decisionOf(db: Db, id: string): Promise<PermissionAnswered
   return decision === null ? undefined : { decision, scope: scope ?? "once", by: decided_by ?? "" };
 }
 
-/** Deletes a request. Returns false if it was deleted before. */
-export async function deletePermission(tx: Tx, id: string): Promise<boolean> {
-  const { numDeletedRows } = await tx.deleteFrom("permissions").where("id", "=", id).executeTakeFirst();
-  return numDeletedRows > 0n;
+/** Deletes a request. Returns whether it was open or decided until now, or had been deleted before. */
+export async function deletePermission(tx: Tx, id: string): Promise<"open" | "decided" | "gone"> {
+  const query = tx.deleteFrom("permissions").where("id", "=", id).returning("decision");
+  const row = await query.executeTakeFirst();
+  if (row === undefined) return "gone";
+  return row.decision === null ? "open" : "decided";
 }
 
 /** Returns the command that a request is about, or undefined if it is not about a command. */

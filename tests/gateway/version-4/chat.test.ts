@@ -103,16 +103,20 @@ test("I9, I14, E1: a client gets each message of its sessions, redacted, and non
   expect(await heardBy(strict)).toEqual([]);
 });
 
-test("permission requests are listed and answered in the form of version 4", async () => {
+test("I9: permission requests are listed, announced and answered in the form of version 4", async () => {
   const world = quietWorld();
   const play = async (handle: LaneHandle) => {
     const { engine } = await house;
     const { text: title } = handle.run.input;
     return askIn({ engine, world }, handle, { title });
   };
-  const house: Promise<House> = openHouse({ world, play });
+  const token = "a-token-for-another-session";
+  const narrow = { token, role: "operator", scopes: ["operator.read"], sessions: [RESEARCH] } as const;
+  const house: Promise<House> = openHouse({ world, play, gateway: { tokens: [narrow] } });
   const { engine } = await house;
   const ask = await clientOf(await house);
+  const owner = await joined(await house, V4);
+  const others = [await joined(await house, { ...V4, auth: { token } }), await joined(await house)];
   for (const [decision, answered] of [
     ["allow-once", "allow"],
     ["deny", "deny"],
@@ -128,11 +132,27 @@ test("permission requests are listed and answered in the form of version 4", asy
       request: { command: "delete the build", agentId: "main", sessionKey: MAIN },
     });
     expect(open.expiresAtMs - open.createdAtMs).toBe(600_000);
+    const ofThis = (event: string) => (frame: { event?: string; payload?: { id?: unknown } }) =>
+      frame.event === event && frame.payload?.id === open.id;
+    expect((await owner.next(ofThis("exec.approval.requested"))).payload).toEqual(open);
     const wrong = await ask("exec.approval.resolve", { id: open.id, decision: "maybe" });
     expect(wrong.error?.message).toBe("decision must be one of allow-once, allow-always, deny");
     expect((await ask("exec.approval.resolve", { id: open.id, decision })).ok).toBe(true);
+    const resolved = await owner.next(ofThis("exec.approval.resolved"));
+    expect(resolved.payload).toEqual({ id: open.id, decision });
     const { runId } = accepted.value.run;
     await ask("agent.wait", { runId });
     expect(await getRun((await house).store.db, runId)).toMatchObject({ state: "ok", reply: answered });
   }
+  const stopped = await engine.accept({ sessionKey: MAIN, input: { text: "delete all" } });
+  if (!stopped.ok) throw new Error(stopped.error);
+  const { id } = (await owner.next((frame) => frame.payload?.request?.command === "delete all")).payload;
+  await ask("chat.abort", { sessionKey: MAIN });
+  const gone = await owner.next(
+    (frame) => frame.event === "exec.approval.resolved" && frame.payload.id === id,
+  );
+  expect(gone.payload).toEqual({ id });
+  const heard = (raw: typeof owner) =>
+    raw.frames.filter(({ event = "" }) => event.startsWith("exec.approval")).length;
+  expect([owner, ...others].map(heard)).toEqual([6, 0, 0]);
 });

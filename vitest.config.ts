@@ -7,6 +7,8 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 const DEEP = ["tests/**/*.deep.test.ts"];
 /** These tests need the machine to themselves: they run a thousand clients. */
 const ALONE = ["tests/e2e/load.deep.test.ts"];
+/** These tests do much work, and a busy machine does it several times more slowly. */
+const PATIENT = { testTimeout: 600_000, hookTimeout: 600_000 };
 /** Files that have both kinds of tests (tests/kit/deep.ts). */
 const SHARED = globSync("tests/**/*.test.ts").filter((file) => {
   return readFileSync(file, "utf8").includes('/kit/deep.ts"');
@@ -34,6 +36,9 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     pool: "forks",
+    // Files share a process. A new one for each file would load the program again and take a third of all
+    // processor time.
+    isolate: false,
     sequence: { sequencer: LongFirst },
     // On a busy machine events come late, so polling tests wait for up to 30 seconds.
     expect: { poll: { timeout: 30_000 } },
@@ -46,9 +51,6 @@ export default defineConfig({
           exclude: [...configDefaults.exclude, ...DEEP],
           provide: { isDeep: false },
           sequence: { groupOrder: 0 },
-          // Files share a process. A new one for each file would load the program again and take a third of
-          // all processor time.
-          isolate: false,
           // One more than the cores, because many files wait for processes, browsers and databases.
           maxWorkers: availableParallelism() + 1,
         },
@@ -59,6 +61,7 @@ export default defineConfig({
           name: "deep",
           globalSetup: ["tests/setup-deep.ts"],
           include: [...DEEP, ...SHARED],
+          ...PATIENT,
           exclude: [...configDefaults.exclude, ...ALONE],
           provide: { isDeep: true },
           sequence: { groupOrder: 1 },
@@ -70,6 +73,7 @@ export default defineConfig({
         test: {
           name: "alone",
           include: ALONE,
+          ...PATIENT,
           sequence: { groupOrder: 2 },
           maxWorkers: 1,
         },

@@ -121,4 +121,4 @@ test("I1-I8: three processes on one PostgreSQL keep the invariants while some of
       throw new Error(`SEED=${seed}: ${(error as Error).message}`, { cause: error });
     }
   }
-}, 600_000);
+});

@@ -84,7 +84,7 @@ test("I2, I4: if the database is killed and restarted under load, no accepted me
   // A short outage of the database is no crash, so each run must succeed, at the first or a later attempt.
   for (const runId of accepted) expect(await getRun(db, runId), runId).toMatchObject({ state: "ok" });
   for (const process of processes) await process.stop();
-}, 120_000);
+});
 
 test("if another program holds a lock for too long, a message is delayed but not lost", async () => {
   const ground = await postgresGround();

@@ -18,5 +18,4 @@ test.each([EMBEDDED, clusterGround(serverUrl)])(
     expect(counts.accepted).toBeGreaterThan(0);
     expect(counts.allowed + counts.denied).toBeGreaterThan(0);
   },
-  180_000,
 );

@@ -12,7 +12,7 @@ let server: PostgresServer;
 beforeAll(async () => {
   server = await startPostgres();
   await server.stop();
-}, 60_000);
+});
 afterAll(() => server.end());
 
 /** Starts a gateway process whose database is not reachable, and waits until it answers HTTP. */
@@ -52,10 +52,10 @@ test("damage: a gateway waits for its database, reports that, and starts when th
   child.kill("SIGTERM");
   await once(child, "exit");
   await server.stop();
-}, 60_000);
+});
 
 test("damage: SIGTERM stops the wait for the database", async () => {
   const { child, exited } = await waiting();
   child.kill("SIGTERM");
   expect(await exited).toEqual([0, null]);
-}, 60_000);
+});

@@ -27,7 +27,7 @@ beforeAll(async () => {
   proxy = await openTcpProxy(Number(direct.port));
   direct.port = String(proxy.port);
   url = direct.href;
-}, 60_000);
+});
 afterAll(async () => {
   await proxy.close();
   await schema.give();
@@ -83,4 +83,4 @@ test("damage: a gateway whose database is lost at a step of its start waits, and
       throw new Error(`SEED=${SEED}, cut at piece ${at} of ${pieces}`, { cause: error });
     });
   }
-}, 180_000);
+});

@@ -25,4 +25,4 @@ test("I2: messages in direct chats and in a thread, and those sent while the pro
   expect(server.sent).toHaveLength(3);
   expect(`${first.stderr()}${second.stderr()}`).not.toContain(TOKEN);
   expect(await second.end("SIGTERM")).toBe(0);
-}, 90_000);
+});

@@ -96,4 +96,4 @@ test("I2, I4: if the gateway is killed at any step of an inbox, no state is lost
   const said = messages.flatMap(({ role, content }) => (role === "user" ? [JSON.stringify(content)] : []));
   for (const text of answers) expect(said.filter((one) => one.includes(text))).toHaveLength(1);
   expect(said).toHaveLength(answers.length);
-}, 180_000);
+});

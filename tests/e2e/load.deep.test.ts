@@ -34,4 +34,4 @@ test("under load, readers miss no event, a slow reader is disconnected, and memo
   // Only Linux reports the memory of another process.
   if (process.platform === "linux") expect(figures.processes).toHaveLength(EMBEDDED.processes);
   for (const { rss } of figures.processes) expect(rss.growthMb).toBeLessThan(GROWTH_MAX_MB);
-}, 240_000);
+});

@@ -124,7 +124,7 @@ test("a paired node runs the programs in its list, and runs nothing after it is 
   expect((await client.request("node.list", {})).nodes).toEqual([]);
   again.child.kill("SIGTERM");
   expect(await again.exited).toBe(0);
-}, 240_000);
+});
 
 /** Returns true if a process runs. A zombie does not run. */
 function aliveIn(pid: number): boolean {
@@ -163,4 +163,4 @@ test("if the gateway is killed, a node reconnects to the next one, and its comma
   const answer = await later.request("node.invoke", params);
   expect(answer.payload).toMatchObject({ exitCode: 0, stdout: "done\n" });
   expect(readFileSync(join(folder, "log"), "utf8")).toBe("once\n");
-}, 240_000);
+});

@@ -186,12 +186,12 @@ beforeAll(async () => {
   const started = await start(launcher(), [], /http:\/\/127\.0\.0\.1:\d+/);
   gateway = started.child;
   url = started.found[0];
-}, 120_000);
+});
 
 afterAll(async () => {
   if (gateway?.exitCode === null) await stop(gateway, "SIGTERM");
   await rm(home, { recursive: true, force: true });
-}, 120_000);
+});
 
 function sizeOf(folder: string): number {
   const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name));
@@ -251,7 +251,7 @@ test("the package's command works as the README says: a gateway, messages, lists
   expect(JSON.parse(await parley(...at, "--json", "agents"))).toMatchObject({ agents: [{ id: "main" }] });
   expect(await parley("config", "check")).toContain("parley.json5");
   expect(await parley("demo")).toContain("All 7 steps passed");
-}, 60_000);
+});
 
 test("the package contains the web page and serves it", async () => {
   const html = await (await fetch(url)).text();

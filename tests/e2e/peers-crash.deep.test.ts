@@ -112,5 +112,4 @@ test.each(STORES)(
     await checkArrived(desk, await lab.gateway.connect());
     await checkArrived(lab, await desk.gateway.connect());
   },
-  600_000,
 );

@@ -113,5 +113,4 @@ test.each(STORES)(
     expect((await historyOf(client, child)).map(textOf)).toEqual(["poison", "hello", "echo hello"]);
     expect(await gateway.end("SIGTERM")).toBe(0);
   },
-  120_000,
 );

@@ -125,4 +125,4 @@ test("I2, I4: fifty sub-agents give fifty announcements, each once, even if the 
     client.close();
     await again.end("SIGKILL");
   }
-}, 300_000);
+});

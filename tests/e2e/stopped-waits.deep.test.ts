@@ -73,5 +73,4 @@ test.each(WAYS)(
       expect(notices).toEqual([expect.stringContaining("forty two")]);
     }
   },
-  60_000,
 );

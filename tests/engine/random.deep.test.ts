@@ -165,4 +165,4 @@ test("I1-I8: after random faults every accepted run has ended once and every cal
       throw new Error(`SEED=${seed}: ${(error as Error).message}`, { cause: error });
     }
   }
-}, 120_000);
+});

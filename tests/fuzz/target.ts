@@ -20,7 +20,7 @@ export interface FuzzTarget<Input> {
   readonly inputs: Arbitrary<Input>;
   /** Number of inputs in a round. Each round opens the parts again. */
   readonly roundRuns: number;
-  /** Number of inputs in CI, not counting the corpus. All targets together take about a minute. */
+  /** Number of inputs in CI, not counting the corpus. All targets together take a few minutes. */
   readonly ciRuns: number;
   open(): Property<Input> | Promise<Property<Input>>;
 }

@@ -7,7 +7,7 @@ import { temporaryFolder } from "../kit/engine/engine.ts";
 import type { TellingLine } from "./checks/telling-line.ts";
 import { tellAll } from "./workers.ts";
 
-const STORIES = 1_500;
+const STORIES = 1_000;
 const WORKERS = 2;
 /** Number of stories that are played twice. Together they use every feature, including a real disk. */
 const TOLD_TWICE = 60;

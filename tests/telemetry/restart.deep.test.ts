@@ -54,7 +54,7 @@ test("TR1: spans of a killed process and of the next process form one trace, wit
       ?.attributes["parley.attempt"];
   expect([attempts("invoke_agent main"), attempts("invoke_agent research")]).toEqual([2, 2]);
   expect(new Set(collector.spans.map(({ resource }) => resource["service.instance.id"])).size).toBe(2);
-}, 60_000);
+});
 
 test("if a planned stop returned a run to its lane, the run is traced once, by the process in which it ends", async () => {
   const asked = Promise.withResolvers<void>();

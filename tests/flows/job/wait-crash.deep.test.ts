@@ -44,5 +44,5 @@ const story: CrashStory = {
 describe.each(["before", "after"] as const)("a crash %s any commit of a wait for sub-agents", (when) => {
   test("I2, I4: after the crash the wait continues, and each result arrives once", async () => {
     expect(await crashAtEach(when, COMMITS_MAX, (point) => crashIn(story, point))).toBeGreaterThan(12);
-  }, 120_000);
+  });
 });

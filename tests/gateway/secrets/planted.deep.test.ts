@@ -241,7 +241,7 @@ test("I14: no answer, no failure and no line of the log reveals a secret of the 
   // Redaction leaves the refusal and its reason readable for the caller.
   for (const told of [JSON.stringify(raw.frames), answers, gateway.stderr()])
     expect(told).toContain("won't: POST");
-}, 60_000);
+});
 
 test("I14: a failed start, an invalid file and a fatal error reveal no secret", async () => {
   const away = { store: { postgresUrl: `postgres://me:${secret("database")}@127.0.0.1:9/x` } };
@@ -268,4 +268,4 @@ test("I14: a failed start, an invalid file and a fatal error reveal no secret", 
   expect(crashed).toContain("the process exits because of a bug");
   for (const told of [down, refused, crashed]) expect.soft(foundIn(told)).toEqual([]);
   writeHome(homes[1] ?? "", {});
-}, 60_000);
+});

@@ -243,7 +243,6 @@ test.runIf(isLinux)(
       await writer.end();
     }
   },
-  60_000,
 );
 
 // Linux only: see `isLinux`.
@@ -281,5 +280,4 @@ test.runIf(isLinux).each<Durability>(["full", "normal"])(
     console.log(`PARLEY_SEED=${SEED} ${durability}: ${JSON.stringify(Object.fromEntries(met))}`);
     expect(met.get("in a transaction") ?? 0, `PARLEY_SEED=${SEED}`).toBeGreaterThan(0);
   },
-  120_000,
 );

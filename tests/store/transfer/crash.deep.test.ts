@@ -64,7 +64,7 @@ test("if the process is killed during a migration, the target is empty and the s
   expect(readFileSync(join(dir, STORE_FILE)).equals(before)).toBe(true);
   good(await migrateStore(jobOn(dir), url));
   await expectSame(dir, url);
-}, 60_000);
+});
 
 test("if the connection is lost during a migration, the target is empty", async () => {
   const dir = await fullStore();
@@ -77,7 +77,7 @@ test("if the connection is lost during a migration, the target is empty", async 
   await gate.open();
   await gone(url, pid);
   await expectEmpty(url);
-}, 60_000);
+});
 
 test("during a migration other writers wait, and the migration moves everything", async () => {
   const dir = await fullStore();
@@ -90,7 +90,7 @@ test("during a migration other writers wait, and the migration moves everything"
   await gate.open();
   good(await moving);
   await expectSame(dir, url);
-}, 60_000);
+});
 
 test("a migration waits for a gateway that has begun to write to the target, and is then refused", async () => {
   const dir = await fullStore();
@@ -114,7 +114,7 @@ test("a migration waits for a gateway that has begun to write to the target, and
     await starting;
     expect(words(await moving)).toContain("is not empty: it has sessions");
   });
-}, 60_000);
+});
 
 test("a cancelled migration leaves no row, file or folder behind", async () => {
   const dir = await fullStore();
@@ -143,7 +143,7 @@ test("a cancelled migration leaves no row, file or folder behind", async () => {
   expect(readdirSync(to)).toEqual(["gateway.lock"]);
   expect(words(await backupStore(jobOn(dir, { signal: before }), join(folder, "c")))).toContain("stopped");
   expect(readdirSync(folder)).toEqual(["whole"]);
-}, 60_000);
+});
 
 test("cancelling a backup stops the copy at once, before the file is read to the end", async () => {
   const copy = join(temporaryFolder(), "copy");

@@ -54,6 +54,7 @@ export default defineConfig([
       "parts/backup-worker": "src/store/transfer/backup-worker.ts",
       "parts/file-worker": "src/tools/files/file-worker.ts",
       "parts/read-worker": "src/store/sqlite/read-worker.ts",
+      "parts/replay-worker": "src/replay/replay-worker.ts",
     },
     platform: "node",
     target: "node24",

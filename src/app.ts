@@ -17,6 +17,7 @@ import { newsChannels, recorderOf } from "./app/news.ts";
 import { outsideOf } from "./app/outside.ts";
 import { forgetRecords, recorderOfRuns } from "./app/records.ts";
 import { type Follower, followConfig } from "./app/reload.ts";
+import { replaysOf } from "./app/replays.ts";
 import { logRuns } from "./app/run-log.ts";
 import { titlesOf } from "./app/titles.ts";
 import { followTranscripts, jsonlCopiesOf } from "./app/transcripts.ts";
@@ -310,7 +311,7 @@ function upkeepOf(
   options: AppOptions,
   acp: AcpParts,
   undo: (() => Promise<void>)[],
-): Pick<GatewayDeps, "tryModel" | "localServers" | "doctor" | "backups"> {
+): Pick<GatewayDeps, "tryModel" | "localServers" | "doctor" | "backups" | "replay"> {
   const { settings, world, configPath, environment } = options;
   const doctor = doctorOf({
     world: asPart(world, "gateway"),
@@ -325,7 +326,8 @@ function upkeepOf(
     const { localServers: servers } = await import("./cli/init/local-models.ts");
     return (await servers(environment, world)).filter(({ models }) => models.length > 0);
   };
-  return { tryModel, localServers, doctor, backups: backupsOf(options, undo) };
+  const replay = replaysOf({ settings, world: asPart(world, "gateway") });
+  return { tryModel, localServers, doctor, replay, backups: backupsOf(options, undo) };
 }
 
 /** Removes attachments that no session needs any longer. */

@@ -62,6 +62,9 @@ export interface Vary {
   };
 }
 
+/** Called after each event of the record, with the number of events so far and of all. */
+export type Progress = (done: number, total: number) => void;
+
 /** An event of the record, in the order in which the replay follows them. */
 interface ScriptEvent {
   readonly at: number;
@@ -283,10 +286,11 @@ class Replay {
     return played;
   }
 
-  async play(): Promise<Replayed> {
+  async play(progress: Progress): Promise<Replayed> {
     await this.#seed();
     await this.#engine.start();
     const events = this.#events();
+    const total = events.length;
     const lastAt = events.at(-1)?.at ?? 0;
     let idle = 0;
     for (let next = events.shift(); ; ) {
@@ -307,6 +311,7 @@ class Replay {
       this.#clock.advanceTo(next.at);
       await next.act();
       next = events.shift();
+      progress(total - events.length, total);
     }
     const [difference] = differencesOf(this.#player, this.#script, await this.#played());
     const { chainId, entries } = this.#script.record;
@@ -377,7 +382,11 @@ const OUTSIDE_STEP_MS = 1_000;
  * Runs a recorded chain again, and compares each step. With `vary`, models are really called for everything
  * that differs. Fails if the record or the changes do not allow it.
  */
-export async function replayChain(record: ChainRecord, vary?: Vary): Promise<Result<Replayed>> {
+export async function replayChain(
+  record: ChainRecord,
+  vary?: Vary,
+  progress: Progress = () => {},
+): Promise<Result<Replayed>> {
   const script = new Script(record);
   const why = script.refusal();
   const first = script.runs.map((one) => script.settingsOf(one)).find((settings) => settings !== undefined);
@@ -389,7 +398,7 @@ export async function replayChain(record: ChainRecord, vary?: Vary): Promise<Res
   if (checked?.ok === false) return checked;
   const replay = new Replay(script, first, vary);
   try {
-    return ok(await replay.play());
+    return ok(await replay.play(progress));
   } finally {
     await replay.close();
   }
@@ -400,13 +409,17 @@ export type WantedVariation = Pick<Vary, "variation"> & Pick<LiveParts, "provide
 
 /** Returns a function that runs recorded chains again. Models are called from this world. */
 export function replayIn(world: World) {
-  return async (record: ChainRecord, wanted?: WantedVariation): Promise<Result<Replayed>> => {
-    if (wanted === undefined) return replayChain(record);
+  return async (
+    record: ChainRecord,
+    wanted?: WantedVariation,
+    progress?: Progress,
+  ): Promise<Result<Replayed>> => {
+    if (wanted === undefined) return replayChain(record, undefined, progress);
     const { openModelPort } = await import("./agent/model/port.ts");
     const { variation, providers } = wanted;
     const secrets = providers.flatMap(({ apiKey = "", headers }) => [apiKey, ...Object.values(headers)]);
     const redactor = new Redactor(secrets.filter((secret) => secret !== ""));
     const parts = { providers, port: openModelPort(world), clock: world.clock, redactor };
-    return replayChain(record, { variation, parts });
+    return replayChain(record, { variation, parts }, progress);
   };
 }

@@ -5,6 +5,8 @@ import { optional } from "../core/optional.ts";
 import { isCompaction, textOf, toolCallsOf, type Usage } from "../core/shapes/message.ts";
 import type { ChainRecord, RecordedEntry } from "../core/shapes/record/chain.ts";
 import type { Run } from "../core/shapes/run.ts";
+import { cut } from "../core/text/cut.ts";
+import { fromDifference } from "../core/text/difference.ts";
 
 /** Tokens, cost in USD, and duration in ms. */
 export interface Amounts {
@@ -157,4 +159,23 @@ export function diffChains(a: ChainRecord, b: ChainRecord): ChainDiff {
     differences: steps.filter(({ same }) => !same).length,
     steps,
   };
+}
+
+/** Maximum number of steps of a shortened comparison. */
+const STEPS_MAX = 2_000;
+/** Characters of a text that are kept at least and at most. */
+const [TEXT_LEAST, TEXT_MOST] = [80, 4_000];
+
+/** Returns the first steps of a comparison, with texts that begin shortly before their first difference. */
+export function shortened(diff: ChainDiff, charsMax: number): ChainDiff {
+  const steps = diff.steps.slice(0, STEPS_MAX);
+  const share = Math.floor(charsMax / (2 * Math.max(1, steps.length)));
+  const most = Math.min(TEXT_MOST, Math.max(TEXT_LEAST, share));
+  const short = ({ a, b, same, ...step }: StepPair): StepPair => {
+    const left = a?.text ?? "";
+    const right = b?.text ?? "";
+    const [own, other] = same ? [cut(left, most), cut(right, most)] : fromDifference(left, right, most);
+    return { ...step, same, ...optional({ a: a && { ...a, text: own }, b: b && { ...b, text: other } }) };
+  };
+  return { ...diff, steps: steps.map(short) };
 }

@@ -233,6 +233,16 @@ export const EVENTS = {
       },
     ),
   },
+  replay: {
+    summary: "Progress of `chains.replay`. Sent to the connection that asked for it.",
+    payload: object({
+      chainId: text(),
+      replay: number("Number of this replay, from 1."),
+      of: number("Number of replays."),
+      done: number("Events of the record that were replayed."),
+      total: number("Events of the record."),
+    }),
+  },
   cron: {
     summary:
       "A job was changed, started or ended; see `cron.list`. Sent to clients that may see its session.",

@@ -58,6 +58,7 @@ const LISTED = {
   "chains.list": "none",
   "chains.get": "none",
   "chains.record": "none",
+  "chains.replay": "none",
   "access.explain": "none",
   "channels.status": "none",
   "channels.test": "none",

@@ -70,6 +70,7 @@ export const EVENT_NAMES = [
   "session.message",
   "exec.approval.requested",
   "exec.approval.resolved",
+  "replay",
   "cron",
   "node.pair.requested",
   "node.pair.resolved",

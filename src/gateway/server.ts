@@ -96,6 +96,7 @@ type OwnParts =
   | "demo"
   | "history"
   | "endDevice"
+  | "tellReplay"
   | "accessTokens";
 
 /** Everything that the composition root gives the gateway. */
@@ -176,12 +177,12 @@ class GatewayServer implements Gateway {
     this.#history = new History(world, deps.metrics, readings);
     this.#methodDeps = {
       ...deps,
-      startedAt: clock.now(),
+      ...{ startedAt: clock.now(), history: this.#history },
       connected: () => this.#presence.count(),
       presence: (caller) => this.#presence.ofCaller(caller, seesEverything(caller)),
       ignoredParams: createIgnoredParams(world),
-      history: this.#history,
       endDevice: (deviceId, role) => this.#endDevice(deviceId, role),
+      tellReplay: (...told) => this.#tellReplay(...told),
       accessTokens: { configured, authority, end: (id) => this.#accessUsers.end(id) },
       ...(this.#demo === undefined ? {} : { demo: this.#demo }),
     };
@@ -236,6 +237,10 @@ class GatewayServer implements Gateway {
     this.#http.on("error", (error) => this.#deps.world.log.error({ err: error }, "the HTTP server failed"));
     this.#scheduleTick();
     this.#history.start();
+  }
+
+  #tellReplay(caller: Caller, progress: EventPayloads["replay"]): void {
+    this.#fanout.broadcast(encodeEvent("replay", progress), (one) => one === caller);
   }
 
   announce(shutdown: EventPayloads["shutdown"]): void {

@@ -14,7 +14,7 @@ import { insertBinding } from "../../src/store/queries/channels/thread-bindings.
 import { insertRule } from "../../src/store/queries/permission-rules.ts";
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import { LogTail } from "../../src/world/log-tail.ts";
-import { type House, joined, openHouse } from "../gateway/kit.ts";
+import { type House, type HouseOptions, joined, openHouse } from "../gateway/kit.ts";
 import {
   answer,
   asked,
@@ -48,6 +48,28 @@ const CHECKED = {
     restart: ["channels"],
     settings: { gateway: { port: 1 } },
   },
+};
+
+const USED = { tokens: 1, cost: 0, ms: 1 };
+const TOTALS = { chainId: "c", runs: 1, steps: 2, ...USED };
+const REPLAYED = {
+  ...{ runs: 1, entries: 2 },
+  difference: { runId: "r", sessionKey: MAIN, step: "answer", expected: "a", got: "b" },
+  varied: {
+    ...{ answers: 1, cost: 0, missing: { read: 1 } },
+    diff: {
+      ...{ a: TOTALS, b: TOTALS, differences: 2 },
+      steps: [
+        { session: MAIN, step: "answer", same: false, a: { text: "a", ...USED }, b: { text: "b", ...USED } },
+        { session: MAIN, step: "end", same: false, a: { text: "a", ...USED } },
+      ],
+    },
+  },
+};
+
+const replayed: HouseOptions["replay"] = async (_, { progress }) => {
+  progress(1, 1, 2);
+  return ok([REPLAYED]);
 };
 
 interface Scene {
@@ -122,6 +144,7 @@ const EXAMPLES: Examples = {
   "chains.list": () => ({ includeSingle: true }),
   "chains.get": ({ chainId }) => ({ chainId }),
   "chains.record": ({ chainId }) => ({ chainId }),
+  "chains.replay": ({ chainId }) => ({ chainId, message: "hello" }),
   "access.explain": () => ({ viewer: NOTES, target: MAIN }),
   "cron.add": () => ({
     schedule: { kind: "cron", expr: "0 9 * * *" },
@@ -218,7 +241,7 @@ async function openScene() {
       tools: { mcp: mcpWith([nodeServer("notes", [REFERENCE])]) },
     },
     channels: [{ ...peopleChannel(["default"]), test: async () => ok("a bot") }],
-    checkConfig: () => CHECKED,
+    ...{ checkConfig: () => CHECKED, replay: replayed },
     doctor: async () => ok([{ name: "node", level: "ok", text: "Node 24", mend: "Nothing." }]),
     configFile: configFileWith(undefined).configFile,
     play: (handle) => {

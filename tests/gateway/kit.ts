@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
 import type { ModelPort } from "../../src/agent/model/model.ts";
 import { recorderOfRuns } from "../../src/app/records.ts";
+import { replaysOf } from "../../src/app/replays.ts";
 import type { Channel } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { createWebchat } from "../../src/channels/webchat.ts";
@@ -90,6 +91,8 @@ export interface HouseOptions {
   readonly models?: ReturnType<GatewayDeps["models"]>;
   readonly tryModel?: GatewayDeps["tryModel"];
   readonly doctor?: GatewayDeps["doctor"];
+  /** Replays chains in place of a process. */
+  readonly replay?: GatewayDeps["replay"];
   /** Makes a backup in place of the thread. */
   readonly makeBackup?: ConstructorParameters<typeof Backups>[0]["make"];
   readonly agentSources?: GatewayDeps["agentSources"];
@@ -250,7 +253,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     sandboxFor: async () => ok(undefined),
     ...{ outside, nodes, backups, guidance: helpers.guidance },
     pageDir: PAGE_DIR,
-    metrics,
+    ...{ metrics, replay: options.replay ?? replaysOf({ settings, world }) },
     dropTranscript: async () => {},
     checkConfig: options.checkConfig,
     configFile: options.configFile,

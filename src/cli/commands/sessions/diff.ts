@@ -2,10 +2,11 @@
 
 import { type ChainDiff, type ChainTotals, diffChains, type StepPair } from "../../../contract/chain-diff.ts";
 import type { ChainRecord } from "../../../core/shapes/record/chain.ts";
+import { fromDifference } from "../../../core/text/difference.ts";
 import { fetchedRecord, recordInFile } from "../../chain-record.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import { type Reply, withLink } from "../../gateway-link.ts";
-import { count, excerpt, fromDifference, table } from "../../layout.ts";
+import { count, excerpt, table } from "../../layout.ts";
 
 /** Characters of a step that are shown. */
 const TEXT_CHARS = 48;

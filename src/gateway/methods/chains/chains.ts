@@ -27,7 +27,8 @@ import {
 import { callMessagesOf } from "../../../store/queries/runs/calls.ts";
 import type { CallContext, Methods } from "../../call.ts";
 import { callsOf, runsShownIn } from "./calls.ts";
-import { chainRecord, type RecordDeps } from "./record.ts";
+import { chainRecord } from "./record.ts";
+import { type ReplayDeps, replayChain } from "./replay.ts";
 import { partiesOf, shortExcerpt, stepsOf } from "./steps.ts";
 
 const WINDOW_MINUTES = 60;
@@ -300,8 +301,9 @@ async function get(
   return ok({ ...answer, calls, truncated: cut || truncated });
 }
 
-export const chainMethods: Methods<keyof typeof CHAIN_METHODS, RecordDeps> = {
+export const chainMethods: Methods<keyof typeof CHAIN_METHODS, ReplayDeps> = {
   "chains.list": { handle: list },
   "chains.get": { handle: get },
   "chains.record": { handle: chainRecord },
+  "chains.replay": { handle: replayChain },
 };

@@ -31,7 +31,7 @@ const FORGOTTEN_AFTER_MS = 60_000;
 const reading = new WeakMap<Db, Written & { readonly forgetting: Timer }>();
 
 /** Masks all texts in a value, but lets other work run. */
-async function redacted<T>(value: T, redactor: Redactor, pace = redactor.pace()): Promise<T> {
+export async function redacted<T>(value: T, redactor: Redactor, pace = redactor.pace()): Promise<T> {
   if (typeof value === "string")
     return (value.length > LONG_CHARS ? await redactor.whole(value) : redactor.mask(value)) as T;
   if (typeof value !== "object" || value === null) return value;
@@ -46,7 +46,8 @@ async function redacted<T>(value: T, redactor: Redactor, pace = redactor.pace())
   return Object.fromEntries(fields) as T;
 }
 
-async function written(
+/** Writes the record of an ended chain. */
+export async function written(
   { access: { db }, deps }: CallContext<RecordDeps>,
   chainId: string,
 ): Promise<Result<Written>> {

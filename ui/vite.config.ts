@@ -1,12 +1,38 @@
 // Configures the build of the page: `npm run build:page`. The gateway serves dist/ui.
-// - Nothing is inlined, because the page's content security policy allows scripts and styles only from files.
+// - Only one small script is inlined (src/early.ts). For all others the page's content security policy allows
+//   only files.
 // - The licences of the bundled libraries and of the typeface are included.
 // - The first view needs one script. Views that are loaded later have one more each, and share one for what
 //   several of them use. Small parts that are loaded later share one, too, because it compresses better.
 
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { defineConfig, type Plugin } from "vite";
+import { build, defineConfig, type Plugin } from "vite";
+
+const TARGET = "es2022";
+
+/** Inlines src/early.ts before everything else, and its hash, which the gateway puts into the policy. */
+const earlyScript: Plugin = {
+  name: "early-script",
+  transformIndexHtml: {
+    order: "post",
+    async handler() {
+      const input = fileURLToPath(new URL("src/early.ts", import.meta.url));
+      const built = await build({
+        configFile: false,
+        logLevel: "warn",
+        build: { write: false, target: TARGET, rolldownOptions: { input, output: { format: "iife" } } },
+      });
+      if (!("output" in built)) throw new Error("Vite has not built src/early.ts.");
+      const children = built.output[0].code.trim();
+      const hash = createHash("sha256").update(children).digest("base64");
+      return [
+        { tag: "script", attrs: { "data-hash": `sha256-${hash}` }, children, injectTo: "head-prepend" },
+      ];
+    },
+  },
+};
 
 const typefaceLicense: Plugin = {
   name: "typeface-license",
@@ -61,10 +87,10 @@ export default defineConfig({
   base: "/",
   clearScreen: false,
   logLevel: "warn",
-  plugins: [typefaceLicense, markedLexer, fewerLanguages],
+  plugins: [earlyScript, typefaceLicense, markedLexer, fewerLanguages],
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {
-    target: "es2022",
+    target: TARGET,
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,

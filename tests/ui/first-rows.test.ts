@@ -43,6 +43,70 @@ describeInBrowser("the first rows", () => {
     }
   });
 
+  test("TK1: they are requested before a script file has arrived, after the token has left the address", async () => {
+    const house = await openHouse();
+    await seedSessions(house.store, manySessions(3, NEWEST));
+    const { page } = await visit(house.http);
+    const held = Promise.withResolvers<void>();
+    await page.route("**/assets/*", async (route) => {
+      await held.promise;
+      await route.continue();
+    });
+    let asked = 0;
+    page.on("request", (request) => {
+      if (request.url().endsWith("/page/first")) asked += 1;
+    });
+    const [first] = await Promise.all([
+      page.waitForRequest(FIRST),
+      page.goto(`${house.http}/?#token=${TOKEN}`, { waitUntil: "commit" }),
+    ]);
+    expect(await first.headerValue("authorization")).toBe(`Bearer ${TOKEN}`);
+    expect(page.url()).toBe(`${house.http}/`);
+    await first.response();
+    const open = await holdSockets(page);
+    held.resolve();
+    await row(page, /^conversation 1/).waitFor();
+    open();
+    await page.getByRole("button", { name: "New session" }).waitFor();
+    expect(asked).toBe(1);
+  });
+
+  test("a token in the address signs in even if the browser forbids storage", async () => {
+    const house = await openHouse();
+    const { page } = await visit(house.http);
+    await page.addInitScript(() => {
+      Object.defineProperty(window, "sessionStorage", {
+        get() {
+          throw new DOMException("forbidden", "SecurityError");
+        },
+      });
+    });
+    await page.goto(`${house.http}/?#token=${TOKEN}`);
+    await page.getByRole("button", { name: "New session" }).waitFor();
+    await row(page, /^main/).waitFor();
+    expect(page.url()).toBe(`${house.http}/`);
+  });
+
+  test("WP2: the page's policy runs its inline script, and no other inline script", async () => {
+    const house = await openHouse();
+    const { page } = await visit(house.http, { allow: /inline script.*Content Security Policy/ });
+    await holdSockets(page);
+    await page.route(`${house.http}/`, async (route) => {
+      const answer = await route.fetch();
+      const other = "<script>document.documentElement.dataset.ran = 'other'</script>";
+      await route.fulfill({
+        response: answer,
+        body: (await answer.text()).replace("</body>", `${other}</body>`),
+      });
+    });
+    const refused = page.waitForEvent("console", (message) => message.text().includes("inline script"));
+    await page.goto(`${house.http}/?#token=${TOKEN}`);
+    await page.reload();
+    await refused;
+    await row(page, /^main/).waitFor();
+    await expect.poll(() => page.locator("html").getAttribute("data-ran")).toBeNull();
+  });
+
   test("a filter in the address does not show rows of the whole list", async () => {
     const house = await openHouse();
     await seedSessions(house.store, manySessions(30, NEWEST));

@@ -64,17 +64,17 @@ function pass(pieces: Piece[], now: number, to: Socket): void {
 }
 
 /** Passes on at most `bytes` to the browser, packet by packet in turn. Returns the bytes that are left. */
-function share(ways: ReadonlySet<Way>, now: number, bytes: number): number {
+function share(ways: Set<Way>, now: number, bytes: number): number {
   let left = bytes;
-  for (let more = true; more && left >= 1; ) {
-    more = false;
-    for (const { near, held } of ways) {
-      const next = left < 1 ? undefined : takeDue(held, now, Math.floor(Math.min(left, PACKET_BYTES)));
-      if (next === undefined) continue;
-      near.write(next);
-      left -= next.length;
-      more = true;
-    }
+  for (const way of ways) {
+    if (left < 1) break;
+    const next = takeDue(way.held, now, Math.floor(Math.min(left, PACKET_BYTES)));
+    if (next === undefined) continue;
+    way.near.write(next);
+    left -= next.length;
+    // Moves it to the end, where this loop, or the next call, comes to it again after the others.
+    ways.delete(way);
+    ways.add(way);
   }
   return left;
 }

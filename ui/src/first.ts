@@ -1,5 +1,6 @@
-// Shows the first rows before the connection is open (src/gateway/page/first.ts). If the answer is late or
-// refused, nothing is lost: the connection reads everything again, and tells the reader about problems.
+// Shows the first rows, requested by early.ts, before the connection is open (src/gateway/page/first.ts). If
+// the answer is late or refused, nothing is lost: the connection reads everything again, and tells the reader
+// about problems.
 
 import { batch } from "@preact/signals";
 import type { PayloadOf } from "../../src/contract/client/web.ts";
@@ -29,15 +30,13 @@ function isEarly(): boolean {
 }
 
 export async function showFirst(): Promise<void> {
-  const token = keptToken();
-  if (token === undefined) return;
   try {
-    const answer = await fetch("/page/first", { headers: { authorization: `Bearer ${token}` } });
-    if (!answer.ok) return;
+    const answer = await window.early?.answer;
+    if (answer?.ok !== true) return;
     const first: First = await answer.json();
     if (isOutdated(first)) return window.location.reload();
     batch(() => {
-      if (token !== keptToken() || !isEarly() || !enterEarly()) return;
+      if (window.early?.token !== keptToken() || !isEarly() || !enterEarly()) return;
       showFirstRows(first.sessions);
       showFirstGroups(first.attention.groups);
     });

@@ -1,4 +1,4 @@
-// Starts the page: removes the token from the address, then renders.
+// Starts the page. The token has already left the address (early.ts).
 
 import "./styles/tokens.css";
 import "./styles/base.css";
@@ -23,7 +23,6 @@ function Page() {
   );
 }
 
-takeTokenFromAddress();
 resume();
 void showFirst();
 const root = document.getElementById("page");

@@ -1,5 +1,6 @@
 // Owns the reader's token: where the page gets it, and where it is stored.
-// TK1: a token in the address is removed from the address and the history before anything else happens.
+// TK1: a token in the address is removed from the address and the history before anything else happens
+//      (early.ts).
 // TK2: the token is stored only in session storage, so it is deleted with the tab, and no other site or tab
 //      can read it.
 
@@ -15,7 +16,7 @@ export function tabStorage(): Storage | undefined {
   }
 }
 
-let inMemory: string | undefined;
+let inMemory = window.early?.token;
 
 /** Returns the token in pasted text: `http://host/#token=…`, `token=…` or the token alone. */
 export function tokenIn(text: string): string {

@@ -1,8 +1,9 @@
 // Serves the web page's built files over HTTP, with the headers that restrict it.
 // WP1: only files of the built page's folder are served. Their names come from listing the folder; the path
 //      of a request never becomes a part of a file's path.
-// WP2: the page runs its own scripts and styles and connects to its own host only; it can't be framed, and
-// its address, which may have contained a token, is never sent as a referrer.
+// WP2: the page runs its own scripts and styles and connects to its own host only. Of scripts in its HTML, it
+//      runs only the one whose hash the build has written beside it. The page can't be framed, and its
+//      address, which may have contained a token, is never sent as a referrer.
 // Nothing is read before the first request for the page.
 
 import { createHash } from "node:crypto";
@@ -37,6 +38,8 @@ interface PageFile {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly packed: Uint8Array<ArrayBuffer> | undefined;
   readonly cache: string;
+  /** Hash of the script that this file of HTML contains, for `script-src`. */
+  readonly scriptHash: string | undefined;
 }
 
 export interface Page {
@@ -46,12 +49,12 @@ export interface Page {
   script(): Promise<string | undefined>;
 }
 
-function policyFor(host: string): string {
+function policyFor(host: string, scriptHash: string | undefined): string {
   // For some browsers 'self' covers http only, so the WebSocket's address is listed as well.
   const sockets = /^[\w.:[\]-]+$/.test(host) ? ` ws://${host} wss://${host}` : "";
   return [
     "default-src 'none'",
-    "script-src 'self'",
+    `script-src 'self'${scriptHash === undefined ? "" : ` '${scriptHash}'`}`,
     "style-src 'self'",
     "img-src 'self' data:",
     "font-src 'self'",
@@ -65,9 +68,9 @@ function policyFor(host: string): string {
   ].join("; ");
 }
 
-function headersFor(host: string): Record<string, string> {
+function headersFor(host: string, { scriptHash }: PageFile): Record<string, string> {
   return {
-    "content-security-policy": policyFor(host),
+    "content-security-policy": policyFor(host, scriptHash),
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
@@ -81,11 +84,13 @@ async function readOne(path: string, cache: string): Promise<PageFile> {
   const bytes = new Uint8Array(await readFile(path));
   const type = TYPES[path.slice(path.lastIndexOf(".") + 1)] ?? "application/octet-stream";
   const packs = /^text|json|svg/.test(type) && bytes.length >= GZIP_MIN_BYTES;
+  const html = type === TYPES.html ? Buffer.from(bytes).toString() : "";
   return {
     type,
     cache,
     bytes,
     etag: `"${createHash("sha256").update(bytes).digest("hex").slice(0, 32)}"`,
+    scriptHash: /<script data-hash="(sha256-[\w+/=]+)">/.exec(html)?.[1],
     packed: packs ? new Uint8Array(gzipSync(bytes, { level: 9 })) : undefined,
   };
 }
@@ -127,7 +132,7 @@ export function createPage(dir: string): Page {
       const file = (await read()).get(pathname);
       if (file === undefined) return undefined;
       const headers = {
-        ...headersFor(host),
+        ...headersFor(host, file),
         "content-type": file.type,
         "cache-control": file.cache,
         etag: file.etag,

@@ -305,6 +305,7 @@ const BENCHES = [
 const isEntry = (path: string): boolean =>
   path === "src/main.ts" ||
   path === "ui/src/main.tsx" ||
+  path === "ui/src/early.ts" ||
   path === "ui/vite.config.ts" ||
   /^ui\/(build|put-in-place)\.(js|d\.ts)$/.test(path) ||
   path === BROWSER_ENTRY ||

@@ -22,7 +22,7 @@ import type { TokenRights } from "../access/token.ts";
 import { TOKEN_FILE } from "../contract/protocol.ts";
 import { readSessionToken, type SessionGrant } from "../contract/session-token.ts";
 import { isObject } from "../core/json.ts";
-import { expandScopes, limitedTo, SCOPES } from "../core/rules/scopes.ts";
+import { type AdminPart, adminParts, expandScopes, limitedTo, SCOPES } from "../core/rules/scopes.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { TokenSettings } from "../core/shapes/settings/settings.ts";
 import { asStoreProblem, StoreProblem } from "../store/problems.ts";
@@ -35,6 +35,8 @@ import { ACCESS, readSealed } from "./oauth/sealed.ts";
 
 /** The authenticated party behind a connection or an HTTP request. */
 export interface Caller extends TokenRights {
+  /** Parts of `operator.admin` that this connection requested, in addition to its scopes. */
+  readonly parts?: readonly AdminPart[];
   /** A hash of the token: the same for a device token and its parent token. */
   readonly id: string;
   /**
@@ -297,10 +299,10 @@ function narrow(caller: Caller, claim: Claim): Result<Caller> {
     });
   }
   if (claim.scopes === undefined || claim.scopes.length === 0) return ok(caller);
-  // Clients of other gateways list devices with this scope. Here that is reading.
+  // Clients of other gateways also list devices with this scope. Here that is reading.
   const asked = claim.scopes.map((scope) => (scope === "operator.pairing" ? "operator.read" : scope));
   const scopes = expandScopes(asked).filter((scope) => caller.scopes.includes(scope));
-  return ok({ ...caller, scopes });
+  return ok({ ...caller, scopes, parts: adminParts(caller.scopes, claim.scopes) });
 }
 
 /** Returns the rights of a session's pass, which gets no events of other sessions. */

@@ -17,7 +17,7 @@ import { NODE } from "../contract/methods/parts.ts";
 import { isMethod, METHODS, type MethodName, methodOf } from "../contract/methods.ts";
 import { isLenient } from "../contract/protocol.ts";
 import { canonicalJson } from "../core/json.ts";
-import { hasScope } from "../core/rules/scopes.ts";
+import { type AdminPart, expandScopes, hasScope } from "../core/rules/scopes.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { settingsNow } from "../core/shapes/settings/live.ts";
 import type { TokenScope } from "../core/shapes/settings/settings.ts";
@@ -66,8 +66,8 @@ import { type ToolDeps, toolMethods } from "./methods/tools.ts";
 import { type UpkeepDeps, upkeepMethods } from "./methods/upkeep.ts";
 import { sessionTokenMethods } from "./session-tokens.ts";
 import type { Answer } from "./socket/connection.ts";
-import { callInForm, type FormDeps } from "./version-4/form.ts";
-import { formOf } from "./version-4/forms.ts";
+import { callInForm, type FormFacts } from "./version-4/form.ts";
+import { formOf, wayInstead } from "./version-4/forms.ts";
 import { lenientParams } from "./version-4/params.ts";
 
 /** Dependencies of all methods together. */
@@ -149,11 +149,14 @@ export interface Dispatcher {
 
 function mayCall(caller: Caller, method: string): Result<MethodName> {
   if (!isMethod(method)) {
+    const hint = wayInstead(method);
+    if (hint !== undefined)
+      return fail("unknown_method", `there is no method ${JSON.stringify(method)}`, { hint });
     const nearest = nearestName(method, Object.keys(METHODS));
     const meant = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
     return fail("unknown_method", `unknown method ${JSON.stringify(method)}${meant}`);
   }
-  const { scope, outlivesToken } = methodOf(method);
+  const { scope, part, outlivesToken } = methodOf(method);
   if (scope === NODE) {
     if (caller.nodeId !== undefined) return ok(method);
     return fail("missing_scope", `"${method}" is for nodes: connections of paired devices with role "node"`);
@@ -167,12 +170,12 @@ function mayCall(caller: Caller, method: string): Result<MethodName> {
       hint: "Use a token of the configuration (gateway.auth.tokens).",
     });
   }
-  const allowed = needScope(caller, method, scope);
+  const allowed = needScope(caller, method, scope, part);
   return allowed.ok ? ok(method) : allowed;
 }
 
-/** Refuses a caller whose token lacks a scope. */
-export function needScope(caller: Caller, name: string, needed: TokenScope): Result<void> {
+/** Refuses a caller whose token lacks a scope. `part`: a part of the scope that is enough. */
+export function needScope(caller: Caller, name: string, needed: TokenScope, part?: AdminPart): Result<void> {
   if (caller.onlyAs !== undefined) {
     const { sessionKey } = caller.onlyAs;
     return fail("missing_scope", `this token is valid for MCP requests of session ${sessionKey} only`);
@@ -182,10 +185,18 @@ export function needScope(caller: Caller, name: string, needed: TokenScope): Res
     return fail("missing_scope", text);
   }
   if (hasScope(caller.scopes, needed)) return ok(undefined);
+  if (part !== undefined && caller.parts?.includes(part) === true) return ok(undefined);
   return fail("missing_scope", `missing scope: ${needed}`, {
     hint: `"${name}" requires it; gateway.auth.tokens[].scopes sets a token's scopes.`,
     details: { missingScope: needed },
   });
+}
+
+/** Returns the caller with the method's scope, if only a part of that scope admitted it. */
+function asAdmitted(caller: Caller, name: MethodName): Caller {
+  const { scope, part } = methodOf(name);
+  if (scope === NODE || part === undefined || hasScope(caller.scopes, scope)) return caller;
+  return { ...caller, scopes: expandScopes([scope]) };
 }
 
 /** Refuses a token that covers no session of the named agent, whether the agent exists or not. */
@@ -383,7 +394,7 @@ function withoutKey<T>(
   });
 }
 
-function formDeps({ settings, engine, world }: MethodDeps): FormDeps {
+function formFacts({ settings, engine, world }: MethodDeps): FormFacts {
   const lastLogLine = world.logTail?.last() ?? 0;
   return { settings: settingsNow(settings), processId: engine.processId, lastLogLine };
 }
@@ -392,7 +403,6 @@ export function createDispatcher(deps: MethodDeps): Dispatcher {
   const { db } = deps.engine.store;
   const stop = new AbortController();
   const once = createOnce(deps, stop.signal);
-
   let steady = { deps, access: { db, settings: deps.settings } };
   const contextOf = (caller: Caller, signal: AbortSignal): BaseContext => {
     // A request keeps the settings with which it begins (LS1 of core/shapes/settings/live.ts).
@@ -424,7 +434,7 @@ export function createDispatcher(deps: MethodDeps): Dispatcher {
     const params = checkAgent(caller, await read);
     if (!params.ok) return { result: params };
     const method: Method<M, MethodDeps> = HANDLERS[name];
-    const base = contextOf(caller, signal);
+    const base = contextOf(asAdmitted(caller, name), signal);
     const keyed = method.repeats?.(params.value) === true ? undefined : keyedCall(caller, name, params.value);
     if (keyed !== undefined) {
       const result = await runKeyed(base, keyed, (ctx) => method.handle(ctx, params.value));
@@ -443,8 +453,11 @@ export function createDispatcher(deps: MethodDeps): Dispatcher {
       const form = isLenient(protocol) ? formOf(method) : undefined;
       const known = mayCall(caller, form?.method ?? method);
       if (!known.ok) return { result: known };
-      const call = (read: unknown) => run(caller, known.value, read, signal, protocol);
-      return form === undefined ? call(params) : callInForm(form, params, formDeps(deps), call);
+      const ask = async (name: MethodName, given: unknown): Promise<Answer> => {
+        const may = mayCall(caller, name);
+        return may.ok ? run(caller, name, given, signal, protocol) : { result: may };
+      };
+      return form === undefined ? ask(known.value, params) : callInForm(form, params, formFacts(deps), ask);
     },
     async perform<T>(caller: Caller, request: DoorRequest<T>, signal: AbortSignal) {
       const { name, params, idempotencyKey, handle } = request;

@@ -57,9 +57,13 @@ export interface HookTurn {
   readonly also: Also;
 }
 
-/** A note for the default agent. */
+/** A note for a session. */
 export interface WakeNote {
   readonly text: string;
+  /** Default: the main session of the default agent. */
+  readonly sessionKey?: string | undefined;
+  /** Set if the note is of somebody who may not read the agent's memory. */
+  readonly guest?: boolean;
   /** `now`: starts a run. `next-heartbeat`: the next run of the session reads the note. */
   readonly mode: "now" | "next-heartbeat";
   readonly also: Also;
@@ -213,13 +217,16 @@ export async function acceptHook(ctx: HookContext, caller: HookCaller, turn: Hoo
   });
 }
 
-/** Accepts a note in the main session of the default agent. */
-export async function acceptWake(ctx: HookContext, note: WakeNote): Promise<Result<Run>> {
+/** Accepts a note in a session that the caller may write to. */
+export async function acceptWake(
+  ctx: Pick<HookContext, "engine" | "settings">,
+  note: WakeNote,
+): Promise<Result<Run>> {
   const text = checkWords("text", note.text, HOOK_MESSAGE_MAX_CHARS);
   if (!text.ok) return text;
   const open = ctx.engine.accepting();
   if (!open.ok) return open;
-  const key = mainKeyOf(defaultAgent(ctx.settings).id, keyRulesOf(ctx.settings));
+  const key = note.sessionKey ?? mainKeyOf(defaultAgent(ctx.settings).id, keyRulesOf(ctx.settings));
   return ctx.engine.commit(async (unit): Promise<Result<Run>> => {
     const session = await getSession(unit.tx, key);
     if (session === undefined)
@@ -228,7 +235,8 @@ export async function acceptWake(ctx: HookContext, note: WakeNote): Promise<Resu
       });
     const verdict = sendVerdict(ctx.settings, session);
     if (!verdict.allowed) return fail("send_denied", verdict.error);
-    const input = { text: note.text, provenance: { kind: "hook", source: "wake" } } as const;
+    const provenance = { kind: "hook", source: "wake" } as const;
+    const input = { text: note.text, provenance, ...optional({ guest: note.guest }) };
     const accepted = await ctx.engine.acceptIn(unit, {
       sessionKey: key,
       kind: note.mode === "now" ? "turn" : "append",

@@ -127,6 +127,7 @@ const EXAMPLES: Examples = {
   "tokens.narrow": ({ tokenId }) => ({ id: tokenId, scopes: ["operator.read"] }),
   "tokens.revoke": ({ tokenId }) => ({ id: tokenId }),
   "chat.send": () => ({ sessionKey: MAIN, message: "good evening", idempotencyKey: "chat" }),
+  wake: () => ({ text: "the build is done", mode: "next-heartbeat" }),
   agent: () => ({ sessionKey: NOTES, message: "hello", idempotencyKey: "agent" }),
   "agent.wait": ({ runId }) => ({ runId }),
   "chat.inject": () => ({ sessionKey: NOTES, message: "a note", label: "desk" }),

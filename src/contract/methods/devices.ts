@@ -29,6 +29,7 @@ export const DEVICE_METHODS = {
   },
   "device.token.revoke": {
     scope: ADMIN,
+    part: "operator.pairing",
     summary: "Revokes the device tokens of one device. Requires a token that covers every session.",
     params: object(
       { deviceId: about(name, "Id of the device.") },

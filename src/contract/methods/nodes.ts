@@ -90,6 +90,7 @@ export const NODE_METHODS = {
   },
   "node.pair.approve": {
     scope: ADMIN,
+    part: "operator.pairing",
     outlivesToken: true,
     summary: "Pairs a device.",
     params: object(
@@ -107,6 +108,7 @@ export const NODE_METHODS = {
   },
   "node.pair.reject": {
     scope: ADMIN,
+    part: "operator.pairing",
     summary: "Rejects a pairing request. The device may request pairing again.",
     params: object({}, { ...WHICH, idempotencyKey }),
     result: object({ ok: oneOf(true), requestId: text(), nodeId: text() }),
@@ -115,6 +117,7 @@ export const NODE_METHODS = {
   },
   "node.pair.remove": {
     scope: ADMIN,
+    part: "operator.pairing",
     summary: "Unpairs a device and closes its connection.",
     params: object({ nodeId }, { idempotencyKey }),
     result: object({ ok: oneOf(true), nodeId: text(), removed: oneOf(true) }),
@@ -123,6 +126,7 @@ export const NODE_METHODS = {
   },
   "node.rename": {
     scope: ADMIN,
+    part: "operator.pairing",
     summary: "Renames a paired device.",
     params: object(
       { nodeId, displayName: about(name, "New name, at most 64 characters.") },

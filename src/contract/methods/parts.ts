@@ -1,6 +1,7 @@
 // Defines the schemas that several methods share, and the type of a method's entry.
 // Every param and every method has a description, because docs/reference is generated from them.
 
+import type { AdminPart } from "../../core/rules/scopes.ts";
 import type { Code } from "../../core/shapes/errors.ts";
 import type { TokenScope } from "../../core/shapes/settings/settings.ts";
 import type { EventName } from "../protocol.ts";
@@ -42,6 +43,8 @@ export const NOTHING = object({});
 export interface MethodSpec {
   /** `node`: only for connections of paired nodes. */
   readonly scope: TokenScope | typeof NODE;
+  /** A part of the scope `operator.admin` that is enough for this method. */
+  readonly part?: AdminPart;
   /** May take a long time, so it does not hold up other requests of its connection. */
   readonly takesLong?: true;
   /**

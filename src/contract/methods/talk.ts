@@ -306,6 +306,29 @@ export const TALK_METHODS = {
     errors: [...NAMES_SESSION, "session_archived", "too_large"],
     events: ["chat", "sessions"],
   },
+  wake: {
+    scope: WRITE,
+    summary: "Adds a note to a session, with the provenance of a hook.",
+    params: object(
+      { text: about(message, "Text of the note, at most 100,000 characters.") },
+      {
+        mode: about(
+          oneOf("now", "next-heartbeat"),
+          "`now` (the default) starts a run. `next-heartbeat` keeps the note for the next run. For clients " +
+            "of version 4 that name a session, it is the same as `now`.",
+        ),
+        sessionKey: about(
+          name,
+          "The session. Default: the main session of `agentId`, or of the default agent.",
+        ),
+        agentId: about(name, "Agent of the session. If `sessionKey` is given, it must belong to this agent."),
+        idempotencyKey,
+      },
+    ),
+    result: object({ ok: oneOf(true), runId: text(), sessionKey: text() }),
+    errors: [...NAMES_SESSION, ...ASKS_RUN, "agent_not_found"],
+    events: OF_RUNS,
+  },
   agent: {
     scope: WRITE,
     summary: "Runs an agent. Answers twice: after the run is accepted, and after it has ended.",

@@ -60,6 +60,7 @@ export const TOOL_METHODS = {
   },
   "permissions.answer": {
     scope: ADMIN,
+    part: "operator.approvals",
     summary: "Answers a permission request.",
     params: object(
       {

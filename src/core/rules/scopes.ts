@@ -7,6 +7,18 @@ import { matchesPattern } from "../text/pattern.ts";
 /** All scopes, the most powerful first. */
 export const SCOPES: readonly TokenScope[] = ["operator.admin", "operator.write", "operator.read"];
 
+/**
+ * Parts of `operator.admin` that a connection may request without the rest: pairing devices, and answering
+ * permission requests. No token has them.
+ */
+const ADMIN_PARTS = ["operator.pairing", "operator.approvals"] as const;
+export type AdminPart = (typeof ADMIN_PARTS)[number];
+
+/** Returns the requested parts of `operator.admin`, if the token has that scope. */
+export function adminParts(scopes: readonly string[], asked: readonly string[]): readonly AdminPart[] {
+  return scopes.includes("operator.admin") ? ADMIN_PARTS.filter((part) => asked.includes(part)) : [];
+}
+
 /** Returns whether one of the token's scopes is the needed scope or includes it. */
 export function hasScope(scopes: readonly string[], needed: TokenScope): boolean {
   return SCOPES.slice(0, SCOPES.indexOf(needed) + 1).some((scope) => scopes.includes(scope));

@@ -1,4 +1,5 @@
-// Owns the methods of programs: run an agent and get its result, wait for a run, send a text to a person.
+// Owns the methods of programs: run an agent and get its result, wait for a run, add a note to a session,
+// send a text to a person.
 // The reported end of a run comes from its row, never from its text (I12).
 
 import { chosenAgent, keyRulesOf } from "../../access/access.ts";
@@ -12,7 +13,9 @@ import { isGuest } from "../../core/rules/prompt/memory.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
 import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { endCodeOf, isEnded, type Run } from "../../core/shapes/run.ts";
+import type { Session } from "../../core/shapes/session.ts";
 import { mainKeyOf } from "../../core/shapes/session-key.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { sendDirect } from "../../flows/conversation/direct.ts";
@@ -20,6 +23,7 @@ import { answerPlace, destinationOf } from "../../flows/delivery/destination.ts"
 import { sendText } from "../../flows/delivery/outbox.ts";
 import { type Opening, openingOf, openSession } from "../../flows/session/open.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
+import { acceptWake } from "../../triggers/hooks.ts";
 import { keyOwnerOf } from "../auth.ts";
 import { type CallContext, type Methods, onlyFresh, type SendingDeps } from "../call.ts";
 import { readImages } from "./attachments.ts";
@@ -41,19 +45,49 @@ async function targetOf(ctx: CallContext, params: ParamsOf<"agent">): Promise<Re
   const named = sessionKey ?? sessionId;
   if (named !== undefined) {
     const found = await openSession(ctx.deps, ctx.viewer, named);
-    const session = found.ok ? found.value.session : undefined;
-    if (session === undefined || agentId === undefined || session.agentId === agentId.trim().toLowerCase())
-      return found;
-    return fail(
-      "invalid_argument",
-      `session ${session.key} belongs to agent "${session.agentId}": omit agentId, or give that agent's id`,
-    );
+    return found.ok ? ofAgent(found.value, found.value.session, agentId) : found;
   }
   if (label !== undefined) return resolve({ label, ...optional({ agentId }) });
-  if (agentId === undefined) return resolve({ sessionKey: "main" });
-  const { settings } = ctx.deps;
+  const main = mainOf(ctx.deps.settings, agentId);
+  return main.ok ? resolve({ sessionKey: main.value }) : main;
+}
+
+/** Returns `found` if its session belongs to the agent that the params name, or if they name none. */
+function ofAgent<T>(found: T, session: Session, agentId: string | undefined): Result<T> {
+  if (agentId === undefined || session.agentId === agentId.trim().toLowerCase()) return ok(found);
+  return fail(
+    "invalid_argument",
+    `session ${session.key} belongs to agent "${session.agentId}": omit agentId, or give that agent's id`,
+  );
+}
+
+/** Returns a name of the main session of this agent, or of the default agent. */
+function mainOf(settings: Settings, agentId: string | undefined): Result<string> {
+  if (agentId === undefined) return ok("main");
   const chosen = chosenAgent(settings, agentId);
-  return chosen.ok ? resolve({ sessionKey: mainKeyOf(chosen.value, keyRulesOf(settings)) }) : chosen;
+  return chosen.ok ? ok(mainKeyOf(chosen.value, keyRulesOf(settings))) : chosen;
+}
+
+async function wake(ctx: CallContext, params: ParamsOf<"wake">): Promise<Result<PayloadOf<"wake">>> {
+  const { text, mode = "now", sessionKey, agentId } = params;
+  const key = sessionKey === undefined ? mainOf(ctx.deps.settings, agentId) : ok(sessionKey);
+  if (!key.ok) return key;
+  const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey: key.value });
+  if (!found.ok) return found;
+  const target = ofAgent(found.value.key, found.value, agentId);
+  if (!target.ok) return target;
+  const answer = ({ runId, sessionKey }: Run) => ({ ok: true, runId, sessionKey }) as const;
+  const woken = await acceptWake(ctx.deps, {
+    text,
+    mode,
+    sessionKey: target.value,
+    guest: isGuest(ctx.viewer),
+    async also(unit, run) {
+      await ctx.remember(unit, answer(run));
+      return ok(undefined);
+    },
+  });
+  return woken.ok ? ok(answer(woken.value)) : woken;
 }
 
 async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Result<PayloadOf<"agent">>> {
@@ -211,7 +245,8 @@ async function send(
   return sent.ok ? ok(answer(sent.value.id)) : sent;
 }
 
-export const agentMethods: Methods<"agent" | "agent.wait" | "send", SendingDeps> = {
+export const agentMethods: Methods<"agent" | "agent.wait" | "send" | "wake", SendingDeps> = {
+  wake: { handle: wake },
   agent: { handle: start, follow: followRun },
   "agent.wait": { handle: wait },
   send: { handle: send },

@@ -325,7 +325,7 @@ export class Connection {
       const { member, protocol, deviceToken } = accepted.value;
       const { caller } = member;
       const device = optional({ deviceToken });
-      const auth = { ...device, role: caller.role, scopes: caller.scopes };
+      const auth = { ...device, role: caller.role, scopes: [...caller.scopes, ...(caller.parts ?? [])] };
       const hello: HelloOk = { type: "hello-ok", protocol, ...(await this.#parts.hello(member)), auth };
       if (this.#isClosed()) return;
       if (!this.#parts.shares.clients.take(caller.id)) return this.#reject(request.id, TOO_MANY_CLIENTS);

@@ -10,7 +10,7 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { LAST } from "../../core/shapes/route.ts";
 import { defaultAgent } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
-import type { FormDeps } from "./form.ts";
+import type { FormFacts } from "./form.ts";
 
 const SHOWN_MAX_CHARS = 64;
 /** The only kind of work and the only place that a job of Parley has. */
@@ -77,7 +77,7 @@ function fieldsOfJob(given: Fields, agentId: string): Result<Fields> {
 }
 
 /** Params of `cron.add`. Those in Parley's own form stay as they are. */
-export function jobToAdd(given: Fields, { settings }: FormDeps): Result<Fields> {
+export function jobToAdd(given: Fields, { settings }: FormFacts): Result<Fields> {
   if (given.payload === undefined && given.message !== undefined) return ok(given);
   const agentId = textOf(given.agentId) ?? defaultAgent(settings).id;
   const job = fieldsOfJob({ ...given, payload: given.payload ?? null }, agentId);
@@ -93,7 +93,7 @@ export function jobToAdd(given: Fields, { settings }: FormDeps): Result<Fields> 
 }
 
 /** Params of `cron.update`. The agent of a job cannot be changed. */
-export function jobToChange(given: Fields, { settings }: FormDeps): Result<Fields> {
+export function jobToChange(given: Fields, { settings }: FormFacts): Result<Fields> {
   const { patch } = given;
   if (!isObject(patch)) return withJobId(given);
   if (patch.agentId != null) return refused("the agent of a job cannot be changed", "Add a new job.");

@@ -18,6 +18,7 @@ import {
 } from "./chat-forms.ts";
 import { jobShown, jobsShown, jobToAdd, jobToChange, turnsShown, withJobId } from "./cron-form.ts";
 import type { Form } from "./form.ts";
+import { devices, renamed, systemEvent, wakeNamed } from "./system-forms.ts";
 
 /** Maximum number of bytes of log lines in one answer, unless the request names another. */
 const LOG_BYTES = 250_000;
@@ -87,19 +88,6 @@ const channels: Form<"channels.status"> = {
   },
 };
 
-/** Devices need no acceptance here, so none is pending. */
-const devices: Form<"device.token.list"> = {
-  method: "device.token.list",
-  payload: (page) => ({
-    pending: [],
-    paired: page.devices.map(({ lastUsedAtMs: lastSeenAtMs, ...device }) => ({
-      ...device,
-      roles: [device.role],
-      lastSeenAtMs,
-    })),
-  }),
-};
-
 /** Lets the compiler check the payload of the form's method. */
 const form = <M extends MethodName>(one: Form<M>): Form<M> => one;
 
@@ -136,9 +124,42 @@ const FORMS: Readonly<Record<string, Form>> = {
   "logs.tail": logs,
   "channels.status": channels,
   "device.pair.list": devices,
+  "device.pair.approve": form({
+    method: "node.pair.approve",
+    payload: ({ requestId, node }) => ({ requestId, device: { ...node, deviceId: node.nodeId } }),
+  }),
+  "device.pair.reject": form({
+    method: "node.pair.reject",
+    payload: ({ requestId, nodeId: deviceId }) => ({ requestId, deviceId }),
+  }),
   "device.pair.remove": form({ method: "device.token.revoke" }),
+  "device.pair.rename": renamed,
+  wake: wakeNamed,
+  "system-event": systemEvent,
+  // There are no heartbeats. The clients' page measures the duration of this call.
+  "last-heartbeat": form({ method: "system-presence", payload: () => null }),
 };
 
 export function formOf(method: string): Form | undefined {
   return Object.hasOwn(FORMS, method) ? FORMS[method] : undefined;
+}
+
+const NO_SETUP_CODES = "Connect the device with the gateway's token; node.pair.approve pairs a node.";
+const NO_UPGRADES = "Connect with a token that has these scopes (gateway.auth.tokens).";
+
+/** Methods of version 4 that mean nothing here, each with the way to the same end. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  "set-heartbeats": "There are no heartbeats; cron.add makes a scheduled job.",
+  "system.info": "Use status, or metrics.history.",
+  "device.pair.setupCode": NO_SETUP_CODES,
+  "device.pair.setupStatus": NO_SETUP_CODES,
+  "device.token.rotate":
+    "device.token.revoke ends a token; connecting with the gateway's token gives the device a new one.",
+  "device.scopes.requestUpgrade": NO_UPGRADES,
+  "device.scopes.waitUpgrade": NO_UPGRADES,
+};
+
+/** Returns what to use in place of a method that only other gateways have. */
+export function wayInstead(method: string): string | undefined {
+  return Object.hasOwn(INSTEAD, method) ? INSTEAD[method] : undefined;
 }

@@ -148,6 +148,7 @@ const ABOUT_CHANNELS = {
   "bindings.unbind": [{ sessionKey: SEEN }, { sessionKey: HIDDEN }],
 } as const;
 
+const WAKES = [{ text: "more", sessionKey: SEEN, mode: "next-heartbeat" }];
 const ABOUT_USAGE = [
   ...["agent", "tree", "session", "chain", "model", "day"].map((by) => ({ by })),
   { by: "session", days: 1, agentId: "research" },
@@ -226,7 +227,7 @@ function questionsOf(planted: Awaited<ReturnType<typeof plant>> & Nodes) {
     "chat.send": [{ sessionKey: SEEN, message: "more", idempotencyKey: "s" }],
     "chat.abort": [{ sessionKey: SEEN }],
     "chat.inject": [{ sessionKey: SEEN, message: "a note" }],
-    agent: [{ sessionKey: SEEN, message: "more", idempotencyKey: "a" }],
+    ...{ agent: [{ sessionKey: SEEN, message: "more", idempotencyKey: "a" }], wake: WAKES },
     "agent.wait": [{ runId: "a" }],
     send: [{ to: SEEN, message: "for you", idempotencyKey: "t" }],
     "tools.catalog": [{ sessionKey: SEEN }],

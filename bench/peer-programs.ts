@@ -2,7 +2,8 @@
 // terminal interface, its node host, and its web page. Each returns what the program has shown.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { once } from "node:events";
+import { copyFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { dirname, extname, join, normalize } from "node:path";
@@ -67,7 +68,7 @@ async function started(
 
 interface Request {
   readonly method: string;
-  readonly params: (text: string) => object;
+  readonly params: (text: string) => object | Promise<object>;
 }
 
 /** Sends these JSON-RPC requests one by one, each after the answer to the one before. */
@@ -78,7 +79,8 @@ function asked(
 ): Promise<string> {
   return started(ground, args, async (child, shown) => {
     for (const [id, { method, params }] of requests.entries()) {
-      child.stdin?.write(`${JSON.stringify({ jsonrpc: "2.0", id, method, params: params(shown()) })}\n`);
+      const request = { jsonrpc: "2.0", id, method, params: await params(shown()) };
+      child.stdin?.write(`${JSON.stringify(request)}\n`);
       await untilShown(shown, new RegExp(`^\\{(?!.*"method":).*"id":${id}[,}]`, "m"));
     }
   });
@@ -104,21 +106,59 @@ export function acp(ground: ProgramGround): Promise<string> {
   );
 }
 
+const MAIN = "agent:main:main";
+const MCP_CLIENT = {
+  method: "initialize",
+  params: () => ({
+    protocolVersion: "2025-06-18",
+    capabilities: {},
+    clientInfo: { name: "x", version: "1" },
+  }),
+};
+
+const tool = (name: string, args: object | ((text: string) => object)): Request => ({
+  method: "tools/call",
+  params: (text) => ({ name, arguments: typeof args === "function" ? args(text) : args }),
+});
+
+/** Answers an agent's permission request over the bridge for MCP. */
+export async function mcpPermissions(ground: ProgramGround): Promise<string> {
+  const runId = "asks-for-permission";
+  const text = await asked(
+    ground,
+    ["mcp", "serve"],
+    [
+      MCP_CLIENT,
+      tool("conversations_list", {}),
+      {
+        method: "tools/call",
+        async params() {
+          const asking = { sessionKey: MAIN, message: "run: echo permitted", idempotencyKey: runId };
+          await ground.owner.request("chat.send", asking);
+          return { name: "events_wait", arguments: { after_cursor: 0, timeout_ms: 20_000 } };
+        },
+      },
+      tool("permissions_list_open", {}),
+      tool("permissions_respond", (shown) => {
+        const id = /"approvals":\[\{"kind":"exec","id":"([^"]+)"/.exec(shown)?.[1] ?? "";
+        return { kind: "exec", id, decision: "allow-once" };
+      }),
+    ],
+  );
+  const { status } = await ground.owner.request("agent.wait", { runId });
+  const { messages } = await ground.owner.request("chat.history", { sessionKey: MAIN, limit: 5 });
+  return `${text}\n${status} ${JSON.stringify(messages)}`;
+}
+
 /** Reads and sends messages over the bridge for MCP, and waits for the answer. */
 export function mcpServe(ground: ProgramGround): Promise<string> {
-  const key = "agent:main:main";
-  const tool = (name: string, args: object): Request => ({
-    method: "tools/call",
-    params: () => ({ name, arguments: args }),
-  });
-  const client = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "x", version: "1" } };
   return asked(
     ground,
     ["mcp", "serve"],
     [
-      { method: "initialize", params: () => client },
-      tool("messages_read", { session_key: key }),
-      tool("messages_send", { session_key: key, text: "read by events_wait" }),
+      MCP_CLIENT,
+      tool("messages_read", { session_key: MAIN }),
+      tool("messages_send", { session_key: MAIN, text: "read by events_wait" }),
       tool("events_wait", { after_cursor: 0, timeout_ms: 20_000 }),
     ],
   );
@@ -134,6 +174,33 @@ export function nodeHost(ground: ProgramGround): Promise<string> {
     await ground.owner.request("node.pair.approve", { code });
     await untilShown(shown, /gateway connected/);
   });
+}
+
+/** Pairs another node host with the client's own commands, renames it, and ends its token. */
+export async function devices(ground: ProgramGround): Promise<string> {
+  const settings = join(ground.home, ".openclaw/openclaw.json");
+  if (!existsSync(settings)) return "needs the settings of openclaw";
+  const other = { ...ground, home: join(ground.home, "shed") };
+  mkdirSync(join(other.home, ".openclaw"), { recursive: true, mode: 0o700 });
+  copyFileSync(settings, join(other.home, ".openclaw/openclaw.json"));
+  const printed = (...args: string[]): Promise<string> =>
+    started(ground, ["devices", ...args], async (child) => {
+      await once(child, "exit");
+    });
+  const { port, hostname } = new URL(ground.url);
+  const args = ["node", "run", "--host", hostname, "--port", port, "--display-name", "shed"];
+  let text = "";
+  await started(other, args, async (_, shown) => {
+    await untilShown(shown, /its code is/);
+    const { pending } = JSON.parse(await printed("list", "--json"));
+    text += await printed("approve", pending[0].requestId);
+    await untilShown(shown, /gateway connected/);
+    const { deviceId } = pending[0];
+    text += await printed("rename", "--device", deviceId, "--name", "garden shed");
+    text += await printed("list");
+    text += await printed("remove", deviceId);
+  });
+  return text;
 }
 
 /** Sends a message in the terminal interface. */

@@ -14,7 +14,16 @@ import { optional } from "../src/core/optional.ts";
 import { TOKEN } from "../tests/kit/process/fleet.ts";
 import { typed } from "../tests/kit/typed.ts";
 import { install, type Manifest } from "./coding-agents.ts";
-import { acp, mcpServe, nodeHost, type ProgramGround, terminal, webPage } from "./peer-programs.ts";
+import {
+  acp,
+  devices,
+  mcpPermissions,
+  mcpServe,
+  nodeHost,
+  type ProgramGround,
+  terminal,
+  webPage,
+} from "./peer-programs.ts";
 import { withGateway } from "./with-gateway.ts";
 
 const run = promisify(execFile);
@@ -134,11 +143,32 @@ const THEIR_OWN: readonly Step[] = [
     known: { clawdbot: "`device.pair.list` is a form of version 4" },
   },
   {
+    what: "`devices join-code`, `rotate` are refused in words",
+    args: ["devices", "rotate", "--device", "x", "--role", "operator"],
+    shows: /device\.token\.revoke ends a token/,
+  },
+  {
     what: "`nodes list`",
     args: ["nodes", "list"],
     shows: /Pending: 0/,
   },
   { what: "`system presence`", args: ["system", "presence"], shows: /connId/ },
+  {
+    what: "`system event`",
+    args: ["system", "event", "--text", "the build is done", "--mode", "now"],
+    shows: /^ok$/m,
+  },
+  {
+    what: "`system heartbeat last`",
+    args: ["system", "heartbeat", "last"],
+    shows: /^null$/m,
+    known: { clawdbot: "`last-heartbeat` is a form of version 4" },
+  },
+  {
+    what: "`system heartbeat disable` is refused in words",
+    args: ["system", "heartbeat", "disable"],
+    shows: /cron\.add makes a scheduled job/,
+  },
   {
     what: "`message send --channel webchat`",
     args: ["message", "send", "--channel", "webchat", "--target", "main", "--message", "hi"],
@@ -159,10 +189,22 @@ const THEIR_OWN: readonly Step[] = [
     known: { clawdbot: "has no such command" },
   },
   {
+    what: "`mcp serve`: answers a permission request",
+    args: mcpPermissions,
+    shows: /approval resolved[\s\S]*\nok .*permitted/,
+    known: { clawdbot: "has no such command" },
+  },
+  {
     what: "node host",
     args: nodeHost,
     shows: /gateway connected/,
     known: { clawdbot: "needs a minute until it tries again" },
+  },
+  {
+    what: "`devices approve`, then `rename`, `remove` and `list`",
+    args: devices,
+    shows: /Approved[\s\S]*Renamed[\s\S]*Removed/,
+    known: { clawdbot: "`device.pair.list` is a form of version 4" },
   },
   {
     what: "web control UI, served by another program",
@@ -309,7 +351,7 @@ const folder = resolve(values.dir ?? mkdtempSync(join(tmpdir(), "parley-peers-")
 const home = mkdtempSync(join(tmpdir(), "parley-peers-gateway-"));
 let fine = true;
 try {
-  await withGateway(home, {}, async ({ wsUrl, client }) => {
+  await withGateway(home, { tools: { exec: { approval: "always" } } }, async ({ wsUrl, client }) => {
     for (const peer of PEERS) {
       if (values.only !== undefined && values.only !== peer.name) continue;
       fine = (await meet(peer, folder, wsUrl, client)) && fine;

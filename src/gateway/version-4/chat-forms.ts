@@ -51,10 +51,11 @@ export const messageEvents: Form<"sessions.describe"> = {
   payload: ({ session }, { key }) => ({ subscribed: session !== null, key: session?.key ?? key }),
 };
 
-/** Returns a permission request in its form of version 4, with its title as the command. */
+/** Returns a permission request in its form of version 4: the command is its title, with its arguments. */
 export function approvalShown(question: PermissionQuestion): EventPayloads["exec.approval.requested"] {
   const { id, title, detail, agentId, sessionKey, askedAt, expiresAt } = question;
-  const request = { command: detail ?? title, agentId, sessionKey };
+  const command = detail === undefined ? title : `${title}\n${detail}`;
+  const request = { command, agentId, sessionKey };
   return { id, request, createdAtMs: askedAt, expiresAtMs: expiresAt };
 }
 

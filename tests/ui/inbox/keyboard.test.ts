@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import { describeInBrowser, visit } from "../../kit/browser.ts";
 import { relayOf } from "../relay.ts";
-import { MAIN, player, RESEARCH, rowIn, say } from "./kit.ts";
+import { group, MAIN, player, RESEARCH, rowIn, say, settled } from "./kit.ts";
 
 describeInBrowser("the focus in the inbox", () => {
   test("when a focused row leaves its group, the focus moves to the next row; when an open row moves, the focus follows it", async () => {
@@ -22,7 +22,9 @@ describeInBrowser("the focus in the inbox", () => {
     await page.keyboard.press("Enter");
     await rowIn(page, "Failed", "second").waitFor();
     await expect.poll(focused).toContain("first");
-    await rowIn(page, "Needs you", "first").getByRole("button", { name: "Dismiss" }).focus();
+    const first = rowIn(page, "Needs you", "first").getByRole("button", { name: "Dismiss" });
+    await settled(first);
+    await first.focus();
     await page.keyboard.press("Enter");
     await rowIn(page, "Failed", "first").waitFor();
     await expect.poll(focused).toContain("third");
@@ -56,7 +58,9 @@ describeInBrowser("the focus in the inbox", () => {
     ] as const) {
       const row = rowIn(page, "Running", `hold ${label}`);
       if (label === "first") await row.getByRole("button", { name: "Peek" }).click();
-      await row.getByRole("button", { name: "Stop" }).focus();
+      const stop = row.getByRole("button", { name: "Stop" });
+      await settled(stop);
+      await stop.focus();
       await page.keyboard.press("Enter");
       await rowIn(page, "Done", label).waitFor();
       await expect.poll(focused).toContain(`hold ${next}`);
@@ -144,5 +148,45 @@ describeInBrowser("the focus in the inbox", () => {
     await rowIn(page, "Failed", "401").waitFor();
     await page.getByText("Dismissed.").waitFor();
     await expect.poll(() => page.locator(".notice.problem").count()).toBe(0);
+  });
+  test("a second click in the same place does not act on the row that has moved there, nor does a held key", async () => {
+    const house = await openHouse({ play: player().play });
+    const client = await house.client();
+    for (const label of ["first", "second", "third"]) {
+      const { key } = await client.request("sessions.create", { label });
+      await say(house, key, "fail");
+    }
+    const { page } = await visit(house.http, { token: TOKEN });
+    const rows = group(page, "Needs you").getByRole("listitem");
+    await expect.poll(() => rows.count()).toBe(3);
+    const shown = rows.locator("[data-row]");
+    const names = await shown.allInnerTexts();
+    const dismiss = rows.first().getByRole("button", { name: "Dismiss" });
+    await settled(dismiss);
+    await dismiss.evaluate((button) => {
+      const { x, y } = button.getBoundingClientRect();
+      const under = () => document.elementFromPoint(x + 4, y + 4);
+      const look = (): void => {
+        const now = under();
+        if (now === null || now === button || button.isConnected) return void requestAnimationFrame(look);
+        (now as HTMLElement).click();
+        (window as { clicked?: string }).clicked = now.getAttribute("aria-label") ?? "nothing";
+      };
+      (button as HTMLElement).click();
+      look();
+    });
+    await expect
+      .poll(() => page.evaluate(() => (window as { clicked?: string }).clicked))
+      .toBe(`Dismiss ${names[1]}`);
+    await settled(dismiss);
+    await expect.poll(() => shown.allInnerTexts()).toEqual(names.slice(1));
+
+    await dismiss.focus();
+    await page.keyboard.down("Enter");
+    await rowIn(page, "Failed", names[1] ?? "").waitFor();
+    for (let n = 0; n < 5; n += 1) await page.keyboard.down("Enter");
+    await page.keyboard.up("Enter");
+    await expect.poll(() => shown.allInnerTexts()).toEqual(names.slice(2));
+    expect(page.url()).not.toContain("sessions");
   });
 });

@@ -1,6 +1,6 @@
 // Helpers for tests of the inbox: an agent that fails, asks or waits on request, and locators of rows.
 
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import type { House, Play } from "../../gateway/kit.ts";
 
 export const MAIN = "agent:main:main";
@@ -34,3 +34,5 @@ export const group = (page: Page, name: string) =>
 /** Finds the rows of a group with this text. */
 export const rowIn = (page: Page, name: string, text: string) =>
   group(page, name).getByRole("listitem").filter({ hasText: text });
+/** Waits until a row has stayed in its place for long enough that its button acts. */
+export const settled = (button: Locator) => button.click({ trial: true });

@@ -13,6 +13,7 @@ import { Awaited } from "../parts/failure.tsx";
 import { Welcome } from "../welcome.tsx";
 import { act, busy, DEED_WORDS, type Deed, doubtOf } from "./actions.ts";
 import { groups, notify, problem, readAgain, turnNotify } from "./model.ts";
+import { moved, useMoves } from "./moved.ts";
 import "./inbox.css";
 import { InboxRow } from "./row.tsx";
 
@@ -127,19 +128,24 @@ export function Inbox() {
   const [doubt, setDoubt] = useState<Doubt>();
   const onPeek = (id: string): void => setOpen((before) => (before === id ? undefined : id));
   const onDeed = (item: AttentionItem, deed: Deed): void => {
+    if (moved.value.has(item.id)) return;
     const words = doubtOf(item, deed);
     if (words === undefined) void act(item, deed);
     else setDoubt({ item, deed, words });
   };
   const frame = useRef<HTMLDivElement>(null);
   const press = (event: KeyboardEvent): void => {
-    const id = (event.target as HTMLElement).dataset.row;
+    const target = event.target as HTMLElement;
+    // A held key must not act on the row that gets the focus.
+    if (event.repeat && event.key === "Enter" && target.matches("a, button")) event.preventDefault();
+    const id = target.dataset.row;
     if (id === undefined || pressed("inbox", event) !== "peek") return;
     event.preventDefault();
     onPeek(id);
   };
   const shown = groups.value;
   useFocus(frame, open);
+  useMoves(frame);
   const isEmpty = shown?.every(({ count }) => count === 0) === true;
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: the rows in it have the focus

@@ -12,6 +12,7 @@ import { Time } from "../parts/time.tsx";
 import { hrefOf } from "../route.ts";
 import { busy, DEED_WORDS, type Deed } from "./actions.ts";
 import { itemName } from "./model.ts";
+import { moved } from "./moved.ts";
 import { Peek } from "./peek.tsx";
 
 const KIND_WORDS: Readonly<Record<AttentionItem["kind"], string>> = {
@@ -93,7 +94,8 @@ function Buttons(props: {
             key={action}
             type="button"
             class={action === "approve" ? "primary" : action === "dismiss" ? "quiet" : ""}
-            aria-disabled={busy.value.has(item.id)}
+            aria-busy={busy.value.has(item.id)}
+            aria-disabled={busy.value.has(item.id) || moved.value.has(item.id)}
             aria-label={`${DEED_WORDS[action]} ${plain}`}
             onClick={() => onDeed(action)}
           >

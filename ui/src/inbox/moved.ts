@@ -1,0 +1,43 @@
+// Protects against clicks that were meant for another row: after a row has moved, because a row above it
+// came or went, its buttons have no effect for a moment.
+
+import { signal } from "@preact/signals";
+import type { RefObject } from "preact";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { after } from "../clock.ts";
+
+/** Longer than the time between the two clicks of a double click or an impatient second tap. */
+const SETTLE_MS = 700;
+
+/** The rows that have moved a moment ago, by id, each with a value that identifies its last move. */
+export const moved = signal<ReadonlyMap<string, object>>(new Map());
+
+function note(ids: readonly string[]): void {
+  const move = {};
+  moved.value = new Map([...moved.value, ...ids.map((id) => [id, move] as const)]);
+  after(SETTLE_MS, () => {
+    moved.value = new Map([...moved.value].filter(([, last]) => last !== move));
+  });
+}
+
+/** Notices each row in `frame` that moves, whatever the reason. */
+export function useMoves(frame: RefObject<HTMLElement | null>): void {
+  const places = useRef<ReadonlyMap<string, number>>(new Map());
+  const look = (): void => {
+    const links = [...(frame.current?.querySelectorAll<HTMLElement>("[data-row]") ?? [])];
+    const before = places.current;
+    places.current = new Map(
+      links.map((link) => [link.dataset.row ?? "", link.closest("li")?.offsetTop ?? 0]),
+    );
+    if (before.size === 0) return;
+    const ids = [...places.current].flatMap(([id, top]) => (before.get(id) === top ? [] : id));
+    if (ids.length > 0) note(ids);
+  };
+  useLayoutEffect(look);
+  useEffect(() => {
+    // The details of a row grow when they have been read.
+    const observer = new ResizeObserver(look);
+    if (frame.current !== null) observer.observe(frame.current);
+    return () => observer.disconnect();
+  }, []);
+}

@@ -85,7 +85,7 @@ function Body(props: { reader: SessionReader; thread: Thread; earlier: EarlierPl
   const { fate } = reader;
   return (
     <div class="conversation">
-      <Header thread={thread} earlier={earlier} />
+      <Header key={thread.sessionKey} thread={thread} earlier={earlier} />
       {fate.value !== undefined && (
         <p class="fate" role="status">
           {FATES[fate.value]}

@@ -11,6 +11,7 @@ import { nameOf } from "../parts/names.ts";
 import { complain, say } from "../parts/notices.tsx";
 import { go, hrefOf } from "../route.ts";
 import { Earlier, type EarlierPlace } from "./earlier.tsx";
+import { FailedJobs } from "./failed-jobs.tsx";
 import { Settings } from "./settings.tsx";
 import { lastChain, type Now, type Thread } from "./thread.ts";
 
@@ -89,6 +90,7 @@ function Parents({ sessionKey, spawnedBy }: { sessionKey: string; spawnedBy: str
 export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPlace | undefined }) {
   const [open, setOpen] = useState(false);
   const [listed, setListed] = useState(false);
+  const [failed, setFailed] = useState(false);
   const closeEarlier = (): void => {
     setListed(false);
     if (earlier !== undefined) go({ view: "sessions", key: thread.sessionKey });
@@ -108,7 +110,7 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
           />
         </h2>
         <div class="conversation-facts soft">
-          {row !== undefined && <Doing row={row} />}
+          {row !== undefined && <Doing row={row} onFailed={() => setFailed(true)} />}
           {row !== undefined && <Again row={row} />}
           {row?.archivedAt !== undefined && <span class="chip">archived</span>}
           {row?.sendPolicy !== undefined && (
@@ -149,6 +151,7 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
           onClose={closeEarlier}
         />
       )}
+      {failed && <FailedJobs sessionKey={thread.sessionKey} onClose={() => setFailed(false)} />}
       {open && row !== undefined && <Settings row={row} onClose={() => setOpen(false)} />}
     </header>
   );

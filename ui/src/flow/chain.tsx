@@ -46,7 +46,8 @@ function aroundOf(chain: ChainRow, parties: readonly ChainParty[], steps: readon
   return { limits: chain.limits, waits: new Map(waits), name };
 }
 
-function ChainHead({ chain, around, failed }: { chain: ChainRow; around: Around; failed: number }) {
+function ChainHead(props: { chain: ChainRow; around: Around; failed: number; onFailed: () => void }) {
+  const { chain, around, failed, onFailed } = props;
   const { rootSessionKey, active, startedAt, lastAt, runs, hopMax, limits, refused, partial } = chain;
   const name = around.name(rootSessionKey ?? chain.sessions[0] ?? "");
   useEffect(() => {
@@ -72,7 +73,11 @@ function ChainHead({ chain, around, failed }: { chain: ChainRow; around: Around;
         {!active && <span>{`took ${duration(lastAt - startedAt)}`}</span>}
         <span>{`${runs} of ${counted(limits.runsMax, "run")}`}</span>
         <span>{`hop ${hopMax} of ${limits.hopsMax}`}</span>
-        {failed > 0 && <span class="chip tone-bad">{`${failed} failed`}</span>}
+        {failed > 0 && (
+          <button type="button" class="chip tone-bad" title="Show the next failed step" onClick={onFailed}>
+            {`${failed} failed`}
+          </button>
+        )}
         {refused > 0 && <span class="chip tone-bad">{`${refused} refused`}</span>}
         {partial === true && <span class="chip">only visible steps</span>}
         <Budget chain={chain} />
@@ -86,10 +91,21 @@ interface Wanted {
   readonly count: number;
 }
 
-/** Owns the search: its text, the steps that match, and the match that is shown. */
+/** Returns the id that is `by` places after the place `at`, round and round. */
+function turned(ids: readonly string[], at: number, by: 1 | -1): string | undefined {
+  const first = by > 0 ? 0 : ids.length - 1;
+  return ids[at < 0 ? first : (at + by + ids.length) % ids.length];
+}
+
+/** Owns the search: its text, the steps that match, and the step that is shown. */
 function useSearch(steps: readonly FlowStep[], around: Around | undefined, onChoose: (id: string) => void) {
   const [text, setText] = useState("");
   const [wanted, setWanted] = useState<Wanted>();
+  const show = (id: string | undefined): void => {
+    if (id === undefined) return;
+    setWanted({ id, count: (wanted?.count ?? 0) + 1 });
+    onChoose(id);
+  };
   const words = text.trim().toLowerCase();
   const found = useMemo(() => {
     if (words === "" || around === undefined) return [];
@@ -102,15 +118,9 @@ function useSearch(steps: readonly FlowStep[], around: Around | undefined, onCho
     found,
     at,
     onText: setText,
-    onStep(by) {
-      const first = by > 0 ? 0 : found.length - 1;
-      const id = found[at < 0 ? first : (at + by + found.length) % found.length];
-      if (id === undefined) return;
-      setWanted({ id, count: (wanted?.count ?? 0) + 1 });
-      onChoose(id);
-    },
+    onStep: (by) => show(turned(found, at, by)),
   };
-  return { search, wanted, ids };
+  return { search, wanted, ids, show };
 }
 
 interface Choice {
@@ -131,6 +141,9 @@ function useExpanded(chainId: string, steps: readonly ChainStep[], parties: read
 }
 
 const NONE: readonly never[] = [];
+
+/** Returns whether a step failed itself, and does not only report that another one did. */
+const isOwnFailure = (step: ChainStep): boolean => !["wait", "result"].includes(step.kind) && isFailed(step);
 
 /** Returns the view to show: the reader's choice, else the one that fits the width. */
 function useMode(box: { readonly current: HTMLElement | null }): Mode {
@@ -161,14 +174,17 @@ function Shown({ chainId, value, around, mode }: ShownProps) {
   const { rows, columns, expand, collapse, hasExpanded } = useExpanded(chainId, steps, parties);
   const choose = (id: string, call?: ChainCall): void => setChoice({ id, call });
   const shownSteps = mode === "waterfall" ? steps : rows;
-  const { search, wanted, ids } = useSearch(shownSteps, around, choose);
+  const { search, wanted, ids, show } = useSearch(shownSteps, around, choose);
   const { zoom, zooms, fitted } = ZOOMS[mode];
   const step = shownSteps.find(({ id }) => id === choice?.id) ?? steps.find(({ id }) => id === choice?.id);
   const column = step === undefined ? undefined : jobsColumn(step, columns);
-  const failed = useMemo(
-    () => steps.filter((one) => !["wait", "result"].includes(one.kind) && isFailed(one)).length,
-    [steps],
-  );
+  const failed = useMemo(() => steps.filter(isOwnFailure), [steps]);
+  const showFailure = (): void => {
+    const some = shownSteps
+      .filter((one: FlowStep) => (one.members ?? [one]).some(isOwnFailure))
+      .map(({ id }) => id);
+    show(turned(some, some.indexOf(choice?.id ?? ""), 1));
+  };
   const view = {
     chainId,
     steps: rows,
@@ -186,7 +202,7 @@ function Shown({ chainId, value, around, mode }: ShownProps) {
   };
   return (
     <>
-      <ChainHead chain={chain} around={around} failed={failed} />
+      <ChainHead chain={chain} around={around} failed={failed.length} onFailed={showFailure} />
       <ChainTools
         mode={mode}
         search={search}

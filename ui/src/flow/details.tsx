@@ -3,13 +3,23 @@
 import type { ChainCall, ChainParty, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { Prose } from "../conversation/text/text.tsx";
-import { clockTime, duration, money, tokens } from "../parts/format.ts";
-import { Name } from "../parts/name.tsx";
+import { clockTime, counted, duration, money, tokens } from "../parts/format.ts";
+import { Name, SessionLink } from "../parts/name.tsx";
 import { RECEIPT_WORDS } from "../parts/receipt-words.ts";
 import { State } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
 import { StepActions } from "./actions.tsx";
-import { type Around, type FlowStep, isFailed, refusalWords, title, turnWords, waitWords } from "./words.ts";
+import {
+  type Around,
+  type FlowStep,
+  isFailed,
+  outcomesOf,
+  reasonOf,
+  refusalWords,
+  title,
+  turnWords,
+  waitWords,
+} from "./words.ts";
 
 interface Fact {
   readonly name: string;
@@ -62,6 +72,40 @@ function toneOf(step: FlowStep) {
   return step.state === "answered" ? { tone: "good" as const } : {};
 }
 
+/** Lists the steps of a merged row that failed, and counts the others. */
+function Members({ members, around }: { members: readonly ChainStep[]; around: Around }) {
+  const failed = members.filter(isFailed);
+  const others = members.filter((one) => !isFailed(one));
+  if (failed.length === 0) return null;
+  return (
+    <div class="step-said">
+      <h3 id="step-failed">Failed</h3>
+      <ul class="step-failures" aria-labelledby="step-failed">
+        {failed.map((one) => {
+          const key = ["spawn", "send", "wait", "message"].includes(one.kind) ? one.to : one.from;
+          return (
+            <li key={one.id}>
+              {key === undefined ? (
+                <Name text={title(one, around)} />
+              ) : (
+                <SessionLink
+                  sessionKey={key}
+                  name={around.name(key)}
+                  messageId={one.messageIn === key ? one.messageId : undefined}
+                />
+              )}
+              <span class="tone-bad">
+                <Name text={reasonOf(one)} />
+              </span>
+            </li>
+          );
+        })}
+      </ul>
+      {others.length > 0 && <p class="soft">{`${counted(others.length, "other")}: ${outcomesOf(others)}`}</p>}
+    </div>
+  );
+}
+
 /** Shows a call that the step's run made. */
 function CallFacts({ call }: { call: ChainCall }) {
   const { kind, name, at, endAt, failed, tokens: used, cost } = call;
@@ -76,6 +120,21 @@ function CallFacts({ call }: { call: ChainCall }) {
   return <Said name={kind === "model" ? "Model call" : "Tool call"} text={`${name}: ${text}`} />;
 }
 
+/** Shows what a step says and why it failed. */
+function Texts({ step, around }: { step: FlowStep; around: Around }) {
+  const { kind, text, members, equal, answer, error } = step;
+  // The text of a row of different steps is that of the first one.
+  if (members !== undefined && equal !== true) return <Members members={members} around={around} />;
+  return (
+    <>
+      {kind === "refused" && <Said name="Reason" text={`Refused: ${refusalWords(step, around)}.`} />}
+      {text !== "" && <Said name={kind === "wait" ? "Answer" : "Text"} text={text} markdown />}
+      {answer !== undefined && <Said name="Answer" text={answer} markdown />}
+      {error !== undefined && <Said name="Error" text={error} />}
+    </>
+  );
+}
+
 export function StepDetails(props: {
   step: FlowStep;
   call: ChainCall | undefined;
@@ -88,7 +147,7 @@ export function StepDetails(props: {
   onClose: () => void;
 }) {
   const { step, call, around, parties, deliveries, onExpand, onClose } = props;
-  const { messageId, messageIn, text, answer, error, silent } = step;
+  const { messageId, messageIn, silent } = step;
   const opens =
     messageId === undefined || messageIn === undefined
       ? undefined
@@ -119,10 +178,7 @@ export function StepDetails(props: {
           Show one by one
         </button>
       )}
-      {step.kind === "refused" && <Said name="Reason" text={`Refused: ${refusalWords(step, around)}.`} />}
-      {text !== "" && <Said name={step.kind === "wait" ? "Answer" : "Text"} text={text} markdown />}
-      {answer !== undefined && <Said name="Answer" text={answer} markdown />}
-      {error !== undefined && <Said name="Error" text={error} />}
+      <Texts step={step} around={around} />
       <dl class="facts">
         {factsOf(step, around, deliveries).map(({ name, text: value }) => (
           <div key={name} class="fact">

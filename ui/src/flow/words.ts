@@ -114,7 +114,7 @@ function routeWords({ route }: ChainStep, name: Around["name"]): string {
 }
 
 /** Counts the outcomes of several steps: `28 ok, 1 error, 1 running`. */
-function outcomesOf(members: readonly ChainStep[]): string {
+export function outcomesOf(members: readonly ChainStep[]): string {
   const states = Map.groupBy(members, (step) => {
     if (step.state === "answered") return step.code === undefined ? "answered" : "failed";
     return step.state === "ok" ? (jobStatus(step) ?? "ok") : step.state;
@@ -216,6 +216,12 @@ export function sentence(step: FlowStep, around: Around): string {
 function resultWords(said: string): string {
   const [, status, result] = /^Status: (\w+) Result: (.*?)(?: Notes: .*)?$/.exec(said) ?? [];
   return status === undefined ? said : `${status}: ${result}`;
+}
+
+/** Returns why a step failed. */
+export function reasonOf(step: ChainStep): string {
+  if (step.kind === "result") return resultWords(plainLine(step.text));
+  return step.error ?? (step.code ?? step.state).replaceAll("_", " ");
 }
 
 /** Returns the text that the diagram shows beside a step. */

@@ -48,7 +48,7 @@ function Now({ row, tabIndex }: DoingProps) {
 }
 
 /** Shows how many spawned sessions are in each state: "12 running · 17 done · 2 stopped · 1 failed". */
-function Jobs({ children = 0, jobs }: Pick<ListedRow, "children" | "jobs">) {
+function Jobs({ row: { children = 0, jobs }, onFailed }: DoingProps) {
   if (jobs === undefined) return null;
   const more = children >= CHILDREN_COUNTED_MAX ? "+" : "";
   const parts = [
@@ -62,7 +62,13 @@ function Jobs({ children = 0, jobs }: Pick<ListedRow, "children" | "jobs">) {
       {parts.map(({ words, tone }, at) => (
         <span key={at}>
           {at > 0 && " · "}
-          <span class={tone}>{words}</span>
+          {tone === "tone-bad" && onFailed !== undefined ? (
+            <button type="button" class={`quiet ${tone}`} title="Show the failed jobs" onClick={onFailed}>
+              {words}
+            </button>
+          ) : (
+            <span class={tone}>{words}</span>
+          )}
         </span>
       ))}
     </span>
@@ -73,13 +79,15 @@ interface DoingProps {
   readonly row: ListedRow;
   /** Of the links to the sessions for which this one waits. */
   readonly tabIndex?: -1 | undefined;
+  /** Shows the failed jobs. Without it, their count is text. */
+  readonly onFailed?: (() => void) | undefined;
 }
 
 export function Doing(props: DoingProps) {
   return (
     <>
       <Now {...props} />
-      <Jobs {...props.row} />
+      <Jobs {...props} />
     </>
   );
 }

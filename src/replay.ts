@@ -6,6 +6,7 @@ import { engineSettings } from "./app/engine-settings.ts";
 import { recorderOfRuns } from "./app/records.ts";
 import { optional } from "./core/optional.ts";
 import { fail, ok, type Result } from "./core/shapes/errors.ts";
+import type { Entry } from "./core/shapes/message.ts";
 import type { ChainRecord } from "./core/shapes/record/chain.ts";
 import type { Variation } from "./core/shapes/record/variation.ts";
 import { isEnded, type Run } from "./core/shapes/run.ts";
@@ -159,8 +160,13 @@ class Replay {
       poolOf: (run) => this.#poolOf(run),
       executor: {
         execute: (handle) => {
-          player.begins(handle.run);
-          return executor.execute(handle);
+          const { run, signal } = handle;
+          player.begins(run);
+          const append = async (entry: Entry): Promise<Entry> => {
+            await player.beforeAppend(run, entry, signal);
+            return handle.append(entry);
+          };
+          return executor.execute({ ...handle, append });
         },
       },
     });

@@ -18,7 +18,10 @@ import type { Bus } from "./bus.ts";
 
 export interface Unit {
   readonly tx: Tx;
-  /** The time of the transaction: every row that it writes has this time. */
+  /**
+   * The time of the transaction: every row that it writes has this time. It is read at its first use, so a
+   * transaction that takes its locks first has a later time than those it waited for.
+   */
   readonly now: number;
   /** Redacts text that is stored for others to read. */
   readonly redactor: Redactor;
@@ -71,9 +74,13 @@ interface Notes {
 }
 
 function unitOf(tx: Tx, world: World, bus: Bus, notes: Notes): Unit {
+  let now: number | undefined;
   return {
     tx,
-    now: world.clock.now(),
+    get now() {
+      now ??= world.clock.now();
+      return now;
+    },
     redactor: world.redactor,
     ended: new Set(),
     newId: () => world.ids.uuid(),

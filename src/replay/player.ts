@@ -7,6 +7,7 @@ import type { ModelOutcome, ModelPort, ModelRequest } from "../agent/model/model
 import { fieldsOf, isObject, jsonOf, listOf } from "../core/json.ts";
 import { CONTEXT_TITLE } from "../core/rules/prompt/prompt.ts";
 import {
+  type Entry,
   isCompaction,
   type ToolResultMessage,
   textOf,
@@ -193,20 +194,32 @@ export class Player implements TurnHooks {
     return { kind: "failed", error: this.ids.toReplay(error), ...(known ? { code } : {}) };
   }
 
+  /** Returns the recorded result of a call of the last message, by the id of the call or of its result. */
+  #recordedResult(one: ScriptedRun, id: string): ToolResultMessage | undefined {
+    const [messageId = "", index = "0"] = id.split(":").slice(-2);
+    const message = one.products[(this.#given.get(one) ?? 1) - 1];
+    this.ids.pair(messageId, message?.id);
+    return resultOf(one, message?.id ?? "", Number(index));
+  }
+
+  /** Waits until the record's time has come to store this entry: results have the order of the record. */
+  async beforeAppend(run: Run, entry: Entry, signal: AbortSignal): Promise<void> {
+    if (isCompaction(entry) || entry.role !== "toolResult" || this.live?.hasLeft(run) === true) return;
+    const one = this.match(run);
+    const recorded = one && this.#recordedResult(one, entry.id);
+    if (recorded !== undefined) await untilAborted(this.gates.wait(`result ${recorded.id}`), signal);
+  }
+
   async call(run: Run, request: ToolCallRequest, really: ReallyCall): Promise<ToolOutcome> {
     const one = this.match(run);
     if (this.live?.hasLeft(run)) return this.live.call(request, really, (result) => this.#outcomeOf(result));
     if (one === undefined) return really();
-    const [, messageId = "", index = "0"] = request.callId.split(":").slice(-3);
-    const message = one.products[(this.#given.get(one) ?? 1) - 1];
-    this.ids.pair(messageId, message?.id);
-    const recorded = resultOf(one, message?.id ?? "", Number(index));
+    const recorded = this.#recordedResult(one, request.callId);
     const callId = this.ids.toRecord(request.callId);
     const isLive = this.live?.isLive(request.name) === true;
     if (!isLive && !this.#script.reallyRuns(request, callId)) return this.#recall(recorded);
     const outcome = await (isLive ? this.live?.track(really()) : this.#reallyRun(request, callId, really));
     if (outcome === undefined || recorded === undefined) return outcome ?? really();
-    await this.gates.wait(`result ${recorded.id}`);
     const compared = this.#compared(one, recorded, outcome);
     if (this.ids.toRecord(compared.text) !== textOf(recorded)) this.live?.leave(run);
     return compared;
@@ -250,9 +263,7 @@ export class Player implements TurnHooks {
   }
 
   async #recall(recorded: ToolResultMessage | undefined): Promise<ToolOutcome> {
-    if (recorded === undefined) return new Promise(() => {});
-    await this.gates.wait(`result ${recorded.id}`);
-    return this.#outcomeOf(recorded);
+    return recorded === undefined ? new Promise(() => {}) : this.#outcomeOf(recorded);
   }
 
   #outcomeOf(recorded: ToolResultMessage): ToolOutcome {

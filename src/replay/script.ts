@@ -64,6 +64,18 @@ function callsOf({ run, products }: ScriptedRun): [string, ToolCallBlock][] {
   );
 }
 
+/**
+ * Returns the entries with times in their order. An entry has the time of its making, and others may have been
+ * stored between that time and its own turn.
+ */
+function inTheirOrder(entries: readonly RecordedEntry[]): RecordedEntry[] {
+  let latest = 0;
+  return entries.map((row) => {
+    latest = Math.max(latest, row.at);
+    return { ...row, at: latest };
+  });
+}
+
 export class Script {
   readonly record: ChainRecord;
   readonly runs: readonly ScriptedRun[];
@@ -79,7 +91,7 @@ export class Script {
   constructor(record: ChainRecord) {
     this.record = record;
     this.#revisions = new Map(record.revisions.map(({ hash, body }) => [hash, body]));
-    const ofRun = Map.groupBy(record.entries, ({ runId }) => runId);
+    const ofRun = Map.groupBy(inTheirOrder(record.entries), ({ runId }) => runId);
     this.runs = record.runs.map((run, index) => this.#scripted(run, index, ofRun.get(run.runId) ?? []));
     this.cancels = this.#cancels();
     this.jobWaits = this.#jobWaits();

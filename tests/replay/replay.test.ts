@@ -2,13 +2,16 @@
 // found.
 
 import { describe, expect } from "vitest";
-import type { ChainRecord } from "../../src/core/shapes/record/chain.ts";
+import { HEADING } from "../../src/core/rules/turn-rules.ts";
+import { isCompaction, textOf } from "../../src/core/shapes/message.ts";
+import type { ChainRecord, RecordedEntry } from "../../src/core/shapes/record/chain.ts";
 import { type Replayed, replayChain } from "../../src/replay.ts";
+import { holdSessions } from "../../src/store/locks.ts";
 import { type House, openHouse } from "../gateway/kit.ts";
 import { both, rounds, share, test } from "../kit/deep.ts";
-import { cleanup, quietWorld } from "../kit/engine/engine.ts";
-import type { ScriptedModel } from "../kit/scripted-model.ts";
-import { openPostgresStore } from "../kit/store/postgres.ts";
+import { cleanup, quietWorld, runRow } from "../kit/engine/engine.ts";
+import { type ScriptedModel, scriptedModel } from "../kit/scripted-model.ts";
+import { openPostgresStore, runSql, serverUrl } from "../kit/store/postgres.ts";
 import { doing, inTurn, sending, spawning, talkingModel } from "../kit/talking-model.ts";
 import { randomModel } from "./random-chains.ts";
 import { recordOf } from "./record-of.ts";
@@ -128,6 +131,53 @@ test("a run that wrote until its stop was committed replays as far as it wrote",
   expect(run?.state).toBe("aborted");
   expect(record.entries.filter(({ at }) => at > (run?.endedAt ?? 0)).length).toBeGreaterThan(0);
   expect((await replayed(record)).difference).toBeUndefined();
+});
+
+test("a stop that waited for a lock ends its run with the time at which it got the lock", async () => {
+  const { store, dispose } = await openPostgresStore();
+  cleanup(dispose);
+  const model = talkingModel(() => new Promise(() => {}));
+  const house = await openHouse({ model, disk: store, postgresUrl: "postgres://the-store" });
+  const accepted = await house.engine.accept({ sessionKey: MAIN, input: { text: "hello" } });
+  if (!accepted.ok) throw new Error(accepted.error);
+  const { runId } = accepted.value.run;
+  await expect.poll(async () => (await runRow(store, runId)).state).toBe("running");
+  const { lockedAt, stopping } = await house.engine.commit(async (unit) => {
+    await holdSessions(unit.tx, [MAIN]);
+    const stopping = house.engine.abort({ sessionKey: MAIN });
+    const waiting = "select pid from pg_locks where not granted";
+    await expect.poll(async () => (await runSql(await serverUrl(), waiting)).length).toBeGreaterThan(0);
+    const lockedAt = house.engine.now();
+    await expect.poll(() => house.engine.now()).toBeGreaterThan(lockedAt);
+    return { lockedAt, stopping };
+  });
+  expect(await stopping).toEqual({ aborted: true, runIds: [runId] });
+  expect((await runRow(store, runId)).endedAt).toBeGreaterThan(lockedAt);
+});
+
+test("refused calls whose results were stored in another order than they were made replay in that order", async () => {
+  const model = scriptedModel(({ system, entries }) => {
+    const last = entries.at(-1);
+    const isAsked = last !== undefined && !isCompaction(last) && last.role === "user";
+    const input = isAsked ? textOf(last) : "";
+    if (system.includes(HEADING.subagentAnnounce)) return "The job is done.";
+    if (input === "go") return { toolCalls: [spawning("quiet work")] };
+    if (input === "quiet work") return { toolCalls: [{ name: "sessions_list" }, { name: "session_status" }] };
+    return "REPLY_SKIP";
+  });
+  const record = await recordOf(await houseOn("embedded", model), "go");
+  const isRefused = ({ entry }: RecordedEntry): boolean =>
+    "role" in entry && entry.role === "toolResult" && textOf(entry).includes("unknown_tool");
+  const [first, second] = record.entries.filter(isRefused);
+  if (first === undefined || second === undefined) throw new Error("the sub-agent had these tools");
+  const swapped = record.entries.map((row) => (row === first ? second : row === second ? first : row));
+  const runs = record.runs.map((run) => {
+    const context = run.input.context?.replace("session_status", "sessions_list");
+    return context === undefined ? run : { ...run, input: { ...run.input, context } };
+  });
+  expect(runs).not.toEqual(record.runs);
+  const late = swapped.map((row) => (row === second ? { ...row, at: first.at + 5 } : row));
+  expect((await replayed({ ...record, runs, entries: late })).difference).toBeUndefined();
 });
 
 test("jobs whose ids have another order than their spawns replay without a difference", async () => {

@@ -2,11 +2,11 @@
 
 export class Gates {
   readonly #open = new Set<string>();
-  readonly #waiting = new Map<string, () => void>();
+  readonly #waiting = new Map<string, (() => void)[]>();
 
   open(name: string): void {
     this.#open.add(name);
-    this.#waiting.get(name)?.();
+    for (const resume of this.#waiting.get(name) ?? []) resume();
     this.#waiting.delete(name);
   }
 
@@ -16,6 +16,9 @@ export class Gates {
 
   wait(name: string): Promise<void> {
     if (this.#open.has(name)) return Promise.resolve();
-    return new Promise((resolve) => this.#waiting.set(name, resolve));
+    return new Promise((resolve) => {
+      const others = this.#waiting.get(name) ?? [];
+      this.#waiting.set(name, [...others, resolve]);
+    });
   }
 }

@@ -14,7 +14,6 @@ import {
   type Usage,
   ZERO_USAGE,
 } from "../core/shapes/message.ts";
-import type { RecordedFlow } from "../core/shapes/record/chain.ts";
 import { SESSION_PLACE } from "../core/shapes/record/revision.ts";
 import type { Variation } from "../core/shapes/record/variation.ts";
 import type { Run } from "../core/shapes/run.ts";
@@ -23,7 +22,7 @@ import type { Offer, ReallyCall, TurnHooks } from "../execute.ts";
 import { Gates } from "./gates.ts";
 import { IdPairs } from "./ids.ts";
 import { Live, type LiveParts } from "./live.ts";
-import { type Product, resultOf, type Script, type ScriptedRun } from "./script.ts";
+import { type CancelledJob, type Product, resultOf, type Script, type ScriptedRun } from "./script.ts";
 
 /** A step in which the replay did something else than the record. */
 export interface Difference {
@@ -242,17 +241,19 @@ export class Player implements TurnHooks {
   /** Cancels each job at its recorded time, because a call that cancels several takes some time. */
   async #cancel(
     request: ToolCallRequest,
-    jobs: readonly RecordedFlow[],
+    jobs: readonly CancelledJob[],
     really: ReallyCall,
   ): Promise<ToolOutcome> {
     const [cancelled, runIds]: unknown[][] = [[], []];
-    for (const { flowId, targetKey, endReason } of jobs) {
-      if (endReason !== "cancelled") {
-        // The job ended by itself at the same time.
+    for (const { flow, isOwn } of jobs) {
+      const { flowId, targetKey, endReason } = flow;
+      const isCancelled = endReason === "cancelled";
+      if (isCancelled) await this.gates.wait(`cancel ${flowId}`);
+      if (!isCancelled || !isOwn) {
+        // The job ended by itself, or by another call, at the same time.
         cancelled?.push(this.ids.toReplay(targetKey));
         continue;
       }
-      await this.gates.wait(`cancel ${flowId}`);
       const outcome = await really({ ...request.arguments, sessionKey: this.ids.toReplay(targetKey) });
       const result = fieldsOf(jsonOf(outcome.text));
       if (outcome.isError) return outcome;

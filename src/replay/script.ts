@@ -19,6 +19,7 @@ import type { Run } from "../core/shapes/run.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { ToolCallRequest, ToolSpec } from "../core/shapes/tool.ts";
 import { waitLimit } from "../tools/arguments.ts";
+import { inLaneOrder, inStoredOrder } from "./order.ts";
 
 /** An entry that a model wrote. */
 export type Product = (AssistantMessage | Compaction) & { readonly at: number };
@@ -39,6 +40,13 @@ export interface ScriptedRun {
 export interface JobWaits {
   readonly jobs: readonly RecordedFlow[];
   readonly beganAt: number;
+}
+
+/** A job that a call found and cancelled. */
+export interface CancelledJob {
+  readonly flow: RecordedFlow;
+  /** Whether this call ended it, and not another call at the same time. */
+  readonly isOwn: boolean;
 }
 
 const limitOf = waitLimit(CHILDREN_WAIT_SECONDS);
@@ -64,25 +72,13 @@ function callsOf({ run, products }: ScriptedRun): [string, ToolCallBlock][] {
   );
 }
 
-/**
- * Returns the entries with times in their order. An entry has the time of its making, and others may have been
- * stored between that time and its own turn.
- */
-function inTheirOrder(entries: readonly RecordedEntry[]): RecordedEntry[] {
-  let latest = 0;
-  return entries.map((row) => {
-    latest = Math.max(latest, row.at);
-    return { ...row, at: latest };
-  });
-}
-
 export class Script {
   readonly record: ChainRecord;
   readonly runs: readonly ScriptedRun[];
   /** Times of refused sends and spawns, by the ids of the calls. */
   readonly refused: ReadonlyMap<string, number>;
   /** Jobs of sub-agents that calls cancelled, by the ids of the calls. */
-  readonly cancels: ReadonlyMap<string, readonly RecordedFlow[]>;
+  readonly cancels: ReadonlyMap<string, readonly CancelledJob[]>;
   /** Waits for jobs of sub-agents, by the ids of the calls. */
   readonly jobWaits: ReadonlyMap<string, JobWaits>;
   readonly #revisions: ReadonlyMap<string, unknown>;
@@ -91,8 +87,10 @@ export class Script {
   constructor(record: ChainRecord) {
     this.record = record;
     this.#revisions = new Map(record.revisions.map(({ hash, body }) => [hash, body]));
-    const ofRun = Map.groupBy(inTheirOrder(record.entries), ({ runId }) => runId);
-    this.runs = record.runs.map((run, index) => this.#scripted(run, index, ofRun.get(run.runId) ?? []));
+    const ofRun = Map.groupBy(inStoredOrder(record.entries), ({ runId }) => runId);
+    this.runs = inLaneOrder(record.runs).map((run, index) =>
+      this.#scripted(run, index, ofRun.get(run.runId) ?? []),
+    );
     this.cancels = this.#cancels();
     this.jobWaits = this.#jobWaits();
     this.refused = new Map(record.refusals.map(({ callId, at }) => [callId, at]));
@@ -112,19 +110,29 @@ export class Script {
     return (like.find((one) => one.run.flow?.step === run.flow?.step) ?? like[0])?.inputs;
   }
 
-  #cancels(): Map<string, RecordedFlow[]> {
+  #cancels(): Map<string, CancelledJob[]> {
     const spawns = this.record.flows.filter(({ kind }) => kind === "spawn");
     const jobs = new Map(spawns.map((flow) => [flow.targetKey, flow]));
-    const found = new Map<string, RecordedFlow[]>();
-    for (const { run, results } of this.runs) {
-      for (const result of results.values()) {
-        if (result.toolName !== "subagents") continue;
-        const { cancelled } = fieldsOf(jsonOf(textOf(result)));
-        const own = listOf(cancelled).flatMap((key) => jobs.get(String(key)) ?? []);
-        if (own.length > 0) found.set(`${run.runId}:${result.id}`, own);
-      }
-    }
-    return found;
+    const targets = new Map(this.runs.map(({ run }) => [run.runId, run.sessionKey]));
+    const calls = this.runs.flatMap(({ run, results }) =>
+      [...results.values()].flatMap((result) => {
+        if (result.toolName !== "subagents") return [];
+        const { cancelled, runIds } = fieldsOf(jsonOf(textOf(result)));
+        const flows = listOf(cancelled).flatMap((key) => jobs.get(String(key)) ?? []);
+        const stopped = new Set(listOf(runIds).map((runId) => targets.get(String(runId))));
+        return [{ callId: `${run.runId}:${result.id}`, flows, stopped }];
+      }),
+    );
+    // Of several calls that found a job, the one that stopped its runs ended it.
+    const endedBy = (flow: RecordedFlow) => {
+      const found = calls.filter(({ flows }) => flows.includes(flow));
+      return found.find(({ stopped }) => stopped.has(flow.targetKey)) ?? found[0];
+    };
+    return new Map(
+      calls
+        .filter(({ flows }) => flows.length > 0)
+        .map((call) => [call.callId, call.flows.map((flow) => ({ flow, isOwn: endedBy(flow) === call }))]),
+    );
   }
 
   #jobWaits(): Map<string, JobWaits> {

@@ -3,8 +3,9 @@
 
 import { describe, expect } from "vitest";
 import { HEADING } from "../../src/core/rules/turn-rules.ts";
-import { isCompaction, textOf } from "../../src/core/shapes/message.ts";
+import { isCompaction, type Message, textOf } from "../../src/core/shapes/message.ts";
 import type { ChainRecord, RecordedEntry } from "../../src/core/shapes/record/chain.ts";
+import { inLaneOrder } from "../../src/replay/order.ts";
 import { type Replayed, replayChain } from "../../src/replay.ts";
 import { holdSessions } from "../../src/store/locks.ts";
 import { type House, openHouse } from "../gateway/kit.ts";
@@ -178,6 +179,38 @@ test("refused calls whose results were stored in another order than they were ma
   expect(runs).not.toEqual(record.runs);
   const late = swapped.map((row) => (row === second ? { ...row, at: first.at + 5 } : row));
   expect((await replayed({ ...record, runs, entries: late })).difference).toBeUndefined();
+});
+
+test("two calls that cancelled the same sub-agents at once replay as each really cancelled one", async () => {
+  const model = talkingModel((input) => (input.startsWith("long") ? new Promise(() => {}) : undefined));
+  const house = await houseOn("embedded", model);
+  const cancel = { name: "subagents", arguments: { action: "cancel", sessionKey: "all" } };
+  const work = inTurn(doing(spawning("long one"), spawning("long two")), doing(cancel, cancel));
+  const record = await recordOf(house, work);
+  const results = record.entries.filter(({ entry }) => "toolName" in entry && entry.toolName === "subagents");
+  const { cancelled, runIds } = JSON.parse(textOf(results[0]?.entry as Message));
+  expect([cancelled.length, runIds.length, results.length]).toEqual([2, 2, 2]);
+  const entries = record.entries.map((row) => {
+    const at = results.indexOf(row);
+    const text = JSON.stringify({ status: "ok", cancelled, runIds: [runIds[1 - at]] });
+    return at < 0 ? row : { ...row, entry: { ...row.entry, content: [{ type: "text" as const, text }] } };
+  }) as RecordedEntry[];
+  expect((await replayed({ ...record, entries })).difference).toBeUndefined();
+});
+
+test("runs have times in the order of their lane, and a run ends when its successor is accepted", async () => {
+  const record = await recordOf(await houseOn("embedded"), doing(sending(RESEARCH, "what is new?")));
+  const [asked, replied] = ["round1", "reply"].map((step) =>
+    record.runs.find(({ flow }) => flow?.step === step),
+  );
+  const [before] = record.runs;
+  if (before === undefined || asked === undefined || replied === undefined) throw new Error("no reply turn");
+  const at = replied.acceptedAt;
+  expect([replied.sessionKey, asked.endedAt]).toEqual([before.sessionKey, at]);
+  const other = { ...before, runId: "other", laneSeq: replied.laneSeq - 0.5, acceptedAt: at + 2 };
+  const runs = inLaneOrder([asked, replied, other]);
+  expect(runs.map(({ acceptedAt }) => acceptedAt)).toEqual([asked.acceptedAt, at + 3, at + 2]);
+  expect(runs[0]?.endedAt).toBe(at + 3);
 });
 
 test("jobs whose ids have another order than their spawns replay without a difference", async () => {

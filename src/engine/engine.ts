@@ -507,6 +507,8 @@ export class Engine {
         : await this.#named(unit, sessionKey, runId);
     const ended: string[] = [];
     for (const run of runs) {
+      // Its execution may write until this transaction holds the run.
+      await holdRun(unit.tx, run.runId);
       const execution = this.#lanes.executionOf(run.sessionKey);
       const mine = execution?.handle.run.runId === run.runId ? execution : undefined;
       const facts: EndFacts = {
@@ -517,7 +519,6 @@ export class Engine {
           ? { heardText: this.#dispatch?.textOf(run.runId) ?? "" }
           : { unfinishedText: mine.textSoFar(), revision: mine.revision() }),
       };
-      await holdRun(unit.tx, run.runId);
       // Does nothing if this run has already ended together with an earlier run of this list.
       await endInUnit(unit, run, facts, this.#finish);
       ended.push(run.runId);

@@ -1,10 +1,13 @@
 // Races: the end of a run and a wait, a stop and a claim, an abort and a running call.
 
+import { once } from "node:events";
 import { expect, test } from "vitest";
+import { textOf } from "../../src/core/shapes/message.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import type { EndFacts } from "../../src/engine/run/finish.ts";
 import { NO_SUCCESSORS } from "../../src/engine/run/finish.ts";
 import { StoreConflict, StoreProblem } from "../../src/store/problems.ts";
+import { holdRun } from "../../src/store/queries/runs/claims.ts";
 import { getWait } from "../../src/store/queries/runs/waits.ts";
 import { getSession, insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import { readRun } from "../../src/store/queries/transcripts/transcripts.ts";
@@ -17,6 +20,7 @@ import {
   sessionRow,
 } from "../kit/engine/engine.ts";
 import { whole } from "../kit/live-text.ts";
+import { runSql, serverUrl } from "../kit/store/postgres.ts";
 import { until } from "../kit/until.ts";
 import { fakeWorld } from "../kit/world.ts";
 
@@ -433,4 +437,31 @@ test("I4: an abort does not store a text that is stored already, even if the cal
   expect((await endOf(opened.engine, runId)).state).toBe("aborted");
   const roles = (await readRun(opened.store.db, runId)).map((message) => message.role);
   expect(roles).toEqual(["user", "assistant", "toolResult"]);
+});
+
+test("a stop that waited for its run keeps the text that the run wrote meanwhile", async () => {
+  const started = Promise.withResolvers<LaneHandle>();
+  const opened = await openTestEngine({
+    on: "postgres",
+    async execute(handle) {
+      handle.text(whole("half"));
+      started.resolve(handle);
+      await once(handle.signal, "abort");
+      return { state: "aborted" };
+    },
+  });
+  const { engine, store } = opened;
+  await makeSessions(store, "a");
+  const runId = await tell(opened, "a");
+  const handle = await started.promise;
+  const { stopping } = await store.transaction(async (tx) => {
+    await holdRun(tx, runId);
+    const stopping = engine.abort({ sessionKey: "a", runId });
+    const waiting = "select pid from pg_locks where not granted";
+    await until(async () => (await runSql(await serverUrl(), waiting)).length > 0);
+    handle.text(whole("half a thought"));
+    return { stopping };
+  });
+  expect(await stopping).toMatchObject({ aborted: true });
+  expect((await readRun(store.db, runId)).map(textOf)).toEqual(["go", "half a thought"]);
 });

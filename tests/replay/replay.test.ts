@@ -17,7 +17,6 @@ import { doing, inTurn, sending, spawning, talkingModel } from "../kit/talking-m
 import { randomModel } from "./random-chains.ts";
 import { recordOf } from "./record-of.ts";
 
-const RANDOM_CHAINS = 25;
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
 const WRITER = "agent:writer:main";
@@ -82,20 +81,24 @@ describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
   });
 });
 
-both(
-  "random chains replay without a difference",
-  async () => {
-    for (let part = 0; part < rounds(1, 20); part += 1) {
+/** Number of random chains on each store. */
+const RANDOM_CHAINS = Number(process.env.PARLEY_CHAINS ?? rounds(25, 150));
+const CHAINS_OF_A_SEED = 25;
+
+both.each(share(["embedded"], ["embedded", "postgres"]))(
+  "random chains on the %s store replay without a difference",
+  async (kind) => {
+    for (let part = 0; part < RANDOM_CHAINS / CHAINS_OF_A_SEED; part += 1) {
       const seed = `random chains ${part}`;
-      const house = await houseOn("embedded", randomModel(seed));
+      const house = await houseOn(kind, randomModel(seed));
       let runs = 0;
-      for (let at = 0; at < RANDOM_CHAINS; at += 1) {
+      for (let at = 0; at < CHAINS_OF_A_SEED; at += 1) {
         const record = await recordOf(house, `message ${at}`);
         const { difference } = await replayed(record);
         expect({ seed, at, difference }).toEqual({ seed, at, difference: undefined });
         runs += record.runs.length;
       }
-      expect(runs).toBeGreaterThan(RANDOM_CHAINS);
+      expect(runs).toBeGreaterThan(CHAINS_OF_A_SEED);
       await house.stop();
     }
   },

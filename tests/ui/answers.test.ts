@@ -241,8 +241,8 @@ quick(describeInBrowser)("permissions", () => {
   });
 
   test.each([
-    ["Allow in this session", "in this session", "main"],
-    ["Always allow", "always", "agent main"],
+    ["Allow this command in this session", "in this session", "main"],
+    ["Always allow this command", "always", "agent main"],
   ])("%s adds a rule to the allowed commands, and Forget deletes it", async (button, scope, where) => {
     const house: House = await open({
       play: (handle) =>

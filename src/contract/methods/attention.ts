@@ -33,6 +33,7 @@ const ITEM = named(
     },
     {
       sessionKey: text(),
+      agentId: text("Only for runs and permission requests: the agent."),
       label: text("Label or name of the session."),
       title: text("Requested action, or name of the person or device that asks."),
       state: text("Only for runs: state of the run. `waiting` if only jobs of the session are unfinished."),

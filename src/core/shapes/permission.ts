@@ -1,5 +1,7 @@
 // The shape of a permission request that an agent sends to its owner.
 
+import { jsonOf } from "../json.ts";
+
 export type PermissionDecision = "allow" | "deny";
 
 /** How long a permission lasts: for this request, for the session, or for every repetition by the agent. */
@@ -48,4 +50,43 @@ export interface PermissionRule {
   readonly createdAt: number;
   /** Name of the person who allowed the command. */
   readonly createdBy: string;
+}
+
+/** The command that a request is about. */
+export interface ShownCommand {
+  readonly command: string;
+  readonly folder: string;
+  /** Why the owner is asked. Absent if only a setting says so. */
+  readonly reason?: string;
+}
+
+/** A field of `detail`: a name, and a value that is quoted if it could be mistaken for other fields. */
+const FIELD = /([\w-]+): ("(?:[^"\\]|\\.)*"|[^;\p{Cc}]+)(?:; |$)/uy;
+const NEEDS_QUOTES = /[;\p{Cc}]/u;
+const ONLY_A_SETTING = / is always$/;
+
+/** Returns the value of a field. A plain value may have quotation marks of its own. */
+function unquoted(text: string): string {
+  const value = NEEDS_QUOTES.test(text) || text.includes("\\") ? jsonOf(text) : undefined;
+  return typeof value === "string" && NEEDS_QUOTES.test(value) ? value : text;
+}
+
+/** Returns the command that a request is about. Undefined if it is about something else, or was cut. */
+export function askedCommand({
+  title,
+  kind,
+  detail = "",
+}: Pick<PermissionQuestion, "title" | "kind" | "detail">): ShownCommand | undefined {
+  const fields: Record<string, string> = {};
+  FIELD.lastIndex = 0;
+  let end = 0;
+  for (let found = FIELD.exec(detail); found !== null; found = FIELD.exec(detail)) {
+    const [, name = "", value = ""] = found;
+    fields[name] = unquoted(value);
+    end = FIELD.lastIndex;
+  }
+  const { command = title, folder, reason = "", ...others } = fields;
+  const isComplete = end === detail.length && Object.keys(others).length === 0;
+  if (kind !== "exec" || folder === undefined || !isComplete) return undefined;
+  return { command, folder, ...(reason === "" || ONLY_A_SETTING.test(reason) ? {} : { reason }) };
 }

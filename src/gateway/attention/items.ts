@@ -9,6 +9,7 @@ import { hasScope } from "../../core/rules/scopes.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
 import { visibleRoute } from "../../core/shapes/chain-step.ts";
 import { nodeKey } from "../../core/shapes/node.ts";
+import { askedCommand, type PermissionQuestion } from "../../core/shapes/permission.ts";
 import { plainLine } from "../../core/text/plain-line.ts";
 import { listPairings } from "../../flows/delivery/pairing.ts";
 import type { Delivery } from "../../store/queries/channels/deliveries.ts";
@@ -53,21 +54,31 @@ function plain(ctx: CallContext, text: string, lineOf = plainLine): string {
   return line(ctx, lineOf(ctx.deps.world.redactor.mask(text)));
 }
 
+function askedLine(question: PermissionQuestion): string {
+  const { title, detail } = question;
+  const parts = [title, detail].filter((part) => part !== undefined);
+  return askedCommand(question)?.command ?? parts.join(" · ");
+}
+
 /** Returns the requests of agents for permission, oldest first. */
 export async function permissionItems(ctx: CallContext, covers: Covers): Promise<AttentionItem[]> {
   const open = await openPermissions(ctx.access.db, ctx.deps.engine.now());
   const shown = open.filter(({ sessionKey }) => covers.list(sessionKey));
-  return shown.map(({ id, sessionKey, title, kind, detail, askedAt, expiresAt }) => ({
-    id: `permission:${id}`,
-    kind: "permission",
-    ref: id,
-    since: askedAt,
-    summary: line(ctx, [title, detail].filter((part) => part !== undefined).join(" · ")),
-    actions: covers.isAdmin && covers.send(sessionKey) ? ["approve", "deny"] : [],
-    sessionKey,
-    expiresAt,
-    title: line(ctx, kind ?? title),
-  }));
+  return shown.map((question) => {
+    const { id, sessionKey, agentId, title, kind, askedAt, expiresAt } = question;
+    return {
+      id: `permission:${id}`,
+      kind: "permission",
+      ref: id,
+      since: askedAt,
+      summary: line(ctx, askedLine(question)),
+      actions: covers.isAdmin && covers.send(sessionKey) ? ["approve", "deny"] : [],
+      sessionKey,
+      agentId,
+      expiresAt,
+      title: line(ctx, kind ?? title),
+    };
+  });
 }
 
 /** Returns the pairing requests of people and devices. */
@@ -145,7 +156,7 @@ export function endedItem(
   turn: EndedTurn & TurnPlace & { readonly jobs: readonly string[] },
   texts: TurnTexts | undefined,
 ): AttentionItem {
-  const { runId, sessionKey, kind, group, code, endedAt, label, flowStep, dismissed } = turn;
+  const { runId, sessionKey, agentId, kind, group, code, endedAt, label, flowStep, dismissed } = turn;
   const state = group === "waiting" ? group : turn.state;
   const actions: Action[] = [];
   const hasFailed = state === "error" || state === "timeout";
@@ -162,6 +173,7 @@ export function endedItem(
     summary: endedSummary(ctx, turn, covers, texts),
     actions,
     sessionKey,
+    agentId,
     state,
     ...optional({ code, label: label === undefined ? undefined : line(ctx, label) }),
     ...(group === "waiting" ? waitsFor(turn.jobs) : {}),
@@ -180,7 +192,7 @@ export function activeItem(
   turn: ActiveTurn,
   { texts, awaited }: { texts: TurnTexts | undefined; awaited: ReadonlyMap<string, readonly string[]> },
 ): AttentionItem {
-  const { runId, sessionKey, state, sinceMs, label, flowStep } = turn;
+  const { runId, sessionKey, agentId, state, sinceMs, label, flowStep } = turn;
   return {
     id: `run:${runId}`,
     kind: "run",
@@ -190,6 +202,7 @@ export function activeItem(
     summary: flowStep === "announce" ? "Announces the result." : plain(ctx, texts?.input ?? ""),
     actions: covers.send(sessionKey) ? ["stop"] : [],
     sessionKey,
+    agentId,
     state,
     ...optional({ label: label === undefined ? undefined : line(ctx, label) }),
     ...waitsFor((awaited.get(runId) ?? []).filter(covers.list)),

@@ -30,6 +30,23 @@ function needs({ groups = [] }: Read): AttentionGroupRows | undefined {
 /** Number of items that need the reader's attention. */
 export const needsCount = computed(() => needs(read.value)?.count ?? 0);
 
+const permissions = computed(() => {
+  const asked = needs(read.value)?.items.filter(({ kind }) => kind === "permission") ?? [];
+  return Map.groupBy(asked, ({ sessionKey = "" }) => sessionKey);
+});
+
+/** Returns the open permission requests of a session, oldest first. */
+export function permissionsOf(sessionKey: string): readonly AttentionItem[] {
+  return permissions.value.get(sessionKey) ?? [];
+}
+
+/** Returns for whose permission a session waits. */
+export function awaitedPermission([item]: readonly AttentionItem[]): string {
+  return item?.actions.includes("approve") === true
+    ? "waiting for your permission"
+    : "waiting for permission";
+}
+
 /**
  * Returns the name of an item: that of its session, else that of the person or device that made the request.
  */

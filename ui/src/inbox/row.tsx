@@ -11,9 +11,10 @@ import type { Tone } from "../parts/state.tsx";
 import { Time } from "../parts/time.tsx";
 import { hrefOf } from "../route.ts";
 import { busy, DEED_WORDS, type Deed } from "./actions.ts";
-import { itemName } from "./model.ts";
+import { awaitedPermission, itemName, permissionsOf } from "./model.ts";
 import { moved } from "./moved.ts";
 import { Peek } from "./peek.tsx";
+import { wantsTo } from "./permission.tsx";
 
 const KIND_WORDS: Readonly<Record<AttentionItem["kind"], string>> = {
   permission: "permission",
@@ -54,8 +55,10 @@ function markOf({ kind, state = "run" }: AttentionItem): string {
 }
 
 function Waits({ item }: { item: AttentionItem }) {
-  const { waitingFor = [], waitingForCount = 0 } = item;
+  const { kind, sessionKey = "", waitingFor = [], waitingForCount = 0 } = item;
   const [first] = waitingFor;
+  const asked = kind === "run" ? permissionsOf(sessionKey) : [];
+  if (asked.length > 0) return <span class="inbox-waits">{awaitedPermission(asked)}</span>;
   if (first === undefined) return null;
   const others = waitingForCount - 1;
   return (
@@ -66,19 +69,33 @@ function Waits({ item }: { item: AttentionItem }) {
   );
 }
 
+/** Shows the text of an item on one line. Of a command, it says who wants to run it. */
+function Summary({ item: { kind, agentId = "", summary, title } }: { item: AttentionItem }) {
+  if (kind !== "permission") return <Name text={summary} />;
+  return (
+    <>
+      <Name text={agentId} /> {wantsTo(title)}{" "}
+      <code>
+        <Name text={summary} />
+      </code>
+    </>
+  );
+}
+
 /**
  * Shows buttons for the actions that the reader may take. `plain`: the item's name as plain text, for labels.
  */
 function Buttons(props: {
   item: AttentionItem;
+  actions: AttentionItem["actions"];
   plain: string;
   onAnswer: () => void;
   onDeed: (deed: Deed) => void;
 }) {
-  const { item, plain, onAnswer, onDeed } = props;
+  const { item, actions, plain, onAnswer, onDeed } = props;
   return (
     <>
-      {item.actions.map((action) =>
+      {actions.map((action) =>
         action === "answer" ? (
           <button
             key={action}
@@ -124,7 +141,9 @@ export function InboxRow(props: {
     if (!open) onPeek();
     setAnswers(answers + 1);
   };
-  const { sessionKey, summary, since } = item;
+  const { sessionKey, summary, since, kind } = item;
+  // The details of a permission request have its buttons.
+  const actions = kind === "permission" && open ? [] : item.actions;
   const plain = safeLine(itemName(item));
   const name = <Name text={itemName(item)} title={sessionKey} />;
   return (
@@ -147,7 +166,7 @@ export function InboxRow(props: {
           {age(since, tick.value)}
         </Time>
         <div class="inbox-actions">
-          <Buttons item={item} plain={plain} onAnswer={onAnswer} onDeed={onDeed} />
+          <Buttons item={item} actions={actions} plain={plain} onAnswer={onAnswer} onDeed={onDeed} />
           <button
             type="button"
             class="quiet inbox-more"
@@ -163,7 +182,7 @@ export function InboxRow(props: {
       </div>
       {!open && summary !== itemName(item) && (
         <p class="inbox-summary">
-          <Name text={summary} />
+          <Summary item={item} />
         </p>
       )}
       {open && <Peek item={item} id={peekId} />}

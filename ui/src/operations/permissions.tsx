@@ -2,12 +2,11 @@
 // that allow commands for longer than once.
 
 import type { PermissionQuestion, PermissionRule } from "../../../src/core/shapes/permission.ts";
-import { safeText } from "../../../src/core/text/safe-text.ts";
 import { tick } from "../clock.ts";
 import { ask, may } from "../gateway.ts";
-import { AllowLonger } from "../inbox/allow-longer.tsx";
+import { Permission } from "../inbox/permission.tsx";
 import { Awaited } from "../parts/failure.tsx";
-import { ago, duration } from "../parts/format.ts";
+import { ago } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { complain, say } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
@@ -21,48 +20,12 @@ import "./rows.css";
 const EVERY_MS = 2_000;
 
 function Question({ question, onDone }: { question: PermissionQuestion; onDone: () => void }) {
-  const { id, sessionKey, title, kind, detail, expiresAt } = question;
-  const answer = (decision: "allow" | "deny"): void => {
-    ask("permissions.answer", { id, decision })
-      .then(() => say(decision === "allow" ? "Allowed once." : "Denied."), complain)
-      .finally(onDone);
-  };
   return (
-    <li class="out-row out-wide">
-      <div class="row-state">
-        <span class="chip tone-warn">denied in {duration(Math.max(0, expiresAt - tick.value))}</span>
-        {kind !== undefined && (
-          <span class="chip">
-            <Name text={kind} />
-          </span>
-        )}
-      </div>
-      <div class="row-main">
-        <p class="row-title">
-          <SessionLink sessionKey={sessionKey} />
-          <strong>
-            <Name text={title} />
-          </strong>
-        </p>
-        {detail !== undefined && (
-          <pre class="out-text">
-            <bdi>{safeText(detail)}</bdi>
-          </pre>
-        )}
-      </div>
-      <div class="row-actions">
-        {may("operator.admin") && (
-          <>
-            <button type="button" class="primary" onClick={() => answer("allow")}>
-              Allow
-            </button>
-            <AllowLonger question={question} onDone={onDone} />
-            <button type="button" class="danger" onClick={() => answer("deny")}>
-              Deny
-            </button>
-          </>
-        )}
-      </div>
+    <li class="row-asked">
+      <p class="row-title">
+        <SessionLink sessionKey={question.sessionKey} />
+      </p>
+      <Permission question={question} mayAnswer={may("operator.admin")} onDone={onDone} />
     </li>
   );
 }

@@ -3,6 +3,7 @@
 
 import type { ListedRow } from "../../../src/contract/client/web.ts";
 import { tick } from "../clock.ts";
+import { permissionsOf } from "../inbox/model.ts";
 import { ago, clockTime } from "./format.ts";
 import { Name, SessionLink } from "./name.tsx";
 import { State } from "./state.tsx";
@@ -26,6 +27,8 @@ function LastFailure({ failure }: { failure: NonNullable<ListedRow["failure"]> }
 
 function Now({ row, tabIndex }: DoingProps) {
   const { state, queuedRuns, failure, jobs, waitingOn = [] } = row;
+  if (permissionsOf(row.key).length > 0)
+    return <State state="waiting" text="needs you: permission" tone="warn" />;
   if (failure !== undefined) return <LastFailure failure={failure} />;
   if (state === "idle") return jobs === undefined ? <State state={state} /> : null;
   const queued = queuedRuns > 0 ? `, ${queuedRuns} queued` : "";

@@ -30,7 +30,7 @@ function show(kind: Notice["kind"], text: string): number {
 
 /** Shows that an action succeeded. */
 export function say(text: string): void {
-  const id = show("info", text);
+  const id = show("info", safeText(text));
   after(SHOWN_MS, () => dismiss(id));
 }
 

@@ -2,17 +2,18 @@
 // result.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useContext, useEffect, useState } from "preact/hooks";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { after, now } from "../../clock.ts";
 import { defaults } from "../../gateway.ts";
+import { permissionsOf } from "../../inbox/model.ts";
 import { clockTime, duration, size } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { State } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import type { Step, ToolResult } from "../items.ts";
 import type { Live } from "../live.ts";
-import { Picture } from "../text/picture.tsx";
+import { Picture, Shown } from "../text/picture.tsx";
 import { Code, GrowingProse, Prose } from "../text/text.tsx";
 import { filesOf, parsed, sessionOf, summaryOf } from "./calls.ts";
 
@@ -43,7 +44,11 @@ export function keyFor(name: string, agentId: string): string {
 
 /** Shows the status of a call, or the duration of a call that succeeded. */
 function Outcome({ step, running }: { step: CallStep; running: boolean }) {
-  const { result, calledAt } = step;
+  const { call, result, calledAt } = step;
+  const { sessionKey } = useContext(Shown);
+  // The title of a request to call a tool of Parley is the tool's name.
+  if (result === undefined && permissionsOf(sessionKey).some(({ title }) => title === call?.name))
+    return <State state="waiting" text="needs permission" tone="warn" />;
   if (result === undefined)
     return running ? <State state="running" /> : <State state="aborted" text="no result" />;
   if (result.isError) return <State state="failed" />;

@@ -1,0 +1,97 @@
+// A command that waits for its owner, in the inbox, in its conversation and in the list of sessions.
+
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { listRules } from "../../../src/store/queries/permission-rules.ts";
+import { openHouse, TOKEN } from "../../gateway/kit.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { temporaryFolder } from "../../kit/engine/engine.ts";
+import { doing, talkingModel } from "../../kit/talking-model.ts";
+import { agentSettings, settingsWith } from "../../tools/app.ts";
+import { rowIn, say } from "./kit.ts";
+
+const READER = { token: "reader", role: "operator", scopes: ["operator.read"] } as const;
+
+/** Opens a gateway whose agent `ops` asks before each command. `ask` makes its session ask for `touch NAME`. */
+async function openDesk() {
+  const workspace = temporaryFolder();
+  const house = await openHouse({
+    model: talkingModel(),
+    choices: {
+      agents: [agentSettings("main"), agentSettings("ops", { workspace })],
+      tools: { exec: { ...settingsWith().tools.exec, approval: "always" } },
+    },
+    gateway: { tokens: [READER] },
+  });
+  const client = await house.client();
+  const { key } = await client.request("sessions.create", { label: "Deploy 4.2", agentId: "ops" });
+  const ask = (name: string) =>
+    say(house, key, doing({ name: "exec", arguments: { command: `touch ${name} && echo 'made it'` } }));
+  return { house, key, ask, workspace, made: (name: string) => existsSync(join(workspace, name)) };
+}
+
+const buttonsOf = async (page: Page) =>
+  (await page.locator(".permission-answers button").allInnerTexts()).map((text) => text.trim());
+
+const ANSWERS = ["Allow", "Deny", "Allow this command in this session", "Always allow this command"];
+
+describeInBrowser("a command that waits for permission", () => {
+  test("the inbox names agent, command and folder, and offers Allow and Deny first", async () => {
+    const { house, ask, workspace } = await openDesk();
+    const { page } = await visit(house.http, { token: TOKEN, viewport: PHONE });
+    await ask("deployed");
+    const row = rowIn(page, "Needs you", "Deploy 4.2");
+    const summary = row.locator(".inbox-summary");
+    await expect.poll(() => summary.innerText()).toBe("ops wants to run: touch deployed && echo 'made it'");
+    await expect.poll(() => summary.locator("code").innerText()).toBe("touch deployed && echo 'made it'");
+    await rowIn(page, "Waiting", "Deploy 4.2").getByText("waiting for your permission").waitFor();
+    await row.getByRole("button", { name: "Peek" }).click();
+    await expect
+      .poll(() => row.locator(".permission pre").innerText())
+      .toBe("touch deployed && echo 'made it'");
+    await row.getByText(`in ${workspace}`).waitFor();
+    await expect.poll(() => row.innerText()).not.toContain("approval is always");
+    await expect.poll(() => buttonsOf(page)).toEqual(ANSWERS);
+    expect(await sideways(page)).toBe(0);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await row.getByRole("button", { name: "Always allow this command" }).click();
+    await page.getByText("Allowed: exec in Deploy 4.2").waitFor();
+    await page.getByText("Nothing needs your attention.").waitFor();
+    await expect.poll(() => listRules(house.store.db)).toMatchObject([{ agentId: "ops", scope: "always" }]);
+  });
+
+  test("its conversation shows the question with its buttons, and the list of sessions says that it needs you", async () => {
+    const { house, key, ask, made } = await openDesk();
+    await ask("first");
+    const at = `sessions/${encodeURIComponent(key)}`;
+    const { page } = await visit(house.http, { token: TOKEN, at });
+    const reader = await visit(house.http, { token: "reader", at });
+    const tail = page.getByRole("list", { name: "In progress" });
+    await tail.getByText("waiting for your permission").waitFor();
+    await tail.getByText("ops wants to run:").waitFor();
+    await expect.poll(() => buttonsOf(page)).toEqual(ANSWERS);
+    await page.locator(".tool").getByText("needs permission").waitFor();
+    await page
+      .getByRole("treeitem")
+      .filter({ hasText: "Deploy 4.2" })
+      .getByText("needs you: permission")
+      .waitFor();
+    await expect.poll(() => page.getByText("another session").count()).toBe(0);
+    await reader.page.getByText("waiting for permission").waitFor();
+    await expect.poll(() => buttonsOf(reader.page)).toEqual([]);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await tail.getByRole("button", { name: "Allow", exact: true }).click();
+    await page.getByText("Allowed: exec in Deploy 4.2").waitFor();
+    await expect.poll(() => made("first")).toBe(true);
+    await expect.poll(() => page.getByText("needs you: permission").count()).toBe(0);
+    await expect.poll(() => page.locator(".permission").count()).toBe(0);
+
+    await ask("second");
+    await tail.getByRole("button", { name: "Deny" }).click();
+    await page.getByText("Denied: exec in Deploy 4.2").waitFor();
+    await page.getByText("approval_denied").first().waitFor();
+    expect(made("second")).toBe(false);
+  });
+});

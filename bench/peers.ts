@@ -191,7 +191,7 @@ const THEIR_OWN: readonly Step[] = [
   {
     what: "`mcp serve`: answers a permission request",
     args: mcpPermissions,
-    shows: /approval resolved[\s\S]*\nok .*permitted/,
+    shows: /"conversation":\{[\s\S]*approval resolved[\s\S]*\nok .*permitted/,
     known: { clawdbot: "has no such command" },
   },
   {

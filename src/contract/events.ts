@@ -191,19 +191,27 @@ export const EVENTS = {
   },
   "session.message": {
     summary: "A message was added to a transcript. Sent to clients of version 4 that may see the session.",
-    payload: object({
-      sessionKey: text(),
-      sessionId: text("Id of the transcript."),
-      messageId: text(),
-      message: about(
-        object({
-          role: oneOf("user", "assistant"),
-          content: list(object({ type: oneOf("text"), text: text() })),
-          timestamp: number(),
-        }),
-        "Its text, redacted, at most 16,000 characters.",
-      ),
-    }),
+    payload: object(
+      {
+        sessionKey: text(),
+        sessionId: text("Id of the transcript."),
+        messageId: text(),
+        message: about(
+          object({
+            role: oneOf("user", "assistant"),
+            content: list(object({ type: oneOf("text"), text: text() })),
+            timestamp: number(),
+          }),
+          "Its text, redacted, at most 16,000 characters.",
+        ),
+      },
+      {
+        lastChannel: text("Channel of the chat that the message came from, or that its run answers."),
+        lastTo: text("That chat."),
+        lastAccountId: text(),
+        lastThreadId: text(),
+      },
+    ),
   },
   "exec.approval.requested": {
     summary: "An agent asks for permission. Sent to clients of version 4 that may see its session.",

@@ -134,6 +134,7 @@ export const ROW_OPTIONS = {
   lastChannel: text("Channel on which people last wrote."),
   lastTo: text(),
   lastAccountId: text(),
+  lastThreadId: text(),
   deliveryContext: about(
     declared<Route>("Route"),
     "The full route of the last message from people, with its thread.",

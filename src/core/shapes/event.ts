@@ -4,6 +4,7 @@
 import type { Message, Usage } from "./message.ts";
 import type { ModelRetry } from "./model-retry.ts";
 import type { PermissionAnswered, PermissionQuestion } from "./permission.ts";
+import type { Route } from "./route.ts";
 import type { EndedRunState, FlowStep, ReceiptState } from "./run.ts";
 
 export type CronChange = "added" | "updated" | "removed" | "fired" | "ended";
@@ -56,6 +57,8 @@ export type LiveEvent =
       readonly runId?: string;
       readonly sessionKey: string;
       readonly sessionId: string;
+      /** The chat of the message, or of its answer. */
+      readonly route?: Route;
       readonly message: Message;
     }
   | {

@@ -1,5 +1,7 @@
 // The shape of a route: the destination of a delivery.
 
+import { optional } from "../optional.ts";
+
 /** Channel for clients on the gateway's own socket. `to` is a session key. */
 export const WEBCHAT = "webchat";
 
@@ -23,6 +25,17 @@ export interface Route {
   readonly to: string;
   readonly accountId?: string;
   readonly threadId?: string;
+}
+
+/** Returns a route in the fields of a session's row. */
+export function lastPlace(route: Route | undefined): {
+  readonly lastChannel?: string;
+  readonly lastTo?: string;
+  readonly lastAccountId?: string;
+  readonly lastThreadId?: string;
+} {
+  const { channel: lastChannel, to: lastTo, accountId: lastAccountId, threadId: lastThreadId } = route ?? {};
+  return optional({ lastChannel, lastTo, lastAccountId, lastThreadId });
 }
 
 /** Returns whether two routes name the same channel, account, chat and thread. */

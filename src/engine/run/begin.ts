@@ -36,13 +36,20 @@ function inputEntry(unit: Unit, run: Run): Entry {
   return run.input.injected === true ? runtimeMessage(unit, run.input.text) : inputMessage(unit, run);
 }
 
+/** Publishes that an entry was added to the transcript of this run. */
+export function publishMessage(unit: Unit, run: Run, message: Entry): void {
+  if (!("role" in message)) return;
+  const { sessionKey, sessionId, runId, route } = run;
+  unit.publish({ kind: "message", runId, sessionKey, sessionId, ...optional({ route }), message });
+}
+
 /** Writes the run's input to the transcript, unless an earlier attempt did. */
 export async function writeInput(unit: Unit, run: Run): Promise<void> {
   if (run.attempt > 1 && (await readRun(unit.tx, run.runId)).length > 0) return;
   const { sessionKey, sessionId, runId } = run;
   const entry = inputEntry(unit, run);
   await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry }, unit.redactor);
-  if ("role" in entry) unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
+  publishMessage(unit, run, entry);
 }
 
 /** Publishes that a run was claimed. */

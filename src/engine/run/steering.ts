@@ -6,6 +6,7 @@
 //      before that answer, the message's own run does not succeed: an unanswered message is never reported as
 //      answered.
 
+import { optional } from "../../core/optional.ts";
 import { takesOver } from "../../core/rules/queue-mode.ts";
 import type { UserMessage } from "../../core/shapes/message.ts";
 import type { Run } from "../../core/shapes/run.ts";
@@ -16,7 +17,7 @@ import { appendEntry } from "../../store/queries/transcripts/transcripts.ts";
 import type { Db, Store } from "../../store/sql.ts";
 import type { World } from "../../world.ts";
 import type { Commit, Unit } from "../unit.ts";
-import { inputMessage } from "./begin.ts";
+import { inputMessage, publishMessage } from "./begin.ts";
 import type { FinishParts } from "./finish.ts";
 import { LostLane, type Reading } from "./transcript-writer.ts";
 
@@ -71,6 +72,6 @@ async function writeMessage(unit: Unit, run: Run, next: Run): Promise<UserMessag
   const { sessionKey, sessionId, runId } = run;
   const message: UserMessage = { ...inputMessage(unit, next), steered: true };
   await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry: message }, unit.redactor);
-  unit.publish({ kind: "message", runId, sessionKey, sessionId, message });
+  publishMessage(unit, { ...run, ...optional({ route: next.route }) }, message);
   return message;
 }

@@ -12,6 +12,7 @@ import { appendEntry } from "../../store/queries/transcripts/transcripts.ts";
 import { together } from "../../store/transaction.ts";
 import type { World } from "../../world.ts";
 import type { Commit, Unit } from "../unit.ts";
+import { publishMessage } from "./begin.ts";
 import { endTaken, type FinishParts } from "./finish.ts";
 import { publishReceipt } from "./receipts.ts";
 import { untilStored } from "./until-stored.ts";
@@ -81,7 +82,7 @@ export function createTranscriptWriter(
       appendEntry(unit.tx, { sessionKey, sessionId, runId, entry: given }, unit.redactor),
       answers ? noteHeard(unit.tx, runId, unit.now) : undefined,
     );
-    if (!isCompaction(entry)) unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
+    publishMessage(unit, run, entry);
     if (isFirst === true) publishReceipt(unit, run, "in_turn");
     if (answers)
       unit.after(() => {

@@ -4,6 +4,7 @@ import { createGate } from "../../access/token.ts";
 import type { ListedRow, SessionRow } from "../../contract/methods/sessions.ts";
 import type { ParamsOf } from "../../contract/methods.ts";
 import { optional } from "../../core/optional.ts";
+import { lastPlace } from "../../core/shapes/route.ts";
 import { endCodeOf } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { channelOf } from "../../core/shapes/session-key.ts";
@@ -31,12 +32,7 @@ function wireKind(session: Session): "direct" | "group" | "global" {
 }
 
 function routeFields({ lastRoute: route }: Session): Partial<SessionRow> {
-  return optional({
-    lastChannel: route?.channel,
-    lastTo: route?.to,
-    lastAccountId: route?.accountId,
-    deliveryContext: route,
-  });
+  return { ...lastPlace(route), ...optional({ deliveryContext: route }) };
 }
 
 /** Returns a session's row; the parent session is named only if the reader may see it. */

@@ -18,6 +18,7 @@ import { isQuietStep } from "../../core/rules/turn-rules.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
 import type { LiveEvent, LiveTextEvent } from "../../core/shapes/event.ts";
 import { type Message, textOf } from "../../core/shapes/message.ts";
+import { lastPlace } from "../../core/shapes/route.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { approvalShown, decisionShown } from "../version-4/chat-forms.ts";
 import { type LiveTexts, textMarks } from "./live-texts.ts";
@@ -205,14 +206,15 @@ export class Translator {
 
   /** Translates a stored message for clients of version 4. */
   #stored(event: Of<"message">): OutEvent[] {
-    const { sessionKey, sessionId, runId, message } = event;
+    const { sessionKey, sessionId, runId, route, message } = event;
     const { id: messageId, role, timestamp } = message;
     if (!this.#wantsMessages(sessionKey) || this.#runs.isQuiet(runId)) return [];
     if (role !== "user" && role !== "assistant") return [];
     const { text } = this.#redactor.beginning(textOf(message), MESSAGE_MAX_CHARS);
     if (text === "") return [];
     const content = [{ type: "text" as const, text }];
-    const payload = { sessionKey, sessionId, messageId, message: { role, content, timestamp } };
+    const stored = { role, content, timestamp };
+    const payload = { sessionKey, sessionId, messageId, ...lastPlace(route), message: stored };
     return [{ event: "session.message", sessionKey, payload, access: "messages" }];
   }
 

@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import type { LaneHandle } from "../../../src/engine/run/execution.ts";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
+import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { askIn } from "../../kit/engine/asking.ts";
 import { quietWorld } from "../../kit/engine/engine.ts";
 import { until } from "../../kit/until.ts";
@@ -101,6 +102,41 @@ test("I9, I14, E1: a client gets each message of its sessions, redacted, and non
     [MAIN, "assistant", "nothing"],
   ]);
   expect(await heardBy(strict)).toEqual([]);
+});
+
+test("a session and its messages name the chat, with its thread", async () => {
+  const house = await openHouse();
+  const { engine } = house;
+  const owner = await joined(house, V4);
+  const ask = await clientOf(house);
+  const routes = [
+    { channel: "telegram", to: "-100", accountId: "default", threadId: "7" },
+    { channel: "webchat", to: MAIN },
+  ];
+  const shown = [
+    { lastChannel: "telegram", lastTo: "-100", lastAccountId: "default", lastThreadId: "7" },
+    { lastChannel: "webchat", lastTo: MAIN },
+  ];
+  for (const [at, lastRoute] of routes.entries()) {
+    await engine.commit((unit) => updateSession(unit.tx, MAIN, { lastRoute }));
+    const { payload: described } = await ask("sessions.describe", { key: MAIN });
+    expect(described.session).toMatchObject({ ...shown[at], deliveryContext: lastRoute });
+    const accepted = await engine.accept({
+      sessionKey: MAIN,
+      input: { text: `say ${at}` },
+      route: lastRoute,
+    });
+    if (!accepted.ok) throw new Error(accepted.error);
+    await quiet(house);
+  }
+  await owner.next(
+    ({ event, payload }) => event === "session.message" && payload.message.content[0].text === "echo say 1",
+  );
+  const messages = owner.frames.filter(({ event }) => event === "session.message");
+  const places = messages.map(
+    ({ payload: { sessionKey: _, sessionId: _id, messageId: _m, message: _t, ...place } }) => place,
+  );
+  expect(places).toEqual([shown[0], shown[0], shown[1], shown[1]]);
 });
 
 test("I9: permission requests are listed, announced and answered in the form of version 4", async () => {

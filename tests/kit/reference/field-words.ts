@@ -117,6 +117,7 @@ export const FIELD_WORDS: Readonly<Record<string, string>> = {
   lastMessagePreview: "the session's last message, shortened",
   lastSeenAtMs: "time of the node's last connection",
   lastSentAt: "time of the last successful delivery",
+  lastThreadId: "thread or topic of the session's last route",
   lastTo: "chat of the session's last route",
   level: "debug, info, warn or error",
   linked: "true if this process receives the channel's messages",

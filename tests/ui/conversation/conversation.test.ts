@@ -121,7 +121,7 @@ describeInBrowser("a conversation", () => {
     await expect.poll(() => reader.page.getByRole("button", { name: "Settings" }).count()).toBe(0);
     const writer = await visit(house.http, { token: "writer", at: at(MAIN) });
     await writer.page.getByRole("button", { name: "Settings" }).click();
-    await writer.page.getByLabel("Label").waitFor();
+    await writer.page.getByLabel("Title").waitFor();
     await expect.poll(() => writer.page.getByRole("button", { name: "Reset…" }).count()).toBe(0);
     await expect.poll(() => writer.page.getByLabel("Sending to this session").count()).toBe(0);
   });
@@ -131,7 +131,7 @@ describeInBrowser("a conversation", () => {
     const client = await house.client();
     const { page } = await visit(house.http, { token: TOKEN, at: at("agent:research:main") });
     await page.getByRole("button", { name: "Settings" }).click();
-    await page.getByLabel("Label").fill("the library");
+    await page.getByLabel("Title").fill("the library");
     await page.getByLabel("Sending to this session").selectOption("deny");
     await page.getByLabel("Instructions for the model in this session").fill("Answer in French.");
     expect(await accessibilityProblems(page)).toEqual([]);

@@ -41,6 +41,30 @@ describeInBrowser("the search in messages", () => {
     }
   });
 
+  test("Enter in the search of sessions goes to the matches; without one, it searches the messages for the same words", async () => {
+    const house = await openHouse({ play: () => "noted" });
+    const client = await house.client();
+    await client.agent({ sessionKey: "agent:research:main", message: "the ripe tomatoes" }).done;
+    const { page } = await visit(house.http, { token: TOKEN, at: "inbox" });
+    await page.locator(".inbox-row").first().waitFor();
+    const field = page.getByRole("searchbox", { name: "Search sessions" });
+    await field.fill("research");
+    await page.keyboard.press("Enter");
+    const list = page.getByRole("tree", { name: "Matching sessions" });
+    await expect.poll(() => list.evaluate((one) => one === document.activeElement)).toBe(true);
+    const dialog = page.getByRole("dialog", { name: "Search messages" });
+    await field.fill("tomato ripe");
+    await page.keyboard.press("Enter");
+    await dialog.getByRole("link", { name: "the ripe tomatoes" }).waitFor();
+    await dialog.getByRole("button", { name: "Close" }).click();
+    await dialog.waitFor({ state: "detached" });
+    await page.getByText("No matches").waitFor();
+    await field.press("ArrowDown");
+    await expect.poll(() => field.evaluate((one) => one === document.activeElement)).toBe(true);
+    await page.keyboard.press("Enter");
+    await expect.poll(() => dialog.getByLabel("Search messages").inputValue()).toBe("tomato ripe");
+  });
+
   test("a match names its author: the agent, the person of a channel, or the other session by its label", async () => {
     const house = await openHouse({ model: talkingModel() });
     const client = await house.client();
@@ -123,7 +147,7 @@ describeInBrowser("the search in messages", () => {
       await page.getByRole("button", { name: "Command palette" }).click();
       // The name of a session and of a view, too.
       await field.fill("a");
-      await page.getByRole("option", { name: "agent:main:main" }).waitFor();
+      await page.getByRole("option", { name: "main main session" }).waitFor();
       const last = page.getByRole("option").last();
       await expect.poll(() => last.innerText()).toContain('Search messages for "a"');
       await field.fill("ripe");

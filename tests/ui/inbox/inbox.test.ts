@@ -181,7 +181,7 @@ describeInBrowser("the inbox", () => {
     await group(page, "Failed").getByText("Dismissed, or told to the session that asked.").waitFor();
     const filter = page.getByRole("group", { name: "Show" }).getByRole("button", { name: /^Failed/ });
     await expect.poll(() => filter.innerText()).toBe("Failed 3");
-    await page.getByRole("link", { name: "All failed sessions" }).click();
+    await page.getByRole("link", { name: "All 3 failed sessions" }).click();
     await expect.poll(() => filter.getAttribute("aria-pressed")).toBe("true");
     await expect.poll(() => page.getByRole("treeitem").count()).toBe(3);
   });

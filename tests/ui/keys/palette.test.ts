@@ -47,8 +47,11 @@ describeInBrowser("the palette", () => {
     await choose(page, "1231 CONV research");
     await opened(page, "agent:research:chat:c1231");
     await page.keyboard.press("Control+k");
-    await page.getByRole("option", { name: "agent:main:main" }).waitFor();
-    await expect.poll(() => page.getByRole("option", { name: "agent:" }).count()).toBe(8);
+    await page.getByRole("option", { name: "main main session" }).waitFor();
+    await expect
+      .poll(() => page.getByRole("option", { name: / (main|research|writer|main session)$/ }).count())
+      .toBe(8);
+    await expect.poll(() => page.locator(".palette-list").innerText()).not.toContain("agent:");
     await page.keyboard.type("no such thing");
     await page.getByText("No matches").waitFor();
   });
@@ -158,7 +161,7 @@ describeInBrowser("the palette", () => {
       await one.bringToFront();
       await one.getByRole("treeitem", { name: "plan" }).waitFor();
       await one.keyboard.press("Control+k");
-      await one.getByRole("option", { name: "agent:main:chat:plan" }).waitFor();
+      await one.getByRole("option", { name: "plan main" }).waitFor();
     }
     line.hold();
     for (const one of [page, other]) {
@@ -181,7 +184,7 @@ describeInBrowser("the palette", () => {
     const message = page.getByRole("textbox", { name: "Message" });
     await message.fill("half a thought");
     await page.keyboard.press("Control+k");
-    await page.getByRole("option", { name: "agent:main:chat:plan" }).waitFor();
+    await page.getByRole("option", { name: "plan main" }).waitFor();
     const active = async () => {
       const id = await field(page).getAttribute("aria-activedescendant");
       const option = page.locator(`[id="${id}"]`);
@@ -259,7 +262,7 @@ describeInBrowser("the palette", () => {
       await expect.poll(() => page.url()).toContain(`#/${at}`);
     }
     await page.keyboard.press("Control+k");
-    await page.getByRole("option", { name: "agent:main:main" }).waitFor();
+    await page.getByRole("option", { name: "main main session" }).waitFor();
     const all = await options(page);
     const { page: reader } = await visit(house.http, { token: "reader", at: "operations/status" });
     const tabs = await reader
@@ -267,7 +270,7 @@ describeInBrowser("the palette", () => {
       .getByRole("link")
       .allInnerTexts();
     await reader.keyboard.press("Control+k");
-    await reader.getByRole("option", { name: "agent:main:main" }).waitFor();
+    await reader.getByRole("option", { name: "main main session" }).waitFor();
     const few = await options(reader);
     expect(few).toEqual(expect.arrayContaining(tabs));
     const withheld = ["New session", "Deliveries", "Tokens", "Nodes", "Log", "Configuration"];
@@ -289,7 +292,7 @@ describeInBrowser("the palette", () => {
     release();
     await choose(page, "new session");
     const dialog = page.getByRole("dialog", { name: "New session" });
-    await dialog.getByRole("textbox", { name: "Label" }).fill("from the palette");
+    await dialog.getByRole("textbox", { name: "Title" }).fill("from the palette");
     await page.keyboard.press("Enter");
     await expect.poll(() => page.title()).toBe("from the palette · Parley");
     await choose(page, "keys");

@@ -44,8 +44,8 @@ describeInBrowser("session filters", () => {
   test("running, failed and own sessions are counted and listed, and changes appear at once", async () => {
     const { house, go } = await openBusy();
     const { page } = await visit(house.http, { token: TOKEN });
-    await expect.poll(() => words(page)).toBe("All\nRunning 1\nFailed 1\nMine");
-    await filterButton(page, /Running/).click();
+    await expect.poll(() => words(page)).toBe("All\nActive 1\nFailed 1\nMine");
+    await filterButton(page, /Active/).click();
     await expect.poll(() => names(page)).toEqual(["the group"]);
     await filterButton(page, /Failed/).click();
     await expect.poll(() => names(page)).toEqual(["write it"]);
@@ -54,13 +54,13 @@ describeInBrowser("session filters", () => {
     const own = await house.client();
     await own.agent({ message: "go", sessionKey: PLAN, idempotencyKey: "own" }).done;
     await expect.poll(() => names(page)).toEqual(["plan"]);
-    await filterButton(page, /Running/).click();
+    await filterButton(page, /Active/).click();
     await row(page, /the group/).waitFor();
     go();
     await page.getByText("No matches").waitFor();
-    await expect.poll(() => words(page)).toBe("All\nRunning\nFailed 1\nMine 1");
+    await expect.poll(() => words(page)).toBe("All\nActive\nFailed 1\nMine 1");
     await own.agent({ message: "go", sessionKey: "agent:main:subagent:two", idempotencyKey: "again" }).done;
-    await expect.poll(() => words(page)).toBe("All\nRunning\nFailed\nMine 2");
+    await expect.poll(() => words(page)).toBe("All\nActive\nFailed\nMine 2");
     await filterButton(page, /All/).click();
     await page.getByRole("button", { name: "Open plan" }).waitFor();
   });

@@ -4,9 +4,9 @@ import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { insertDelivery } from "../../../src/store/queries/channels/deliveries.ts";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
-import { describeInBrowser, visit } from "../../kit/browser.ts";
+import { accessibilityProblems, describeInBrowser, visit } from "../../kit/browser.ts";
 import { MAIN, player, RESEARCH, say } from "../inbox/kit.ts";
-import { FAMILY, seedSessions } from "./seed.ts";
+import { FAMILY, row, seedSessions } from "./seed.ts";
 
 const PLAN = "agent:main:chat:plan";
 const GONE = "agent:main:chat:gone";
@@ -48,6 +48,30 @@ describeInBrowser("names of sessions", () => {
     await expect.poll(() => page.title()).toBe("Schedules · Parley");
     await page.goto(`${house.http}/#/sessions`);
     await expect.poll(() => page.title()).toBe("Sessions · Parley");
+  });
+
+  test("a new session is asked for a title; a part of its key is under More, and is shown without its encoding", async () => {
+    const house = await openHouse();
+    const { page } = await visit(house.http, { token: TOKEN, at: "sessions" });
+    const dialog = page.getByRole("dialog", { name: "New session" });
+    const create = async (fields: Readonly<Record<string, string>>) => {
+      await page.getByRole("button", { name: "New session" }).click();
+      await expect.poll(() => dialog.getByRole("textbox").count()).toBe(1);
+      if (fields["Key part"] !== undefined) await dialog.getByText("More").click();
+      for (const [name, text] of Object.entries(fields)) await dialog.getByLabel(name).fill(text);
+      expect(await accessibilityProblems(page)).toEqual([]);
+      await dialog.getByRole("button", { name: "Create" }).click();
+      await dialog.waitFor({ state: "detached" });
+    };
+    await create({ Title: "Bird picture" });
+    await expect.poll(() => page.title()).toBe("Bird picture · Parley");
+    await expect.poll(() => row(page, /Bird picture/).innerText()).toContain("chat");
+    await create({ "Key part": "birds of May" });
+    await expect.poll(() => page.title()).toBe("main · birds of May · Parley");
+    await row(page, /main · birds of May/).waitFor();
+    await expect.poll(() => page.locator(".session-list").innerText()).not.toContain("%20");
+    await page.keyboard.press("Control+k");
+    await page.getByRole("option", { name: "main · birds of May" }).waitFor();
   });
 
   test("the title of the tab names the open session, chain or tab, and counts what needs the reader", async () => {

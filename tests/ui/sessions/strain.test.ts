@@ -36,7 +36,7 @@ describeInBrowser("sessions", () => {
     const { page } = await visit(house.http, { token: TOKEN });
     await page.getByRole("button", { name: "New session" }).click();
     await page.getByRole("dialog").getByLabel("Agent").selectOption("writer");
-    await page.getByRole("dialog").getByLabel("Label").fill("by hand");
+    await page.getByRole("dialog").getByLabel("Title").fill("by hand");
     await page.getByRole("button", { name: "Create" }).click();
     await expect.poll(() => page.url()).toContain(encodeURIComponent("agent:writer:chat:"));
     await expect.poll(async () => (await names(page))[0]).toBe("by hand");
@@ -51,7 +51,7 @@ describeInBrowser("sessions", () => {
     await page.getByRole("button", { name: "New session" }).waitFor();
     agents.hold();
     await page.getByRole("button", { name: "New session" }).click();
-    await page.getByRole("dialog").getByLabel("Label").fill("in a hurry");
+    await page.getByRole("dialog").getByLabel("Title").fill("in a hurry");
     await page.keyboard.press("Enter");
     await expect.poll(() => decodeURIComponent(page.url())).toContain("/agent:main:chat:");
     await row(page, /in a hurry/).waitFor();

@@ -1,4 +1,4 @@
-// The settings of a session: label, send policy, reset and delete. Reset and delete ask for confirmation.
+// The settings of a session: title, send policy, reset and delete. Reset and delete ask for confirmation.
 
 import { useState } from "preact/hooks";
 import { INSTRUCTIONS_CHARS_MAX } from "../../../src/core/shapes/session.ts";
@@ -81,7 +81,7 @@ function Fields({ row, told, onClose }: FieldsProps) {
   return (
     <Form action="Save" onSubmit={save} onClose={onClose}>
       <label>
-        Label
+        Title
         <input
           value={label}
           maxLength={LABEL_CHARS_MAX}

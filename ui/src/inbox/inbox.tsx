@@ -10,6 +10,7 @@ import { pressed } from "../keys/table.ts";
 import { Confirm } from "../parts/dialog.tsx";
 import { Examples } from "../parts/examples.tsx";
 import { Awaited } from "../parts/failure.tsx";
+import { counts } from "../sessions/model.ts";
 import { Welcome } from "../welcome.tsx";
 import { act, busy, DEED_WORDS, type Deed, doubtOf } from "./actions.ts";
 import { groups, notify, problem, readAgain, turnNotify } from "./model.ts";
@@ -32,6 +33,9 @@ interface RowUse {
   readonly onDeed: (item: AttentionItem, deed: Deed) => void;
 }
 
+/** Names the link to all failed sessions, which also are those that need the reader. */
+const allFailed = (count = 0): string => (count < 2 ? "All failed sessions" : `All ${count} failed sessions`);
+
 function Group({ rows, use }: { rows: AttentionGroupRows; use: RowUse }) {
   const [all, setAll] = useState(false);
   const { group, count, more, items } = rows;
@@ -46,7 +50,7 @@ function Group({ rows, use }: { rows: AttentionGroupRows; use: RowUse }) {
       {group === "failed" && (
         <p class="soft inbox-rest">
           Dismissed, or told to the session that asked.{" "}
-          <a href="#/sessions?only=failed">All failed sessions</a>
+          <a href="#/sessions?only=failed">{allFailed(counts.value?.failed)}</a>
         </p>
       )}
       {count === 0 && <p class="inbox-calm">Nothing needs your attention.</p>}

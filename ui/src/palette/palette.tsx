@@ -40,10 +40,10 @@ function useEntries(typed: string) {
   useNews("sessions", () => search(text));
   useViewChanges();
   const others = entries();
-  const sessions: Entry[] = fitting(text).map(({ key, name }) => ({
+  const sessions: Entry[] = fitting(text).map(({ key, name, agentId }) => ({
     id: key,
     title: name,
-    about: key,
+    about: name === agentId ? "main session" : agentId,
     act: () => visit({ view: "sessions", key }),
   }));
   const fits = ({ title, about }: Entry): boolean => hasWords(`${title} ${about}`, text);

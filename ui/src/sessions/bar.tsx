@@ -1,14 +1,15 @@
 // The bar above the session list: search, filters with counts, the choice of tree or list, and a button for a
 // new session.
 
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { SESSION_KINDS } from "../../../src/core/shapes/session.ts";
 import { settled } from "../clock.ts";
 import { ask, has, may } from "../gateway.ts";
+import { pressed } from "../keys/table.ts";
 import { overlay, searchMessages } from "../overlay.ts";
 import { useReading } from "../parts/reading.ts";
 import { type Option, Select } from "../parts/select.tsx";
-import { counts, want } from "./model.ts";
+import { counts, picture, want } from "./model.ts";
 import { SEARCH_MAX_CHARS, type Wish, wish } from "./wish.ts";
 
 /** Time after the last key press at which the search starts. */
@@ -22,9 +23,34 @@ const KINDS: readonly Option<Wish["kind"]>[] = [
 ];
 
 function Search() {
-  const typed = useMemo(() => settled<string>(TYPED_MS, (search) => want({ search })), []);
+  const typed = useMemo(
+    () => settled<string>(TYPED_MS, (search) => search !== wish.value.search && want({ search })),
+    [],
+  );
   const input = useRef<HTMLInputElement>(null);
   const { search } = wish.value;
+  /** The text that was in the field when Enter was pressed, before its matches were read. */
+  const [entered, setEntered] = useState<string>();
+  const { lines, of } = picture.value;
+  const isRead = of === wish.value && lines[0]?.kind !== "more";
+  const hasMatch = lines.length > 0;
+  const listOf = () => input.current?.closest(".sessions")?.querySelector<HTMLElement>("[data-list]");
+  useEffect(() => {
+    if (entered === undefined || !isRead || entered !== search.trim()) return;
+    setEntered(undefined);
+    if (hasMatch) listOf()?.focus();
+    else if (has("sessions.search")) searchMessages(entered);
+  });
+  const press = (event: KeyboardEvent & { currentTarget: HTMLInputElement }): void => {
+    const action = pressed("rows", event);
+    const text = event.currentTarget.value;
+    if (action === "choose" && text.trim() !== "") {
+      if (text.trim() !== search.trim()) want({ search: text });
+      setEntered(text.trim());
+    } else if (listOf() != null || (action !== "next" && action !== "choose")) return;
+    // Without a list, the key must not move the focus to a list elsewhere in the view.
+    event.preventDefault();
+  };
   useEffect(() => {
     // Show the search text of the URL, because the URL has changed. But while the user types, keep the
     // field's text, because it is newer.
@@ -37,10 +63,14 @@ function Search() {
       class="session-search"
       aria-label="Search sessions"
       placeholder="Search sessions"
-      title="Part of a label, a name or a key"
+      title="Part of a title or a key"
       defaultValue={search}
       maxLength={SEARCH_MAX_CHARS}
-      onInput={(event) => typed(event.currentTarget.value)}
+      onInput={(event) => {
+        setEntered(undefined);
+        typed(event.currentTarget.value);
+      }}
+      onKeyDown={press}
     />
   );
 }
@@ -69,7 +99,7 @@ function Shape() {
 
 const ONLY = [
   ["", "All", "All sessions"],
-  ["running", "Running", "Sessions with an unfinished run"],
+  ["running", "Active", "Sessions with a running, waiting or queued run"],
   ["failed", "Failed", "Sessions whose last run failed, also dismissed ones and jobs"],
   ["mine", "Mine", "Sessions to which your token sent a message"],
 ] as const;

@@ -16,12 +16,13 @@ const WORDS_MAX = 3;
 export interface FoundSession {
   readonly key: string;
   readonly name: string;
+  readonly agentId: string;
 }
 
 async function list(search: string, limit: number): Promise<readonly FoundSession[]> {
   const more = search === "" ? {} : { search };
   const { sessions } = await listSessions({ limit, includeArchived: true, ...more });
-  return sessions.map((row) => ({ key: row.key, name: sessionName(row) }));
+  return sessions.map((row) => ({ key: row.key, agentId: row.agentId, name: sessionName(row) }));
 }
 
 const fits = ({ key, name }: FoundSession, words: string): boolean => hasWords(`${key} ${name}`, words);

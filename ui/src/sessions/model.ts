@@ -43,6 +43,8 @@ interface Picture {
   readonly lines: readonly ForestLine[];
   readonly moved: boolean;
   readonly loading?: boolean;
+  /** The reader's choices for which it was read. */
+  readonly of?: Wish;
 }
 
 const UNREAD: Picture = { lines: [], moved: false, loading: true };
@@ -95,7 +97,7 @@ function draw(moved: boolean): void {
   if (top?.busy === true && top.keys.length === 0 && picture.value.lines.length > 0) return;
   unsettled.value = forest.unsettled();
   const lines = forest.lines((key) => open.has(key));
-  picture.value = { lines: withPinned(lines), moved };
+  picture.value = { lines: withPinned(lines), moved, of: wish.value };
 }
 
 function filters(): ParamsOf<"sessions.list"> {

@@ -1,4 +1,4 @@
-// The dialog that creates a session: its agent, name and label.
+// The dialog that creates a session: its agent, its title (the label) and a part of its key.
 
 import { useState } from "preact/hooks";
 import { LABEL_CHARS_MAX } from "../../../src/core/text/label.ts";
@@ -8,18 +8,18 @@ import { useReading } from "../parts/reading.ts";
 import { Select } from "../parts/select.tsx";
 import { go } from "../route.ts";
 
-/** Maximum length of the name. The rest of the key must have room for the agent's id. */
-const NAME_MAX_CHARS = 200;
+/** Maximum length of the part. The rest of the key must have room for the agent's id. */
+const PART_MAX_CHARS = 200;
 
 export function NewSession({ onClose }: { onClose: () => void }) {
   const { agents = [], defaultId = "" } = useReading("agents", () => ask("agents.list")).value ?? {};
   const [picked, setPicked] = useState("");
-  const [label, setLabel] = useState("");
-  const [name, setName] = useState("");
+  const [title, setTitle] = useState("");
+  const [part, setPart] = useState("");
   const agentId = picked || defaultId;
   const create = async (): Promise<void> => {
-    const named = label.trim() === "" ? {} : { label: label.trim() };
-    const own = name.trim() === "" ? {} : { key: name.trim() };
+    const named = title.trim() === "" ? {} : { label: title.trim() };
+    const own = part.trim() === "" ? {} : { key: part.trim() };
     // Enter may come before the agents are known. The gateway then takes the default agent.
     const chosen = agentId === "" ? {} : { agentId };
     const { key } = await ask("sessions.create", { ...chosen, ...named, ...own });
@@ -38,23 +38,25 @@ export function NewSession({ onClose }: { onClose: () => void }) {
           />
         </label>
         <label>
-          Name
+          Title
           <input
-            value={name}
-            maxLength={NAME_MAX_CHARS}
-            placeholder="Random"
-            onInput={(event) => setName(event.currentTarget.value)}
-          />
-        </label>
-        <label>
-          Label
-          <input
-            value={label}
+            value={title}
             maxLength={LABEL_CHARS_MAX}
-            placeholder="None"
-            onInput={(event) => setLabel(event.currentTarget.value)}
+            onInput={(event) => setTitle(event.currentTarget.value)}
           />
         </label>
+        <details>
+          <summary>More</summary>
+          <label>
+            Key part
+            <input
+              value={part}
+              maxLength={PART_MAX_CHARS}
+              placeholder="Random"
+              onInput={(event) => setPart(event.currentTarget.value)}
+            />
+          </label>
+        </details>
       </Form>
     </Dialog>
   );

@@ -7,7 +7,7 @@ import { recorderOfRuns } from "./app/records.ts";
 import { optional } from "./core/optional.ts";
 import { fail, ok, type Result } from "./core/shapes/errors.ts";
 import type { Entry } from "./core/shapes/message.ts";
-import type { ChainRecord } from "./core/shapes/record/chain.ts";
+import type { ChainRecord, FirstMessage } from "./core/shapes/record/chain.ts";
 import type { Variation } from "./core/shapes/record/variation.ts";
 import { isEnded, type Run } from "./core/shapes/run.ts";
 import { liveSettings } from "./core/shapes/settings/live.ts";
@@ -19,6 +19,7 @@ import { ensureMainSessions } from "./flows/session/lifecycle.ts";
 import { createSuccessors } from "./flows/successors.ts";
 import { ReplayClock } from "./replay/clock.ts";
 import { differencesOf, type PlayedRun } from "./replay/compare.ts";
+import { draftOf } from "./replay/draft.ts";
 import type { LiveParts } from "./replay/live.ts";
 import { type Difference, Player } from "./replay/player.ts";
 import { isOrigin, Script, type ScriptedRun } from "./replay/script.ts";
@@ -56,6 +57,8 @@ export interface Replayed {
 /** The changes of a replay, and its way to models and tools. */
 export interface Vary {
   readonly variation: Variation;
+  /** Settings of the runs whose inputs are not recorded. Default: a record with such runs is refused. */
+  readonly settings?: Settings;
   readonly parts: LiveParts & {
     /** The real clock. */
     readonly clock: Clock;
@@ -393,7 +396,7 @@ export async function replayChain(
   vary?: Vary,
   progress: Progress = () => {},
 ): Promise<Result<Replayed>> {
-  const script = new Script(record);
+  const script = new Script(record, vary?.settings);
   const why = script.refusal();
   const first = script.runs.map((one) => script.settingsOf(one)).find((settings) => settings !== undefined);
   if (why !== undefined || first === undefined) {
@@ -413,19 +416,25 @@ export async function replayChain(
 /** The changes of a replay, and the providers of the models that it calls. */
 export type WantedVariation = Pick<Vary, "variation"> & Pick<LiveParts, "providers">;
 
-/** Returns a function that runs recorded chains again. Models are called from this world. */
+/**
+ * Returns a function that runs recorded chains again, or with changes one that follows from a first message.
+ * Models are called from this world.
+ */
 export function replayIn(world: World) {
   return async (
-    record: ChainRecord,
+    start: ChainRecord | FirstMessage,
     wanted?: WantedVariation,
     progress?: Progress,
   ): Promise<Result<Replayed>> => {
+    const isFirst = "message" in start;
+    const record = isFirst ? draftOf(start, world.clock.now()) : start;
     if (wanted === undefined) return replayChain(record, undefined, progress);
     const { openModelPort } = await import("./agent/model/port.ts");
     const { variation, providers } = wanted;
     const secrets = providers.flatMap(({ apiKey = "", headers }) => [apiKey, ...Object.values(headers)]);
     const redactor = new Redactor(secrets.filter((secret) => secret !== ""));
     const parts = { providers, port: openModelPort(world), clock: world.clock, redactor };
-    return replayChain(record, { variation, parts }, progress);
+    const vary = { variation, parts, ...(isFirst ? { settings: start.settings } : {}) };
+    return replayChain(record, vary, progress);
   };
 }

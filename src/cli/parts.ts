@@ -4,7 +4,7 @@
 
 import type { HostProgram, HostProgramEnd } from "../core/rules/node-exec.ts";
 import type { Result } from "../core/shapes/errors.ts";
-import type { ChainRecord } from "../core/shapes/record/chain.ts";
+import type { ChainRecord, FirstMessage } from "../core/shapes/record/chain.ts";
 import type { Variation } from "../core/shapes/record/variation.ts";
 import type { KeyRules } from "../core/shapes/session-key.ts";
 import type { ChannelAccount } from "../core/shapes/settings/channels.ts";
@@ -350,8 +350,11 @@ export interface CliParts {
     providers: readonly ProviderSettings[],
     question: Question,
   ): Promise<Result<{ text: string; cost: number }>>;
-  /** Runs a recorded chain again. Without changes, no model is called. */
-  replay(record: ChainRecord, changes?: ReplayChanges): Promise<Result<ReplayReport>>;
+  /**
+   * Runs a recorded chain again, without changes without calling a model. With changes, it also runs a chain
+   * from its first message.
+   */
+  replay(start: ChainRecord | FirstMessage, changes?: ReplayChanges): Promise<Result<ReplayReport>>;
   /** Tests the backend (and image) of an agent's settings. Absent if the test is not available. */
   inspectSandbox?(wanted: SandboxSettings): Promise<SandboxReport>;
   /** Tests a model (`<provider>/<model>`) by asking it for one word. Absent if the test is not available. */

@@ -113,7 +113,8 @@ export class Player implements TurnHooks {
 
   offer(run: Run, made: Offer, { sessionKey, context }: { sessionKey: string; context?: string }): Offer {
     const inputs = this.match(run)?.inputs ?? (this.live && this.#script.inputsLike(run));
-    if (inputs === undefined) return made;
+    if (inputs === undefined)
+      return { ...made, parts: this.live?.prompt(run.agentId, made.parts) ?? made.parts };
     const recorded = this.#script.promptOf(inputs).map((part) => {
       const text = this.ids.toReplay(part.text.replaceAll(SESSION_PLACE, () => sessionKey));
       return { ...part, text };

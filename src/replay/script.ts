@@ -82,10 +82,13 @@ export class Script {
   /** Waits for jobs of sub-agents, by the ids of the calls. */
   readonly jobWaits: ReadonlyMap<string, JobWaits>;
   readonly #revisions: ReadonlyMap<string, unknown>;
+  /** Settings of the runs whose inputs are not recorded. */
+  readonly #settings: Settings | undefined;
   #places: Map<string, number> | undefined;
 
-  constructor(record: ChainRecord) {
+  constructor(record: ChainRecord, settings?: Settings) {
     this.record = record;
+    this.#settings = settings;
     this.#revisions = new Map(record.revisions.map(({ hash, body }) => [hash, body]));
     const ofRun = Map.groupBy(inStoredOrder(record.entries), ({ runId }) => runId);
     this.runs = inLaneOrder(record.runs).map((run, index) =>
@@ -183,7 +186,8 @@ export class Script {
 
   /** Returns the settings with which a run worked, or undefined if they are not kept. */
   settingsOf({ inputs }: ScriptedRun): Settings | undefined {
-    return inputs && (this.#revisions.get(inputs.settings) as Settings | undefined);
+    if (inputs === undefined) return this.#settings;
+    return this.#revisions.get(inputs.settings) as Settings | undefined;
   }
 
   toolsOf(inputs: RunInputs): readonly ToolSpec[] {

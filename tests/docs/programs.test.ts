@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { changeIn } from "../../src/cli/commands/sessions/changed.ts";
 import { readEvaluation } from "../../src/cli/eval/file.ts";
+import { loadSettings } from "../../src/config.ts";
 import { cleanup, temporaryFolder } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
 import { usageProblem } from "./command-words.ts";
@@ -146,8 +147,10 @@ async function change(text: string): Promise<void> {
 
 /** Reads the file of an evaluation. Only the record that it names is not there. */
 async function evaluation(text: string): Promise<void> {
-  const file = join(folderWith("eval.json", text), "eval.json");
-  expect(await readEvaluation(file)).toMatchObject({
+  const folder = folderWith("eval.json", text);
+  const loaded = loadSettings({ env: {}, home: folder });
+  if (!loaded.ok) throw new Error(loaded.error);
+  expect(await readEvaluation(join(folder, "eval.json"), loaded.value.settings)).toMatchObject({
     ok: false,
     error: expect.stringContaining("CHAIN.json"),
   });

@@ -292,3 +292,12 @@ test("a chain is refused in words if any part of what its models were told is no
     ]);
   }
 });
+
+test("a chain of a version that kept no inputs of runs is refused in words", async () => {
+  const record = await recordOf(await houseOn("embedded"), "hello");
+  const runs = record.runs.map(({ revision: _, ...run }) => run);
+  expect(await replayChain({ ...record, runs, revisions: [] })).toMatchObject({
+    ok: false,
+    error: expect.stringContaining("are not kept any longer (store.recordDays)"),
+  });
+});

@@ -4,8 +4,9 @@ import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { isObject, jsonOf } from "../../core/json.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { ChainRecord } from "../../core/shapes/record/chain.ts";
+import type { ChainRecord, FirstMessage } from "../../core/shapes/record/chain.ts";
 import { NO_VARIATION, type Variation } from "../../core/shapes/record/variation.ts";
+import { defaultAgent, type Settings } from "../../core/shapes/settings/settings.ts";
 import { readRecordFile } from "../chain-record.ts";
 import { changeIn, otherThan } from "../commands/sessions/changed.ts";
 
@@ -27,7 +28,7 @@ export interface Expectation {
 
 export interface Case {
   readonly name: string;
-  readonly record: ChainRecord;
+  readonly start: ChainRecord | FirstMessage;
   readonly expect: readonly Expectation[];
 }
 
@@ -49,7 +50,15 @@ export interface Evaluation {
 
 const PARALLEL = 2;
 const FIELDS = ["cases", "variants", "parallel", "budget", "judge"];
-const CASE_FIELDS = ["name", "record", "expect"];
+const CASE_FIELDS = ["name", "record", "message", "agent", "expect"];
+
+type Tree = Readonly<Record<string, unknown>>;
+
+/** The folder of an evaluation, and the settings of its first messages. */
+interface Place {
+  readonly folder: string;
+  readonly settings: Settings;
+}
 
 const wrong = (why: string): Result<never> => fail("invalid_argument", `The evaluation cannot run: ${why}.`);
 
@@ -64,14 +73,30 @@ function expectationOf(value: unknown, name: string): Result<Expectation> {
   return ok({ kind: kind as Kind, value: wanted as string | number });
 }
 
-async function caseOf(value: unknown, at: number, folder: string): Promise<Result<Case>> {
+/** Returns the record of a case, or its first message. */
+async function startOf(
+  value: Tree,
+  name: string,
+  { folder, settings }: Place,
+): Promise<Result<Case["start"]>> {
+  const { record: file, message, agent } = value;
+  if (file !== undefined && message !== undefined) return wrong(`${name} has both "record" and "message"`);
+  if (agent !== undefined && message === undefined) return wrong(`${name} has "agent" without "message"`);
+  if (typeof file === "string") return readRecordFile(folder, file);
+  if (typeof message !== "string") return wrong(`${name} has neither "record" nor "message"`);
+  const agentId = agent ?? defaultAgent(settings).id;
+  const known = settings.agents.map(({ id }) => id);
+  if (typeof agentId === "string" && known.includes(agentId)) return ok({ settings, agentId, message });
+  return wrong(`there is no agent ${JSON.stringify(agentId)}; there is: ${known.join(", ")}`);
+}
+
+async function caseOf(value: unknown, at: number, place: Place): Promise<Result<Case>> {
   if (!isObject(value)) return wrong(`case ${at + 1} is not an object`);
-  const { name = `case ${at + 1}`, record: file, expect = [] } = value;
+  const { name = `case ${at + 1}`, expect = [] } = value;
   const unknown = otherThan(value, CASE_FIELDS);
   if (unknown !== undefined)
     return wrong(`case ${at + 1} has "${unknown}"; there is: ${CASE_FIELDS.join(", ")}`);
   if (typeof name !== "string") return wrong(`the name of case ${at + 1} is not a text`);
-  if (typeof file !== "string") return wrong(`${name} names no "record"`);
   if (!Array.isArray(expect)) return wrong(`"expect" of ${name} is not a list`);
   const expectations: Expectation[] = [];
   for (const one of expect) {
@@ -79,12 +104,11 @@ async function caseOf(value: unknown, at: number, folder: string): Promise<Resul
     if (!expectation.ok) return expectation;
     expectations.push(expectation.value);
   }
-  const record = await readRecordFile(folder, file);
-  if (!record.ok) return record;
-  return ok({ name, record: record.value, expect: expectations });
+  const start = await startOf(value, name, place);
+  return start.ok ? ok({ name, start: start.value, expect: expectations }) : start;
 }
 
-async function variantOf(value: unknown, at: number, folder: string): Promise<Result<Variant>> {
+async function variantOf(value: unknown, at: number, { folder }: Place): Promise<Result<Variant>> {
   if (!isObject(value)) return wrong(`variant ${at + 1} is not an object`);
   const { name = `variant ${at + 1}`, models = {}, live = [], ...rest } = value;
   if (typeof name !== "string") return wrong(`the name of variant ${at + 1} is not a text`);
@@ -99,20 +123,23 @@ async function variantOf(value: unknown, at: number, folder: string): Promise<Re
 
 async function each<T>(
   rows: readonly unknown[],
-  folder: string,
-  read: (row: unknown, at: number, folder: string) => Promise<Result<T>>,
+  place: Place,
+  read: (row: unknown, at: number, place: Place) => Promise<Result<T>>,
 ): Promise<Result<T[]>> {
   const found: T[] = [];
   for (const [at, row] of rows.entries()) {
-    const one = await read(row, at, folder);
+    const one = await read(row, at, place);
     if (!one.ok) return one;
     found.push(one.value);
   }
   return ok(found);
 }
 
-/** Reads an evaluation. Its records and `@` texts are relative to its folder. */
-export async function readEvaluation(path: string): Promise<Result<Evaluation>> {
+/**
+ * Reads an evaluation. Its records and `@` texts are relative to its folder. First messages go to agents of
+ * these settings.
+ */
+export async function readEvaluation(path: string, settings: Settings): Promise<Result<Evaluation>> {
   let text: string;
   try {
     text = await readFile(path, "utf8");
@@ -130,9 +157,10 @@ export async function readEvaluation(path: string): Promise<Result<Evaluation>> 
   if (typeof parallel !== "number" || parallel < 1) return wrong('"parallel" must be a number of at least 1');
   if (typeof budget !== "number" || budget < 0) return wrong('"budget" must be an amount in USD');
   if (judge !== undefined && typeof judge !== "string") return wrong('"judge" must be a model');
-  const others = await each(variants, dirname(path), variantOf);
+  const place = { folder: dirname(path), settings };
+  const others = await each(variants, place, variantOf);
   if (!others.ok) return others;
-  const found = await each(cases, dirname(path), caseOf);
+  const found = await each(cases, place, caseOf);
   if (!found.ok) return found;
   const judged = found.value.find(({ expect }) => expect.some(({ kind }) => kind === "judge"));
   if (judged !== undefined && judge === undefined)

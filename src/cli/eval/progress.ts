@@ -27,9 +27,14 @@ export class Progress {
     return this.#known.size;
   }
 
-  /** Any edit of the case, its record or the variant gives another key. */
+  /**
+   * Any edit of the case, its record, the variant, or the agents of a first message gives another key. Other
+   * settings are left out: some depend on the environment.
+   */
   #keyOf(one: Case, variant: Variant): string {
-    const text = JSON.stringify([one, variant, this.#judge]);
+    const { start } = one;
+    const from = "message" in start ? { ...start, settings: start.settings.agents } : start;
+    const text = JSON.stringify([{ ...one, start: from }, variant, this.#judge]);
     return createHash("sha256").update(text).digest("base64url");
   }
 

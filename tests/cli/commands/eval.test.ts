@@ -1,11 +1,15 @@
 // parley eval: cases from recorded chains, variants, expectations, reports, and a run that continues.
 
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { junitOf } from "../../../src/cli/eval/report.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
 import { startModelServer } from "../../kit/model-server/server.ts";
+import { call as toolCall } from "../../kit/model-server/steps.ts";
+import { LAUNCHER } from "../../kit/process/fleet.ts";
 import { makeHome, run, startGateway } from "../kit.ts";
 
 /** Records chains of the main session as cases in `eval.json`. */
@@ -46,8 +50,8 @@ test("eval compares variants, says which cases got worse, and writes its reports
   const found = await run(home, ["eval", "eval.json", ...reports]);
   expect(found.code).toBe(1);
   expect(found.out).toMatch(/^CASE +RECORDED +OTHER\n/);
-  expect(found.out).toMatch(/say marmalade +passed \(0 differences\) +FAILED, worse/);
-  expect(found.out).toMatch(/say porridge +passed \(0 differences\) +passed \(\d differences\)/);
+  expect(found.out).toMatch(/say marmalade +passed +FAILED, worse/);
+  expect(found.out).toMatch(/say porridge +passed +passed \(\d differences\)/);
   expect(found.out).toContain('contains "marmalade": ');
   expect(found.out).toContain("3 of 4 passed");
   const xml = readFileSync(join(home, "junit.xml"), "utf8");
@@ -96,13 +100,104 @@ test("a judge gives its reasons, and an evaluation that stopped continues with w
   });
 });
 
+test("a case can be a first message, which agents of the configuration answer in an empty world", async () => {
+  const server = await startModelServer(({ system, messages }) => {
+    const last = JSON.stringify(messages.at(-1));
+    if (last.includes("ask research"))
+      return [toolCall("sessions_send", { sessionKey: "agent:research:main", message: "what is new?" })];
+    return system.includes("Be brief.") ? "jam" : "a long text about jam";
+  });
+  cleanup(() => server.close());
+  const { api, baseUrl, apiKey, models } = server.provider("openai-completions");
+  const provider = { api, baseUrl, apiKey, models };
+  const list = [
+    { id: "main", default: true, model: "openai/test-model" },
+    { id: "research", model: "openai/test-model" },
+  ];
+  const { home } = await makeHome({ models: { providers: { openai: provider } }, agents: { list } });
+  const expected = [{ toolCalled: "sessions_send" }, { contains: "jam" }, { ends: "ok" }];
+  const brief = { name: "brief", instructions: { research: "Be brief.", main: "Be brief." } };
+  const file = {
+    variants: [{ name: "now" }, brief],
+    cases: [
+      { name: "asks", message: "ask research", expect: expected },
+      { name: "says", message: "say jam", agent: "research", expect: [{ contains: "long text" }] },
+    ],
+  };
+  writeFileSync(join(home, "eval.json"), JSON.stringify(file));
+  const { code, out } = await run(home, ["eval", "eval.json"]);
+  expect(out).toMatch(/asks +passed +passed/);
+  expect(out).toMatch(/says +passed +FAILED, worse/);
+  expect(code).toBe(1);
+  expect(existsSync(join(home, ".parley", "state"))).toBe(false);
+  const unknown = { cases: [{ message: "hello", agent: "nobody" }] };
+  writeFileSync(join(home, "eval.json"), JSON.stringify(unknown));
+  expect(await run(home, ["eval", "eval.json"])).toMatchObject({
+    ...{ code: 2, err: expect.stringContaining('there is no agent "nobody"; there is: main, research') },
+  });
+});
+
+test("a killed evaluation continues after its finished replays, and draws its progress on a terminal", async () => {
+  const asked = Promise.withResolvers<void>();
+  let calls = 0;
+  const server = await startModelServer(async () => {
+    calls += 1;
+    if (calls !== 2) return "a new answer";
+    asked.resolve();
+    return new Promise(() => {});
+  });
+  cleanup(() => server.close());
+  const { api, baseUrl, apiKey, models } = server.provider("openai-completions");
+  const { home } = await makeHome({ models: { providers: { openai: { api, baseUrl, apiKey, models } } } });
+  const cases = ["one", "two", "three"].map((name) => ({
+    name,
+    message: name,
+    expect: [{ contains: "new" }],
+  }));
+  const variants = [{ name: "new", models: { "*": "openai/test-model" } }];
+  writeFileSync(join(home, "eval.json"), JSON.stringify({ cases, variants, parallel: 1 }));
+  const killed = spawn(process.execPath, [LAUNCHER, "eval", "eval.json"], {
+    cwd: home,
+    env: { ...process.env, HOME: home },
+    stdio: "ignore",
+  });
+  await asked.promise;
+  killed.kill("SIGKILL");
+  await once(killed, "exit");
+  const { code, err, out } = await run(home, ["eval", "eval.json"], { isTTY: true });
+  expect(err).toContain("Continues after 1 finished replay.");
+  expect(err).toContain("\r\u001b[K[#############       ] 2 of 3  two, new");
+  expect(out).toContain("3 of 3 passed");
+  expect([code, calls]).toEqual([0, 4]);
+});
+
+test("`eval add` refuses what it cannot add, and changes no file then", async () => {
+  const { home } = await makeHome();
+  await recorded(home, "say marmalade");
+  await startGateway(home);
+  const { err } = await run(home, ["replay"]);
+  const chain = /Chain (\S+)/.exec(err)?.[1] ?? "";
+  const before = readFileSync(join(home, "eval.json"), "utf8");
+  const again = await run(home, ["eval", "add", chain]);
+  expect(again).toMatchObject({ code: 1, err: expect.stringContaining(`${chain}.json exists already`) });
+  const nobody = await run(home, ["eval", "add", "no-such-chain"]);
+  expect(nobody).toMatchObject({ code: 1, err: expect.stringContaining("no-such-chain") });
+  expect(readFileSync(join(home, "eval.json"), "utf8")).toBe(before);
+  writeFileSync(join(home, "list.json"), "[]");
+  const list = await run(home, ["eval", "add", chain, "--to", "list.json"]);
+  expect(list).toMatchObject({ code: 1, err: expect.stringContaining('it has no list "cases"') });
+  expect(readFileSync(join(home, "list.json"), "utf8")).toBe("[]");
+});
+
 test("wrong evaluations get one clear error", async () => {
   const { home } = await makeHome();
   const cases: [unknown, string][] = [
     ["", "the file has no JSON object"],
     [{}, '"cases" must be a list'],
     [{ cases: [], more: 1 }, '"more" is unknown'],
-    [{ cases: [{}] }, 'case 1 names no "record"'],
+    [{ cases: [{}] }, 'case 1 has neither "record" nor "message"'],
+    [{ cases: [{ record: "x.json", message: "hello" }] }, 'case 1 has both "record" and "message"'],
+    [{ cases: [{ record: "x.json", agent: "main" }] }, 'case 1 has "agent" without "message"'],
     [{ cases: [{ record: "x.json", why: 1 }] }, 'case 1 has "why"'],
     [{ cases: [{ record: "x.json" }] }, "x.json could not be read"],
   ];

@@ -3,6 +3,7 @@
 import type { Entry } from "../message.ts";
 import type { Run } from "../run.ts";
 import type { Session } from "../session.ts";
+import type { Settings } from "../settings/settings.ts";
 import type { RevisionKind } from "./revision.ts";
 
 /** A session of a chain. */
@@ -83,4 +84,12 @@ export interface ChainRecord {
   readonly deliveries: readonly RecordedDelivery[];
   /** The inputs of the runs, as far as they are kept (`store.recordDays`). */
   readonly revisions: readonly RecordedRevision[];
+}
+
+/** A chain that was not recorded: a first message to the main session of an agent. */
+export interface FirstMessage {
+  /** The settings with which all its runs work. */
+  readonly settings: Settings;
+  readonly agentId: string;
+  readonly message: string;
 }

@@ -70,6 +70,12 @@ function channelIn(value: unknown): string | undefined {
   return channel !== undefined && isChannelId(channel) ? channel : undefined;
 }
 
+/** Returns the fields that name the chat of a session. Newer versions keep them in one field. */
+function chatIn(entry: Fields): Fields {
+  const { kind, context: deliveryContext, origin } = fieldsOf(entry.delivery);
+  return kind === "external" ? { deliveryContext, origin } : entry;
+}
+
 /** Returns the session's last route, without the prefix that names the channel. */
 function routeIn(entry: Fields): Route | undefined {
   const context = fieldsOf(entry.deliveryContext);
@@ -128,9 +134,10 @@ function readEntry(
   for (const name of Object.keys(entry)) {
     if (!USED.has(name) && !PASSED_OVER.has(name)) remarks.note("unknown fields of sessions", name);
   }
-  const origin = fieldsOf(entry.origin);
+  const chat = chatIn(entry);
+  const origin = fieldsOf(chat.origin);
   const policy = textIn(entry.sendPolicy, 10);
-  const route = routeIn(entry);
+  const route = routeIn(chat);
   return {
     sourceKey,
     sessionId,

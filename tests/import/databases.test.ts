@@ -58,6 +58,26 @@ test("sessions and transcripts of a database are imported, and a second import a
   expect(await heard("agent:main:main")).toEqual(["person: hello", "person: again", "person: more"]);
 });
 
+test("the chat of a session is read from the form of the newest version", async () => {
+  const dir = sourceWith({});
+  const context = { channel: "telegram", to: "telegram:-100", accountId: "work", threadId: 7 };
+  const delivery = {
+    kind: "external",
+    route: {},
+    context,
+    origin: { provider: "telegram", label: "Family" },
+  };
+  agentDatabase(dir, [{ ...MAIN, entry: { delivery } }]);
+  const { imported, session } = await stage("embedded");
+  await imported(dir);
+  expect((await session(MAIN.key))?.lastRoute).toEqual({
+    channel: "telegram",
+    to: "-100",
+    accountId: "work",
+    threadId: "7",
+  });
+});
+
 test("a database that is open and locked elsewhere is read with its log, which no checkpoint has merged", async () => {
   const dir = withFiles();
   agentDatabase(dir, [MAIN]);

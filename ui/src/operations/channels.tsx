@@ -104,8 +104,10 @@ export function ChannelsTab() {
   usePolling(EVERY_MS, list.again);
   return (
     <>
-      <h2>Channels</h2>
-      <Connect what="chat" onClose={list.again} />
+      <div class="bar head-bar">
+        <h2>Channels</h2>
+        <Connect what="chat" onClose={list.again} />
+      </div>
       <p class="soft">Connections of the gateway to people, other programs, external tools and agents.</p>
       <Awaited {...list} />
       {list.value !== undefined && (

@@ -66,16 +66,30 @@ const markedLexer: Plugin = {
   },
 };
 
+/** The languages that are coloured; C also stands for C++. */
+const LANGUAGES = [
+  ...["javascript", "typescript", "python", "c", "go", "java", "rust", "shell", "sql"],
+  ...["json", "yaml", "toml", "html", "diff", "plaintext"],
+];
+
 /** Removes rare languages from the highlighter, so that its script is smaller. */
 const fewerLanguages: Plugin = {
   name: "fewer-languages",
   transform: {
     filter: { id: /\/sugar-high\/lib\/lang\.js$/ },
     handler(code) {
-      const less = code.replaceAll(
-        /^ *\{ id: '(?:graphql|hcl|lua|markdown|powershell|swift|zig)',.*\n/gm,
-        "",
-      );
+      const isRare = (line: string): boolean => {
+        const [, id] = /^ *\{ id: '(\w+)'/.exec(line) ?? [];
+        return id !== undefined && !LANGUAGES.includes(id);
+      };
+      const less = code
+        .split("\n")
+        .filter((line) => !isRare(line))
+        .join("\n")
+        .replace(
+          "id: 'c', extension: 'c', aliases: []",
+          "id: 'c', extension: 'c', aliases: ['cpp', 'c++', 'cc']",
+        );
       if (less === code) throw new Error("This version of sugar-high has another form.");
       return { code: less, map: null };
     },
@@ -95,12 +109,13 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     rolldownOptions: {
+      treeshake: { propertyReadSideEffects: false, unknownGlobalSideEffects: false },
       output: {
         codeSplitting: {
           groups: [
             { name: "index", tags: ["$initial"], priority: 2 },
             { name: "shared", minShareCount: 2, priority: 1 },
-            { name: "extras", test: /ui\/src\/(?:demo|setup|palette|operations\/editor)\// },
+            { name: "extras", test: /ui\/src\/(?:demo|setup|palette|operations\/editor|inbox\/peek)/ },
           ],
         },
       },

@@ -190,7 +190,11 @@ export class Player implements TurnHooks {
     if (one.partial !== "") onText({ offset: 0, text: this.ids.toReplay(one.partial) });
     const ended = state === "error" ? this.gates.wait(`end ${one.index}`) : new Promise<void>(() => {});
     if (typeof (await untilAborted(ended, signal)) === "symbol") return { kind: "aborted" };
-    const known = code === "budget_used" || code === "chain_limit" || code === "answer_too_large";
+    const known =
+      code === "budget_used" ||
+      code === "chain_limit" ||
+      code === "answer_too_large" ||
+      code === "model_unauthorized";
     return { kind: "failed", error: this.ids.toReplay(error), ...(known ? { code } : {}) };
   }
 

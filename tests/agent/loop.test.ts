@@ -168,7 +168,9 @@ test("maxModelCalls ends an endless turn, and the error names the setting", asyn
 
 test("after a failure that is not retried, fallbackModels are tried in order; the message names the model that answered", async () => {
   const port = scriptedModel((request) =>
-    request.model.settings.id === "third" ? "here" : { error: `no ${request.model.settings.id}` },
+    request.model.settings.id === "third"
+      ? "here"
+      : { error: `no ${request.model.settings.id}`, code: "model_unauthorized" },
   );
   const named = (id: string) => ({ ...OFFLINE, ref: `p/${id}`, settings: { ...OFFLINE.settings, id } });
   const more = { model: named("first"), fallbackModels: [named("second"), named("third"), named("last")] };

@@ -79,7 +79,6 @@ const peer = {
   channel: "telegram",
   accountId: "a",
   peerId: "7",
-  agentId: "main",
   name: "Ada",
   state: "pending",
   code: "C",

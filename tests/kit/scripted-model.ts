@@ -1,7 +1,13 @@
 // A model in this process whose answers a test writes.
 
 import { ABORTED, untilAborted } from "../../src/agent/loop/abort.ts";
-import type { ModelOutcome, ModelPort, ModelRequest, WrittenMessage } from "../../src/agent/model/model.ts";
+import type {
+  FailureCode,
+  ModelOutcome,
+  ModelPort,
+  ModelRequest,
+  WrittenMessage,
+} from "../../src/agent/model/model.ts";
 import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
 
 export interface ScriptedCall {
@@ -19,7 +25,7 @@ export type ScriptedAnswer =
       readonly stopReason?: string;
       readonly totalTokens?: number;
     }
-  | { readonly error: string }
+  | { readonly error: string; readonly code?: FailureCode }
   | { readonly overflow: string };
 
 export interface ScriptedModel extends ModelPort {
@@ -41,7 +47,7 @@ export function scriptedModel(
       const call = requests.length - 1;
       const answer = await untilAborted(Promise.resolve(script(request, call)), signal);
       if (answer === ABORTED || signal.aborted) return { kind: "aborted" };
-      if (typeof answer === "object" && "error" in answer) return { kind: "failed", error: answer.error };
+      if (typeof answer === "object" && "error" in answer) return { kind: "failed", ...answer };
       if (typeof answer === "object" && "overflow" in answer)
         return { kind: "overflow", error: answer.overflow };
       const said = typeof answer === "string" ? { text: answer } : answer;

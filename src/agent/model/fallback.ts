@@ -21,7 +21,8 @@ export function fallbackPort(
       };
       let outcome = await port.call(request, show, signal, log);
       for (const model of models) {
-        if (outcome.kind !== "failed" || outcome.code !== undefined || shown || signal.aborted) break;
+        if (outcome.kind !== "failed" || shown || signal.aborted) break;
+        if (outcome.code !== undefined && outcome.code !== "model_unauthorized") break;
         if (model.ref === request.model.ref) continue;
         const before = outcome.error;
         log?.warn({ model: model.ref, why: before }, "a fallback model is used");

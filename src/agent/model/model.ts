@@ -49,8 +49,8 @@ export interface ModelRequest {
 export const UNREADABLE_ARGUMENTS = "_unreadable_arguments";
 
 export type BudgetCode = BudgetState["code"];
-/** Cause of a final failure, if the provider did not cause it. */
-export type FailureCode = BudgetCode | "answer_too_large";
+/** Cause of a final failure, if it has a code of its own. */
+export type FailureCode = BudgetCode | "answer_too_large" | "model_unauthorized";
 
 /** A model's message, before the loop gives it an id. */
 export type WrittenMessage = Omit<AssistantMessage, "id">;
@@ -63,7 +63,7 @@ export type ModelOutcome =
   | {
       readonly kind: "failed";
       readonly error: string;
-      /** Set if a budget refused the call, or if the answer exceeded a limit. */
+      /** Set if a budget refused the call, the answer exceeded a limit, or the provider refused the key. */
       readonly code?: FailureCode;
       readonly partial?: WrittenMessage;
     }

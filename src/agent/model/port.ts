@@ -37,6 +37,8 @@ export function openModelPort(
   });
 }
 
+const UNAUTHORIZED = 401;
+
 const loadProvider = once(() => import("./provider-request.ts"));
 
 async function callProvider(
@@ -60,7 +62,12 @@ async function callProvider(
       case "overflow":
         return { kind: "overflow", error: failure.error };
       case "final":
-        return { kind: "failed", error: verdict.error, ...optional({ partial }) };
+        return {
+          kind: "failed",
+          error: verdict.error,
+          ...(failure.status === UNAUTHORIZED ? { code: "model_unauthorized" } : {}),
+          ...optional({ partial }),
+        };
       case "retry":
         world.log.warn(
           { model: model.ref, tries, retryInMs: verdict.afterMs, why: failure.error },

@@ -30,6 +30,9 @@ export type RequestOutcome =
 /** The abort reason is created once: without it each abort would create an error with a stack. */
 const OVER = new Error("the request has ended");
 
+/** The lowest HTTP status of a refusal. */
+const REFUSED_MIN = 400;
+
 /** Maximum characters of the status before the JSON of an error. */
 const STATUS_CHARS_MAX = 80;
 
@@ -156,7 +159,9 @@ function failed(
   const { provider } = model;
   const status = seen.status ?? statusInText(text);
   const words = withoutKeys(wordsFor(model, seen, answer.begun, text), provider);
-  const error = head(`${model.ref}: ${words}`, ERROR_CHARS_MAX);
+  const http = status !== undefined && status >= REFUSED_MIN ? `HTTP ${status}, ` : "";
+  // Lists show only the beginning of an error, so the cause comes first.
+  const error = `${head(words, ERROR_CHARS_MAX)} (${http}model ${model.ref})`;
   const judged = { role: "assistant", ...end, provider: provider.id, errorMessage: text } as PiMessage;
   const failure: RequestFailure = {
     error,
@@ -183,7 +188,7 @@ function wordsFor({ provider }: ProviderModel, seen: Seen, hasBegun: boolean, te
   }
   const status = seen.status ?? statusInText(text);
   const message = messageIn(text);
-  if (message !== undefined) return `the provider says: ${message} (HTTP ${status ?? "status unknown"})`;
+  if (message !== undefined) return message;
   if (status === undefined) return `no answer from ${provider.baseUrl}: ${text}`;
   const isCut = CUT.test(text.trim());
   if (!hasBegun) return isCut ? "the connection was closed before the answer began" : text;

@@ -36,6 +36,7 @@ const ITEM = named(
       agentId: text("Only for runs and permission requests: the agent."),
       label: text("Label or name of the session."),
       title: text("Requested action, or name of the person or device that asks."),
+      attempt: number("Only for retried runs: 2 for the first retry of a message, 3 for the next one."),
       state: text("Only for runs: state of the run. `waiting` if only jobs of the session are unfinished."),
       code: text("Error code of a failure."),
       expiresAt: number("Time at which the request expires and counts as denied, in ms since 1970."),

@@ -61,6 +61,8 @@ export const CODES = {
   chain_limit: form("forbidden", "FORBIDDEN", 403),
   /** The model's answer exceeded a limit of its agent; the text received so far is kept. */
   answer_too_large: form("error", "UNAVAILABLE", 502),
+  /** The provider of the model refused its key. */
+  model_unauthorized: form("error", "UNAVAILABLE", 502),
   /** The agent has used its budget of the day (UTC); the run did not start. */
   budget_used: form("forbidden", "FORBIDDEN", 403),
   /** The wait would make sessions wait for each other in a circle; the error names them. */

@@ -8,6 +8,16 @@ export type PermissionDecision = "allow" | "deny";
 export const PERMISSION_SCOPES = ["once", "session", "always"] as const;
 export type PermissionScope = (typeof PERMISSION_SCOPES)[number];
 
+/** The command that a request is about. */
+export interface ShownCommand {
+  /** The whole command. */
+  readonly command: string;
+  /** Folder in which it would run. */
+  readonly folder: string;
+  /** Why the owner is asked. Absent if only a setting says so. */
+  readonly reason?: string;
+}
+
 /** An action that an agent wants permission for, as its owner sees it. */
 export interface PermissionQuestion {
   readonly id: string;
@@ -19,6 +29,8 @@ export interface PermissionQuestion {
   readonly kind?: string;
   /** Names and values of the arguments, shortened. */
   readonly detail?: string;
+  /** The same as `title` and `detail`, if the request is about a command and none of it was cut. */
+  readonly asked?: ShownCommand;
   /** The scopes that an answer may have. */
   readonly scopes: readonly PermissionScope[];
   /** ms since 1970. */
@@ -50,14 +62,6 @@ export interface PermissionRule {
   readonly createdAt: number;
   /** Name of the person who allowed the command. */
   readonly createdBy: string;
-}
-
-/** The command that a request is about. */
-export interface ShownCommand {
-  readonly command: string;
-  readonly folder: string;
-  /** Why the owner is asked. Absent if only a setting says so. */
-  readonly reason?: string;
 }
 
 /** A field of `detail`: a name, and a value that is quoted if it could be mistaken for other fields. */

@@ -60,6 +60,8 @@ export interface RunInput {
   readonly injected?: boolean;
   /** The preceding run of the lane may read this input between two steps, and then takes it over. */
   readonly steer?: boolean;
+  /** Number of failed runs of the same message that a person retried before this one. */
+  readonly retries?: number;
   /** Run that took this input over. The message is in that run's part of the transcript. */
   readonly takenBy?: string;
 }

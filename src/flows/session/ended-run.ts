@@ -52,7 +52,7 @@ export async function retryRun(
   return engine.commit(async (unit): Promise<Result<Run>> => {
     const accepted = await engine.acceptIn(unit, {
       sessionKey: failed.sessionKey,
-      input,
+      input: { ...input, retries: (input.retries ?? 0) + 1 },
       timeoutMs: failed.timeoutMs,
       ...optional({ route: failed.route }),
     });

@@ -9,9 +9,9 @@ import { hasScope } from "../../core/rules/scopes.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
 import { visibleRoute } from "../../core/shapes/chain-step.ts";
 import { nodeKey } from "../../core/shapes/node.ts";
-import { askedCommand, type PermissionQuestion } from "../../core/shapes/permission.ts";
+import type { PermissionQuestion } from "../../core/shapes/permission.ts";
 import { plainLine } from "../../core/text/plain-line.ts";
-import { agentOfPeer, listPairings } from "../../flows/delivery/pairing.ts";
+import { listPairings } from "../../flows/delivery/pairing.ts";
 import type { Delivery } from "../../store/queries/channels/deliveries.ts";
 import { openPermissions } from "../../store/queries/permissions.ts";
 import type { ActiveTurn, EndedTurn, TurnTexts } from "../../store/queries/runs/attention.ts";
@@ -54,10 +54,8 @@ function plain(ctx: CallContext, text: string, lineOf = plainLine): string {
   return line(ctx, lineOf(ctx.deps.world.redactor.mask(text)));
 }
 
-function askedLine(question: PermissionQuestion): string {
-  const { title, detail } = question;
-  const parts = [title, detail].filter((part) => part !== undefined);
-  return askedCommand(question)?.command ?? parts.join(" · ");
+function askedLine({ title, detail, asked }: PermissionQuestion): string {
+  return asked?.command ?? [title, detail].filter((part) => part !== undefined).join(" · ");
 }
 
 /** Returns the requests of agents for permission, oldest first. */
@@ -87,9 +85,7 @@ export async function pairingItems(ctx: CallContext, covers: Covers): Promise<At
   const { engine, settings } = ctx.deps;
   const actions: Action[] = ["approve", "deny"];
   const peers = covers.everything ? await listPairings(ctx.access.db, engine.now()) : [];
-  const people = peers.flatMap((who): AttentionItem[] => {
-    const { channel, accountId, peerId, name, code, askedAt } = who;
-    const agentId = agentOfPeer(settings, who);
+  const people = peers.flatMap(({ channel, accountId, peerId, name, code, askedAt }): AttentionItem[] => {
     if (code === undefined) return [];
     return [
       {
@@ -97,10 +93,7 @@ export async function pairingItems(ctx: CallContext, covers: Covers): Promise<At
         kind: "pairing",
         ref: code,
         since: askedAt,
-        summary: line(
-          ctx,
-          `Wants to write to the agent ${agentId} on ${channel}:${accountId} · id ${peerId}`,
-        ),
+        summary: line(ctx, `Wants to write to an agent on ${channel}`),
         actions,
         title: line(ctx, name ?? peerId),
       },
@@ -151,8 +144,13 @@ function endedSummary(
     const reply = texts?.reply ?? "";
     return isSilent(reply) ? "No reply." : plain(ctx, reply, firstLine);
   }
-  if (state === "aborted") return "Stopped.";
+  if (state === "aborted") return plain(ctx, texts?.reply || texts?.input || "");
   return errorLine(ctx.deps, error ?? code ?? "The run failed.", covers.list);
+}
+
+function attemptOf(texts: TurnTexts | undefined): Pick<AttentionItem, "attempt"> {
+  const { retries = 0 } = texts ?? {};
+  return retries === 0 ? {} : { attempt: retries + 1 };
 }
 
 export function endedItem(
@@ -180,6 +178,7 @@ export function endedItem(
     sessionKey,
     agentId,
     state,
+    ...attemptOf(texts),
     ...optional({ code, label: label === undefined ? undefined : line(ctx, label) }),
     ...(group === "waiting" ? waitsFor(turn.jobs) : {}),
   };
@@ -209,6 +208,7 @@ export function activeItem(
     sessionKey,
     agentId,
     state,
+    ...attemptOf(texts),
     ...optional({ label: label === undefined ? undefined : line(ctx, label) }),
     ...waitsFor((awaited.get(runId) ?? []).filter(covers.list)),
   };

@@ -5,22 +5,27 @@
 
 import type { ExpressionBuilder, Selectable } from "kysely";
 import { optional } from "../../core/optional.ts";
-import type {
-  PermissionAnswered,
-  PermissionQuestion,
-  PermissionScope,
+import {
+  askedCommand,
+  type PermissionAnswered,
+  type PermissionQuestion,
+  type PermissionScope,
 } from "../../core/shapes/permission.ts";
 import type { PermissionTable, Tables } from "../schema/tables.ts";
 import type { Db, Tx } from "../sql.ts";
 
 function toQuestion(row: Selectable<PermissionTable>): PermissionQuestion {
+  const shown = {
+    title: row.title,
+    ...optional({ kind: row.kind ?? undefined, detail: row.detail ?? undefined }),
+  };
   return {
     id: row.id,
     sessionKey: row.session_key,
     agentId: row.agent_id,
     runId: row.run_id,
-    title: row.title,
-    ...optional({ kind: row.kind ?? undefined, detail: row.detail ?? undefined }),
+    ...shown,
+    ...optional({ asked: askedCommand(shown) }),
     scopes: row.scopes_json === null ? ["once"] : (JSON.parse(row.scopes_json) as PermissionScope[]),
     askedAt: row.asked_at,
     expiresAt: row.expires_at,

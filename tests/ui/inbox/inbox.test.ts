@@ -160,7 +160,7 @@ describeInBrowser("the inbox", () => {
     const running = rowIn(page, "Running", "hold on");
     expect((await running.innerText()).match(/hold on/g)).toHaveLength(1);
     await running.getByRole("button", { name: "Stop" }).click();
-    await rowIn(page, "Done", "Stopped.").waitFor();
+    await rowIn(page, "Done", "stopped").waitFor();
     await rowIn(page, "Needs you", "401").getByRole("button", { name: "Dismiss" }).click();
     await rowIn(page, "Failed", "401 invalid key").waitFor();
   });

@@ -146,7 +146,7 @@ describeInBrowser("the focus in the inbox", () => {
     expect(relay.asked()).toBe(1);
     relay.release();
     await rowIn(page, "Failed", "401").waitFor();
-    await page.getByText("Dismissed.").waitFor();
+    await page.getByText("Dismissed: main").waitFor();
     await expect.poll(() => page.locator(".notice.problem").count()).toBe(0);
   });
   test("a second click in the same place does not act on the row that has moved there, nor does a held key", async () => {

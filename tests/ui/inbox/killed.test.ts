@@ -36,7 +36,7 @@ describeInBrowser("the inbox of a gateway that was killed", () => {
       .poll(() => group(page, "Needs you").getByRole("listitem").allInnerTexts())
       .toEqual([expect.stringContaining("shall we ship?")]);
     await running.getByRole("button", { name: "Stop" }).click();
-    await rowIn(page, "Done", "Stopped.").waitFor();
+    await rowIn(page, "Done", "wait 600 seconds").waitFor();
     await expect.poll(() => page.title()).toBe("(1) Inbox · Parley");
   });
 });

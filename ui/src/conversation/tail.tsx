@@ -1,16 +1,13 @@
 // Shows active and queued runs below the stored messages: streamed text and thinking, and queued messages.
 
 import { useComputed } from "@preact/signals";
-import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { optional } from "../../../src/core/optional.ts";
 import { textOf } from "../../../src/core/shapes/message.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { ask, may } from "../gateway.ts";
-import { awaitedPermission, permissionsOf, readAgain } from "../inbox/model.ts";
-import { Permission } from "../inbox/permission.tsx";
-import { Awaited } from "../parts/failure.tsx";
+import { awaitedPermission, permissionsOf } from "../inbox/model.ts";
+import { Asked } from "../inbox/permission.tsx";
 import { complain } from "../parts/notices.tsx";
-import { useReading } from "../parts/reading.ts";
 import { State } from "../parts/state.tsx";
 import { Byline } from "./entry.tsx";
 import type { Live, StreamedTexts } from "./live.ts";
@@ -45,30 +42,6 @@ function Working({ state, retry }: { state: string; retry: string | undefined })
     <li class="entry-working">
       <State state={state} text={state === "waiting" ? "waiting for another session" : words} />
     </li>
-  );
-}
-
-/** Shows the open permission requests of the session, with the buttons that answer them. */
-function Asked({ items }: { items: readonly AttentionItem[] }) {
-  const ids = items.map(({ ref }) => ref);
-  const { value, problem, again } = useReading(ids.join(" "), () => ask("permissions.list", {}));
-  const questions = value?.permissions.filter(({ id }) => ids.includes(id)) ?? [];
-  return (
-    <>
-      <li class="entry-working">
-        <State state="waiting" text={awaitedPermission(items)} tone="warn" />
-        <Awaited value={value} problem={problem} again={again} />
-      </li>
-      {questions.map((question) => (
-        <li key={question.id} class="entry entry-asked">
-          <Permission
-            question={question}
-            mayAnswer={items.some(({ actions }) => actions.includes("approve"))}
-            onDone={readAgain}
-          />
-        </li>
-      ))}
-    </>
   );
 }
 
@@ -146,7 +119,12 @@ export function Tail({ reader, agentId }: { reader: SessionReader; agentId: stri
           headed={last?.runId !== runId || last.role === "user"}
         />
       ))}
-      {asked.length > 0 && <Asked items={asked} />}
+      {asked.length > 0 && (
+        <li class="entry-working entry-asked">
+          <State state="waiting" text={awaitedPermission(asked)} tone="warn" />
+          <Asked items={asked} />
+        </li>
+      )}
       {active.length === 0 && asked.length === 0 && running !== undefined && (
         <Working
           state={running[1].state}

@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { ask } from "../gateway.ts";
 import { complain, say } from "../parts/notices.tsx";
-import { readAgain } from "./model.ts";
+import { itemName, readAgain } from "./model.ts";
 
 /** Actions that need only a click. The action `answer` is not one of them, because it needs a text. */
 export type Deed = Exclude<AttentionItem["actions"][number], "answer">;
@@ -44,10 +44,10 @@ function take(item: AttentionItem, deed: Deed): Promise<unknown> {
 
 /** Notices after the actions. A retry has none: its row shows it. */
 const DONE: Readonly<Partial<Record<Deed, string>>> = {
-  approve: "Allowed.",
-  deny: "Denied.",
-  dismiss: "Dismissed.",
-  stop: "Stopped.",
+  approve: "Allowed",
+  deny: "Denied",
+  dismiss: "Dismissed",
+  stop: "Stopped",
 };
 
 /** The action that is in progress for each item, by the item's id. */
@@ -64,7 +64,8 @@ export async function act(item: AttentionItem, deed: Deed): Promise<void> {
   try {
     await take(item, deed);
     const done = DONE[deed];
-    if (done !== undefined) say(done);
+    const what = item.kind === "permission" ? `${item.title} in ${itemName(item)}` : itemName(item);
+    if (done !== undefined) say(`${done}: ${what}`);
   } catch (problem) {
     complain(problem);
   }

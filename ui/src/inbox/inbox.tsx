@@ -48,7 +48,7 @@ function Group({ rows, use }: { rows: AttentionGroupRows; use: RowUse }) {
         {GROUP_TITLES[group]} <span class="inbox-count">{more ? `${count}+` : count}</span>
       </h2>
       {group === "failed" && (
-        <p class="soft inbox-rest">
+        <p class="soft inbox-about">
           Dismissed, or told to the session that asked.{" "}
           <a href="#/sessions?only=failed">{allFailed(counts.value?.failed)}</a>
         </p>

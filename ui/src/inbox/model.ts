@@ -47,6 +47,11 @@ export function awaitedPermission([item]: readonly AttentionItem[]): string {
     : "waiting for permission";
 }
 
+/** Returns the words between an agent and its wish. `kind`: that of the permission request. */
+export function wantsTo(kind: string | undefined): string {
+  return kind === "exec" ? "wants to run:" : "asks for permission:";
+}
+
 /**
  * Returns the name of an item: that of its session, else that of the person or device that made the request.
  */

@@ -1,7 +1,7 @@
 // Shows details of an item below its row: a permission request with its buttons, or the reason, the last
 // message of the session, and an answer field.
 
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { textOf } from "../../../src/core/shapes/message.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
@@ -14,7 +14,7 @@ import { complain, say } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
 import { readAgain } from "./model.ts";
 import { moved } from "./moved.ts";
-import { Permission } from "./permission.tsx";
+import { Asked } from "./permission.tsx";
 
 const TEXT_MAX_CHARS = 2_000;
 /** Number of messages that are read from the end of a transcript. They usually contain its last text. */
@@ -28,27 +28,12 @@ async function lastMessage({ sessionKey }: AttentionItem): Promise<string> {
   return texts.findLast((text) => text.trim() !== "")?.slice(0, TEXT_MAX_CHARS) ?? "";
 }
 
-/** Shows a permission request, with the buttons that answer it. */
-function Asked({ item: { id, ref, actions } }: { item: AttentionItem }) {
-  const { value, ...reading } = useReading(id, () => ask("permissions.list", {}));
-  const question = value?.permissions.find((one) => one.id === ref);
-  return (
-    <>
-      <Awaited value={value} {...reading} words="Loading the request…" />
-      {question !== undefined && (
-        <Permission
-          question={question}
-          mayAnswer={actions.includes("approve")}
-          held={moved.value.has(id)}
-          onDone={readAgain}
-        />
-      )}
-    </>
-  );
-}
-
 /** Shows a field for an answer. It has the same unsent text as the composer of the session. */
-function Answer({ sessionKey }: { sessionKey: string }) {
+function Answer({ sessionKey, answers }: { sessionKey: string; answers: number }) {
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => {
+    if (answers > 0) field.current?.focus();
+  }, [answers]);
   const [text, setText] = useState(() => draftOf(sessionKey));
   const [busy, setBusy] = useState(false);
   const write = (value: string): void => {
@@ -72,6 +57,7 @@ function Answer({ sessionKey }: { sessionKey: string }) {
   return (
     <form class="inbox-answer" onSubmit={send}>
       <textarea
+        ref={field}
         aria-label="Your answer"
         placeholder="Answer…"
         rows={2}
@@ -91,8 +77,14 @@ function Answer({ sessionKey }: { sessionKey: string }) {
   );
 }
 
+interface PeekProps {
+  readonly item: AttentionItem;
+  /** Incremented when the reader wants to answer. */
+  readonly answers: number;
+}
+
 /** Shows the last message of the item's session. */
-function Last({ item }: { item: AttentionItem }) {
+function Last({ item, answers }: PeekProps) {
   const { summary, sessionKey, code, actions, waitingFor = [] } = item;
   const behind = useReading(`${item.id} ${item.since}`, () => lastMessage(item));
   const { value: text = "" } = behind;
@@ -125,15 +117,21 @@ function Last({ item }: { item: AttentionItem }) {
           </pre>
         </figure>
       )}
-      {sessionKey !== undefined && actions.includes("answer") && <Answer sessionKey={sessionKey} />}
+      {sessionKey !== undefined && actions.includes("answer") && (
+        <Answer sessionKey={sessionKey} answers={answers} />
+      )}
     </>
   );
 }
 
-export function Peek({ item, id }: { item: AttentionItem; id: string }) {
+export function Peek({ id, ...props }: PeekProps & { id: string }) {
   return (
     <div class="inbox-peek" id={id}>
-      {item.kind === "permission" ? <Asked item={item} /> : <Last item={item} />}
+      {props.item.kind === "permission" ? (
+        <Asked items={[props.item]} held={moved.value.has(props.item.id)} />
+      ) : (
+        <Last {...props} />
+      )}
     </div>
   );
 }

@@ -1,29 +1,51 @@
 // Shows a permission request of an agent: who wants to do what, where and why, and the buttons that answer.
 
 import { useState } from "preact/hooks";
-import {
-  askedCommand,
-  type PermissionDecision,
-  type PermissionQuestion,
-  type PermissionScope,
+import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
+import { optional } from "../../../src/core/optional.ts";
+import type {
+  PermissionDecision,
+  PermissionQuestion,
+  PermissionScope,
 } from "../../../src/core/shapes/permission.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { tick } from "../clock.ts";
 import { ask } from "../gateway.ts";
+import { Awaited } from "../parts/failure.tsx";
 import { duration } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { nameOf } from "../parts/names.ts";
 import { complain, say } from "../parts/notices.tsx";
-
-/** Returns the words between the agent and its wish. `kind`: that of the request. */
-export function wantsTo(kind: string | undefined): string {
-  return kind === "exec" ? "wants to run:" : "asks for permission:";
-}
+import { useReading } from "../parts/reading.ts";
+import { readAgain, wantsTo } from "./model.ts";
 
 const LONGER = {
   session: "Allow this command in this session",
   always: "Always allow this command",
 } as const;
+
+/** Reads the permission requests of these items and shows them. */
+export function Asked({ items, held }: { items: readonly AttentionItem[]; held?: boolean }) {
+  const ids = items.map(({ ref }) => ref);
+  const { value, ...reading } = useReading(ids.join(" "), () => ask("permissions.list", {}));
+  return (
+    <>
+      <Awaited value={value} {...reading} />
+      {value?.permissions.map(
+        (question) =>
+          ids.includes(question.id) && (
+            <Permission
+              key={question.id}
+              question={question}
+              mayAnswer={items.some(({ actions }) => actions.includes("approve"))}
+              {...optional({ held })}
+              onDone={readAgain}
+            />
+          ),
+      )}
+    </>
+  );
+}
 
 interface AnswersProps {
   readonly question: PermissionQuestion;
@@ -71,8 +93,8 @@ function Answers({ question, held, onDone }: AnswersProps) {
 
 export function Permission(props: Omit<AnswersProps, "held"> & { mayAnswer: boolean; held?: boolean }) {
   const { question, mayAnswer, held = false, onDone } = props;
-  const { agentId, title, kind, detail, expiresAt } = question;
-  const { command = title, folder, reason } = askedCommand(question) ?? {};
+  const { agentId, title, kind, detail, asked, expiresAt } = question;
+  const { command = title, folder, reason } = asked ?? {};
   return (
     <div class="permission">
       <p>

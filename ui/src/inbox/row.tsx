@@ -1,20 +1,22 @@
 // Shows one item of the inbox: its name, its text and its actions. Space expands its details below it.
 
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { tick } from "../clock.ts";
+import { has, may } from "../gateway.ts";
 import { age } from "../parts/format.ts";
+import { lazy } from "../parts/lazy.tsx";
 import { Name } from "../parts/name.tsx";
 import { nameOf } from "../parts/names.ts";
 import type { Tone } from "../parts/state.tsx";
 import { Time } from "../parts/time.tsx";
 import { hrefOf } from "../route.ts";
 import { busy, DEED_WORDS, type Deed } from "./actions.ts";
-import { awaitedPermission, itemName, permissionsOf } from "./model.ts";
+import { awaitedPermission, itemName, permissionsOf, wantsTo } from "./model.ts";
 import { moved } from "./moved.ts";
-import { Peek } from "./peek.tsx";
-import { wantsTo } from "./permission.tsx";
+
+const Peek = lazy(async () => (await import("./peek.tsx")).Peek);
 
 const KIND_WORDS: Readonly<Record<AttentionItem["kind"], string>> = {
   permission: "permission",
@@ -66,6 +68,28 @@ function Waits({ item }: { item: AttentionItem }) {
       waits for <Name text={nameOf(first)} title={first} />
       {others > 0 && ` and ${others} more`}
     </span>
+  );
+}
+
+/** Shows the agent of a failed run, how often its message was tried, and a link if its key was refused. */
+function About({ item }: { item: AttentionItem }) {
+  const { kind, state = "", code, attempt, agentId = "" } = item;
+  const isFailed = kind === "run" && toneOf(item) === "bad";
+  const words = attempt === undefined ? "" : `attempt ${attempt}`;
+  return (
+    <>
+      {isFailed && !itemName(item).startsWith(agentId) && (
+        <span class="soft">
+          <Name text={agentId} />
+        </span>
+      )}
+      {words !== "" && state !== "ok" && (
+        <span class="soft">{isFailed ? `failed again (${words})` : words}</span>
+      )}
+      {code === "model_unauthorized" && may("operator.admin") && has("config.check") && (
+        <a href={hrefOf({ view: "operations", tab: "configuration" })}>Set the key</a>
+      )}
+    </>
   );
 }
 
@@ -132,11 +156,7 @@ export function InboxRow(props: {
 }) {
   const { item, open, onPeek, onDeed } = props;
   const peekId = useId();
-  const row = useRef<HTMLLIElement>(null);
   const [answers, setAnswers] = useState(0);
-  useEffect(() => {
-    if (answers > 0) row.current?.querySelector("textarea")?.focus();
-  }, [answers]);
   const onAnswer = (): void => {
     if (!open) onPeek();
     setAnswers(answers + 1);
@@ -147,7 +167,7 @@ export function InboxRow(props: {
   const plain = safeLine(itemName(item));
   const name = <Name text={itemName(item)} title={sessionKey} />;
   return (
-    <li ref={row} data-item class={`inbox-row tone-${toneOf(item)} ${open ? "open" : ""}`}>
+    <li data-item class={`inbox-row tone-${toneOf(item)} ${open ? "open" : ""}`}>
       <div class="inbox-head">
         <span class="chip inbox-mark">{markOf(item)}</span>
         <p class="inbox-name">
@@ -161,6 +181,7 @@ export function InboxRow(props: {
             </a>
           )}
           <Waits item={item} />
+          <About item={item} />
         </p>
         <Time class="inbox-age" at={since}>
           {age(since, tick.value)}
@@ -185,7 +206,7 @@ export function InboxRow(props: {
           <Summary item={item} />
         </p>
       )}
-      {open && <Peek item={item} id={peekId} />}
+      {open && <Peek item={item} id={peekId} answers={answers} />}
     </li>
   );
 }

@@ -232,6 +232,8 @@ export async function busyJobs(
 /** Shortened texts of a run: the input, and the start and end of the reply. */
 export interface TurnTexts {
   readonly input: string;
+  /** Number of failed runs of the same message before this one. */
+  readonly retries: number;
   readonly reply: string;
   readonly replyEnd: string;
 }
@@ -250,14 +252,10 @@ export async function textsOfTurns(
       case when octet_length(input_json) <= ${sql.lit(INPUT_BYTES_MAX)} then input_json end as input
     from runs where run_id in (${sql.join(runIds)})`.execute(db);
   return new Map(
-    rows.map(({ run_id, input, reply, reply_end }) => [
-      run_id,
-      {
-        input: input === null ? "" : (JSON.parse(input) as RunInput).text,
-        reply: reply ?? "",
-        replyEnd: reply_end ?? "",
-      },
-    ]),
+    rows.map(({ run_id, input, reply, reply_end }) => {
+      const { text, retries = 0 }: RunInput = input === null ? { text: "" } : JSON.parse(input);
+      return [run_id, { input: text, retries, reply: reply ?? "", replyEnd: reply_end ?? "" }];
+    }),
   );
 }
 

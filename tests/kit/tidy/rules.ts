@@ -298,7 +298,7 @@ const BROWSER_ENTRY = "src/contract/client/web.ts";
 /** The scripts of bench that a command of package.json starts, or another program. */
 const BENCHES = [
   ...["acp", "bench", "cluster", "conformance", "conformance-mcp", "crashes", "load", "peers", "postgres"],
-  ...["screenshots", "sign-ins", "trips", "wake-each", "woken"],
+  ...["import-source", "screenshots", "sign-ins", "trips", "wake-each", "woken"],
 ].map((name) => `bench/${name}.ts`);
 
 /** Returns true if a file is started or read by its path. Such a file need not be imported. */

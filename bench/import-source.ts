@@ -1,0 +1,164 @@
+// Makes the state of OpenClaw that tests/import reads, with the real program: `npm run import:source`.
+// Installs the program from the npm registry (about a gigabyte) into a temporary folder, or into
+// `--dir FOLDER`, which is reused the next time. Runs its gateway on the tests' model server, lets two agents
+// answer, adds jobs, and pairs a node host. Keeps only the rows that the import reads: others hold keys and
+// facts of the machine.
+
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { promisify } from "node:util";
+import { gzipSync } from "node:zlib";
+import { startModelServer } from "../tests/kit/model-server/server.ts";
+import { typed } from "../tests/kit/typed.ts";
+import { install } from "./coding-agents.ts";
+
+const run = promisify(execFile);
+const VERSION = "2026.9.6";
+const TARGET = resolve(`tests/import/openclaw-${VERSION}`);
+const PORT = 18790;
+const LOOK_MS = 500;
+const FILES = [
+  "agents/main/agent/openclaw-agent.sqlite",
+  "agents/research/agent/openclaw-agent.sqlite",
+  "state/openclaw.sqlite",
+];
+const KEPT =
+  /^(session_nodes|session_windows|transcript_events|schema_meta|cron_jobs|device_pairing_paired)$/;
+
+const configOf = (modelUrl: string) => ({
+  gateway: { mode: "local", port: PORT, bind: "loopback", auth: { mode: "token", token: "of-the-source" } },
+  models: {
+    providers: {
+      test: {
+        ...{ baseUrl: `${modelUrl}/openai/v1`, apiKey: "a-key-for-tests", api: "openai-completions" },
+        models: [{ id: "test-model", name: "test-model", contextWindow: 100_000, maxTokens: 4_000 }],
+      },
+    },
+  },
+  agents: {
+    defaults: { model: { primary: "test/test-model" }, skipBootstrap: true },
+    entries: { main: {}, research: {} },
+  },
+  bindings: [{ agentId: "research", match: { channel: "telegram", accountId: "work" } }],
+  channels: { telegram: { enabled: false, dmPolicy: "pairing", allowFrom: ["4711"] } },
+});
+
+interface Program {
+  readonly bin: string;
+  readonly home: string;
+}
+
+const envOf = ({ home }: Program) => ({
+  PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
+  HOME: home,
+  NO_COLOR: "1",
+});
+
+async function said(program: Program, ...args: string[]): Promise<string> {
+  const { stdout } = await run(process.execPath, [program.bin, ...args], {
+    env: envOf(program),
+    cwd: program.home,
+  });
+  return stdout;
+}
+
+/** Runs the program until `work` is done. */
+async function during(
+  program: Program,
+  args: readonly string[],
+  work: (shown: () => string) => Promise<void>,
+): Promise<void> {
+  const child = spawn(process.execPath, [program.bin, ...args], { env: envOf(program), cwd: program.home });
+  const ended = once(child, "exit");
+  let text = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.on("data", (bytes: Buffer) => {
+      text += bytes.toString();
+    });
+  try {
+    await work(() => text);
+  } finally {
+    child.kill("SIGTERM");
+    await ended;
+  }
+}
+
+async function until<T>(look: () => Promise<T | undefined>): Promise<T> {
+  for (;;) {
+    const found = await look();
+    if (found !== undefined) return found;
+    await new Promise((done) => setTimeout(done, LOOK_MS));
+  }
+}
+
+async function fill(program: Program): Promise<void> {
+  await said(program, "agent", "--agent", "main", "--message", "hello from the source");
+  await said(program, "agent", "--agent", "research", "--message", "what is new in research?");
+  const job = ["--agent", "research", "--session", "isolated", "--message", "what is new?", "--no-deliver"];
+  const weekdays = ["--cron", "30 7 * * 1-5", "--tz", "Europe/Berlin"];
+  await said(program, "cron", "add", "--name", "Morning", ...weekdays, ...job);
+  const event = ["--session", "main", "--agent", "main", "--system-event", "look"];
+  await said(program, "cron", "add", "--name", "Main", "--every", "1h", ...event);
+  const host = ["node", "run", "--host", "127.0.0.1", "--port", String(PORT), "--display-name", "Attic"];
+  await during(program, host, async () => {
+    const requestId = await until(async () => {
+      const pending = JSON.parse(await said(program, "nodes", "pending", "--json"));
+      return pending[0]?.requestId as string | undefined;
+    });
+    await said(program, "nodes", "approve", requestId);
+  });
+}
+
+/** Deletes the other rows of a copy, and the folder in which the program is installed. */
+function trimmed(file: string, installed: string): Buffer {
+  const database = new DatabaseSync(file, { enableForeignKeyConstraints: false });
+  const tables = database.prepare("select name, sql from sqlite_master where type = 'table'").all();
+  const triggers = database.prepare("select name from sqlite_master where type = 'trigger'").all();
+  for (const { name } of triggers) database.exec(`drop trigger "${name}"`);
+  const virtual = tables
+    .filter(({ sql }) => String(sql).startsWith("CREATE VIRTUAL"))
+    .map(({ name }) => name);
+  for (const name of virtual) database.exec(`drop table "${name}"`);
+  for (const { name } of tables) {
+    const isShadow = virtual.some((one) => String(name).startsWith(String(one)));
+    if (!isShadow && !KEPT.test(String(name))) database.exec(`delete from "${name}"`);
+  }
+  if (tables.some(({ name }) => name === "session_nodes"))
+    database.prepare("update session_nodes set entry_json = replace(entry_json, ?, '/opt')").run(installed);
+  database.exec("pragma journal_mode = delete; vacuum");
+  database.close();
+  return gzipSync(readFileSync(file), { level: 9 });
+}
+
+const values = typed("npm run import:source -- [--dir DIR]", { dir: { type: "string" } });
+const folder = resolve(values.dir ?? mkdtempSync(join(tmpdir(), "openclaw-")));
+const home = mkdtempSync(join(tmpdir(), "openclaw-home-"));
+const models = await startModelServer(() => "noted");
+try {
+  await install(folder, { dependencies: { openclaw: VERSION } }, ["--ignore-scripts"]);
+  const program = { bin: join(folder, "node_modules/openclaw/openclaw.mjs"), home };
+  const state = join(home, ".openclaw");
+  mkdirSync(state, { mode: 0o700 });
+  writeFileSync(join(state, "openclaw.json"), JSON.stringify(configOf(models.url)), { mode: 0o600 });
+  await during(program, ["gateway", "run"], async (shown) => {
+    await until(async () => (/\[gateway\] ready/.test(shown()) ? true : undefined));
+    await fill(program);
+  });
+  rmSync(TARGET, { recursive: true, force: true });
+  mkdirSync(TARGET);
+  writeFileSync(join(TARGET, "openclaw.json"), JSON.stringify(configOf("http://127.0.0.1:1"), null, 2));
+  for (const path of FILES) {
+    const name = `${path.replaceAll("/", "--")}.gz`;
+    writeFileSync(join(TARGET, name), trimmed(join(state, path), join(folder, "node_modules")));
+  }
+  const made = `Made by openclaw ${VERSION} from npm, with \`npm run import:source\`.\n`;
+  writeFileSync(join(TARGET, "README.md"), made);
+} finally {
+  await models.close();
+  rmSync(home, { recursive: true, force: true });
+  if (values.dir === undefined) rmSync(folder, { recursive: true, force: true });
+}

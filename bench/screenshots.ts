@@ -1,6 +1,6 @@
 // Takes pictures of every view of the web page: `npm run screenshots`. Starts a gateway of this checkout with
-// its own home, fills it with messages, and captures each view on a desktop and a phone, light and dark. With
-// `--docs` it takes those that docs/PAGE.md shows, and writes them to docs/screenshots.
+// its own home, fills it with messages, and captures each view on a desktop, on a phone and at 200 % zoom, in
+// light and dark. With `--docs` it takes those that docs/PAGE.md shows, and writes them to docs/screenshots.
 
 import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,6 +20,8 @@ const KEPT = fileURLToPath(new URL("../docs/screenshots/", import.meta.url));
 const SHAPES = [
   { name: "desktop", viewport: DESKTOP },
   { name: "phone", viewport: PHONE },
+  // A desktop at a zoom of 200 %.
+  { name: "zoomed", viewport: { width: DESKTOP.width / 2, height: DESKTOP.height / 2 } },
 ] as const;
 
 const USAGE = `npm run screenshots -- [options]

@@ -79,6 +79,7 @@ const peer = {
   channel: "telegram",
   accountId: "a",
   peerId: "7",
+  agentId: "main",
   name: "Ada",
   state: "pending",
   code: "C",

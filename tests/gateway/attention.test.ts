@@ -198,6 +198,11 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
         "pairing undefined: approve deny",
       ].sort(),
     );
+    const pairing = (await listed(admin)).needs_you?.find(({ kind }) => kind === "pairing");
+    expect(pairing).toMatchObject({
+      title: "Anna",
+      summary: "Wants to write to the agent main on telegram:default · id p",
+    });
     const own = await listed(scoped);
     expect(short(own)).toEqual({
       needs_you: [

@@ -78,7 +78,7 @@ export const PAGE_VIEWS: readonly PageView[] = [
     at: "sessions",
     async enter(page) {
       await page.keyboard.press("Control+k");
-      await page.getByRole("option", { name: MAIN_KEY, exact: false }).waitFor();
+      await page.getByRole("option", { name: /^main main session/ }).waitFor();
     },
   },
   {
@@ -114,7 +114,7 @@ export const PAGE_VIEWS: readonly PageView[] = [
     ...{ name: "backups", at: "operations/backups", needs: "store.backups" },
     async enter(page) {
       await page.getByRole("button", { name: "Back up now" }).click();
-      await page.getByRole("list", { name: "Backups" }).getByRole("listitem").first().waitFor();
+      await page.getByText("Last backup: just now").waitFor();
     },
   },
   {

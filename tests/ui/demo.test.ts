@@ -33,15 +33,30 @@ async function saidIn(client: GatewayClient, sessionKey: string): Promise<string
   return messages.map(textOf);
 }
 
+/** Returns a function that reads what the banner's first button has said since the page was loaded. */
+async function offersOf(page: Page): Promise<() => Promise<unknown>> {
+  await page.addInitScript(() => {
+    const said: string[] = [];
+    Object.assign(window, { said });
+    new MutationObserver(() => {
+      const text = document.querySelector(".demo-ways button")?.textContent ?? "";
+      if (text !== "" && said.at(-1) !== text) said.push(text);
+    }).observe(document, { childList: true, subtree: true, characterData: true });
+  });
+  return () => page.evaluate("window.said");
+}
+
 describeInBrowser("the demo", () => {
   test("an unused gateway starts the demo with one click; the demo has a separate store, and a button returns to the gateway", async () => {
     const house = await houseWithDemo();
     const { page } = await visit(house.http, { token: TOKEN, at: AT_MAIN });
     await field(page).fill("for my own gateway");
     await page.goto(`${house.http}/#/sessions`);
+    const offers = await offersOf(page);
     await button(page, "Play the demo").click();
     await banner(page).getByText("This is a demo with a separate store").waitFor();
     await button(page, "Next: three jobs").waitFor();
+    await expect.poll(offers).toEqual(["Playing…", "Next: three jobs"]);
     // The page now shows the diagram of the last message.
     expect(page.url()).toMatch(/#\/flow\/[\w-]+$/);
     const own = await house.client();

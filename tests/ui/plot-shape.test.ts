@@ -1,7 +1,15 @@
 // Plots of metrics as lines and texts, without a browser.
 
 import { expect, test } from "vitest";
-import { type History, inUnit, inWords, joined, plotsOf, spanOf } from "../../ui/src/operations/figures.ts";
+import {
+  type History,
+  inUnit,
+  inWords,
+  joined,
+  plotsOf,
+  rangeOf,
+  spanOf,
+} from "../../ui/src/operations/figures.ts";
 import { added, detailsOf, NOTHING } from "../../ui/src/operations/log-lines.ts";
 import { extremes, HEIGHT, lineShape, nearest, niceTop, WIDTH } from "../../ui/src/operations/plot-shape.ts";
 import { ago } from "../../ui/src/parts/format.ts";
@@ -65,6 +73,8 @@ test("an unknown metric has a separate plot, and every plot has a description", 
   ]);
   const said = [0, 0.04, 3.21, 1_200].map((value) => inUnit(value, "ms"));
   expect(said).toEqual(["0 ms", "0.04 ms", "3.2 ms", "1.2 s"]);
+  expect(rangeOf({ least: 0, most: 1_200 }, "ms")).toBe("0 ms … 1.2 s");
+  expect(rangeOf({ least: 2, most: 2 }, "count")).toBe("2");
   expect([inUnit(null, "ms"), inUnit(12_345, "count"), inUnit(0.5, "per_minute")]).toEqual([
     "—",
     "12.3k",

@@ -165,7 +165,9 @@ async function judge(
   const peer = await getPeer(engine.store.db, { channel, accountId, peerId: sender.id });
   const verdict = decideInbound(account, settings.owners, { ...question, peer: peer?.state });
   if (verdict.kind === "ask" && !wasToldLately(peer, parts.world.clock.now())) {
-    const name = cleanName(sender.name);
+    const userName = sender.alsoKnownAs?.find((one) => one.startsWith("@"));
+    const names = [cleanName(sender.name), cleanName(userName)].filter((one) => one !== undefined);
+    const name = names.length === 0 ? undefined : names.join(" ");
     await engine.commit((unit) =>
       askToPair(parts, unit, {
         channel,

@@ -56,6 +56,7 @@ const PEER = named(
       channel: text(),
       accountId: text(),
       peerId: text(),
+      agentId: text("Agent that answers the person."),
       state: oneOf("pending", "approved", "blocked"),
       askedAt: number(),
     },

@@ -75,11 +75,16 @@ function askedWords(code: string): string {
   ].join("\n");
 }
 
-/** Returns the session for notes about a person: the main session of the account's agent. */
-function filedUnder(settings: Settings, who: PeerId): string {
+/** Returns the agent that answers a person: that of the account. */
+export function agentOfPeer(settings: Settings, who: PeerId): string {
   const account = accountOf(settings.channels, who);
   const agent = account?.agentId === undefined ? undefined : findAgent(settings, account.agentId);
-  return mainKeyOf((agent ?? defaultAgent(settings)).id, keyRulesOf(settings));
+  return (agent ?? defaultAgent(settings)).id;
+}
+
+/** Returns the session for notes about a person: the main session of the agent. */
+function filedUnder(settings: Settings, who: PeerId): string {
+  return mainKeyOf(agentOfPeer(settings, who), keyRulesOf(settings));
 }
 
 /** Returns whether a person was notified recently, so that the notice is not sent again. */

@@ -11,7 +11,7 @@ import { visibleRoute } from "../../core/shapes/chain-step.ts";
 import { nodeKey } from "../../core/shapes/node.ts";
 import type { PermissionQuestion } from "../../core/shapes/permission.ts";
 import { plainLine } from "../../core/text/plain-line.ts";
-import { listPairings } from "../../flows/delivery/pairing.ts";
+import { agentOfPeer, listPairings } from "../../flows/delivery/pairing.ts";
 import type { Delivery } from "../../store/queries/channels/deliveries.ts";
 import { openPermissions } from "../../store/queries/permissions.ts";
 import type { ActiveTurn, EndedTurn, TurnTexts } from "../../store/queries/runs/attention.ts";
@@ -85,7 +85,9 @@ export async function pairingItems(ctx: CallContext, covers: Covers): Promise<At
   const { engine, settings } = ctx.deps;
   const actions: Action[] = ["approve", "deny"];
   const peers = covers.everything ? await listPairings(ctx.access.db, engine.now()) : [];
-  const people = peers.flatMap(({ channel, accountId, peerId, name, code, askedAt }): AttentionItem[] => {
+  const people = peers.flatMap((who): AttentionItem[] => {
+    const { channel, accountId, peerId, name, code, askedAt } = who;
+    const agentId = agentOfPeer(settings, who);
     if (code === undefined) return [];
     return [
       {
@@ -93,7 +95,10 @@ export async function pairingItems(ctx: CallContext, covers: Covers): Promise<At
         kind: "pairing",
         ref: code,
         since: askedAt,
-        summary: line(ctx, `Wants to write to an agent on ${channel}`),
+        summary: line(
+          ctx,
+          `Wants to write to the agent ${agentId} on ${channel}:${accountId} · id ${peerId}`,
+        ),
         actions,
         title: line(ctx, name ?? peerId),
       },

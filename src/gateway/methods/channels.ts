@@ -14,13 +14,19 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { WEBCHAT } from "../../core/shapes/route.ts";
 import { agentIdInKey } from "../../core/shapes/session-key.ts";
 import type { ChannelAccount } from "../../core/shapes/settings/channels.ts";
-import { programOf } from "../../core/shapes/settings/settings.ts";
+import { programOf, type Settings } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { unbind } from "../../flows/delivery/bindings.ts";
 import { hookRoute } from "../../flows/delivery/outgoing-hooks.ts";
-import { approvePairing, listPairings, rejectPairing, removePeer } from "../../flows/delivery/pairing.ts";
+import {
+  agentOfPeer,
+  approvePairing,
+  listPairings,
+  rejectPairing,
+  removePeer,
+} from "../../flows/delivery/pairing.ts";
 import type { ChannelPeer } from "../../store/queries/channels/channel-peers.ts";
 import { channelPrefix, routeKeyOf } from "../../store/queries/channels/deliveries.ts";
 import { type DeliveryFigures, deliveryFigures } from "../../store/queries/channels/delivery-figures.ts";
@@ -171,8 +177,8 @@ async function test(
   return fail("channel_failed", found.error);
 }
 
-function peerRow({ toldAt: _, route: __, ...peer }: ChannelPeer): PeerRow {
-  return peer;
+function peerRow(settings: Settings, { toldAt: _, route: __, ...peer }: ChannelPeer): PeerRow {
+  return { ...peer, agentId: agentOfPeer(settings, peer) };
 }
 
 /**
@@ -188,7 +194,7 @@ async function decide(
   return ctx.deps.engine.commit(async (unit): Promise<Result<{ ok: true; peer: PeerRow }>> => {
     const done = await work(unit);
     if (!done.ok) return done;
-    const answer = { ok: true, peer: peerRow(done.value) } as const;
+    const answer = { ok: true, peer: peerRow(ctx.deps.settings, done.value) } as const;
     await ctx.remember(unit, answer);
     return ok(answer);
   });
@@ -225,7 +231,7 @@ export const channelMethods: Methods<keyof typeof CHANNEL_METHODS, ChannelDeps> 
       const allowed = needEverySession(ctx.caller, "channels.pair.list");
       if (!allowed.ok) return allowed;
       const peers = await listPairings(ctx.access.db, ctx.deps.engine.now());
-      return ok({ peers: peers.map(peerRow) });
+      return ok({ peers: peers.map((peer) => peerRow(ctx.deps.settings, peer)) });
     },
   },
   "channels.pair.approve": {

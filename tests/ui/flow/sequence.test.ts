@@ -107,6 +107,8 @@ describeInBrowser("the flow view", () => {
     await expect
       .poll(() => second.locator(".flow-picture").textContent())
       .toContain("refused: circular wait");
+    // On one line it would be written across the line of another session.
+    await expect.poll(() => second.locator(".words.kind-refused text").count()).toBe(2);
   });
 
   test("a chain shows how much of its budgets it has used, and that a budget is used up", async () => {

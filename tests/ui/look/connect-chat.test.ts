@@ -38,10 +38,27 @@ describeInBrowser("connecting a chat on the first visit", () => {
       expect(readFileSync(house.path, "utf8")).toContain(RIGHT);
       await expect.poll(() => page.getByRole("button", { name: "Connect a chat" }).count()).toBe(0);
       const chat = { id: ADA, type: "private", first_name: "Ada" };
-      const from = { id: ADA, is_bot: false, first_name: "Ada" };
+      const from = { id: ADA, is_bot: false, first_name: "Ada", username: "ada_l" };
       server.push(bot, { message: { message_id: 7, date: 1_790_000_000, chat, from, text: "hello" } });
       const asking = async () => (await house.client.request("channels.pair.list", {})).peers.length;
       await expect.poll(asking).toBe(1);
+      await page.goto(`http://127.0.0.1:${house.app.port}/#/inbox`);
+      const asks = page.locator(".inbox-row", { hasText: "Ada @ada_l" });
+      await asks.getByText("Wants to write to the agent main on telegram:default · id 1001").waitFor();
+      await asks.getByRole("button", { name: /^Allow/ }).click();
+      await asks.waitFor({ state: "detached" });
+      await page.goto(`http://127.0.0.1:${house.app.port}/#/operations/channels`);
+      const people = page.getByRole("list", { name: "People" }).getByRole("listitem");
+      await people.getByText("allowed").waitFor();
+      await expect
+        .poll(() => people.innerText())
+        .toContain("telegram:default · id 1001 · writes to the agent main");
+      expect(await accessibilityProblems(page)).toEqual([]);
+      expect(await sideways(page)).toBe(0);
+      await people.getByRole("button", { name: "Remove Ada @ada_l" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
+      await people.waitFor({ state: "detached" });
+      await expect.poll(asking).toBe(0);
     });
   }
 });

@@ -62,7 +62,7 @@ interface Tour {
   readonly played: number;
 }
 
-export const tour = signal<Tour>({ act: 0, playing: false, played: 0 });
+export const tour = signal<Tour>({ act: 0, playing: true, played: 0 });
 
 /** True while the first round is played, in which messages have fixed run ids. */
 let isFirstRound = true;
@@ -144,7 +144,9 @@ export async function enterTour(): Promise<void> {
     tour.value = { act: played - 1, playing: false, played };
     if (route.value.view === "flow" && route.value.chainId === undefined) show(await newestChain());
   } catch (error) {
-    if (mine === turn) complain(error);
+    if (mine !== turn) return;
+    complain(error);
+    tour.value = { ...tour.value, playing: false };
   }
 }
 

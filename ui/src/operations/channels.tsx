@@ -2,7 +2,7 @@
 
 import type { PayloadOf } from "../../../src/contract/methods.ts";
 import { tick } from "../clock.ts";
-import { ask, may } from "../gateway.ts";
+import { ask, has, may } from "../gateway.ts";
 import { Awaited } from "../parts/failure.tsx";
 import { ago, counted, duration } from "../parts/format.ts";
 import { lazy } from "../parts/lazy.tsx";
@@ -10,6 +10,7 @@ import { Name } from "../parts/name.tsx";
 import { useNews, useReading } from "../parts/reading.ts";
 import { State, type Tone } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
+import { People } from "./people.tsx";
 import { usePolling } from "./polling.ts";
 import "./rows.css";
 
@@ -103,8 +104,10 @@ export function ChannelsTab() {
   usePolling(EVERY_MS, list.again);
   return (
     <>
-      <h2>Channels</h2>
-      <Connect what="chat" onClose={list.again} />
+      <div class="bar head-bar">
+        <h2>Channels</h2>
+        <Connect what="chat" onClose={list.again} />
+      </div>
       <p class="soft">Connections of the gateway to people, other programs, external tools and agents.</p>
       <Awaited {...list} />
       {list.value !== undefined && (
@@ -114,6 +117,7 @@ export function ChannelsTab() {
           ))}
         </ul>
       )}
+      {may("operator.admin") && has("channels.pair.list") && <People />}
     </>
   );
 }

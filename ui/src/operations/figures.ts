@@ -63,7 +63,7 @@ const GROUPS: readonly { readonly title: string; readonly of: Readonly<Record<st
   { title: "Event loop delay", of: { loop_p99: "99 %" } },
   { title: "Store commit", of: { commit_p95: "95 %" } },
   { title: "Memory", of: { memory: "resident" } },
-  { title: "Connections", of: { connections: "clients" } },
+  { title: "Connections", of: { connections: "connected" } },
 ];
 
 /** Returns the plots in order. A figure that is in no group has a plot of its own. */
@@ -106,6 +106,11 @@ export function inUnit(value: number | null | undefined, unit: Unit): string {
     case "count":
       return plain(value);
   }
+}
+
+/** Formats the lowest and the highest value, or the only one. */
+export function rangeOf({ least, most }: { least: number; most: number }, unit: Unit): string {
+  return [...new Set([inUnit(least, unit), inUnit(most, unit)])].join(" … ");
 }
 
 /** Describes a plot in one sentence, for screen readers. */

@@ -5,7 +5,7 @@ import type { TargetedPointerEvent } from "preact";
 import { useId, useState } from "preact/hooks";
 import { pressed, stepOf } from "../keys/table.ts";
 import { clockTime } from "../parts/format.ts";
-import { inUnit, inWords, type Plotted } from "./figures.ts";
+import { inUnit, inWords, type Plotted, rangeOf } from "./figures.ts";
 import { extremes, HEIGHT, lineShape, nearest, niceTop, type Span, WIDTH, xOf } from "./plot-shape.ts";
 
 interface PlotProps {
@@ -122,11 +122,7 @@ export function Plot({ plotted, times, stepMs, span }: PlotProps) {
         />
         <span class="plot-axis soft" aria-hidden="true">
           <span>−{Math.round((span.to - span.from) / 60_000)} min</span>
-          <span>
-            {found === undefined
-              ? "nothing measured yet"
-              : `${inUnit(found.least, unit)} … ${inUnit(found.most, unit)}`}
-          </span>
+          <span>{found === undefined ? "nothing measured yet" : rangeOf(found, unit)}</span>
           <span>now</span>
         </span>
       </div>

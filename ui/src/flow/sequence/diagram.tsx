@@ -56,10 +56,15 @@ function textOf(placed: Placed, around: Around, laneWidth: number): StepText {
   const { step, y, from, to, textX, textWidth } = placed;
   const words = label(step, around);
   const one = (width: number): [string] => [fitted(words, width)];
+  // The text of a refusal stays beside the line of its session if it fits there.
+  const refusal = (width: number): readonly string[] => {
+    const lines = twoLines(words, laneWidth - 26);
+    return lines.at(-1)?.endsWith("…") === true ? one(width) : lines;
+  };
   if (step.kind === "refused" && from !== undefined && to !== undefined && to < from)
-    return { x: from - 12, y: y - 6, lines: one((from - GUTTER) * 0.88), end: true };
+    return { x: from - 12, y: y - 6, lines: refusal((from - GUTTER) * 0.88), end: true };
   if (step.kind === "refused" && from !== undefined)
-    return { x: from + 14, y: y - 6, lines: one(Math.max(textWidth, laneWidth * 1.6)) };
+    return { x: from + 14, y: y - 6, lines: refusal(Math.max(textWidth, laneWidth * 1.6)) };
   if (step.kind === "delivery") return { x: textX + 24, y: y + 7, lines: one(textWidth - 24) };
   if (step.kind === "announce")
     return { x: textX, y: y + 4, lines: twoLines(words, Math.min(textWidth, laneWidth - 30)) };

@@ -251,7 +251,8 @@ export function layOut(
     return { x: (ends.length === 0 ? GUTTER : near) + 14, width: Math.max(LANE_FITTED_MIN, width) - 26 };
   };
   const times = inTime(steps, (step) => {
-    return step.kind !== "delivery" && isTooLong(labelOf(step), textOf(step).width);
+    const width = step.kind === "refused" ? laneWidth - 26 : textOf(step).width;
+    return step.kind !== "delivery" && isTooLong(labelOf(step), width);
   });
   const height = times.bottom + BOTTOM;
   const waits = Map.groupBy(

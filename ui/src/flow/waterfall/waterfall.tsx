@@ -19,10 +19,12 @@ const ROW_HEIGHT = 26;
 const HEAD_HEIGHT = 30;
 /** Width of the column with the names. It is narrower on a phone. */
 const NAMES = 300;
-const NAMES_NARROW = 140;
+const NAMES_NARROW = 170;
 const NARROW = 600;
 /** Minimum distance between two times of the scale. */
-const TICK_WIDTH = 110;
+const TICK_WIDTH = 90;
+/** Width of the words of a tick, which are not shown if they would be cut at the right edge. */
+const TICK_ROOM = 40;
 /**
  * Maximum number of steps and calls at which all runs are open at first. In a longer chain they are closed.
  */
@@ -109,7 +111,7 @@ function NameOf(props: RowProps) {
         aria-selected={chosen}
         aria-expanded={hasMore ? open : undefined}
         title={words}
-        style={{ top: `${at * ROW_HEIGHT}px`, paddingLeft: `${4 + Math.min(level - 1, LEVELS_MAX) * 14}px` }}
+        style={{ top: `${at * ROW_HEIGHT}px`, "--level": Math.min(level - 1, LEVELS_MAX) }}
       >
         <span class="visually-hidden">{words}</span>
         <span class="waterfall-turn" aria-hidden="true" data-turn={hasMore ? bar.id : undefined}>
@@ -146,13 +148,15 @@ function RowBars({ row, at, scale }: Pick<RowProps, "row" | "at" | "scale">) {
 
 function Ticks({ scale, names }: { scale: Scale; names: number }) {
   const { span, width } = scale;
+  const hasRoom = (at: number): boolean => at === 0 || xOf(scale, span.from + at) < width - TICK_ROOM;
+  const ticks = ticksOf(span, width / TICK_WIDTH).filter(hasRoom);
   return (
     <div class="waterfall-head" style={{ width: `${names + width}px` }} aria-hidden="true">
       <span class="waterfall-corner" style={{ width: `${names}px` }}>
         <span>Run, call or wait</span>
         <span>tokens, cost, time</span>
       </span>
-      {ticksOf(span, width / TICK_WIDTH).map((at) => (
+      {ticks.map((at) => (
         <span key={at} class="waterfall-tick" style={{ left: `${names + xOf(scale, span.from + at)}px` }}>
           {at === 0 ? "0" : duration(at)}
         </span>

@@ -102,7 +102,7 @@ export function TokensTab() {
   const dialog = { onClose: close, onDone: () => void again() };
   return (
     <>
-      <div class="tokens-head">
+      <div class="bar head-bar">
         <h2>Tokens</h2>
         {value?.mayCreate === true && (
           <button type="button" class="primary" data-act="" onClick={() => setOpen({ dialog: "new" })}>

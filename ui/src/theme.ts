@@ -22,10 +22,16 @@ function show(): void {
   else root.setAttribute("data-theme", theme.value);
 }
 
+/** Returns the theme after the current one: first the opposite of the system's, then the same as it. */
+function next(): Theme {
+  const [same, opposite]: Theme[] = window.matchMedia("(prefers-color-scheme: dark)").matches
+    ? ["dark", "light"]
+    : ["light", "dark"];
+  return theme.value === "auto" ? (opposite ?? "auto") : theme.value === opposite ? (same ?? "auto") : "auto";
+}
+
 /** Switches to another theme, without `to` to the next one. */
-export function turnTheme(
-  to: Theme = theme.value === "auto" ? "dark" : theme.value === "dark" ? "light" : "auto",
-): void {
+export function turnTheme(to: Theme = next()): void {
   theme.value = to;
   keepChoice(STORED_UNDER, to);
   show();

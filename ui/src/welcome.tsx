@@ -4,12 +4,10 @@
 import type { ComponentChildren } from "preact";
 import { canEnterDemo, enterDemo, inDemo } from "./demo/scene.ts";
 import { ask, has, may } from "./gateway.ts";
-import { Examples } from "./parts/examples.tsx";
+import { Examples, OFFLINE_PROVIDER } from "./parts/examples.tsx";
 import { lazy } from "./parts/lazy.tsx";
 import { useNews, useReading } from "./parts/reading.ts";
 import "./welcome.css";
-
-const OFFLINE_PROVIDER = "offline/";
 
 /**
  * Returns what the introduction offers. Returns undefined if the gateway was used, or if the token does not

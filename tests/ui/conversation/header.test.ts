@@ -38,6 +38,7 @@ describeInBrowser("the header of a conversation", () => {
       expect(await accessibilityProblems(page)).toEqual([]);
       expect(await sideways(page)).toBe(0);
       works = true;
+      await expect.poll(() => page.getByRole("button", { name: "Earlier conversations" }).count()).toBe(0);
       await facts.getByRole("button", { name: "Retry" }).focus();
       await page.keyboard.press("Enter");
       await page.getByText("It works.").last().waitFor();

@@ -114,12 +114,13 @@ describeInBrowser("a conversation that goes on", () => {
     await say(page, "begin");
     await page.getByRole("button", { name: "Stop" }).waitFor();
     await expect.poll(() => page.getByRole("button", { name: "Queue" }).isDisabled()).toBe(true);
-    await page.getByText("1 ahead in the queue").waitFor();
+    await page.getByRole("button", { name: "Stop", exact: true }).waitFor();
+    await expect.poll(() => page.locator(".queue-note").count()).toBe(0);
     await say(page, "quick one");
     await say(page, "quick two");
     const queued = page.locator(".entry-queued");
     await expect.poll(() => queued.count()).toBe(2);
-    await page.getByText("3 ahead in the queue").waitFor();
+    await page.locator(".queue-note").getByText("2 queued").waitFor();
     await queued.filter({ hasText: "quick one" }).getByRole("button", { name: "Cancel" }).click();
     await expect.poll(() => queued.count()).toBe(1);
     speak("I had begun to t");

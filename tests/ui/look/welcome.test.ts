@@ -52,6 +52,7 @@ describeInBrowser("an empty state", () => {
     await page.getByRole("heading", { name: "Welcome to Parley" }).waitFor();
     await expect.poll(() => page.getByText("ANTHROPIC_API_KEY").count()).toBe(0);
     await expect.poll(() => page.getByRole("button", { name: "Who are you?" }).count()).toBe(1);
+    await expect.poll(() => page.getByRole("button", { name: JOBS }).count()).toBe(0);
     const other = await visit(house.http, { token: "a-reader" });
     await other.page.getByText("Questions, failures and requests of your agents").waitFor();
     await expect.poll(() => other.page.getByRole("heading", { name: "Welcome to Parley" }).count()).toBe(0);

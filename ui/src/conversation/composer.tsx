@@ -117,7 +117,6 @@ function Buttons(props: {
   const { thread, row, canSend, onSend, sending } = props;
   const running = currentRun(thread);
   const busy = running !== undefined || row.queuedRuns > 0;
-  const ahead = row.queuedRuns + (running === undefined ? 0 : 1);
   const [stopping, setStopping] = useState<string>();
   const stop = (): void => {
     const runId = running?.[0];
@@ -129,7 +128,7 @@ function Buttons(props: {
   };
   return (
     <div class="send-buttons">
-      {busy && <span class="soft queue-note">{`${ahead} ahead in the queue`}</span>}
+      {row.queuedRuns > 0 && <span class="soft queue-note">{`${row.queuedRuns} queued`}</span>}
       {busy && (
         <button
           type="button"

@@ -9,6 +9,7 @@ import { money, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { nameOf } from "../parts/names.ts";
 import { complain, say } from "../parts/notices.tsx";
+import { useReading } from "../parts/reading.ts";
 import { go, hrefOf } from "../route.ts";
 import { Earlier, type EarlierPlace } from "./earlier.tsx";
 import { FailedJobs } from "./failed-jobs.tsx";
@@ -86,6 +87,15 @@ function Parents({ sessionKey, spawnedBy }: { sessionKey: string; spawnedBy: str
   );
 }
 
+/** Returns whether the session has earlier conversations. A reset changes the id of the current one. */
+function useWasReset({ sessionKey, sessionId }: Thread): boolean {
+  const earlier = useReading(`earlier ${sessionKey} ${sessionId}`, async () => {
+    if (!has("sessions.earlier")) return [];
+    return (await ask("sessions.earlier", { key: sessionKey, limit: 1 })).conversations;
+  });
+  return (earlier.value ?? []).length > 0;
+}
+
 /** `earlier`: a message of an earlier conversation, which is shown in a dialog. */
 export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPlace | undefined }) {
   const [open, setOpen] = useState(false);
@@ -97,6 +107,7 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
   };
   const row = thread.now?.session;
   const chainId = lastChain(thread);
+  const wasReset = useWasReset(thread);
   return (
     <header class="conversation-head">
       <a class="back" href={hrefOf({ view: "sessions" })} aria-label="All sessions">
@@ -132,7 +143,7 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
           </button>
         </div>
       </div>
-      {row !== undefined && has("sessions.earlier") && (
+      {row !== undefined && wasReset && (
         <button type="button" data-act="" aria-label="Earlier conversations" onClick={() => setListed(true)}>
           Earlier
         </button>

@@ -160,7 +160,7 @@ function Figures() {
   const span = spanOf(history.times);
   return (
     <>
-      <h2>Last hour of this process</h2>
+      <h2>This process, at most an hour</h2>
       {history.times.length === 0 && <p class="soft">The first values appear in a few seconds.</p>}
       <div class="plots">
         {plots.map((plotted) => (

@@ -1,5 +1,5 @@
 // Example sentences for an agent: a click puts one into the composer of a session. The offline model
-// understands them, too.
+// understands them, too, and gets one of its own.
 
 import { edit } from "../conversation/drafts.ts";
 import { ask, defaults, may } from "../gateway.ts";
@@ -9,6 +9,8 @@ import { Name } from "./name.tsx";
 import { nameOf } from "./names.ts";
 import { useReading } from "./reading.ts";
 
+export const OFFLINE_PROVIDER = "offline/";
+
 /**
  * `sessionKey`: the session whose composer gets the sentence. Default: the main session of the default agent.
  */
@@ -17,9 +19,11 @@ export function Examples({ sessionKey = defaults.value?.mainSessionKey }: { sess
   if (value === undefined || sessionKey === undefined || !may("operator.write")) return null;
   const own = /^agent:([^:]+)/.exec(sessionKey)?.[1] ?? value.defaultId;
   const other = value.agents.find(({ id }) => id !== own)?.id;
+  const isOffline = value.agents.find(({ id }) => id === own)?.model.startsWith(OFFLINE_PROVIDER) === true;
   const sentences = [
     other === undefined ? "Who are you?" : `Ask ${other}: what should we check before a release?`,
-    "Spawn 3 jobs: wait 2 seconds, then say part {n} is done",
+    // A command of the offline model.
+    ...(isOffline ? ["Spawn 3 jobs: wait 2 seconds, then say part {n} is done"] : []),
     "Show my sessions",
   ];
   return (

@@ -68,7 +68,7 @@ const markedLexer: Plugin = {
 
 /** The languages that are coloured; C also stands for C++. */
 const LANGUAGES = [
-  ...["javascript", "typescript", "python", "c", "go", "java", "rust", "shell", "sql"],
+  ...["javascript", "typescript", "python", "c", "go", "java", "rust", "shell"],
   ...["json", "yaml", "toml", "html", "diff", "plaintext"],
 ];
 

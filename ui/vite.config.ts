@@ -68,8 +68,8 @@ const markedLexer: Plugin = {
 
 /** The languages that are coloured; C also stands for C++. */
 const LANGUAGES = [
-  ...["javascript", "typescript", "python", "c", "go", "java", "rust", "shell"],
-  ...["json", "yaml", "toml", "html", "diff", "plaintext"],
+  ...["javascript", "typescript", "python", "c", "go", "rust", "shell"],
+  ...["json", "yaml", "html", "diff", "plaintext"],
 ];
 
 /** Removes rare languages from the highlighter, so that its script is smaller. */

@@ -311,7 +311,7 @@ function upkeepOf(
   options: AppOptions,
   acp: AcpParts,
   undo: (() => Promise<void>)[],
-): Pick<GatewayDeps, "tryModel" | "localServers" | "doctor" | "backups" | "replay"> {
+): Pick<GatewayDeps, "tryModel" | "localServers" | "doctor" | "backups" | "replays"> {
   const { settings, world, configPath, environment } = options;
   const doctor = doctorOf({
     world: asPart(world, "gateway"),
@@ -326,8 +326,8 @@ function upkeepOf(
     const { localServers: servers } = await import("./cli/init/local-models.ts");
     return (await servers(environment, world)).filter(({ models }) => models.length > 0);
   };
-  const replay = replaysOf({ settings, world: asPart(world, "gateway") });
-  return { tryModel, localServers, doctor, replay, backups: backupsOf(options, undo) };
+  const replays = replaysOf({ settings, world: asPart(world, "gateway") });
+  return { tryModel, localServers, doctor, replays, backups: backupsOf(options, undo) };
 }
 
 /** Removes attachments that no session needs any longer. */

@@ -45,7 +45,7 @@ const typefaceLicense: Plugin = {
 /**
  * Removes everything but the lexer from marked. The library sets properties of its function `marked` when it
  * is loaded, so the bundler would also keep its parser, renderers and extensions. Also removes the code for
- * other dialects than GitHub's, because the page does not read them.
+ * extensions and for other dialects than GitHub's, because the page does not read them.
  */
 const markedLexer: Plugin = {
   name: "marked-lexer",
@@ -58,7 +58,8 @@ const markedLexer: Plugin = {
       let kept = code
         .slice(0, end)
         .replaceAll("this.options.pedantic", "!1")
-        .replaceAll("this.options.gfm", "!0");
+        .replaceAll("this.options.gfm", "!0")
+        .replaceAll(/this\.options\.(extensions|hooks|silent|breaks)\b/g, "(void 0)");
       for (const [entry, name] of kept.matchAll(/,pedantic:(\w+)/g))
         kept = kept.replace(entry, "").replace(new RegExp(`,${name}=\\{[^]*?\\.getRegex\\(\\)\\}(?=,)`), "");
       return { code: `${kept}export{${lexer} as Lexer};`, map: null };
@@ -96,13 +97,36 @@ const fewerLanguages: Plugin = {
   },
 };
 
+/** Removes the highlighter's guess whether code is TypeScript: only code of a named language is coloured. */
+const noGuess: Plugin = {
+  name: "no-guess",
+  transform: {
+    filter: { id: /\/sugar-high\/lib\/presets\/javascript-runtime\.js$/ },
+    handler(code) {
+      const less = code.replace(
+        /(?<=function isLikelyTypeScript\(code\) \{)[\s\S]*?(?=\n\}\n)/,
+        " return false",
+      );
+      if (less === code) throw new Error("This version of sugar-high has another form.");
+      return { code: less, map: null };
+    },
+  },
+};
+
+/** Parts that are small, or rarely needed. */
+const EXTRAS = ["demo", "setup", "palette", "operations/editor", "flow/replay", "inbox/peek"];
+
 export default defineConfig({
   root: fileURLToPath(new URL(".", import.meta.url)),
   base: "/",
   clearScreen: false,
   logLevel: "warn",
-  plugins: [earlyScript, typefaceLicense, markedLexer, fewerLanguages],
-  oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
+  plugins: [earlyScript, typefaceLicense, markedLexer, fewerLanguages, noGuess],
+  // The classic form of elements compresses better.
+  oxc: {
+    jsx: { runtime: "classic", pragma: "h", pragmaFrag: "Fragment" },
+    jsxInject: `import { Fragment, h } from "preact";`,
+  },
   build: {
     target: TARGET,
     assetsInlineLimit: 0,
@@ -115,7 +139,10 @@ export default defineConfig({
           groups: [
             { name: "index", tags: ["$initial"], priority: 2 },
             { name: "shared", minShareCount: 2, priority: 1 },
-            { name: "extras", test: /ui\/src\/(?:demo|setup|palette|operations\/editor|inbox\/peek)/ },
+            {
+              name: "extras",
+              test: new RegExp(`ui/src/(?:${EXTRAS.join("|")}|conversation/text/highlight)|sugar-high/`),
+            },
           ],
         },
       },

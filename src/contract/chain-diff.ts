@@ -166,7 +166,7 @@ const STEPS_MAX = 2_000;
 /** Characters of a text that are kept at least and at most. */
 const [TEXT_LEAST, TEXT_MOST] = [80, 4_000];
 
-/** Returns the first steps of a comparison, with texts that begin shortly before their first difference. */
+/** Returns the first steps of a comparison. Long texts are cut, to begin shortly before their difference. */
 export function shortened(diff: ChainDiff, charsMax: number): ChainDiff {
   const steps = diff.steps.slice(0, STEPS_MAX);
   const share = Math.floor(charsMax / (2 * Math.max(1, steps.length)));
@@ -174,7 +174,8 @@ export function shortened(diff: ChainDiff, charsMax: number): ChainDiff {
   const short = ({ a, b, same, ...step }: StepPair): StepPair => {
     const left = a?.text ?? "";
     const right = b?.text ?? "";
-    const [own, other] = same ? [cut(left, most), cut(right, most)] : fromDifference(left, right, most);
+    const isWhole = same || Math.max(left.length, right.length) <= most;
+    const [own, other] = isWhole ? [cut(left, most), cut(right, most)] : fromDifference(left, right, most);
     return { ...step, same, ...optional({ a: a && { ...a, text: own }, b: b && { ...b, text: other } }) };
   };
   return { ...diff, steps: steps.map(short) };

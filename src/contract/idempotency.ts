@@ -59,6 +59,8 @@ const LISTED = {
   "chains.get": "none",
   "chains.record": "none",
   "chains.replay": "none",
+  "chains.replay.stop": "none",
+  "chains.diff": "none",
   "access.explain": "none",
   "channels.status": "none",
   "channels.test": "none",

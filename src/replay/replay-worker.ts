@@ -1,16 +1,22 @@
-// The replay worker: a process that replays one chain and ends. replay-process.ts starts it. It also ends
-// when the process that started it has ended. It opens no store, channel or hook.
+// The replay worker: a process that replays one chain, or compares two, and ends. replay-process.ts starts
+// it. It also ends when the process that started it has ended. It opens no store, channel or hook.
 
 import { setPriority } from "node:os";
 import { diffChains, shortened } from "../contract/chain-diff.ts";
 import { readRecord } from "../contract/chain-record.ts";
-import type { ReplayOutcome } from "../contract/methods/chains.ts";
+import type { ChainComparison, ReplayOutcome } from "../contract/methods/chains.ts";
 import { optional } from "../core/optional.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { ChainRecord } from "../core/shapes/record/chain.ts";
 import { fromDifference } from "../core/text/difference.ts";
 import { type Replayed, replayIn, type WantedVariation } from "../replay.ts";
 import { realWorld } from "../world.ts";
+
+/** The records of two chains to compare. */
+export interface DiffOrder {
+  readonly a: string;
+  readonly b: string;
+}
 
 /** The message that starts the replay. */
 export interface ReplayOrder {
@@ -22,7 +28,7 @@ export interface ReplayOrder {
 
 export type ReplayMessage =
   | { readonly replay: number; readonly done: number; readonly total: number }
-  | { readonly result: Result<readonly ReplayOutcome[]> };
+  | { readonly result: Result<readonly ReplayOutcome[] | ChainComparison> };
 
 /** Characters of the texts of all outcomes together. An answer must fit into a client's buffer. */
 const CHARS_MAX = 400_000;
@@ -73,10 +79,17 @@ async function play({ record: text, changes, repeat }: ReplayOrder): Promise<Res
   return ok(outcomes);
 }
 
+function compared({ a, b }: DiffOrder): Result<ChainComparison> {
+  const [left, right] = [readRecord(a), readRecord(b)];
+  if (!left.ok) return left;
+  return right.ok ? ok(shortened(diffChains(left.value, right.value), CHARS_MAX)) : right;
+}
+
 process.once("disconnect", () => process.exit());
-process.once("message", async (order: ReplayOrder) => {
+process.once("message", async (order: ReplayOrder | DiffOrder) => {
   setPriority(PRIORITY);
-  const result = await play(order).catch((error: unknown) =>
+  const made = async () => ("record" in order ? play(order) : compared(order));
+  const result = await made().catch((error: unknown) =>
     fail("run_failed", `the replay failed: ${(error as Error).message}`),
   );
   tell({ result }, () => process.disconnect());

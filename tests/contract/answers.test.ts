@@ -67,9 +67,12 @@ const REPLAYED = {
   },
 };
 
-const replayed: HouseOptions["replay"] = async (_, { progress }) => {
-  progress(1, 1, 2);
-  return ok([REPLAYED]);
+const replays: HouseOptions["replays"] = {
+  async replay(_, { progress }) {
+    progress(1, 1, 2);
+    return ok([REPLAYED]);
+  },
+  compare: async () => ok(REPLAYED.varied.diff),
 };
 
 interface Scene {
@@ -146,6 +149,8 @@ const EXAMPLES: Examples = {
   "chains.get": ({ chainId }) => ({ chainId }),
   "chains.record": ({ chainId }) => ({ chainId }),
   "chains.replay": ({ chainId }) => ({ chainId, message: "hello" }),
+  "chains.replay.stop": nothing,
+  "chains.diff": ({ chainId }) => ({ a: chainId, b: chainId }),
   "access.explain": () => ({ viewer: NOTES, target: MAIN }),
   "cron.add": () => ({
     schedule: { kind: "cron", expr: "0 9 * * *" },
@@ -242,7 +247,7 @@ async function openScene() {
       tools: { mcp: mcpWith([nodeServer("notes", [REFERENCE])]) },
     },
     channels: [{ ...peopleChannel(["default"]), test: async () => ok("a bot") }],
-    ...{ checkConfig: () => CHECKED, replay: replayed },
+    ...{ checkConfig: () => CHECKED, replays },
     doctor: async () => ok([{ name: "node", level: "ok", text: "Node 24", mend: "Nothing." }]),
     configFile: configFileWith(undefined).configFile,
     play: (handle) => {

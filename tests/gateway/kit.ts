@@ -91,8 +91,8 @@ export interface HouseOptions {
   readonly models?: ReturnType<GatewayDeps["models"]>;
   readonly tryModel?: GatewayDeps["tryModel"];
   readonly doctor?: GatewayDeps["doctor"];
-  /** Replays chains in place of a process. */
-  readonly replay?: GatewayDeps["replay"];
+  /** Replays and compares chains in place of processes. */
+  readonly replays?: GatewayDeps["replays"];
   /** Makes a backup in place of the thread. */
   readonly makeBackup?: ConstructorParameters<typeof Backups>[0]["make"];
   readonly agentSources?: GatewayDeps["agentSources"];
@@ -253,7 +253,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     sandboxFor: async () => ok(undefined),
     ...{ outside, nodes, backups, guidance: helpers.guidance },
     pageDir: PAGE_DIR,
-    ...{ metrics, replay: options.replay ?? replaysOf({ settings, world }) },
+    ...{ metrics, replays: options.replays ?? replaysOf({ settings, world }) },
     dropTranscript: async () => {},
     checkConfig: options.checkConfig,
     configFile: options.configFile,

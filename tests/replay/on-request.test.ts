@@ -1,6 +1,7 @@
 // Replays that a client of the gateway asks for: progress, changes, limits, rights. Real processes run them.
 
 import { expect, test } from "vitest";
+import { diffChains } from "../../src/contract/chain-diff.ts";
 import type { EventPayloads } from "../../src/contract/events.ts";
 import type { ChainRecord } from "../../src/core/shapes/record/chain.ts";
 import { type House, type HouseOptions, openHouse, quiet } from "../gateway/kit.ts";
@@ -113,6 +114,38 @@ test("one replay runs at a time, and a client that leaves ends its own", async (
   );
   expect(replays[0]?.difference).toBeUndefined();
   held.resolve("too late");
+});
+
+test("a client stops its own replay, and no other one", async () => {
+  const server = await served(() => new Promise(() => {}));
+  const house = await houseOf(server);
+  const { chainId } = await recorded(house);
+  const [asking, other] = [await house.client(), await house.client()];
+  const ended = expect(
+    asking.request("chains.replay", { chainId, models: { research: MODEL } }),
+  ).rejects.toMatchObject({ details: { code: "run_aborted" } });
+  const asked = await until(() => server.requests[0]);
+  expect(await other.request("chains.replay.stop", {})).toEqual({ ok: true, stopped: false });
+  expect(await asking.request("chains.replay.stop", {})).toEqual({ ok: true, stopped: true });
+  await ended;
+  await asked.gone;
+});
+
+test("two chains are compared step by step, for tokens that cover every session", async () => {
+  const tokens = [
+    { token: "some-sessions", role: "operator", scopes: ["operator.admin"], sessions: [MAIN] },
+  ] as const;
+  const house = await houseOf(undefined, { gateway: { tokens } });
+  const [a, b] = [await recorded(house), await recordOf(house, doing(sending(RESEARCH, "and later?")))];
+  const client = await house.client();
+  const diff = await client.request("chains.diff", { a: a.chainId, b: b.chainId });
+  expect(diff).toEqual(diffChains(a, b));
+  expect(diff.differences).toBeGreaterThan(0);
+  const none = client.request("chains.diff", { a: a.chainId, b: "none" });
+  await expect(none).rejects.toMatchObject({ details: { code: "chain_not_found" } });
+  const narrow = await house.client({ token: "some-sessions" });
+  const refused = narrow.request("chains.diff", { a: a.chainId, b: b.chainId });
+  await expect(refused).rejects.toMatchObject({ details: { code: "missing_scope" } });
 });
 
 test("a replay ends at its time limit", async () => {

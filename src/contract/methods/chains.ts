@@ -12,22 +12,23 @@ import {
   number,
   type Of,
   object,
+  oneOf,
   text,
 } from "../schema.ts";
-import { ADMIN, count, cursor, type MethodSpec, message, name, READ } from "./parts.ts";
+import { ADMIN, count, cursor, type MethodSpec, message, NOTHING, name, READ } from "./parts.ts";
 
 const chain = declared<ChainRow>("ChainRow");
 
 const amounts = { tokens: number(), cost: number("USD"), ms: number("Duration.") };
-const side = object({ text: text("Begins shortly before the first difference."), ...amounts });
+const side = object({ text: text("A long one begins shortly before the difference."), ...amounts });
 const totals = object({ chainId: text(), runs: number(), steps: number("Number of steps."), ...amounts });
 
 const CHAIN_DIFF = named(
   "ChainDiff",
   "Two chains, side by side.",
   object({
-    a: about(totals, "The record."),
-    b: about(totals, "The replay."),
+    a: about(totals, "The record, or the first chain."),
+    b: about(totals, "The replay, or the second chain."),
     differences: number("Number of steps that differ."),
     steps: list(
       object(
@@ -36,7 +37,7 @@ const CHAIN_DIFF = named(
           step: text("`message`, `answer`, `call <tool>`, `summary` or `end`."),
           same: flag("Whether both sides have the same text, apart from ids."),
         },
-        { a: about(side, "Absent if only the replay has the step."), b: about(side, "The replay's side.") },
+        { a: about(side, "Absent if only b has the step."), b: about(side, "Absent if only a has it.") },
       ),
       "The first 2,000 steps.",
     ),
@@ -71,6 +72,7 @@ const REPLAY_OUTCOME = named(
     },
   ),
 );
+export type ChainComparison = Of<typeof CHAIN_DIFF>;
 export type ReplayOutcome = Of<typeof REPLAY_OUTCOME>;
 
 export const CHAIN_METHODS = {
@@ -165,5 +167,22 @@ export const CHAIN_METHODS = {
       ...(["run_failed", "run_aborted", "invalid_model", "unknown_method"] as const),
     ],
     events: ["replay"],
+  },
+  "chains.replay.stop": {
+    scope: ADMIN,
+    summary: "Stops the replay that this connection has asked for.",
+    params: NOTHING,
+    result: object({ ok: oneOf(true), stopped: flag("False if there was none.") }),
+  },
+  "chains.diff": {
+    scope: ADMIN,
+    takesLong: true,
+    summary: "Compares the records of two ended chains step by step, one pair at a time.",
+    params: object({ a: about(name, "Id of a chain."), b: about(name, "Id of the other chain.") }),
+    result: CHAIN_DIFF,
+    errors: [
+      ...(["chain_not_found", "session_busy", "missing_scope", "rate_limited", "run_timeout"] as const),
+      ...(["run_failed", "run_aborted", "unknown_method"] as const),
+    ],
   },
 } as const satisfies Record<string, MethodSpec>;

@@ -239,6 +239,7 @@ function questionsOf(planted: Awaited<ReturnType<typeof plant>> & Nodes) {
     "chains.list": [{ includeSingle: true }, { limit: 1 }, { includeSingle: true, limit: 1 }],
     "chains.get": [chainId, hiddenChain].map((id) => ({ chainId: id, includeCalls: true })),
     ...{ "chains.record": [{ chainId }], "chains.replay": [{ chainId }] },
+    ...{ "chains.replay.stop": [{}], "chains.diff": [{ a: chainId, b: hiddenChain }] },
     ...{ "access.explain": [{ viewer: SEEN, target: SEEN }], "demo.start": [{}], "demo.stop": [{}] },
     ...ABOUT_CHANNELS,
     "metrics.history": [{}],

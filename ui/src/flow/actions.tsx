@@ -1,14 +1,17 @@
 // Offers the actions for the selected step: stop a run, cancel a job, retry, fork at its message, open the
-// session.
+// session. Offers those for an ended chain: replay it, compare it with another one.
 
 import { useState } from "preact/hooks";
 import { NOT_VISIBLE } from "../../../src/core/rules/visibility.ts";
+import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 import { fork, mayFork } from "../conversation/fork.ts";
-import { ask, may } from "../gateway.ts";
+import { ask, coversAll, has, may } from "../gateway.ts";
 import { Confirm } from "../parts/dialog.tsx";
 import { counted } from "../parts/format.ts";
+import { lazy } from "../parts/lazy.tsx";
 import { complain, say } from "../parts/notices.tsx";
 import { hrefOf } from "../route.ts";
+import { agentsIn } from "./state.ts";
 import { type FlowStep, hasRun, homeOf, isActive } from "./words.ts";
 
 interface Deed {
@@ -117,5 +120,35 @@ export function StepActions({ step, isGone }: { step: FlowStep; isGone: (key: st
       ))}
       {opens !== undefined && <a href={opens}>Open session</a>}
     </div>
+  );
+}
+
+const DIALOGS = {
+  Replay: lazy(async () => (await import("./replay/replay.tsx")).Replay),
+  Compare: lazy(async () => (await import("./replay/compare.tsx")).Compare),
+};
+
+/** Offers the actions for a chain. Its record is complete when it has ended. */
+export function ChainActions({ chain }: { chain: ChainRow }) {
+  const [open, setOpen] = useState<keyof typeof DIALOGS>();
+  if (chain.active || !has("chains.replay") || !may("operator.admin") || !coversAll()) return null;
+  const Shown = open && DIALOGS[open];
+  return (
+    <>
+      {(["Replay", "Compare"] as const).map((name) => (
+        <button
+          key={name}
+          type="button"
+          class="quiet flow-legend-button"
+          data-act=""
+          onClick={() => setOpen(name)}
+        >
+          {name}
+        </button>
+      ))}
+      {Shown && (
+        <Shown chainId={chain.chainId} agents={agentsIn([chain])} onClose={() => setOpen(undefined)} />
+      )}
+    </>
   );
 }

@@ -212,6 +212,7 @@ function Shown({ chainId, value, around, mode }: ShownProps) {
         legend={legend}
         onLegend={() => setLegend(!legend)}
         onCollapse={hasExpanded && mode !== "waterfall" ? collapse : undefined}
+        chain={chain}
       />
       {legend && mode !== "list" && <Legend waterfall={mode === "waterfall"} />}
       {truncated && <p class="chain-cut soft">Long chain: only the newest steps are shown.</p>}

@@ -1,7 +1,9 @@
-// The bar above a chain: choice of view, search, zoom, legend.
+// The bar above a chain: choice of view, search, zoom, legend, and actions for the chain.
 
 import type { Signal } from "@preact/signals";
+import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 import { pressed } from "../keys/table.ts";
+import { ChainActions } from "./actions.tsx";
 import { chosenMode, MODES, type Mode } from "./state.ts";
 
 export interface Search {
@@ -88,9 +90,11 @@ interface ToolsProps {
   readonly onLegend: () => void;
   /** Merges the expanded steps again. Undefined if none are expanded. */
   readonly onCollapse: (() => void) | undefined;
+  readonly chain: ChainRow;
 }
 
-export function ChainTools({ mode, search, zoom, zooms, fitted, legend, onLegend, onCollapse }: ToolsProps) {
+export function ChainTools(props: ToolsProps) {
+  const { mode, search, zoom, zooms, fitted, legend, onLegend, onCollapse, chain } = props;
   return (
     <div class="flow-tools">
       <fieldset class="flow-window flow-modes" aria-label="View of the chain">
@@ -127,6 +131,7 @@ export function ChainTools({ mode, search, zoom, zooms, fitted, legend, onLegend
           Legend
         </button>
       )}
+      <ChainActions chain={chain} />
     </div>
   );
 }

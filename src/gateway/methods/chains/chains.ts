@@ -28,7 +28,7 @@ import { callMessagesOf } from "../../../store/queries/runs/calls.ts";
 import type { CallContext, Methods } from "../../call.ts";
 import { callsOf, runsShownIn } from "./calls.ts";
 import { chainRecord } from "./record.ts";
-import { type ReplayDeps, replayChain } from "./replay.ts";
+import { type ReplayDeps, replayMethods } from "./replay.ts";
 import { partiesOf, shortExcerpt, stepsOf } from "./steps.ts";
 
 const WINDOW_MINUTES = 60;
@@ -305,5 +305,5 @@ export const chainMethods: Methods<keyof typeof CHAIN_METHODS, ReplayDeps> = {
   "chains.list": { handle: list },
   "chains.get": { handle: get },
   "chains.record": { handle: chainRecord },
-  "chains.replay": { handle: replayChain },
+  ...replayMethods,
 };

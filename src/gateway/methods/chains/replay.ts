@@ -1,53 +1,97 @@
-// Owns the method that replays a chain from its record. Only the asking connection gets the progress.
+// Owns the methods that replay a chain from its record, and that compare two chains. Only the asking
+// connection gets the progress, and only it can stop its replay.
 
 import type { EventPayloads } from "../../../contract/events.ts";
-import type { ReplayOutcome } from "../../../contract/methods/chains.ts";
+import type { ChainComparison, ReplayOutcome } from "../../../contract/methods/chains.ts";
 import type { ParamsOf, PayloadOf } from "../../../contract/methods.ts";
 import { optional } from "../../../core/optional.ts";
 import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import { NO_VARIATION, type Variation } from "../../../core/shapes/record/variation.ts";
 import type { Caller } from "../../auth.ts";
-import type { CallContext } from "../../call.ts";
+import type { CallContext, Methods } from "../../call.ts";
 import { needEverySession } from "../operations.ts";
 import { type RecordDeps, redacted, written } from "./record.ts";
 
+/** Returns the text of a record. */
+type ReadRecord = () => Promise<Result<string>>;
+
 interface WantedReplay {
-  /** Returns the text of the record. */
-  record(): Promise<Result<string>>;
+  readonly record: ReadRecord;
   readonly variation?: Variation;
   readonly repeat: number;
 }
 
-export interface ReplayDeps extends RecordDeps {
-  /** Replays a chain, in a process of its own. Absent if that is unavailable. */
-  readonly replay?: (
+interface Replays {
+  replay(
     wanted: WantedReplay,
     watch: {
       readonly signal: AbortSignal;
       progress(replay: number, done: number, total: number): void;
     },
-  ) => Promise<Result<readonly ReplayOutcome[]>>;
+  ): Promise<Result<readonly ReplayOutcome[]>>;
+  compare(records: readonly ReadRecord[], signal: AbortSignal): Promise<Result<ChainComparison>>;
+}
+
+export interface ReplayDeps extends RecordDeps {
+  /** Works in processes of its own. Absent if that is unavailable. */
+  readonly replays?: Replays;
   /** Sends the progress of a replay to one connection. */
   readonly tellReplay: (caller: Caller, progress: EventPayloads["replay"]) => void;
 }
 
-export async function replayChain(
+const NONE = fail("unknown_method", "this gateway replays no chains");
+
+/** The replays at work, by the connection that asked for them. */
+const working = new WeakMap<Caller, AbortController>();
+
+const isEmpty = (one: object): boolean => Object.keys(one).length === 0;
+
+function recordOf(ctx: CallContext<ReplayDeps>, chainId: string): ReadRecord {
+  return async () => {
+    const found = await written(ctx, chainId);
+    return found.ok ? ok(found.value.text) : found;
+  };
+}
+
+async function replay(
   ctx: CallContext<ReplayDeps>,
   { chainId, repeat = 1, ...changes }: ParamsOf<"chains.replay">,
 ): Promise<Result<PayloadOf<"chains.replay">>> {
   const allowed = needEverySession(ctx.caller, "chains.replay");
   if (!allowed.ok) return allowed;
-  const { caller, deps, signal } = ctx;
-  if (deps.replay === undefined) return fail("unknown_method", "this gateway replays no chains");
-  const variation = Object.keys(changes).length === 0 ? undefined : { ...NO_VARIATION, ...changes };
-  const record = async (): Promise<Result<string>> => {
-    const found = await written(ctx, chainId);
-    return found.ok ? ok(found.value.text) : found;
-  };
-  const progress = (replay: number, done: number, total: number): void =>
-    deps.tellReplay(caller, { chainId, replay, of: repeat, done, total });
-  const wanted = { record, repeat, ...optional({ variation }) };
-  const replayed = await deps.replay(wanted, { signal, progress });
-  if (!replayed.ok) return replayed;
-  return ok(await redacted({ chainId, replays: replayed.value }, deps.world.redactor));
+  const { caller, deps } = ctx;
+  const isChanged = Object.values(changes).some((one) => typeof one === "string" || !isEmpty(one));
+  const variation = isChanged ? { ...NO_VARIATION, ...changes } : undefined;
+  const wanted = { record: recordOf(ctx, chainId), repeat, ...optional({ variation }) };
+  const stop = new AbortController();
+  working.set(caller, stop);
+  const signal = AbortSignal.any([ctx.signal, stop.signal]);
+  const progress = (at: number, done: number, total: number): void =>
+    deps.tellReplay(caller, { chainId, replay: at, of: repeat, done, total });
+  const replayed = (await deps.replays?.replay(wanted, { signal, progress })) ?? NONE;
+  if (working.get(caller) === stop) working.delete(caller);
+  return replayed.ok
+    ? ok(await redacted({ chainId, replays: replayed.value }, deps.world.redactor))
+    : replayed;
 }
+
+export const replayMethods: Methods<"chains.replay" | "chains.replay.stop" | "chains.diff", ReplayDeps> = {
+  "chains.replay": { handle: replay },
+  "chains.replay.stop": {
+    async handle({ caller }) {
+      const stop = working.get(caller);
+      stop?.abort();
+      return ok({ ok: true, stopped: stop !== undefined });
+    },
+  },
+  "chains.diff": {
+    async handle(ctx, { a, b }) {
+      const allowed = needEverySession(ctx.caller, "chains.diff");
+      if (!allowed.ok) return allowed;
+      const { deps, signal } = ctx;
+      const records = [a, b].map((chainId) => recordOf(ctx, chainId));
+      const diff = (await deps.replays?.compare(records, signal)) ?? NONE;
+      return diff.ok ? ok(await redacted(diff.value, deps.world.redactor)) : diff;
+    },
+  },
+};

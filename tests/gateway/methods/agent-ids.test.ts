@@ -31,6 +31,7 @@ const NEEDED: Partial<Record<MethodName, object>> = {
   "cron.add": { schedule: EVERY, message: "tick" },
   "node.pair.approve": { code: "ABCD-EFGH" },
   usage: {},
+  wake: { text: "x", idempotencyKey: "k" },
 };
 const takesAgent = (name: string): boolean =>
   "agentId" in ((METHODS[name as MethodName].params as { properties?: object }).properties ?? {});

@@ -162,14 +162,16 @@ class Replay {
       settings: own,
       poolOf: (run) => this.#poolOf(run),
       executor: {
-        execute: (handle) => {
+        execute: async (handle) => {
           const { run, signal } = handle;
           player.begins(run);
           const append = async (entry: Entry): Promise<Entry> => {
             await player.beforeAppend(run, entry, signal);
             return handle.append(entry);
           };
-          return executor.execute({ ...handle, append });
+          const facts = await executor.execute({ ...handle, append });
+          await player.beforeEnd(run, signal);
+          return facts;
         },
       },
     });

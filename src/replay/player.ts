@@ -214,6 +214,13 @@ export class Player implements TurnHooks {
     if (recorded !== undefined) await untilAborted(this.gates.wait(`result ${recorded.id}`), signal);
   }
 
+  /** Holds a run that was stopped in the record until it is stopped here: it was stopped before its end. */
+  async beforeEnd(run: Run, signal: AbortSignal): Promise<void> {
+    const state = this.match(run)?.run.state;
+    if (this.live?.hasLeft(run) === true || (state !== "aborted" && state !== "timeout")) return;
+    await untilAborted(new Promise(() => {}), signal);
+  }
+
   async call(run: Run, request: ToolCallRequest, really: ReallyCall): Promise<ToolOutcome> {
     const one = this.match(run);
     if (this.live?.hasLeft(run)) return this.live.call(request, really, (result) => this.#outcomeOf(result));

@@ -216,6 +216,16 @@ test("runs have times in the order of their lane, and a run ends when its succes
   expect(runs[0]?.endedAt).toBe(at + 3);
 });
 
+test("a run that was stopped between its last answer and its end replays as stopped", async () => {
+  const model = scriptedModel(() => ({ text: "cut off", stopReason: "length" }));
+  const record = await recordOf(await houseOn("embedded", model), "hello");
+  const runs = record.runs.map(({ reply: _, ...run }) => {
+    const stopped = { state: "aborted" as const, code: "run_aborted" as const, error: "the run was aborted" };
+    return { ...run, ...stopped, model: "scripted/rehearsal", endedAt: (run.endedAt ?? 0) + 5 };
+  });
+  expect((await replayed({ ...record, runs })).difference).toBeUndefined();
+});
+
 test("jobs whose ids have another order than their spawns replay without a difference", async () => {
   const world = quietWorld();
   let left = 0xffffff;

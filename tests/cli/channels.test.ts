@@ -186,9 +186,10 @@ test("in a terminal, channels add asks for each value, hides secrets, and writes
 
   const asked = call(home, ["channels", "add", "signal"], { isTTY: true });
   await asked.shows("The number");
-  asked.stdin.write("0170\r");
+  asked.stdin.write("+\r");
   await asked.shows("A number is +");
-  asked.stdin.write("\u007f\u007f\u007f\u007f+491701234567\r");
+  // Adds to what stands there. Erasing would need more than a dumb terminal (TERM) can do.
+  asked.stdin.write("491701234567\r");
   await asked.shows("Add it anyway?");
   asked.stdin.write("y");
   expect(await asked.code).toBe(0);

@@ -3,7 +3,6 @@
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { expect, onTestFailed } from "vitest";
 import { openApp } from "../../src/app.ts";
 import type {
   CliParts,
@@ -172,19 +171,6 @@ function collect(): Collected {
   return { stream, text: () => text, shows };
 }
 
-/** If the test fails while the call is unfinished, prints what the call showed. */
-function tellIfUnfinished(code: Promise<number>, text: () => string): void {
-  let isFinished = false;
-  const finish = (): void => {
-    isFinished = true;
-  };
-  code.then(finish, finish);
-  if (expect.getState().currentTestName === undefined) return;
-  onTestFailed(() => {
-    if (!isFinished) console.error(text());
-  });
-}
-
 /** Starts the program with these arguments. Its input stays open until `stdin.end()`. */
 export function call(home: string, argv: readonly string[], options: CallOptions = {}): Call {
   const { sandbox, database } = options;
@@ -227,8 +213,6 @@ export function call(home: string, argv: readonly string[], options: CallOptions
     missingFor,
     inspectMcp: (settings) => inspectMcp(settings, { world: quietWorld(), env: process.env }),
   };
-  const code = runCli(argv, parts);
-  tellIfUnfinished(code, () => `parley ${argv.join(" ")} has not ended:\n${stdout.text()}\n${stderr.text()}`);
   return {
     stdin,
     out: stdout.text,
@@ -238,7 +222,7 @@ export function call(home: string, argv: readonly string[], options: CallOptions
       for (const fire of handlers.get(name) ?? []) fire();
     },
     exits,
-    code,
+    code: runCli(argv, parts),
   };
 }
 

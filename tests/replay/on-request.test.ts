@@ -125,6 +125,7 @@ test("a client stops its own replay, and no other one", async () => {
     asking.request("chains.replay", { chainId, models: { research: MODEL } }),
   ).rejects.toMatchObject({ details: { code: "run_aborted" } });
   const asked = await until(() => server.requests[0]);
+  await expect(asking.request("chains.replay", { chainId })).rejects.toMatchObject({ code: "RATE_LIMITED" });
   expect(await other.request("chains.replay.stop", {})).toEqual({ ok: true, stopped: false });
   expect(await asking.request("chains.replay.stop", {})).toEqual({ ok: true, stopped: true });
   await ended;

@@ -64,7 +64,8 @@ async function replay(
   const variation = isChanged ? { ...NO_VARIATION, ...changes } : undefined;
   const wanted = { record: recordOf(ctx, chainId), repeat, ...optional({ variation }) };
   const stop = new AbortController();
-  working.set(caller, stop);
+  // A second request is refused, and must not take the first one's stop away.
+  if (!working.has(caller)) working.set(caller, stop);
   const signal = AbortSignal.any([ctx.signal, stop.signal]);
   const progress = (at: number, done: number, total: number): void =>
     deps.tellReplay(caller, { chainId, replay: at, of: repeat, done, total });

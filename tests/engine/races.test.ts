@@ -465,3 +465,28 @@ test("a stop that waited for its run keeps the text that the run wrote meanwhile
   expect(await stopping).toMatchObject({ aborted: true });
   expect((await readRun(store.db, runId)).map(textOf)).toEqual(["go", "half a thought"]);
 });
+
+test("what a stop writes into the transcript is published with the chat of its run", async () => {
+  const started = Promise.withResolvers<void>();
+  const opened = await openTestEngine({
+    async execute(handle) {
+      const call = { type: "toolCall" as const, id: "c1", name: "look", arguments: {} };
+      await handle.append({ ...assistantText("m1", ""), content: [call], stopReason: "toolUse" });
+      handle.text(whole("half a thought"));
+      started.resolve();
+      await once(handle.signal, "abort");
+      return { state: "aborted" };
+    },
+  });
+  await makeSessions(opened.store, "a");
+  const route = { channel: "telegram", to: "telegram:7" };
+  const routes: unknown[] = [];
+  opened.engine.bus.subscribe((event) => {
+    if (event.kind === "message") routes.push(event.route);
+  });
+  const accepted = await opened.engine.accept({ sessionKey: "a", input: { text: "go" }, route });
+  expect(accepted.ok).toBe(true);
+  await started.promise;
+  await opened.engine.abort({ sessionKey: "a" });
+  expect(routes).toEqual([route, route, route, route]);
+});

@@ -11,7 +11,7 @@ import { dayStart, usageSince } from "../../store/queries/runs/ledger.ts";
 import { appendEntry, readRun } from "../../store/queries/transcripts/transcripts.ts";
 import type { Unit } from "../unit.ts";
 import { type AcceptLimits, dailyBudgetOf, hasBudget, withinBudget } from "./accept.ts";
-import { type EndFacts, runtimeMessage } from "./finish.ts";
+import { type EndFacts, publishMessage, runtimeMessage } from "./finish.ts";
 import { publishReceipt } from "./receipts.ts";
 
 /** Returns the end of a run that was never executed. */
@@ -34,13 +34,6 @@ export function inputMessage(unit: Unit, run: Run): UserMessage {
 
 function inputEntry(unit: Unit, run: Run): Entry {
   return run.input.injected === true ? runtimeMessage(unit, run.input.text) : inputMessage(unit, run);
-}
-
-/** Publishes that an entry was added to the transcript of this run. */
-export function publishMessage(unit: Unit, run: Run, message: Entry): void {
-  if (!("role" in message)) return;
-  const { sessionKey, sessionId, runId, route } = run;
-  unit.publish({ kind: "message", runId, sessionKey, sessionId, ...optional({ route }), message });
 }
 
 /** Writes the run's input to the transcript, unless an earlier attempt did. */

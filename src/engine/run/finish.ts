@@ -10,7 +10,9 @@ import type { LiveEvent } from "../../core/shapes/event.ts";
 import {
   type AssistantMessage,
   addUsage,
+  type Entry,
   injectedMessage,
+  isCompaction,
   type Message,
   openCalls,
   resultIdOf,
@@ -126,6 +128,13 @@ export function runtimeMessage(unit: Unit, text: string): AssistantMessage {
   return injectedMessage(unit.newOrderedId(), text, unit.now);
 }
 
+/** Publishes that an entry was added to the transcript of this run. */
+export function publishMessage(unit: Unit, run: Run, message: Entry): void {
+  if (isCompaction(message)) return;
+  const { sessionKey, sessionId, runId, route } = run;
+  unit.publish({ kind: "message", runId, sessionKey, sessionId, ...optional({ route }), message });
+}
+
 /**
  * Returns whether this text is already stored as a message, because a commit succeeded but its answer was
  * lost.
@@ -172,13 +181,13 @@ async function closeTranscript(
       timestamp: unit.now,
     };
     await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry }, unit.redactor);
-    unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
+    publishMessage(unit, run, entry);
   }
   if (text === "" || isStored(messages, open.length > 0, text) || isQuietStep(run.flow?.step)) return;
   const stopReason = facts.state === "error" ? "error" : "aborted";
   const entry = injectedMessage(unit.newOrderedId(), text, unit.now, stopReason);
   await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry }, unit.redactor);
-  unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
+  publishMessage(unit, run, entry);
 }
 
 /**

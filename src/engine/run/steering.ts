@@ -17,8 +17,8 @@ import { appendEntry } from "../../store/queries/transcripts/transcripts.ts";
 import type { Db, Store } from "../../store/sql.ts";
 import type { World } from "../../world.ts";
 import type { Commit, Unit } from "../unit.ts";
-import { inputMessage, publishMessage } from "./begin.ts";
-import type { FinishParts } from "./finish.ts";
+import { inputMessage } from "./begin.ts";
+import { type FinishParts, publishMessage } from "./finish.ts";
 import { LostLane, type Reading } from "./transcript-writer.ts";
 
 export interface SteeringParts {

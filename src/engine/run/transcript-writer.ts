@@ -12,8 +12,7 @@ import { appendEntry } from "../../store/queries/transcripts/transcripts.ts";
 import { together } from "../../store/transaction.ts";
 import type { World } from "../../world.ts";
 import type { Commit, Unit } from "../unit.ts";
-import { publishMessage } from "./begin.ts";
-import { endTaken, type FinishParts } from "./finish.ts";
+import { endTaken, type FinishParts, publishMessage } from "./finish.ts";
 import { publishReceipt } from "./receipts.ts";
 import { untilStored } from "./until-stored.ts";
 

@@ -399,18 +399,23 @@ function formFacts({ settings, engine, world }: MethodDeps): FormFacts {
   return { settings: settingsNow(settings), processId: engine.processId, lastLogLine };
 }
 
-export function createDispatcher(deps: MethodDeps): Dispatcher {
+/** Returns a function that makes the context of a request. */
+function contextMaker(deps: MethodDeps) {
   const { db } = deps.engine.store;
-  const stop = new AbortController();
-  const once = createOnce(deps, stop.signal);
   let steady = { deps, access: { db, settings: deps.settings } };
-  const contextOf = (caller: Caller, signal: AbortSignal): BaseContext => {
+  return (caller: Caller, signal: AbortSignal): BaseContext => {
     // A request keeps the settings with which it begins (LS1 of core/shapes/settings/live.ts).
     const settings = settingsNow(deps.settings);
     if (steady.deps.settings !== settings) steady = { deps: { ...deps, settings }, access: { db, settings } };
     const viewer = operatorViewer(caller.scopes, caller.patterns);
     return { ...steady, caller, viewer, signal, callId: `operator:${deps.world.ids.uuid()}` };
   };
+}
+
+export function createDispatcher(deps: MethodDeps): Dispatcher {
+  const stop = new AbortController();
+  const once = createOnce(deps, stop.signal);
+  const contextOf = contextMaker(deps);
 
   const outliving = (base: BaseContext, keyed: KeyedCall) => ({
     ...base,
@@ -454,7 +459,7 @@ export function createDispatcher(deps: MethodDeps): Dispatcher {
       const known = mayCall(caller, form?.method ?? method);
       if (!known.ok) return { result: known };
       const ask = async (name: MethodName, given: unknown): Promise<Answer> => {
-        const may = mayCall(caller, name);
+        const may = name === known.value ? known : mayCall(caller, name);
         return may.ok ? run(caller, name, given, signal, protocol) : { result: may };
       };
       return form === undefined ? ask(known.value, params) : callInForm(form, params, formFacts(deps), ask);

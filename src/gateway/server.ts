@@ -177,7 +177,8 @@ class GatewayServer implements Gateway {
     this.#history = new History(world, deps.metrics, readings);
     this.#methodDeps = {
       ...deps,
-      ...{ startedAt: clock.now(), history: this.#history },
+      startedAt: clock.now(),
+      history: this.#history,
       connected: () => this.#presence.count(),
       presence: (caller) => this.#presence.ofCaller(caller, seesEverything(caller)),
       ignoredParams: createIgnoredParams(world),
@@ -186,12 +187,11 @@ class GatewayServer implements Gateway {
       accessTokens: { configured, authority, end: (id) => this.#accessUsers.end(id) },
       ...(this.#demo === undefined ? {} : { demo: this.#demo }),
     };
-    const dispatcher = createDispatcher(this.#methodDeps);
-    this.#dispatcher = dispatcher;
+    this.#dispatcher = createDispatcher(this.#methodDeps);
     const listener = createListener({
       deps,
       authority,
-      dispatcher,
+      dispatcher: this.#dispatcher,
       readings,
       accessUsers: this.#accessUsers,
       shares: this.#shares,
@@ -210,7 +210,7 @@ class GatewayServer implements Gateway {
       authority,
       shares: this.#shares,
       maxBufferedBytes: settings.gateway.maxBufferedBytes,
-      call: dispatcher.call,
+      call: this.#dispatcher.call,
       admitNode: async (caller, params, at) =>
         deps.nodes === undefined
           ? fail("missing_scope", "nodes are disabled: set nodes.enabled to true")

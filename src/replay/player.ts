@@ -3,8 +3,9 @@
 
 import { untilAborted } from "../agent/loop/abort.ts";
 import { asksForSummary } from "../agent/loop/compaction.ts";
-import type { ModelOutcome, ModelPort, ModelRequest } from "../agent/model/model.ts";
+import { FAILURE_CODES, type ModelOutcome, type ModelPort, type ModelRequest } from "../agent/model/model.ts";
 import { fieldsOf, isObject, jsonOf, listOf } from "../core/json.ts";
+import { optional } from "../core/optional.ts";
 import { CONTEXT_TITLE } from "../core/rules/prompt/prompt.ts";
 import {
   type Entry,
@@ -190,12 +191,8 @@ export class Player implements TurnHooks {
     if (one.partial !== "") onText({ offset: 0, text: this.ids.toReplay(one.partial) });
     const ended = state === "error" ? this.gates.wait(`end ${one.index}`) : new Promise<void>(() => {});
     if (typeof (await untilAborted(ended, signal)) === "symbol") return { kind: "aborted" };
-    const known =
-      code === "budget_used" ||
-      code === "chain_limit" ||
-      code === "answer_too_large" ||
-      code === "model_unauthorized";
-    return { kind: "failed", error: this.ids.toReplay(error), ...(known ? { code } : {}) };
+    const known = FAILURE_CODES.find((one) => one === code);
+    return { kind: "failed", error: this.ids.toReplay(error), ...optional({ code: known }) };
   }
 
   /** Returns the recorded result of a call of the last message, by the id of the call or of its result. */

@@ -2,7 +2,6 @@
 // (`ModelOutcome`); a port throws only on a bug. This file imports no provider code, so that naming a model
 // costs nothing at start.
 
-import type { BudgetState } from "../../core/rules/budget.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { AssistantMessage, Entry, Usage } from "../../core/shapes/message.ts";
 import type { ModelRetry } from "../../core/shapes/model-retry.ts";
@@ -48,9 +47,14 @@ export interface ModelRequest {
 /** Marks a tool call whose arguments are not a JSON object. Its value is the text that the model wrote. */
 export const UNREADABLE_ARGUMENTS = "_unreadable_arguments";
 
-export type BudgetCode = BudgetState["code"];
-/** Cause of a final failure, if it has a code of its own. */
-export type FailureCode = BudgetCode | "answer_too_large" | "model_unauthorized";
+/** Causes of a final failure that have a code of their own. */
+export const FAILURE_CODES = [
+  "budget_used",
+  "chain_limit",
+  "answer_too_large",
+  "model_unauthorized",
+] as const;
+export type FailureCode = (typeof FAILURE_CODES)[number];
 
 /** A model's message, before the loop gives it an id. */
 export type WrittenMessage = Omit<AssistantMessage, "id">;

@@ -70,7 +70,8 @@ class Runner {
     const { isTTY, stderr } = this.#cli.parts;
     const line = safeLine(`${done} of ${all}  ${what}`);
     const bar = "#".repeat(Math.floor((BAR_CHARS * done) / all)).padEnd(BAR_CHARS);
-    stderr.write(isTTY ? `\r\u001b[K[${bar}] ${line}${done === all ? "\n" : ""}` : `${line}\n`);
+    if (isTTY) stderr.write(`\r\u001b[K[${bar}] ${line}${done === all ? "\n" : ""}`);
+    else this.#cli.note(line);
   }
 
   async #fresh(one: Case, variant: Variant): Promise<Outcome> {

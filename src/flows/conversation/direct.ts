@@ -44,7 +44,6 @@ import type { JobParts } from "../job/end.ts";
 export interface PeerOrigin {
   /** The key of the sending session, with the name of the peer. */
   readonly sourceSessionKey: string;
-  readonly chainId: string;
   /** The peer's own id of the message, which makes it one run (I4). */
   readonly callId: string;
   /** Set if the sending run waits for the answer. */
@@ -74,6 +73,8 @@ export interface DirectMessage {
   readonly timeoutMs?: number;
   /** Number of sends that led to this message in other gateways. Default 0. */
   readonly hop?: number;
+  /** The chain of the sends that led to this message. Default: a new one. */
+  readonly chainId?: string;
   /** A peer whose agent sends the message. */
   readonly peer?: PeerOrigin;
   /**
@@ -93,9 +94,9 @@ export interface DirectMessage {
 }
 
 /** Returns the provenance of a message of a peer (I11). Its gateway decides on none of the fields alone. */
-function provenanceOf({ sourceSessionKey, chainId }: PeerOrigin, hop: number): Provenance {
+function provenanceOf({ sourceSessionKey }: PeerOrigin, chain: { chainId: string; hop: number }): Provenance {
   const kind = "inter_session";
-  return { kind, sourceSessionKey, sourceChannel: "unknown", sourceTool: "sessions_send", chainId, hop };
+  return { kind, sourceSessionKey, sourceChannel: "unknown", sourceTool: "sessions_send", ...chain };
 }
 
 /** Accepts a message of a person or a program. */
@@ -125,15 +126,15 @@ export async function sendDirect(
     }
     const ready = await message.before?.(unit);
     if (ready?.ok === false) return ready;
+    const chain = hop === undefined ? undefined : { chainId: message.chainId ?? unit.newOrderedId(), hop };
     const accepted = await engine.acceptIn(unit, {
       sessionKey: message.session.key,
       input: {
         text,
         ...optional({ images, senderName, guest, thinking, format, compact, context: extraContext }),
-        ...(peer === undefined ? {} : { provenance: provenanceOf(peer, hop ?? 1) }),
+        ...(peer === undefined || chain === undefined ? {} : { provenance: provenanceOf(peer, chain) }),
       },
-      ...optional({ runId, askedBy, timeoutMs, route: place, callId: peer?.callId }),
-      ...(hop === undefined ? {} : { chain: { chainId: peer?.chainId ?? unit.newOrderedId(), hop } }),
+      ...optional({ runId, askedBy, timeoutMs, route: place, callId: peer?.callId, chain }),
     });
     if (!accepted.ok) return accepted;
     if (peer?.wait !== undefined && accepted.value.fresh) {

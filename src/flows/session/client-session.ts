@@ -53,6 +53,11 @@ function hashOf(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, HASH_CHARS);
 }
 
+/** Returns the chain here of a chain elsewhere. No program can name a chain of another one. */
+export function chainFrom(program: string, chainId: string): string {
+  return hashOf(JSON.stringify([program, chainId]));
+}
+
 function freshSession(
   { engine, settings }: ClientSessionContext,
   wanted: { key: string; agentId: string; label?: string },

@@ -25,7 +25,7 @@ import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts
 import { isEnded, type Run, type RunState } from "../../core/shapes/run.ts";
 import { a2aKey } from "../../core/shapes/session-key.ts";
 import { sendDirect } from "../../flows/conversation/direct.ts";
-import { contextOwner, contextSession, ownRun } from "../../flows/session/client-session.ts";
+import { chainFrom, contextOwner, contextSession, ownRun } from "../../flows/session/client-session.ts";
 import { clientRuns, placeOf, type RunPlace } from "../../store/queries/runs/client-runs.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
 import { type Caller, keyOwnerOf } from "../auth.ts";
@@ -192,13 +192,14 @@ export class A2aOperations {
     const { engine } = ctx.deps;
     const askedBy = keyOwnerOf(ctx.caller);
     if (ctx.caller.peer !== undefined) return beginOfPeer(ctx, ctx.caller.peer.name, agentId, said);
-    const { text, images, hop, contextId = engine.newId() } = said;
+    const { text, images, hop, chainId: given, contextId = engine.newId() } = said;
+    const chainId = given === undefined ? undefined : chainFrom(askedBy, given);
     const opening = await contextSession(ctx.deps, ctx.viewer, { agentId, askedBy, contextId });
     if (!opening.ok) return opening;
     const { session, before } = opening.value;
     const accepted = await sendDirect(ctx.deps, {
       ...{ session, text, images, askedBy, before, guest: true },
-      ...optional({ hop }),
+      ...optional({ hop, chainId }),
       async remember(unit, { run }) {
         if (address !== undefined) await storeAddress(unit, run.runId, address);
         await ctx.remember(unit, run.runId);

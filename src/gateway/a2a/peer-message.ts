@@ -6,7 +6,6 @@
 // PM3: a sender that waits for an agent which waits for a peer in the same chain is refused (I7).
 // PM4: the peer's id of the message makes it one run, however often it is sent (I4).
 
-import { createHash } from "node:crypto";
 import { keyRulesOf } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";
 import { messageContext } from "../../core/rules/turn-rules.ts";
@@ -14,6 +13,7 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { agentIdInKey, mainKeyOf, peerKey } from "../../core/shapes/session-key.ts";
 import { sendDirect } from "../../flows/conversation/direct.ts";
 import { partyOf } from "../../flows/conversation/party.ts";
+import { chainFrom } from "../../flows/session/client-session.ts";
 import { getChain } from "../../store/queries/chains/chains.ts";
 import { hasChainWithPeer } from "../../store/queries/peers.ts";
 import { keyOwnerOf } from "../auth.ts";
@@ -29,10 +29,7 @@ async function chainOf(ctx: CallContext, peer: string, given: string): Promise<s
   const isNew = (await getChain(db, given)).runs === 0;
   if (isNew || (await hasChainWithPeer(db, { chainId: given, peer, askedBy: keyOwnerOf(ctx.caller) })))
     return given;
-  return createHash("sha256")
-    .update(JSON.stringify([peer, given]))
-    .digest("hex")
-    .slice(0, 32);
+  return chainFrom(peer, given);
 }
 
 export async function beginOfPeer(
@@ -60,14 +57,13 @@ export async function beginOfPeer(
   const wait = { chainId, deadlineAt: engine.now() + waitMs };
   const askedBy = keyOwnerOf(ctx.caller);
   const accepted = await sendDirect(ctx.deps, {
-    ...{ session, text, images, askedBy, hop, guest: true },
+    ...{ session, text, images, askedBy, hop, guest: true, chainId: await chainOf(ctx, peer, chainId) },
     extraContext: messageContext({
       requester: { key: source, channel: "unknown" },
       self: partyOf(settings, session, session),
     }),
     peer: {
       sourceSessionKey: source,
-      chainId: await chainOf(ctx, peer, chainId),
       ...(waitMs === 0 ? {} : { wait }),
       callId: `${askedBy}:${agentId}:${messageId}`,
     },

@@ -27,7 +27,7 @@ export function createPushes(settings: Pick<Settings, "a2a">, db: Db, world: Wor
       const headers = {
         "content-type": A2A_MEDIA_TYPE,
         ...(token === "" ? {} : { "x-a2a-notification-token": token }),
-        ...(scheme === "" ? {} : { authorization: `${scheme} ${credentials}` }),
+        ...(credentials === "" ? {} : { authorization: `${scheme} ${credentials}` }),
       };
       return postNews({ url, headers, body: JSON.stringify(body) }, world);
     },

@@ -224,7 +224,7 @@ class A2aDoor {
         if (push !== undefined) {
           if (!canPush(this.#deps.settings)) throw new PushNotificationNotSupportedError();
           const ownRun = (taskId: string) => this.#operations.ownRun(call, taskId);
-          return binding.answer(await push(params, ownRun));
+          return binding.answer(await push(params, ownRun), operation.startsWith("Create"));
         }
         if (params instanceof Error) throw params;
         throw new Refused(fail("unknown_method", `unknown A2A method ${quoted(operation, 64)}`));

@@ -23,8 +23,8 @@ export interface Asked {
 
 /** Encodes the answers to one request. */
 export interface Binding {
-  /** `created`: the operation stored something new. */
-  answer(result: unknown, created?: boolean): Response;
+  /** `result`: null if there is none. `isNew`: the operation stored something new. */
+  answer(result: unknown, isNew?: boolean): Response;
   refuse(error: unknown): Response;
   frame(result: unknown): string;
   failed(failure: Failure): string;
@@ -89,7 +89,10 @@ export function httpJsonBinding(redactor: Redactor): Binding {
     return { error: { code, status, message, details: [infoOf(failure)] } };
   };
   return {
-    answer: (result) => Response.json(result, { headers }),
+    answer(result, isNew = false) {
+      if (result === null) return new Response(null, { status: 204 });
+      return Response.json(result, { status: isNew ? 201 : 200, headers });
+    },
     refuse(given) {
       const error = checked(given);
       if (error instanceof A2AError) {

@@ -61,6 +61,7 @@ export function readAddress(config: TaskPushNotificationConfig, settings: Settin
   if (!settings.a2a.notifyHosts.includes(parsed.host))
     throw malformed(`the host ${quoted(parsed.host, 100)} is not in a2a.notifyHosts`);
   const { scheme = "", credentials = "" } = authentication ?? {};
+  if (authentication !== undefined && scheme === "") throw malformed("authentication.scheme is missing");
   if (!/^[A-Za-z0-9-]{0,40}$/.test(scheme) || !HEADER_TEXT.test(token) || !HEADER_TEXT.test(credentials))
     throw malformed("token, scheme and credentials must be visible ASCII characters");
   if (id !== "" && !/^[\w.~-]{1,128}$/.test(id)) throw malformed("id must be letters, digits, ., _, ~ and -");
@@ -77,6 +78,22 @@ export async function storeAddress(unit: Unit, runId: string, address: PushAddre
 function jsonOf({ id, runId, url, token, scheme, credentials }: PushConfig): unknown {
   const authentication = scheme === "" ? undefined : { scheme, credentials };
   return TaskPushNotificationConfig.toJSON({ tenant: "", id, taskId: runId, url, token, authentication });
+}
+
+/** Returns a page of a task's addresses. A page token is the id of the last address of the page before. */
+function pageOf(
+  all: readonly PushConfig[],
+  { pageSize, pageToken }: ListTaskPushNotificationConfigsRequest,
+): unknown {
+  if (!Number.isInteger(pageSize) || pageSize < 0)
+    throw malformed("pageSize must be a whole number of 0 or more");
+  const before = all.findIndex(({ id }) => id === pageToken);
+  if (pageToken !== "" && before === -1)
+    throw malformed("pageToken must be the nextPageToken of an earlier answer");
+  const rest = all.slice(before + 1);
+  const page = pageSize === 0 ? rest : rest.slice(0, pageSize);
+  const nextPageToken = page.length < rest.length ? page.at(-1)?.id : "";
+  return { configs: page.map(jsonOf), nextPageToken };
 }
 
 /** Returns the run of a task, if it belongs to the client. */
@@ -117,9 +134,9 @@ export function pushOperations({ engine, settings, outbound }: SendingDeps): Pus
       return jsonOf(config);
     },
     async ListTaskPushNotificationConfigs(params, ownRun) {
-      const { taskId } = ListTaskPushNotificationConfigsRequest.fromJSON(fieldsOf(params));
-      const { runId } = await ownRun(taskId);
-      return { configs: (await pushConfigsOf(db(), runId)).map(jsonOf), nextPageToken: "" };
+      const request = ListTaskPushNotificationConfigsRequest.fromJSON(fieldsOf(params));
+      const { runId } = await ownRun(request.taskId);
+      return pageOf(await pushConfigsOf(db(), runId), request);
     },
     async DeleteTaskPushNotificationConfig(params, ownRun) {
       const { taskId, id } = DeleteTaskPushNotificationConfigRequest.fromJSON(fieldsOf(params));

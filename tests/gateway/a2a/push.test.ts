@@ -1,31 +1,43 @@
 // Push notifications of the A2A door: a client is told that its task has ended.
-// Hard cases: an address inside this network, a receiver that is away, a gateway that is restarted before it
-// could send, an address that comes after the end, and addresses of other clients.
+// Hard cases: an address inside this network, a receiver that is away, a gateway that is killed before it could
+// send, an address that comes after the end, and addresses of other clients. tests/channels/push.test.ts has
+// hostile receivers.
 
-import { createServer } from "node:http";
+import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { TaskPushNotificationConfig } from "@a2a-js/sdk";
+import { StreamResponse, type TaskPushNotificationConfig, TaskState } from "@a2a-js/sdk";
+import {
+  DefaultPushNotificationSender,
+  InMemoryPushNotificationStore,
+  ServerCallContext,
+} from "@a2a-js/sdk/server";
 import { expect, test } from "vitest";
 import { cleanup } from "../../kit/engine/engine.ts";
+import { freePort } from "../../kit/loopback.ts";
 import { type Script, startModelServer } from "../../kit/model-server/server.ts";
 import { startProcess } from "../../kit/process/gateway-process.ts";
+import { TOKEN } from "../kit.ts";
 import { a2aClient, BINDINGS, openExposed, saying, taskIn } from "./kit.ts";
 
 interface Got {
-  readonly headers: Record<string, unknown>;
+  readonly method: string | undefined;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
   readonly body: unknown;
 }
 
 /** Starts a receiver of notifications. `status`: its answer to each request. */
-async function receiver(status: (index: number) => number = () => 204) {
+async function receiver(status: (index: number) => number = () => 204, port = 0) {
   const got: Got[] = [];
   const server = createServer(async (request, response) => {
     const pieces: Buffer[] = [];
     for await (const piece of request) pieces.push(piece as Buffer);
-    got.push({ headers: request.headers, body: JSON.parse(Buffer.concat(pieces).toString()) });
+    const text = Buffer.concat(pieces).toString();
+    const { method, headers } = request;
+    got.push({ method, headers, text, body: JSON.parse(text) });
     response.writeHead(status(got.length - 1)).end();
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
   cleanup(async () => {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
@@ -82,6 +94,63 @@ test("a client is told once that its task has ended, with its token and without 
   expect(got[0]?.body).toEqual({ statusUpdate: { taskId: id, contextId, status } });
 });
 
+const NO_AUTHENTICATION = { authentication: undefined };
+const CONFIGS: readonly Partial<TaskPushNotificationConfig>[] = [
+  {},
+  NO_AUTHENTICATION,
+  { token: "" },
+  { token: "", authentication: { scheme: "Basic", credentials: "bWU6c2VjcmV0" } },
+  { authentication: { scheme: "Bearer", credentials: "" } },
+  { ...NO_AUTHENTICATION, token: "" },
+];
+
+test("a receiver gets the request that the official library sends and reads, with its token even besides credentials", async () => {
+  const { got, host, url } = await receiver();
+  const { open } = await startGateway([host]);
+  const client = await open();
+  for (const more of CONFIGS) {
+    got.length = 0;
+    const config = addressOf(url, more);
+    const { id } = await taskIn(client.sendMessage({ ...saying("Go"), configuration: asking(config) }));
+    await expect.poll(() => got.length).toBe(1);
+    const event = StreamResponse.fromJSON(got[0]?.body);
+    expect(event.payload).toMatchObject({
+      $case: "statusUpdate",
+      value: { taskId: id, status: { state: TaskState.TASK_STATE_COMPLETED } },
+    });
+    const context = new ServerCallContext({ requestedVersion: "1.0" });
+    const store = new InMemoryPushNotificationStore();
+    await store.save(id, context, { ...config, taskId: id });
+    await new DefaultPushNotificationSender(store).send(event, context);
+    const [ours, theirs] = got;
+    const requestOf = ({ method, text, headers }: Partial<Got> = {}) => ({
+      ...{ method, text, type: headers?.["content-type"], authorization: headers?.authorization },
+    });
+    expect(requestOf(ours)).toEqual(requestOf(theirs));
+    expect(ours?.headers["x-a2a-notification-token"] ?? "").toBe(config.token);
+    if (theirs?.headers.authorization === undefined)
+      expect(theirs?.headers["x-a2a-notification-token"] ?? "").toBe(config.token);
+  }
+});
+
+test("a gateway that is killed after the end of the task, before it could notify, notifies once after its restart", async () => {
+  const port = await freePort();
+  const { gateway, open } = await startGateway([`127.0.0.1:${port}`]);
+  const configuration = { ...asking(addressOf(`http://127.0.0.1:${port}/told`)), returnImmediately: false };
+  const task = await taskIn((await open()).sendMessage({ ...saying("Go"), configuration }));
+  expect(task.status?.state).toBe(TaskState.TASK_STATE_COMPLETED);
+  await gateway.end("SIGKILL");
+  const { got } = await receiver(undefined, port);
+  const again = await (await startProcess({ home: gateway.home })).connect();
+  const left = async () => {
+    const { deliveries } = await again.request("deliveries.list", {});
+    return deliveries.filter(({ state }) => state !== "sent");
+  };
+  await expect.poll(() => got.length, { timeout: 20_000 }).toBe(1);
+  await expect.poll(left).toEqual([]);
+  expect(got).toMatchObject([{ body: { statusUpdate: { taskId: task.id } } }]);
+});
+
 test("a receiver that is away is told after the restart of the gateway", async () => {
   const { got, host, url } = await receiver((index) => (index === 0 ? 503 : 200));
   const { gateway, open } = await startGateway([host]);
@@ -109,17 +178,21 @@ test.each(BINDINGS)("%s: addresses of a task are stored, listed, read and remove
   const other = await client.createTaskPushNotificationConfig(
     addressOf(`${url}?other`, { taskId, id: "other" }),
   );
-  expect(other).toMatchObject({ id: "other", taskId, url: `${url}?other` });
+  const whole = addressOf(url, { taskId });
+  expect(other).toEqual({ ...whole, id: "other", url: `${url}?other` });
   const named = { tenant: "", taskId };
-  expect(await client.getTaskPushNotificationConfig({ ...named, id: kept.id })).toMatchObject({
-    url: `${url}?kept`,
-  });
-  await client.deleteTaskPushNotificationConfig({ ...named, id: "other" });
+  const read = (id: string) => client.getTaskPushNotificationConfig({ ...named, id });
+  expect(kept.id).not.toBe("");
+  expect(await read(kept.id)).toEqual({ ...whole, id: kept.id, url: `${url}?kept` });
+  const changed = { id: "other", taskId, token: "", authentication: undefined };
+  await client.createTaskPushNotificationConfig(addressOf(`${url}?changed`, changed));
+  expect(await read("other")).toEqual({ ...changed, tenant: "", url: `${url}?changed` });
+  for (const _ of ["once", "and again"])
+    await client.deleteTaskPushNotificationConfig({ ...named, id: "other" });
   const list = { ...named, pageSize: 0, pageToken: "" };
-  const { configs } = await client.listTaskPushNotificationConfig(list);
-  expect(configs.map(({ id }) => id)).toEqual([kept.id]);
-  const gone = client.getTaskPushNotificationConfig({ ...named, id: "other" });
-  await expect(gone).rejects.toMatchObject({ name: expect.stringContaining("TaskNotFound") });
+  const { configs, nextPageToken } = await client.listTaskPushNotificationConfig(list);
+  expect([configs.map(({ id }) => id), nextPageToken]).toEqual([[kept.id], ""]);
+  await expect(read("other")).rejects.toMatchObject({ name: expect.stringContaining("TaskNotFound") });
   held.resolve();
   await expect.poll(() => got.length).toBe(1);
   // An address that comes after the end is told at once.
@@ -144,6 +217,11 @@ test("PU1: addresses of other hosts, users in them and line breaks in headers ar
   await refused(addressOf("https://me:secret@agents.example/"), /without a user/);
   await refused(addressOf("file:///etc/passwd"), /http or https/);
   await refused(addressOf("https://agents.example/", { token: "a\nb: c" }), /visible ASCII/);
+  const authentication = { scheme: "", credentials: "secret" };
+  await refused(
+    addressOf("https://agents.example/", { authentication }),
+    /authentication\.scheme is missing/,
+  );
   expect(got).toEqual([]);
   expect(await house.store.db.selectFrom("runs").select("run_id").execute()).toEqual([]);
 });
@@ -164,4 +242,29 @@ test("the address of another client's task is missing, and a task has at most ei
   await expect(theirs.listTaskPushNotificationConfig(list)).rejects.toMatchObject(missing);
   for (let count = 0; count < 8; count += 1) await mine.createTaskPushNotificationConfig(address);
   await expect(mine.createTaskPushNotificationConfig(address)).rejects.toThrow(/at most 8/);
+  const { configs } = await mine.listTaskPushNotificationConfig(list);
+  const pages: string[][] = [];
+  let pageToken = "";
+  do {
+    const page = await mine.listTaskPushNotificationConfig({ ...list, pageSize: 3, pageToken });
+    pages.push(page.configs.map(({ id }) => id));
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "" && pages.length < 9);
+  expect(pages.map(({ length }) => length)).toEqual([3, 3, 2]);
+  expect(pages.flat()).toEqual(configs.map(({ id }) => id));
+  for (const wrong of [{ pageSize: -1 }, { pageToken: "nobody" }])
+    await expect(mine.listTaskPushNotificationConfig({ ...list, ...wrong })).rejects.toThrow(/page/);
+});
+
+test("over HTTP+JSON a new address is answered with 201, and a removed one with 204 and no body", async () => {
+  const a2a = { expose: ["research"], notifyHosts: ["agents.example"], descriptions: {} };
+  const house = await openExposed({ choices: { a2a } });
+  const { id } = await taskIn((await a2aClient(house)).sendMessage(saying("Go")));
+  const at = `${house.http}/a2a/research/tasks/${id}/pushNotificationConfigs`;
+  const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
+  const body = JSON.stringify({ id: "one", url: "https://agents.example/x" });
+  const made = await fetch(at, { method: "POST", headers, body });
+  expect([made.status, await made.json()]).toMatchObject([201, { id: "one", taskId: id }]);
+  const gone = await fetch(`${at}/one`, { method: "DELETE", headers });
+  expect([gone.status, await gone.text()]).toEqual([204, ""]);
 });

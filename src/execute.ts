@@ -508,7 +508,9 @@ async function executeAtPeer(parts: ExecuteParts, contexts: Contexts, handle: La
   if (parts.peers === undefined) return failed("peers can't be reached from here");
   const turn = await parts.peers();
   const entries = await contexts.read(sessionId);
-  return turn({ engine: parts.engine(), world: parts.world }, { handle, session, entries });
+  const { world, outbound } = parts;
+  const own = { settings: settingsNow(parts.settings), engine: parts.engine(), world, outbound };
+  return turn(own, { handle, session, entries });
 }
 
 export function createExecutor(parts: ExecuteParts): Executor {

@@ -38,6 +38,17 @@ const TYPES: Readonly<Record<string, string | undefined>> = {
   zip: "application/zip",
 };
 
+/** Returns the beginning of the ids of all files that a run sends. */
+export function sentFilePrefix(runId: string): string {
+  return `file-${runId}:`;
+}
+
+/** Returns the id of the file that a call sends. `runId`: absent if an operator calls. */
+export function sentFileId(callId: string, runId: string | undefined): string {
+  const isNamed = runId === undefined || callId.startsWith(`${runId}:`);
+  return isNamed ? `file-${callId}` : `${sentFilePrefix(runId)}${callId}`;
+}
+
 /** Returns whether a channel can send a file of this size. */
 export function takesFile(channel: string, bytes: number): boolean {
   return Object.hasOwn(CHANNEL_MAX_BYTES, channel) && bytes <= (CHANNEL_MAX_BYTES[channel] ?? 0);

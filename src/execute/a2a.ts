@@ -38,13 +38,16 @@ export interface RemoteParts {
   readonly world: World;
 }
 
+/** The parts that keep the files of an answer. */
+export type KeepParts = Pick<RemoteParts, "settings" | "engine" | "outbound">;
+
 /** Executes runs of agents elsewhere. */
 export type RemoteTurn = (parts: RemoteParts, run: RemoteRun) => Promise<TurnEnd>;
 
 /** Sends a file of an agent elsewhere to the people of the session. Returns the result of such a call. */
-async function keepFile(
-  parts: RemoteParts,
-  { handle, session }: RemoteRun,
+export async function keepFile(
+  parts: KeepParts,
+  { handle, session }: Pick<RemoteRun, "handle" | "session">,
   callId: string,
   file: { readonly name: string; readonly content: Uint8Array },
 ): Promise<ToolResult> {

@@ -24,7 +24,7 @@ import { offerToPeer } from "../store/queries/runs/inbox-marks.ts";
 import { awaitedUntil } from "../store/queries/runs/waits.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
 import type { World } from "../world.ts";
-import { argsOf } from "./a2a.ts";
+import { argsOf, type KeepParts, keepFile } from "./a2a.ts";
 
 export interface PeerRun {
   readonly handle: LaneHandle;
@@ -33,7 +33,7 @@ export interface PeerRun {
 }
 
 /** Executes runs of sessions of peers. */
-export type PeerTurn = (parts: { engine: Engine; world: World }, run: PeerRun) => Promise<EndFacts>;
+export type PeerTurn = (parts: KeepParts & { readonly world: World }, run: PeerRun) => Promise<EndFacts>;
 
 function failed(error: string): EndFacts {
   return { state: "error", code: "run_failed", error };
@@ -71,7 +71,8 @@ async function addressed(engine: Engine, run: Run): Promise<Addressed | string> 
 /** Returns the executor. Nothing is sent before the first run. */
 export function openPeers(): PeerTurn {
   const agents = new RemoteAgents();
-  return async ({ engine, world }, { handle, session, entries }) => {
+  return async (parts, { handle, session, entries }) => {
+    const { engine, world } = parts;
     const { run } = handle;
     const to = await addressed(engine, run);
     if (typeof to === "string") return failed(to);
@@ -107,7 +108,7 @@ export function openPeers(): PeerTurn {
         });
         isOffered ||= state.taskId !== undefined;
       },
-      keep: async () => ({ status: "error", error: "files of peers are not kept" }),
+      keep: (callId, file) => keepFile(parts, { handle, session }, callId, file),
       onRetry: () => {},
     };
     const end = await handle.elsewhere(() => agents.turn(args));

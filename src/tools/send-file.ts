@@ -57,7 +57,7 @@ function captionOf(caption = ""): Result<string> {
 
 export const sendFileTool: Tool<SendFileContext> = tool("send_file", {
   async before(ctx, _args, { callId }) {
-    const sent = await fileSentBy(ctx.db, callId);
+    const sent = await fileSentBy(ctx.db, { callId, ...optional({ run: ctx.run }) });
     return sent && sentResult(sent);
   },
   async execute(ctx, args, { callId }) {

@@ -58,6 +58,8 @@ async function perform(path: string, scene: Scene, ground: Ground, command: Comm
     const out = await (scene.gateway === "mortal" ? ground.launch() : ground.start());
     return { code: 0, out, err: "" };
   }
+  const elsewhere = begins(scene.elsewhere, command.text);
+  if (elsewhere !== undefined) return elsewhere(command.text);
   const text = await withWords(scene, ground, command.text);
   const ready = begins(scene.lasting, command.text);
   if (ready !== undefined) return { code: 0, out: await ground.keep(text, ready), err: "" };

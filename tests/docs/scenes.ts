@@ -6,15 +6,18 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import JSON5 from "json5";
 import { once } from "../../src/core/once.ts";
-import { openHouse } from "../gateway/kit.ts";
+import type { Finished } from "../cli/kit.ts";
+import { openExposed } from "../gateway/a2a/kit.ts";
+import { TOKEN } from "../gateway/kit.ts";
 import { Talk } from "../import/source.ts";
 import { ACP_AGENT } from "../kit/acp-agent.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { SECRET, startReceiver } from "../kit/hook-receiver.ts";
 import { startTelegram, type TelegramServer } from "../kit/platforms/telegram/server.ts";
 import { freshUrl } from "../store/transfer/moves.ts";
-import type { Ground } from "./ground.ts";
-import type { Page } from "./page.ts";
+import { Ground } from "./ground.ts";
+import { type Page, readPage } from "./page.ts";
+import { readDocument } from "./pages.ts";
 import { Phone } from "./phone.ts";
 
 type Json = Record<string, unknown>;
@@ -41,6 +44,8 @@ export interface Scene {
    * is the beginning of the command.
    */
   readonly lasting?: Readonly<Record<string, RegExp>>;
+  /** Commands that the reader runs at another gateway. The key is the beginning of the command. */
+  readonly elsewhere?: Readonly<Record<string, (command: string) => Promise<Finished>>>;
   /** Plays a conversation on the phone. Returns the text that differs from the document. */
   readonly phone?: (ground: Ground, lines: readonly string[]) => Promise<string | undefined>;
 }
@@ -57,15 +62,37 @@ export function ownConfig(page: Page, number = 0): Json {
   return JSON5.parse(block.text) as Json;
 }
 
-/** Starts another gateway, and makes a pairing code there. */
+/** Starts the other gateway of docs/PEERING.md, with its configuration. */
 const lab = once(async () => {
-  const house = await openHouse();
-  const { code = "" } = await (await house.client()).request("peers.add", {
-    name: "desk",
-    agents: ["research"],
-  });
-  return { url: house.http, code };
+  const ground = await Ground.open();
+  ground.configure(ownConfig(readPage(readDocument("docs/PEERING.md"))));
+  await ground.start();
+  return ground;
 });
+
+/** The pairing code that `lab` has printed. */
+let labCode = "";
+
+async function runAtLab(command: string): Promise<Finished> {
+  const done = await (await lab()).run(command);
+  labCode = /--code (\S+)/.exec(done.out)?.[1] ?? "";
+  return done;
+}
+
+/** Restarts the gateway with the agent elsewhere of docs/A2A.md, at a gateway that exposes it. */
+async function joinFar(ground: Ground, page: Page): Promise<void> {
+  const { http } = await openExposed();
+  const { keys } = (await (await fetch(`${http}/a2a/jwks.json`)).json()) as { keys: { kid: string }[] };
+  const config = ownConfig(page, 1) as { agents: { list: { id: string; runtime?: Json }[] } };
+  const list = config.agents.list.map(({ runtime, ...agent }) =>
+    runtime === undefined
+      ? agent
+      : { ...agent, runtime: { ...runtime, card: `${http}/a2a/research`, key: keys[0]?.kid, token: TOKEN } },
+  );
+  await ground.stop();
+  ground.configure({ ...config, agents: { list } });
+  await ground.start();
+}
 
 const moment = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 25));
 
@@ -284,7 +311,10 @@ export const SCENES: Readonly<Record<string, Scene>> = {
       return undefined;
     },
   },
-  "docs/A2A.md": { config: (page) => ownConfig(page) },
+  "docs/A2A.md": {
+    config: (page) => ownConfig(page),
+    before: { "npx parley send --session agent:far:main": joinFar },
+  },
   "docs/MCP.md": { before: { "npx parley mcp": talk } },
   "docs/NODES.md": {
     lasting: { "parley node run": /parley node approve \S{9}/ },
@@ -299,9 +329,11 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     },
   },
   "docs/PEERING.md": {
+    config: (page) => ownConfig(page, 1),
+    elsewhere: { "npx parley peer invite": runAtLab },
     words: {
-      "http://lab.example:7275": async () => (await lab()).url,
-      "ABCD-EFGH-JKLM-NPQR": async () => (await lab()).code,
+      "http://lab.example:7275": async () => `http://127.0.0.1:${(await lab()).port}`,
+      "ABCD-EFGH-JKLM-NPQR": () => labCode,
     },
   },
   "docs/STORE.md": {

@@ -1,5 +1,5 @@
 // Two real gateways as peers, which are killed at random moments while the agents of both write to each other.
-// No message may be lost or arrive twice, and each sender gets its answer once.
+// No message, and no file of an answer, may be lost or arrive twice, and each sender gets its answer once.
 
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
@@ -8,6 +8,7 @@ import { dice } from "../kit/dice.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
 import { startModelServer } from "../kit/model-server/server.ts";
+import { call } from "../kit/model-server/steps.ts";
 import { TOKEN } from "../kit/process/fleet.ts";
 import { type GatewayProcess, startProcess } from "../kit/process/gateway-process.ts";
 import { STORES } from "../kit/process/grounds.ts";
@@ -29,7 +30,12 @@ interface Side {
 }
 
 async function start(name: Name, other: Name, store: Record<string, unknown>): Promise<Side> {
-  const server = await startModelServer(({ lastUserText }) => `got ${message(lastUserText)}`);
+  const server = await startModelServer(({ lastUserText, toolResults }) => {
+    const text = message(lastUserText);
+    if (!text.endsWith(`of ${other}.`) || toolResults.length === 2) return `got ${text}`;
+    const path = `${text}txt`;
+    return [toolResults.length === 0 ? call("write", { path, content: text }) : call("send_file", { path })];
+  });
   cleanup(() => server.close());
   const { id: _, ...provider } = server.provider("openai-completions");
   const agent = AGENTS[name];
@@ -52,7 +58,10 @@ const message = (text: string): string => /message \d+ of \w+\./.exec(text)?.[0]
 /** Returns the texts of a session, of one role. */
 async function textsOf(client: GatewayClient, sessionKey: string, role: string): Promise<string[]> {
   const { messages } = await client.request("chat.history", { sessionKey, limit: 1_000 });
-  return messages.filter((one) => one.role === role).map(textOf);
+  return messages
+    .filter((one) => one.role === role)
+    .map(textOf)
+    .filter((text) => text !== "");
 }
 
 async function kill(side: Side): Promise<void> {
@@ -79,6 +88,12 @@ async function checkArrived({ name, sender, target, gateway }: Side, there: Gate
   // Over there, messages of the other direction and notices of their answers are between these.
   const arrived = await textsOf(there, inbox, "user");
   expect(arrived.map(message).filter((text) => text.endsWith(`of ${name}.`))).toEqual(sent);
+  const files = (await textsOf(client, target, "toolResult")).map((text) => JSON.parse(text));
+  expect(files.map((file) => file.name)).toEqual(sent.map((text) => `${text}txt`));
+  for (const [index, { fileId }] of files.entries()) {
+    const { content = "" } = await client.request("chat.file", { sessionKey: target, fileId });
+    expect(atob(content)).toBe(sent[index]);
+  }
   const said = await textsOf(there, inbox, "assistant");
   expect(said.filter((text) => text.endsWith(`of ${name}.`))).toEqual(answers);
   const notices = async () =>
@@ -88,7 +103,7 @@ async function checkArrived({ name, sender, target, gateway }: Side, there: Gate
 }
 
 test.each(STORES)(
-  `I2, I4: on %s, with kills on both sides, each message of both peers arrives once and is answered once (seed ${SEED})`,
+  `I2, I4: on %s, with kills on both sides, each message arrives once and is answered once, with its file (seed ${SEED})`,
   async (_, newStore) => {
     process.stdout.write(`SEED=${SEED}\n`);
     const random = dice(SEED);

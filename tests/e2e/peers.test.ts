@@ -1,6 +1,6 @@
 // Two real gateways as peers: their agents write to each other.
-// Hard cases: the peer is away, either side is killed, a wrong code, a peer that was removed, and a policy that
-// does not admit the peer.
+// Hard cases: the peer is away, either side is killed, a file that the peer sends meanwhile, a wrong code, a peer
+// that was removed, and a policy that does not admit the peer.
 
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
@@ -108,6 +108,62 @@ test("I2, I4: a message to a peer that is away stays queued, survives a kill her
     sessionKey: "agent:research:main",
   });
   expect(messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
+});
+
+/** Returns a script that writes a file, sends it, and answers once `done` is settled. */
+const sendingFile =
+  (done?: { begun(): void; released: Promise<void> }): Script =>
+  async ({ toolResults }) => {
+    if (toolResults.length === 0) return [call("write", { path: "plan.txt", content: "step one" })];
+    if (toolResults.length === 1) return [call("send_file", { path: "plan.txt" })];
+    done?.begun();
+    await done?.released;
+    return "Here is the plan.";
+  };
+
+/** Returns the messages of the peer's session, and the files that it has. */
+async function kept(client: GatewayClient) {
+  const { messages } = await client.request("chat.history", { sessionKey: FAR });
+  const files: unknown[] = [];
+  for (const result of messages.filter(({ role }) => role === "toolResult")) {
+    const { fileId } = JSON.parse(textOf(result));
+    const { name, content = "" } = await client.request("chat.file", { sessionKey: FAR, fileId });
+    files.push([name, atob(content)]);
+  }
+  return { roles: messages.map(({ role }) => role), files, last: textOf(messages.at(-1) ?? NOTHING) };
+}
+
+const NOTHING = { role: "user", content: [] } as unknown as Parameters<typeof textOf>[0];
+const ONE_FILE = {
+  roles: ["user", "assistant", "toolResult", "assistant"],
+  files: [["plan.txt", "step one"]],
+  last: "Here is the plan.",
+};
+
+test("a file that the agent of a peer sends arrives here, for the people of the session", async () => {
+  const far = await startGateway("research", sendingFile(), FAR_ALLOWS);
+  const near = await startGateway("main", asking("The plan, please"), NEAR_ALLOWS);
+  const [client] = await pair(near.gateway, far.gateway);
+  expect(await said(client, "Ask it")).toMatchObject({ status: "ok", reply: "Here is the plan." });
+  expect(await kept(client)).toEqual(ONE_FILE);
+});
+
+test("I2, I4: a file of a peer arrives once, though both sides are killed between the file and the answer", async () => {
+  const begun = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  const script = sendingFile({ begun: begun.resolve, released: released.promise });
+  const far = await startGateway("research", script, FAR_ALLOWS);
+  const near = await startGateway("main", asking("The plan, please", 0), NEAR_ALLOWS);
+  const [client] = await pair(near.gateway, far.gateway);
+  await said(client, "Ask it");
+  await begun.promise;
+  await near.gateway.end("SIGKILL");
+  await far.gateway.end("SIGKILL");
+  released.resolve();
+  await startProcess({ home: far.gateway.home });
+  const after = await (await startProcess({ home: near.gateway.home })).connect();
+  await expect.poll(() => kept(after), { timeout: 40_000 }).toEqual(ONE_FILE);
+  expect(far.server.requests.filter(({ toolResults }) => toolResults.length === 0)).toHaveLength(1);
 });
 
 test("I9: a peer that the policy does not admit is refused, and nothing runs", async () => {

@@ -49,6 +49,18 @@ test("a message reaches the peer, and its answer comes back", async () => {
   expect(await send(client)).toMatchObject({ status: "ok", reply: "echo 1", receipt: "answered" });
 });
 
+test("sessions_list and sessions_history show an agent the session of the peer, and what both told each other", async () => {
+  const [client, there] = await pair(await open(), await open());
+  await send(client, "What is new?");
+  await there.request("chat.send", { sessionKey: "agent:research:main", message: "A secret over there" });
+  const { sessions } = (await invoke(client, "sessions_list", {})) as { sessions: { key: string }[] };
+  expect(sessions.map(({ key }) => key)).toContain(FAR);
+  const shown = JSON.stringify(await invoke(client, "sessions_history", { sessionKey: FAR }));
+  expect(shown).toContain("What is new?");
+  expect(shown).toContain("echo 1");
+  expect(shown).not.toContain("secret");
+});
+
 test("a message expires if the peer stays away for seven days", async () => {
   const far = await open();
   const near = await open();

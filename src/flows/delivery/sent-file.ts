@@ -6,7 +6,7 @@
 // FS3: people whose channel can't send the file get a text that names it.
 
 import { optional } from "../../core/optional.ts";
-import { insteadOfFile, takesFile } from "../../core/sent-file.ts";
+import { insteadOfFile, sentFileId, takesFile } from "../../core/sent-file.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { isInHouse, isSameRoute, LAST, type Route } from "../../core/shapes/route.ts";
 import type { Run } from "../../core/shapes/run.ts";
@@ -50,12 +50,14 @@ export interface FileSent {
   readonly delivery?: Pick<Delivery, "id" | "route" | "fileId">;
 }
 
-const idOf = (callId: string): string => `file-${callId}`;
-
 /** Returns the file that this call sent before a crash, or undefined if it sent none (FS1). */
-export async function fileSentBy(db: Db, callId: string): Promise<FileSent | undefined> {
-  const file = await getSentFile(db, idOf(callId));
-  return file && { file, ...optional({ delivery: await getDelivery(db, idOf(callId)) }) };
+export async function fileSentBy(
+  db: Db,
+  { callId, run }: Pick<FileToSend, "callId" | "run">,
+): Promise<FileSent | undefined> {
+  const id = sentFileId(callId, run?.runId);
+  const file = await getSentFile(db, id);
+  return file && { file, ...optional({ delivery: await getDelivery(db, id) }) };
 }
 
 /** Returns the destination of the replies of a run (FS2). */
@@ -105,7 +107,7 @@ async function queueFile(
 
 async function sendIn(parts: SendParts, unit: Unit, asked: FileToSend): Promise<Result<FileSent>> {
   const { callId, run, wait, name, mimeType, caption, bytes, content } = asked;
-  const before = await fileSentBy(unit.tx, callId);
+  const before = await fileSentBy(unit.tx, asked);
   if (before !== undefined) return ok(before);
   if (wait !== undefined && !(await wait.holds(unit))) {
     return fail("run_aborted", "the calling run has ended; nothing was sent");
@@ -113,7 +115,8 @@ async function sendIn(parts: SendParts, unit: Unit, asked: FileToSend): Promise<
   const session = await getSession(unit.tx, asked.session.key);
   if (session === undefined) return fail("session_not_found", "the session was deleted; nothing was sent");
   const { sessionId } = session;
-  const file = { id: idOf(callId), sessionId, name, mimeType, caption, bytes, createdAt: unit.now };
+  const id = sentFileId(callId, run?.runId);
+  const file = { id, sessionId, name, mimeType, caption, bytes, createdAt: unit.now };
   const route = await chatOf(unit, session, run);
   const delivery = route && (await queueFile(parts, unit, { session, run, route }, file));
   if (delivery?.ok === false) return delivery;

@@ -15,7 +15,7 @@ import { type Message as Entry, textOf } from "../../core/shapes/message.ts";
 import { isEnded, type Run, type RunState } from "../../core/shapes/run.ts";
 import { a2aContext } from "../../core/shapes/session-key.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
-import { contentOfFile, filesSentBetween } from "../../store/queries/channels/sent-files.ts";
+import { contentOfFile, filesOfRun } from "../../store/queries/channels/sent-files.ts";
 import { readRun } from "../../store/queries/transcripts/transcripts.ts";
 import type { Db } from "../../store/sql.ts";
 
@@ -93,12 +93,11 @@ async function answerOf({ state, reply }: Run, redactor: Redactor): Promise<stri
   return redactor.whole(reply);
 }
 
-/** Returns the files that the run sent to the people of its session. */
+/** Returns the files that the run sent to the people of its session, once it has ended. */
 async function fileArtifacts(run: Run, db: Db): Promise<Artifact[]> {
-  const { startedAt, endedAt, sessionId } = run;
-  if (startedAt === undefined || endedAt === undefined) return [];
+  if (!isEnded(run.state)) return [];
   const artifacts: Artifact[] = [];
-  for (const file of await filesSentBetween(db, sessionId, startedAt, endedAt)) {
+  for (const file of await filesOfRun(db, run)) {
     const value = Buffer.from((await contentOfFile(db, file.id)) ?? "", "base64");
     const content = { $case: "raw" as const, value };
     const part = { content, metadata: undefined, filename: file.name, mediaType: file.mimeType };

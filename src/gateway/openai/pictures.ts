@@ -1,7 +1,7 @@
 // Finds the pictures that an agent sent during a run, for the answer to an OpenAI-compatible client.
 
 import type { Run } from "../../core/shapes/run.ts";
-import { contentOfFile, filesSentBetween } from "../../store/queries/channels/sent-files.ts";
+import { contentOfFile, filesOfRun } from "../../store/queries/channels/sent-files.ts";
 import type { Db } from "../../store/sql.ts";
 import type { SentPicture } from "../http/run-stream.ts";
 
@@ -10,11 +10,9 @@ const ALL_MAX_BYTES = 20 * 1024 * 1024;
 
 /** Returns the pictures of a run that has ended, the oldest first. */
 export async function picturesOf(db: Db, run: Run): Promise<SentPicture[]> {
-  const { sessionId, startedAt, endedAt } = run;
-  if (startedAt === undefined || endedAt === undefined) return [];
   const pictures: SentPicture[] = [];
   let leftBytes = ALL_MAX_BYTES;
-  for (const { id, mimeType, bytes } of await filesSentBetween(db, sessionId, startedAt, endedAt)) {
+  for (const { id, mimeType, bytes } of await filesOfRun(db, run)) {
     if (!mimeType.startsWith("image/") || bytes > leftBytes) continue;
     const content = await contentOfFile(db, id);
     if (content === undefined) continue;

@@ -221,6 +221,42 @@ test("a file that the agent sends is an artifact of its task", async () => {
   expect(next.filter(({ name }) => name === "report.pdf")).toEqual([]);
 });
 
+test("a file that somebody else sends in the session during a task is not an artifact of it", async () => {
+  const workspace = join(temporaryFolder(), "workspace");
+  mkdirSync(workspace);
+  writeFileSync(join(workspace, "private.pdf"), "not for the client");
+  const agents = [agentSettings("main"), agentSettings("research", { workspace })];
+  const held = heldPlay();
+  const house = await openExposed({ play: held.play, choices: { agents, a2a: EXPOSED } });
+  const asked = taskIn((await a2aClient(house)).sendMessage(saying("Take your time")));
+  await held.begun;
+  const sessionKey = (await runsOf(house))[0]?.session_key ?? "";
+  const call = { name: "send_file", sessionKey, arguments: { path: "private.pdf" } };
+  expect(await (await house.client()).request("tools.invoke", call)).toMatchObject({ status: "accepted" });
+  held.end("Done");
+  expect(textsIn(await asked)).toEqual(["Done"]);
+});
+
+test.each(BINDINGS)("%s: pictures and text files of a message reach the agent", async (binding) => {
+  const model = scriptedModel(() => "I see");
+  const house = await openExposed({ model });
+  const client = await a2aClient(house, { binding });
+  const file = (value: Buffer, mediaType: string, filename: string) => ({
+    ...{ content: { $case: "raw" as const, value }, metadata: undefined, mediaType, filename },
+  });
+  const picture = Buffer.from(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+    "base64",
+  );
+  const parts = [file(picture, "image/png", "dot.png"), file(Buffer.from("a,b"), "text/csv", "table.csv")];
+  expect(textsIn(await taskIn(client.sendMessage(saying("", { parts }))))).toEqual(["I see"]);
+  const content = (model.requests[0]?.entries.at(-1) as { content?: unknown })?.content;
+  expect(content).toEqual([
+    { type: "text", text: "table.csv:\na,b" },
+    { type: "image", mimeType: "image/png", data: picture.toString("base64") },
+  ]);
+});
+
 test("tasks are listed in pages, newest first, by state and by time", async () => {
   const play: Play = ({ run }) => {
     if (run.input.text.startsWith("fail")) throw new Error("no");
@@ -259,6 +295,24 @@ test("a message over A2A is one of a guest: the run does not know the memory of 
   expect(messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
   const row = await house.store.db.selectFrom("runs").select("input_json").executeTakeFirst();
   expect(JSON.parse(row?.input_json ?? "{}")).toMatchObject({ guest: true });
+});
+
+test("I8: messages of one chain of a client count in one chain here, which another client's token cannot reach", async () => {
+  const tokens = [{ token: OTHER, role: "operator" as const, scopes: [WRITE] }];
+  const session = { agentToAgent: { maxPingPongTurns: 0, maxHops: 9, maxChainRuns: 2 } };
+  const house = await openExposed({ gateway: { tokens }, choices: { session } });
+  const [mine, theirs] = [await a2aClient(house), await a2aClient(house, { token: OTHER })];
+  const metadata = { "parley.hop": 1, "parley.chain": "chain-1" };
+  const send = (client: typeof mine) => taskIn(client.sendMessage(saying("Go", { metadata })));
+  await send(mine);
+  await send(mine);
+  await expect(send(mine)).rejects.toThrow(/maxChainRuns/);
+  await send(theirs);
+  const chains = (await house.store.db.selectFrom("runs").select("chain_id").execute()).map(
+    (one) => one.chain_id,
+  );
+  expect(new Set(chains).size).toBe(2);
+  expect(chains).not.toContain("chain-1");
 });
 
 test("a token needs its scopes, and an agent must be exposed and covered", async () => {

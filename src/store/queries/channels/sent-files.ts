@@ -5,6 +5,8 @@
 // SF2: a fork shows the files that were sent before it.
 
 import { sql } from "kysely";
+import { sentFilePrefix } from "../../../core/sent-file.ts";
+import type { Run } from "../../../core/shapes/run.ts";
 import type { Db, Tx } from "../../sql.ts";
 import { partsOf } from "../transcripts/forks.ts";
 
@@ -63,14 +65,14 @@ export function getSentFile(db: Db, id: string): Promise<SentFile | undefined> {
   return db.selectFrom("sent_files").select(FACTS).where("id", "=", id).executeTakeFirst();
 }
 
-/** Returns the files that were sent in a transcript between two times, the oldest first. */
-export function filesSentBetween(db: Db, sessionId: string, from: number, to: number): Promise<SentFile[]> {
+/** Returns the files that a run sent, the oldest first. */
+export function filesOfRun(db: Db, { runId, sessionId }: Run): Promise<SentFile[]> {
+  const prefix = sentFilePrefix(runId);
   return db
     .selectFrom("sent_files")
     .select(FACTS)
     .where("session_id", "=", sessionId)
-    .where("created_at", ">=", from)
-    .where("created_at", "<=", to)
+    .where(sql<string>`substr(id, 1, ${sql.lit(prefix.length)})`, "=", prefix)
     .orderBy("created_at")
     .orderBy("id")
     .execute();

@@ -10,6 +10,7 @@ import { lists } from "./lists.ts";
 import type { Row } from "./measure.ts";
 import { runOverhead } from "./overhead.ts";
 import { promptCache } from "./prompt-cache.ts";
+import { replays } from "./replays.ts";
 import { runs } from "./runs.ts";
 import { searches } from "./searches.ts";
 import { spawning } from "./spawning.ts";
@@ -31,6 +32,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   runs,
   conversations,
   spawns: spawning,
+  replays,
   streaming,
   clients: fanOut,
   cache: promptCache,

@@ -99,6 +99,8 @@ class Replay {
   readonly #store: Store;
   readonly #engine: Engine;
   readonly #live: ReturnType<typeof liveSettings>;
+  /** The recorded settings of the newest run. */
+  #current: Settings | undefined;
   readonly #world: World;
   readonly #vary: Vary | undefined;
   /** Limits that keep runs from starting before their recorded time. */
@@ -217,7 +219,10 @@ class Replay {
 
   #start(one: ScriptedRun): void {
     const settings = this.#script.settingsOf(one);
-    if (settings !== undefined) this.#live.replace(this.#adapted(settings));
+    if (settings !== undefined && settings !== this.#current) {
+      this.#current = settings;
+      this.#live.replace(this.#adapted(settings));
+    }
     const name = `start ${one.index}`;
     this.#player.gates.open(name);
     delete this.#closed[name];

@@ -6,12 +6,16 @@ import { resolve } from "node:path";
 import { readRecord } from "../contract/chain-record.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { ChainRecord } from "../core/shapes/record/chain.ts";
+import { pause } from "../world/pause.ts";
 import type { Cli } from "./cli.ts";
 import type { Link, Reply } from "./gateway-link.ts";
 
 /** Maximum number of pages. It ends the loop if a gateway never returns a last page. */
 const PAGES_MAX = 10_000;
 const YEAR_MINUTES = 366 * 24 * 60;
+/** Maximum wait for the end of a chain, and the time between two requests. */
+const END_MAX_MS = 60_000;
+const POLL_MS = 250;
 
 /** Returns the ids of the chains with the newest activity, the newest first. */
 export async function newestChains(link: Link, limit: number): Promise<Reply<string[]>> {
@@ -21,8 +25,7 @@ export async function newestChains(link: Link, limit: number): Promise<Reply<str
   return ids.length === 0 ? fail("chain_not_found", "No chain has run in the last year.") : ok(ids);
 }
 
-/** Returns the text of a chain's record. */
-export async function fetchRecord(link: Link, chainId: string): Promise<Reply<string>> {
+async function recordNow(link: Link, chainId: string): Promise<Reply<string>> {
   let text = "";
   let checksum: string | undefined;
   let offset: number | undefined = 0;
@@ -42,9 +45,23 @@ export async function fetchRecord(link: Link, chainId: string): Promise<Reply<st
   return ok(text);
 }
 
-/** Returns the record of a chain. */
-export async function fetchedRecord(link: Link, chainId: string): Promise<Reply<ChainRecord>> {
-  const text = await fetchRecord(link, chainId);
+/** Returns the text of a chain's record. Waits for the end of a chain that still runs, for a limited time. */
+export async function fetchRecord(cli: Cli, link: Link, chainId: string): Promise<Reply<string>> {
+  const { clock } = cli.parts.world;
+  const endAt = clock.monotonic() + END_MAX_MS;
+  let record = await recordNow(link, chainId);
+  const isBusy = (): boolean => !record.ok && record.code === "session_busy";
+  if (isBusy()) cli.note("Waiting for the end of the chain.");
+  while (isBusy() && clock.monotonic() < endAt) {
+    await pause(clock, POLL_MS, undefined, "alive");
+    record = await recordNow(link, chainId);
+  }
+  return record;
+}
+
+/** Returns the record of a chain, as `fetchRecord` does. */
+export async function fetchedRecord(cli: Cli, link: Link, chainId: string): Promise<Reply<ChainRecord>> {
+  const text = await fetchRecord(cli, link, chainId);
   return text.ok ? readRecord(text.value) : text;
 }
 

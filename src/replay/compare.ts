@@ -18,7 +18,7 @@ export interface PlayedRun {
 interface Step {
   readonly at: number;
   readonly step: string;
-  readonly text: string;
+  readonly content: unknown;
   /** The call of a stopped run that was refused or not answered. Both are equal: neither had an effect. */
   readonly idle?: string | undefined;
 }
@@ -32,13 +32,14 @@ function idleCall({ state }: Run, entry: Entry): string | undefined {
   return isIdle ? `${id} ${toolName}` : undefined;
 }
 
-function entryText(entry: Entry): string {
+function withoutTime(entry: Entry): unknown {
   const { timestamp: _, ...rest } = entry;
-  return canonicalJson(rest);
+  return rest;
 }
 
-const deliveryText = ({ kind, route, text }: RecordedDelivery): string =>
-  canonicalJson({ kind, channel: route.channel, to: route.to, text });
+const sentText = ({ kind, route, text }: RecordedDelivery): unknown => ({
+  ...{ kind, channel: route.channel, to: route.to, text },
+});
 
 /** Puts the results of each message, which are stored as they end, into the order of its calls. */
 function byCall<T>(rows: readonly T[], entryOf: (row: T) => Entry): T[] {
@@ -64,15 +65,15 @@ function stepsOf(
   const flow = run.flow === undefined ? undefined : { step: run.flow.step, turn: run.flow.turn };
   const { state, code, error, reply, usage, model } = run;
   return [
-    { at: acceptedAt, step: "message", text: canonicalJson({ ...begin, flow }) },
+    { at: acceptedAt, step: "message", content: { ...begin, flow } },
     ...byCall(entries, ({ entry }) => entry).map(({ entry, at }, index) => ({
       at,
       step: `entry ${index + 1}`,
-      text: entryText(entry),
+      content: withoutTime(entry),
       idle: idleCall(run, entry),
     })),
-    { at: endedAt, step: "end", text: canonicalJson({ state, code, error, reply, usage, model }) },
-    ...sent.map((one) => ({ at: endedAt, step: "delivery", text: deliveryText(one) })),
+    { at: endedAt, step: "end", content: { state, code, error, reply, usage, model } },
+    ...sent.map((one) => ({ at: endedAt, step: "delivery", content: sentText(one) })),
   ];
 }
 
@@ -87,9 +88,12 @@ function firstOf(
   const { runId, sessionKey } = one.run;
   for (let at = 0; at < Math.max(recorded.length, played.length); at += 1) {
     const [theirs, ours] = [recorded[at], played[at]];
-    const expected = theirs?.text ?? NOTHING;
-    const got = ours === undefined ? NOTHING : toRecord(ours.text);
-    if (expected === got && theirs?.step === ours?.step) continue;
+    const isSame = theirs?.step === ours?.step;
+    // Most steps have their fields in the same order, and need not be sorted.
+    if (isSame && JSON.stringify(theirs?.content) === toRecord(JSON.stringify(ours?.content))) continue;
+    const expected = theirs === undefined ? NOTHING : canonicalJson(theirs.content);
+    const got = ours === undefined ? NOTHING : toRecord(canonicalJson(ours.content));
+    if (expected === got && isSame) continue;
     if (theirs?.idle !== undefined && theirs.idle === toRecord(ours?.idle ?? "")) continue;
     const step = theirs?.step ?? ours?.step ?? "";
     return {

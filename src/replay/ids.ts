@@ -40,6 +40,8 @@ export class IdPairs {
 
   /** Like `toReplay`, for all texts in a JSON value. */
   valueToReplay<T>(value: T): T {
-    return JSON.parse(this.toReplay(JSON.stringify(value))) as T;
+    const text = JSON.stringify(value);
+    const own = this.toReplay(text);
+    return own === text ? value : (JSON.parse(own) as T);
   }
 }

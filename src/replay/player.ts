@@ -72,7 +72,8 @@ export class Player implements TurnHooks {
   /** Returns the recorded run that corresponds to a replayed one, if there is one. */
   match(run: Run): ScriptedRun | undefined {
     if (this.#matches.has(run.runId)) return this.#matches.get(run.runId);
-    const found = this.#script.runs.find((one) => !this.#taken.has(one) && this.#isSame(run, one.run));
+    const alike = this.#script.runsLike(run, (text) => this.ids.toRecord(text));
+    const found = alike.find((one) => !this.#taken.has(one));
     this.#matches.set(run.runId, found);
     if (found !== undefined) {
       this.#taken.add(found);
@@ -81,23 +82,6 @@ export class Player implements TurnHooks {
       this.ids.pair(run.flow?.flowId, found.run.flow?.flowId);
     }
     return found;
-  }
-
-  #isSame(run: Run, recorded: Run): boolean {
-    if (run.runId === recorded.runId) return true;
-    if (run.callId !== undefined || recorded.callId !== undefined)
-      return run.callId !== undefined && this.ids.toRecord(run.callId) === recorded.callId;
-    if (this.ids.toRecord(run.sessionKey) !== recorded.sessionKey) return false;
-    const [flow, theirs] = [run.flow, recorded.flow];
-    if (flow !== undefined || theirs !== undefined) {
-      return (
-        this.ids.toRecord(flow?.flowId ?? "") === theirs?.flowId &&
-        flow?.step === theirs.step &&
-        flow.turn === theirs.turn
-      );
-    }
-    const kind = recorded.input.provenance?.kind;
-    return run.input.provenance?.kind === kind && (kind === "notice" || kind === "inter_session");
   }
 
   differs(
@@ -235,11 +219,11 @@ export class Player implements TurnHooks {
 
   /** Runs a session tool at its recorded time. */
   async #reallyRun(request: ToolCallRequest, callId: string, really: ReallyCall): Promise<ToolOutcome> {
-    const { cancels, jobWaits, refused, runs } = this.#script;
+    const { cancels, jobWaits, refused } = this.#script;
     const jobs = cancels.get(callId);
     if (jobs !== undefined) return this.#cancel(request, jobs, really);
     const wait = jobWaits.get(callId);
-    if (wait !== undefined || refused.has(callId) || runs.some((other) => other.run.callId === callId))
+    if (wait !== undefined || refused.has(callId) || this.#script.hasBegun(callId))
       await this.gates.wait(`call ${callId}`);
     if (wait === undefined) return really();
     // Calls of the same message can spawn more sub-agents, which the recorded call did not see.

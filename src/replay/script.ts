@@ -57,6 +57,17 @@ export function isOrigin({ input, flow, callId }: Run): boolean {
   return flow === undefined && callId === undefined && kind !== "notice" && kind !== "inter_session";
 }
 
+/**
+ * Returns a name of what begins a run: a tool call, a turn of a flow, or a kind of message to its session. A
+ * run of the replay has the same name as its recorded run.
+ */
+function causeOf({ callId, flow, input, sessionKey }: Run, toRecord = (text: string) => text): string {
+  if (callId !== undefined) return `call ${toRecord(callId)}`;
+  const session = toRecord(sessionKey);
+  if (flow !== undefined) return `${flow.step} ${flow.turn} of ${toRecord(flow.flowId)} in ${session}`;
+  return `${input.provenance?.kind} in ${session}`;
+}
+
 const isWritten = (entry: AssistantMessage): boolean =>
   entry.provider !== "parley" || entry.stopReason === "injected";
 
@@ -81,6 +92,8 @@ export class Script {
   readonly cancels: ReadonlyMap<string, readonly CancelledJob[]>;
   /** Waits for jobs of sub-agents, by the ids of the calls. */
   readonly jobWaits: ReadonlyMap<string, JobWaits>;
+  readonly #byId: ReadonlyMap<string, ScriptedRun>;
+  readonly #byCause: ReadonlyMap<string, readonly ScriptedRun[]>;
   readonly #revisions: ReadonlyMap<string, unknown>;
   /** Settings of the runs whose inputs are not recorded. */
   readonly #settings: Settings | undefined;
@@ -94,6 +107,8 @@ export class Script {
     this.runs = inLaneOrder(record.runs).map((run, index) =>
       this.#scripted(run, index, ofRun.get(run.runId) ?? []),
     );
+    this.#byId = new Map(this.runs.map((one) => [one.run.runId, one]));
+    this.#byCause = Map.groupBy(this.runs, ({ run }) => causeOf(run));
     this.cancels = this.#cancels();
     this.jobWaits = this.#jobWaits();
     this.refused = new Map(record.refusals.map(({ callId, at }) => [callId, at]));
@@ -105,6 +120,18 @@ export class Script {
     this.#places ??= new Map(entries.map(({ entry }, place) => [entry.id, place]));
     const place = this.#places.get(step) ?? (/^\d+$/.test(step) ? Number(step) - 1 : -1);
     return place >= 0 && place < entries.length ? place : undefined;
+  }
+
+  /** Returns the recorded runs that can correspond to a run of the replay, in the order of the record. */
+  runsLike(run: Run, toRecord: (text: string) => string): readonly ScriptedRun[] {
+    const same = this.#byId.get(run.runId);
+    if (same !== undefined) return [same];
+    return isOrigin(run) ? [] : (this.#byCause.get(causeOf(run, toRecord)) ?? []);
+  }
+
+  /** Returns whether a call of this id began a run. */
+  hasBegun(callId: string): boolean {
+    return this.#byCause.has(`call ${callId}`);
   }
 
   /** Returns the inputs of a recorded run of the same agent, for a run that is not in the record. */

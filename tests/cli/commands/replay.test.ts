@@ -3,7 +3,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { makeHome, run, startGateway } from "../kit.ts";
+import { cleanup } from "../../kit/engine/engine.ts";
+import { startModelServer } from "../../kit/model-server/server.ts";
+import { pause, text } from "../../kit/model-server/steps.ts";
+import { until } from "../../kit/until.ts";
+import { call, makeHome, run, startGateway } from "../kit.ts";
 
 test("replay repeats the newest or a named chain, saves its record, and replays the file without a gateway", async () => {
   const { home } = await makeHome();
@@ -41,6 +45,28 @@ test("replay repeats the newest or a named chain, saves its record, and replays 
   expect(await run(home, ["replay", "--file", "gone.json"])).toMatchObject({
     ...{ code: 1, err: expect.stringContaining("gone.json could not be read") },
   });
+});
+
+test("replay waits for the end of a chain that still runs", async () => {
+  const model = await startModelServer(() => [pause(released.promise), text("marmalade")]);
+  const released = Promise.withResolvers<void>();
+  cleanup(async () => {
+    released.resolve();
+    await model.close();
+  });
+  const { api, baseUrl, apiKey } = model.provider("openai-completions");
+  const providers = { slow: { api, baseUrl, apiKey, models: [{ id: "one" }] } };
+  const { home } = await makeHome({
+    models: { providers },
+    agents: { defaults: { model: "slow/one" }, list: [{ id: "main" }] },
+  });
+  await startGateway(home);
+  await run(home, ["send", "--session", "main", "--wait", "0", "say marmalade"]);
+  const replay = call(home, ["replay"]);
+  await until(() => replay.err().includes("Waiting for the end of the chain."));
+  released.resolve();
+  expect(await replay.code).toBe(0);
+  expect(replay.out()).toBe("No difference: 1 run, 2 entries\n");
 });
 
 test("a replay with changes calls models, writes its record for a comparison, and names wrong options", async () => {

@@ -68,6 +68,6 @@ export async function diffRecords(cli: Cli, [a = "", b = ""]: readonly string[])
   const [left, right] = files;
   if (left !== undefined && right !== undefined) return showBoth(left, right);
   return withLink(cli, async (link) =>
-    showBoth(left ?? (await fetchedRecord(link, a)), right ?? (await fetchedRecord(link, b))),
+    showBoth(left ?? (await fetchedRecord(cli, link, a)), right ?? (await fetchedRecord(cli, link, b))),
   );
 }

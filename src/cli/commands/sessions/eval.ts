@@ -211,7 +211,7 @@ function expectationsOf(text: string): Result<{ name: string; expect: object[] }
 
 /** Adds one chain to the cases of the file. */
 async function add(cli: Cli, link: Link, chainId: string, to: string): Promise<Reply<string>> {
-  const text = await fetchRecord(link, chainId);
+  const text = await fetchRecord(cli, link, chainId);
   if (!text.ok) return text;
   const added = expectationsOf(text.value);
   if (!added.ok) return added;

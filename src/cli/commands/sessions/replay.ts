@@ -102,7 +102,7 @@ export async function replayChain(
     const chains = named === undefined ? await newestChains(link, 1) : ok([named]);
     if (!chains.ok) return cli.fail(chains);
     const [chainId = ""] = chains.value;
-    const text = await fetchRecord(link, chainId);
+    const text = await fetchRecord(cli, link, chainId);
     if (!text.ok) return cli.fail(text);
     if (named === undefined) cli.note(safeLine(`Chain ${chainId}`));
     const record = readRecord(text.value);

@@ -60,7 +60,7 @@ async function underLoad(): Promise<Row[]> {
     const cost = await tokenCost(ground, 64, 200, 2_000);
     const watching = await watcher(ground.url, ["text-deltas"]);
     const watched = await tokenCost(ground, 64, 200, 2_000);
-    const [tokens, perSecond] = [500, 50];
+    const [tokens, perSecond] = [2_000, 50];
     const allowedMs = (tokens * 1_000) / perSecond;
     const late = (await runs(ground, 256, `stream ${tokens} ${perSecond}`)).map(
       (ms) => ((ms - allowedMs) * 100) / allowedMs,
@@ -88,7 +88,7 @@ async function underLoad(): Promise<Row[]> {
       },
       {
         name: "runs end later than the model allows",
-        size: "256 runs, 50 tokens a second each, one watching client",
+        size: `256 runs of ${tokens} tokens, 50 a second each, one watching client`,
         unit: "%",
         samples: late,
         target: "max < 5",

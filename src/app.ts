@@ -405,10 +405,11 @@ function followOf(
 }
 
 /** Gives first words to sessions of an earlier version. Returns a function that ends the work. */
-function fillTitles(store: Store, { redactor, clock, log }: World): () => Promise<void> {
+function fillTitles(store: Store, world: World): () => Promise<void> {
   const stop = new AbortController();
-  const work = fillFirstWords(store, { redactor, clock, signal: stop.signal }).catch((error: unknown) =>
-    log.warn({ err: error }, "could not read the first words of all sessions"),
+  const { redactor, log } = world;
+  const work = fillFirstWords(store, { redactor, world, signal: stop.signal }).catch((error: unknown) =>
+    log.error({ err: error }, "could not read the first words of all sessions"),
   );
   return () => {
     stop.abort();

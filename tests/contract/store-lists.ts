@@ -7,6 +7,7 @@ import type { Scope } from "../../src/core/rules/visibility.ts";
 import type { Session } from "../../src/core/shapes/session.ts";
 import { matchesPattern } from "../../src/core/text/pattern.ts";
 import { fillFirstWords } from "../../src/store/first-words.ts";
+import { StoreProblem } from "../../src/store/problems.ts";
 import { insertRun } from "../../src/store/queries/runs/runs.ts";
 import {
   type ChildCounts,
@@ -453,7 +454,7 @@ export function listContract(store: () => Store): void {
     expect(await found("third words")).toEqual([]);
   });
 
-  test("sessions of an earlier version get their first words", async () => {
+  test("sessions of an earlier version get their first words, although the store refuses some transactions", async () => {
     const keys = Array.from({ length: 12 }, (_, n) => `agent:main:chat:${n}`);
     await store().transaction(async (tx) => {
       for (const [n, key] of keys.entries()) {
@@ -475,7 +476,16 @@ export function listContract(store: () => Store): void {
         .where("key", "=", "agent:main:chat:5")
         .execute();
     });
-    await fillFirstWords(store(), { redactor: plainRedactor, clock: quietWorld().clock, rowsMax: 5 });
+    // The store is lost during the work, and comes back.
+    const refusals = [2, 3];
+    let tries = 0;
+    const refusing: Store["transaction"] = async (work) => {
+      tries += 1;
+      if (refusals.includes(tries)) throw new StoreProblem("unreachable", "the database");
+      return store().transaction(work);
+    };
+    const parts = { db: store().db, transaction: refusing };
+    await fillFirstWords(parts, { redactor: plainRedactor, world: quietWorld(), rowsMax: 5 });
     const rows = await store().db.selectFrom("sessions").select(["key", "first_words"]).execute();
     const expected = keys.map((key, n) => {
       if (n % 3 === 0) return [key, null];

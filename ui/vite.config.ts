@@ -1,6 +1,6 @@
 // Configures the build of the page: `npm run build:page`. The gateway serves dist/ui.
-// - Only one small script is inlined (src/early.ts). For all others the page's content security policy allows
-//   only files.
+// - Only one small script is inlined (src/early.ts), with the styles that it imports. For all others the
+//   page's content security policy allows only files.
 // - The licences of the bundled libraries and of the typeface are included.
 // - The first view needs one script. Views that are loaded later have one more each, and share one for what
 //   several of them use. Small parts that are loaded later share one, too, because it compresses better.
@@ -8,28 +8,45 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { build, defineConfig, type Plugin } from "vite";
+import { build, defineConfig, type HtmlTagDescriptor, type Plugin } from "vite";
 
 const TARGET = "es2022";
+/** The built script and the built style sheet in index.html. */
+const OWN_FILE = /<(?:script type="module"|link rel="stylesheet").* (?:src|href)="(.*?)".*>/g;
 
-/** Inlines src/early.ts before everything else, and its hash, which the gateway puts into the policy. */
+/**
+ * Inlines src/early.ts and its styles, with their hashes, which the gateway puts into the policy. The other
+ * files become attributes of that script, which requests them after the first rows.
+ */
 const earlyScript: Plugin = {
   name: "early-script",
   transformIndexHtml: {
     order: "post",
-    async handler() {
+    async handler(html) {
       const input = fileURLToPath(new URL("src/early.ts", import.meta.url));
       const built = await build({
         configFile: false,
         logLevel: "warn",
-        build: { write: false, target: TARGET, rolldownOptions: { input, output: { format: "iife" } } },
+        build: { write: false, target: TARGET, rolldownOptions: { input } },
       });
       if (!("output" in built)) throw new Error("Vite has not built src/early.ts.");
-      const children = built.output[0].code.trim();
-      const hash = createHash("sha256").update(children).digest("base64");
-      return [
-        { tag: "script", attrs: { "data-hash": `sha256-${hash}` }, children, injectTo: "head-prepend" },
-      ];
+      const [script, style] = [...html.matchAll(OWN_FILE)].map(([, path = ""]) => path);
+      if (script === undefined || style === undefined) throw new Error("The page has no script or no style.");
+      const hashOf = (text: string): string => `sha256-${createHash("sha256").update(text).digest("base64")}`;
+      const tags = built.output.map((one): HtmlTagDescriptor => {
+        const isScript = one.type === "chunk";
+        const children = isScript ? `(()=>{${one.code.trim()}})()` : String(one.source).trim();
+        const hash = { "data-hash": hashOf(children) };
+        return isScript
+          ? {
+              tag: "script",
+              attrs: { ...hash, "data-src": script, "data-style": style },
+              children,
+              injectTo: "body",
+            }
+          : { tag: "style", attrs: hash, children, injectTo: "head" };
+      });
+      return { html: html.replaceAll(OWN_FILE, ""), tags };
     },
   },
 };
@@ -41,6 +58,57 @@ const typefaceLicense: Plugin = {
     this.emitFile({ type: "asset", fileName: "inter-license.txt", source: readFileSync(file) });
   },
 };
+
+/** The sets of rules of marked's lexer: for each dialect the name of an object. */
+const DIALECTS = /\{normal:([\w$]+),gfm:([\w$]+)(?:,\w+:[\w$]+)*\}/g;
+/** The start of a declaration in a list of them, if its value has no effects. */
+const DECLARATION = /(?<=[\w)}\]"/]),([\w$]+)=(?=[\w$]+\(|\{|"|\/|[\w$]+=>)/g;
+/** The start of the next list of declarations, or of the next function. */
+const NEXT = /;(?:var |function )/g;
+
+/** Rules that the lexer does not use. */
+const UNUSED_RULES = new RegExp(
+  ",(?:outputLinkReplace|listReplaceNesting|pedantic\\w+|escape(?:Test|Replace)(?:NoEncode)?|percentDecode" +
+    "|spaceLine|notSpaceStart|endingNewline):.*?(?=,[a-zA-Z]+:)",
+  "g",
+);
+
+/** Returns how often code refers to a variable. */
+function usesOf(code: string, name: string): number {
+  const word = name.replaceAll("$", "\\$");
+  return code.match(new RegExp(`(?<![\\w$\\\\]|(?<!\\.\\.)\\.)${word}(?![\\w$:])`, "g"))?.length ?? 0;
+}
+
+/** Removes declarations to which nothing refers: the bundler can't know that their calls have no effects. */
+function withoutUnused(code: string): string {
+  const all = [...code.matchAll(DECLARATION)];
+  const unused = all.findIndex(([, name = ""]) => usesOf(code, name) === 1);
+  const start = all[unused]?.index;
+  if (start === undefined) return code;
+  NEXT.lastIndex = start;
+  const end = Math.min(all[unused + 1]?.index ?? code.length, NEXT.exec(code)?.index ?? code.length);
+  return withoutUnused(code.slice(0, start) + code.slice(end));
+}
+
+/** Keeps only GitHub's dialect. Its rules replace some of the normal ones. */
+function onlyGithub(code: string): string {
+  let kept = code;
+  for (const [all, normal = "", github = ""] of code.matchAll(DIALECTS)) {
+    const [, own = ""] = kept.split(`,${github}={...${normal}`);
+    const rules = own.split("={...")[0] ?? "";
+    const base = new RegExp(`(?<=,${normal}=\\{)[\\w$:,]+(?=\\})`);
+    kept = kept
+      .replace(base, (entries) =>
+        entries
+          .split(",")
+          .filter((entry) => !rules.includes(`,${entry.split(":")[0]}:`))
+          .join(","),
+      )
+      .replace(all, () => `{normal:${github},gfm:${github}}`);
+  }
+  if (kept === code) throw new Error("This version of marked has other dialects.");
+  return withoutUnused(kept);
+}
 
 /**
  * Removes everything but the lexer from marked. The library sets properties of its function `marked` when it
@@ -55,14 +123,13 @@ const markedLexer: Plugin = {
       const [, lexer] = /(\w+) as Lexer\b/.exec(code) ?? [];
       const end = code.search(/var \w+=new \w+;function \w+\(\w+,\w+\)\{return \w+\.parse\(/);
       if (lexer === undefined || end < 0) throw new Error("This version of marked has another form.");
-      let kept = code
+      const kept = code
         .slice(0, end)
         .replaceAll("this.options.pedantic", "!1")
         .replaceAll("this.options.gfm", "!0")
-        .replaceAll(/this\.options\.(extensions|hooks|silent|breaks)\b/g, "(void 0)");
-      for (const [entry, name] of kept.matchAll(/,pedantic:(\w+)/g))
-        kept = kept.replace(entry, "").replace(new RegExp(`,${name}=\\{[^]*?\\.getRegex\\(\\)\\}(?=,)`), "");
-      return { code: `${kept}export{${lexer} as Lexer};`, map: null };
+        .replaceAll(/this\.options\.(extensions|hooks|silent|breaks)\b/g, "(void 0)")
+        .replaceAll(UNUSED_RULES, "");
+      return { code: `${onlyGithub(kept)}export{${lexer} as Lexer};`, map: null };
     },
   },
 };

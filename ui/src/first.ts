@@ -1,46 +1,71 @@
-// Shows the first rows, requested by early.ts, before the connection is open (src/gateway/page/first.ts). If
-// the answer is late or refused, nothing is lost: the connection reads everything again, and tells the reader
-// about problems.
+// Shows rows before the connection is open: after a reload at once those that the tab has shown last, then
+// those that early.ts has requested. If the answer is late or refused, nothing is lost: the connection reads
+// everything again, and tells the reader about problems.
 
 import { batch } from "@preact/signals";
-import type { PayloadOf } from "../../src/contract/client/web.ts";
+import { now } from "./clock.ts";
 import { inDemo } from "./demo/scene.ts";
+import type { First } from "./early/draw.ts";
 import { enterEarly } from "./gateway.ts";
-import { showFirstGroups } from "./inbox/model.ts";
+import { groups, showFirstGroups } from "./inbox/model.ts";
 import { route } from "./route.ts";
-import { showFirstRows } from "./sessions/model.ts";
-import { keptToken } from "./token.ts";
+import { type FirstRows, showFirstRows, shownRows } from "./sessions/model.ts";
+import { keepRows, keptRows, keptToken } from "./token.ts";
 
-interface First {
-  readonly script?: string;
-  readonly sessions: PayloadOf<"sessions.list">;
-  readonly attention: PayloadOf<"attention.list">;
+/** Age from which kept rows are not shown. A reload takes seconds. */
+const KEPT_MS = 60_000;
+
+interface Rows {
+  readonly sessions: FirstRows;
+  readonly attention: Pick<First["attention"], "groups">;
 }
+
+interface KeptRows extends Rows {
+  readonly token: string | undefined;
+  readonly at: number;
+}
+
+const [start] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
+const isReload = start?.type === "reload";
 
 /** Returns whether the browser has shown a page from its cache that the gateway has replaced. */
 function isOutdated({ script }: First): boolean {
-  const [start] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
-  return script !== undefined && !import.meta.url.endsWith(script) && start?.type !== "reload";
+  return script !== undefined && !import.meta.url.endsWith(script) && !isReload;
 }
 
-/** Returns whether the view can be shown before the page knows what the token allows. */
-function isEarly(): boolean {
-  const { value: at } = route;
-  return !inDemo && (at.view === "inbox" || (at.view === "sessions" && at.key === undefined));
+function show({ sessions, attention }: Rows): void {
+  batch(() => {
+    const { view } = route.value;
+    if (inDemo || (view !== "inbox" && view !== "sessions") || !enterEarly()) return;
+    showFirstRows(sessions);
+    showFirstGroups(attention.groups);
+  });
 }
 
+function showKept(): void {
+  const kept: KeptRows | null = JSON.parse(keptRows() ?? "null");
+  if (kept !== null && kept.token === keptToken() && now() - kept.at < KEPT_MS) show(kept);
+}
+
+/** Shows the rows that are there, and those of the first answer when it arrives. */
 export async function showFirst(): Promise<void> {
+  const { early } = window;
+  if (early === undefined) return;
+  early.started = true;
   try {
-    const answer = await window.early?.answer;
-    if (answer?.ok !== true) return;
-    const first: First = await answer.json();
+    if (isReload && early.first === undefined) showKept();
+    const first = early.first ?? (await early.answer);
+    if (first === undefined) return;
     if (isOutdated(first)) return window.location.reload();
-    batch(() => {
-      if (window.early?.token !== keptToken() || !isEarly() || !enterEarly()) return;
-      showFirstRows(first.sessions);
-      showFirstGroups(first.attention.groups);
-    });
+    if (early.token === keptToken()) show(first);
   } catch {
     // The connection reports the problem.
   }
 }
+
+window.addEventListener("pagehide", () => {
+  const sessions = shownRows();
+  if (inDemo || sessions === undefined || groups.value === undefined) return;
+  const kept: KeptRows = { token: keptToken(), at: now(), sessions, attention: { groups: groups.value } };
+  keepRows(JSON.stringify(kept));
+});

@@ -235,9 +235,9 @@ export async function signIn(token: string, { keepsView = false } = {}): Promise
  * Shows the views before the connection is open. Returns false if the sign-in has already ended.
  */
 export function enterEarly(): boolean {
-  const isEarly = stage.value.kind === "connecting";
-  if (isEarly) stage.value = { kind: "signed-in" };
-  return isEarly;
+  if (hello.value !== undefined || stage.value.kind === "signed-out") return false;
+  stage.value = { kind: "signed-in" };
+  return true;
 }
 
 /** Signs out: clears the token, and this tab's loaded data, selections and drafts. */

@@ -1,7 +1,5 @@
 // Starts the page. The token has already left the address (early.ts).
 
-import "./styles/tokens.css";
-import "./styles/base.css";
 import "./styles/parts.css";
 import "./styles/shell.css";
 import { render } from "preact";
@@ -26,7 +24,7 @@ function Page() {
 resume();
 void showFirst();
 const root = document.getElementById("page");
-// Remove the loading text of index.html.
+// Remove the loading text of index.html, or the rows that early.ts has drawn.
 root?.replaceChildren();
 if (root !== null) render(<Page />, root);
 loadTypeface();

@@ -20,14 +20,6 @@ export type Route =
   | { readonly view: "flow"; readonly chainId?: string | undefined }
   | { readonly view: "operations"; readonly tab?: string | undefined; readonly about?: string | undefined };
 
-/** Titles of the views, in the order in which the page shows them. */
-export const VIEW_TITLES: Readonly<Record<Route["view"], string>> = {
-  inbox: "Inbox",
-  sessions: "Sessions",
-  flow: "Flow",
-  operations: "Operations",
-};
-
 function part(text: string | undefined): string | undefined {
   if (text === undefined || text === "") return undefined;
   try {

@@ -13,9 +13,10 @@ import { overlay } from "./overlay.ts";
 import { Boundary } from "./parts/failure.tsx";
 import { lazy } from "./parts/lazy.tsx";
 import { nameOf } from "./parts/names.ts";
-import { chainName, hrefOf, type Route, route, VIEW_TITLES } from "./route.ts";
+import { chainName, hrefOf, type Route, route } from "./route.ts";
 import { SessionsView } from "./sessions/view.tsx";
 import { THEME_WORDS, theme, turnTheme } from "./theme.ts";
+import { COUNT_MAX, VIEW_TITLES } from "./views.ts";
 
 const VIEWS: Readonly<Record<Route["view"], ComponentType>> = {
   // Both views use the same component, so the session list keeps its state when the reader switches between
@@ -29,9 +30,6 @@ const VIEWS: Readonly<Record<Route["view"], ComponentType>> = {
 const Overlays = lazy(async () => (await import("./palette/overlays.tsx")).Overlays);
 
 const DemoBanner = lazy(async () => (await import("./demo/banner.tsx")).DemoBanner);
-
-/** The largest count that is shown. More digits would not fit on a phone. */
-const COUNT_MAX = 99;
 
 /** Shows a banner while the page is not connected. */
 function Connection() {

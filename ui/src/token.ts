@@ -5,6 +5,10 @@
 //      can read it.
 
 const STORED_UNDER = "parley.token";
+/** Rows that the tab has shown, for a reload (first.ts). */
+const ROWS_UNDER = "parley.rows";
+/** Whether the tab shows the demo (demo/scene.ts). */
+export const DEMO_UNDER = "parley.demo";
 
 /** Returns the storage that belongs to this tab. Returns undefined if the browser forbids it. */
 export function tabStorage(): Storage | undefined {
@@ -51,4 +55,19 @@ export function keepToken(token: string): void {
 export function forgetToken(): void {
   inMemory = undefined;
   tabStorage()?.removeItem(STORED_UNDER);
+  tabStorage()?.removeItem(ROWS_UNDER);
+}
+
+export function keptRows(): string | null | undefined {
+  return tabStorage()?.getItem(ROWS_UNDER);
+}
+
+/** Keeps rows as long as the token: not after a sign-out. */
+export function keepRows(rows: string): void {
+  try {
+    const storage = tabStorage();
+    if (storage?.getItem(STORED_UNDER) != null) storage.setItem(ROWS_UNDER, rows);
+  } catch {
+    // The storage is full.
+  }
 }

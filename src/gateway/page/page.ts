@@ -1,9 +1,9 @@
 // Serves the web page's built files over HTTP, with the headers that restrict it.
 // WP1: only files of the built page's folder are served. Their names come from listing the folder; the path
 //      of a request never becomes a part of a file's path.
-// WP2: the page runs its own scripts and styles and connects to its own host only. Of scripts in its HTML, it
-//      runs only the one whose hash the build has written beside it. The page can't be framed, and its
-//      address, which may have contained a token, is never sent as a referrer.
+// WP2: the page runs its own scripts and styles and connects to its own host only. Of scripts and styles in
+//      its HTML, it uses only those whose hash the build has written beside them. The page can't be framed,
+//      and its address, which may have contained a token, is never sent as a referrer.
 // Nothing is read before the first request for the page.
 
 import { createHash } from "node:crypto";
@@ -40,8 +40,8 @@ interface PageFile {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly packed: Uint8Array<ArrayBuffer> | undefined;
   readonly cache: string;
-  /** Hash of the script that this file of HTML contains, for `script-src`. */
-  readonly scriptHash: string | undefined;
+  /** Sources of the script and the style that this file of HTML contains, for the policy. */
+  readonly inline: Readonly<Record<"script" | "style", string>>;
 }
 
 export interface Page {
@@ -51,13 +51,13 @@ export interface Page {
   script(): Promise<string | undefined>;
 }
 
-function policyFor(host: string, scriptHash: string | undefined): string {
+function policyFor(host: string, inline: PageFile["inline"]): string {
   // For some browsers 'self' covers http only, so the WebSocket's address is listed as well.
   const sockets = /^[\w.:[\]-]+$/.test(host) ? ` ws://${host} wss://${host}` : "";
   return [
     "default-src 'none'",
-    `script-src 'self'${scriptHash === undefined ? "" : ` '${scriptHash}'`}`,
-    "style-src 'self'",
+    `script-src 'self'${inline.script}`,
+    `style-src 'self'${inline.style}`,
     "img-src 'self' data:",
     "font-src 'self'",
     "manifest-src 'self'",
@@ -70,9 +70,9 @@ function policyFor(host: string, scriptHash: string | undefined): string {
   ].join("; ");
 }
 
-function headersFor(host: string, { scriptHash }: PageFile): Record<string, string> {
+function headersFor(host: string, { inline }: PageFile): Record<string, string> {
   return {
-    "content-security-policy": policyFor(host, scriptHash),
+    "content-security-policy": policyFor(host, inline),
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
@@ -80,6 +80,12 @@ function headersFor(host: string, { scriptHash }: PageFile): Record<string, stri
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
   };
+}
+
+/** Returns the source of the inline script or style whose hash the build has declared. */
+function inlineSource(tag: "script" | "style", html: string): string {
+  const [, hash] = new RegExp(`<${tag} data-hash="(sha256-[\\w+/=]+)"`).exec(html) ?? [];
+  return hash === undefined ? "" : ` '${hash}'`;
 }
 
 async function readOne(path: string, cache: string): Promise<PageFile> {
@@ -92,7 +98,7 @@ async function readOne(path: string, cache: string): Promise<PageFile> {
     cache,
     bytes,
     etag: `"${createHash("sha256").update(bytes).digest("hex").slice(0, 32)}"`,
-    scriptHash: /<script data-hash="(sha256-[\w+/=]+)">/.exec(html)?.[1],
+    inline: { script: inlineSource("script", html), style: inlineSource("style", html) },
     packed: packs ? new Uint8Array(gzipSync(bytes, PACKING)) : undefined,
   };
 }
@@ -127,7 +133,7 @@ export function createPage(dir: string): Page {
   return {
     async script() {
       const html = (await read()).get("/")?.bytes;
-      return /<script[^>]* src="([^"]+)"/.exec(new TextDecoder().decode(html))?.[1];
+      return /<script[^>]* data-src="([^"]+)"/.exec(new TextDecoder().decode(html))?.[1];
     },
     async answer(request) {
       const { pathname, host } = new URL(request.url);

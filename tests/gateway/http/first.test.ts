@@ -28,7 +28,7 @@ test("the first rows come compressed, with counts, groups and the script of the 
   expect(sessions.counts).toBeDefined();
   expect(attention.groups).toHaveLength(5);
   const html = readFileSync(fileURLToPath(new URL("../../../dist/ui/index.html", import.meta.url)), "utf8");
-  expect(html).toContain(` src="${script}"`);
+  expect(html).toContain(` data-src="${script}"`);
 });
 
 test("a first row has its derived title, so that its name does not change when the connection is open", async () => {

@@ -140,6 +140,8 @@ describeInBrowser("the focus in the inbox", () => {
     await page.reload();
     relay.hold();
     const dismiss = rowIn(page, "Needs you", "401").getByRole("button", { name: "Dismiss" });
+    await page.locator(".version:not(:empty)").waitFor({ state: "attached" });
+    await settled(dismiss);
     await dismiss.focus();
     for (let n = 0; n < 3; n += 1) await page.keyboard.press("Enter");
     await expect.poll(() => dismiss.getAttribute("aria-disabled")).toBe("true");

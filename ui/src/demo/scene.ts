@@ -3,14 +3,12 @@
 // SC1: a switch reloads the page, so that the page never shows data of one gateway as data of the other.
 
 import { hrefOf } from "../route.ts";
-import { tabStorage } from "../token.ts";
-
-const STORED_UNDER = "parley.demo";
+import { DEMO_UNDER, tabStorage } from "../token.ts";
 
 /** True if this tab has a storage, in which the choice can be kept. */
 export const canEnterDemo = tabStorage() !== undefined;
 
-export const inDemo = tabStorage()?.getItem(STORED_UNDER) === "on";
+export const inDemo = tabStorage()?.getItem(DEMO_UNDER) === "on";
 
 function loadAt(href: string): void {
   window.history.pushState(null, "", href);
@@ -18,11 +16,11 @@ function loadAt(href: string): void {
 }
 
 export function enterDemo(): void {
-  tabStorage()?.setItem(STORED_UNDER, "on");
+  tabStorage()?.setItem(DEMO_UNDER, "on");
   loadAt(hrefOf({ view: "flow" }));
 }
 
 export function leaveDemo(): void {
-  tabStorage()?.removeItem(STORED_UNDER);
+  tabStorage()?.removeItem(DEMO_UNDER);
   loadAt(hrefOf({ view: "sessions" }));
 }

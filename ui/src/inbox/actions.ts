@@ -4,18 +4,8 @@ import { signal } from "@preact/signals";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { ask } from "../gateway.ts";
 import { complain, say } from "../parts/notices.tsx";
+import type { Deed } from "./marks.ts";
 import { itemName, readAgain } from "./model.ts";
-
-/** Actions that need only a click. The action `answer` is not one of them, because it needs a text. */
-export type Deed = Exclude<AttentionItem["actions"][number], "answer">;
-
-export const DEED_WORDS: Readonly<Record<Deed, string>> = {
-  approve: "Allow",
-  deny: "Deny",
-  retry: "Retry",
-  dismiss: "Dismiss",
-  stop: "Stop",
-};
 
 function decide({ kind, ref }: AttentionItem, approves: boolean): Promise<unknown> {
   if (kind === "permission")

@@ -12,14 +12,12 @@ import { Examples } from "../parts/examples.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { counts } from "../sessions/model.ts";
 import { Welcome } from "../welcome.tsx";
-import { act, busy, DEED_WORDS, type Deed, doubtOf } from "./actions.ts";
+import { act, busy, doubtOf } from "./actions.ts";
+import { CALM, DEED_WORDS, type Deed, FAILED_ABOUT, SHOWN } from "./marks.ts";
 import { groups, notify, problem, readAgain, turnNotify } from "./model.ts";
 import { moved, useMoves } from "./moved.ts";
 import "./inbox.css";
 import { InboxRow } from "./row.tsx";
-
-/** Maximum number of rows that each group shows before the reader asks for more. */
-const SHOWN = { needs_you: 50, running: 10, waiting: 10, failed: 10, done: 8 } as const;
 
 interface Doubt {
   readonly item: AttentionItem;
@@ -49,11 +47,10 @@ function Group({ rows, use }: { rows: AttentionGroupRows; use: RowUse }) {
       </h2>
       {group === "failed" && (
         <p class="soft inbox-about">
-          Dismissed, or told to the session that asked.{" "}
-          <a href="#/sessions?only=failed">{allFailed(counts.value?.failed)}</a>
+          {FAILED_ABOUT} <a href="#/sessions?only=failed">{allFailed(counts.value?.failed)}</a>
         </p>
       )}
-      {count === 0 && <p class="inbox-calm">Nothing needs your attention.</p>}
+      {count === 0 && <p class="inbox-calm">{CALM}</p>}
       {count > 0 && (
         <ul class="inbox-rows card">
           {shown.map((item) => (

@@ -9,52 +9,14 @@ import { age } from "../parts/format.ts";
 import { lazy } from "../parts/lazy.tsx";
 import { Name } from "../parts/name.tsx";
 import { nameOf } from "../parts/names.ts";
-import type { Tone } from "../parts/state.tsx";
 import { Time } from "../parts/time.tsx";
 import { hrefOf } from "../route.ts";
-import { busy, DEED_WORDS, type Deed } from "./actions.ts";
+import { busy } from "./actions.ts";
+import { DEED_WORDS, type Deed, markOf, styleOf, toneOf } from "./marks.ts";
 import { awaitedPermission, itemName, permissionsOf, wantsTo } from "./model.ts";
 import { moved } from "./moved.ts";
 
 const Peek = lazy(async () => (await import("./peek.tsx")).Peek);
-
-const KIND_WORDS: Readonly<Record<AttentionItem["kind"], string>> = {
-  permission: "permission",
-  pairing: "pairing",
-  node: "device",
-  delivery: "delivery",
-  run: "run",
-  budget: "budget",
-  question: "question",
-};
-
-const STATE_TONES: Readonly<Record<string, Tone>> = {
-  running: "busy",
-  waiting: "waiting",
-  queued: "warn",
-  ok: "good",
-  aborted: "warn",
-  error: "bad",
-  timeout: "bad",
-};
-
-function toneOf({ kind, state }: AttentionItem): Tone {
-  if (kind === "question") return "waiting";
-  if (kind === "delivery") return "bad";
-  return state === undefined ? "warn" : (STATE_TONES[state] ?? "quiet");
-}
-
-const STATE_WORDS: Readonly<Record<string, string>> = {
-  error: "failed",
-  timeout: "timed out",
-  ok: "done",
-  aborted: "stopped",
-};
-
-/** Returns the text of an item's mark: for a plain run its state, otherwise its kind. */
-function markOf({ kind, state = "run" }: AttentionItem): string {
-  return kind === "run" ? (STATE_WORDS[state] ?? state) : KIND_WORDS[kind];
-}
 
 function Waits({ item }: { item: AttentionItem }) {
   const { kind, sessionKey = "", waitingFor = [], waitingForCount = 0 } = item;
@@ -119,31 +81,23 @@ function Buttons(props: {
   const { item, actions, plain, onAnswer, onDeed } = props;
   return (
     <>
-      {actions.map((action) =>
-        action === "answer" ? (
+      {actions.map((action) => {
+        const isBusy = action !== "answer" && busy.value.has(item.id);
+        const blocked = action !== "answer" && (isBusy || moved.value.has(item.id));
+        return (
           <button
             key={action}
             type="button"
-            class="primary"
-            aria-label={`Answer ${plain}`}
-            onClick={onAnswer}
-          >
-            Answer
-          </button>
-        ) : (
-          <button
-            key={action}
-            type="button"
-            class={action === "approve" ? "primary" : action === "dismiss" ? "quiet" : ""}
-            aria-busy={busy.value.has(item.id)}
-            aria-disabled={busy.value.has(item.id) || moved.value.has(item.id)}
+            class={styleOf(action)}
+            aria-busy={isBusy}
+            aria-disabled={blocked}
             aria-label={`${DEED_WORDS[action]} ${plain}`}
-            onClick={() => onDeed(action)}
+            onClick={() => (action === "answer" ? onAnswer() : onDeed(action))}
           >
             {action === "retry" && busy.value.get(item.id) === action ? "Retrying…" : DEED_WORDS[action]}
           </button>
-        ),
-      )}
+        );
+      })}
     </>
   );
 }

@@ -12,8 +12,8 @@ import { Awaited } from "../parts/failure.tsx";
 import { clockTime, counted } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { type Option, Select } from "../parts/select.tsx";
-import type { Tone } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
+import type { Tone } from "../styles/tones.ts";
 import { added, detailsOf, type Kept, type LogLine, NOTHING, reasonOf } from "./log-lines.ts";
 import { usePolling } from "./polling.ts";
 

@@ -7,8 +7,9 @@ import { has, may, signOut } from "../gateway.ts";
 import { visible } from "../keys/page.ts";
 import { offeredTabs } from "../operations/tabs.ts";
 import { overlay, searchMessages } from "../overlay.ts";
-import { go, type Route, VIEW_TITLES } from "../route.ts";
+import { go, type Route } from "../route.ts";
 import { THEME_WORDS, theme, turnTheme } from "../theme.ts";
+import { VIEW_TITLES } from "../views.ts";
 
 export interface Entry {
   /** Stays the same when the entries are read again. */

@@ -4,7 +4,7 @@
 import type { ListedRow } from "../../../src/contract/client/web.ts";
 import { tick } from "../clock.ts";
 import { permissionsOf } from "../inbox/model.ts";
-import { ago, clockTime } from "./format.ts";
+import { clockTime, failureWords } from "./format.ts";
 import { Name, SessionLink } from "./name.tsx";
 import { State } from "./state.tsx";
 
@@ -14,12 +14,16 @@ const CHILDREN_COUNTED_MAX = 1_000;
 
 function LastFailure({ failure }: { failure: NonNullable<ListedRow["failure"]> }) {
   const { endedAt, code, reason = code } = failure;
-  const words = `failed ${ago(endedAt, tick.value)}: ${reason}`;
   return (
     <span class="session-failed">
       <State
         state="failed"
-        text={<Name text={words} title={`${clockTime(endedAt, true)}, ${code}: ${reason}`} />}
+        text={
+          <Name
+            text={failureWords(failure, tick.value)}
+            title={`${clockTime(endedAt, true)}, ${code}: ${reason}`}
+          />
+        }
       />
     </span>
   );

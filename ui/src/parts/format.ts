@@ -24,6 +24,14 @@ export function ago(atMs: number, nowMs: number): string {
   return nowMs - atMs < DATED_MS ? `${words} ago` : words;
 }
 
+/** Formats the last failure of a session: `failed 2 min ago: invalid key`. */
+export function failureWords(
+  { endedAt, code, reason = code }: { endedAt: number; code: string; reason?: string | undefined },
+  nowMs: number,
+): string {
+  return `failed ${ago(endedAt, nowMs)}: ${reason}`;
+}
+
 /** Pads one digit with a zero. */
 export function twoDigits(count: number): string {
   return String(count).padStart(2, "0");

@@ -28,6 +28,8 @@ const KEYS_MAX = 200;
  */
 const NEWS_MAX = 2_000;
 const BATCH_MS = 250;
+/** Maximum number of rows that are kept for a reload. */
+const KEPT_ROWS_MAX = 300;
 /** Delay between an event and reading the counts beside the filters. */
 const COUNTS_MS = 2_000;
 /** Maximum number of ancestors of the open session that are read. It is larger than any spawn depth. */
@@ -145,8 +147,20 @@ async function readBranch(parent: string, anew = false): Promise<void> {
   }
 }
 
+export type FirstRows = Pick<PayloadOf<"sessions.list">, "sessions" | "counts" | "nextCursor">;
+
+/**
+ * Returns the beginning of the tree, for `showFirstRows`. Undefined if another or a very long list is shown.
+ */
+export function shownRows(): FirstRows | undefined {
+  const { keys = [], cursor } = forest.branch(TOP) ?? {};
+  if (queryOf(wish.value) !== "" || keys.length === 0 || keys.length > KEPT_ROWS_MAX) return undefined;
+  const sessions = keys.flatMap((key) => forest.row(key) ?? []);
+  return { sessions, ...optional({ counts: counts.value, nextCursor: cursor }) };
+}
+
 /** Shows the beginning of the unfiltered tree, which was read before the connection was open. */
-export function showFirstRows(page: PayloadOf<"sessions.list">): void {
+export function showFirstRows(page: FirstRows): void {
   if (queryOf(wish.value) !== "") return;
   counts.value = page.counts;
   forest.add(TOP, page, true);

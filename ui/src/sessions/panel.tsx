@@ -15,6 +15,7 @@ import { VirtualList } from "../parts/virtual-list.tsx";
 import { go } from "../route.ts";
 import "./sessions.css";
 import { Bar } from "./bar.tsx";
+import { ROW_HEIGHT } from "./facts.ts";
 import type { ForestLine } from "./forest.ts";
 import { deedOf } from "./keys.ts";
 import {
@@ -30,7 +31,7 @@ import {
   unsettled,
   want,
 } from "./model.ts";
-import { lineStyle, ROW_HEIGHT, rowId, SessionRow } from "./row.tsx";
+import { lineStyle, rowId, SessionRow } from "./row.tsx";
 import { shiftOf } from "./shift.ts";
 import { isFiltered, wish } from "./wish.ts";
 

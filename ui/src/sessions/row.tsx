@@ -1,34 +1,19 @@
 // One row of the session list: name, kind, state or last failure, jobs, tokens and cost.
 
 import type { ListedRow } from "../../../src/contract/client/web.ts";
-import { forkOrigin } from "../../../src/core/fork-key.ts";
 import { tick } from "../clock.ts";
 import { Doing } from "../parts/doing.tsx";
 import { age, counted, money, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
-import { nameOf, sessionName, shortKey } from "../parts/names.ts";
+import { nameOf, sessionName } from "../parts/names.ts";
 import { Time } from "../parts/time.tsx";
+import { factsOf, ROW_HEIGHT } from "./facts.ts";
 import type { RowLine } from "./forest.ts";
 import { toggle } from "./model.ts";
 import { isFiltered } from "./wish.ts";
 
-/** Height of every line of the list, in CSS pixels. Lines are higher on touch screens. */
-export const ROW_HEIGHT = window.matchMedia("(pointer: coarse)").matches ? 44 : 32;
 /** Maximum number of levels that are indented. Deeper levels have the same indent as the last one. */
 const INDENTED_LEVELS_MAX = 6;
-
-const FORMS: Readonly<Record<string, string>> = { subagent: "sub-agent", dm: "direct chat" };
-
-/**
- * Returns a word for the kind of a session. For the kind "other", the word comes from the key, for example
- * `sub-agent`.
- */
-function kindWord({ key, sessionKind }: ListedRow): string {
-  if (forkOrigin(key) !== undefined) return "fork";
-  if (sessionKind !== "other") return sessionKind;
-  const form = /^agent:[^:]+:([a-z]+):/.exec(key)?.[1] ?? "other";
-  return FORMS[form] ?? form;
-}
 
 /** Shows tokens and cost of a session. `closed`: with those of the sessions below it, which are hidden. */
 function Used({ row, closed }: { row: ListedRow; closed: boolean }) {
@@ -68,19 +53,7 @@ function Twist({ line, name }: { line: RowLine; name: string }) {
 
 /** Returns a text that names the parent of a session, for lists that do not show the tree. */
 function below({ spawnedBy }: ListedRow): string {
-  return spawnedBy === undefined ? "" : nameOf(spawnedBy);
-}
-
-/** Returns the middle part of the second line: facts about the session that its name does not contain. */
-function facts(row: ListedRow, tree: boolean, name: string): string {
-  const said = name === shortKey(row.key) ? name.split(/[ ·]+/).map((word) => FORMS[word] ?? word) : [];
-  const kind = row.sessionKind === "main" ? "" : kindWord(row);
-  const channel = row.channel === "unknown" ? "" : row.channel;
-  const words = [...new Set([row.agentId, kind, channel])].filter(
-    (word) => !["", name, ...said].includes(word),
-  );
-  const parent = tree ? "" : below(row);
-  return words.join(" · ") + (parent === "" ? "" : ` of ${parent}`);
+  return spawnedBy === undefined ? "" : ` of ${nameOf(spawnedBy)}`;
 }
 
 /** Returns the id of a row's element, for `aria-activedescendant`. */
@@ -137,7 +110,7 @@ export function SessionRow(props: { line: RowLine; selected: boolean; active: bo
           <Doing row={row} tabIndex={-1} />
           {hasRoom && (
             <span class="session-facts">
-              <Name text={facts(row, tree, name)} />
+              <Name text={factsOf(row, name) + (tree ? "" : below(row))} />
             </span>
           )}
           <Used row={row} closed={open === false} />

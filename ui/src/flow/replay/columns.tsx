@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import type { ChainComparison } from "../../../../src/contract/methods/chains.ts";
 import { safeLine, safeText } from "../../../../src/core/text/safe-text.ts";
 import { counted, duration, money, tokens } from "../../parts/format.ts";
-import { shortKey } from "../../parts/names.ts";
+import { shortKey } from "../../sessions/own-name.ts";
 
 /** Maximum number of steps that are shown. */
 const ROWS_MAX = 500;

@@ -8,9 +8,9 @@ import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { ask, on } from "../../gateway.ts";
 import { Dialog, Form } from "../../parts/dialog.tsx";
 import { counted, money } from "../../parts/format.ts";
-import { shortKey } from "../../parts/names.ts";
 import { useReading } from "../../parts/reading.ts";
 import { Select } from "../../parts/select.tsx";
+import { shortKey } from "../../sessions/own-name.ts";
 import { Columns, Side } from "./columns.tsx";
 
 /** JSON leaves out the names without a text. */

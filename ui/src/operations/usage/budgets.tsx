@@ -5,7 +5,8 @@ import { tick } from "../../clock.ts";
 import { counted, DAY_MS, duration, money, tokens } from "../../parts/format.ts";
 import { Meter } from "../../parts/meter.tsx";
 import { Name } from "../../parts/name.tsx";
-import { State, type Tone } from "../../parts/state.tsx";
+import { State } from "../../parts/state.tsx";
+import type { Tone } from "../../styles/tones.ts";
 
 type Budget = UsageReport["budgets"][number];
 

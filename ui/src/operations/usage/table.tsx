@@ -5,9 +5,10 @@ import type { UsageGroup, UsageLine, UsageTotal } from "../../../../src/core/sha
 import { tick } from "../../clock.ts";
 import { ago, money, tokens } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
-import { nameOf, shortKey } from "../../parts/names.ts";
+import { nameOf } from "../../parts/names.ts";
 import { Time } from "../../parts/time.tsx";
 import { hrefOf } from "../../route.ts";
+import { shortKey } from "../../sessions/own-name.ts";
 import { type Sort, SortHeading } from "../sort-button.tsx";
 import { addressOf, type Choice } from "./choice.ts";
 import { dayWords } from "./days.tsx";

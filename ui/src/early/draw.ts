@@ -1,0 +1,186 @@
+// Draws the first rows before the scripts and the other styles of the page have arrived.
+// ED1: texts become text nodes only, made safe.
+// ED2: everything is where the page draws it (sessions/row.tsx, inbox/row.tsx), so nothing moves when the
+//      page takes its place. Links already work: the page opens the address that they have set. Buttons are
+//      disabled.
+
+import type { PayloadOf } from "../../../src/contract/client/web.ts";
+import type { AttentionGroupRows, AttentionItem } from "../../../src/contract/methods/attention.ts";
+import { GROUP_TITLES } from "../../../src/core/rules/attention/groups.ts";
+import { safeLine } from "../../../src/core/text/safe-text.ts";
+import { CALM, DEED_WORDS, FAILED_ABOUT, markOf, SHOWN, styleOf, toneOf } from "../inbox/marks.ts";
+import { age, failureWords } from "../parts/format.ts";
+import { factsOf, ROW_HEIGHT } from "../sessions/facts.ts";
+import { rowName } from "../sessions/own-name.ts";
+import { TONES } from "../styles/tones.ts";
+import { COUNT_MAX, VIEW_TITLES } from "../views.ts";
+
+/** The answer to the first request (src/gateway/page/first.ts). */
+export interface First {
+  readonly script?: string;
+  readonly sessions: PayloadOf<"sessions.list">;
+  readonly attention: PayloadOf<"attention.list">;
+}
+
+type Part = Node | string | false;
+
+/** Creates an element with a class, attributes and children. */
+function make(
+  tag: string,
+  style: string,
+  parts: readonly Part[] = [],
+  attributes: Readonly<Record<string, string>> = {},
+): HTMLElement {
+  const made = document.createElement(tag);
+  made.className = style;
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...parts.filter((part) => part !== false));
+  return made;
+}
+
+/** Shows a text of others on one line. */
+const named = (text: string): HTMLElement => make("bdi", "name", [safeLine(text)]);
+
+const linkTo = (style: string, key: string, text: string): HTMLElement =>
+  make("a", style, [named(text)], { href: `#/sessions/${encodeURIComponent(key)}` });
+
+function buttonOf(style: string, text: string, attributes = {}): HTMLElement {
+  return make("button", style, [text], { disabled: "", ...attributes });
+}
+
+function rowOf(row: First["sessions"]["sessions"][number], now: number): HTMLElement {
+  const { key, failure, state, jobs, children = 0, updatedAt } = row;
+  const name = rowName(row);
+  const doing = failure === undefined ? state : "failed";
+  const words = failure === undefined ? state : failureWords(failure, now);
+  const made = make(
+    "div",
+    "session-row in-tree",
+    [
+      children > 0 ? buttonOf("session-twist", "▸", { "aria-label": "Open" }) : make("span", "session-twist"),
+      make("div", "session-words", [
+        make("div", "session-line", [
+          make("span", "session-name", [linkTo("session-link", key, name)]),
+          make("time", "session-age", [age(updatedAt, now)]),
+        ]),
+        make("div", "session-line session-about", [
+          (doing !== "idle" || jobs === undefined) &&
+            make("span", failure === undefined ? "" : "session-failed", [
+              make("span", `state tone-${TONES[doing]}`, [make("span", "dot"), named(words)]),
+            ]),
+          failure === undefined &&
+            jobs === undefined &&
+            make("span", "session-facts", [named(factsOf(row, name))]),
+        ]),
+      ]),
+    ],
+    { role: "listitem" },
+  );
+  made.style.height = `${ROW_HEIGHT}px`;
+  made.style.setProperty("--depth", "0");
+  return made;
+}
+
+function itemOf(item: AttentionItem, now: number): HTMLElement {
+  const { sessionKey, label, title = "", summary, since, actions } = item;
+  const name = sessionKey === undefined ? title : label || rowName({ key: sessionKey });
+  return make("li", `inbox-row tone-${toneOf(item)}`, [
+    make("div", "inbox-head", [
+      make("span", "chip inbox-mark", [markOf(item)]),
+      make("p", "inbox-name", [
+        sessionKey === undefined ? named(name) : linkTo("inbox-link", sessionKey, name),
+      ]),
+      make("time", "inbox-age", [age(since, now)]),
+      make("div", "inbox-actions", [
+        ...actions.map((action) => buttonOf(styleOf(action), DEED_WORDS[action])),
+        buttonOf("quiet inbox-more", "▾", { "aria-label": "Peek" }),
+      ]),
+    ]),
+    summary !== name && make("p", "inbox-summary", [named(summary)]),
+  ]);
+}
+
+function groupOf({ group, count, more, items }: AttentionGroupRows, now: number): Part {
+  const rows = items.slice(0, SHOWN[group]).map((item) => itemOf(item, now));
+  return (
+    (count > 0 || group === "needs_you") &&
+    make("section", `inbox-group inbox-${group}`, [
+      make("h2", "", [
+        `${GROUP_TITLES[group]} `,
+        make("span", "inbox-count", [`${count}${more ? "+" : ""}`]),
+      ]),
+      group === "failed" && make("p", "soft inbox-about", [FAILED_ABOUT]),
+      count > 0 ? make("ul", "inbox-rows card", rows) : make("p", "inbox-calm", [CALM]),
+    ])
+  );
+}
+
+function headOf(view: string, needs: number): HTMLElement {
+  const count =
+    needs > 0 &&
+    make("span", "nav-count", [
+      needs > COUNT_MAX ? `${COUNT_MAX}+` : String(needs),
+      make("span", "visually-hidden", [" need you"]),
+    ]);
+  const links = Object.entries(VIEW_TITLES).map(([name, title]) => {
+    const current = name === view ? { "aria-current": "page" } : {};
+    return make("a", "", [title, name === "inbox" && count], { href: `#/${name}`, ...current });
+  });
+  return make("header", "head", [
+    make(
+      "a",
+      "brand",
+      [
+        make("img", "", [], { src: "/icon.svg", alt: "", width: "22", height: "22" }),
+        make("span", "", ["Parley"]),
+      ],
+      { href: "#/inbox", "aria-label": "Parley, inbox" },
+    ),
+    make("nav", "", links, { "aria-label": "Views" }),
+    make("div", "head-end", [make("span", "soft", ["Loading…"], { role: "status" })]),
+  ]);
+}
+
+/** Draws the rows, if the address is that of the inbox or of the unfiltered list, and if there are items. */
+export function drawRows({ sessions, attention: { groups } }: First, hash: string): void {
+  const isInbox = /^(?:#\/?(?:inbox)?)?$/.test(hash);
+  const view = isInbox ? "inbox" : "sessions";
+  const page = document.getElementById("page");
+  const isList = isInbox || /^#\/sessions\/?$/.test(hash);
+  if (page === null || !isList || groups.every(({ count }) => count === 0)) return;
+  const now = sessions.ts;
+  const rows = sessions.sessions.map((row) => rowOf(row, now));
+  const bar = ["", "", ""].map(() => make("div", "session-bar-line"));
+  page.replaceChildren(
+    make("div", "shell", [
+      headOf(view, groups[0]?.count ?? 0),
+      make("main", "view", [
+        make("h1", "visually-hidden", [VIEW_TITLES[view]]),
+        make("div", `split ${isInbox ? "inbox-open" : "no-choice"}`, [
+          make(
+            "section",
+            "split-list",
+            [
+              make("div", "sessions", [
+                make("div", "session-bar", bar),
+                make("div", "session-frame", [
+                  make("div", "session-list virtual-list", rows, { role: "list", "aria-label": "Sessions" }),
+                ]),
+              ]),
+            ],
+            { "aria-label": "Sessions" },
+          ),
+          make(
+            "section",
+            "split-main",
+            [
+              isInbox &&
+                make("div", "inbox", [make("div", "inbox-bar"), ...groups.map((rows) => groupOf(rows, now))]),
+            ],
+            { "aria-label": isInbox ? "Inbox" : "Conversation" },
+          ),
+        ]),
+      ]),
+    ]),
+  );
+}

@@ -1,0 +1,47 @@
+// The mark, the tone and the actions of a row of the inbox. Pure.
+
+import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
+import { TONES, type Tone } from "../styles/tones.ts";
+
+/** Maximum number of rows that each group shows before the reader asks for more. */
+export const SHOWN = { needs_you: 50, running: 10, waiting: 10, failed: 10, done: 8 } as const;
+
+/** Shown if nothing needs the reader, and above the failed items. */
+export const CALM = "Nothing needs your attention.";
+export const FAILED_ABOUT = "Dismissed, or told to the session that asked.";
+
+/** Actions that need only a click. The action `answer` is not one of them, because it needs a text. */
+export type Deed = Exclude<AttentionItem["actions"][number], "answer">;
+
+export const DEED_WORDS: Readonly<Record<AttentionItem["actions"][number], string>> = {
+  answer: "Answer",
+  approve: "Allow",
+  deny: "Deny",
+  retry: "Retry",
+  dismiss: "Dismiss",
+  stop: "Stop",
+};
+
+export function toneOf({ kind, state }: AttentionItem): Tone {
+  if (kind === "question") return "waiting";
+  if (kind === "delivery") return "bad";
+  return state === undefined ? "warn" : (TONES[state] ?? "quiet");
+}
+
+const STATE_WORDS: Readonly<Record<string, string>> = {
+  error: "failed",
+  timeout: "timed out",
+  ok: "done",
+  aborted: "stopped",
+};
+
+/** Returns the style of an action's button. */
+export function styleOf(action: AttentionItem["actions"][number]): string {
+  return action === "approve" || action === "answer" ? "primary" : action === "dismiss" ? "quiet" : "";
+}
+
+/** Returns the text of an item's mark: for a plain run its state, otherwise its kind. */
+export function markOf({ kind, state = "run" }: AttentionItem): string {
+  if (kind === "run") return STATE_WORDS[state] ?? state;
+  return kind === "node" ? "device" : kind;
+}

@@ -1,0 +1,31 @@
+// Facts about a session for its row in the list, besides name and state.
+
+import type { ListedRow } from "../../../src/contract/client/web.ts";
+import { forkOrigin } from "../../../src/core/fork-key.ts";
+import { shortKey } from "./own-name.ts";
+
+/** Height of every line of the list, in CSS pixels. Lines are higher on touch screens. */
+export const ROW_HEIGHT = window.matchMedia("(pointer: coarse)").matches ? 44 : 32;
+const FORMS: Readonly<Record<string, string>> = { subagent: "sub-agent", dm: "direct chat" };
+
+/**
+ * Returns a word for the kind of a session. For the kind "other", the word comes from the key, for example
+ * `sub-agent`.
+ */
+function kindWord({ key, sessionKind }: ListedRow): string {
+  if (forkOrigin(key) !== undefined) return "fork";
+  if (sessionKind !== "other") return sessionKind;
+  const form = /^agent:[^:]+:([a-z]+):/.exec(key)?.[1] ?? "other";
+  return FORMS[form] ?? form;
+}
+
+/** Returns the middle part of the second line: facts about the session that its name does not contain. */
+export function factsOf(row: ListedRow, name: string): string {
+  const said = name === shortKey(row.key) ? name.split(/[ ·]+/).map((word) => FORMS[word] ?? word) : [];
+  const kind = row.sessionKind === "main" ? "" : kindWord(row);
+  const channel = row.channel === "unknown" ? "" : row.channel;
+  const words = [...new Set([row.agentId, kind, channel])].filter(
+    (word) => !["", name, ...said].includes(word),
+  );
+  return words.join(" · ");
+}

@@ -1,0 +1,12 @@
+// The links at the top of the page.
+
+/** Titles of the views, in their order. */
+export const VIEW_TITLES = {
+  inbox: "Inbox",
+  sessions: "Sessions",
+  flow: "Flow",
+  operations: "Operations",
+} as const;
+
+/** The largest count that is shown. More digits would not fit on a phone. */
+export const COUNT_MAX = 99;

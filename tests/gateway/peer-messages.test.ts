@@ -11,6 +11,7 @@ import { scriptedModel } from "../kit/scripted-model.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { settingsWith } from "../tools/app.ts";
 import { type House, type HouseOptions, openHouse } from "./kit.ts";
+import { openPeer } from "./mcp/kit.ts";
 import { heldPlay } from "./openai/kit.ts";
 
 const HERE = "agent:main:main";
@@ -59,6 +60,22 @@ test("sessions_list and sessions_history show an agent the session of the peer, 
   expect(shown).toContain("What is new?");
   expect(shown).toContain("echo 1");
   expect(shown).not.toContain("secret");
+});
+
+test("I11: an MCP client writes to an agent of a peer, which knows its session; a person is told to ask an agent", async () => {
+  const near = await open();
+  const [client, there] = await pair(near, await open());
+  const mcp = await openPeer(near, "version 2, newest revision");
+  const sent = await mcp.call("sessions_send", { sessionKey: FAR, message: "Hello", timeoutSeconds: 20 });
+  expect(sent).toMatchObject({ status: "ok", reply: "echo 1", receipt: "answered" });
+  const { messages } = await there.request("chat.history", { sessionKey: "agent:research:main" });
+  const sourceSessionKey = expect.stringMatching(/^peer:desk\/agent:main:mcp:/);
+  expect(messages[0]).toMatchObject({ provenance: { sourceSessionKey } });
+  const said = client.request("chat.send", { sessionKey: FAR, message: "Hello" });
+  await expect(said).rejects.toMatchObject({
+    reason: "send_denied",
+    message: expect.stringContaining("agent"),
+  });
 });
 
 test("a message expires if the peer stays away for seven days", async () => {

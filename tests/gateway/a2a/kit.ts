@@ -1,6 +1,15 @@
-// Helpers for the tests of the A2A door: the official client over each binding, and messages for it.
+// Helpers for the tests of the A2A door: the official client over each binding, messages for it, and receivers
+// of notifications.
 
-import type { Message, SendMessageRequest, StreamResponse, Task } from "@a2a-js/sdk";
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
+import type {
+  Message,
+  SendMessageRequest,
+  StreamResponse,
+  Task,
+  TaskPushNotificationConfig,
+} from "@a2a-js/sdk";
 import { Role } from "@a2a-js/sdk";
 import {
   type Client,
@@ -8,6 +17,7 @@ import {
   JsonRpcTransportFactory,
   RestTransportFactory,
 } from "@a2a-js/sdk/client";
+import { cleanup } from "../../kit/engine/engine.ts";
 import { type House, openHouse, TOKEN } from "../kit.ts";
 
 export const BINDINGS = ["JSONRPC", "HTTP+JSON"] as const;
@@ -94,3 +104,45 @@ export async function readStream(stream: AsyncIterable<StreamResponse>) {
   const end = last?.$case === "statusUpdate" ? last.value.status : undefined;
   return { payloads, kinds: payloads.map(({ $case }) => $case), text, end };
 }
+
+export interface Got {
+  readonly method: string | undefined;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  readonly body: unknown;
+}
+
+/** Starts a receiver of notifications. `status`: its answer to each request. */
+export async function receiver(status: (index: number) => number = () => 204, port = 0) {
+  const got: Got[] = [];
+  const server = createServer(async (request, response) => {
+    const pieces: Buffer[] = [];
+    for await (const piece of request) pieces.push(piece as Buffer);
+    const text = Buffer.concat(pieces).toString();
+    const { method, headers } = request;
+    got.push({ method, headers, text, body: JSON.parse(text) });
+    response.writeHead(status(got.length - 1)).end();
+  });
+  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+  cleanup(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { got, host, url: `http://${host}/told` };
+}
+
+/** Returns an address for notifications, with a token and credentials. */
+export function addressOf(
+  url: string,
+  more: Partial<TaskPushNotificationConfig> = {},
+): TaskPushNotificationConfig {
+  const authentication = { scheme: "Bearer", credentials: "for-the-receiver" };
+  return { tenant: "", id: "", taskId: "", url, token: "my-token", authentication, ...more };
+}
+
+/** Returns the options of a message that returns at once, and has this address. */
+export const asking = (taskPushNotificationConfig: TaskPushNotificationConfig | undefined) => ({
+  ...{ acceptedOutputModes: [], returnImmediately: true },
+  taskPushNotificationConfig,
+});

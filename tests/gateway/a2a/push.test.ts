@@ -3,8 +3,6 @@
 // send, an address that comes after the end, and addresses of other clients. tests/channels/push.test.ts has
 // hostile receivers.
 
-import { createServer, type IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
 import { StreamResponse, type TaskPushNotificationConfig, TaskState } from "@a2a-js/sdk";
 import {
   DefaultPushNotificationSender,
@@ -15,36 +13,21 @@ import { expect, test } from "vitest";
 import { cleanup } from "../../kit/engine/engine.ts";
 import { freePort } from "../../kit/loopback.ts";
 import { type Script, startModelServer } from "../../kit/model-server/server.ts";
+import { hang } from "../../kit/model-server/steps.ts";
 import { startProcess } from "../../kit/process/gateway-process.ts";
 import { TOKEN } from "../kit.ts";
-import { a2aClient, BINDINGS, openExposed, saying, taskIn } from "./kit.ts";
-
-interface Got {
-  readonly method: string | undefined;
-  readonly headers: IncomingHttpHeaders;
-  readonly text: string;
-  readonly body: unknown;
-}
-
-/** Starts a receiver of notifications. `status`: its answer to each request. */
-async function receiver(status: (index: number) => number = () => 204, port = 0) {
-  const got: Got[] = [];
-  const server = createServer(async (request, response) => {
-    const pieces: Buffer[] = [];
-    for await (const piece of request) pieces.push(piece as Buffer);
-    const text = Buffer.concat(pieces).toString();
-    const { method, headers } = request;
-    got.push({ method, headers, text, body: JSON.parse(text) });
-    response.writeHead(status(got.length - 1)).end();
-  });
-  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
-  cleanup(async () => {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return { got, host, url: `http://${host}/told` };
-}
+import {
+  a2aClient,
+  addressOf,
+  asking,
+  BINDINGS,
+  type Got,
+  openExposed,
+  readStream,
+  receiver,
+  saying,
+  taskIn,
+} from "./kit.ts";
 
 /** Starts a real gateway that may notify these hosts. */
 async function startGateway(notifyHosts: readonly string[], script: Script = () => "Done") {
@@ -67,16 +50,6 @@ async function startGateway(notifyHosts: readonly string[], script: Script = () 
     );
   return { gateway, open };
 }
-
-function addressOf(url: string, more: Partial<TaskPushNotificationConfig> = {}): TaskPushNotificationConfig {
-  const authentication = { scheme: "Bearer", credentials: "for-the-receiver" };
-  return { tenant: "", id: "", taskId: "", url, token: "my-token", authentication, ...more };
-}
-
-const asking = (taskPushNotificationConfig: TaskPushNotificationConfig | undefined) => ({
-  ...{ acceptedOutputModes: [], returnImmediately: true },
-  taskPushNotificationConfig,
-});
 
 test("a client is told once that its task has ended, with its token and without the answer", async () => {
   const { got, host, url } = await receiver();
@@ -149,6 +122,36 @@ test("a gateway that is killed after the end of the task, before it could notify
   await expect.poll(() => got.length, { timeout: 20_000 }).toBe(1);
   await expect.poll(left).toEqual([]);
   expect(got).toMatchObject([{ body: { statusUpdate: { taskId: task.id } } }]);
+});
+
+test("the end of a failed, a cancelled and a streamed task is told, each as it is", async () => {
+  const { got, host, url } = await receiver();
+  const begun = Promise.withResolvers<void>();
+  const { open } = await startGateway([host], ({ lastUserText }) => {
+    if (lastUserText.includes("fail")) return [{ step: "malformed" }];
+    if (!lastUserText.includes("wait")) return "Done";
+    begun.resolve();
+    return [hang()];
+  });
+  const client = await open();
+  const send = (text: string) =>
+    taskIn(client.sendMessage({ ...saying(text), configuration: asking(addressOf(url)) }));
+  const told = () =>
+    got.map(({ body }) => {
+      const { payload } = StreamResponse.fromJSON(body);
+      return payload?.$case === "statusUpdate" ? [payload.value.taskId, payload.value.status?.state] : [];
+    });
+  const failed = await send("fail");
+  await expect.poll(told, { timeout: 30_000 }).toEqual([[failed.id, TaskState.TASK_STATE_FAILED]]);
+  const waiting = await send("wait");
+  await begun.promise;
+  await client.cancelTask({ tenant: "", id: waiting.id, metadata: undefined });
+  await expect.poll(told).toContainEqual([waiting.id, TaskState.TASK_STATE_CANCELED]);
+  const configuration = asking(addressOf(url));
+  const { payloads } = await readStream(client.sendMessageStream({ ...saying("go"), configuration }));
+  const id = payloads[0]?.$case === "task" ? payloads[0].value.id : "";
+  await expect.poll(told).toContainEqual([id, TaskState.TASK_STATE_COMPLETED]);
+  expect(got).toHaveLength(3);
 });
 
 test("a receiver that is away is told after the restart of the gateway", async () => {

@@ -257,13 +257,13 @@ test.each(BINDINGS)("%s: pictures and text files of a message reach the agent", 
   ]);
 });
 
-test("tasks are listed in pages, newest first, by state and by time", async () => {
+test.each(BINDINGS)("%s: tasks are listed in pages, newest first, by state and by time", async (binding) => {
   const play: Play = ({ run }) => {
     if (run.input.text.startsWith("fail")) throw new Error("no");
     return "yes";
   };
   const house = await openExposed({ play });
-  const client = await a2aClient(house);
+  const client = await a2aClient(house, { binding });
   const ids: string[] = [];
   for (const text of ["a", "fail b", "c", "fail d", "e"])
     ids.unshift((await taskIn(client.sendMessage(saying(text)))).id);

@@ -32,7 +32,7 @@ const FAILED: Readonly<Partial<Record<TaskState, string>>> = {
 /** A file that the agent sent. */
 export interface RemoteFile {
   readonly name: string;
-  /** Absent: the agent named an address, which is not fetched, or the file is too large. */
+  /** Absent: the agent named an address, which is not fetched, or the file is beyond a limit. */
   readonly content?: Uint8Array;
 }
 
@@ -132,7 +132,8 @@ export class RemoteAnswer {
     const why = FAILED[this.#state];
     if (why !== undefined) return { kind: "failed", why: this.#said === "" ? why : `${why}: ${this.#said}` };
     const isAsking = ASKING.includes(this.#state);
-    const files = [...this.#files.values()].flat().slice(0, FILES_MAX);
+    const all = [...this.#files.values()].flat();
+    const files = all.map((file, index) => (index < FILES_MAX ? file : { name: file.name }));
     const said = isAsking || this.text === "" ? this.#said : "";
     const text = [this.text, said].filter((one) => one !== "").join(BREAK);
     return { kind: "answer", text, isAsking, files };

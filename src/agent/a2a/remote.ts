@@ -43,6 +43,8 @@ const PAUSES_MS = [250, 1_000, 3_000, 10_000, 30_000, 60_000, 120_000, 120_000];
 const PEER_PAUSE_MS = 10_000;
 const REASON_CHARS_MAX = 500;
 const NAME_CHARS_MAX = 100;
+/** Maximum number of files that are named because they are not kept. */
+const NAMED_MAX = 10;
 const SEND_FILE = "send_file";
 /** Errors of a connection that was never made, so nothing was sent. */
 const NOT_SENT = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"];
@@ -446,7 +448,9 @@ class RemoteTurn {
       return failed(this.#args, end.why);
     }
     const left = await this.#keep(end.files);
-    const note = left.length === 0 ? "" : `\n\n[It also sent ${left.join(", ")}, not kept here.]`;
+    const more = left.length > NAMED_MAX ? ` and ${left.length - NAMED_MAX} more` : "";
+    const named = left.slice(0, NAMED_MAX).join(", ") + more;
+    const note = left.length === 0 ? "" : `\n\n[It also sent ${named}, not kept here.]`;
     const text = `${splitHidden(end.text).visible.trim()}${note}`.trim();
     const about = { api: A2A_API, provider: A2A_API, model: agentId, usage: ZERO_USAGE };
     const content = [{ type: "text" as const, text }];

@@ -344,6 +344,19 @@ test("of files that are too large together, the later ones are only named", asyn
   ]);
 });
 
+test("of more than ten files, ten are kept and the first others are named", async () => {
+  const remote = await fakeRemote();
+  const parts = Array.from({ length: 25 }, (_, at) => ({
+    ...{ raw: "AAAA", filename: `${at}.bin`, mediaType: "application/octet-stream" },
+  }));
+  const artifacts = [{ artifactId: "files", parts }];
+  remote.on.SendStreamingMessage = streaming([{ task: task("COMPLETED", { artifacts }) }]);
+  const { turn, kept } = session(remote);
+  const names = Array.from({ length: 10 }, (_, at) => `"${at + 10}.bin"`).join(", ");
+  expect(await turn("Go")).toMatchObject({ text: `[It also sent ${names} and 5 more, not kept here.]` });
+  expect(kept()).toHaveLength(10);
+});
+
 test("an answer beyond the limit ends the run", async () => {
   const remote = await fakeRemote();
   remote.on.SendStreamingMessage = streaming([

@@ -101,6 +101,8 @@ async function allOf(
   signal: AbortSignal,
   work: (planned: PlannedCall, watch: AbortSignal) => Promise<void>,
 ): Promise<void> {
+  const [first] = calls;
+  if (first !== undefined && calls.length === 1) return work(first, signal);
   const failing = new AbortController();
   const watch = AbortSignal.any([signal, failing.signal]);
   let failure: { readonly error: unknown } | undefined;

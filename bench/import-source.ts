@@ -1,8 +1,8 @@
 // Makes the state of OpenClaw that tests/import reads, with the real program: `npm run import:source`.
 // Installs the program from the npm registry (about a gigabyte) into a temporary folder, or into
 // `--dir FOLDER`, which is reused the next time. Runs its gateway on the tests' model server, lets two agents
-// answer, adds jobs, and pairs a node host. Keeps only the rows that the import reads: others hold keys and
-// facts of the machine.
+// answer, adds jobs, pairs a node host, and lets people write to two bots on the tests' Telegram server.
+// Keeps only the rows that the import reads: others hold keys and facts of the machine.
 
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,7 +12,10 @@ import { dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
+import { cleanUp } from "../tests/kit/cleanup.ts";
 import { startModelServer } from "../tests/kit/model-server/server.ts";
+import { startTelegram, type TelegramServer } from "../tests/kit/platforms/telegram/server.ts";
+import type { FakeBot } from "../tests/kit/platforms/telegram/state.ts";
 import { typed } from "../tests/kit/typed.ts";
 import { install } from "./coding-agents.ts";
 
@@ -21,13 +24,20 @@ const VERSION = "2026.9.6";
 const TARGET = resolve(`tests/import/openclaw-${VERSION}`);
 const PORT = 18790;
 const LOOK_MS = 500;
+const LOOKS_MAX = 240;
 const FILES = [
   "agents/main/agent/openclaw-agent.sqlite",
   "agents/research/agent/openclaw-agent.sqlite",
   "state/openclaw.sqlite",
 ];
-const KEPT =
-  /^(session_nodes|session_windows|transcript_events|schema_meta|cron_jobs|device_pairing_paired)$/;
+const KEPT = new RegExp(
+  "^(session_nodes|session_windows|transcript_events|schema_meta|cron_jobs|device_pairing_paired" +
+    "|channel_pairing_(requests|allow_entries)|current_conversation_bindings)$",
+);
+/** In the files that are kept, a server of the tests has this address. */
+const NO_ADDRESS = "http://127.0.0.1:1";
+const [FIRST_TOKEN, WORK_TOKEN] = [9001, 9002].map((id) => `${id}:${"a-bot-of-the-tests-".repeat(2)}`);
+const [OWNER, GROUP] = [4711, -1001];
 
 const configOf = (modelUrl: string) => ({
   gateway: { mode: "local", port: PORT, bind: "loopback", auth: { mode: "token", token: "of-the-source" } },
@@ -40,11 +50,12 @@ const configOf = (modelUrl: string) => ({
     },
   },
   agents: {
-    defaults: { model: { primary: "test/test-model" }, skipBootstrap: true },
+    ownership: "explicit",
+    defaults: {
+      ...{ model: { primary: "test/test-model" }, skipBootstrap: true, systemAgent: { agentId: "main" } },
+    },
     entries: { main: {}, research: {} },
   },
-  bindings: [{ agentId: "research", match: { channel: "telegram", accountId: "work" } }],
-  channels: { telegram: { enabled: false, dmPolicy: "pairing", allowFrom: ["4711"] } },
 });
 
 interface Program {
@@ -88,10 +99,73 @@ async function during(
 }
 
 async function until<T>(look: () => Promise<T | undefined>): Promise<T> {
-  for (;;) {
+  for (let looks = 0; looks < LOOKS_MAX; looks += 1) {
     const found = await look();
     if (found !== undefined) return found;
     await new Promise((done) => setTimeout(done, LOOK_MS));
+  }
+  throw new Error(`not seen: ${look}`);
+}
+
+/** Adds two bots, their agents and their allow lists, with the program's own commands. */
+async function addBots(program: Program, apiRoot: string): Promise<void> {
+  const add = (token = "", ...more: string[]) =>
+    said(program, "channels", "add", "--channel", "telegram", "--token", token, ...more);
+  await add(FIRST_TOKEN);
+  await add(WORK_TOKEN, "--account", "work");
+  const settings = {
+    "channels.telegram.apiRoot": apiRoot,
+    "channels.telegram.allowFrom": [String(OWNER)],
+    "channels.telegram.groups": { [String(GROUP)]: { requireMention: false } },
+  };
+  for (const [path, value] of Object.entries(settings))
+    await said(program, "config", "set", path, JSON.stringify(value), "--strict-json");
+  await said(program, "agents", "bind", "--agent", "research", "--bind", "telegram:work");
+  await said(program, "agents", "bind", "--agent", "main", "--bind", "telegram:default");
+}
+
+/** Lets a person write to a bot, and waits for the bot's answer. */
+async function write(
+  telegram: TelegramServer,
+  bot: FakeBot,
+  from: number,
+  text: string,
+  chatId = from,
+): Promise<void> {
+  const isGroup = chatId < 0;
+  if (!telegram.chats.has(chatId))
+    telegram.addChat({ id: chatId, type: isGroup ? "supergroup" : "private", title: "Team" });
+  const { length } = telegram.sent;
+  const chat = { id: chatId, ...(isGroup ? { type: "supergroup", title: "Team" } : { type: "private" }) };
+  const sender = { id: from, is_bot: false, first_name: `Person ${from}` };
+  telegram.nextMessageId += 1;
+  const message = { message_id: telegram.nextMessageId, date: Math.floor(Date.now() / 1_000) };
+  telegram.push(bot, { message: { ...message, chat, from: sender, text } });
+  const isAnswered = () => telegram.sent.slice(length).some((sent) => sent.chatId === chatId);
+  await until(async () => isAnswered() || undefined);
+}
+
+/** Lets the owner write directly and in a group. Of three strangers, two are paired. */
+async function meetPeople(program: Program, telegram: TelegramServer, bots: FakeBot[]): Promise<void> {
+  const [first, work] = bots;
+  if (first === undefined || work === undefined) throw new Error("no bots");
+  await write(telegram, first, OWNER, "hello from telegram");
+  await write(telegram, first, OWNER, "hello from the group", GROUP);
+  for (const [bot, person] of [
+    [first, 801],
+    [first, 802],
+    [work, 803],
+  ] as const)
+    await write(telegram, bot, person, "may I?");
+  for (const [account, person] of [
+    ["default", 801],
+    ["work", 803],
+  ] as const) {
+    const { requests } = JSON.parse(
+      await said(program, "pairing", "list", "telegram", "--account", account, "--json"),
+    ) as { requests: { id: string; code: string }[] };
+    const { code = "" } = requests.find(({ id }) => id === String(person)) ?? {};
+    await said(program, "pairing", "approve", "telegram", code, "--account", account);
   }
 }
 
@@ -138,19 +212,25 @@ const values = typed("npm run import:source -- [--dir DIR]", { dir: { type: "str
 const folder = resolve(values.dir ?? mkdtempSync(join(tmpdir(), "openclaw-")));
 const home = mkdtempSync(join(tmpdir(), "openclaw-home-"));
 const models = await startModelServer(() => "noted");
+const telegram = await startTelegram();
+const bots = [FIRST_TOKEN, WORK_TOKEN].map((token, at) => telegram.addBot(token ?? "", `bot_${at}_bot`));
 try {
   await install(folder, { dependencies: { openclaw: VERSION } }, ["--ignore-scripts"]);
   const program = { bin: join(folder, "node_modules/openclaw/openclaw.mjs"), home };
   const state = join(home, ".openclaw");
   mkdirSync(state, { mode: 0o700 });
   writeFileSync(join(state, "openclaw.json"), JSON.stringify(configOf(models.url)), { mode: 0o600 });
+  await addBots(program, telegram.url);
   await during(program, ["gateway", "run"], async (shown) => {
     await until(async () => (/\[gateway\] ready/.test(shown()) ? true : undefined));
     await fill(program);
+    await meetPeople(program, telegram, bots);
   });
   rmSync(TARGET, { recursive: true, force: true });
   mkdirSync(TARGET);
-  writeFileSync(join(TARGET, "openclaw.json"), JSON.stringify(configOf("http://127.0.0.1:1"), null, 2));
+  const config = readFileSync(join(state, "openclaw.json"), "utf8");
+  const kept = config.replaceAll(models.url, NO_ADDRESS).replaceAll(telegram.url, NO_ADDRESS);
+  writeFileSync(join(TARGET, "openclaw.json"), kept);
   for (const path of FILES) {
     const name = `${path.replaceAll("/", "--")}.gz`;
     writeFileSync(join(TARGET, name), trimmed(join(state, path), join(folder, "node_modules")));
@@ -159,6 +239,7 @@ try {
   writeFileSync(join(TARGET, "README.md"), made);
 } finally {
   await models.close();
+  await cleanUp();
   rmSync(home, { recursive: true, force: true });
   if (values.dir === undefined) rmSync(folder, { recursive: true, force: true });
 }

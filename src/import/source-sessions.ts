@@ -61,7 +61,8 @@ const PASSED_OVER = new Set(
     "authProfileOverride authProfileOverrideSource pinnedAt authProfileOverrideCompactionCount " +
     "cliSessionIds claudeCliSessionId responseUsage lastHeartbeatText lastHeartbeatSentAt markedUnreadAt " +
     "spawnedWorkspaceDir modelOverrideSource createdVia createdAt activeWriterRunId contextTokensSource " +
-    "agentHarnessId contextBudgetStatus totalTokensVersion lastRunId lifecycleRevision sessionDiffBaseline"
+    "agentHarnessId contextBudgetStatus totalTokensVersion lastRunId lifecycleRevision sessionDiffBaseline " +
+    "createdActor restartRecoveryTerminalRunIds"
   ).split(" "),
 );
 

@@ -181,7 +181,9 @@ test("allow lists and bindings become those of the accounts once they are accept
     },
   });
   expect(second).toMatchObject({
-    ...{ accountId: "second", agentId: "research", dmPolicy: "open", groupPolicy: "open", groups: {} },
+    ...{ accountId: "second", agentId: "research", dmPolicy: "open", groupPolicy: "allowlist" },
+    // The groups of the channel, which admit nobody else in spite of the policy.
+    groups: { "-1": { requireMention: false }, "-2": { enabled: false }, "-3": { allowFrom: ["7"] } },
   });
   expect(discord).toMatchObject({ dmPolicy: "allowlist", allowFrom: ["8"] });
   const notes = config.notes.join("\n");

@@ -171,6 +171,17 @@ test("without a terminal and without --yes, join changes nothing", async () => {
   expect(existsSync(join(folder, ".qwen"))).toBe(false);
 });
 
+test("a copy in npx's cache is not named in the configuration of a program", async () => {
+  const { home } = await makeHome();
+  const folder = project();
+  const script = "/var/cache/_npx/1234/node_modules/parley-gateway/bin/parley.js";
+  const machine = { launcher: { node: "/n/node", script } };
+  const joined = await run(home, ["join", "qwen", "--yes"], { folder, machine });
+  expect(joined).toMatchObject({ code: 1 });
+  expect(joined.err).toContain("npm install --global parley-gateway. Then: parley join qwen");
+  expect(existsSync(join(folder, ".qwen"))).toBe(false);
+});
+
 test("folders with the same name get different session names, and two folders cannot share a session name", async () => {
   const { home } = await makeHome();
   const [one, two] = [project(), project()].map((folder) => join(folder, "shop"));

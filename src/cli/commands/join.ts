@@ -20,6 +20,7 @@ import {
   writeRecord,
 } from "../join/record.ts";
 import { makeTokens, revokeTokens } from "../join/tokens.ts";
+import { inNpxCache } from "../service/npx-cache.ts";
 
 interface JoinOptions {
   readonly session?: string;
@@ -101,6 +102,8 @@ export async function joinProgram(
   const program = PROGRAM[id];
   const known = recordFor(cli.parts, id);
   if (known !== undefined) return joinAgain(cli, known, options);
+  const cached = inNpxCache(cli, `parley join ${id}`);
+  if (cached !== undefined) return cli.fail(cached);
   const handle = handleOf(cli, id, options.session);
   if (!handle.ok) return cli.fail(handle);
   const tokens = await makeTokens(cli, handle.value);

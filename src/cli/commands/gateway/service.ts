@@ -17,6 +17,7 @@ import { ensureFolder } from "../../../world/folders.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import { launchdService } from "../../service/launchd.ts";
 import { MARK, type Service, type ServiceParts, type Step } from "../../service/manager.ts";
+import { inNpxCache } from "../../service/npx-cache.ts";
 import { systemdService } from "../../service/systemd.ts";
 
 const STEP_TIMEOUT_MS = 90_000;
@@ -88,18 +89,14 @@ function serviceOf(cli: Cli): Result<{ service: Service; parts: ServiceParts }> 
  * Returns the reason why this program must not be installed as a service. Undefined if nothing prevents it.
  */
 function objection(cli: Cli): Failure | undefined {
-  const { userId, launcher } = cli.parts.machine;
-  if (userId === 0) {
+  if (cli.parts.machine.userId === 0) {
     return fail("invalid_argument", "you are root: agents of this service would run commands as root", {
       hint:
         "Run this as the user who should own the service. For a system-wide service, take the output " +
         "of --print and set User= in the unit.",
     });
   }
-  if (!/[\\/]_npx[\\/]/.test(launcher.script)) return undefined;
-  return fail("invalid_argument", "this Parley is in the cache of npx, which npm may empty at any time", {
-    hint: "Install it first: npm install --global parley-gateway. Then: parley service install",
-  });
+  return inNpxCache(cli, "parley service install");
 }
 
 /** Runs one command of the service manager. Returns undefined if that command is not installed. */

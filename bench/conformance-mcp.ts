@@ -1,6 +1,6 @@
-// Runs the official conformance suite of MCP against a gateway of this checkout. Installs the suite from npm
-// into a temporary folder. Prints a table. Exit code 1: a scenario failed that needs no tool, resource or
-// prompt of the suite's own.
+// Runs the official conformance suite of MCP, and the official inspector, against a gateway of this checkout.
+// Installs them from npm into a temporary folder. Prints a table of each. Exit code 1: a request of the
+// inspector failed, or a scenario that needs no tool, resource or prompt of the suite's own.
 
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { TOKEN } from "../tests/kit/process/fleet.ts";
 import { install } from "./coding-agents.ts";
+import { inspect } from "./inspector.ts";
 import { withGateway } from "./with-gateway.ts";
 
 const SUITE = "@modelcontextprotocol/conformance";
@@ -60,6 +61,7 @@ async function suite(folder: string, args: readonly string[]): Promise<{ ok: boo
 }
 
 const folder = mkdtempSync(join(tmpdir(), "parley-mcp-conformance-"));
+const home = join(folder, "home");
 const rows: string[] = [];
 let failed = 0;
 try {
@@ -68,7 +70,8 @@ try {
   const [ofServers = ""] = text.split("Client scenarios");
   const scenarios = [...ofServers.matchAll(/^ {2}- (\S+)/gm)].map(([, name = ""]) => name);
   if (scenarios.length === 0) throw new Error(`the suite lists no scenario: ${text}`);
-  await withGateway(join(folder, "home"), {}, async ({ httpUrl }) => {
+  await withGateway(home, {}, async ({ httpUrl }) => {
+    failed += await inspect(join(folder, "inspector"), httpUrl, home);
     const server = await withToken(new URL(httpUrl));
     const url = `http://localhost:${(server.address() as AddressInfo).port}/mcp`;
     try {

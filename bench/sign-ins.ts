@@ -89,8 +89,9 @@ const STEPS: Readonly<Record<string, Steps>> = {
     add: (url) => ["mcp", "add", "--scope", "user", "--transport", "http", "--trust", "parley", url],
     login: [],
     keys: [
-      { after: /MCP issues detected|requires authentication/, typed: "/mcp auth parley" },
-      { after: /\/mcp auth parley/, typed: "\r" },
+      { after: /Type your message/, typed: "/mcp auth parley" },
+      { after: /> \/mcp auth parley/, typed: "\r" },
+      { after: /Do you want to continue/, typed: "\r" },
     ],
     done: /[Ss]uccessfully (?:re-)?authenticated|Successfully reloaded/,
     shown: "`/mcp auth parley`",

@@ -139,12 +139,15 @@ test("a gateway has at most 64 peers and invitations", async () => {
 });
 
 /** Starts a web server in place of a peer. Returns its address, and the requests for anything but cards. */
-async function impostor(answer: (path: string, response: ServerResponse) => Promise<unknown>) {
+async function impostor(answer: (path: string, response: ServerResponse, given: Answer) => Promise<unknown>) {
   const others: string[] = [];
-  const server = createServer((request, response) => {
+  const server = createServer(async (request, response) => {
     const { method, url: path = "" } = request;
     if (method !== "GET") others.push(`${method} ${path}`);
-    answer(path, response).then((body) => response.end(JSON.stringify(body)));
+    const pieces: Buffer[] = [];
+    for await (const piece of request) pieces.push(piece as Buffer);
+    const given = pieces.length === 0 ? {} : JSON.parse(Buffer.concat(pieces).toString());
+    response.end(JSON.stringify(await answer(path, response, given)));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
   cleanup(() => new Promise<void>((resolve) => server.close(() => resolve())));
@@ -169,6 +172,34 @@ test("RC2: a card of the peer that another key has signed is refused, and nothin
     error: expect.stringContaining("is signed by"),
   });
   expect(others).toEqual([]);
+});
+
+test("files of a hostile peer get safe names, lose credentials, and are refused if they are too large", async () => {
+  const far = await open();
+  const agentToAgent = { enabled: true, allow: ["main", "peer:*"] };
+  const near = await open({ choices: { tools: { agentToAgent, sendFile: { maxBytes: 1_000 } } } });
+  const [client] = await pair(near, far);
+  const file = (filename: string, text: string) => ({
+    ...{ raw: btoa(text), filename, mediaType: "text/plain" },
+  });
+  const secret = "the key is sk-abcdefghij0123456789abcdefghij";
+  const parts = [file("../../.ssh/authorized_keys", secret), file("large.txt", "x".repeat(1_001))];
+  const artifacts = [{ artifactId: "files", parts: [{ text: "Done" }, ...parts] }];
+  const task = { id: "t", contextId: "c", status: { state: "TASK_STATE_COMPLETED" }, artifacts };
+  const cards = cardsOf(far, () => url);
+  const { url } = await impostor(async (path, response, { id }) => {
+    if (path.endsWith(".json")) return cards(path);
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.write(`data: ${JSON.stringify({ jsonrpc: "2.0", id, result: { task } })}\n\n`);
+  });
+  await client.request("peers.update", { name: "lab", url });
+  expect(await send(client)).toMatchObject({
+    ...{ status: "ok", reply: 'Done\n\n[It also sent "large.txt", not kept here.]' },
+  });
+  const files = await near.store.db.selectFrom("sent_files").select(["name", "content"]).execute();
+  expect(files.map(({ name, content }) => [name, atob(content)])).toEqual([
+    ["authorized_keys", "the key is [redacted]"],
+  ]);
 });
 
 test("I2: a message stays queued if the peer dies between its card and its key", async () => {

@@ -1,9 +1,10 @@
 // Sends a question to each real coding agent that has joined a gateway of this checkout: while its window is
 // idle, and after the window was closed (`--wake resume`). Gemini CLI, whose idle window cannot be woken, is
-// also asked during a turn. `npm run woken:each -- FOLDER [NAME]`. FOLDER has the packages of the agents
+// also asked during a turn. Each must first accept its new configuration (`mcp list`).
+// `npm run woken:each -- FOLDER [NAME]`. FOLDER has the packages of the agents
 // (`npm install --prefix FOLDER …`); a missing one is skipped. One scripted server plays their models. Needs
 // `script` of util-linux as their terminal. Prints the answers and receipts. Exit code 1: an answer is
-// missing.
+// missing, or a configuration is not accepted.
 
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -27,6 +28,8 @@ const ASKER = "agent:main:main";
 const WINDOW = "agent:main:mcp:window";
 const QUESTION = "which port do you use?";
 const REPLY = "port 8080";
+/** A line of `mcp list` that names the server of the configuration as one that works. */
+const ACCEPTED = /parley.*(?:connected|enabled)/i;
 const ASKED = /Message (\S+) from session /;
 
 const [programs, ...names] = process.argv.slice(2);
@@ -201,9 +204,13 @@ async function tryProgram(one: WindowProgram): Promise<boolean> {
   const gateway = launch(home, ["gateway"]);
   const url = await addressOf(gateway);
   await parley("join", one.id, "--session", "window", "--wake", "resume", "--yes");
-  const [consent, ...words] = start.consent ?? [];
-  if (consent !== undefined) await run(consent, words, { cwd: folder, env });
-  const terminal = openTerminal(start.command, ground);
+  const [file = "", ...first] = start.program;
+  const own = (...args: string[]) => run(file, [...first, ...args], { cwd: folder, env });
+  if (start.consent !== undefined) await own(...start.consent);
+  const listed = await own("mcp", "list");
+  const servers = `${listed.stdout}${listed.stderr}`;
+  process.stdout.write(servers);
+  const terminal = openTerminal([...start.program, ...start.args], ground);
   try {
     let results: string[];
     if (one.idle) {
@@ -221,7 +228,7 @@ async function tryProgram(one: WindowProgram): Promise<boolean> {
     }
     results.push(await askClosed(ground, terminal));
     await report(one, ground, { url, results });
-    return results.every((result) => result.includes(REPLY));
+    return ACCEPTED.test(servers) && results.every((result) => result.includes(REPLY));
   } catch (error) {
     process.stdout.write(`\n## ${one.name}: ${(error as Error).message}\n`);
     return false;

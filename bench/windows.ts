@@ -17,9 +17,11 @@ interface Place {
 }
 
 interface Start {
-  readonly command: readonly string[];
+  /** The words that start the program, and those that open its window. */
+  readonly program: readonly string[];
+  readonly args: readonly string[];
   readonly env: Record<string, string>;
-  /** Arguments of a command that, after joining, gives the user's consent to the MCP server. */
+  /** Arguments with which, after joining, the user gives consent to the MCP server. */
   readonly consent?: readonly string[];
 }
 
@@ -61,7 +63,8 @@ export const WINDOWS: readonly WindowProgram[] = [
       write(join(home, ".claude.json"), JSON.stringify(state));
       return {
         // There is no prompt, because the hook at the start delivers the first message.
-        command: [join(packageFolder, "..", "..", ".bin", "claude")],
+        program: [join(packageFolder, "..", "..", ".bin", "claude")],
+        args: [],
         env: {
           ANTHROPIC_BASE_URL: server.provider("anthropic-messages").baseUrl,
           ANTHROPIC_AUTH_TOKEN: "test",
@@ -80,7 +83,8 @@ export const WINDOWS: readonly WindowProgram[] = [
       const local = { npm: "@ai-sdk/openai-compatible", options, models: { "test-model": {} } };
       const config = { model: "local/test-model", provider: { local }, autoupdate: false };
       return {
-        command: [join(packageFolder, "bin", "opencode.exe"), "--prompt", PROMPT],
+        program: [join(packageFolder, "bin", "opencode.exe")],
+        args: ["--prompt", PROMPT],
         env: { OPENCODE_CONFIG_CONTENT: JSON.stringify(config), OPENCODE_DISABLE_MODELS_FETCH: "1" },
       };
     },
@@ -93,8 +97,8 @@ export const WINDOWS: readonly WindowProgram[] = [
     start({ server, home, folder, packageFolder }) {
       const { baseUrl } = server.provider("openai-responses");
       write(join(home, ".codex", "config.toml"), codexConfig(baseUrl, folder));
-      const program = join(packageFolder, "..", "..", ".bin", "codex");
-      return { command: [program, "--dangerously-bypass-hook-trust", PROMPT], env: { TEST_KEY: "test" } };
+      const program = [join(packageFolder, "..", "..", ".bin", "codex")];
+      return { program, args: ["--dangerously-bypass-hook-trust", PROMPT], env: { TEST_KEY: "test" } };
     },
   },
   {
@@ -105,9 +109,9 @@ export const WINDOWS: readonly WindowProgram[] = [
     start({ server, home, packageFolder }) {
       const settings = { security: { auth: { selectedType: "gemini-api-key" } } };
       write(join(home, ".gemini", "settings.json"), JSON.stringify(settings));
-      const file = join(packageFolder, "bundle", "gemini.js");
       return {
-        command: [process.execPath, file, "-m", "gemini-2.5-flash", "-i", PROMPT],
+        program: [process.execPath, join(packageFolder, "bundle", "gemini.js")],
+        args: ["-m", "gemini-2.5-flash", "-i", PROMPT],
         env: {
           GEMINI_API_KEY: "none",
           GOOGLE_GEMINI_BASE_URL: server.provider("google-generative-ai").baseUrl.replace("/v1beta", ""),
@@ -122,10 +126,10 @@ export const WINDOWS: readonly WindowProgram[] = [
     packageName: "@qwen-code/qwen-code",
     idle: true,
     start({ server, packageFolder }) {
-      const program = [process.execPath, join(packageFolder, "cli.js")];
       return {
-        command: [...program, "--auth-type", "openai", "-i", PROMPT],
-        consent: [...program, "mcp", "approve", "parley"],
+        program: [process.execPath, join(packageFolder, "cli.js")],
+        args: ["--auth-type", "openai", "-i", PROMPT],
+        consent: ["mcp", "approve", "parley"],
         env: {
           OPENAI_API_KEY: "none",
           OPENAI_BASE_URL: server.provider("openai-completions").baseUrl,

@@ -37,9 +37,10 @@ const envOf = ({ home }: ProgramGround) => ({
   NO_COLOR: "1",
 });
 
-/** Waits until the text matches, or for `PROGRAM_MAX_MS`. */
-async function untilShown(shown: Shown, fits: RegExp): Promise<void> {
-  for (let ms = 0; ms < PROGRAM_MAX_MS && !fits.test(shown()); ms += LOOK_MS)
+/** Waits until the text matches, or the program has ended, or for `PROGRAM_MAX_MS`. */
+async function untilShown(shown: Shown, fits: RegExp, child?: ChildProcess): Promise<void> {
+  const isRunning = (): boolean => child === undefined || child.exitCode === null;
+  for (let ms = 0; ms < PROGRAM_MAX_MS && !fits.test(shown()) && isRunning(); ms += LOOK_MS)
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
 }
 
@@ -79,9 +80,10 @@ function asked(
 ): Promise<string> {
   return started(ground, args, async (child, shown) => {
     for (const [id, { method, params }] of requests.entries()) {
+      if (child.exitCode !== null) return;
       const request = { jsonrpc: "2.0", id, method, params: await params(shown()) };
       child.stdin?.write(`${JSON.stringify(request)}\n`);
-      await untilShown(shown, new RegExp(`^\\{(?!.*"method":).*"id":${id}[,}]`, "m"));
+      await untilShown(shown, new RegExp(`^\\{(?!.*"method":).*"id":${id}[,}]`, "m"), child);
     }
   });
 }

@@ -4,11 +4,13 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { CAPTION_CHARS_MAX, sentNameOf, sentTypeOf, takesFile } from "../../../src/core/sent-file.ts";
+import type { Run } from "../../../src/core/shapes/run.ts";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
 import { getDelivery, insertDelivery } from "../../../src/store/queries/channels/deliveries.ts";
 import {
   contentOfFile,
   fileOfTranscript,
+  filesOfRun,
   insertSentFile,
 } from "../../../src/store/queries/channels/sent-files.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
@@ -103,6 +105,24 @@ test("FS1: of two calls at once with the same id, one sends the file", async () 
   expect(one).toMatchObject({ status: "accepted" });
   expect(two).toEqual(one);
   expect(await rows(app)).toHaveLength(1);
+});
+
+test("a run's files are those of its own calls and of its program's, and no others of its session", async () => {
+  const { app, put } = await open(undefined);
+  const session = await app.session(MAIN);
+  const run = { runId: "run-1", sessionId: session.sessionId, input: { text: "" } } as Run;
+  const send = (path: string, callId: string, more: { run?: Run } = {}) => {
+    put(path, "hello");
+    const call = { callId, attempt: 1, name: "send_file", arguments: { path } };
+    return callTool({ ...app.context(session), ...more }, call);
+  };
+  await send("own.txt", "run-1:message:0", { run });
+  await send("program.txt", "operator:1", { run });
+  await send("operator.txt", "operator:1");
+  await send("other.txt", "run-10:message:0");
+  expect(await files(app)).toHaveLength(4);
+  const names = (await filesOfRun(app.engine.store.db, run)).map(({ name }) => name);
+  expect(names.sort()).toEqual(["own.txt", "program.txt"]);
 });
 
 test("FS2: if the send policy forbids the chat, nothing is sent or kept", async () => {

@@ -43,10 +43,13 @@ export function sentFilePrefix(runId: string): string {
   return `file-${runId}:`;
 }
 
-/** Returns the id of the file that a call sends. `runId`: absent if an operator calls. */
+/**
+ * Returns the id of the file that a call sends. `runId`: absent if an operator calls. No id looks like a
+ * credential, such as digits, a colon and a long word: it would be redacted in the result of the call.
+ */
 export function sentFileId(callId: string, runId: string | undefined): string {
   const isNamed = runId === undefined || callId.startsWith(`${runId}:`);
-  return isNamed ? `file-${callId}` : `${sentFilePrefix(runId)}${callId}`;
+  return isNamed ? `file-${callId}` : `${sentFilePrefix(runId)}call:${callId}`;
 }
 
 /** Returns whether a channel can send a file of this size. */

@@ -474,7 +474,7 @@ class RemoteTurn {
     const left: string[] = [];
     for (const [index, { name, content }] of files.entries()) {
       const shown = cut(name, NAME_CHARS_MAX);
-      const id = `a2a-${runId}-${index}`;
+      const id = `${runId}:a2a:${index}`;
       if (content === undefined || results.get(id) === true) left.push(JSON.stringify(shown));
       if (content === undefined || results.has(id)) continue;
       const facts = () => ({ id: world.ids.orderedUuid(), timestamp: world.clock.now() });

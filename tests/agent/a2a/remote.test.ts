@@ -304,11 +304,11 @@ test("files are kept for the people of the session; an address is not fetched; h
     kind: "ok",
     text: 'Here it is.\n\n[It also sent "far.pdf", "refused.bin", not kept here.]',
   });
-  expect(kept()).toEqual(["a2a-run-1-0 plan.pdf: a plan", "a2a-run-1-2 refused.bin: \0\0\0"]);
+  expect(kept()).toEqual(["run-1:a2a:0 plan.pdf: a plan", "run-1:a2a:2 refused.bin: \0\0\0"]);
   const roles = entries.map((one) => ("role" in one ? one.role : "summary"));
   expect(roles).toEqual(["user", "assistant", "toolResult", "assistant", "toolResult", "assistant"]);
-  expect(entries[2]).toMatchObject({ toolCallId: "a2a-run-1-0", toolName: "send_file", isError: false });
-  expect(entries[4]).toMatchObject({ toolCallId: "a2a-run-1-2", isError: true });
+  expect(entries[2]).toMatchObject({ toolCallId: "run-1:a2a:0", toolName: "send_file", isError: false });
+  expect(entries[4]).toMatchObject({ toolCallId: "run-1:a2a:2", isError: true });
 });
 
 test.each([1, 2, 3, 4, 5])("if the gateway dies after entry %i, each file is written once", async (count) => {
@@ -339,8 +339,8 @@ test("of files that are too large together, the later ones are only named", asyn
   const { turn, kept } = session(remote);
   expect(await turn("Go")).toMatchObject({ text: '[It also sent "three.bin", not kept here.]' });
   expect(kept().map((text) => text.slice(0, 22))).toEqual([
-    "a2a-run-1-0 one.bin: \0",
-    "a2a-run-1-1 two.bin: \0",
+    "run-1:a2a:0 one.bin: \0",
+    "run-1:a2a:1 two.bin: \0",
   ]);
 });
 

@@ -3,7 +3,13 @@
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { CAPTION_CHARS_MAX, sentNameOf, sentTypeOf, takesFile } from "../../../src/core/sent-file.ts";
+import {
+  CAPTION_CHARS_MAX,
+  sentFileId,
+  sentNameOf,
+  sentTypeOf,
+  takesFile,
+} from "../../../src/core/sent-file.ts";
 import type { Run } from "../../../src/core/shapes/run.ts";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
 import { getDelivery, insertDelivery } from "../../../src/store/queries/channels/deliveries.ts";
@@ -17,6 +23,7 @@ import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { callTool, toolsFor } from "../../../src/tools/catalog.ts";
 import { openStoreOn, temporaryFolder } from "../../kit/engine/engine.ts";
 import { telegramAccount } from "../../kit/platforms/people-channel.ts";
+import { plainRedactor } from "../../kit/redactor.ts";
 import { type App, agentSettings, type Choices, openApp } from "../../tools/app.ts";
 
 const MAIN = "agent:main:main";
@@ -105,6 +112,16 @@ test("FS1: of two calls at once with the same id, one sends the file", async () 
   expect(one).toMatchObject({ status: "accepted" });
   expect(two).toEqual(one);
   expect(await rows(app)).toHaveLength(1);
+});
+
+test("no id of a file is redacted in a tool's result, also if digits precede a colon", async () => {
+  const runId = "01a215bc-77fb-78a1-923e-49e299128175";
+  const calls = [`${runId}:${runId}:0`, `${runId}:a2a:0`, `a2a-${runId}-0`, `operator:${runId}`];
+  for (const callId of calls)
+    for (const id of [sentFileId(callId, runId), sentFileId(callId, undefined)]) {
+      const text = JSON.stringify({ status: "accepted", fileId: id });
+      expect(await plainRedactor.whole(text)).toBe(text);
+    }
 });
 
 test("a run's files are those of its own calls and of its program's, and no others of its session", async () => {

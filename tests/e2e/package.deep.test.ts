@@ -83,6 +83,10 @@ async function install(tarball: string): Promise<void> {
   for (const name of readdirSync(MODULES))
     if (!name.startsWith(".")) symlinkSync(join(MODULES, name), join(there, name));
   await run("tar", ["-xzf", tarball, "--strip-components=1", "-C", join(there, "parley-gateway")]);
+  mkdirSync(join(there, ".bin"));
+  const { bin } = JSON.parse(readFileSync(join(there, "parley-gateway/package.json"), "utf8"));
+  for (const name of Object.keys(bin))
+    symlinkSync(`../parley-gateway/${bin[name]}`, join(there, ".bin", name));
 }
 
 const launcher = (): string => join(app, "node_modules/parley-gateway/bin/parley.js");
@@ -236,11 +240,11 @@ test("every relative link of the README leads to a file of the package", () => {
   expect(relative.filter((link) => !existsSync(join(folder, link.replace(/#.*$/, ""))))).toEqual([]);
 });
 
-test("the package has a command of its own name, because parley is another package on npm", () => {
-  const { name, bin } = JSON.parse(
-    readFileSync(join(app, "node_modules/parley-gateway/package.json"), "utf8"),
-  );
-  expect(bin[name]).toBe(bin.parley);
+test("npx starts the package by its own name, because parley is another package on npm", async () => {
+  const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  const args = ["-y", "parley-gateway", "--version"];
+  const { stdout } = await run("npx", args, { cwd: app, env: environment(home) });
+  expect(stdout.trim()).toBe(version);
 });
 
 test("the package's command works as the README says: a gateway, messages, lists, the demo", async () => {

@@ -26,7 +26,7 @@ function leftOut(path: string, { text }: Command): [LeftOut, RegExpExecArray] | 
 
 /** Matches commands that only read. They are repeated, because their output may take a moment to appear. */
 const LOOKING = new RegExp(
-  "^(?:npx )?parley(?:-gateway)? (?:--(?:url|token) \\S+ )*" +
+  "^(?:npx parley-gateway|parley) (?:--(?:url|token) \\S+ )*" +
     "(?:may |(?:sessions|deliveries|usage|cron(?: runs)?|agents|permissions|channels(?: pair)?|node(?: pending)?)" +
     "(?= --| [^a-z]| (?:list|tree|history|show)|$))",
 );

@@ -1,6 +1,6 @@
 // The environment in which the commands of one document run: a home, a gateway if the document needs one, and
 // a shell. Commands of Parley run in this process, because real starts would take minutes. Other commands run
-// in a real shell, in which `parley` and `npx parley` start the real launcher. GR1: nothing outside the home
+// in a real shell, in which `parley` and `npx parley-gateway` start the real launcher. GR1: nothing outside the home
 // is written: paths such as /var/backups and /srv are moved into it. GR2: the gateway has its own port, which
 // replaces the documents' 7275.
 
@@ -59,10 +59,7 @@ export class Ground {
       mkdirSync(path, { recursive: true, mode: 0o700 });
     const start = `exec "${process.execPath}" "${LAUNCHER}"`;
     this.program("parley", `${start} "$@"`);
-    this.program(
-      "npx",
-      `[ "$1" = -y ] && shift\n[ "$1" = parley ] || [ "$1" = parley-gateway ] || exit 9\nshift\n${start} "$@"`,
-    );
+    this.program("npx", `[ "$1" = -y ] && shift\n[ "$1" = parley-gateway ] || exit 9\nshift\n${start} "$@"`);
     // The option makes curl fail if a request is refused.
     this.program("curl", 'PATH="${PATH#*:}" exec curl --fail-with-body "$@"');
     // Replaces programs that would change this machine.
@@ -225,7 +222,7 @@ const SANDBOX = { usable: true, text: "bubblewrap contains programs here" };
  */
 export function wordsOf(text: string, home = "~"): string[] | undefined {
   const bare = text.replace(/\\\n\s*/g, " ");
-  const found = /^(?:npx )?parley(?:-gateway)?(?= |$)(.*)$/s.exec(bare);
+  const found = /^(?:npx parley-gateway|parley)(?= |$)(.*)$/s.exec(bare);
   if (found === null) return undefined;
   const unquoted = bare.replace(/'[^']*'/g, "");
   if (/[$`]/.test(unquoted) || /[|<>;&*?]/.test(unquoted.replace(/"[^"]*"/g, ""))) return undefined;

@@ -71,7 +71,7 @@ export const LEFT_OUT: readonly LeftOut[] = [
     instead: () => checkScript("woken"),
   },
   {
-    command: /^npx parley config edit$/,
+    command: /^npx parley-gateway config edit$/,
     why: "it asks in a terminal before it saves",
     instead: async (ground) => {
       const { code, out, err } = await ground.run("EDITOR=true parley config edit --yes");
@@ -84,7 +84,7 @@ export const LEFT_OUT: readonly LeftOut[] = [
     instead: (_, [, script = ""]) => checkScript(script),
   },
   {
-    command: /^npx parley join (\S+) --session \S+$/,
+    command: /^npx parley-gateway join (\S+) --session \S+$/,
     why: "asks at a terminal; tests/cli/join.test.ts joins with --yes",
     instead: async (ground, [, program]) => {
       const { out } = await ground.run("parley join --help");

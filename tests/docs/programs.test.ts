@@ -231,7 +231,9 @@ test("every command that the documents mention in a sentence exists, and so do i
     for (const code of new Set(inlineCommands(readDocument(path)))) {
       const [, script] = /^npm (?:run )?(start|test|run \S+|[\w:]+)(?: |$)/.exec(code) ?? [];
       if (/^npm (?:run|start|test)/.test(code) && script !== undefined) checkScript(script);
-      const words = /^(?:npx )?parley(?:-gateway)? (.*)$/.exec(code)?.[1];
+      // The package `parley` on npm is another program.
+      if (/^npx (?:-y )?parley(?!-)/.test(code)) problems.push(`${path}: \`${code}\` is another program`);
+      const words = /^(?:npx (?:-y )?parley-gateway|parley) (.*)$/.exec(code)?.[1];
       const problem = words === undefined ? undefined : await usageProblem(where, words.split(/\s+/));
       if (problem !== undefined) problems.push(`${path}: \`${code}\`: ${problem}`);
     }

@@ -186,10 +186,10 @@ export const SCENES: Readonly<Record<string, Scene>> = {
   "docs/CHANNELS.md": {
     config: () => undefined,
     before: {
-      "npx parley channels add telegram": async (ground) => {
+      "npx parley-gateway channels add telegram": async (ground) => {
         ground.facts.apiRoot = await bot();
       },
-      "npx parley channels  ": async (ground) => {
+      "npx parley-gateway channels  ": async (ground) => {
         await ground.stop();
         await ground.start();
       },
@@ -203,11 +203,11 @@ export const SCENES: Readonly<Record<string, Scene>> = {
   "docs/TOUR.md": {
     gateway: "mortal",
     config: () => undefined,
-    input: { "npx parley chat": "list sessions\n" },
+    input: { "npx parley-gateway chat": "list sessions\n" },
     before: {
       // A newcomer has no configuration file.
-      "npx parley init": ({ configPath }) => rmSync(configPath),
-      "npx parley channels add": async () => {
+      "npx parley-gateway init": ({ configPath }) => rmSync(configPath),
+      "npx parley-gateway channels add": async () => {
         phone = await Phone.open(BOT_TOKEN);
       },
     },
@@ -228,7 +228,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
       return { ...config, tools: THREE_AGENTS.tools };
     },
     before: {
-      "npx parley permissions": async (ground) => {
+      "npx parley-gateway permissions": async (ground) => {
         if (ground.facts.asked !== undefined) return;
         ground.facts.asked = "yes";
         await ground.run('parley send --session agent:coder:main "ask"');
@@ -251,7 +251,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
       return ownConfig(page);
     },
     before: {
-      "npx parley permissions  ": async (ground, page) => {
+      "npx parley-gateway permissions  ": async (ground, page) => {
         await ground.stop();
         const config = ownConfig(page, 1) as { agents: { list: { runtime: Json }[] } };
         for (const { runtime } of config.agents.list) runtime.command = [...ACP_AGENT];
@@ -277,7 +277,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     },
     words: { K7QX2MRD: (ground) => first(ground, "peers", "channels", "pair") },
     before: {
-      "npx parley sessions history agent:assistant:main": async (ground) => {
+      "npx parley-gateway sessions history agent:assistant:main": async (ground) => {
         if (howToBot === undefined) throw new Error("there is no bot");
         writes(howToBot, "ask research: which database would you take for a small shop?");
         while (!howToBot.sent.some(({ text }) => text?.includes("research answered"))) await moment();
@@ -299,9 +299,9 @@ export const SCENES: Readonly<Record<string, Scene>> = {
       // The document waits ten seconds, so that a reader can switch terminals. A test needs only two.
       "wait 10 seconds": () => "wait 2 seconds",
     },
-    lasting: { "npx parley gateway --port": /another terminal/ },
+    lasting: { "npx parley-gateway gateway --port": /another terminal/ },
     before: {
-      "npx parley --url ws://127.0.0.1:7277 sessions": ({ kill }) => kill("7276"),
+      "npx parley-gateway --url ws://127.0.0.1:7277 sessions": ({ kill }) => kill("7276"),
     },
   },
   "docs/IMPORT.md": {
@@ -313,9 +313,9 @@ export const SCENES: Readonly<Record<string, Scene>> = {
   },
   "docs/A2A.md": {
     config: (page) => ownConfig(page),
-    before: { "npx parley send --session agent:far:main": joinFar },
+    before: { "npx parley-gateway send --session agent:far:main": joinFar },
   },
-  "docs/MCP.md": { before: { "npx parley mcp": talk } },
+  "docs/MCP.md": { before: { "npx parley-gateway mcp": talk } },
   "docs/NODES.md": {
     lasting: { "parley node run": /parley node approve \S{9}/ },
     words: {
@@ -323,14 +323,14 @@ export const SCENES: Readonly<Record<string, Scene>> = {
       "ABCD-EFGH": (ground) => first(ground, "pending", "node", "pending"),
     },
     before: {
-      "npx parley node invoke": async (ground) => {
+      "npx parley-gateway node invoke": async (ground) => {
         while (!/attic .* connected/.test((await ground.run("parley node")).out)) await moment();
       },
     },
   },
   "docs/PEERING.md": {
     config: (page) => ownConfig(page, 1),
-    elsewhere: { "npx parley peer invite": runAtLab },
+    elsewhere: { "npx parley-gateway peer invite": runAtLab },
     words: {
       "http://lab.example:7275": async () => `http://127.0.0.1:${(await lab()).port}`,
       "ABCD-EFGH-JKLM-NPQR": () => labCode,
@@ -338,7 +338,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
   },
   "docs/STORE.md": {
     before: {
-      "npx parley store restore": async (ground) => {
+      "npx parley-gateway store restore": async (ground) => {
         await ground.stop();
         await ground.run("mv ~/.parley/state ~/.parley/state-before");
       },
@@ -358,7 +358,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
       };
     },
     before: {
-      "npx parley deliveries list": async (ground) =>
+      "npx parley-gateway deliveries list": async (ground) =>
         void (await ground.run('parley send --session main "hi"')),
     },
     words: { ID: (ground) => first(ground, "deliveries", "deliveries", "list", "--state", "failed") },

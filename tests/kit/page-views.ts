@@ -166,7 +166,7 @@ const RICH = `say ## Before a release
 | backup | ops | not yet |
 
 \`\`\`sh
-npx parley store backup before-the-release.db
+npx parley-gateway store backup before-the-release.db
 \`\`\`
 
 > Nobody deploys on a Friday. [Why](https://example.com/friday)`;

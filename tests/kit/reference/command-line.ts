@@ -65,7 +65,7 @@ export function commandLinePage(): string {
   return page(
     "# Command line",
     "Generated from the definitions of the commands. Update it with `npx vitest run tests/reference.test.ts --update`.",
-    "In a checkout, run `npx parley …`. Without a command, the gateway starts. Exit codes: 0 done, 1 failed,\n" +
+    "In a checkout, run `npx parley-gateway …`. Without a command, the gateway starts. Exit codes: 0 done, 1 failed,\n" +
       "2 wrong usage, 3 gateway unreachable or connection lost.",
     table(
       ["command", "purpose"],

@@ -242,6 +242,7 @@ async function tryOne(ground: Ground): Promise<{ ok: boolean; row: string }> {
     return { ok: true, row: `| ${[...cells, registration, `yes, as ${names}`].join(" | ")} |` };
   } catch (error) {
     const why = (error as Error).message.replaceAll(/\s+/g, " ").replaceAll("|", "\\|");
+    process.stderr.write(`${why}\n`);
     return { ok: false, row: `| ${[...cells, "", `no: ${why.slice(0, SHOWN_CHARS)}`].join(" | ")} |` };
   } finally {
     await cleanUp();

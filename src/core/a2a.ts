@@ -18,5 +18,8 @@ export const WAIT_FIELD = "parley.wait";
 /** Field of a message's metadata: the chain that it belongs to. */
 export const CHAIN_FIELD = "parley.chain";
 
+/** Field of an ended task's metadata: the tokens that it used. */
+export const USAGE_FIELD = "parley.usage";
+
 /** Media type of A2A documents. */
 export const A2A_MEDIA_TYPE = "application/a2a+json";

@@ -2,6 +2,9 @@
 
 import type { StreamResponse } from "@a2a-js/sdk";
 import { type Artifact, type Message, type Part, type Task, TaskState } from "@a2a-js/sdk";
+import { USAGE_FIELD } from "../../core/a2a.ts";
+import { fieldsOf } from "../../core/json.ts";
+import { type Usage, ZERO_USAGE } from "../../core/shapes/message.ts";
 import type { TextDelta } from "../../core/text/text-delta.ts";
 
 /** API name in the messages of agents elsewhere. */
@@ -10,6 +13,8 @@ const BREAK = "\n\n";
 /** Maximum bytes of a file, and maximum number of files, that are kept of an answer. */
 const FILE_MAX_BYTES = 10 * 1024 * 1024;
 const FILES_MAX = 10;
+/** Maximum number of tokens of one kind. Higher numbers are mistakes. */
+const TOKENS_MAX = 1_000_000_000;
 /** Maximum bytes of all files of an answer. */
 const ALL_MAX_BYTES = 20 * 1024 * 1024;
 const WORKING: readonly TaskState[] = [
@@ -61,6 +66,16 @@ function textOfParts(parts: readonly Part[]): string {
     .join("\n");
 }
 
+/** Returns the tokens that an agent reports. Its gateway pays for them, so they cost nothing here. */
+function usageIn(metadata: Task["metadata"]): Usage {
+  const { input, output, cacheRead, cacheWrite } = fieldsOf(metadata?.[USAGE_FIELD]);
+  const isCount = (one: unknown): one is number =>
+    typeof one === "number" && Number.isInteger(one) && one >= 0 && one <= TOKENS_MAX;
+  if (!isCount(input) || !isCount(output) || !isCount(cacheRead) || !isCount(cacheWrite)) return ZERO_USAGE;
+  const totalTokens = input + output + cacheRead + cacheWrite;
+  return { ...ZERO_USAGE, input, output, cacheRead, cacheWrite, totalTokens };
+}
+
 function filesIn(parts: readonly Part[]): RemoteFile[] {
   return parts.flatMap(({ content, filename }): RemoteFile[] => {
     const name = filename === "" ? "file" : filename;
@@ -83,6 +98,8 @@ export class RemoteAnswer {
   #direct: string | undefined;
   taskId: string | undefined;
   contextId: string | undefined;
+  /** The tokens of the task, as the agent reports them at its end. */
+  usage: Usage = ZERO_USAGE;
 
   /** The text of all artifacts. */
   get text(): string {
@@ -102,6 +119,7 @@ export class RemoteAnswer {
         this.contextId = payload.value.contextId || this.contextId;
         return { offset: 0, text: this.#direct };
       case "statusUpdate":
+        this.usage = usageIn(payload.value.metadata);
         this.#status(payload.value.status?.state, payload.value.status?.message);
         return undefined;
       case "artifactUpdate":
@@ -117,6 +135,7 @@ export class RemoteAnswer {
   takeTask(task: Task): TextDelta | undefined {
     this.taskId = task.id;
     this.contextId = task.contextId;
+    this.usage = usageIn(task.metadata);
     this.#status(task.status?.state, task.status?.message);
     if (task.artifacts.length === 0) return undefined;
     const before = this.text;

@@ -236,7 +236,7 @@ function messageOf(args: RemoteTurnArgs, state: RemoteState | undefined): SendMe
 function endBefore({ entries, contextTokens }: RemoteTurnArgs): TurnEnd | undefined {
   const last = writtenBy(entries).at(-1);
   if (last?.role !== "assistant" || last.api !== A2A_API || last.stopReason !== "stop") return undefined;
-  return { kind: "ok", text: textOf(last), usage: ZERO_USAGE, contextTokens };
+  return { kind: "ok", text: textOf(last), usage: last.usage, contextTokens };
 }
 
 interface KeptCard {
@@ -441,23 +441,25 @@ class RemoteTurn {
   }
 
   async #finish(end: RemoteEnd): Promise<TurnEnd> {
-    const { world, agentId, entries, contextTokens, append } = this.#args;
+    const { world, agentId, entries, contextTokens, append, toPeer } = this.#args;
     const input = inputOf(entries)?.id;
+    // The tokens of a peer count where the model runs.
+    const usage = toPeer === undefined ? this.#answer.usage : ZERO_USAGE;
     if (end.kind === "failed") {
       await this.#remember(false, input);
-      return failed(this.#args, end.why);
+      return { ...failed(this.#args, end.why), usage };
     }
     const left = await this.#keep(end.files);
     const more = left.length > NAMED_MAX ? ` and ${left.length - NAMED_MAX} more` : "";
     const named = left.slice(0, NAMED_MAX).join(", ") + more;
     const note = left.length === 0 ? "" : `\n\n[It also sent ${named}, not kept here.]`;
     const text = `${splitHidden(end.text).visible.trim()}${note}`.trim();
-    const about = { api: A2A_API, provider: A2A_API, model: agentId, usage: ZERO_USAGE };
+    const about = { api: A2A_API, provider: A2A_API, model: agentId, usage };
     const content = [{ type: "text" as const, text }];
     const facts = { id: world.ids.orderedUuid(), timestamp: world.clock.now(), stopReason: "stop" };
     await append({ ...facts, role: "assistant", content, ...about });
     await this.#remember(end.isAsking, input);
-    return { kind: "ok", text, usage: ZERO_USAGE, contextTokens };
+    return { kind: "ok", text, usage, contextTokens };
   }
 
   /**

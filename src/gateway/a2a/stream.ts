@@ -31,8 +31,8 @@ export function taskStream({ task, ended, frame, failed }: StreamParts): StreamS
   let works = task.status?.state === TaskState.TASK_STATE_WORKING;
   let isNew = true;
   const send = (payload: Payload): string => frame(StreamResponse.toJSON({ payload }));
-  const tellStatus = (status: TaskStatus | undefined): string =>
-    send({ $case: "statusUpdate", value: { ...place, status } });
+  const tellStatus = (status: TaskStatus | undefined, metadata?: Task["metadata"]): string =>
+    send({ $case: "statusUpdate", value: { ...place, status, metadata } });
   const tellArtifact = (artifact: Artifact, append: boolean, lastChunk: boolean): string =>
     send({ $case: "artifactUpdate", value: { ...place, artifact, append, lastChunk } });
   const begun = (): string => {
@@ -55,7 +55,10 @@ export function taskStream({ task, ended, frame, failed }: StreamParts): StreamS
       const answer = answerArtifact(task.id, "").artifactId;
       const isSent = (one: Artifact): boolean => one.artifactId === answer && !isNew && textIn(one) === whole;
       const rest = (final?.artifacts ?? []).filter((one) => !isSent(one));
-      return rest.map((one) => tellArtifact(one, false, true)).join("") + tellStatus(final?.status);
+      return (
+        rest.map((one) => tellArtifact(one, false, true)).join("") +
+        tellStatus(final?.status, final?.metadata)
+      );
     },
     fail: (failure) => failed(failure),
   };

@@ -10,6 +10,7 @@ import {
   TaskState,
   type TaskStatus,
 } from "@a2a-js/sdk";
+import { USAGE_FIELD } from "../../core/a2a.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
 import { type Message as Entry, textOf } from "../../core/shapes/message.ts";
 import { isEnded, type Run, type RunState } from "../../core/shapes/run.ts";
@@ -130,6 +131,10 @@ async function historyOf(run: Run, { db, redactor, owner }: TaskParts, max?: num
   return messages;
 }
 
+function tokensOf({ usage: { input, output, cacheRead, cacheWrite } }: Run): object {
+  return { input, output, cacheRead, cacheWrite };
+}
+
 export async function taskOf(run: Run, parts: TaskParts, scope: TaskScope): Promise<Task> {
   return {
     id: run.runId,
@@ -137,6 +142,6 @@ export async function taskOf(run: Run, parts: TaskParts, scope: TaskScope): Prom
     status: taskStatus(run, parts),
     artifacts: scope.artifacts ? await artifactsOf(run, parts) : [],
     history: await historyOf(run, parts, scope.history),
-    metadata: undefined,
+    metadata: isEnded(run.state) ? { [USAGE_FIELD]: tokensOf(run) } : undefined,
   };
 }

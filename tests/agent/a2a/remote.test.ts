@@ -357,6 +357,29 @@ test("of more than ten files, ten are kept and the first others are named", asyn
   expect(kept()).toHaveLength(10);
 });
 
+const TOKENS = { input: 5, output: 2, cacheRead: 1, cacheWrite: 0 };
+
+test.each([
+  [TOKENS, 8],
+  [{ ...TOKENS, input: -1 }, 0],
+  [{ ...TOKENS, output: 1e300 }, 0],
+  [{ ...TOKENS, cacheRead: "1" }, 0],
+  ["many", 0],
+])(
+  "the tokens %j that an agent reports count as %i, also after a crash and for a failed task",
+  async (usage, totalTokens) => {
+    const remote = await fakeRemote();
+    const metadata = { "parley.usage": usage };
+    const ended = { statusUpdate: { ...status("COMPLETED").statusUpdate, metadata } };
+    remote.on.SendStreamingMessage = streaming([{ task: task("WORKING") }, piece("Done", false), ended]);
+    const { turn, again } = session(remote);
+    expect(await turn("Go")).toMatchObject({ kind: "ok", usage: { totalTokens, cost: { total: 0 } } });
+    expect(await again()).toMatchObject({ kind: "ok", usage: { totalTokens } });
+    remote.on.SendStreamingMessage = streaming([{ task: task("FAILED", { metadata }) }]);
+    expect(await turn("Go on")).toMatchObject({ kind: "error", usage: { totalTokens } });
+  },
+);
+
 test("an answer beyond the limit ends the run", async () => {
   const remote = await fakeRemote();
   remote.on.SendStreamingMessage = streaming([

@@ -11,7 +11,10 @@ import { openExposed } from "./kit.ts";
 const HERE = "agent:main:main";
 
 /** Opens a gateway whose agent `far` is the agent `research` of another one. */
-async function open(more: Choices = {}): Promise<{ client: GatewayClient; far: House }> {
+async function open(
+  more: Choices = {},
+  own: Parameters<typeof agentSettings>[1] = {},
+): Promise<{ client: GatewayClient; far: House }> {
   const far = await openExposed({ model: scriptedModel(() => "All is well"), choices: more });
   const card = `${far.http}/a2a/research`;
   const runtime = { type: "a2a", card, token: TOKEN, allowUnsigned: true } as const;
@@ -20,7 +23,7 @@ async function open(more: Choices = {}): Promise<{ client: GatewayClient; far: H
     choices: {
       agents: [
         agentSettings("main", { subagents: { allowAgents: ["far"] } }),
-        agentSettings("far", { runtime }),
+        agentSettings("far", { runtime, ...own }),
       ],
     },
   });
@@ -61,6 +64,15 @@ test("an agent elsewhere works as a sub-agent, and its result is announced", asy
   await expect.poll(() => textsIn(client, HERE)).toContainEqual(expect.stringContaining("All is well"));
   // The second run is the announce turn of the sub-agent.
   expect(await hopsAt(far)).toEqual([2, 2]);
+});
+
+test("I8: the tokens of an agent elsewhere count in its budget here", async () => {
+  const { client } = await open({}, { budget: { dailyTokens: 10 } });
+  expect(await send(client)).toMatchObject({ status: "ok", reply: "All is well" });
+  expect(await send(client)).toMatchObject({
+    ...{ status: "error", receipt: "declined" },
+    error: expect.stringContaining("has used 15 tokens today, and its dailyTokens is 10"),
+  });
 });
 
 test("I8: if the budget of the agent elsewhere is used up, the message fails with that reason", async () => {

@@ -51,6 +51,18 @@ const earlyScript: Plugin = {
   },
 };
 
+/** Replaces the function that loads parts of the page. */
+const ownPreload: Plugin = {
+  name: "own-preload",
+  transform: {
+    filter: { id: /vite\/preload-helper/ },
+    handler() {
+      const own = fileURLToPath(new URL("src/preload.ts", import.meta.url));
+      return { code: `export { preload as __vitePreload } from ${JSON.stringify(own)};`, map: null };
+    },
+  },
+};
+
 const typefaceLicense: Plugin = {
   name: "typeface-license",
   generateBundle() {
@@ -76,7 +88,7 @@ const UNUSED_RULES = new RegExp(
 /** Returns how often code refers to a variable. */
 function usesOf(code: string, name: string): number {
   const word = name.replaceAll("$", "\\$");
-  return code.match(new RegExp(`(?<![\\w$\\\\]|(?<!\\.\\.)\\.)${word}(?![\\w$:])`, "g"))?.length ?? 0;
+  return code.match(new RegExp(`(?<![\\w$&\\\\]|(?<!\\.\\.)\\.)${word}(?![\\w$:])`, "g"))?.length ?? 0;
 }
 
 /** Removes declarations to which nothing refers: the bundler can't know that their calls have no effects. */
@@ -134,36 +146,6 @@ const markedLexer: Plugin = {
   },
 };
 
-/** The languages that are coloured; C also stands for C++. */
-const LANGUAGES = [
-  ...["javascript", "typescript", "python", "c", "go", "rust", "shell"],
-  ...["json", "yaml", "html", "diff", "plaintext"],
-];
-
-/** Removes rare languages from the highlighter, so that its script is smaller. */
-const fewerLanguages: Plugin = {
-  name: "fewer-languages",
-  transform: {
-    filter: { id: /\/sugar-high\/lib\/lang\.js$/ },
-    handler(code) {
-      const isRare = (line: string): boolean => {
-        const [, id] = /^ *\{ id: '(\w+)'/.exec(line) ?? [];
-        return id !== undefined && !LANGUAGES.includes(id);
-      };
-      const less = code
-        .split("\n")
-        .filter((line) => !isRare(line))
-        .join("\n")
-        .replace(
-          "id: 'c', extension: 'c', aliases: []",
-          "id: 'c', extension: 'c', aliases: ['cpp', 'c++', 'cc']",
-        );
-      if (less === code) throw new Error("This version of sugar-high has another form.");
-      return { code: less, map: null };
-    },
-  },
-};
-
 /** Removes the highlighter's guess whether code is TypeScript: only code of a named language is coloured. */
 const noGuess: Plugin = {
   name: "no-guess",
@@ -188,7 +170,7 @@ export default defineConfig({
   base: "/",
   clearScreen: false,
   logLevel: "warn",
-  plugins: [earlyScript, typefaceLicense, markedLexer, fewerLanguages, noGuess],
+  plugins: [earlyScript, ownPreload, typefaceLicense, markedLexer, noGuess],
   // The classic form of elements compresses better.
   oxc: {
     jsx: { runtime: "classic", pragma: "h", pragmaFrag: "Fragment" },

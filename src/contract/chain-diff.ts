@@ -17,6 +17,7 @@ export interface Amounts {
 
 /** One side of a step. Times count from the step before it. */
 export interface StepSide extends Amounts {
+  readonly runId: string;
   readonly text: string;
 }
 
@@ -69,25 +70,27 @@ function stepsOf(run: Run, entries: readonly RecordedEntry[]): Step[] {
     ),
   );
   const nothing = amountsOf(undefined, 0);
-  const steps: Step[] = [{ ...nothing, step: "message", text: run.input.text }];
+  const { runId } = run;
+  const steps: Step[] = [{ ...nothing, runId, step: "message", text: run.input.text }];
   let before = run.startedAt ?? run.acceptedAt;
   for (const { entry, at } of entries) {
     const ms = at - before;
     if (isCompaction(entry))
-      steps.push({ ...amountsOf(undefined, ms), step: "summary", text: entry.summary });
+      steps.push({ ...amountsOf(undefined, ms), runId, step: "summary", text: entry.summary });
     before = at;
     if (isCompaction(entry) || entry.role !== "assistant") continue;
-    steps.push({ ...amountsOf(entry.usage, ms), step: "answer", text: textOf(entry) });
+    steps.push({ ...amountsOf(entry.usage, ms), runId, step: "answer", text: textOf(entry) });
     toolCallsOf(entry).forEach((call, index) => {
       const result = results.get(`${entry.id}:${index}`);
       const text = `${canonicalJson(call.arguments)} -> ${result?.text ?? "(no result)"}`;
-      steps.push({ ...amountsOf(undefined, (result?.at ?? at) - at), step: `call ${call.name}`, text });
+      const used = amountsOf(undefined, (result?.at ?? at) - at);
+      steps.push({ ...used, runId, step: `call ${call.name}`, text });
     });
   }
   const { state, code, error } = run;
   return [
     ...steps,
-    { ...nothing, step: "end", text: canonicalJson({ state, ...optional({ code, error }) }) },
+    { ...nothing, runId, step: "end", text: canonicalJson({ state, ...optional({ code, error }) }) },
   ];
 }
 

@@ -1,6 +1,6 @@
 // Lists how each method treats an idempotency key, and so which requests a client may retry.
-// This list is separate from the params, so that clients can bundle it without the schemas. The web page
-// loads it beside its first script. Methods that accept a key are many, so they are not in it.
+// This list is separate from the params, so that clients can bundle it without the schemas. Methods that
+// accept a key are many, so they are not in it.
 
 import type { MethodName, ParamsOf } from "./methods.ts";
 

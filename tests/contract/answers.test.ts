@@ -51,6 +51,7 @@ const CHECKED = {
 };
 
 const USED = { tokens: 1, cost: 0, ms: 1 };
+const SIDE = { runId: "r", ...USED };
 const TOTALS = { chainId: "c", runs: 1, steps: 2, ...USED };
 const REPLAYED = {
   ...{ runs: 1, entries: 2 },
@@ -60,8 +61,8 @@ const REPLAYED = {
     diff: {
       ...{ a: TOTALS, b: TOTALS, differences: 2 },
       steps: [
-        { session: MAIN, step: "answer", same: false, a: { text: "a", ...USED }, b: { text: "b", ...USED } },
-        { session: MAIN, step: "end", same: false, a: { text: "a", ...USED } },
+        { session: MAIN, step: "answer", same: false, a: { text: "a", ...SIDE }, b: { text: "b", ...SIDE } },
+        { session: MAIN, step: "end", same: false, a: { text: "a", ...SIDE } },
       ],
     },
   },

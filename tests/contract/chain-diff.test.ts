@@ -80,7 +80,10 @@ test("steps with equal names are paired in order, and ids do not count", () => {
     "agent:writer:main message b false",
     "agent:writer:main end b false",
   ]);
-  expect(diff.steps[1]).toMatchObject({ a: { tokens: 10, cost: 0.5, ms: 500 }, b: { ms: 100 } });
+  expect(diff.steps[1]).toMatchObject({
+    a: { runId: "r1", tokens: 10, cost: 0.5, ms: 500 },
+    b: { runId: "r2", ms: 100 },
+  });
   expect(diff.steps[2]?.a).toMatchObject({ text: '{"at":1} -> contents', ms: 300 });
   expect(diff).toMatchObject({
     a: { chainId: "a", runs: 1, steps: 6, tokens: 10, cost: 0.5, ms: 2_000 },

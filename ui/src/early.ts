@@ -4,6 +4,7 @@
 
 import "./early/early.css";
 import { drawRows, type First } from "./early/draw.ts";
+import { link } from "./early/link.ts";
 import { keptTheme, showTheme } from "./early/theme.ts";
 import { DEMO_UNDER, keptToken, tabStorage, takeTokenFromAddress } from "./token.ts";
 
@@ -38,18 +39,11 @@ async function ask(token: string): Promise<First | undefined> {
   }
 }
 
-/** Adds a file of the page to the document. */
-function link(rel: string, href: string): HTMLLinkElement {
-  const made = document.createElement("link");
-  Object.assign(made, { rel, href, fetchPriority: "low" });
-  document.head.append(made);
-  return made;
-}
-
 /** Starts the page as soon as its script and its style sheet have arrived. */
 function startPage({ src = "", style = "" }: DOMStringMap): void {
-  link("modulepreload", src);
+  link("modulepreload", src).fetchPriority = "low";
   const sheet = link("stylesheet", style);
+  sheet.fetchPriority = "low";
   sheet.onload = sheet.onerror = () => void import(/* @vite-ignore */ src);
 }
 

@@ -15,6 +15,7 @@ import type {
   HelloOk,
   ParamsOf,
 } from "../../src/contract/client/types.ts";
+import { idempotencyOf } from "../../src/contract/idempotency.ts";
 import { THINKING_DELTAS } from "../../src/contract/protocol.ts";
 import { hasScope } from "../../src/core/rules/scopes.ts";
 import type { TokenScope } from "../../src/core/shapes/settings/settings.ts";
@@ -55,8 +56,6 @@ function isRefusal(error: unknown): error is GatewayError {
   return error instanceof GatewayError && ["UNAUTHORIZED", "FORBIDDEN", "NOT_PAIRED"].includes(error.code);
 }
 
-const loadRule = async () => (await import("../../src/contract/idempotency.ts")).idempotencyOf;
-
 async function openDemo(own: Connection): Promise<Connection> {
   const { path, token } = await own.request("demo.start").catch((error: unknown) => {
     const none = error instanceof GatewayError && error.code === "INVALID_REQUEST";
@@ -64,12 +63,12 @@ async function openDemo(own: Connection): Promise<Connection> {
     throw new GatewayError("UNREACHABLE", `the demo did not start: ${String(error)}`);
   });
   const url = window.location.origin + path;
-  return openClient({ url, token, client: CLIENT, caps: CAPS, reconnect: false }, webDialer, loadRule());
+  return openClient({ url, token, client: CLIENT, caps: CAPS, reconnect: false }, webDialer, idempotencyOf);
 }
 
 async function openShown(token: string): Promise<Connection> {
   const options = { url: window.location.origin, token, client: CLIENT, caps: CAPS };
-  const own = await openClient(options, webDialer, loadRule());
+  const own = await openClient(options, webDialer, idempotencyOf);
   if (!inDemo) return own;
   try {
     return await openDemo(own);

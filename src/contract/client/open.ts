@@ -35,19 +35,7 @@ function addressOf(text: string): string {
   );
 }
 
-/** The list of methods that can be repeated. The web page loads it while its socket opens. */
-type Rule = typeof idempotencyOf | Promise<typeof idempotencyOf>;
-
-async function openWith(parts: SocketParts, rule: Rule, options: ConnectOptions) {
-  const [socket, loaded] = await Promise.allSettled([openSocket(parts, options.signal), rule]);
-  if (socket.status === "rejected") throw socket.reason;
-  if (loaded.status === "fulfilled")
-    return new ReconnectingClient(parts, socket.value, loaded.value, options.reconnect ?? true);
-  socket.value.close();
-  throw loaded.reason;
-}
-
-export async function openClient(options: ConnectOptions, dialer: Dialer, rule: Rule) {
+export async function openClient(options: ConnectOptions, dialer: Dialer, rule: typeof idempotencyOf) {
   const { url, token, role, scopes, client, signal, world = plainWorld } = options;
   const { device, caps, commands } = options;
   const connectTimeoutMs = options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS;
@@ -64,7 +52,8 @@ export async function openClient(options: ConnectOptions, dialer: Dialer, rule: 
     connectTimeoutMs,
     world,
   };
-  const opened = await openWith(parts, rule, options);
+  const socket = await openSocket(parts, signal);
+  const opened = new ReconnectingClient(parts, socket, rule, options.reconnect ?? true);
   if (signal === undefined) return opened;
   if (signal.aborted) {
     opened.close();

@@ -20,7 +20,11 @@ import { ADMIN, count, cursor, type MethodSpec, message, NOTHING, name, READ } f
 const chain = declared<ChainRow>("ChainRow");
 
 const amounts = { tokens: number(), cost: number("USD"), ms: number("Duration.") };
-const side = object({ text: text("A long one begins shortly before the difference."), ...amounts });
+const side = object({
+  runId: text("Run of the step."),
+  text: text("A long one begins shortly before the difference."),
+  ...amounts,
+});
 const totals = object({ chainId: text(), runs: number(), steps: number("Number of steps."), ...amounts });
 
 const CHAIN_DIFF = named(

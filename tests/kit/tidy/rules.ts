@@ -301,11 +301,14 @@ const BENCHES = [
   ...["import-source", "screenshots", "sign-ins", "trips", "wake-each", "woken"],
 ].map((name) => `bench/${name}.ts`);
 
+/** The module that the build of the page puts in place of its own. */
+const BUILD_ENTRY = "ui/src/preload.ts";
+
 /** Returns true if a file is started or read by its path. Such a file need not be imported. */
 const isEntry = (path: string): boolean =>
   path === "src/main.ts" ||
   path === "ui/src/main.tsx" ||
-  path === "ui/src/early.ts" ||
+  ["ui/src/early.ts", BUILD_ENTRY].includes(path) ||
   path === "ui/vite.config.ts" ||
   /^ui\/(build|put-in-place)\.(js|d\.ts)$/.test(path) ||
   path === BROWSER_ENTRY ||
@@ -355,7 +358,7 @@ export function unusedExports(tree: readonly SourceFact[]): string[] {
     .filter(
       ({ path }) =>
         (path.startsWith("src/") && path !== "src/main.ts" && path !== BROWSER_ENTRY) ||
-        path.startsWith("ui/src/") ||
+        (path.startsWith("ui/src/") && path !== BUILD_ENTRY) ||
         path.startsWith("tests/kit/"),
     )
     .flatMap(({ path, exports }) =>

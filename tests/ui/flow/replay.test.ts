@@ -5,7 +5,7 @@ import { accessibilityProblems, DESKTOP, describeInBrowser, PHONE, sideways } fr
 import { cleanup } from "../../kit/engine/engine.ts";
 import { startModelServer, TEST_MODEL } from "../../kit/model-server/server.ts";
 import { doing, sending } from "../../kit/talking-model.ts";
-import { house, open, RESEARCH, rules, tell } from "./house.ts";
+import { house, open, RESEARCH, rules, tell, WRITER } from "./house.ts";
 
 const OTHER = { ...TEST_MODEL, name: "Test model", provider: "openai" };
 
@@ -69,6 +69,42 @@ describeInBrowser("replays on the page", () => {
     await dialog.getByText(/no step "nowhere"/).waitFor();
   });
 
+  test.each([
+    ["desktop", DESKTOP],
+    ["phone", PHONE],
+  ])("two chains are laid over each other in one sequence: %s", async (_, viewport) => {
+    const here = await house({});
+    await tell(here, doing(sending(RESEARCH, "and later?")));
+    const chainId = await tell(here, doing(sending(RESEARCH, "what is new?"), sending(WRITER, "write it")));
+    const page = await open(here, `flow/${chainId}`, { viewport });
+    await page.getByRole("button", { name: "Compare" }).click();
+    const dialog = page.getByRole("dialog", { name: "Compare" });
+    await dialog.getByLabel("Compare with").selectOption({ index: 1 });
+    await dialog.getByRole("button", { name: "In the sequence" }).click();
+    const steps = dialog.locator(".step");
+    const only = dialog.getByRole("button", { name: /^only in A: main asked writer/ });
+    await only.waitFor();
+    const differs = dialog.getByRole("button", {
+      name: /^differs\. A: main asked research.*what is new\?.*B: main asked research.*and later\?/,
+    });
+    await expect.poll(() => differs.count()).toBe(1);
+    await expect.poll(() => steps.filter({ hasText: "asked research" }).count()).toBe(1);
+    await dialog.locator("text", { hasText: /^A write it/ }).waitFor();
+    await dialog.locator("text", { hasText: /^≠ what is new/ }).waitFor();
+    const legend = dialog.getByRole("list", { name: "Legend" });
+    await expect
+      .poll(() => legend.innerText())
+      .toMatch(/same in both\s+≠ differs\s+A only in A\s+B only in B/);
+    await differs.focus();
+    await page.keyboard.press("Enter");
+    await dialog.locator('.side[data-name^="A"]', { hasText: "what is new?" }).waitFor();
+    await dialog.locator('.side[data-name^="B"]', { hasText: "and later?" }).waitFor();
+    expect(await sideways(page)).toBe(0);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Two columns" }).click();
+    await dialog.getByRole("listitem").filter({ hasText: "writer · message" }).waitFor();
+  });
+
   test("two chains are compared side by side, and tokens without the right get neither action", async () => {
     const tokens = [{ token: "reads", role: "operator" as const, scopes: ["operator.read" as const] }];
     const here = await house({ gateway: { tokens } });
@@ -82,6 +118,7 @@ describeInBrowser("replays on the page", () => {
     await message.getByText("what is new?").waitFor();
     await message.getByText("and later?").waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);
+    await page.keyboard.press("Escape");
     const reader = await open(here, `flow/${chainId}`, { token: "reads" });
     await reader.getByRole("button", { name: "Legend" }).waitFor();
     await expect.poll(() => reader.getByRole("button", { name: /Replay|Compare/ }).count()).toBe(0);

@@ -161,7 +161,7 @@ describeInBrowser("the flow view", () => {
     await stepNamed(page, /asked .*onerror/).click();
     expect(await page.title()).not.toContain("evil");
     await expect
-      .poll(() => page.locator("img[src=x], .flow-picture img, foreignObject, body script").count())
+      .poll(() => page.locator("img[src=x], .flow-picture img, foreignObject, #page script").count())
       .toBe(0);
     for (const text of [
       await page.locator(".flow-picture").innerHTML(),

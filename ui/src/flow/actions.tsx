@@ -11,6 +11,7 @@ import { counted } from "../parts/format.ts";
 import { lazy } from "../parts/lazy.tsx";
 import { complain, say } from "../parts/notices.tsx";
 import { hrefOf } from "../route.ts";
+import { Overlay } from "./overlay/sequence.tsx";
 import { agentsIn } from "./state.ts";
 import { type FlowStep, hasRun, homeOf, isActive } from "./words.ts";
 
@@ -147,7 +148,12 @@ export function ChainActions({ chain }: { chain: ChainRow }) {
         </button>
       ))}
       {Shown && (
-        <Shown chainId={chain.chainId} agents={agentsIn([chain])} onClose={() => setOpen(undefined)} />
+        <Shown
+          chainId={chain.chainId}
+          agents={agentsIn([chain])}
+          sequence={Overlay}
+          onClose={() => setOpen(undefined)}
+        />
       )}
     </>
   );

@@ -9,10 +9,10 @@ import { tick } from "../clock.ts";
 import { Awaited } from "../parts/failure.tsx";
 import { ago, counted, duration } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
-import { nameOf } from "../parts/names.ts";
 import { useSize } from "../parts/size.ts";
 import { State } from "../parts/state.tsx";
 import { chainName, hrefOf } from "../route.ts";
+import { aroundOf } from "./around.ts";
 import { Budget } from "./budget.tsx";
 import { StepDetails } from "./details.tsx";
 import { Legend } from "./legend.tsx";
@@ -32,19 +32,6 @@ const ZOOMS = {
   waterfall: { zoom: signal(1), zooms: [1, 2, 4, 8, 16, 32], fitted: 1 },
   list: { zoom: signal(1), zooms: [], fitted: 1 },
 } as const;
-
-function aroundOf(chain: ChainRow, parties: readonly ChainParty[], steps: readonly ChainStep[]): Around {
-  const labels = new Map(parties.map(({ key, label }) => [key, label]));
-  const waits = steps.flatMap((step) =>
-    step.kind === "wait" && step.flowId !== undefined ? [[step.flowId, step] as const] : [],
-  );
-  const jobsOf = /^jobs of (?:jobs of )*(.*)$/s;
-  const name = (key: string): string => {
-    const [, parent] = jobsOf.exec(key) ?? [];
-    return parent === undefined ? labels.get(key) || nameOf(key) : `jobs of ${name(parent)}`;
-  };
-  return { limits: chain.limits, waits: new Map(waits), name };
-}
 
 function ChainHead(props: { chain: ChainRow; around: Around; failed: number; onFailed: () => void }) {
   const { chain, around, failed, onFailed } = props;

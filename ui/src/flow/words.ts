@@ -11,7 +11,21 @@ export interface FlowStep extends ChainStep {
   readonly members?: readonly ChainStep[];
   /** The merged steps are equal. The other fields are those of the first one. */
   readonly equal?: true;
+  /** The chain, of two compared ones, that has the step (overlay/overlay.ts). */
+  readonly side?: Side;
+  /** The same step of the second chain. */
+  readonly other?: ChainStep;
 }
+
+type Side = "a" | "b" | "both" | "differs";
+
+/** Signs and names of the sides. */
+export const SIDES: Readonly<Record<Side, readonly [sign: string, name: string]>> = {
+  both: ["", "same in both"],
+  differs: ["≠ ", "differs"],
+  a: ["A ", "only in A"],
+  b: ["B ", "only in B"],
+};
 
 /** Further data that the description of a step needs. */
 export interface Around {
@@ -205,8 +219,11 @@ export function outcomeWords(step: FlowStep, around: Pick<Around, "name" | "limi
   return step.code === undefined ? step.state : `${step.state} (${step.code.replaceAll("_", " ")})`;
 }
 
-/** Describes a step in one sentence, for screen readers. */
-export function sentence(step: FlowStep, around: Around): string {
+/** Describes a step in one sentence, for screen readers. Of a step that differs, it tells both texts. */
+export function sentence({ side, other, ...step }: FlowStep, around: Around): string {
+  if (side === "differs" && other !== undefined)
+    return `differs. A: ${sentence(step, around)}. B: ${sentence(other, around)}`;
+  if (side !== undefined) return `${SIDES[side][1]}: ${sentence(step, around)}`;
   const outcome = outcomeWords(step, around);
   const said = step.text === "" ? "" : `: ${plainLine(step.text)}`;
   return `${title(step, around)}${outcome === "" ? "" : `; ${outcome}`}${said}`;
@@ -225,8 +242,9 @@ export function reasonOf(step: ChainStep): string {
 }
 
 /** Returns the text that the diagram shows beside a step. */
-export function label({ members, equal, ...step }: FlowStep, around: Around): string {
+export function label({ members, equal, side, ...step }: FlowStep, around: Around): string {
   const said = plainLine(step.text);
+  if (side !== undefined) return SIDES[side][0] + label(step, around);
   if (members !== undefined)
     return equal ? `× ${members.length} ${label(step, around)}` : countWords(members);
   switch (step.kind) {

@@ -1,20 +1,46 @@
 // The dialog that compares a chain with another one.
 
+import type { ComponentType } from "preact";
 import { useState } from "preact/hooks";
 import { tick } from "../../clock.ts";
 import { ask } from "../../gateway.ts";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Awaited } from "../../parts/failure.tsx";
 import { ago } from "../../parts/format.ts";
+import { nameOf } from "../../parts/names.ts";
 import { useReading } from "../../parts/reading.ts";
 import { Select } from "../../parts/select.tsx";
-import { nameOf } from "../state.ts";
-import { Columns } from "./columns.tsx";
+import type { OverlayProps } from "../overlay/sequence.tsx";
+import type { FlowStep } from "../words.ts";
+import { Columns, Side } from "./columns.tsx";
 
 /** Period from which chains are offered. */
 const OFFERED_MINUTES = 7 * 24 * 60;
 
-export function Compare({ chainId, onClose }: { chainId: string; onClose: () => void }) {
+/** Shows the texts of a step of one chain or of both. */
+function StepTexts({ step }: { step: FlowStep }) {
+  const [a, b] = step.side === "b" ? [undefined, step] : [step, step.other];
+  const [left, right] = [a, b].map((one) => one && [one.text, one.answer].filter(Boolean).join("\n\n"));
+  return (
+    <div class="columns">
+      <Side name={NAMES[0]} text={left} other={right} />
+      <Side name={NAMES[1]} text={right} other={left} />
+    </div>
+  );
+}
+
+const NAMES = ["A: this chain", "B: other chain"] as const;
+
+interface CompareProps {
+  readonly chainId: string;
+  /** Shows both chains in one sequence. */
+  readonly sequence: ComponentType<OverlayProps>;
+  readonly onClose: () => void;
+}
+
+export function Compare({ chainId, sequence: Sequence, onClose }: CompareProps) {
+  const [inSequence, setInSequence] = useState(false);
+  const [chosen, choose] = useState<FlowStep>();
   const read = useReading("chains to compare", () =>
     ask("chains.list", { activeMinutes: OFFERED_MINUTES, limit: 200, includeSingle: true }),
   );
@@ -24,18 +50,49 @@ export function Compare({ chainId, onClose }: { chainId: string; onClose: () => 
   );
   const others = (read.value?.chains ?? []).filter((one) => one.chainId !== chainId && !one.active);
   const options = others.map(({ chainId: id, opening, rootSessionKey = "", lastAt }) => {
-    const name = opening || nameOf(rootSessionKey);
+    const name = opening || (read.value?.names[rootSessionKey] ?? nameOf(rootSessionKey));
     return [id, `${name} (${ago(lastAt, tick.value)})`] as const;
   });
   return (
     <Dialog title="Compare" class="wide" onClose={onClose}>
       <label>
         Compare with
-        <Select value={other} options={[["", "Choose a chain"], ...options]} onPick={pick} />
+        <Select
+          value={other}
+          options={[["", "Choose a chain"], ...options]}
+          onPick={(id) => {
+            pick(id);
+            choose(undefined);
+          }}
+        />
       </label>
       {read.value === undefined && <Awaited {...read} />}
       {other !== "" && diff.value === undefined && <Awaited {...diff} />}
-      {diff.value !== undefined && <Columns diff={diff.value} names={["This chain", "Other chain"]} />}
+      {diff.value !== undefined && (
+        <>
+          <fieldset class="flow-window flow-modes" aria-label="Show as">
+            {["Two columns", "In the sequence"].map((name, at) => (
+              <button
+                key={name}
+                type="button"
+                class="quiet"
+                aria-pressed={inSequence === (at === 1)}
+                onClick={() => setInSequence(at === 1)}
+              >
+                {name}
+              </button>
+            ))}
+          </fieldset>
+          {inSequence ? (
+            <>
+              <Sequence diff={diff.value} chosen={chosen} onChoose={choose} />
+              {chosen !== undefined && <StepTexts step={chosen} />}
+            </>
+          ) : (
+            <Columns diff={diff.value} names={NAMES} />
+          )}
+        </>
+      )}
       <button type="button" onClick={onClose}>
         Close
       </button>

@@ -75,7 +75,7 @@ function textOf(placed: Placed, around: Around, laneWidth: number): StepText {
 
 function kindOf(step: FlowStep): string {
   const kind = step.kind === "result" && step.source === "notice" ? "notice" : step.kind;
-  return `kind-${kind}${isFailed(step) ? " is-failed" : ""}`;
+  return `kind-${kind}${isFailed(step) ? " is-failed" : ""} side-${step.side}`;
 }
 
 /** Draws the text of a step. It is separate from the step's button, which has its own accessible name. */

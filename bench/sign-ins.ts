@@ -44,7 +44,6 @@ const COMMAND_MAX_MS = 60_000;
 /** Maximum time of one step of a sign-in: some programs need half a minute to start. */
 const STEP_MAX_MS = 120_000;
 const LOOK_MS = 200;
-const PRESS_LOOKS = 15;
 const SHOWN_CHARS = 300;
 const SCREEN_CHARS = 3_000;
 
@@ -55,11 +54,8 @@ interface Steps {
   /** A file in the working folder that adds the server, for a program without such a command. */
   readonly file?: (url: string) => { readonly name: string; readonly text: string };
   readonly login: readonly string[];
-  /**
-   * Keys of a person in a program that has no command for the login, and the screen that precedes them.
-   * `press`: a key to repeat until that screen is there, because a list of completions may swallow it.
-   */
-  readonly keys?: readonly { readonly after: RegExp; readonly typed: string; readonly press?: string }[];
+  /** Keys of a person in a program that has no command for the login, and the screen that precedes them. */
+  readonly keys?: readonly { readonly after: RegExp; readonly typed: string }[];
   /** The screen after the login. Default: the program ends. */
   readonly done?: RegExp;
   /** Arguments that let the model call the tools without asking. */
@@ -91,11 +87,13 @@ const STEPS: Readonly<Record<string, Steps>> = {
   },
   "Gemini CLI": {
     add: (url) => ["mcp", "add", "--scope", "user", "--transport", "http", "--trust", "parley", url],
-    login: [],
+    // Before the first answer, a command would be a prompt for the model.
+    login: ["-i", "Begin."],
     keys: [
-      { after: /Type your message/, typed: "/mcp auth parley" },
-      { after: /> \/mcp auth parley/, typed: "\r" },
-      { after: /Do you want to continue/, typed: "\r", press: "\r" },
+      { after: /Done\./, typed: "/mcp auth parley" },
+      // Enter would take another word of an older list of completions.
+      { after: /> \/mcp auth parley\s+parley\s/, typed: "\r" },
+      { after: /Do you want to continue/, typed: "\r" },
     ],
     done: /[Ss]uccessfully (?:re-)?authenticated|Successfully reloaded/,
     shown: "`/mcp auth parley`",
@@ -192,16 +190,11 @@ async function login(ground: Ground): Promise<string> {
     ended.code = code;
   });
   const screen = (): string => pty.text().replaceAll(/\s+/g, " ").slice(-SCREEN_CHARS);
-  for (const { after, typed: keys, press } of steps.keys ?? []) {
-    let looks = 0;
+  puppet.end();
+  for (const { after, typed: keys } of steps.keys ?? []) {
     await untilSeen(
       () => `the screen does not show ${after}: ${screen()}`,
-      () => {
-        looks += 1;
-        const isThere = after.test(pty.screen());
-        if (!isThere && press !== undefined && looks % PRESS_LOOKS === 0) pty.type(press);
-        return isThere || undefined;
-      },
+      () => after.test(pty.screen()) || undefined,
     );
     pty.type(keys);
   }

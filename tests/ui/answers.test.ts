@@ -72,7 +72,7 @@ quick(describeInBrowser)("deliveries", () => {
     await rowOf(page, "hello you").getByText("sent", { exact: true }).waitFor();
     await rowOf(page, "unclear").getByRole("button", { name: "Retry" }).click();
     const question = page.getByRole("dialog", { name: "Retry this delivery?" });
-    await question.getByText("sends it a second time").waitFor();
+    await question.getByText("A retry may send it a second time").waitFor();
     await question.getByRole("button", { name: "Retry" }).click();
     // The channel `pigeon` does not exist, so the retry fails for another reason, which the page shows.
     await rowOf(page, "unclear").getByText('no channel "pigeon" is connected').waitFor();
@@ -87,6 +87,33 @@ quick(describeInBrowser)("deliveries", () => {
     await page.getByLabel("Include dismissed").check();
     await rowOf(page, "unclear").getByText("dismissed", { exact: true }).waitFor();
     await expect.poll(() => rowOf(page, "unclear").getByRole("button", { name: "Retry" }).count()).toBe(0);
+  });
+
+  test("a second click in the same place does not act on the delivery that has moved there", async () => {
+    const house = await open();
+    for (const id of ["first", "second"]) await deliver(house, id, {}, failed("refused", "no"));
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/deliveries" });
+    const rows = page.getByRole("list", { name: "Deliveries" }).getByRole("listitem");
+    await expect.poll(() => rows.count()).toBe(2);
+    // Clicks as soon as the other row is there.
+    const second = page.evaluate(`new Promise((clicked) => {
+      const list = document.querySelector("[aria-label=Deliveries]");
+      new MutationObserver((_, observer) => {
+        if (list.children.length !== 1) return;
+        observer.disconnect();
+        requestAnimationFrame(() => {
+          list.querySelector("button.quiet").click();
+          requestAnimationFrame(() => requestAnimationFrame(clicked));
+        });
+      }).observe(list, { childList: true });
+    })`);
+    await rows.first().getByRole("button", { name: "Dismiss" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Dismiss" }).click();
+    await second;
+    await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
+    const left = rows.getByRole("button", { name: "Dismiss" });
+    await left.click();
+    await page.getByRole("dialog").getByText("can't be retried").waitFor();
   });
 
   test("a hostile text is cut in its row, shown longer when the row is opened, and never interpreted as markup", async () => {

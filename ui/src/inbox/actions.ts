@@ -64,7 +64,10 @@ export async function act(item: AttentionItem, deed: Deed): Promise<void> {
 }
 
 /** Returns the question to confirm before an action that cannot be undone, or undefined if none is needed. */
-export function doubtOf({ kind, code }: AttentionItem, deed: Deed): string | undefined {
+export function doubtOf(
+  { kind, code }: { kind: AttentionItem["kind"]; code?: string | undefined },
+  deed: Deed,
+): string | undefined {
   if (kind === "pairing" && deed === "deny") return "This person is blocked until you remove the decision.";
   if (kind !== "delivery") return undefined;
   if (deed === "dismiss") return "A dismissed delivery can't be retried.";

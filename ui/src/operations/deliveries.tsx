@@ -10,6 +10,8 @@ import { cut } from "../../../src/core/text/cut.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { tick } from "../clock.ts";
 import { ask } from "../gateway.ts";
+import { doubtOf } from "../inbox/actions.ts";
+import { moved, useMoves } from "../inbox/moved.ts";
 import { Confirm } from "../parts/dialog.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { ago, clockTime, counted, duration } from "../parts/format.ts";
@@ -116,11 +118,7 @@ function ConfirmSettle({
       onConfirm={() => settle(question, onDone)}
       onClose={onClose}
     >
-      <p>
-        {does === "retry"
-          ? "The gateway does not know whether the text arrived. If it did, a retry sends it a second time."
-          : "A dismissed delivery can't be retried."}
-      </p>
+      <p>{doubtOf({ ...row, kind: "delivery" }, does)}</p>
       <p class="soft out-excerpt">
         <Name text={row.text} />
       </p>
@@ -150,9 +148,10 @@ function routeWords({ route, sessionKey }: DeliveryRow): string {
 
 function Row({ row, onAsk }: { row: DeliveryRow; onAsk: (does: Question["does"]) => void }) {
   const [isOpen, setOpen] = useState(false);
+  const held = moved.value.has(row.id);
   const dismissed = row.dismissedAt !== undefined;
   return (
-    <li class="out-row">
+    <li class={`out-row ${held ? "row-held" : ""}`}>
       <div class="row-state">
         <State state={row.state} {...(dismissed ? { text: "dismissed", tone: "quiet" as const } : {})} />
         <span class="chip">{row.kind}</span>
@@ -166,7 +165,13 @@ function Row({ row, onAsk }: { row: DeliveryRow; onAsk: (does: Question["does"])
           <span class="visually-hidden">via</span>
           <Name text={routeWords(row)} />
         </p>
-        <button type="button" class="row-text" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        <button
+          type="button"
+          class="row-text"
+          data-row={row.id}
+          aria-expanded={isOpen}
+          onClick={() => setOpen(!isOpen)}
+        >
           <Name
             text={row.text === "" ? "(no text)" : cut(row.text, EXCERPT_CHARS_MAX).replaceAll(/\s+/g, " ")}
           />
@@ -192,10 +197,10 @@ function Row({ row, onAsk }: { row: DeliveryRow; onAsk: (does: Question["does"])
       <div class="row-actions">
         {row.state === "failed" && !dismissed && (
           <>
-            <button type="button" onClick={() => onAsk("retry")}>
+            <button type="button" aria-disabled={held} onClick={() => onAsk("retry")}>
               Retry
             </button>
-            <button type="button" class="quiet" onClick={() => onAsk("dismiss")}>
+            <button type="button" class="quiet" aria-disabled={held} onClick={() => onAsk("dismiss")}>
               Dismiss
             </button>
           </>
@@ -216,10 +221,12 @@ export function DeliveriesTab() {
     wanted.current = PAGE_ROWS;
     setFilter(next);
   };
+  const frame = useRef<HTMLUListElement>(null);
+  useMoves(frame);
   const onAsk = (does: Question["does"], row: DeliveryRow): void => {
-    const isAsked = does === "dismiss" || row.code === "ambiguous";
-    if (isAsked) setQuestion({ does, row });
-    else settle({ does, row }, again);
+    if (moved.value.has(row.id)) return;
+    if (doubtOf({ ...row, kind: "delivery" }, does) === undefined) settle({ does, row }, again);
+    else setQuestion({ does, row });
   };
   const older = (): void => {
     wanted.current = (value?.rows.length ?? 0) + PAGE_ROWS;
@@ -233,7 +240,7 @@ export function DeliveriesTab() {
       <Awaited {...outbox} />
       {value?.rows.length === 0 && <p class="empty">No deliveries</p>}
       {value !== undefined && (
-        <ul class="out-rows card" aria-label="Deliveries" aria-busy={busy}>
+        <ul ref={frame} class="out-rows card" aria-label="Deliveries" aria-busy={busy}>
           {value.rows.map((row) => (
             <Row key={row.id} row={row} onAsk={(does) => onAsk(does, row)} />
           ))}

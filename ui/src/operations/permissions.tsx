@@ -1,9 +1,11 @@
 // The tab for permission requests, in which operators allow or deny actions of agents, and delete the rules
 // that allow commands for longer than once.
 
+import { useRef } from "preact/hooks";
 import type { PermissionQuestion, PermissionRule } from "../../../src/core/shapes/permission.ts";
 import { tick } from "../clock.ts";
 import { ask, may } from "../gateway.ts";
+import { moved, useMoves } from "../inbox/moved.ts";
 import { Permission } from "../inbox/permission.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { ago } from "../parts/format.ts";
@@ -22,10 +24,15 @@ const EVERY_MS = 2_000;
 function Question({ question, onDone }: { question: PermissionQuestion; onDone: () => void }) {
   return (
     <li class="row-asked">
-      <p class="row-title">
+      <p class="row-title" data-row={question.id}>
         <SessionLink sessionKey={question.sessionKey} />
       </p>
-      <Permission question={question} mayAnswer={may("operator.admin")} onDone={onDone} />
+      <Permission
+        question={question}
+        mayAnswer={may("operator.admin")}
+        held={moved.value.has(question.id)}
+        onDone={onDone}
+      />
     </li>
   );
 }
@@ -68,6 +75,8 @@ export function PermissionsTab() {
   const list = useReading("permissions", () => ask("permissions.list"));
   const rules = useReading("permissions.rules", () => ask("permissions.rules"));
   const { value } = list;
+  const frame = useRef<HTMLUListElement>(null);
+  useMoves(frame);
   const again = () => Promise.all([list.again(), rules.again()]);
   usePolling(EVERY_MS, again);
   return (
@@ -77,7 +86,7 @@ export function PermissionsTab() {
       <Awaited {...list} />
       {value?.permissions.length === 0 && <p class="empty">No open requests</p>}
       {value !== undefined && value.permissions.length > 0 && (
-        <ul class="out-rows card" aria-label="Requests">
+        <ul ref={frame} class="out-rows card" aria-label="Requests">
           {value.permissions.map((question) => (
             <Question key={question.id} question={question} onDone={again} />
           ))}

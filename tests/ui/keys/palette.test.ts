@@ -5,7 +5,14 @@
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
-import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import {
+  accessibilityProblems,
+  DESKTOP,
+  describeInBrowser,
+  PHONE,
+  sideways,
+  visit,
+} from "../../kit/browser.ts";
 import { test } from "../../kit/deep.ts";
 import { MAIN, player, say } from "../inbox/kit.ts";
 import { openLine } from "../line.ts";
@@ -54,6 +61,25 @@ describeInBrowser("the palette", () => {
     await expect.poll(() => page.locator(".palette-list").innerText()).not.toContain("agent:");
     await page.keyboard.type("no such thing");
     await page.getByText("No matches").waitFor();
+  });
+
+  test("shows whole rows only, also in a low window", async () => {
+    const house = await openHouse();
+    await seedSessions(house.store, manySessions(40, NEWEST));
+    for (const viewport of [DESKTOP, { width: 640, height: 400 }, PHONE]) {
+      const { page } = await visit(house.http, { token: TOKEN, viewport });
+      await page.getByRole("button", { name: "Command palette" }).click();
+      await page.getByRole("option", { name: /conversation 1 / }).waitFor();
+      const cut = () =>
+        page.locator(".palette-list").evaluate((list) => {
+          const { bottom } = list.getBoundingClientRect();
+          return [...list.querySelectorAll("[role=option]")].filter((one) => {
+            const row = one.getBoundingClientRect();
+            return row.top < bottom - 8 && row.bottom > bottom;
+          }).length;
+        });
+      await expect.poll(cut).toBe(0);
+    }
   });
 
   test("Enter waits for the gateway's answer, and searches the messages if there is no match", async () => {

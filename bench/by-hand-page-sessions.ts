@@ -2,11 +2,12 @@
 // line, and how smoothly it scrolls with many of them: a real Chromium, and a real gateway on the embedded
 // store.
 //
-//   node bench/by-hand-page-sessions.ts [sessions, default 1000] [loads, default 15] [--line]
+//   node bench/by-hand-page-sessions.ts [sessions, default 1000] [loads, default 15] [--line | --throttle]
 //
 // With `--line` it measures only the slow line: 30 KB per second, shared by all connections, and 800 ms for
 // a round trip, which the handshake of a TCP connection costs, too. Lost packets and TCP's slow start are
-// not imitated. "Warm": the browser has shown the page before, in another tab whose connections have ended.
+// not imitated. `--throttle` measures the same with the browser's own throttling, as in its developer tools,
+// where 800 ms pass before the answer to each request, and a connection costs nothing. "Warm": the browser has shown the page before, in another tab whose connections have ended.
 // "Reloaded": the reader presses F5, after which a browser asks whether its copy of the page is current.
 
 import { mkdtempSync, rmSync } from "node:fs";
@@ -25,7 +26,7 @@ import { chatKey, sessionRow } from "./instant.ts";
 import { machine, type Row, table } from "./measure.ts";
 
 const typed = process.argv.slice(2);
-const [sessions = 1_000, loads = 15] = typed.filter((one) => one !== "--line").map(Number);
+const [sessions = 1_000, loads = 15] = typed.filter((one) => !one.startsWith("--")).map(Number);
 const BYTES_PER_SECOND = 30_000;
 const ROUND_TRIP_MS = 800;
 /** Runs that fill the inbox. */
@@ -104,17 +105,58 @@ async function shownAfter(page: Page, begin: () => Promise<unknown>): Promise<Sh
   return { rows, inbox: await page.evaluate<number>("window.inboxShown") };
 }
 
-/** Loads the inbox over the slow line: with an empty cache, in a new tab with a full one, and once again. */
-async function overSlowLine(port: number): Promise<void> {
+/** A slow way from the browser to the gateway. */
+interface Slow {
+  readonly name: string;
+  readonly http: string;
+  /** Slows down the data for a page. Returns a function that ends this. */
+  begin(page: Page): Promise<() => Promise<void>>;
+  /** Ends all connections. */
+  cut(): void;
+}
+
+async function slowLine(port: number): Promise<Slow> {
   const line = await openLine(port);
+  return {
+    name: "slow line",
+    http: line.http,
+    async begin() {
+      line.slow(BYTES_PER_SECOND, ROUND_TRIP_MS);
+      return async () => line.slow(0);
+    },
+    cut: line.cut,
+  };
+}
+
+const throttling: Slow = {
+  name: "throttled",
+  get http() {
+    return http;
+  },
+  async begin(page) {
+    const tools = await page.context().newCDPSession(page);
+    await tools.send("Network.enable");
+    await tools.send("Network.emulateNetworkConditions", {
+      offline: false,
+      latency: ROUND_TRIP_MS,
+      downloadThroughput: BYTES_PER_SECOND,
+      uploadThroughput: BYTES_PER_SECOND,
+    });
+    return () => tools.detach();
+  },
+  cut() {},
+};
+
+/** Loads the inbox slowly: with an empty cache, in a new tab with a full one, and once again. */
+async function overSlowLine(slow: Slow): Promise<void> {
   const shown: Record<"cold" | "warm" | "reloaded", Shown[]> = { cold: [], warm: [], reloaded: [] };
   const load = async (context: BrowserContext, into: Shown[]): Promise<Page> => {
-    line.slow(BYTES_PER_SECOND, ROUND_TRIP_MS);
     const page = await context.newPage();
+    const end = await slow.begin(page);
     await page.addInitScript(MARK_ROWS);
-    const link = `${line.http}/#token=${TOKEN}`;
+    const link = `${slow.http}/#token=${TOKEN}`;
     into.push(await shownAfter(page, () => page.goto(link, { waitUntil: "commit" })));
-    line.slow(0);
+    await end();
     await page.waitForLoadState("networkidle");
     return page;
   };
@@ -122,21 +164,21 @@ async function overSlowLine(port: number): Promise<void> {
     const context = await browser.newContext();
     const first = await load(context, shown.cold);
     await first.close();
-    line.cut();
+    slow.cut();
     const page = await load(context, shown.warm);
-    line.cut();
-    line.slow(BYTES_PER_SECOND, ROUND_TRIP_MS);
+    slow.cut();
+    const end = await slow.begin(page);
     shown.reloaded.push(await shownAfter(page, () => page.reload({ waitUntil: "commit" })));
-    line.slow(0);
+    await end();
     await context.close();
   }
   for (const [name, times] of Object.entries(shown)) {
     note(
-      `slow line, ${name}: first rows of the list`,
+      `${slow.name}, ${name}: first rows of the list`,
       times.map(({ rows }) => rows),
     );
     note(
-      `slow line, ${name}: first rows of the inbox`,
+      `${slow.name}, ${name}: first rows of the inbox`,
       times.map(({ inbox }) => inbox),
     );
   }
@@ -197,8 +239,11 @@ try {
       idempotencyKey: `run ${at}`,
     }).done;
   client.close();
-  if (!typed.includes("--line")) await onThisMachine();
-  await overSlowLine(Number(new URL(http).port));
+  if (typed.includes("--throttle")) await overSlowLine(throttling);
+  else {
+    if (!typed.includes("--line")) await onThisMachine();
+    await overSlowLine(await slowLine(Number(new URL(http).port)));
+  }
   console.log(`${machine()}\n\n${table(rows)}`);
 } finally {
   await browser.close();

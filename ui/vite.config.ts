@@ -1,6 +1,6 @@
 // Configures the build of the page: `npm run build:page`. The gateway serves dist/ui.
-// - Only one small script is inlined (src/early.ts), with the styles that it imports. For all others the
-//   page's content security policy allows only files.
+// - Only two small scripts are inlined (src/early.ts, src/early/request.ts), with the styles that they import.
+//   For all others the page's content security policy allows only files.
 // - The licences of the bundled libraries and of the typeface are included.
 // - The first view needs one script. Views that are loaded later have one more each, and share one for what
 //   several of them use. Small parts that are loaded later share one, too, because it compresses better.
@@ -14,38 +14,47 @@ const TARGET = "es2022";
 /** The built script and the built style sheet in index.html. */
 const OWN_FILE = /<(?:script type="module"|link rel="stylesheet").* (?:src|href)="(.*?)".*>/g;
 
+const hashOf = (text: string): string => `sha256-${createHash("sha256").update(text).digest("base64")}`;
+
+/** Builds a script of index.html, and the styles that it imports, with their hashes. */
+async function inlined(
+  path: string,
+  injectTo: "head" | "body",
+  attrs: Readonly<Record<string, string>> = {},
+): Promise<HtmlTagDescriptor[]> {
+  const input = fileURLToPath(new URL(path, import.meta.url));
+  const built = await build({
+    configFile: false,
+    logLevel: "warn",
+    build: { write: false, target: TARGET, rolldownOptions: { input } },
+  });
+  if (!("output" in built)) throw new Error(`Vite has not built ${path}.`);
+  return built.output.map((one): HtmlTagDescriptor => {
+    const isScript = one.type === "chunk";
+    const children = isScript ? `(()=>{${one.code.trim()}})()` : String(one.source).trim();
+    const hash = { "data-hash": hashOf(children) };
+    return isScript
+      ? { tag: "script", attrs: { ...hash, ...attrs }, children, injectTo }
+      : { tag: "style", attrs: hash, children, injectTo: "head" };
+  });
+}
+
 /**
- * Inlines src/early.ts and its styles, with their hashes, which the gateway puts into the policy. The other
- * files become attributes of that script, which requests them after the first rows.
+ * Inlines two scripts and their styles, whose hashes the gateway puts into the policy: early/request.ts before
+ * the styles, and early.ts at the end. The other files become attributes of early.ts, which requests them.
  */
-const earlyScript: Plugin = {
-  name: "early-script",
+const earlyScripts: Plugin = {
+  name: "early-scripts",
   transformIndexHtml: {
     order: "post",
     async handler(html) {
-      const input = fileURLToPath(new URL("src/early.ts", import.meta.url));
-      const built = await build({
-        configFile: false,
-        logLevel: "warn",
-        build: { write: false, target: TARGET, rolldownOptions: { input } },
-      });
-      if (!("output" in built)) throw new Error("Vite has not built src/early.ts.");
       const [script, style] = [...html.matchAll(OWN_FILE)].map(([, path = ""]) => path);
       if (script === undefined || style === undefined) throw new Error("The page has no script or no style.");
-      const hashOf = (text: string): string => `sha256-${createHash("sha256").update(text).digest("base64")}`;
-      const tags = built.output.map((one): HtmlTagDescriptor => {
-        const isScript = one.type === "chunk";
-        const children = isScript ? `(()=>{${one.code.trim()}})()` : String(one.source).trim();
-        const hash = { "data-hash": hashOf(children) };
-        return isScript
-          ? {
-              tag: "script",
-              attrs: { ...hash, "data-src": script, "data-style": style },
-              children,
-              injectTo: "body",
-            }
-          : { tag: "style", attrs: hash, children, injectTo: "head" };
-      });
+      const files = { "data-src": script, "data-style": style };
+      const tags = [
+        ...(await inlined("src/early/request.ts", "head")),
+        ...(await inlined("src/early.ts", "body", files)),
+      ];
       return { html: html.replaceAll(OWN_FILE, ""), tags };
     },
   },
@@ -170,7 +179,7 @@ export default defineConfig({
   base: "/",
   clearScreen: false,
   logLevel: "warn",
-  plugins: [earlyScript, ownPreload, typefaceLicense, markedLexer, noGuess],
+  plugins: [earlyScripts, ownPreload, typefaceLicense, markedLexer, noGuess],
   // The classic form of elements compresses better.
   oxc: {
     jsx: { runtime: "classic", pragma: "h", pragmaFrag: "Fragment" },

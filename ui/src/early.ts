@@ -1,42 +1,17 @@
-// Runs at the end of index.html, into which the build puts this script (vite.config.ts). Requests the first
-// rows, then the files of the page, so that these do not take the connection that is already open. Draws the
-// rows. On a slow line the files arrive seconds later.
+// Runs at the end of index.html, into which the build puts this script (vite.config.ts). Draws the first rows,
+// which early/request.ts has requested, and starts the page, whose files are requested after them, so that
+// these do not take the connection that is already open. On a slow line the files arrive seconds later.
 
 import "./early/early.css";
-import { drawRows, type First } from "./early/draw.ts";
+import { drawRows } from "./early/draw.ts";
 import { link } from "./early/link.ts";
 import { keptTheme, showTheme } from "./early/theme.ts";
-import { DEMO_UNDER, keptToken, tabStorage, takeTokenFromAddress } from "./token.ts";
+import { DEMO_UNDER, tabStorage } from "./token.ts";
 
-interface Early {
-  readonly token: string;
-  /** The first rows. Undefined if the gateway was unreachable, or has refused the token. */
-  readonly answer: Promise<First | undefined>;
-  /** The same, when they have arrived. */
-  first?: First;
-  /** The page has started, and draws everything from now on. */
-  started?: true;
-}
-
-declare global {
-  interface Window {
-    early?: Early;
-  }
-}
-
-async function ask(token: string): Promise<First | undefined> {
-  try {
-    const headers = { authorization: `Bearer ${token}` };
-    const answer = await fetch("/page/first", { headers, priority: "high" });
-    const first: First | undefined = answer.ok ? await answer.json() : undefined;
-    if (first === undefined || window.early === undefined) return undefined;
-    window.early.first = first;
-    const isDemo = tabStorage()?.getItem(DEMO_UNDER) === "on";
-    if (window.early.started !== true && !isDemo) drawRows(first, window.location.hash);
-    return first;
-  } catch {
-    return undefined;
-  }
+async function drawFirst(): Promise<void> {
+  const first = await window.early?.answer;
+  const isDemo = tabStorage()?.getItem(DEMO_UNDER) === "on";
+  if (first !== undefined && window.early?.started !== true && !isDemo) drawRows(first, window.location.hash);
 }
 
 /** Starts the page as soon as its script and its style sheet have arrived. */
@@ -48,7 +23,5 @@ function startPage({ src = "", style = "" }: DOMStringMap): void {
 }
 
 showTheme(keptTheme());
-takeTokenFromAddress();
-const token = keptToken();
-if (token !== undefined) window.early = { token, answer: ask(token) };
+void drawFirst();
 startPage(document.currentScript?.dataset ?? {});

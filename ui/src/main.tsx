@@ -1,4 +1,4 @@
-// Starts the page. The token has already left the address (early.ts).
+// Starts the page. The token has already left the address (early/request.ts).
 
 import "./styles/parts.css";
 import "./styles/shell.css";

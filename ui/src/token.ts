@@ -1,6 +1,6 @@
 // Owns the reader's token: where the page gets it, and where it is stored.
 // TK1: a token in the address is removed from the address and the history before anything else happens
-//      (early.ts).
+//      (early/request.ts).
 // TK2: the token is stored only in session storage, so it is deleted with the tab, and no other site or tab
 //      can read it.
 

@@ -40,7 +40,7 @@ interface PageFile {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly packed: Uint8Array<ArrayBuffer> | undefined;
   readonly cache: string;
-  /** Sources of the script and the style that this file of HTML contains, for the policy. */
+  /** Sources of the scripts and styles that this file of HTML contains, for the policy. */
   readonly inline: Readonly<Record<"script" | "style", string>>;
 }
 
@@ -82,10 +82,10 @@ function headersFor(host: string, { inline }: PageFile): Record<string, string> 
   };
 }
 
-/** Returns the source of the inline script or style whose hash the build has declared. */
-function inlineSource(tag: "script" | "style", html: string): string {
-  const [, hash] = new RegExp(`<${tag} data-hash="(sha256-[\\w+/=]+)"`).exec(html) ?? [];
-  return hash === undefined ? "" : ` '${hash}'`;
+/** Returns the sources of the inline scripts or styles whose hashes the build has declared. */
+function inlineSources(tag: "script" | "style", html: string): string {
+  const found = html.matchAll(new RegExp(`<${tag} data-hash="(sha256-[\\w+/=]+)"`, "g"));
+  return [...found].map(([, hash]) => ` '${hash}'`).join("");
 }
 
 async function readOne(path: string, cache: string): Promise<PageFile> {
@@ -98,7 +98,7 @@ async function readOne(path: string, cache: string): Promise<PageFile> {
     cache,
     bytes,
     etag: `"${createHash("sha256").update(bytes).digest("hex").slice(0, 32)}"`,
-    inline: { script: inlineSource("script", html), style: inlineSource("style", html) },
+    inline: { script: inlineSources("script", html), style: inlineSources("style", html) },
     packed: packs ? new Uint8Array(gzipSync(bytes, PACKING)) : undefined,
   };
 }

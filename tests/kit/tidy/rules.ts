@@ -308,7 +308,7 @@ const BUILD_ENTRY = "ui/src/preload.ts";
 const isEntry = (path: string): boolean =>
   path === "src/main.ts" ||
   path === "ui/src/main.tsx" ||
-  ["ui/src/early.ts", BUILD_ENTRY].includes(path) ||
+  ["ui/src/early.ts", "ui/src/early/request.ts", BUILD_ENTRY].includes(path) ||
   path === "ui/vite.config.ts" ||
   /^ui\/(build|put-in-place)\.(js|d\.ts)$/.test(path) ||
   path === BROWSER_ENTRY ||

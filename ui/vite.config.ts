@@ -1,6 +1,6 @@
 // Configures the build of the page: `npm run build:page`. The gateway serves dist/ui.
-// - Only two small scripts are inlined (src/early.ts, src/early/request.ts), with the styles that they import.
-//   For all others the page's content security policy allows only files.
+// - Only two small scripts are inlined (src/early.ts, src/early/request.ts), with the styles that they
+//   import. For all others the page's content security policy allows only files.
 // - The licences of the bundled libraries and of the typeface are included.
 // - The first view needs one script. Views that are loaded later have one more each, and share one for what
 //   several of them use. Small parts that are loaded later share one, too, because it compresses better.
@@ -40,8 +40,9 @@ async function inlined(
 }
 
 /**
- * Inlines two scripts and their styles, whose hashes the gateway puts into the policy: early/request.ts before
- * the styles, and early.ts at the end. The other files become attributes of early.ts, which requests them.
+ * Inlines two scripts and their styles, whose hashes the gateway puts into the policy: early/request.ts
+ * before the styles, and early.ts at the end. The other files become attributes of early.ts, which requests
+ * them.
  */
 const earlyScripts: Plugin = {
   name: "early-scripts",

@@ -1,5 +1,5 @@
-// Runs at the end of index.html, into which the build puts this script (vite.config.ts). Draws the first rows,
-// which early/request.ts has requested, and starts the page, whose files are requested after them, so that
+// Runs at the end of index.html, into which the build puts this script (vite.config.ts). Draws the first
+// rows, which early/request.ts has requested. Starts the page, whose files are requested after them, so that
 // these do not take the connection that is already open. On a slow line the files arrive seconds later.
 
 import "./early/early.css";

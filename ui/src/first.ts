@@ -1,6 +1,6 @@
 // Shows rows before the connection is open: after a reload at once those that the tab has shown last, then
-// those that early/request.ts has requested. If the answer is late or refused, nothing is lost: the connection reads
-// everything again, and tells the reader about problems.
+// those that early/request.ts has requested. If the answer is late or refused, nothing is lost: the
+// connection reads everything again, and tells the reader about problems.
 
 import { batch } from "@preact/signals";
 import { now } from "./clock.ts";

@@ -6,11 +6,11 @@
 //
 // With `--line` it measures only the slow line: 30 KB per second, shared by all connections, and 800 ms for
 // a round trip, which the handshake of a TCP connection costs, too. Lost packets and TCP's slow start are
-// not imitated, nor that a browser waits for a handshake before it chooses a connection. `--throttle` measures
-// the same with the browser's own throttling, as in its developer tools: 800 ms pass before the answer to each
-// request, and a connection costs nothing. "Warm": the browser has shown the page before, in another tab whose
-// connections have ended. "Reloaded": the reader presses F5, after which a browser asks whether its copy of
-// the page is current.
+// not imitated, nor that a browser waits for a handshake before it chooses a connection. `--throttle`
+// measures the same with the browser's own throttling, as in its developer tools: 800 ms pass before the
+// answer to each request, and a connection costs nothing. "Warm": the browser has shown the page before, in
+// another tab whose connections have ended. "Reloaded": the reader presses F5, after which a browser asks
+// whether its copy of the page is current.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-// Starts the page. The token has already left the address (early/request.ts).
+// Starts the page. A token has usually left the address already (early/request.ts).
 
 import "./styles/parts.css";
 import "./styles/shell.css";
@@ -21,6 +21,8 @@ function Page() {
   );
 }
 
+// A person may have pasted a link since that script ran.
+takeTokenFromAddress();
 resume();
 void showFirst();
 const root = document.getElementById("page");

@@ -130,11 +130,9 @@ async function slowLine(port: number): Promise<Slow> {
   };
 }
 
-const throttling: Slow = {
+const throttling = (): Slow => ({
   name: "throttled",
-  get http() {
-    return http;
-  },
+  http,
   async begin(page) {
     const tools = await page.context().newCDPSession(page);
     await tools.send("Network.enable");
@@ -147,7 +145,7 @@ const throttling: Slow = {
     return () => tools.detach();
   },
   cut() {},
-};
+});
 
 /** Loads the inbox slowly: with an empty cache, in a new tab with a full one, and once again. */
 async function overSlowLine(slow: Slow): Promise<void> {
@@ -241,7 +239,7 @@ try {
       idempotencyKey: `run ${at}`,
     }).done;
   client.close();
-  if (typed.includes("--throttle")) await overSlowLine(throttling);
+  if (typed.includes("--throttle")) await overSlowLine(throttling());
   else {
     if (!typed.includes("--line")) await onThisMachine();
     await overSlowLine(await slowLine(Number(new URL(http).port)));

@@ -407,9 +407,8 @@ function followOf(
 /** Gives first words to sessions of an earlier version. Returns a function that ends the work. */
 function fillTitles(store: Store, world: World): () => Promise<void> {
   const stop = new AbortController();
-  const { redactor, log } = world;
-  const work = fillFirstWords(store, { redactor, world, signal: stop.signal }).catch((error: unknown) =>
-    log.error({ err: error }, "could not read the first words of all sessions"),
+  const work = fillFirstWords(store, { world, signal: stop.signal }).catch((error: unknown) =>
+    world.log.error({ err: error }, "could not read the first words of all sessions"),
   );
   return () => {
     stop.abort();

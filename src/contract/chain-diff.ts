@@ -1,5 +1,6 @@
 // Compares the records of two chains step by step: texts, tool calls, tokens, cost and time.
 
+import { withoutIds } from "../core/ids.ts";
 import { canonicalJson } from "../core/json.ts";
 import { optional } from "../core/optional.ts";
 import { isCompaction, textOf, toolCallsOf, type Usage } from "../core/shapes/message.ts";
@@ -50,9 +51,6 @@ export interface ChainDiff {
 interface Step extends StepSide {
   readonly step: string;
 }
-
-const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
-const withoutIds = (text: string): string => text.replace(UUID, "…");
 
 const amountsOf = (usage: Usage | undefined, ms: number): Amounts => ({
   tokens: usage?.totalTokens ?? 0,

@@ -1,9 +1,9 @@
 // Translates between the ids of a replay and those of its record. A replay makes ids of its own; each is
 // paired with the recorded one when the step that made it is found in the record.
 
-const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
+import { UUIDS } from "../core/ids.ts";
 
-const uuidsIn = (text: string): readonly string[] => text.match(UUID) ?? [];
+const uuidsIn = (text: string): readonly string[] => text.match(UUIDS) ?? [];
 
 export class IdPairs {
   readonly #recorded = new Map<string, string>();
@@ -30,12 +30,12 @@ export class IdPairs {
 
   /** Returns the text with the record's ids. */
   toRecord(text: string): string {
-    return text.replace(UUID, (id) => this.#recorded.get(id) ?? id);
+    return text.replace(UUIDS, (id) => this.#recorded.get(id) ?? id);
   }
 
   /** Returns the text with the replay's ids. */
   toReplay(text: string): string {
-    return text.replace(UUID, (id) => this.#own.get(id) ?? id);
+    return text.replace(UUIDS, (id) => this.#own.get(id) ?? id);
   }
 
   /** Like `toReplay`, for all texts in a JSON value. */

@@ -17,8 +17,7 @@ const SESSIONS_MAX = 50;
 const RETRY_MS = 500;
 
 interface FillOptions {
-  readonly redactor: Redactor;
-  readonly world: Pick<World, "clock" | "log">;
+  readonly world: Pick<World, "clock" | "log" | "redactor">;
   /** Ends the work after the current transaction. */
   readonly signal?: AbortSignal;
   /** Number of rows that a query reads. Default 500. */
@@ -31,7 +30,7 @@ interface FillOptions {
  */
 export async function fillFirstWords(
   store: Pick<Store, "db" | "transaction">,
-  { redactor, world: { clock, log }, signal, rowsMax = ROWS_MAX }: FillOptions,
+  { world: { clock, log, redactor }, signal, rowsMax = ROWS_MAX }: FillOptions,
 ): Promise<void> {
   let before: number | undefined = Number.MAX_SAFE_INTEGER;
   while (before !== undefined && signal?.aborted !== true) {

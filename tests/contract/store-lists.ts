@@ -485,7 +485,7 @@ export function listContract(store: () => Store): void {
       return store().transaction(work);
     };
     const parts = { db: store().db, transaction: refusing };
-    await fillFirstWords(parts, { redactor: plainRedactor, world: quietWorld(), rowsMax: 5 });
+    await fillFirstWords(parts, { world: { ...quietWorld(), redactor: plainRedactor }, rowsMax: 5 });
     const rows = await store().db.selectFrom("sessions").select(["key", "first_words"]).execute();
     const expected = keys.map((key, n) => {
       if (n % 3 === 0) return [key, null];

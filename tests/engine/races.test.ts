@@ -466,7 +466,7 @@ test("a stop that waited for its run keeps the text that the run wrote meanwhile
   expect((await readRun(store.db, runId)).map(textOf)).toEqual(["go", "half a thought"]);
 });
 
-test("what a stop writes into the transcript is published with the chat of its run", async () => {
+test("a message that a stop writes into the transcript is published with the chat of its run", async () => {
   const started = Promise.withResolvers<void>();
   const opened = await openTestEngine({
     async execute(handle) {

@@ -167,11 +167,7 @@ describeInBrowser("the first rows", () => {
     const house = await openHouse();
     await seedSessions(house.store, manySessions(3, NEWEST));
     const { page } = await visit(house.http);
-    const held = Promise.withResolvers<void>();
-    await page.route("**/assets/*", async (route) => {
-      await held.promise;
-      await route.continue();
-    });
+    const arrive = await holdFiles(page);
     let asked = 0;
     page.on("request", (request) => {
       if (request.url().endsWith("/page/first")) asked += 1;
@@ -184,7 +180,7 @@ describeInBrowser("the first rows", () => {
     expect(page.url()).toBe(`${house.http}/`);
     await first.response();
     const open = await holdSockets(page);
-    held.resolve();
+    arrive();
     await row(page, /^conversation 1/).waitFor();
     open();
     await page.getByRole("button", { name: "New session" }).waitFor();

@@ -15,7 +15,6 @@ import type {
   HelloOk,
   ParamsOf,
 } from "../../src/contract/client/types.ts";
-import { idempotencyOf } from "../../src/contract/idempotency.ts";
 import { THINKING_DELTAS } from "../../src/contract/protocol.ts";
 import { hasScope } from "../../src/core/rules/scopes.ts";
 import type { TokenScope } from "../../src/core/shapes/settings/settings.ts";
@@ -63,12 +62,12 @@ async function openDemo(own: Connection): Promise<Connection> {
     throw new GatewayError("UNREACHABLE", `the demo did not start: ${String(error)}`);
   });
   const url = window.location.origin + path;
-  return openClient({ url, token, client: CLIENT, caps: CAPS, reconnect: false }, webDialer, idempotencyOf);
+  return openClient({ url, token, client: CLIENT, caps: CAPS, reconnect: false }, webDialer);
 }
 
 async function openShown(token: string): Promise<Connection> {
   const options = { url: window.location.origin, token, client: CLIENT, caps: CAPS };
-  const own = await openClient(options, webDialer, idempotencyOf);
+  const own = await openClient(options, webDialer);
   if (!inDemo) return own;
   try {
     return await openDemo(own);

@@ -1,7 +1,6 @@
 // The client of the gateway protocol for Node. The command line, tests and other programs use it, as
 // `parley-gateway/client` (docs/CLIENT.md). Browsers get client/web.ts.
 
-import { idempotencyOf } from "../idempotency.ts";
 import { wsDialer } from "./dial/ws.ts";
 import { openClient } from "./open.ts";
 import type { ConnectOptions, GatewayClient } from "./types.ts";
@@ -15,5 +14,5 @@ export type * from "./types.ts";
  * the gateway supports no protocol version of this client.
  */
 export async function connect(options: ConnectOptions): Promise<GatewayClient> {
-  return withEvents(await openClient(options, wsDialer, idempotencyOf));
+  return withEvents(await openClient(options, wsDialer));
 }

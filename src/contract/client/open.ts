@@ -2,7 +2,6 @@
 
 import { plainClock, plainIds, plainRandom } from "../../world/plain.ts";
 
-import type { idempotencyOf } from "../idempotency.ts";
 import { socketAddress } from "../protocol.ts";
 import type { Dialer } from "./dial/dial.ts";
 import { aborted, GatewayError } from "./error.ts";
@@ -35,7 +34,7 @@ function addressOf(text: string): string {
   );
 }
 
-export async function openClient(options: ConnectOptions, dialer: Dialer, rule: typeof idempotencyOf) {
+export async function openClient(options: ConnectOptions, dialer: Dialer) {
   const { url, token, role, scopes, client, signal, world = plainWorld } = options;
   const { device, caps, commands } = options;
   const connectTimeoutMs = options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS;
@@ -53,7 +52,7 @@ export async function openClient(options: ConnectOptions, dialer: Dialer, rule: 
     world,
   };
   const socket = await openSocket(parts, signal);
-  const opened = new ReconnectingClient(parts, socket, rule, options.reconnect ?? true);
+  const opened = new ReconnectingClient(parts, socket, options.reconnect ?? true);
   if (signal === undefined) return opened;
   if (signal.aborted) {
     opened.close();

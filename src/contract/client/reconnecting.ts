@@ -8,7 +8,7 @@
 import { optional } from "../../core/optional.ts";
 import type { Timer } from "../../world.ts";
 import type { EventFrame, HelloOk, ResponseFrame } from "../frames.ts";
-import type { idempotencyOf } from "../idempotency.ts";
+import { idempotencyOf } from "../idempotency.ts";
 import type { MethodName, PayloadOf } from "../methods.ts";
 import { PENDING_REQUESTS_MAX, WAIT_DEFAULT_MS } from "../protocol.ts";
 import { aborted, errorOf, GatewayError } from "./error.ts";
@@ -67,7 +67,6 @@ type StateListener = (state: ClientState, error: GatewayError | undefined, wante
 /** The client without event streams. `with-events.ts` adds them, because not every program needs them. */
 export class ReconnectingClient implements Omit<GatewayClient, "events"> {
   readonly #parts: SocketParts;
-  readonly #idempotencyOf: typeof idempotencyOf;
   readonly #reconnect: boolean;
   readonly #pending = new Map<string, Pending>();
   readonly #listeners = new Set<(frame: EventFrame, chars: number) => void>();
@@ -83,10 +82,9 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
   #retry: Timer | undefined;
   #requests = 0;
 
-  constructor(parts: SocketParts, socket: ClientSocket, rule: typeof idempotencyOf, reconnect: boolean) {
+  constructor(parts: SocketParts, socket: ClientSocket, reconnect: boolean) {
     this.#parts = parts;
     this.#socket = socket;
-    this.#idempotencyOf = rule;
     this.#reconnect = reconnect;
     this.#attach(socket);
   }
@@ -176,7 +174,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
 
   /** Adds an idempotency key to the params of a method that must not be executed twice. */
   #keyed(method: MethodName, params: object = {}): object {
-    const idempotency = this.#idempotencyOf(method);
+    const idempotency = idempotencyOf(method);
     const needed = idempotency === "run" || idempotency === "required";
     if (!needed || Reflect.get(params, "idempotencyKey") !== undefined) return params;
     return { ...params, idempotencyKey: this.#world.ids.orderedUuid() };
@@ -185,7 +183,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
   /** Returns whether a request can be repeated without harm: it only reads, or it has an idempotency key. */
   #mayRepeat({ method, params }: Pending): boolean {
     if (params !== undefined && Reflect.get(params, "idempotencyKey") !== undefined) return true;
-    return this.#idempotencyOf(method) === "none";
+    return idempotencyOf(method) === "none";
   }
 
   /** Returns the reason why no request can be sent now, if there is one. */

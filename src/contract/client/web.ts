@@ -2,7 +2,6 @@
 // browser. Only its socket differs from node.ts. It imports nothing from Node; tests/e2e/package.deep.test.ts
 // checks the built file.
 
-import { idempotencyOf } from "../idempotency.ts";
 import { webDialer } from "./dial/web.ts";
 import { openClient } from "./open.ts";
 import type { ConnectOptions, GatewayClient } from "./types.ts";
@@ -16,5 +15,5 @@ export type * from "./types.ts";
  * the gateway supports no protocol version of this client.
  */
 export async function connect(options: ConnectOptions): Promise<GatewayClient> {
-  return withEvents(await openClient(options, webDialer, idempotencyOf));
+  return withEvents(await openClient(options, webDialer));
 }

@@ -211,7 +211,7 @@ test("damage: if a reset was lost, it is repeated; a deleted transcript stays de
   await recovered(dir);
   expect(await idsOf(dir)).toEqual({ [ONE]: ["u0"], [THREE]: ["u2"] });
   const again = await open(dir);
-  await fillFirstWords(again, { redactor: plainRedactor, world: quietWorld() });
+  await fillFirstWords(again, { world: { ...quietWorld(), redactor: plainRedactor } });
   const rows = await again.db.selectFrom("sessions").select(["key", "session_id", "first_words"]).execute();
   await again.close();
   expect(rows).toEqual([{ key: "agent:main:main", session_id: THREE, first_words: "word u2" }]);

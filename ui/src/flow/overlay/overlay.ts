@@ -4,6 +4,7 @@
 // OV2: sessions whose keys differ only by ids share a column.
 
 import type { ChainComparison } from "../../../../src/contract/methods/chains.ts";
+import { withoutIds } from "../../../../src/core/ids.ts";
 import { optional } from "../../../../src/core/optional.ts";
 import type { ChainParty, ChainRow, ChainStep } from "../../../../src/core/shapes/chain-step.ts";
 import type { FlowStep } from "../words.ts";
@@ -14,9 +15,6 @@ export interface WholeChain {
   readonly parties: readonly ChainParty[];
   readonly steps: readonly ChainStep[];
 }
-
-const UUID = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/g;
-const withoutIds = (text = ""): string => text.replace(UUID, "…");
 
 /** Returns for each session of the second chain the session whose column it shares. */
 function columnsOf(a: WholeChain, b: WholeChain): (key: string | undefined) => string | undefined {

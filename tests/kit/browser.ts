@@ -27,6 +27,10 @@ const FLAGS = [
   "--renderer-process-limit=1",
 ];
 
+/** Matches a browser's reports of connections that were refused, or cut in the middle of an answer. */
+export const CUT =
+  /WebSocket|ERR_(CONNECTION|EMPTY_RESPONSE|CONTENT_LENGTH_MISMATCH|INCOMPLETE_CHUNKED_ENCODING)/;
+
 const WAIT_MAX_MS = 45_000;
 
 export const DESKTOP = { width: 1280, height: 800 };
@@ -113,7 +117,8 @@ export async function visit(http: string, options: VisitOptions = {}): Promise<V
   });
   cleanup(async () => {
     if (options.context === undefined) await context.close();
-    expect(complaints).toEqual([]);
+    // As one text, so that the first line of a failure names the problem.
+    expect(complaints.join("\n")).toBe("");
   });
   await page.goto(`${http}/${token === undefined ? "" : `#token=${token}`}`);
   if (token !== undefined) await untilConnected(page);

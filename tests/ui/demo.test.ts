@@ -6,7 +6,7 @@ import { connect, type GatewayClient } from "../../src/contract/client/node.ts";
 import { textOf } from "../../src/core/shapes/message.ts";
 import { openDemo } from "../../src/main.ts";
 import { type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
-import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
+import { accessibilityProblems, CUT, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 import { test } from "../kit/deep.ts";
 import { cleanup, quietWorld } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
@@ -100,7 +100,7 @@ describeInBrowser("the demo", () => {
   test("after a restart of the gateway the page starts a new demo", async () => {
     const home = homeWith({ gateway: { port: await freePort(), auth: { token: TOKEN } } });
     const first = await startProcess({ home });
-    const { page } = await visit(first.httpUrl, { token: TOKEN, allow: /WebSocket|ERR_CONNECTION|503|404/ });
+    const { page } = await visit(first.httpUrl, { token: TOKEN, allow: new RegExp(`${CUT.source}|503|404`) });
     await button(page, "Play the demo").click();
     await button(page, "Next: three jobs").click();
     await button(page, "Next: a circle").waitFor();

@@ -5,11 +5,11 @@ import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
 import { textOf } from "../../src/core/shapes/message.ts";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
-import { describeInBrowser, visit } from "../kit/browser.ts";
+import { CUT, describeInBrowser, visit } from "../kit/browser.ts";
 import { freePort } from "../kit/loopback.ts";
 import { TOKEN as PROCESS_TOKEN } from "../kit/process/fleet.ts";
 import { homeWith, startProcess } from "../kit/process/gateway-process.ts";
-import { NOBODY_THERE, openLine } from "./line.ts";
+import { openLine } from "./line.ts";
 
 const MAIN = "agent:main:main";
 const AT_MAIN = `sessions/${encodeURIComponent(MAIN)}`;
@@ -48,7 +48,7 @@ describeInBrowser("a bad day", () => {
     test(`after a restart (${signal}) the open page reconnects and shows the missed messages once`, async () => {
       const home = homeWith({ gateway: { port: await freePort(), auth: { token: PROCESS_TOKEN } } });
       const first = await startProcess({ home });
-      const { page } = await visit(first.httpUrl, { token: first.token, at: AT_MAIN, allow: NOBODY_THERE });
+      const { page } = await visit(first.httpUrl, { token: first.token, at: AT_MAIN, allow: CUT });
       await say(await first.connect(), "say before the restart");
       await shown(page, "before the restart").waitFor();
       await first.end(signal);
@@ -69,7 +69,7 @@ describeInBrowser("a bad day", () => {
     const house = await openHouse();
     const client = await house.client();
     const line = await openLine(house.port);
-    const { page } = await visit(line.http, { token: TOKEN, at: AT_MAIN, allow: NOBODY_THERE });
+    const { page } = await visit(line.http, { token: TOKEN, at: AT_MAIN, allow: CUT });
     await page.getByRole("textbox", { name: "Message" }).waitFor();
     line.hold();
     await write(page, "once and only once");

@@ -4,9 +4,6 @@ import { connect, createServer, type Socket } from "node:net";
 import { cleanup } from "../kit/engine/engine.ts";
 import { listenHere } from "../kit/loopback.ts";
 
-/** A browser's reports of connections that were cut. */
-export const NOBODY_THERE = /WebSocket connection|ERR_CONNECTION|ERR_EMPTY_RESPONSE/;
-
 export interface Line {
   /** The gateway's address through the proxy. */
   readonly http: string;

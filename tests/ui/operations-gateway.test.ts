@@ -5,7 +5,7 @@ import { expect } from "vitest";
 import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
 import { LogTail } from "../../src/world/log-tail.ts";
 import { type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
-import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
+import { accessibilityProblems, CUT, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 import { test } from "../kit/deep.ts";
 import { until } from "../kit/until.ts";
 import { fakeWorld } from "../kit/world.ts";
@@ -140,8 +140,7 @@ describeInBrowser("the gateway's own work", () => {
     const first = await held();
     first.say(30, "the old one");
     await first.world.advance(10_000);
-    const allow = /WebSocket|ERR_CONNECTION/;
-    const { page } = await visit(first.house.http, { token: TOKEN, at: "operations/log", allow });
+    const { page } = await visit(first.house.http, { token: TOKEN, at: "operations/log", allow: CUT });
     await expect.poll(() => messages(page)).toEqual(["the old one"]);
     const { dir, port } = first.house;
     let isStopped = false;

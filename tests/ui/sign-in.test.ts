@@ -3,13 +3,10 @@
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
-import { accessibilityProblems, describeInBrowser, PHONE, visit } from "../kit/browser.ts";
+import { accessibilityProblems, CUT, describeInBrowser, PHONE, visit } from "../kit/browser.ts";
 import { test } from "../kit/deep.ts";
 import { freePort } from "../kit/loopback.ts";
 import { homeWith, startProcess } from "../kit/process/gateway-process.ts";
-
-/** Matches the browser's message if no gateway listens at the address. */
-const NOBODY_THERE = /WebSocket connection|ERR_CONNECTION|ERR_EMPTY_RESPONSE/;
 
 const views = (page: Page) => page.getByRole("navigation", { name: "Views" });
 const field = (page: Page) => page.getByLabel("Token or link");
@@ -128,7 +125,7 @@ describeInBrowser("sign-in", () => {
     });
     const { page } = await visit(first.httpUrl, {
       token: "the-first-token-of-the-page",
-      allow: NOBODY_THERE,
+      allow: CUT,
     });
     expect(await first.end("SIGTERM")).toBe(0);
     await startProcess({
@@ -185,7 +182,7 @@ describeInBrowser("sign-in", () => {
   test("if its gateway is killed, the page waits, and signs in again without asking for the token", async () => {
     const home = homeWith({ gateway: { port: await freePort(), auth: { token: TOKEN } } });
     const first = await startProcess({ home });
-    const { page } = await visit(first.httpUrl, { token: TOKEN, allow: NOBODY_THERE });
+    const { page } = await visit(first.httpUrl, { token: TOKEN, allow: CUT });
     expect(await first.end("SIGKILL")).toBe(null);
     await page.getByText("Connection lost").waitFor();
     await startProcess({ home });

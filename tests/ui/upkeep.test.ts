@@ -8,7 +8,7 @@ import { fail, ok, type Result } from "../../src/core/shapes/errors.ts";
 import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
 import type { Moved } from "../../src/store/transfer/transfer.ts";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
-import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
+import { accessibilityProblems, CUT, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 import { agentSettings } from "../tools/app.ts";
 import { badServer, mcpWith, openWitness } from "../tools/mcp-kit.ts";
 import { openLine } from "./line.ts";
@@ -17,8 +17,6 @@ const TOKENS: TokenSettings[] = [
   { token: "writer-token", role: "operator", scopes: ["operator.write"] },
   { token: "partial-token", role: "operator", scopes: ["operator.admin"], sessions: ["agent:main:*"] },
 ];
-/** Matches the browser's message about a connection that breaks or is refused. */
-const BROKEN = /WebSocket|ERR_/;
 const FINDINGS: DoctorFinding[] = [
   { name: "node", level: "ok", text: "Node 24" },
   { name: "disk", level: "warning", text: "600 MB free in /srv/parley", mend: "Free some space." },
@@ -107,7 +105,7 @@ describeInBrowser("the doctor", () => {
     };
     const house = await openHouse({ doctor });
     const line = await openLine(house.port);
-    const { page } = await visit(line.http, { token: TOKEN, at: "operations/doctor", allow: BROKEN });
+    const { page } = await visit(line.http, { token: TOKEN, at: "operations/doctor", allow: CUT });
     await page.getByRole("button", { name: "Run checks" }).focus();
     await page.keyboard.press("Enter");
     await expect.poll(() => held.length).toBe(1);
@@ -145,7 +143,7 @@ describeInBrowser("backups", () => {
       return promise;
     };
     const house = await openHouse({ makeBackup });
-    const options = { token: TOKEN, at: "operations/backups", dark: true, allow: BROKEN };
+    const options = { token: TOKEN, at: "operations/backups", dark: true, allow: CUT };
     const { page, context } = await visit(house.http, options);
     const button = page.getByRole("button", { name: "Back up now" });
     await button.focus();
@@ -262,7 +260,7 @@ describeInBrowser("MCP servers and ACP agents", () => {
       choices: { tools: { mcp: mcpWith([badServer("good", { witness: witness.port, tools })]) } },
     });
     const line = await openLine(house.port);
-    const { page } = await visit(line.http, { token: TOKEN, at: "operations/servers", allow: BROKEN });
+    const { page } = await visit(line.http, { token: TOKEN, at: "operations/servers", allow: CUT });
     const row = page.getByRole("list", { name: "MCP servers" }).getByRole("listitem");
     await row.getByText("not in use").waitFor();
     line.hold();

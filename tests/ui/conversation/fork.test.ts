@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
-import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { accessibilityProblems, CUT, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
 import { openLine } from "../line.ts";
 
 const MAIN = "agent:main:main";
@@ -56,7 +56,7 @@ describeInBrowser("a fork", () => {
     const keys = async () => (await client.request("sessions.list", {})).sessions.map(({ key }) => key);
     const before = await keys();
     const line = await openLine(house.port);
-    const { page } = await visit(line.http, { token: TOKEN, at: at(MAIN), allow: /WebSocket|ERR_/ });
+    const { page } = await visit(line.http, { token: TOKEN, at: at(MAIN), allow: CUT });
     const message = page.locator(".entry-agent", { hasText: "echo first words" });
     await message.hover();
     line.hold();

@@ -3,7 +3,7 @@
 import type { Locator, Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { type House, openHouse, type Play, TOKEN } from "../../gateway/kit.ts";
-import { describeInBrowser, PHONE, visit } from "../../kit/browser.ts";
+import { CUT, describeInBrowser, PHONE, visit } from "../../kit/browser.ts";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { deltas } from "../../kit/live-text.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
@@ -205,7 +205,7 @@ describeInBrowser("a conversation that goes on", () => {
     const { port } = house;
     const { page } = await visit(house.http, {
       ...{ token: TOKEN, at: AT },
-      allow: /WebSocket|ERR_CONNECTION_REFUSED|Failed to load/,
+      allow: CUT,
     });
     await say(page, "are you there?");
     await page.getByText("before the restart").waitFor();

@@ -2,8 +2,8 @@
 
 import { expect, test } from "vitest";
 import { openHouse, type Play, TOKEN } from "../../gateway/kit.ts";
-import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
-import { NOBODY_THERE, openLine } from "../line.ts";
+import { accessibilityProblems, CUT, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { openLine } from "../line.ts";
 import { relayOf } from "../relay.ts";
 
 const MAIN = "agent:main:main";
@@ -157,7 +157,7 @@ describeInBrowser("a message", () => {
     const { runId } = await client.request("chat.send", { sessionKey: MAIN, message: "look", attachments });
     await client.request("agent.wait", { runId });
     const line = await openLine(house.port);
-    const { page } = await visit(line.http, { token: TOKEN, at: AT, allow: NOBODY_THERE });
+    const { page } = await visit(line.http, { token: TOKEN, at: AT, allow: CUT });
     const relay = await relayOf(page, "chat.image");
     relay.hold();
     await page.reload();

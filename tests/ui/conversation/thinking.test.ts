@@ -6,7 +6,7 @@ import { ABORTED, untilAborted } from "../../../src/agent/loop/abort.ts";
 import type { ModelPort } from "../../../src/agent/model/model.ts";
 import { ZERO_USAGE } from "../../../src/core/shapes/message.ts";
 import { type House, openHouse, TOKEN } from "../../gateway/kit.ts";
-import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { accessibilityProblems, CUT, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { until } from "../../kit/until.ts";
 import { openLine } from "../line.ts";
@@ -141,7 +141,7 @@ describeInBrowser("a model that thinks", () => {
     const { port } = house;
     const { page } = await visit(house.http, {
       ...{ token: TOKEN, at: AT },
-      allow: /WebSocket|ERR_CONNECTION_REFUSED|Failed to load/,
+      allow: CUT,
     });
     await ask(page);
     (await nth(0)).think("The old way to look at it ");
@@ -183,7 +183,7 @@ describeInBrowser("a model that thinks", () => {
     const house = await openHouse({ model });
     const line = await openLine(house.port);
     line.slow(30_000);
-    const { page } = await visit(line.http, { token: TOKEN, at: AT, allow: /WebSocket|ERR_/ });
+    const { page } = await visit(line.http, { token: TOKEN, at: AT, allow: CUT });
     await ask(page);
     const call = await nth(0);
     call.think("The beginning, ");

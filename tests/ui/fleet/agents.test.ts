@@ -4,7 +4,7 @@ import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { ok } from "../../../src/core/shapes/errors.ts";
 import { TOKEN } from "../../gateway/kit.ts";
-import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { accessibilityProblems, CUT, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
 import { openLine } from "../line.ts";
 import { fleet, PARTIAL, READER } from "./house.ts";
 
@@ -78,8 +78,7 @@ describeInBrowser("agents and models", () => {
       },
     });
     const line = await openLine(house.port);
-    const allow = /WebSocket|ERR_CONNECTION/;
-    const { page } = await visit(line.http, { token: TOKEN, at: AT, allow });
+    const { page } = await visit(line.http, { token: TOKEN, at: AT, allow: CUT });
     await test1(page, "offline/rehearsal").click();
     const shown = row(page, "Models", "offline/").getByRole("status");
     await expect.poll(() => shown.innerText()).toContain("Waiting for an answer");

@@ -5,7 +5,7 @@ import { expect } from "vitest";
 import { insertDelivery } from "../../../src/store/queries/channels/deliveries.ts";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
 import { type House, openHouse, type Play, TOKEN } from "../../gateway/kit.ts";
-import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { accessibilityProblems, CUT, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
 import { test } from "../../kit/deep.ts";
 import { askIn } from "../../kit/engine/asking.ts";
 import { quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
@@ -192,7 +192,7 @@ describeInBrowser("the inbox", () => {
     let house = await openHouse({ dir, play });
     await say(house, MAIN, "fail 1");
     await say(house, RESEARCH, "fail 2");
-    const { page } = await visit(house.http, { token: TOKEN, allow: /WebSocket|ERR_CONNECTION|503/ });
+    const { page } = await visit(house.http, { token: TOKEN, allow: new RegExp(`${CUT.source}|503`) });
     await rowIn(page, "Needs you", "research").getByRole("button", { name: "Dismiss" }).click();
     await rowIn(page, "Failed", "research").waitFor();
     const { port } = house;

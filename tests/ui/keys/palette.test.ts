@@ -7,6 +7,7 @@ import { expect } from "vitest";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import {
   accessibilityProblems,
+  CUT,
   DESKTOP,
   describeInBrowser,
   PHONE,
@@ -180,7 +181,7 @@ describeInBrowser("the palette", () => {
     const house = await openHouse();
     await seedSessions(house.store, FAMILY);
     const line = await openLine(house.port);
-    const options = { token: TOKEN, dark: true, allow: /WebSocket|ERR_/ };
+    const options = { token: TOKEN, dark: true, allow: CUT };
     const { page, context } = await visit(line.http, options);
     const { page: other } = await visit(line.http, { ...options, context });
     for (const one of [page, other]) {

@@ -4,9 +4,9 @@ import { expect, test } from "vitest";
 import { insertRun } from "../../../src/store/queries/runs/runs.ts";
 import { insertWait } from "../../../src/store/queries/runs/waits.ts";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
-import { DESKTOP, describeInBrowser, PHONE, visit } from "../../kit/browser.ts";
+import { CUT, DESKTOP, describeInBrowser, PHONE, visit } from "../../kit/browser.ts";
 import { sampleRun } from "../../store/samples.ts";
-import { NOBODY_THERE, openLine } from "../line.ts";
+import { openLine } from "../line.ts";
 import { FAMILY, MAINS, manySessions, NEWEST, names, row, seedSessions, tree } from "./seed.ts";
 
 describeInBrowser("sessions", () => {
@@ -142,7 +142,7 @@ describeInBrowser("sessions", () => {
     await seedSessions(house.store, FAMILY);
     const line = await openLine(house.port);
     const at = "sessions/agent%3Amain%3Asubagent%3Atwo";
-    const { page } = await visit(line.http, { token: TOKEN, at, allow: NOBODY_THERE });
+    const { page } = await visit(line.http, { token: TOKEN, at, allow: CUT });
     await row(page, /write it/).waitFor();
     await page.getByRole("button", { name: "Close plan" }).click();
     await expect.poll(() => names(page)).toHaveLength(5);

@@ -3,7 +3,7 @@
 
 import { expect } from "vitest";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
-import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { accessibilityProblems, CUT, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
 import { test } from "../../kit/deep.ts";
 import { relayOf } from "../relay.ts";
 import { FAMILY, manySessions, names, row, seedSessions } from "./seed.ts";
@@ -99,7 +99,7 @@ describeInBrowser("sessions", () => {
   test("after the gateway has restarted, the list is loaded again with the same rows open", async () => {
     const house = await openHouse();
     await seedSessions(house.store, FAMILY);
-    const { page } = await visit(house.http, { token: TOKEN, allow: /WebSocket|ERR_/ });
+    const { page } = await visit(house.http, { token: TOKEN, allow: CUT });
     await page.getByRole("button", { name: "Open plan" }).click();
     await row(page, /look it up/).waitFor();
     await page.mouse.move(900, 400);

@@ -24,8 +24,7 @@ import type { LiveParts } from "./replay/live.ts";
 import { type Difference, Player } from "./replay/player.ts";
 import { isOrigin, Script, type ScriptedRun } from "./replay/script.ts";
 import { changedSettings, checkVariation, modelFor } from "./replay/variation.ts";
-import { readChainRecord } from "./store/queries/chains/record.ts";
-import { deliveriesOfRuns } from "./store/queries/channels/deliveries.ts";
+import { deliveriesOf, readChainRecord } from "./store/queries/chains/record.ts";
 import { toRun } from "./store/queries/runs/runs.ts";
 import { insertSession } from "./store/queries/sessions/sessions.ts";
 import { readEntry } from "./store/queries/transcripts/stored-entry.ts";
@@ -288,18 +287,22 @@ class Replay {
     const { db } = this.#store;
     const rows = await db.selectFrom("runs").selectAll().execute();
     const runs = rows.map(toRun).sort((a, b) => a.acceptedAt - b.acceptedAt || a.laneSeq - b.laneSeq);
-    const played: PlayedRun[] = [];
-    for (const run of runs) {
-      const entries = await db
-        .selectFrom("messages")
-        .select(["id", "role", "entry_json", "created_at"])
-        .where("run_id", "=", run.runId)
-        .orderBy("seq")
-        .execute();
-      const deliveries = (await deliveriesOfRuns(db, [run.runId], UNLIMITED)).reverse();
-      played.push({ run, entries: entries.map(readEntry), deliveries });
-    }
-    return played;
+    const messages = await db
+      .selectFrom("messages")
+      .select(["id", "role", "entry_json", "created_at", "run_id"])
+      .orderBy("seq")
+      .execute();
+    const entries = Map.groupBy(messages, (row) => row.run_id);
+    const sent = await deliveriesOf(
+      db,
+      runs.map(({ runId }) => runId),
+    );
+    const deliveries = Map.groupBy(sent, ({ runId }) => runId);
+    return runs.map((run) => ({
+      run,
+      entries: (entries.get(run.runId) ?? []).map(readEntry),
+      deliveries: deliveries.get(run.runId) ?? [],
+    }));
   }
 
   async play(progress: Progress): Promise<Replayed> {

@@ -300,7 +300,8 @@ export class Engine {
 
   /** Wakes lanes of this process that wait for a slot of the deployment. Returns false if none waits. */
   #slotFree(): boolean {
-    this.#slotCameFree.abort();
+    // With a reason of its own it makes no exception, and so no stack.
+    this.#slotCameFree.abort("a slot came free");
     this.#slotCameFree = new AbortController();
     return this.#lanes.slotFree();
   }

@@ -18,7 +18,8 @@ export class IdPairs {
 
   /** Pairs the ids in two texts that name the same thing, in order. An id that is paired keeps its pair. */
   pair(own: string | undefined, recorded: string | undefined): void {
-    const [ours, theirs] = [uuidsIn(own ?? ""), uuidsIn(recorded ?? "")];
+    if (own === undefined || this.#recorded.get(own) === recorded) return;
+    const [ours, theirs] = [uuidsIn(own), uuidsIn(recorded ?? "")];
     if (ours.length !== theirs.length) return;
     ours.forEach((id, at) => {
       const other = theirs[at];

@@ -272,7 +272,9 @@ function lastWritten(own: readonly Message[]): AssistantMessage | undefined {
 }
 
 function answeredPlaces(entries: readonly Entry[], message: AssistantMessage): Set<number> {
-  const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
+  // Results follow their call, so nothing before the message is of interest.
+  const since = entries.slice(entries.lastIndexOf(message));
+  const messages = since.filter((entry): entry is Message => !isCompaction(entry));
   return new Set(matchResults(messages).get(message)?.keys() ?? []);
 }
 

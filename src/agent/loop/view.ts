@@ -32,10 +32,10 @@ export interface LiveTranscript {
 }
 
 export function liveTranscript(entries: readonly Entry[]): LiveTranscript {
-  const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
   const compactedAt = entries.findLastIndex(isCompaction);
   const compaction = entries[compactedAt];
-  if (compaction === undefined || !isCompaction(compaction)) return { messages };
+  if (compaction === undefined || !isCompaction(compaction)) return { messages: entries as Message[] };
+  const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
   const keptFrom = messages.findIndex((message) => message.id === compaction.firstKeptId);
   const kept =
     keptFrom >= 0

@@ -132,7 +132,8 @@ function waitOf({ callId, flowId, waiterRunId, state, deadlineAt }: RecordedWait
   return { callId, ...optional({ flowId }), waiterRunId, state, deadlineAt };
 }
 
-async function deliveriesOf(db: Db, runIds: readonly string[]): Promise<RecordedDelivery[]> {
+/** Returns the texts for people that these runs produced, in the order of the store. */
+export async function deliveriesOf(db: Db, runIds: readonly string[]): Promise<RecordedDelivery[]> {
   const found: RecordedDelivery[] = [];
   for (const some of idParts(runIds)) {
     const rows = await deliveriesOfRuns(db, some, ROWS_MAX);

@@ -3,16 +3,21 @@ import { availableParallelism } from "node:os";
 import { configDefaults, defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Tests that take minutes: `npm run test:deep`. All others: `npm test`. */
+const testFilesWith = (text: string): string[] =>
+  globSync("tests/**/*.test.ts").filter((file) => readFileSync(file, "utf8").includes(text));
+
+/** Tests that take minutes: `npm run test:deep`. */
 const DEEP = ["tests/**/*.deep.test.ts"];
 /** These tests need the machine to themselves: they run a thousand clients. */
 const ALONE = ["tests/e2e/load.deep.test.ts"];
 /** These tests do much work, and a busy machine does it several times more slowly. */
 const PATIENT = { testTimeout: 600_000, hookTimeout: 600_000 };
-/** Files that have both kinds of tests (tests/kit/deep.ts). */
-const SHARED = globSync("tests/**/*.test.ts").filter((file) => {
-  return readFileSync(file, "utf8").includes('/kit/deep.ts"');
-});
+/** Tests of the page in a browser: `npm run test:page`, which `npm run test:deep` contains. */
+const PAGE = testFilesWith('/kit/browser.ts"').filter((file) => !file.endsWith(".deep.test.ts"));
+/** Files that have quick and deep tests (tests/kit/deep.ts). */
+const SHARED = testFilesWith('/kit/deep.ts"');
+/** One more than the cores, because many files wait for processes, browsers and databases. */
+const QUICK = { provide: { isDeep: false }, maxWorkers: availableParallelism() + 1 };
 
 /**
  * Tests that run first: small files that take minutes. In a new clone, where no times are recorded, the
@@ -48,11 +53,18 @@ export default defineConfig({
         test: {
           name: "tests",
           include: ["tests/**/*.test.ts"],
-          exclude: [...configDefaults.exclude, ...DEEP],
-          provide: { isDeep: false },
+          ...QUICK,
+          exclude: [...configDefaults.exclude, ...DEEP, ...PAGE],
           sequence: { groupOrder: 0 },
-          // One more than the cores, because many files wait for processes, browsers and databases.
-          maxWorkers: availableParallelism() + 1,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "page",
+          include: PAGE,
+          ...QUICK,
+          sequence: { groupOrder: 0 },
         },
       },
       {

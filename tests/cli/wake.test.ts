@@ -4,8 +4,9 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { NUDGE } from "../../src/cli/join/programs.ts";
+import { test } from "../kit/deep.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { startTelegram } from "../kit/platforms/telegram/server.ts";
 import { LAUNCHER } from "../kit/process/fleet.ts";
@@ -127,7 +128,7 @@ test(
   TEST_MS,
 );
 
-test(
+test.deep(
   "a window that was opened while the configuration file has problems is woken",
   async () => {
     const scene = await openScene("codex", { programs: ["codex"] });
@@ -163,7 +164,7 @@ test(
   TEST_MS,
 );
 
-test(
+test.deep(
   "after the gateway got another token and the program joined again, an open window uses the new tokens",
   async () => {
     const scene = await openScene("gemini");
@@ -184,7 +185,7 @@ test(
   TEST_MS,
 );
 
-test.each([
+test.deep.each([
   ["without a desktop, the first owner is notified in a chat", []],
   ["the chat that --notify names is notified", ["--notify", "telegram:1001"]],
 ] as const)(
@@ -226,7 +227,7 @@ test(
   TEST_MS,
 );
 
-test.each([
+test.deep.each([
   ["that is missing", [], "", "could not start `gemini`: command not found"],
   [
     "that fails",
@@ -280,7 +281,7 @@ const sent = await call("sessions_send", { sessionKey: from, message: text + "!"
 appendFileSync(${JSON.stringify(join(folder, "calls"))}, JSON.stringify([handle, sent.status, sent.code ?? ""]) + "\\n");
 `;
 
-test(
+test.deep(
   "two conversations that wake and answer each other stop at the hop limit of their chain",
   async () => {
     const { home, port } = await makeHome({ session: { agentToAgent: { maxHops: 4 } } });

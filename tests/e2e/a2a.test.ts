@@ -145,25 +145,28 @@ test("RT1: if this gateway is killed while the task runs, it follows the task af
   expect(there.requests).toHaveLength(1);
 });
 
-test("if the other gateway is killed while the task runs, its answer arrives after its restart", async () => {
-  const held = heldScript("Done at last");
-  const there = await modelServer(held.script);
-  const port = await freePort();
-  const remote = await startRemote(there, port);
-  const config = configOf(there, [{ id: "main" }, far(remote.httpUrl, await keyOf(remote.httpUrl))]);
-  const local = await startProcess({ config });
-  const client = await local.connect();
-  const runId = await say(client, "Take your time");
-  await held.begun;
-  await remote.end("SIGKILL");
-  held.release();
-  const again = await startProcess({ home: remote.home });
-  expect(await ended(client, runId)).toMatchObject({ status: "ok" });
-  expect(await last(client)).toBe("Done at last");
-  expect(await tasksAt(again.httpUrl)).toEqual(["TASK_STATE_COMPLETED"]);
-});
+test.deep(
+  "if the other gateway is killed while the task runs, its answer arrives after its restart",
+  async () => {
+    const held = heldScript("Done at last");
+    const there = await modelServer(held.script);
+    const port = await freePort();
+    const remote = await startRemote(there, port);
+    const config = configOf(there, [{ id: "main" }, far(remote.httpUrl, await keyOf(remote.httpUrl))]);
+    const local = await startProcess({ config });
+    const client = await local.connect();
+    const runId = await say(client, "Take your time");
+    await held.begun;
+    await remote.end("SIGKILL");
+    held.release();
+    const again = await startProcess({ home: remote.home });
+    expect(await ended(client, runId)).toMatchObject({ status: "ok" });
+    expect(await last(client)).toBe("Done at last");
+    expect(await tasksAt(again.httpUrl)).toEqual(["TASK_STATE_COMPLETED"]);
+  },
+);
 
-test("a message to a gateway that is away is sent when it comes back, once", async () => {
+test.deep("a message to a gateway that is away is sent when it comes back, once", async () => {
   const there = await modelServer(() => "Here I am");
   const port = await freePort();
   const remote = await startRemote(there, port);

@@ -2,9 +2,10 @@
 // Hard cases: the peer is away, either side is killed, a file that the peer sends meanwhile, a wrong code, a peer
 // that was removed, and a policy that does not admit the peer.
 
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
 import { textOf } from "../../src/core/shapes/message.ts";
+import { test } from "../kit/deep.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
 import { type ModelServer, type Script, startModelServer } from "../kit/model-server/server.ts";
@@ -87,28 +88,31 @@ test("I11: an agent writes to an agent of a peer, which knows the sender by the 
   expect(await receipt(client)).toContain("All is well");
 });
 
-test("I2, I4: a message to a peer that is away stays queued, survives a kill here, and arrives once", async () => {
-  const far = await startGateway("research", () => "Here I am", FAR_ALLOWS);
-  const near = await startGateway("main", asking("Are you there?", 0), NEAR_ALLOWS);
-  const [client] = await pair(near.gateway, far.gateway);
-  await far.gateway.end("SIGKILL");
-  const { messageId } = (await said(client, "Ask it")) as { messageId: string };
-  const status = async (from: GatewayClient) => {
-    const params = { name: "session_status", arguments: { messageId }, sessionKey: "agent:main:main" };
-    return JSON.stringify(await from.request("tools.invoke", params));
-  };
-  expect(await status(client)).toContain("queued");
-  await near.gateway.end("SIGKILL");
-  const again = await startProcess({ home: near.gateway.home });
-  const after = await again.connect();
-  expect(await status(after)).toContain("queued");
-  const back = await startProcess({ home: far.gateway.home });
-  await expect.poll(() => status(after), { timeout: 40_000 }).toContain("answered");
-  const { messages } = await (await back.connect()).request("chat.history", {
-    sessionKey: "agent:research:main",
-  });
-  expect(messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
-});
+test.deep(
+  "I2, I4: a message to a peer that is away stays queued, survives a kill here, and arrives once",
+  async () => {
+    const far = await startGateway("research", () => "Here I am", FAR_ALLOWS);
+    const near = await startGateway("main", asking("Are you there?", 0), NEAR_ALLOWS);
+    const [client] = await pair(near.gateway, far.gateway);
+    await far.gateway.end("SIGKILL");
+    const { messageId } = (await said(client, "Ask it")) as { messageId: string };
+    const status = async (from: GatewayClient) => {
+      const params = { name: "session_status", arguments: { messageId }, sessionKey: "agent:main:main" };
+      return JSON.stringify(await from.request("tools.invoke", params));
+    };
+    expect(await status(client)).toContain("queued");
+    await near.gateway.end("SIGKILL");
+    const again = await startProcess({ home: near.gateway.home });
+    const after = await again.connect();
+    expect(await status(after)).toContain("queued");
+    const back = await startProcess({ home: far.gateway.home });
+    await expect.poll(() => status(after), { timeout: 40_000 }).toContain("answered");
+    const { messages } = await (await back.connect()).request("chat.history", {
+      sessionKey: "agent:research:main",
+    });
+    expect(messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
+  },
+);
 
 /** Returns a script that writes a file, sends it, and answers once `done` is settled. */
 const sendingFile =
@@ -148,23 +152,26 @@ test("a file that the agent of a peer sends arrives here, for the people of the 
   expect(await kept(client)).toEqual(ONE_FILE);
 });
 
-test("I2, I4: a file of a peer arrives once, though both sides are killed between the file and the answer", async () => {
-  const begun = Promise.withResolvers<void>();
-  const released = Promise.withResolvers<void>();
-  const script = sendingFile({ begun: begun.resolve, released: released.promise });
-  const far = await startGateway("research", script, FAR_ALLOWS);
-  const near = await startGateway("main", asking("The plan, please", 0), NEAR_ALLOWS);
-  const [client] = await pair(near.gateway, far.gateway);
-  await said(client, "Ask it");
-  await begun.promise;
-  await near.gateway.end("SIGKILL");
-  await far.gateway.end("SIGKILL");
-  released.resolve();
-  await startProcess({ home: far.gateway.home });
-  const after = await (await startProcess({ home: near.gateway.home })).connect();
-  await expect.poll(() => kept(after), { timeout: 40_000 }).toEqual(ONE_FILE);
-  expect(far.server.requests.filter(({ toolResults }) => toolResults.length === 0)).toHaveLength(1);
-});
+test.deep(
+  "I2, I4: a file of a peer arrives once, though both sides are killed between the file and the answer",
+  async () => {
+    const begun = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
+    const script = sendingFile({ begun: begun.resolve, released: released.promise });
+    const far = await startGateway("research", script, FAR_ALLOWS);
+    const near = await startGateway("main", asking("The plan, please", 0), NEAR_ALLOWS);
+    const [client] = await pair(near.gateway, far.gateway);
+    await said(client, "Ask it");
+    await begun.promise;
+    await near.gateway.end("SIGKILL");
+    await far.gateway.end("SIGKILL");
+    released.resolve();
+    await startProcess({ home: far.gateway.home });
+    const after = await (await startProcess({ home: near.gateway.home })).connect();
+    await expect.poll(() => kept(after), { timeout: 40_000 }).toEqual(ONE_FILE);
+    expect(far.server.requests.filter(({ toolResults }) => toolResults.length === 0)).toHaveLength(1);
+  },
+);
 
 test("I9: a peer that the policy does not admit is refused, and nothing runs", async () => {
   const far = await startGateway("research", () => "Never", ["*"]);

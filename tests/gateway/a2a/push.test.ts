@@ -9,7 +9,8 @@ import {
   InMemoryPushNotificationStore,
   ServerCallContext,
 } from "@a2a-js/sdk/server";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
+import { test } from "../../kit/deep.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
 import { freePort } from "../../kit/loopback.ts";
 import { type Script, startModelServer } from "../../kit/model-server/server.ts";
@@ -106,23 +107,26 @@ test("a receiver gets the request that the official library sends and reads, wit
   }
 });
 
-test("a gateway that is killed after the end of the task, before it could notify, notifies once after its restart", async () => {
-  const port = await freePort();
-  const { gateway, open } = await startGateway([`127.0.0.1:${port}`]);
-  const configuration = { ...asking(addressOf(`http://127.0.0.1:${port}/told`)), returnImmediately: false };
-  const task = await taskIn((await open()).sendMessage({ ...saying("Go"), configuration }));
-  expect(task.status?.state).toBe(TaskState.TASK_STATE_COMPLETED);
-  await gateway.end("SIGKILL");
-  const { got } = await receiver(undefined, port);
-  const again = await (await startProcess({ home: gateway.home })).connect();
-  const left = async () => {
-    const { deliveries } = await again.request("deliveries.list", {});
-    return deliveries.filter(({ state }) => state !== "sent");
-  };
-  await expect.poll(() => got.length, { timeout: 20_000 }).toBe(1);
-  await expect.poll(left).toEqual([]);
-  expect(got).toMatchObject([{ body: { statusUpdate: { taskId: task.id } } }]);
-});
+test.deep(
+  "a gateway that is killed after the end of the task, before it could notify, notifies once after its restart",
+  async () => {
+    const port = await freePort();
+    const { gateway, open } = await startGateway([`127.0.0.1:${port}`]);
+    const configuration = { ...asking(addressOf(`http://127.0.0.1:${port}/told`)), returnImmediately: false };
+    const task = await taskIn((await open()).sendMessage({ ...saying("Go"), configuration }));
+    expect(task.status?.state).toBe(TaskState.TASK_STATE_COMPLETED);
+    await gateway.end("SIGKILL");
+    const { got } = await receiver(undefined, port);
+    const again = await (await startProcess({ home: gateway.home })).connect();
+    const left = async () => {
+      const { deliveries } = await again.request("deliveries.list", {});
+      return deliveries.filter(({ state }) => state !== "sent");
+    };
+    await expect.poll(() => got.length, { timeout: 20_000 }).toBe(1);
+    await expect.poll(left).toEqual([]);
+    expect(got).toMatchObject([{ body: { statusUpdate: { taskId: task.id } } }]);
+  },
+);
 
 test("the end of a failed, a cancelled and a streamed task is told, each as it is", async () => {
   const { got, host, url } = await receiver();
@@ -154,7 +158,7 @@ test("the end of a failed, a cancelled and a streamed task is told, each as it i
   expect(got).toHaveLength(3);
 });
 
-test("a receiver that is away is told after the restart of the gateway", async () => {
+test.deep("a receiver that is away is told after the restart of the gateway", async () => {
   const { got, host, url } = await receiver((index) => (index === 0 ? 503 : 200));
   const { gateway, open } = await startGateway([host]);
   const client = await open();

@@ -2,7 +2,7 @@
 // Measures appends one after the other and in many sessions at once, at several sizes of the store.
 
 import { insertSession } from "../src/store/queries/sessions/sessions.ts";
-import { appendEntry } from "../src/store/queries/transcripts/transcripts.ts";
+import { appendEntry } from "../src/store/queries/transcripts/append.ts";
 import { plainRedactor } from "../tests/kit/redactor.ts";
 import { withFilling } from "./engine-alone.ts";
 import { placeOf, SENTENCE, sessionIdOf, sessionKeyOf } from "./filling.ts";

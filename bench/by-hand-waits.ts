@@ -7,7 +7,7 @@ import { type Entry, isCompaction, type Message } from "../src/core/shapes/messa
 import { sharedWorld } from "../src/engine/cluster/shared-world.ts";
 import { openPostgres } from "../src/store/postgres/postgres.ts";
 import { insertSession } from "../src/store/queries/sessions/sessions.ts";
-import { appendEntry } from "../src/store/queries/transcripts/transcripts.ts";
+import { appendEntry } from "../src/store/queries/transcripts/append.ts";
 import type { Store } from "../src/store/sql.ts";
 import { openSqlite } from "../src/store/sqlite/sqlite.ts";
 import { realWorld, type World } from "../src/world.ts";

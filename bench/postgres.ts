@@ -4,7 +4,7 @@
 import { sql } from "kysely";
 import { openPostgres } from "../src/store/postgres/postgres.ts";
 import { insertSession } from "../src/store/queries/sessions/sessions.ts";
-import { appendEntry } from "../src/store/queries/transcripts/transcripts.ts";
+import { appendEntry } from "../src/store/queries/transcripts/append.ts";
 import type { Store } from "../src/store/sql.ts";
 import { openSqlite } from "../src/store/sqlite/sqlite.ts";
 import { plainRedactor } from "../tests/kit/redactor.ts";

@@ -27,8 +27,8 @@ import { changedSettings, checkVariation, modelFor } from "./replay/variation.ts
 import { deliveriesOf, readChainRecord } from "./store/queries/chains/record.ts";
 import { toRun } from "./store/queries/runs/runs.ts";
 import { insertSession } from "./store/queries/sessions/sessions.ts";
+import { appendEntry } from "./store/queries/transcripts/append.ts";
 import { readEntry } from "./store/queries/transcripts/stored-entry.ts";
-import { appendEntry } from "./store/queries/transcripts/transcripts.ts";
 import type { Store } from "./store/sql.ts";
 import { openMemoryStore } from "./store/sqlite/memory.ts";
 import { withReplies } from "./triggers/replies.ts";

@@ -14,7 +14,7 @@ import {
   replaceSessionId,
   updateSession,
 } from "../store/queries/sessions/sessions.ts";
-import { appendEntry } from "../store/queries/transcripts/transcripts.ts";
+import { appendEntry } from "../store/queries/transcripts/append.ts";
 import type { Db, Store, Tx } from "../store/sql.ts";
 
 const BATCH_ENTRIES = 200;

@@ -211,7 +211,7 @@ test("doctor warns if several people share one main session", async () => {
   const { home, gateway } = await house();
   await gateway.stop(1000);
   const { openSqlite } = await import("../../src/store/sqlite/sqlite.ts");
-  const { appendEntry } = await import("../../src/store/queries/transcripts/transcripts.ts");
+  const { appendEntry } = await import("../../src/store/queries/transcripts/append.ts");
   const { getSession } = await import("../../src/store/queries/sessions/sessions.ts");
   const { quietWorld } = await import("../kit/engine/engine.ts");
   const store = await openSqlite({

@@ -13,7 +13,8 @@ import {
 } from "../../src/store/queries/runs/claims.ts";
 import { getRun, insertRun } from "../../src/store/queries/runs/runs.ts";
 import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
-import { appendEntry } from "../../src/store/queries/transcripts/transcripts.ts";
+import { appendEntry, appendHeld } from "../../src/store/queries/transcripts/append.ts";
+import { readContext } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { assistantMessage, sampleRun, sampleSession, userMessage } from "../store/samples.ts";
@@ -62,6 +63,31 @@ export function crashContract(store: () => Store): void {
     const run = await getRun(store().db, RUN);
     return [run?.crashes, run?.crashesInRow];
   };
+
+  test("I1: only the owner of a run, in its attempt, appends to the transcript; a repeated entry is kept", async () => {
+    await accept();
+    await begin();
+    const held = await fence(RUN);
+    const place = { sessionKey: LANE, sessionId: "session-1", runId: RUN };
+    const append = (entry: Entry, by = held) =>
+      store().transaction((tx) => appendHeld(tx, { ...place, entry }, plainRedactor, by));
+    const first = toolResult("m1", "first");
+    expect(await append(first)).toEqual(first);
+    expect(await append(toolResult("m1", "second"))).toEqual(first);
+    const said = assistantMessage("m2", "a sentence to find");
+    expect(await append(said)).toEqual(said);
+    const late = assistantMessage("m3", "too late");
+    for (const by of [
+      { ...held, owner: "another" },
+      { ...held, attempt: held.attempt + 1 },
+      { ...held, runId: "run-2" },
+    ])
+      expect(await append(late, by)).toBeUndefined();
+    await crash();
+    expect(await append(late)).toBeUndefined();
+    expect(await append(toolResult("m1", "third"))).toBeUndefined();
+    expect(await readContext(store().db, "session-1")).toEqual([first, said]);
+  });
 
   test("poison runs: an attempt counts as lost if it answered no tool call, whatever else it wrote", async () => {
     await accept();

@@ -17,6 +17,7 @@ import {
   replaceSessionId,
   wasDeleted,
 } from "../../src/store/queries/sessions/sessions.ts";
+import { appendEntry } from "../../src/store/queries/transcripts/append.ts";
 import { Contexts } from "../../src/store/queries/transcripts/contexts.ts";
 import { firstUserTexts } from "../../src/store/queries/transcripts/first-texts.ts";
 import { forkMarkerId, forkPointAt, linkFork } from "../../src/store/queries/transcripts/forks.ts";
@@ -38,7 +39,7 @@ function actsOn(store: () => Store) {
   const append = (place: SessionName, entries: readonly Entry[]) =>
     store().transaction(async (tx) => {
       const where = { sessionKey: place.key, sessionId: place.sessionId };
-      for (const entry of entries) await transcripts.appendEntry(tx, { ...where, entry }, plainRedactor);
+      for (const entry of entries) await appendEntry(tx, { ...where, entry }, plainRedactor);
     });
   const open = (place: SessionName) =>
     store().transaction((tx) => insertSession(tx, sampleSession({ ...place, kind: "other" })));

@@ -28,8 +28,8 @@ import {
   replaceSessionId,
   updateSession,
 } from "../../src/store/queries/sessions/sessions.ts";
+import { appendEntry } from "../../src/store/queries/transcripts/append.ts";
 import { linkFork } from "../../src/store/queries/transcripts/forks.ts";
-import { appendEntry } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { SessionTable } from "../../src/store/schema/tables.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
 import { quietWorld } from "../kit/engine/engine.ts";

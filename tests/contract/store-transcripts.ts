@@ -19,6 +19,7 @@ import {
   replaceSessionId,
   updateSession,
 } from "../../src/store/queries/sessions/sessions.ts";
+import { appendEntry, type NewEntry } from "../../src/store/queries/transcripts/append.ts";
 import { Contexts } from "../../src/store/queries/transcripts/contexts.ts";
 import { firstUserTexts } from "../../src/store/queries/transcripts/first-texts.ts";
 import { searchTranscripts } from "../../src/store/queries/transcripts/transcript-search.ts";
@@ -32,11 +33,11 @@ const ALL: Scope = { all: true };
 export function transcriptContract(store: () => Store): void {
   const makeSession = (over: Parameters<typeof sampleSession>[0] = {}) =>
     store().transaction((tx) => insertSession(tx, sampleSession(over)));
-  const append = (entries: readonly Entry[], over: Partial<transcripts.NewEntry> = {}) =>
+  const append = (entries: readonly Entry[], over: Partial<NewEntry> = {}) =>
     store().transaction(async (tx) => {
       for (const entry of entries) {
         const place = { sessionKey: "agent:main:main", sessionId: "session-1", ...over };
-        await transcripts.appendEntry(tx, { ...place, entry }, plainRedactor);
+        await appendEntry(tx, { ...place, entry }, plainRedactor);
       }
     });
   const ids = (messages: readonly { id: string }[]) => messages.map(({ id }) => id);
@@ -292,7 +293,7 @@ function longTextContract({ store, append, search }: Searching): void {
 
 interface Reading {
   store(): Store;
-  append(entries: readonly Entry[], over?: Partial<transcripts.NewEntry>): Promise<void>;
+  append(entries: readonly Entry[], over?: Partial<NewEntry>): Promise<void>;
   ids(messages: readonly { id: string }[]): string[];
   history(more?: Partial<transcripts.HistoryWanted>): Promise<transcripts.HistoryPage>;
 }
@@ -305,11 +306,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     const stored = await store().transaction((tx) =>
       Promise.all(
         results.map((entry) =>
-          transcripts.appendEntry(
-            tx,
-            { sessionKey: "agent:main:main", sessionId: "session-1", entry },
-            plainRedactor,
-          ),
+          appendEntry(tx, { sessionKey: "agent:main:main", sessionId: "session-1", entry }, plainRedactor),
         ),
       ),
     );

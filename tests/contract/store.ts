@@ -8,7 +8,7 @@ import type { Session } from "../../src/core/shapes/session.ts";
 import { claimRun, idleLanes, nextInLane, requeueHeld } from "../../src/store/queries/runs/claims.ts";
 import { insertRun } from "../../src/store/queries/runs/runs.ts";
 import * as sessions from "../../src/store/queries/sessions/sessions.ts";
-import { appendEntry } from "../../src/store/queries/transcripts/transcripts.ts";
+import { appendEntry } from "../../src/store/queries/transcripts/append.ts";
 import type { Db, Store } from "../../src/store/sql.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { sampleRun, sampleSession, userMessage } from "../store/samples.ts";

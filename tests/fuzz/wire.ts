@@ -11,7 +11,7 @@ import type { HookMapping } from "../../src/core/shapes/incoming-hook.ts";
 import type { TokenScope } from "../../src/core/shapes/settings/settings.ts";
 import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
 import { getSession, insertSession } from "../../src/store/queries/sessions/sessions.ts";
-import { appendEntry } from "../../src/store/queries/transcripts/transcripts.ts";
+import { appendEntry } from "../../src/store/queries/transcripts/append.ts";
 import { realWorld, type World } from "../../src/world.ts";
 import { sessionRow, userMessage } from "../core/rows.ts";
 import { type Frame, type House, type HouseOptions, joined, openHouse, type Raw } from "../gateway/kit.ts";

@@ -28,6 +28,7 @@ import * as waits from "../../src/store/queries/runs/waits.ts";
 import { childCounts, filterCounts, sumsBelow } from "../../src/store/queries/sessions/counts.ts";
 import { listSessions, type SessionFilter } from "../../src/store/queries/sessions/session-lists.ts";
 import * as sessions from "../../src/store/queries/sessions/sessions.ts";
+import { appendEntry } from "../../src/store/queries/transcripts/append.ts";
 import {
   findFirstWords,
   firstUserTexts,
@@ -69,7 +70,7 @@ beforeAll(async () => {
     await sessions.insertSession(tx, sampleSession({ key: "child", sessionId: "s2", spawnedBy: KEY }));
     await runs.insertRun(tx, sampleRun());
     const entry = userMessage("m1", "hello");
-    await transcripts.appendEntry(tx, { sessionKey: KEY, sessionId: "session-1", entry }, plainRedactor);
+    await appendEntry(tx, { sessionKey: KEY, sessionId: "session-1", entry }, plainRedactor);
   });
   raw = new DatabaseSync(join(dir, STORE_FILE));
 });

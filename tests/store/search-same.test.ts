@@ -3,9 +3,9 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect } from "vitest";
 import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
+import { appendEntry } from "../../src/store/queries/transcripts/append.ts";
 import { lexemesOf, vectorsOf } from "../../src/store/queries/transcripts/search-lexemes.ts";
 import { searchTranscripts } from "../../src/store/queries/transcripts/transcript-search.ts";
-import { appendEntry } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { rounds, both as test } from "../kit/deep.ts";

@@ -26,7 +26,7 @@ import type { Executor } from "../../src/engine/lanes/lanes.ts";
 import { ensureMainSessions } from "../../src/flows/session/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
 import { getSession, insertSession } from "../../src/store/queries/sessions/sessions.ts";
-import { appendEntry } from "../../src/store/queries/transcripts/transcripts.ts";
+import { appendEntry } from "../../src/store/queries/transcripts/append.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { callTool, type ToolContext, toolNames } from "../../src/tools/catalog.ts";
 import type { ToolResult } from "../../src/tools/tool.ts";

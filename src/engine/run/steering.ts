@@ -13,7 +13,7 @@ import type { Run } from "../../core/shapes/run.ts";
 import { holdForEnd } from "../../store/locks.ts";
 import { isHeld, noteTaken, queuedIn } from "../../store/queries/runs/claims.ts";
 import type { Fence } from "../../store/queries/runs/runs.ts";
-import { appendEntry } from "../../store/queries/transcripts/transcripts.ts";
+import { appendEntry } from "../../store/queries/transcripts/append.ts";
 import type { Db, Store } from "../../store/sql.ts";
 import type { World } from "../../world.ts";
 import type { Commit, Unit } from "../unit.ts";

@@ -6,9 +6,8 @@ import { isSessionMessage } from "../../core/rules/receipt.ts";
 import { type Entry, isCompaction, textOf, toolCallsOf } from "../../core/shapes/message.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { holdForEnd } from "../../store/locks.ts";
-import { isHeld } from "../../store/queries/runs/claims.ts";
 import { type Fence, noteHeard } from "../../store/queries/runs/runs.ts";
-import { appendEntry } from "../../store/queries/transcripts/transcripts.ts";
+import { appendEntry, appendHeld } from "../../store/queries/transcripts/append.ts";
 import { together } from "../../store/transaction.ts";
 import type { World } from "../../world.ts";
 import type { Commit, Unit } from "../unit.ts";
@@ -74,13 +73,18 @@ export function createTranscriptWriter(
   /** Whether this attempt has recorded that the model answered the message. */
   let heard = false;
 
-  const write = async (unit: Unit, given: Entry): Promise<Entry> => {
+  /** Throws `LostLane` if the lane is lost. Without `lane`, the caller has checked that the run is held. */
+  const write = async (unit: Unit, given: Entry, lane?: Fence): Promise<Entry> => {
     const { sessionKey, sessionId, runId } = run;
     const answers = !heard && isAnswer(given) && isSessionMessage(run);
+    const { tx, redactor } = unit;
+    const place = { sessionKey, sessionId, runId, entry: given };
     const [entry, isFirst] = await together(
-      appendEntry(unit.tx, { sessionKey, sessionId, runId, entry: given }, unit.redactor),
-      answers ? noteHeard(unit.tx, runId, unit.now) : undefined,
+      lane === undefined ? appendEntry(tx, place, redactor) : appendHeld(tx, place, redactor, lane),
+      answers ? noteHeard(tx, runId, unit.now) : undefined,
     );
+    // The transaction is rolled back.
+    if (entry === undefined) throw new LostLane(`run ${runId} no longer holds its lane`);
     publishMessage(unit, run, entry);
     if (isFirst === true) publishReceipt(unit, run, "in_turn");
     if (answers)
@@ -109,12 +113,10 @@ export function createTranscriptWriter(
         await parts.confirm();
         return parts.commit(async (unit) => {
           if (reading.mayOwe) await holdForEnd(unit.tx, { sessionKey: run.sessionKey });
-          if (!(await isHeld(unit.tx, fence))) return undefined;
-          if (final !== undefined) await write(unit, final);
-          return write(unit, entry);
+          if (final !== undefined) await write(unit, final, fence);
+          return write(unit, entry, fence);
         });
       });
-      if (stored === undefined) throw new LostLane(`run ${run.runId} no longer holds its lane`);
       final = undefined;
       return stored;
     },

@@ -22,7 +22,7 @@ import type { Unit } from "../../engine/unit.ts";
 import { openFlowsOf } from "../../store/queries/chains/flows.ts";
 import { activeRuns, getRun, listRuns } from "../../store/queries/runs/runs.ts";
 import { getSession, holdSession, updateSession } from "../../store/queries/sessions/sessions.ts";
-import { appendEntry } from "../../store/queries/transcripts/transcripts.ts";
+import { appendEntry } from "../../store/queries/transcripts/append.ts";
 import { archiveIn, insertNew, newSession } from "./lifecycle.ts";
 import { type Opening, openingOf } from "./open.ts";
 

@@ -26,6 +26,7 @@ import { openJobEdges } from "../../store/queries/runs/job-waits.ts";
 import { activeRuns } from "../../store/queries/runs/runs.ts";
 import { openEdges } from "../../store/queries/runs/waits.ts";
 import { holdSession } from "../../store/queries/sessions/sessions.ts";
+import { appendEntry } from "../../store/queries/transcripts/append.ts";
 import { findFirstWords } from "../../store/queries/transcripts/first-texts.ts";
 import {
   type ForkPoint,
@@ -33,7 +34,6 @@ import {
   forkPointAt,
   linkFork,
 } from "../../store/queries/transcripts/forks.ts";
-import { appendEntry } from "../../store/queries/transcripts/transcripts.ts";
 import { insertNew } from "./lifecycle.ts";
 
 /** Unfinished work of the origin that the fork does not have. */

@@ -4,9 +4,9 @@
 import { sql } from "kysely";
 import type { Entry } from "../../core/shapes/message.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
+import { indexEmbedded, type Searchable, searchableText } from "../queries/transcripts/append.ts";
 import { vectorsOf } from "../queries/transcripts/search-lexemes.ts";
 import { placeTokens } from "../queries/transcripts/search-text.ts";
-import { indexEmbedded, type Searchable, searchableText } from "../queries/transcripts/transcripts.ts";
 import { kindOf, type Tx } from "../sql.ts";
 
 /** A row of any table, in the form that both databases return and accept. */

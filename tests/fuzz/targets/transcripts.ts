@@ -6,7 +6,7 @@ import fc, { type Arbitrary } from "fast-check";
 import { sql } from "kysely";
 import type { ModelPort } from "../../../src/agent/model/model.ts";
 import { getSession, insertSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { indexEmbedded } from "../../../src/store/queries/transcripts/transcripts.ts";
+import { indexEmbedded } from "../../../src/store/queries/transcripts/append.ts";
 import { type JsonlCopies, openJsonlCopies } from "../../../src/store/sqlite/jsonl-copies.ts";
 import { assistantMessage, sessionRow, toolResult, userMessage } from "../../core/rows.ts";
 import { type Frame, TOKEN } from "../../gateway/kit.ts";

@@ -5,7 +5,7 @@ import { expect } from "vitest";
 import type { GatewayClient, PayloadOf } from "../../../src/contract/client/node.ts";
 import { NOT_VISIBLE } from "../../../src/core/rules/visibility.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { appendEntry } from "../../../src/store/queries/transcripts/transcripts.ts";
+import { appendEntry } from "../../../src/store/queries/transcripts/append.ts";
 import { test } from "../../kit/deep.ts";
 import { plainRedactor } from "../../kit/redactor.ts";
 import { doing, sending, talkingModel } from "../../kit/talking-model.ts";

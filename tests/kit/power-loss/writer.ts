@@ -11,7 +11,7 @@ import {
   insertSession,
   replaceSessionId,
 } from "../../../src/store/queries/sessions/sessions.ts";
-import { appendEntry } from "../../../src/store/queries/transcripts/transcripts.ts";
+import { appendEntry } from "../../../src/store/queries/transcripts/append.ts";
 import type { Db, Store, Tx } from "../../../src/store/sql.ts";
 import { openJsonlCopies } from "../../../src/store/sqlite/jsonl-copies.ts";
 import { LogView } from "../../../src/store/sqlite/log.ts";

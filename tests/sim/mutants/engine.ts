@@ -35,8 +35,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "append-without-fence",
     breaks: "I1: a run that has ended goes on writing into its transcript",
     file: "src/engine/run/transcript-writer.ts",
-    from: "          if (!(await isHeld(unit.tx, fence))) return undefined;\n",
-    to: "",
+    from: "return write(unit, entry, fence);",
+    to: "return write(unit, entry);",
   },
   {
     name: "end-without-fence",

@@ -107,14 +107,14 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "stored-text-masked",
     breaks: "I14: a secret is masked in the stored transcript",
-    file: "src/store/queries/transcripts/transcripts.ts",
+    file: "src/store/queries/transcripts/append.ts",
     from: "const row = rowOf(args);",
     to: "const row = rowOf({ ...args, entry: JSON.parse(redactor.mask(JSON.stringify(entry))) });",
   },
   {
     name: "secrets-in-the-index",
     breaks: "I14: a search for a secret finds where it stands",
-    file: "src/store/queries/transcripts/transcripts.ts",
+    file: "src/store/queries/transcripts/append.ts",
     from: `spoken === "" ? "" : redactor.mask(spoken)`,
     to: "spoken",
   },

@@ -3,8 +3,8 @@
 import { expect, test } from "vitest";
 import { holdForDeletion } from "../../../src/store/locks.ts";
 import { deleteSessionRows, insertSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { appendEntry } from "../../../src/store/queries/transcripts/append.ts";
 import { linkFork } from "../../../src/store/queries/transcripts/forks.ts";
-import { appendEntry } from "../../../src/store/queries/transcripts/transcripts.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
 import { plainRedactor } from "../../kit/redactor.ts";
 import { openPostgresStore, runSql } from "../../kit/store/postgres.ts";

@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openPostgres } from "../../../src/store/postgres/postgres.ts";
 import { StoreProblem } from "../../../src/store/problems.ts";
-import { appendEntry } from "../../../src/store/queries/transcripts/transcripts.ts";
+import { appendEntry } from "../../../src/store/queries/transcripts/append.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { plainRedactor } from "../../kit/redactor.ts";
 import { runSql } from "../../kit/store/postgres.ts";

@@ -17,7 +17,7 @@ import { expect, test, vi } from "vitest";
 import { checkStoreDir } from "../../../src/store/inspect.ts";
 import { StoreProblem } from "../../../src/store/problems.ts";
 import { insertSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { appendEntry } from "../../../src/store/queries/transcripts/transcripts.ts";
+import { appendEntry } from "../../../src/store/queries/transcripts/append.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { openJsonlCopies } from "../../../src/store/sqlite/jsonl-copies.ts";
 import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";

@@ -5,7 +5,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { StoreProblem } from "../../../src/store/problems.ts";
-import { appendEntry } from "../../../src/store/queries/transcripts/transcripts.ts";
+import { appendEntry } from "../../../src/store/queries/transcripts/append.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { openSqlite } from "../../../src/store/sqlite/sqlite.ts";
 import { watchWrites } from "../../../src/store/write-watch.ts";

@@ -3,7 +3,7 @@
 import type { Result } from "../../../src/core/shapes/errors.ts";
 import { openPostgres } from "../../../src/store/postgres/postgres.ts";
 import { insertSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { appendEntry } from "../../../src/store/queries/transcripts/transcripts.ts";
+import { appendEntry } from "../../../src/store/queries/transcripts/append.ts";
 import { SCHEMA_VERSION } from "../../../src/store/schema/sqlite-schema.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { openSqlite } from "../../../src/store/sqlite/sqlite.ts";

@@ -18,8 +18,9 @@ import {
   insertSession,
   replaceSessionId,
 } from "../../../src/store/queries/sessions/sessions.ts";
+import { appendEntry } from "../../../src/store/queries/transcripts/append.ts";
 import { forkMarkerId, linkFork } from "../../../src/store/queries/transcripts/forks.ts";
-import { appendEntry, readHistory } from "../../../src/store/queries/transcripts/transcripts.ts";
+import { readHistory } from "../../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { openJsonlCopies } from "../../../src/store/sqlite/jsonl-copies.ts";
 import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";

@@ -7,7 +7,7 @@ import { sql } from "kysely";
 import { expect } from "vitest";
 import { BULK_TIMEOUTS, beginBulkRead, beginBulkWrite } from "../../../src/store/postgres/bulk.ts";
 import { openPostgres } from "../../../src/store/postgres/postgres.ts";
-import { appendEntry } from "../../../src/store/queries/transcripts/transcripts.ts";
+import { appendEntry } from "../../../src/store/queries/transcripts/append.ts";
 import type { Store, Tx } from "../../../src/store/sql.ts";
 import { PROGRESS_FILE } from "../../../src/store/sqlite/jsonl-copies.ts";
 import { STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";

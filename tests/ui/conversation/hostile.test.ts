@@ -4,7 +4,7 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import type { Message } from "../../../src/core/shapes/message.ts";
-import { appendEntry } from "../../../src/store/queries/transcripts/transcripts.ts";
+import { appendEntry } from "../../../src/store/queries/transcripts/append.ts";
 import { type House, openHouse, TOKEN } from "../../gateway/kit.ts";
 import { describeInBrowser, sideways, visit } from "../../kit/browser.ts";
 import { whole } from "../../kit/live-text.ts";

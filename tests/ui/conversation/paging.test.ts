@@ -3,7 +3,7 @@
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { appendEntry } from "../../../src/store/queries/transcripts/transcripts.ts";
+import { appendEntry } from "../../../src/store/queries/transcripts/append.ts";
 import { type House, openHouse, TOKEN } from "../../gateway/kit.ts";
 import { describeInBrowser, PHONE, visit } from "../../kit/browser.ts";
 import { plainRedactor } from "../../kit/redactor.ts";

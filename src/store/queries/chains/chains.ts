@@ -63,17 +63,21 @@ export interface Chain {
   readonly guest: boolean;
 }
 
+const chainWith = (db: Db, { chainId }: { readonly chainId: string }) =>
+  db.selectFrom("chains").selectAll().where("chain_id", "=", chainId);
+const CHAIN = prepared(chainWith);
+const HELD_CHAIN = prepared((tx, wanted: { readonly chainId: string }) =>
+  held(tx as Tx, chainWith(tx, wanted)),
+);
+
 /** Returns the usage of a chain so far. It is zero for an unknown chain. */
 export async function getChain(db: Db, chainId: string): Promise<Chain> {
-  return chainOf(
-    await db.selectFrom("chains").selectAll().where("chain_id", "=", chainId).executeTakeFirst(),
-  );
+  return chainOf((await CHAIN(db, { chainId })).rows[0]);
 }
 
 /** Like `getChain`, but locks the row until the transaction ends. */
 export async function holdChain(tx: Tx, chainId: string): Promise<Chain> {
-  const query = tx.selectFrom("chains").selectAll().where("chain_id", "=", chainId);
-  return chainOf(await held(tx, query).executeTakeFirst());
+  return chainOf((await HELD_CHAIN(tx, { chainId })).rows[0]);
 }
 
 function chainOf(row: Selectable<ChainTable> | undefined): Chain {

@@ -5,6 +5,7 @@
 import { type Selectable, sql } from "kysely";
 import type { JobOutcome } from "../../../core/rules/announcement.ts";
 import { held } from "../../locks.ts";
+import { prepared } from "../../prepared.ts";
 import type { FlowTable } from "../../schema/tables.ts";
 import type { Db, Tx } from "../../sql.ts";
 import { answerJobWaits } from "../runs/job-waits.ts";
@@ -82,15 +83,19 @@ export async function insertFlow(tx: Tx, flow: Flow): Promise<void> {
     .execute();
 }
 
+const flowWith = (db: Db, { flowId }: { readonly flowId: string }) =>
+  db.selectFrom("flows").selectAll().where("flow_id", "=", flowId);
+const FLOW = prepared(flowWith);
+const HELD_FLOW = prepared((tx, wanted: { readonly flowId: string }) => held(tx as Tx, flowWith(tx, wanted)));
+
 export async function getFlow(db: Db, flowId: string): Promise<Flow | undefined> {
-  const row = await db.selectFrom("flows").selectAll().where("flow_id", "=", flowId).executeTakeFirst();
+  const [row] = (await FLOW(db, { flowId })).rows;
   return row && toFlow(row);
 }
 
 /** Like `getFlow`, but locks the row until the transaction ends. */
 export async function holdFlow(tx: Tx, flowId: string): Promise<Flow | undefined> {
-  const query = tx.selectFrom("flows").selectAll().where("flow_id", "=", flowId);
-  const row = await held(tx, query).executeTakeFirst();
+  const [row] = (await HELD_FLOW(tx, { flowId })).rows;
   return row && toFlow(row);
 }
 

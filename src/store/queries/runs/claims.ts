@@ -158,16 +158,17 @@ export async function holdRun(tx: Tx, runId: string): Promise<void> {
   await held(tx, tx.selectFrom("runs").select("run_id").where("run_id", "=", runId)).execute();
 }
 
-const HELD = prepared((tx, { runId, owner, attempt }: Fence) => {
-  const query = tx
+/** Selects the run if this owner holds it in this attempt. */
+export function heldRun(db: Db, { runId, owner, attempt }: Fence) {
+  return db
     .selectFrom("runs")
-    .select("state")
     .where("run_id", "=", runId)
     .where("owner", "=", owner)
     .where("attempt", "=", attempt)
     .where("state", "in", HOLDING);
-  return held(tx as Tx, query);
-});
+}
+
+const HELD = prepared((tx, fence: Fence) => held(tx as Tx, heldRun(tx, fence).select("state")));
 
 /** Returns whether the owner still holds the lane. Call this in the transaction that writes for the run. */
 export async function isHeld(tx: Tx, fence: Fence): Promise<boolean> {

@@ -64,8 +64,12 @@ export async function insertWait(tx: Tx, wait: Wait, owner?: string): Promise<vo
     .execute();
 }
 
+const WAIT = prepared((db, { callId }: { readonly callId: string }) =>
+  db.selectFrom("waits").selectAll().where("call_id", "=", callId),
+);
+
 export async function getWait(db: Db, callId: string): Promise<Wait | undefined> {
-  const row = await db.selectFrom("waits").selectAll().where("call_id", "=", callId).executeTakeFirst();
+  const [row] = (await WAIT(db, { callId })).rows;
   return row && toWait(row);
 }
 

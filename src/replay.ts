@@ -28,7 +28,7 @@ import { deliveriesOf, readChainRecord } from "./store/queries/chains/record.ts"
 import { toRun } from "./store/queries/runs/runs.ts";
 import { insertSession } from "./store/queries/sessions/sessions.ts";
 import { appendEntry } from "./store/queries/transcripts/append.ts";
-import { readEntry } from "./store/queries/transcripts/stored-entry.ts";
+import { ENTRY_COLUMNS, readEntry } from "./store/queries/transcripts/stored-entry.ts";
 import type { Store } from "./store/sql.ts";
 import { openMemoryStore } from "./store/sqlite/memory.ts";
 import { withReplies } from "./triggers/replies.ts";
@@ -289,7 +289,8 @@ class Replay {
     const runs = rows.map(toRun).sort((a, b) => a.acceptedAt - b.acceptedAt || a.laneSeq - b.laneSeq);
     const messages = await db
       .selectFrom("messages")
-      .select(["id", "role", "entry_json", "created_at", "run_id"])
+      .select(["run_id", ...ENTRY_COLUMNS])
+      .where("run_id", "is not", null)
       .orderBy("seq")
       .execute();
     const entries = Map.groupBy(messages, (row) => row.run_id);

@@ -28,7 +28,7 @@ import * as waits from "../../src/store/queries/runs/waits.ts";
 import { childCounts, filterCounts, sumsBelow } from "../../src/store/queries/sessions/counts.ts";
 import { listSessions, type SessionFilter } from "../../src/store/queries/sessions/session-lists.ts";
 import * as sessions from "../../src/store/queries/sessions/sessions.ts";
-import { appendEntry } from "../../src/store/queries/transcripts/append.ts";
+import { appendEntry, appendHeld } from "../../src/store/queries/transcripts/append.ts";
 import {
   findFirstWords,
   firstUserTexts,
@@ -345,6 +345,10 @@ const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
       runs: 1,
       guest: false,
     }),
+  appendHeld: (tx) => {
+    const place = { sessionKey: KEY, sessionId: "session-1", runId: FENCE.runId };
+    return appendHeld(tx, { ...place, entry: userMessage("m2", "hello") }, plainRedactor, FENCE);
+  },
   noteChainRefused: (tx) => chains.noteChainRefused(tx, "chain-1", 1),
   addRefusal: (tx) => refusals.addRefusal(tx, REFUSAL),
   forgetRefusals: (tx) => refusals.forgetRefusals(tx, 5),

@@ -23,7 +23,7 @@ import { toRun } from "../runs/runs.ts";
 import { waitsOfCalls } from "../runs/waits.ts";
 import { ancestorsOf, getSession } from "../sessions/sessions.ts";
 import { contextBefore } from "../transcripts/context-before.ts";
-import { readEntry } from "../transcripts/stored-entry.ts";
+import { ENTRY_COLUMNS, readEntry } from "../transcripts/stored-entry.ts";
 import { flowsOfChain } from "./flows.ts";
 import { refusalsOf } from "./refusals.ts";
 
@@ -37,9 +37,7 @@ interface StoredEntry extends RecordedEntry {
 }
 
 const entriesIn = (db: Db) =>
-  db
-    .selectFrom("messages")
-    .select(["seq", "session_id", "session_key", "run_id", "id", "role", "entry_json", "created_at"]);
+  db.selectFrom("messages").select(["seq", "session_id", "session_key", "run_id", ...ENTRY_COLUMNS]);
 
 type EntryQuery = ReturnType<typeof entriesIn>;
 type EntryRow = Awaited<ReturnType<EntryQuery["execute"]>>[number];

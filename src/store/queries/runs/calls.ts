@@ -5,7 +5,7 @@
 import { sql } from "kysely";
 import type { AssistantMessage } from "../../../core/shapes/message.ts";
 import { type Db, kindOf } from "../../sql.ts";
-import { readMessage } from "../transcripts/stored-entry.ts";
+import { ENTRY_COLUMNS, readMessage } from "../transcripts/stored-entry.ts";
 
 /** An answer of a model, or the end of a tool call. */
 export type CallMessage = {
@@ -42,7 +42,7 @@ async function answersOf(db: Db, seqs: readonly number[]): Promise<Map<number, A
   for (let at = 0; at < seqs.length; at += READ_AT_ONCE) {
     const rows = await db
       .selectFrom("messages")
-      .select(["seq", "id", "role", "entry_json", "created_at"])
+      .select(["seq", ...ENTRY_COLUMNS])
       .where("seq", "in", seqs.slice(at, at + READ_AT_ONCE))
       .execute();
     for (const row of rows) {

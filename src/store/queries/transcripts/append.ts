@@ -13,7 +13,7 @@ import type { Fence } from "../runs/runs.ts";
 import { type FirstWordsValues, firstWordsIn, noteFirstWords, writeFirstWords } from "./first-texts.ts";
 import { vectorsOf } from "./search-lexemes.ts";
 import { INDEXED_CHARS_MAX, PARTS_MAX, placeTokens, sessionToken, textParts } from "./search-text.ts";
-import { readEntry } from "./stored-entry.ts";
+import { ENTRY_COLUMNS, readEntry } from "./stored-entry.ts";
 
 export interface NewEntry {
   readonly sessionKey: string;
@@ -153,11 +153,7 @@ async function append(tx: Tx, args: NewEntry, redactor: Redactor, fence?: Fence)
 }
 
 async function storedEntry(tx: Tx, id: string): Promise<Entry | undefined> {
-  const row = await tx
-    .selectFrom("messages")
-    .select(["id", "role", "entry_json", "created_at"])
-    .where("id", "=", id)
-    .executeTakeFirst();
+  const row = await tx.selectFrom("messages").select(ENTRY_COLUMNS).where("id", "=", id).executeTakeFirst();
   return row === undefined ? undefined : readEntry(row);
 }
 

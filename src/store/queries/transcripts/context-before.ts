@@ -3,9 +3,8 @@
 import { type Entry, isCompaction } from "../../../core/shapes/message.ts";
 import type { Db } from "../../sql.ts";
 import { partsOf } from "./forks.ts";
-import { readEntry } from "./stored-entry.ts";
+import { ENTRY_COLUMNS, readEntry } from "./stored-entry.ts";
 
-const ENTRY = ["id", "role", "entry_json", "created_at"] as const;
 /** Maximum number of entries. Older ones are left out. */
 const ENTRIES_MAX = 5_000;
 
@@ -18,7 +17,7 @@ export async function contextBefore(db: Db, sessionId: string, seq: number): Pro
   for (const part of (await partsOf(db, sessionId)).toReversed()) {
     const rows = await db
       .selectFrom("messages")
-      .select(ENTRY)
+      .select(ENTRY_COLUMNS)
       .where("session_id", "=", part.sessionId)
       .where("seq", "<", part.upTo === undefined ? seq : part.upTo + 1)
       .orderBy("seq", "desc")

@@ -8,7 +8,7 @@ import { sql } from "kysely";
 import { type Message, toolCallsOf } from "../../../core/shapes/message.ts";
 import type { Db, Tx } from "../../sql.ts";
 import { isInherited } from "./inherited.ts";
-import { readMessage } from "./stored-entry.ts";
+import { ENTRY_COLUMNS, readMessage } from "./stored-entry.ts";
 
 /**
  * Maximum number of parts that are read. It exceeds any real depth of forks, and ends the search if damaged
@@ -114,7 +114,7 @@ async function findMessage(
 async function readAt(db: Db, seq: number): Promise<Message> {
   const row = await db
     .selectFrom("messages")
-    .select(["id", "role", "entry_json", "created_at"])
+    .select(ENTRY_COLUMNS)
     .where("seq", "=", seq)
     .executeTakeFirstOrThrow();
   return readMessage(row);

@@ -11,15 +11,12 @@ import { type Entry, isCompaction, type Message, textOf } from "../../../core/sh
 import { prepared } from "../../prepared.ts";
 import type { Db } from "../../sql.ts";
 import { forkMarkerId, partBefore, partsFrom, partsOf, type TranscriptPart } from "./forks.ts";
-import { type EntryRow, readEntry, readMessage } from "./stored-entry.ts";
+import { ENTRY_COLUMNS, type EntryRow, readEntry, readMessage } from "./stored-entry.ts";
 
 /** Maximum number of stored bytes in a page of history. The page ends earlier if its messages are large. */
 const PAGE_BYTES_MAX = 16 * 1024 * 1024;
 /** Maximum number of stored bytes that one query of a page reads, except for a single larger entry. */
 const READ_BYTES_MAX = 1024 * 1024;
-
-/** Columns that are needed to read an entry. */
-const ENTRY = ["id", "role", "entry_json", "created_at"] as const;
 
 /** The message before or after which a page is read. Without a message, the newest page is read. */
 type HistoryPosition =
@@ -128,7 +125,7 @@ async function readPage(db: Db, page: Page): Promise<PageRead> {
     const some = rest.splice(0, countWithin(other < 0 ? rest : rest.slice(0, other), READ_BYTES_MAX));
     await page.pace?.();
     const rows = await messagesIn(db, part, page.includeTools)
-      .select(["run_id", ...ENTRY])
+      .select(["run_id", ...ENTRY_COLUMNS])
       .where("seq", ">=", seq)
       .where("seq", "<=", some.at(-1)?.seq ?? 0)
       .orderBy("seq")
@@ -234,7 +231,7 @@ export async function lastMessages(
 const LAST_COMPACTION = prepared((db, { sessionId }: { sessionId: string }) =>
   db
     .selectFrom("messages")
-    .select(["seq", ...ENTRY])
+    .select(["seq", ...ENTRY_COLUMNS])
     .where("session_id", "=", sessionId)
     .where("role", "=", sql.lit("compaction"))
     .orderBy("seq", "desc")
@@ -260,7 +257,7 @@ const UNCOMPACTED = prepared((db, { sessionId }: { sessionId: string }) => {
     .where("compaction.role", "=", sql.lit("compaction"));
   return db
     .selectFrom("messages")
-    .select(["seq", ...ENTRY])
+    .select(["seq", ...ENTRY_COLUMNS])
     .where("session_id", "=", sessionId)
     .where((eb) => eb.not(eb.exists(compactions)))
     .orderBy("seq");
@@ -286,7 +283,7 @@ async function firstKeptIn(db: Db, part: TranscriptPart, row: ContextRow): Promi
 async function messageRows(db: Db, { sessionId, upTo }: TranscriptPart, from = 0): Promise<ContextRow[]> {
   let query = db
     .selectFrom("messages")
-    .select(["seq", ...ENTRY])
+    .select(["seq", ...ENTRY_COLUMNS])
     .where("session_id", "=", sessionId)
     .where("seq", ">=", from)
     .where("role", "!=", "compaction");
@@ -328,7 +325,7 @@ async function contextOfFork(db: Db, sessionId: string): Promise<ContextRow[]> {
 async function lastCompaction(db: Db, { sessionId, upTo }: TranscriptPart): Promise<ContextRow | undefined> {
   let query = db
     .selectFrom("messages")
-    .select(["seq", ...ENTRY])
+    .select(["seq", ...ENTRY_COLUMNS])
     .where("session_id", "=", sessionId)
     .where("role", "=", sql.lit("compaction"));
   if (upTo !== undefined) query = query.where("seq", "<=", upTo);
@@ -338,7 +335,7 @@ async function lastCompaction(db: Db, { sessionId, upTo }: TranscriptPart): Prom
 const FROM = prepared((db, { sessionId, seq }: { sessionId: string; seq: number }) =>
   db
     .selectFrom("messages")
-    .select(["seq", ...ENTRY])
+    .select(["seq", ...ENTRY_COLUMNS])
     .where("session_id", "=", sessionId)
     .where("seq", ">=", seq)
     .orderBy("seq"),
@@ -375,7 +372,7 @@ export async function compactionsOf(
   for (const { sessionId: id, upTo } of parts) {
     let query = db
       .selectFrom("messages")
-      .select(ENTRY)
+      .select(ENTRY_COLUMNS)
       .where("session_id", "=", id)
       .where("role", "=", sql.lit("compaction"));
     if (upTo !== undefined) query = query.where("seq", "<=", upTo);
@@ -390,7 +387,7 @@ export async function compactionsOf(
 const OF_RUN = prepared((db, { runId }: { runId: string }) =>
   db
     .selectFrom("messages")
-    .select(ENTRY)
+    .select(ENTRY_COLUMNS)
     .where("run_id", "=", runId)
     .where("role", "!=", "compaction")
     .orderBy("seq"),
@@ -405,7 +402,7 @@ export async function readRun(db: Db, runId: string): Promise<Message[]> {
 export async function lastToolResult(db: Db, sessionId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom("messages")
-    .select(ENTRY)
+    .select(ENTRY_COLUMNS)
     .where("session_id", "=", sessionId)
     .where("role", "=", sql.lit("toolResult"))
     .orderBy("seq", "desc")

@@ -1,6 +1,8 @@
 // Owns one connection to a PostgreSQL server: its settings and its queries.
 // PC1: statements run in the order of the calls. Statements that are issued together are sent together and
 //      cost one round trip.
+// PC2: after a failed statement, the server refuses all others of the transaction. They report the failure of
+//      the first one, because it decides whether the transaction is retried.
 // Result values are numbers, strings, booleans and null. A connection that is lost, or whose state is
 // unknown, is never used again.
 // The server plans a query from store/prepared.ts once per connection. It plans every other query again at
@@ -129,6 +131,8 @@ export class PostgresConnection implements TransactionConnection {
   readonly #connecting: Connecting;
   readonly #onLost: (lost: PostgresConnection, reason: unknown) => void;
   #inTransaction = false;
+  /** Failure of the first statement that failed in the transaction. */
+  #failure: unknown;
   /** True if tables have changed since the server made the plans. */
   #stale = false;
   #lost: unknown;
@@ -194,6 +198,7 @@ export class PostgresConnection implements TransactionConnection {
     beginning.catch(() => {});
     this.#beginning = beginning;
     this.#isHeldBack = false;
+    this.#failure = undefined;
     this.#inTransaction = true;
   }
 
@@ -234,16 +239,25 @@ export class PostgresConnection implements TransactionConnection {
     try {
       return await this.#query(wanted);
     } catch (error) {
+      if (this.#inTransaction) throw this.#failureInTransaction(error);
       if (!isStalePlan(error)) throw this.#problemOf(error);
-      this.#stale = true;
-      if (this.#inTransaction) {
-        throw new StoreConflict("0A000", "a table was changed while this transaction ran");
-      }
       await this.#forgetPlans();
       return await this.#query(wanted).catch((again: unknown) => {
         throw this.#problemOf(again);
       });
     }
+  }
+
+  /** Returns what a failed statement of a transaction reports (PC2). */
+  #failureInTransaction(error: unknown): unknown {
+    if (codeOf(error) === ABORTED && this.#failure !== undefined) return this.#failure;
+    const isStale = isStalePlan(error);
+    this.#stale ||= isStale;
+    const failure = isStale
+      ? new StoreConflict("0A000", "a table was changed while this transaction ran")
+      : this.#problemOf(error);
+    this.#failure ??= failure;
+    return failure;
   }
 
   async #query(wanted: QueryConfig): Promise<PgResult> {
@@ -292,6 +306,8 @@ function isRead(text: string): boolean {
   return /^\s*(select|with recursive)\s/i.test(text);
 }
 
+/** SQLSTATE of a statement that was refused because an earlier one of its transaction had failed. */
+const ABORTED = "25P02";
 /** SQLSTATE of a statement that the server cancelled because it was slow. The connection is still usable. */
 const TOO_SLOW = "57014";
 

@@ -186,6 +186,24 @@ test("a failed statement fails the whole transaction, even if the caller ignores
   expect(await ids(db)).toEqual([]);
 });
 
+test("PC2: statements after a failed one report its failure, so a transaction in parts still ends with its conflict", async () => {
+  const { db, transaction } = await open({ writersMax: 1 });
+  const work = transaction(async (tx) => {
+    await put(tx, "a");
+    const inTwoSteps = async () => {
+      await ask(tx, "select 1");
+      await put(tx, "b");
+    };
+    await together(inTwoSteps(), put(tx, "a"));
+  });
+  expect(await failureOf(work)).toMatchObject({ name: "StoreConflict", code: "23505" });
+  // The next transaction on the same connection reports its own failure.
+  const broken = await failureOf(transaction((tx) => ask(tx, "select 1 / 0")));
+  expect(broken).toMatchObject({ code: "22012" });
+  await transaction((tx) => put(tx, "next"));
+  expect(await ids(db)).toEqual(["next"]);
+});
+
 test("statements of a transaction are sent together and executed in order", async () => {
   const { db, transaction } = await open();
   await transaction((tx) => Promise.all(["a", "b", "c"].map((id) => put(tx, id))));

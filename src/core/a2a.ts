@@ -18,6 +18,12 @@ export const WAIT_FIELD = "parley.wait";
 /** Field of a message's metadata: the chain that it belongs to. */
 export const CHAIN_FIELD = "parley.chain";
 
+/**
+ * Field of a message's metadata: the tokens that its chain may still use. The chain there is limited to them.
+ * Absent: as many as the other side allows.
+ */
+export const BUDGET_FIELD = "parley.budget";
+
 /** Field of an ended task's metadata: the tokens that it used. */
 export const USAGE_FIELD = "parley.usage";
 

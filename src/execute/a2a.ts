@@ -75,16 +75,18 @@ export async function keepFile(
 /** The arguments that each turn elsewhere has: its run, its conversation and its state. */
 type CommonArgs = Pick<
   RemoteTurnArgs,
-  ("runId" | "hop" | "chainId" | "entries" | "world" | "signal") | ("read" | "hasEnded" | "append" | "onText")
+  | ("runId" | "hop" | "chainId" | "tokensLeft" | "entries" | "world" | "signal")
+  | ("read" | "hasEnded" | "append" | "onText")
 >;
 
-export function argsOf(
+export async function argsOf(
   { store, world }: Pick<RemoteParts, "store" | "world">,
   { handle, session, entries }: Pick<RemoteRun, "handle" | "session" | "entries">,
-): CommonArgs {
+): Promise<CommonArgs> {
   const { runId, hop, chainId } = handle.run;
   return {
     ...{ runId, hop, chainId, entries, world },
+    ...optional({ tokensLeft: await handle.tokensLeft() }),
     signal: handle.signal,
     read: () => getRemoteTask(store.db, session.sessionId),
     async hasEnded() {
@@ -99,12 +101,12 @@ export function argsOf(
 /** Returns the executor. Nothing is sent before the first turn. */
 export function openRemoteAgents(): RemoteTurn {
   const agents = new RemoteAgents();
-  return (parts, remote) => {
+  return async (parts, remote) => {
     const { store, world } = parts;
     const { handle, session, agent, runtime, context } = remote;
     const { runId, sessionKey } = handle.run;
     return agents.turn({
-      ...argsOf(parts, remote),
+      ...(await argsOf(parts, remote)),
       runtime,
       agentId: agent.id,
       limits: agent,

@@ -82,7 +82,7 @@ export function openPeers(): PeerTurn {
     let isOffered = (await getRemoteTask(engine.store.db, session.sessionId))?.runId === run.runId;
     await handle.confirm();
     const args: RemoteTurnArgs = {
-      ...argsOf({ store: engine.store, world }, { handle, session, entries }),
+      ...(await argsOf({ store: engine.store, world }, { handle, session, entries })),
       agentId: peerAgentId(peer.name, agentId),
       limits: ANSWER_LIMITS,
       contextTokens: 0,

@@ -69,7 +69,8 @@ export function createSuccessors(parts: JobParts): Successors {
       if (root === undefined) return;
       const { sessionKey: sourceSessionKey, chainId, hop } = refused;
       const provenance: Provenance = { kind: "notice", sourceSessionKey, chainId, hop };
-      const text = `Notice from the gateway: ${error}. No further run of this conversation starts.`;
+      const reason = error.replace(/\.$/, "");
+      const text = `Notice from the gateway: ${reason}. No further run of this conversation starts.`;
       await acceptor.acceptIn(unit, {
         sessionKey: root.key,
         kind: "append",

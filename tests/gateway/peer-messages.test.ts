@@ -10,6 +10,7 @@ import { cleanup, openStore, quietWorld } from "../kit/engine/engine.ts";
 import { scriptedModel } from "../kit/scripted-model.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { settingsWith } from "../tools/app.ts";
+import { limitsIn } from "./a2a/kit.ts";
 import { type House, type HouseOptions, openHouse } from "./kit.ts";
 import { openPeer } from "./mcp/kit.ts";
 import { heldPlay } from "./openai/kit.ts";
@@ -22,15 +23,21 @@ const DAY_MS = 86_400_000;
 const open = ({ choices, ...more }: HouseOptions = {}): Promise<House> => {
   const agentToAgent = { enabled: true, allow: ["main", "research", "peer:*"] };
   const model =
-    more.play === undefined ? scriptedModel(({ entries }) => `echo ${entries.length}`) : undefined;
+    more.play === undefined && more.model === undefined
+      ? scriptedModel(({ entries }) => `echo ${entries.length}`)
+      : undefined;
   return openHouse({ ...optional({ model }), ...more, choices: { tools: { agentToAgent }, ...choices } });
 };
 
 /** Pairs two gateways: `near` knows the other one as `lab`, which knows it as `desk`. */
 async function pair(near: House, far: House): Promise<[GatewayClient, GatewayClient]> {
   const [client, there] = [await near.client(), await far.client()];
-  const { code = "" } = await there.request("peers.add", { name: "desk", agents: ["research"] });
-  await client.request("peers.add", { name: "lab", url: far.http, code });
+  const { code = "" } = await there.request("peers.add", {
+    name: "desk",
+    url: near.http,
+    agents: ["research"],
+  });
+  await client.request("peers.add", { name: "lab", url: far.http, code, agents: ["main"] });
   return [client, there];
 }
 
@@ -121,6 +128,30 @@ test("I8: a limit of the peer's chains counts sends of both gateways, and declin
   const session = { agentToAgent: { maxPingPongTurns: 0, maxHops: 1, maxChainRuns: 9 } };
   const [client] = await pair(await open(), await open({ choices: { session } }));
   expect(await send(client)).toMatchObject({ status: "error", code: "chain_limit", receipt: "declined" });
+});
+
+const LIMITED = {
+  session: { agentToAgent: { maxPingPongTurns: 0, maxHops: 9, maxChainRuns: 9, maxChainTokens: 100_000 } },
+};
+
+test("I8: the rest of a chain's budget goes along and limits the chain at the peer", async () => {
+  const [near, far] = [await open({ choices: LIMITED }), await open()];
+  const [client] = await pair(near, far);
+  expect(await send(client)).toMatchObject({ status: "ok" });
+  expect(await limitsIn(far)).toEqual([100_000]);
+});
+
+test("I8: a peer cannot limit a chain that began here", async () => {
+  const back = { sessionKey: "peer:desk/agent:main:main", message: "Well?", timeoutSeconds: 0 };
+  const model = scriptedModel(({ entries }) =>
+    entries.length === 1 ? { toolCalls: [{ name: "sessions_send", arguments: back }] } : "Done",
+  );
+  const [near, far] = [await open(), await open({ choices: LIMITED, model })];
+  const [client] = await pair(near, far);
+  expect(await send(client)).toMatchObject({ status: "ok" });
+  const texts = async () => JSON.stringify(await client.request("chat.history", { sessionKey: HERE }));
+  await expect.poll(texts).toContain("Well?");
+  expect(await limitsIn(near)).not.toContainEqual(expect.any(Number));
 });
 
 test("sessions_spawn starts no sub-agent at a peer", async () => {

@@ -344,6 +344,7 @@ const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
       at: 1,
       runs: 1,
       guest: false,
+      tokenLimit: undefined,
     }),
   appendHeld: (tx) => {
     const place = { sessionKey: KEY, sessionId: "session-1", runId: FENCE.runId };

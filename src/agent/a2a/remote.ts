@@ -7,7 +7,7 @@
 
 import { type Message, type Part, Role, type SendMessageRequest, type StreamResponse } from "@a2a-js/sdk";
 import { A2AError, extractErrorMessage, UnsupportedOperationError } from "@a2a-js/sdk/errors";
-import { CHAIN_FIELD, HOP_FIELD, WAIT_FIELD } from "../../core/a2a.ts";
+import { BUDGET_FIELD, CHAIN_FIELD, HOP_FIELD, WAIT_FIELD } from "../../core/a2a.ts";
 import { fieldsOf } from "../../core/json.ts";
 import { type Entry, type ImageBlock, textOf, toolCallsOf, ZERO_USAGE } from "../../core/shapes/message.ts";
 import type { ModelRetry } from "../../core/shapes/model-retry.ts";
@@ -79,6 +79,8 @@ export interface RemoteTurnArgs {
   readonly agentId: string;
   readonly hop: number;
   readonly chainId: string;
+  /** Tokens that the chain and the agent may still use. Absent: any number. */
+  readonly tokensLeft?: number;
   readonly runtime: RemoteSource;
   /** Set for an agent of a peer, which has the earlier messages itself. */
   readonly toPeer?: PeerMessage;
@@ -225,6 +227,7 @@ function messageOf(args: RemoteTurnArgs, state: RemoteState | undefined): SendMe
       ...waitOf(args),
       [HOP_FIELD]: args.hop,
       [CHAIN_FIELD]: args.chainId,
+      ...(args.tokensLeft === undefined ? {} : { [BUDGET_FIELD]: args.tokensLeft }),
     },
     extensions: [],
     referenceTaskIds: [],

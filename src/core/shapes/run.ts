@@ -48,6 +48,11 @@ export interface RunInput {
    * other than the main session, or a token for some sessions. All later runs of the chain inherit it.
    */
   readonly guest?: boolean;
+  /**
+   * Tokens that the chain may use, because the gateway or program that asked for it allows no more. All later
+   * runs of the chain inherit it.
+   */
+  readonly tokenLimit?: number;
   /** Context that the runtime adds after the system prompt. It starts with a fixed heading. */
   readonly context?: string;
   /** Thinking level for this run only. */

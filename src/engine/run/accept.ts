@@ -36,6 +36,11 @@ export interface AcceptRequest {
   readonly parentRunId?: string;
   /** The stable id of the tool call that sends the request. */
   readonly callId?: string;
+  /**
+   * Tokens that the chain may still use, as another gateway or a program asks. Counts only if the chain is
+   * new, or began with such a limit, which it can lower (`RunInput.tokenLimit`). Default: no limit.
+   */
+  readonly tokensLeft?: number;
   /** Aborts the run this long after it started. Default 0: never. */
   readonly timeoutMs?: number;
   /** The session in which the new chain began. Default: this session. */
@@ -113,18 +118,28 @@ const CHAIN_HINT =
 
 const NEW_CHAIN: Chain = { runs: 0, tokens: 0, cost: 0, guest: false };
 
-/** Returns whether a budget is set. If not, the chain's row need not be read. */
-export function hasBudget({ maxChainTokens, maxChainCost }: AcceptLimits): boolean {
-  return maxChainTokens !== undefined || maxChainCost !== undefined;
+/** Returns whether a run's chain has a budget. If not, the chain's row need not be read. */
+export function hasChainBudget(
+  { maxChainTokens, maxChainCost }: AcceptLimits,
+  { tokenLimit }: Pick<RunInput, "tokenLimit">,
+): boolean {
+  return (maxChainTokens ?? maxChainCost ?? tokenLimit) !== undefined;
 }
+
+/** Name of `RunInput.tokenLimit` in refusals. */
+export const TOKEN_LIMIT_NAME = "the limit of the program or gateway that asked";
 
 /** Fails if the chain has used up its budget. */
 export function withinBudget(chain: Chain, limits: AcceptLimits): Result<void> {
   const { maxChainTokens, maxChainCost } = limits;
+  const { tokenLimit } = chain;
   const told = (text: string): Result<void> => fail("chain_limit", text, { hint: CHAIN_HINT });
   if (maxChainTokens !== undefined && chain.tokens >= maxChainTokens) {
     const setting = `session.agentToAgent.maxChainTokens is ${maxChainTokens}`;
     return told(`this conversation has used ${chain.tokens} tokens (${setting})`);
+  }
+  if (tokenLimit !== undefined && chain.tokens >= tokenLimit) {
+    return told(`this conversation has used ${chain.tokens} tokens (${TOKEN_LIMIT_NAME} is ${tokenLimit})`);
   }
   if (maxChainCost !== undefined && chain.cost >= maxChainCost) {
     const setting = `session.agentToAgent.maxChainCost is ${maxChainCost}`;
@@ -141,17 +156,29 @@ function hopAllows({ hop }: { readonly hop: number }, { maxHops }: AcceptLimits)
   return fail("chain_limit", error, { hint: CHAIN_HINT });
 }
 
-/** Checks that a chain may have another run at this hop. Returns the chain's use so far. */
+/** Returns the limit of tokens that a chain has from this request on. */
+function tokenLimitOf(
+  { runs, tokens, tokenLimit }: Chain,
+  tokensLeft: number | undefined,
+): number | undefined {
+  // A chain that began without a limit may be one of this gateway's own, which nobody else may stop.
+  const isLimitable = runs === 0 || tokenLimit !== undefined;
+  if (tokensLeft === undefined || !isLimitable) return tokenLimit;
+  return Math.min(tokens + tokensLeft, tokenLimit ?? Number.POSITIVE_INFINITY);
+}
+
+/** Checks that a chain may have another run at this hop. Returns the chain's use so far, and its limit. */
 async function chainAllows(
   tx: Tx,
   chain: { chainId: string; hop: number },
   limits: AcceptLimits,
-  isNew: boolean,
+  { chain: known, tokensLeft }: AcceptRequest,
 ): Promise<Result<Chain>> {
   const hint = CHAIN_HINT;
   const near = hopAllows(chain, limits);
   if (!near.ok) return near;
-  const used = isNew ? NEW_CHAIN : await holdChain(tx, chain.chainId);
+  const before = known === undefined ? NEW_CHAIN : await holdChain(tx, chain.chainId);
+  const used: Chain = { ...before, ...optional({ tokenLimit: tokenLimitOf(before, tokensLeft) }) };
   if (used.runs >= limits.maxChainRuns) {
     const runs = `${limits.maxChainRuns} runs`;
     return fail("chain_limit", `this conversation has had ${runs} (session.agentToAgent.maxChainRuns)`, {
@@ -186,15 +213,20 @@ function refusedBy(
  */
 async function withinChainLimits(
   tx: Tx,
-  { chain: known, flow }: AcceptRequest,
+  request: AcceptRequest,
   chain: { chainId: string; hop: number },
   { kind, isForInbox, limits }: { kind: Run["kind"]; isForInbox: boolean; limits: AcceptLimits },
 ): Promise<Result<Chain | undefined>> {
-  if (kind === "turn") return chainAllows(tx, chain, limits, known === undefined);
+  if (kind === "turn") return chainAllows(tx, chain, limits, request);
   // A message for an inbox calls no model of this gateway, but may wake a program that answers, so hops are
   // limited.
-  const near = isForInbox && flow?.step === "round1" ? hopAllows(chain, limits) : ok(undefined);
+  const near = isForInbox && request.flow?.step === "round1" ? hopAllows(chain, limits) : ok(undefined);
   return near.ok ? ok(undefined) : near;
+}
+
+/** Returns what a run inherits from its chain. */
+function inheritedFrom(chain: Chain | undefined): Pick<RunInput, "guest" | "tokenLimit"> {
+  return optional({ guest: chain?.guest || undefined, tokenLimit: chain?.tokenLimit });
 }
 
 /** Accepts a run in a transaction. A failure undoes the whole transaction. */
@@ -231,7 +263,7 @@ export async function acceptIn(
     laneSeq,
     kind,
     state: "queued",
-    input: allowed.value?.guest === true ? { ...request.input, guest: true } : request.input,
+    input: { ...request.input, ...inheritedFrom(allowed.value) },
     chainId: chain.chainId,
     hop: chain.hop,
     attempt: 0,
@@ -257,6 +289,7 @@ export async function acceptIn(
           at: unit.now,
           runs: kind === "turn" ? 1 : 0,
           guest: request.input.guest === true,
+          tokenLimit: allowed.value?.tokenLimit,
         })
       : undefined,
     insertRun(tx, run),

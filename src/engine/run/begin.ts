@@ -11,7 +11,7 @@ import { dayStart, usageSince } from "../../store/queries/runs/ledger.ts";
 import { appendEntry } from "../../store/queries/transcripts/append.ts";
 import { readRun } from "../../store/queries/transcripts/transcripts.ts";
 import type { Unit } from "../unit.ts";
-import { type AcceptLimits, dailyBudgetOf, hasBudget, withinBudget } from "./accept.ts";
+import { type AcceptLimits, dailyBudgetOf, hasChainBudget, withinBudget } from "./accept.ts";
 import { type EndFacts, publishMessage, runtimeMessage } from "./finish.ts";
 import { publishReceipt } from "./receipts.ts";
 
@@ -69,7 +69,7 @@ export async function refusalOf(unit: Unit, run: Run, limits: AcceptLimits): Pro
   // A run that has begun checks its budgets before each model call (`spending.ts`).
   if (run.startedAt !== undefined) return undefined;
   const day = await dailyRefusal(unit, run.agentId, limits);
-  if (day !== undefined || !hasBudget(limits)) return day;
+  if (day !== undefined || !hasChainBudget(limits, run.input)) return day;
   const budget = withinBudget(await getChain(unit.tx, run.chainId), limits);
   return budget.ok ? undefined : failed("chain_limit", budget.error);
 }

@@ -22,7 +22,7 @@ import { createRunWait, type EndWatch, type RunWait } from "../lanes/waits.ts";
 import type { Unit } from "../unit.ts";
 import type { AcceptLimits } from "./accept.ts";
 import { createSlotKeeper, type SharedSlots } from "./slot-keeper.ts";
-import { createSpending } from "./spending.ts";
+import { createSpending, tokensLeft } from "./spending.ts";
 import { type SteeringParts, takeSteering } from "./steering.ts";
 import { createTranscriptWriter, isFinalText, LostLane, type Reading } from "./transcript-writer.ts";
 
@@ -85,6 +85,8 @@ export interface LaneHandle {
   recorded(revision: WorkingRevision): void;
   /** Absent: the run's model calls have no budget. */
   readonly budget?: ModelBudget;
+  /** Returns how many tokens the run's chain and agent may still use. Undefined if there is no limit. */
+  tokensLeft(): Promise<number | undefined>;
   /** Adds the run's ids to each line. */
   readonly log: Log;
 }
@@ -255,6 +257,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
         revision = of;
       },
       ...optional({ budget: createSpending(run, fence, parts, stopper.signal) }),
+      tokensLeft: () => parts.commit((unit) => tokensLeft(unit, run, parts.limits)),
       log: parts.world.log,
     },
     fence,

@@ -17,7 +17,7 @@ import type { Fence } from "../../store/queries/runs/runs.ts";
 import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
 import type { Commit, Unit } from "../unit.ts";
-import { type AcceptLimits, dailyBudgetOf } from "./accept.ts";
+import { type AcceptLimits, dailyBudgetOf, hasChainBudget, TOKEN_LIMIT_NAME } from "./accept.ts";
 import { LostLane } from "./transcript-writer.ts";
 import { untilStored } from "./until-stored.ts";
 
@@ -34,12 +34,13 @@ interface SpendingParts {
 export async function budgetsOf(unit: Unit, run: Run, limits: AcceptLimits): Promise<BudgetState[]> {
   const { runId, chainId, agentId } = run;
   const since = dayStart(unit.now);
-  const { chain, agent } = await budgetUse(unit.tx, { runId, chainId, agentId, since });
+  const { chain, agent, tokenLimit } = await budgetUse(unit.tx, { runId, chainId, agentId, since });
   const ofChain = {
     code: "chain_limit" as const,
     owner: "this conversation",
     advice: "Start a new conversation, or raise that setting.",
   };
+  const ofSender = { ...ofChain, advice: "Ask again with a higher limit." };
   const ofDay = {
     code: "budget_used" as const,
     owner: `agent "${agentId}" today`,
@@ -48,6 +49,7 @@ export async function budgetsOf(unit: Unit, run: Run, limits: AcceptLimits): Pro
   const daily = dailyBudgetOf(limits, agentId);
   const settings = [
     ["tokens", limits.maxChainTokens, "session.agentToAgent.maxChainTokens", ofChain, chain],
+    ["tokens", tokenLimit, TOKEN_LIMIT_NAME, ofSender, chain],
     ["cost", limits.maxChainCost, "session.agentToAgent.maxChainCost", ofChain, chain],
     ["tokens", daily?.dailyTokens, "its budget.dailyTokens", ofDay, agent],
     ["cost", daily?.dailyCost, "its budget.dailyCost", ofDay, agent],
@@ -60,9 +62,15 @@ export async function budgetsOf(unit: Unit, run: Run, limits: AcceptLimits): Pro
 }
 
 /** Returns whether the chain or the agent of a run has a budget. */
-export function hasBudget({ agentId }: Pick<Run, "agentId">, limits: SpendingParts["limits"]): boolean {
-  const daily = dailyBudgetOf(limits, agentId);
-  return (limits.maxChainTokens ?? limits.maxChainCost ?? daily) !== undefined;
+export function hasBudget({ agentId, input }: Pick<Run, "agentId" | "input">, limits: AcceptLimits): boolean {
+  return hasChainBudget(limits, input) || dailyBudgetOf(limits, agentId) !== undefined;
+}
+
+/** Returns how many tokens the chain and the agent of a run may still use. Undefined if there is no limit. */
+export async function tokensLeft(unit: Unit, run: Run, limits: AcceptLimits): Promise<number | undefined> {
+  const budgets = (await budgetsOf(unit, run, limits)).filter((one) => one.unit === "tokens");
+  if (budgets.length === 0) return undefined;
+  return Math.max(0, Math.min(...budgets.map(({ limit, used, reserved }) => limit - used - reserved)));
 }
 
 /** Creates the budget of a run, or returns undefined if the run has none. */

@@ -75,6 +75,8 @@ export interface DirectMessage {
   readonly hop?: number;
   /** The chain of the sends that led to this message. Default: a new one. */
   readonly chainId?: string;
+  /** See `AcceptRequest.tokensLeft`. */
+  readonly tokensLeft?: number;
   /** A peer whose agent sends the message. */
   readonly peer?: PeerOrigin;
   /**
@@ -117,7 +119,7 @@ export async function sendDirect(
   const able = checkFormat(parts.settings, modelOf(parts.settings, message.session), format);
   if (!able.ok) return able;
   const guest = message.guest || undefined;
-  const { hop, peer, compact } = message;
+  const { hop, peer, compact, tokensLeft } = message;
   const { deliverTo, route: place = deliverTo } = message;
   return engine.commit(async (unit): Promise<Result<Accepted>> => {
     if (deliverTo !== undefined) {
@@ -134,7 +136,7 @@ export async function sendDirect(
         ...optional({ images, senderName, guest, thinking, format, compact, context: extraContext }),
         ...(peer === undefined || chain === undefined ? {} : { provenance: provenanceOf(peer, chain) }),
       },
-      ...optional({ runId, askedBy, timeoutMs, route: place, callId: peer?.callId, chain }),
+      ...optional({ runId, askedBy, timeoutMs, route: place, callId: peer?.callId, chain, tokensLeft }),
     });
     if (!accepted.ok) return accepted;
     if (peer?.wait !== undefined && accepted.value.fresh) {

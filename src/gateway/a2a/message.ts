@@ -4,7 +4,7 @@
 import type { Message, Part } from "@a2a-js/sdk";
 import { Role } from "@a2a-js/sdk";
 import { ContentTypeNotSupportedError, RequestMalformedError } from "@a2a-js/sdk/errors";
-import { CHAIN_FIELD, HOP_FIELD, SENDER_FIELD, WAIT_FIELD } from "../../core/a2a.ts";
+import { BUDGET_FIELD, CHAIN_FIELD, HOP_FIELD, SENDER_FIELD, WAIT_FIELD } from "../../core/a2a.ts";
 import { optional } from "../../core/optional.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
 import { cut } from "../../core/text/cut.ts";
@@ -37,6 +37,8 @@ export interface MessageContent {
   readonly from?: string;
   /** The chain of a peer's message. */
   readonly chainId?: string;
+  /** Tokens that the chain may still use, as the sender says. */
+  readonly tokensLeft?: number;
   /** Time for which the run that sent a peer's message still waits for the answer. */
   readonly waitMs?: number;
 }
@@ -127,6 +129,7 @@ export function readMessage(message: Message | undefined): MessageContent {
     ...(contextId === undefined ? {} : { contextId }),
     ...(taskId === "" ? {} : { taskId }),
     ...(hop === undefined ? {} : { hop: hop + 1 }),
+    ...optional({ tokensLeft: numberOf(message, BUDGET_FIELD, Number.MAX_SAFE_INTEGER) }),
     ...optional({ waitMs, from: factOf(message, SENDER_FIELD), chainId: factOf(message, CHAIN_FIELD) }),
   };
 }

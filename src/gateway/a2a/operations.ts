@@ -164,8 +164,8 @@ export class A2aOperations {
     const wanted = request.configuration?.taskPushNotificationConfig;
     const address = wanted === undefined ? undefined : readAddress(wanted, this.#deps.settings);
     const said = readMessage(request.message);
-    // The rest of a wait differs when a peer sends its message again.
-    const { messageId, waitMs: _, ...content } = said;
+    // The rests of a wait and of a budget differ when a message is sent again.
+    const { messageId, waitMs: _, tokensLeft: _left, ...content } = said;
     await this.#refuseTask(call, said);
     const { caller, agentId } = call;
     const runId = resultOf(
@@ -192,14 +192,14 @@ export class A2aOperations {
     const { engine } = ctx.deps;
     const askedBy = keyOwnerOf(ctx.caller);
     if (ctx.caller.peer !== undefined) return beginOfPeer(ctx, ctx.caller.peer.name, agentId, said);
-    const { text, images, hop, chainId: given, contextId = engine.newId() } = said;
+    const { text, images, hop, tokensLeft, chainId: given, contextId = engine.newId() } = said;
     const chainId = given === undefined ? undefined : chainFrom(askedBy, given);
     const opening = await contextSession(ctx.deps, ctx.viewer, { agentId, askedBy, contextId });
     if (!opening.ok) return opening;
     const { session, before } = opening.value;
     const accepted = await sendDirect(ctx.deps, {
       ...{ session, text, images, askedBy, before, guest: true },
-      ...optional({ hop, chainId }),
+      ...optional({ hop, chainId, tokensLeft }),
       async remember(unit, { run }) {
         if (address !== undefined) await storeAddress(unit, run.runId, address);
         await ctx.remember(unit, run.runId);

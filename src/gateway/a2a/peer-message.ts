@@ -8,6 +8,7 @@
 
 import { keyRulesOf } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";
+import { optional } from "../../core/optional.ts";
 import { messageContext } from "../../core/rules/turn-rules.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { agentIdInKey, mainKeyOf, peerKey } from "../../core/shapes/session-key.ts";
@@ -53,11 +54,12 @@ export async function beginOfPeer(
     return fail("not_visible", `the policy of the peer does not let your agent write to ${agentId}`);
   }
   const session = found.value;
-  const { text, images, hop = 1, messageId, waitMs = 0, chainId = engine.newId() } = said;
+  const { text, images, hop = 1, messageId, waitMs = 0, chainId = engine.newId(), tokensLeft } = said;
   const wait = { chainId, deadlineAt: engine.now() + waitMs };
   const askedBy = keyOwnerOf(ctx.caller);
   const accepted = await sendDirect(ctx.deps, {
     ...{ session, text, images, askedBy, hop, guest: true, chainId: await chainOf(ctx, peer, chainId) },
+    ...optional({ tokensLeft }),
     extraContext: messageContext({
       requester: { key: source, channel: "unknown" },
       self: partyOf(settings, session, session),

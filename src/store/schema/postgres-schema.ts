@@ -17,6 +17,7 @@ import {
   accessTokens,
   agentMemory,
   chainGuests,
+  chainTokenLimits,
   gatewayKeys,
   KINDS_OF_AGENTS,
   lastFailures,
@@ -518,4 +519,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   pushConfigs(T, "bigint"),
   revisions(T, "bigint"),
   peers(T, "bigint"),
+  chainTokenLimits("bigint"),
 ];

@@ -121,6 +121,10 @@ alter table deliveries add column file_id ${text};
 export const chainGuests = (flag: string): string =>
   `alter table chains add column guest ${flag} not null default 0;`;
 
+/** Adds the tokens that the sender of a chain's first message allows it (null: any number). */
+export const chainTokenLimits = (number: string): string =>
+  `alter table chains add column token_limit ${number};`;
+
 /** Adds the revision of the configuration that a process runs. `text` is the type of a text column. */
 export const processRevisions = (text: string): string =>
   `alter table processes add column config_revision ${text};`;

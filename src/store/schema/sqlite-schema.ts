@@ -11,6 +11,7 @@ import {
   accessTokens,
   agentMemory,
   chainGuests,
+  chainTokenLimits,
   gatewayKeys,
   KINDS_OF_AGENTS,
   lastFailures,
@@ -492,6 +493,7 @@ const MIGRATIONS: readonly string[] = [
   pushConfigs("text", "integer", " strict"),
   revisions("text", "integer", " strict"),
   peers("text", "integer", " strict, without rowid"),
+  chainTokenLimits("integer"),
 ];
 
 /** Schema version that this program writes. */

@@ -225,6 +225,8 @@ export interface ChainTable {
   crossed: Generated<number>;
   /** 1 after a guest wrote in the chain (`RunInput.guest`). */
   guest: Generated<number>;
+  /** See `RunInput.tokenLimit`. */
+  token_limit: Generated<number | null>;
 }
 
 /** Refused sends and spawns of runs. Kept for some days, so that the chain can show them. */

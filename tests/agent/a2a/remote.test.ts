@@ -127,6 +127,7 @@ function session(
         agentId: "far",
         hop: 2,
         chainId: "chain-1",
+        tokensLeft: 900,
         entries: [...entries],
         contextTokens: 0,
         signal,
@@ -168,7 +169,7 @@ test("pieces become live text, and the answer is written once; the conversation 
   const [first, second] = remote.calls.map(({ params }) => params.message as Json);
   expect(first).toMatchObject({
     messageId: "parley-run-1",
-    metadata: { "parley.hop": 2, "parley.chain": "chain-1" },
+    metadata: { "parley.hop": 2, "parley.chain": "chain-1", "parley.budget": 900 },
   });
   expect(first?.contextId).toBeUndefined();
   expect(second).toMatchObject({ messageId: "parley-run-2", contextId: "context-1" });

@@ -17,6 +17,7 @@ import {
   JsonRpcTransportFactory,
   RestTransportFactory,
 } from "@a2a-js/sdk/client";
+import type { RunInput } from "../../../src/core/shapes/run.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
 import { type House, openHouse, TOKEN } from "../kit.ts";
 
@@ -27,6 +28,13 @@ export const EXPOSED = { expose: ["research"], notifyHosts: [], descriptions: { 
 /** Opens a gateway whose agent `research` can be reached. */
 export function openExposed(options: Parameters<typeof openHouse>[0] = {}): Promise<House> {
   return openHouse({ ...options, choices: { a2a: EXPOSED, ...options.choices } });
+}
+
+/** Returns the limit of tokens that each turn has from the gateway or program that asked for it. */
+export async function limitsIn({ store }: House): Promise<(number | undefined)[]> {
+  const turns = store.db.selectFrom("runs").where("kind", "=", "turn").orderBy("accepted_at");
+  const rows = await turns.select("input_json").execute();
+  return rows.map(({ input_json }) => (JSON.parse(input_json) as RunInput).tokenLimit);
 }
 
 /** Returns the official client for an agent. It reads the agent's card first. */

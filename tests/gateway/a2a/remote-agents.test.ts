@@ -6,21 +6,28 @@ import { textOf } from "../../../src/core/shapes/message.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
 import { agentSettings, type Choices } from "../../tools/app.ts";
 import { type House, openHouse, TOKEN } from "../kit.ts";
-import { openExposed } from "./kit.ts";
+import { limitsIn, openExposed } from "./kit.ts";
 
+/** Tokens that each answer of the agent elsewhere uses. */
+const TOKENS = 50_000;
 const HERE = "agent:main:main";
 
 /** Opens a gateway whose agent `far` is the agent `research` of another one. */
 async function open(
   more: Choices = {},
   own: Parameters<typeof agentSettings>[1] = {},
+  session?: Choices["session"],
 ): Promise<{ client: GatewayClient; far: House }> {
-  const far = await openExposed({ model: scriptedModel(() => "All is well"), choices: more });
+  const far = await openExposed({
+    model: scriptedModel(() => ({ text: "All is well", totalTokens: TOKENS })),
+    choices: more,
+  });
   const card = `${far.http}/a2a/research`;
   const runtime = { type: "a2a", card, token: TOKEN, allowUnsigned: true } as const;
   const near = await openHouse({
     model: scriptedModel(() => "Thanks"),
     choices: {
+      ...(session === undefined ? {} : { session }),
       agents: [
         agentSettings("main", { subagents: { allowAgents: ["far"] } }),
         agentSettings("far", { runtime, ...own }),
@@ -67,11 +74,11 @@ test("an agent elsewhere works as a sub-agent, and its result is announced", asy
 });
 
 test("I8: the tokens of an agent elsewhere count in its budget here", async () => {
-  const { client } = await open({}, { budget: { dailyTokens: 10 } });
+  const { client } = await open({}, { budget: { dailyTokens: TOKENS } });
   expect(await send(client)).toMatchObject({ status: "ok", reply: "All is well" });
   expect(await send(client)).toMatchObject({
     ...{ status: "error", receipt: "declined" },
-    error: expect.stringContaining("has used 15 tokens today, and its dailyTokens is 10"),
+    error: expect.stringContaining(`has used ${TOKENS} tokens today, and its dailyTokens is ${TOKENS}`),
   });
 });
 
@@ -82,4 +89,14 @@ test("I8: if the budget of the agent elsewhere is used up, the message fails wit
     ...{ status: "error", receipt: "failed" },
     error: expect.stringContaining("its budget.dailyTokens is 1"),
   });
+});
+
+test("I8: the rest of the chain's budget goes along and limits the chain over there", async () => {
+  const session = { agentToAgent: { maxPingPongTurns: 0, maxHops: 9, maxChainRuns: 9, maxChainTokens: 200 } };
+  const { client, far } = await open({}, {}, session);
+  expect(await send(client)).toMatchObject({
+    ...{ status: "error", receipt: "failed" },
+    error: expect.stringContaining("the limit of the program or gateway that asked is 200"),
+  });
+  expect(await limitsIn(far)).toEqual([200]);
 });

@@ -14,7 +14,17 @@ import { until } from "../../kit/until.ts";
 import { agentSettings } from "../../tools/app.ts";
 import { type House, type Play, TOKEN } from "../kit.ts";
 import { heldPlay } from "../openai/kit.ts";
-import { a2aClient, BINDINGS, EXPOSED, openExposed, readStream, saying, taskIn, textsIn } from "./kit.ts";
+import {
+  a2aClient,
+  BINDINGS,
+  EXPOSED,
+  limitsIn,
+  openExposed,
+  readStream,
+  saying,
+  taskIn,
+  textsIn,
+} from "./kit.ts";
 
 const OTHER = "another-token-of-this-test";
 const FOR_MAIN = "a-token-for-main-only";
@@ -313,6 +323,39 @@ test("I8: messages of one chain of a client count in one chain here, which anoth
   );
   expect(new Set(chains).size).toBe(2);
   expect(chains).not.toContain("chain-1");
+});
+
+test("I8: a message may limit the tokens of its chain, also for the runs that follow from it", async () => {
+  const ask = { name: "sessions_send", arguments: { sessionKey: "agent:main:main", message: "Well?" } };
+  const model = scriptedModel(({ entries }) =>
+    entries.length === 1 ? { toolCalls: [ask], totalTokens: 99_900 } : "Done",
+  );
+  const agentToAgent = { enabled: true, allow: ["*"] };
+  const house = await openExposed({ model, choices: { tools: { agentToAgent } } });
+  const client = await a2aClient(house);
+  const task = await taskIn(client.sendMessage(saying("Go", { metadata: { "parley.budget": 100_000 } })));
+  expect(stateOf(task)).toBe(TaskState.TASK_STATE_FAILED);
+  expect(JSON.stringify(task.status)).toContain("the limit of the program or gateway that asked is 100000");
+  expect(model.requests).toHaveLength(1);
+  expect(await limitsIn(house)).toEqual([100_000, 100_000]);
+  for (const budget of [-1, 0.5, "100"]) {
+    const wrong = client.sendMessage(saying("Go", { metadata: { "parley.budget": budget } }));
+    await expect(wrong).rejects.toThrow(/parley\.budget/);
+  }
+});
+
+test("I8: a later message can lower the limit of its chain, but neither raise nor end it", async () => {
+  const house = await openExposed({ model: scriptedModel(() => "Done") });
+  const client = await a2aClient(house);
+  const send = async (chain: string, budget?: number) => {
+    const limit = budget === undefined ? {} : { "parley.budget": budget };
+    const metadata = { "parley.hop": 1, "parley.chain": chain, ...limit };
+    await taskIn(client.sendMessage(saying("Go", { metadata })));
+  };
+  for (const budget of [90_000, 80_000, 95_000, undefined]) await send("limited", budget);
+  await expect(send("limited", 0)).rejects.toThrow(/gateway that asked is 60/);
+  for (const budget of [undefined, 90_000]) await send("unlimited", budget);
+  expect(await limitsIn(house)).toEqual([90_000, 80_015, 80_015, 80_015, undefined, undefined]);
 });
 
 test("a token needs its scopes, and an agent must be exposed and covered", async () => {

@@ -19,6 +19,8 @@ interface CountedRun {
   /** 0 for a message to an external session, because it starts no run of ours. */
   readonly runs: 0 | 1;
   readonly guest: boolean;
+  /** The chain's limit of tokens from now on (`RunInput.tokenLimit`). Absent: it stays as it is. */
+  readonly tokenLimit: number | undefined;
 }
 
 const COUNT_RUN = prepared((tx, row: Omit<Insertable<ChainTable>, "tokens" | "cost" | "told">) =>
@@ -32,6 +34,7 @@ const COUNT_RUN = prepared((tx, row: Omit<Insertable<ChainTable>, "tokens" | "co
         // Never changes from 1 back to 0.
         crossed: sql<number>`case when excluded.crossed = 1 then 1 else chains.crossed end`,
         guest: sql<number>`case when excluded.guest = 1 then 1 else chains.guest end`,
+        token_limit: sql<number | null>`coalesce(excluded.token_limit, chains.token_limit)`,
       })),
     ),
 );
@@ -45,6 +48,7 @@ export async function countChainRun(tx: Tx, run: CountedRun): Promise<void> {
     last_at: run.at,
     crossed: run.hop > 0 ? 1 : 0,
     guest: run.guest ? 1 : 0,
+    token_limit: run.tokenLimit ?? null,
   });
 }
 
@@ -61,6 +65,8 @@ export interface Chain {
   readonly cost: number;
   /** Whether a guest wrote in the chain (`RunInput.guest`). */
   readonly guest: boolean;
+  /** See `RunInput.tokenLimit`. */
+  readonly tokenLimit?: number;
 }
 
 const chainWith = (db: Db, { chainId }: { readonly chainId: string }) =>
@@ -83,7 +89,8 @@ export async function holdChain(tx: Tx, chainId: string): Promise<Chain> {
 function chainOf(row: Selectable<ChainTable> | undefined): Chain {
   if (row === undefined) return { runs: 0, tokens: 0, cost: 0, guest: false };
   const root = row.root_session_key === null ? {} : { rootSessionKey: row.root_session_key };
-  return { runs: row.runs, tokens: row.tokens, cost: row.cost, guest: row.guest === 1, ...root };
+  const limit = row.token_limit === null ? {} : { tokenLimit: row.token_limit };
+  return { runs: row.runs, tokens: row.tokens, cost: row.cost, guest: row.guest === 1, ...root, ...limit };
 }
 
 type ChainUse = { readonly chainId: string } & {

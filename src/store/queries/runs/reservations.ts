@@ -26,6 +26,9 @@ interface Asking {
 
 type Sums = Record<"used_tokens" | "used_cost" | "reserved_tokens" | "reserved_cost", number>;
 
+/** A row for the chain, and one for the agent. */
+type BudgetRow = Sums & { readonly whose: "chain" | "agent"; readonly token_limit: number | null };
+
 const useOf = (row: Sums | undefined): BudgetUse => ({
   used: { tokens: Number(row?.used_tokens ?? 0), cost: Number(row?.used_cost ?? 0) },
   reserved: { tokens: Number(row?.reserved_tokens ?? 0), cost: Number(row?.reserved_cost ?? 0) },
@@ -33,12 +36,16 @@ const useOf = (row: Sums | undefined): BudgetUse => ({
 
 /**
  * Returns how much of the chain's budget and of the agent's budget is used, without the amounts that this run
- * has spent and reserved. No other run can reserve until the transaction ends. A single statement reads
- * everything, so that a run that ends at the same time is counted exactly once.
+ * has spent and reserved, and the chain's own limit of tokens (`RunInput.tokenLimit`). No other run can
+ * reserve until the transaction ends. A single statement reads everything, so that a run that ends at the
+ * same time is counted exactly once.
  */
-export async function budgetUse(tx: Tx, asking: Asking): Promise<{ chain: BudgetUse; agent: BudgetUse }> {
+export async function budgetUse(
+  tx: Tx,
+  asking: Asking,
+): Promise<{ chain: BudgetUse; agent: BudgetUse; tokenLimit: number | undefined }> {
   const { runId, chainId, agentId, since } = asking;
-  const query = sql<Sums & { whose: string }>`
+  const query = sql<BudgetRow>`
     with others as (
       select chain_id, agent_id, spent_tokens, spent_cost,
         case when state = 'running' then reserved_tokens else 0 end as reserved_tokens,
@@ -46,7 +53,7 @@ export async function budgetUse(tx: Tx, asking: Asking): Promise<{ chain: Budget
       from runs where state in ('queued', 'running', 'waiting') and run_id <> ${runId}
         and (chain_id = ${chainId} or agent_id = ${agentId})
     )
-    select 'chain' as whose,
+    select 'chain' as whose, (select token_limit from chains where chain_id = ${chainId}) as token_limit,
       coalesce((select tokens from chains where chain_id = ${chainId}), 0)
         + coalesce(sum(spent_tokens), 0) as used_tokens,
       coalesce((select cost from chains where chain_id = ${chainId}), 0)
@@ -54,7 +61,7 @@ export async function budgetUse(tx: Tx, asking: Asking): Promise<{ chain: Budget
       coalesce(sum(reserved_tokens), 0) as reserved_tokens, coalesce(sum(reserved_cost), 0) as reserved_cost
     from others where chain_id = ${chainId}
     union all
-    select 'agent' as whose,
+    select 'agent' as whose, null as token_limit,
       coalesce((select sum(total_tokens) from ledger where agent_id = ${agentId} and at >= ${since}), 0)
         + coalesce(sum(spent_tokens), 0) as used_tokens,
       coalesce((select sum(cost) from ledger where agent_id = ${agentId} and at >= ${since}), 0)
@@ -62,8 +69,8 @@ export async function budgetUse(tx: Tx, asking: Asking): Promise<{ chain: Budget
       coalesce(sum(reserved_tokens), 0) as reserved_tokens, coalesce(sum(reserved_cost), 0) as reserved_cost
     from others where agent_id = ${agentId}`;
   const [, { rows }] = await together(takeAdvisoryLock(tx, "budgets"), query.execute(tx));
-  const of = (whose: string): BudgetUse => useOf(rows.find((row) => row.whose === whose));
-  return { chain: of("chain"), agent: of("agent") };
+  const [chain, agent] = ["chain", "agent"].map((whose) => rows.find((row) => row.whose === whose));
+  return { chain: useOf(chain), agent: useOf(agent), tokenLimit: chain?.token_limit ?? undefined };
 }
 
 const NOTHING: Amount = { tokens: 0, cost: 0 };

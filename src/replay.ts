@@ -24,6 +24,7 @@ import type { LiveParts } from "./replay/live.ts";
 import { type Difference, Player } from "./replay/player.ts";
 import { isOrigin, Script, type ScriptedRun } from "./replay/script.ts";
 import { changedSettings, checkVariation, modelFor } from "./replay/variation.ts";
+import { getChain } from "./store/queries/chains/chains.ts";
 import { deliveriesOf, readChainRecord } from "./store/queries/chains/record.ts";
 import { toRun } from "./store/queries/runs/runs.ts";
 import { insertSession } from "./store/queries/sessions/sessions.ts";
@@ -162,15 +163,18 @@ class Replay {
       successors: withReplies(flows, { settings, outbound }),
       settings: own,
       poolOf: (run) => this.#poolOf(run),
+      refusalOf: (run) => player.refusalOf(run),
       executor: {
-        execute: async (handle) => {
+        execute: async ({ budget, ...handle }) => {
           const { run, signal } = handle;
           player.begins(run);
           const append = async (entry: Entry): Promise<Entry> => {
             await player.beforeAppend(run, entry, signal);
             return handle.append(entry);
           };
-          const facts = await executor.execute({ ...handle, append });
+          // The record says which model calls a budget refused. Only calls of real models need one.
+          const own = this.#vary === undefined ? {} : optional({ budget });
+          const facts = await executor.execute({ ...handle, ...own, append });
           await player.beforeEnd(run, signal);
           return facts;
         },
@@ -212,7 +216,9 @@ class Replay {
     const input = message === undefined || !isFirst ? recorded : { ...recorded, text: message };
     const { runId, sessionKey, kind, chainId, hop, timeoutMs, route } = run;
     const chain = { chainId, hop };
-    const more = route === undefined ? {} : { route };
+    const { tokens } = await getChain(this.#store.db, chainId);
+    const tokensLeft = input.tokenLimit === undefined ? undefined : input.tokenLimit - tokens;
+    const more = optional({ route, tokensLeft });
     await this.#engine.accept({ runId, sessionKey, kind, input, chain, timeoutMs, ...more });
   }
 
@@ -285,7 +291,8 @@ class Replay {
 
   async #played(): Promise<PlayedRun[]> {
     const { db } = this.#store;
-    const rows = await db.selectFrom("runs").selectAll().execute();
+    const chain = db.selectFrom("runs").where("chain_id", "=", this.#script.record.chainId);
+    const rows = await chain.selectAll().execute();
     const runs = rows.map(toRun).sort((a, b) => a.acceptedAt - b.acceptedAt || a.laneSeq - b.laneSeq);
     const messages = await db
       .selectFrom("messages")

@@ -43,6 +43,7 @@ import {
   acceptIn,
   withinBudget,
 } from "./run/accept.ts";
+import { refusalOf } from "./run/begin.ts";
 import {
   type AbortReason,
   type EndFacts,
@@ -117,6 +118,11 @@ export interface EngineParts extends UnitWatch {
   readonly facts?: () => Partial<Omit<ProcessFacts, "processId">>;
   /** Returns the pool of slots that a run belongs to. Default: none. */
   readonly poolOf?: (run: Run) => Pool;
+  /**
+   * Returns the end of a turn that must not start. Default: of a turn that crashed too often, or whose budget
+   * is used up.
+   */
+  readonly refusalOf?: (run: Run) => EndFacts | undefined;
 }
 
 const ABORT_TEXT: Record<AbortReason, string> = {
@@ -227,6 +233,8 @@ export class Engine {
       finish: this.#finish,
       executor: parts.executor,
       poolOf: (run) => joinPools(parts.poolOf?.(run), cautionFor(run) === "alone" ? CRASHED : undefined),
+      refusalOf: async (unit, run) =>
+        parts.refusalOf === undefined ? refusalOf(unit, run, parts.settings) : parts.refusalOf(run),
       limits: parts.settings,
       owner: this.processId,
       ...optional({

@@ -19,11 +19,19 @@ import { SESSION_PLACE } from "../core/shapes/record/revision.ts";
 import type { Variation } from "../core/shapes/record/variation.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { ToolCallRequest, ToolOutcome } from "../core/shapes/tool.ts";
+import type { EndFacts } from "../engine/run/finish.ts";
 import type { Offer, ReallyCall, TurnHooks } from "../execute.ts";
 import { Gates } from "./gates.ts";
 import { IdPairs } from "./ids.ts";
 import { Live, type LiveParts } from "./live.ts";
-import { type CancelledJob, type Product, resultOf, type Script, type ScriptedRun } from "./script.ts";
+import {
+  type CancelledJob,
+  type Product,
+  resultOf,
+  type Script,
+  type ScriptedRun,
+  wasRefused,
+} from "./script.ts";
 
 /** A step in which the replay did something else than the record. */
 export interface Difference {
@@ -158,6 +166,14 @@ export class Player implements TurnHooks {
     }
     const { id: _, at: __, ...message } = product;
     return this.ids.valueToReplay(message);
+  }
+
+  /** Returns the recorded end of a run that a used-up budget kept from starting. */
+  refusalOf(run: Run): EndFacts | undefined {
+    const one = this.match(run);
+    if (one === undefined || !wasRefused(one)) return undefined;
+    const { code, error = "" } = one.run;
+    return { state: "error", error: this.ids.toReplay(error), ...optional({ code }) };
   }
 
   /** Ends a run whose record has no further answer. */

@@ -68,6 +68,12 @@ function causeOf({ callId, flow, input, sessionKey }: Run, toRecord = (text: str
   return `${input.provenance?.kind} in ${session}`;
 }
 
+/** Returns whether a budget that was used up kept a run from starting. */
+export function wasRefused({ run, entries }: Pick<ScriptedRun, "run" | "entries">): boolean {
+  const isBudget = run.code === "budget_used" || run.code === "chain_limit";
+  return isBudget && entries.length === 0 && run.kind === "turn";
+}
+
 const isWritten = (entry: AssistantMessage): boolean =>
   entry.provider !== "parley" || entry.stopReason === "injected";
 
@@ -126,7 +132,9 @@ export class Script {
   runsLike(run: Run, toRecord: (text: string) => string): readonly ScriptedRun[] {
     const same = this.#byId.get(run.runId);
     if (same !== undefined) return [same];
-    return isOrigin(run) ? [] : (this.#byCause.get(causeOf(run, toRecord)) ?? []);
+    // A notice to a person, for example that a budget is used up, is a chain of its own.
+    if (isOrigin(run) || run.chainId !== this.record.chainId) return [];
+    return this.#byCause.get(causeOf(run, toRecord)) ?? [];
   }
 
   /** Returns whether a call of this id began a run. */
@@ -249,12 +257,13 @@ export class Script {
     const name = `run ${run.runId} of ${run.sessionKey}`;
     if (run.code === "session_reset" || run.code === "session_deleted")
       return `its session ${run.sessionKey} was reset or deleted during the chain`;
-    if (run.kind !== "turn") return undefined;
+    if (run.kind !== "turn" || wasRefused(one)) return undefined;
     if (run.startedAt !== undefined && entries.length === 0 && run.input.takenBy === undefined)
       return `the transcript of ${name} was deleted`;
     if (run.callId !== undefined && run.parentRunId === undefined)
       return `${name} began with a call of an outside program`;
     const settings = this.settingsOf(one);
+    if (run.code === "run_crashed") return `its process died before the prompt of ${name} was stored`;
     const lost = `the prompt and the settings of ${name} are not kept any longer (store.recordDays)`;
     if (settings === undefined) {
       // A run that was stopped before its first model call has no inputs.

@@ -40,8 +40,13 @@ function answer(luck: Dice, word: string, depth: number): ScriptedAnswer {
   return luck.chance(0.3) ? { text: `before ${word}`, toolCalls: calls } : { toolCalls: calls };
 }
 
-/** Makes the model of one seed. */
-export function randomModel(seed: string): ScriptedModel {
+function withTokens(said: ScriptedAnswer, totalTokens: number): ScriptedAnswer {
+  if (typeof said === "string") return { text: said, totalTokens };
+  return "error" in said || "overflow" in said ? said : { ...said, totalTokens };
+}
+
+/** Makes the model of one seed. Each of its answers uses this many tokens. */
+export function randomModel(seed: string, tokens = 15): ScriptedModel {
   const luck = dice(seed);
   return scriptedModel((request, call) => {
     const messages = request.entries.filter((entry): entry is Message => !isCompaction(entry));
@@ -49,6 +54,6 @@ export function randomModel(seed: string): ScriptedModel {
     const steps = messages.slice(from + 1).filter((message) => message.role === "assistant").length;
     const input = messages[from] === undefined ? "" : textOf(messages[from]);
     // A message in a message gets shorter answers, so that chains end before their limit.
-    return answer(luck, `w${call}`, steps + (input.match(/\./g)?.length ?? 0));
+    return withTokens(answer(luck, `w${call}`, steps + (input.match(/\./g)?.length ?? 0)), tokens);
   });
 }

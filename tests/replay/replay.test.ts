@@ -2,32 +2,45 @@
 // found.
 
 import { describe, expect } from "vitest";
+import type { ModelRequest } from "../../src/agent/model/model.ts";
 import { HEADING } from "../../src/core/rules/turn-rules.ts";
 import { isCompaction, type Message, textOf } from "../../src/core/shapes/message.ts";
 import type { ChainRecord, RecordedEntry } from "../../src/core/shapes/record/chain.ts";
 import { inLaneOrder } from "../../src/replay/order.ts";
 import { type Replayed, replayChain } from "../../src/replay.ts";
 import { holdSessions } from "../../src/store/locks.ts";
-import { type House, openHouse } from "../gateway/kit.ts";
+import { type House, openHouse, quiet } from "../gateway/kit.ts";
 import { both, rounds, share, test } from "../kit/deep.ts";
-import { cleanup, quietWorld, runRow } from "../kit/engine/engine.ts";
+import { cleanup, endOf, openStore, quietWorld, runRow, temporaryFolder } from "../kit/engine/engine.ts";
 import { type ScriptedModel, scriptedModel } from "../kit/scripted-model.ts";
 import { openPostgresStore, runSql, serverUrl } from "../kit/store/postgres.ts";
 import { doing, inTurn, sending, spawning, talkingModel } from "../kit/talking-model.ts";
+import { agentSettings } from "../tools/app.ts";
 import { randomModel } from "./random-chains.ts";
-import { recordOf } from "./record-of.ts";
+import { recordOf, recordOfChain } from "./record-of.ts";
 
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
 const WRITER = "agent:writer:main";
+const isAsked = ({ entries }: ModelRequest): boolean => {
+  const last = entries.at(-1);
+  return last !== undefined && !isCompaction(last) && last.role === "user";
+};
 const TOOLS = {
   visibility: "all" as const,
   agentToAgent: { enabled: true, allow: [] },
 };
 
-async function houseOn(kind: string, model: ScriptedModel = talkingModel()): Promise<House> {
-  const session = { agentToAgent: { maxPingPongTurns: 2, maxHops: 16, maxChainRuns: 200 } };
-  const more = { model, choices: { tools: TOOLS, session } };
+/** Opens a gateway. `budget`: of each chain. `daily`: of the agents `research` and `writer`. */
+async function houseOn(
+  kind: string,
+  model: ScriptedModel = talkingModel(),
+  budget = {},
+  daily = {},
+): Promise<House> {
+  const session = { agentToAgent: { maxPingPongTurns: 2, maxHops: 16, maxChainRuns: 200, ...budget } };
+  const others = ["research", "writer"].map((id) => agentSettings(id, daily));
+  const more = { model, choices: { tools: TOOLS, session, agents: [agentSettings("main"), ...others] } };
   if (kind === "embedded") return openHouse(more);
   const { store, dispose } = await openPostgresStore();
   cleanup(dispose);
@@ -81,24 +94,82 @@ describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
   });
 });
 
+test.each([
+  ["its budget", { maxChainTokens: 100_000 }, {}],
+  ["the tokens that its sender allowed", {}, { tokensLeft: 100_000 }],
+])("a chain that used up %s replays without a difference", async (_, budget, request) => {
+  const ask = { name: "sessions_send", arguments: { sessionKey: RESEARCH, message: "Well?" } };
+  const model = scriptedModel(({ entries }) =>
+    entries.length === 1 ? { toolCalls: [ask], totalTokens: 99_900 } : "Done",
+  );
+  const house = await houseOn("embedded", model, budget);
+  const record = await recordOf(house, "Go", {}, undefined, request);
+  expect(record.runs.filter(({ code }) => code === "chain_limit")).toHaveLength(2);
+  expect((await replayed(record)).difference).toBeUndefined();
+});
+
+test("a message to an agent whose daily budget is used up replays without a difference", async () => {
+  const model = scriptedModel((request) =>
+    isAsked(request)
+      ? { toolCalls: [sending(RESEARCH, "Well?")], totalTokens: 20_000 }
+      : { text: "Done", totalTokens: 20_000 },
+  );
+  const house = await houseOn("embedded", model, {}, { budget: { dailyTokens: 20_000 } });
+  await house.engine.accept({ sessionKey: RESEARCH, input: { text: "earlier" } });
+  await quiet(house);
+  const record = await recordOf(house, "Go");
+  expect(record.runs.map(({ code }) => code)).toEqual([undefined, "budget_used"]);
+  expect((await replayed(record)).difference).toBeUndefined();
+});
+
+test("a run whose process died too often is refused with that reason, because its inputs were never stored", async () => {
+  const model = scriptedModel(() => new Promise<never>(() => {}));
+  const dir = temporaryFolder();
+  const house = await openHouse({ dir, model });
+  const accepted = await house.engine.accept({ sessionKey: MAIN, input: { text: "Go" } });
+  if (!accepted.ok) throw new Error(accepted.error);
+  const { runId, chainId } = accepted.value.run;
+  await expect.poll(() => model.requests.length).toBe(1);
+  await house.stop();
+  const disk = await openStore(dir);
+  await disk.transaction((tx) => tx.updateTable("runs").set({ crashes: 3, crashes_in_row: 3 }).execute());
+  const again = await openHouse({ dir, disk, model });
+  expect(await endOf(again.engine, runId)).toMatchObject({ code: "run_crashed" });
+  const refused = await replayChain(await recordOfChain(again, chainId));
+  expect(refused).toMatchObject({ ok: false, error: expect.stringContaining("its process died") });
+});
+
 /** Number of random chains on each store. */
 const RANDOM_CHAINS = Number(process.env.PARLEY_CHAINS ?? rounds(25, 150));
 const CHAINS_OF_A_SEED = 25;
 
+/** Budgets of the gateways with random chains, the tokens of each answer, and the codes of the refusals. */
+const NO_BUDGET = { code: [], tokens: 15, budgets: [] };
+const BUDGETS = [
+  NO_BUDGET,
+  { code: ["chain_limit"], tokens: 1_000, budgets: [{ maxChainTokens: 10_000 }] },
+  NO_BUDGET,
+  { code: ["budget_used"], tokens: 1_000, budgets: [{}, { budget: { dailyTokens: 13_000 } }] },
+];
+
 both.each(share(["embedded"], ["embedded", "postgres"]))(
-  "random chains on the %s store replay without a difference",
+  "random chains on the %s store, in half of the deep rounds with small budgets, replay without a difference",
   async (kind) => {
     for (let part = 0; part < RANDOM_CHAINS / CHAINS_OF_A_SEED; part += 1) {
       const seed = `random chains ${part}`;
-      const house = await houseOn(kind, randomModel(seed));
+      const { code: limit, tokens, budgets } = BUDGETS[part % BUDGETS.length] ?? NO_BUDGET;
+      const house = await houseOn(kind, randomModel(seed, tokens), ...budgets);
       let runs = 0;
+      const codes = new Set<string | undefined>();
       for (let at = 0; at < CHAINS_OF_A_SEED; at += 1) {
         const record = await recordOf(house, `message ${at}`);
         const { difference } = await replayed(record);
         expect({ seed, at, difference }).toEqual({ seed, at, difference: undefined });
         runs += record.runs.length;
+        for (const { code } of record.runs) codes.add(code);
       }
       expect(runs).toBeGreaterThan(CHAINS_OF_A_SEED);
+      expect([...codes].filter((code) => code === "chain_limit" || code === "budget_used")).toEqual(limit);
       await house.stop();
     }
   },

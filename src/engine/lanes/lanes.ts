@@ -30,7 +30,7 @@ import { getRun } from "../../store/queries/runs/runs.ts";
 import { mayStart } from "../../store/queries/runs/slots.ts";
 import { together } from "../../store/transaction.ts";
 import { idsOf, withFields } from "../../world.ts";
-import { failed, publishStart, refusalOf, writeInput } from "../run/begin.ts";
+import { failed, publishStart, writeInput } from "../run/begin.ts";
 import { createExecution, type Execution, type ExecutionParts, type LaneHandle } from "../run/execution.ts";
 import {
   type EndFacts,
@@ -81,6 +81,8 @@ export interface LaneParts extends ExecutionParts {
   readonly owner: string;
   /** Returns the pool of slots that a run belongs to. */
   poolOf(run: Run): Pool;
+  /** Returns the end of a turn that must not start. */
+  refusalOf(unit: Unit, run: Run): Promise<EndFacts | undefined>;
 }
 
 export class Lanes {
@@ -342,7 +344,7 @@ export class Lanes {
     for (let known = head; ; known = undefined) {
       const next = known ?? (await nextInLane(unit.tx, sessionKey));
       if (next === undefined) return { kind: "empty" };
-      const refusal = next.kind === "append" ? undefined : await refusalOf(unit, next, this.#parts.limits);
+      const refusal = next.kind === "append" ? undefined : await this.#parts.refusalOf(unit, next);
       const endsAtOnce = next.kind === "append" || refusal !== undefined;
       // Check this before any write, so that a lane that waits for a slot causes no writes.
       const isLast = cautionFor(next) !== "none";

@@ -164,6 +164,7 @@ class Replay {
       settings: own,
       poolOf: (run) => this.#poolOf(run),
       refusalOf: (run) => player.refusalOf(run),
+      limitAt: (run) => player.limitAt(run),
       executor: {
         execute: async ({ budget, ...handle }) => {
           const { run, signal } = handle;

@@ -43,7 +43,7 @@ import {
   acceptIn,
   withinBudget,
 } from "./run/accept.ts";
-import { refusalOf } from "./run/begin.ts";
+import { limitAt, refusalOf } from "./run/begin.ts";
 import {
   type AbortReason,
   type EndFacts,
@@ -123,6 +123,11 @@ export interface EngineParts extends UnitWatch {
    * is used up.
    */
   readonly refusalOf?: (run: Run) => EndFacts | undefined;
+  /**
+   * Returns when a begun run times out, in ms since 1970. Undefined: never. Default: `timeoutMs` after its
+   * start.
+   */
+  readonly limitAt?: (run: Run) => number | undefined;
 }
 
 const ABORT_TEXT: Record<AbortReason, string> = {
@@ -235,6 +240,7 @@ export class Engine {
       poolOf: (run) => joinPools(parts.poolOf?.(run), cautionFor(run) === "alone" ? CRASHED : undefined),
       refusalOf: async (unit, run) =>
         parts.refusalOf === undefined ? refusalOf(unit, run, parts.settings) : parts.refusalOf(run),
+      limitAt: parts.limitAt ?? limitAt,
       limits: parts.settings,
       owner: this.processId,
       ...optional({

@@ -1,6 +1,8 @@
 // A model for random chains. It sends, spawns, waits, fails and calls unknown tools at random, as the dice of a
 // seed say.
 
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ModelRequest } from "../../src/agent/model/model.ts";
 import { isCompaction, type Message, textOf } from "../../src/core/shapes/message.ts";
 import { type Dice, dice } from "../kit/dice.ts";
 import {
@@ -15,10 +17,20 @@ const SESSIONS = ["agent:main:main", "agent:research:main", "agent:writer:main",
 function callOf(luck: Dice, word: string): ScriptedCall {
   const kind = luck.below(10);
   if (kind < 4) {
-    const args = { sessionKey: luck.of(SESSIONS), message: word, timeoutSeconds: luck.of([0, 20, 20]) };
+    const args = { sessionKey: luck.of(SESSIONS), message: word, timeoutSeconds: luck.of([0, 1, 20, 20]) };
     return { name: "sessions_send", arguments: args };
   }
-  if (kind < 6) return { name: "sessions_spawn", arguments: { task: word } };
+  if (kind < 6) {
+    const more = [
+      {},
+      {},
+      { label: word },
+      { runTimeoutSeconds: 1 },
+      { announce: "post" },
+      { cleanup: "delete" },
+    ];
+    return { name: "sessions_spawn", arguments: { task: word, ...luck.of<object>(more) } };
+  }
   if (kind < 8) {
     const action = luck.of(["list", "wait", "wait", "cancel"]);
     const which = action === "cancel" ? { sessionKey: "all" } : {};
@@ -45,15 +57,27 @@ function withTokens(said: ScriptedAnswer, totalTokens: number): ScriptedAnswer {
   return "error" in said || "overflow" in said ? said : { ...said, totalTokens };
 }
 
+/** Returns a random answer to a request. A message in a message gets shorter answers, so that chains end. */
+function answerTo(luck: Dice, { entries }: ModelRequest, call: number): ScriptedAnswer {
+  const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
+  const from = messages.findLastIndex((message) => message.role === "user");
+  const steps = messages.slice(from + 1).filter((message) => message.role === "assistant").length;
+  const input = messages[from] === undefined ? "" : textOf(messages[from]);
+  return answer(luck, `w${call}`, steps + (input.match(/\./g)?.length ?? 0));
+}
+
 /** Makes the model of one seed. Each of its answers uses this many tokens. */
 export function randomModel(seed: string, tokens = 15): ScriptedModel {
   const luck = dice(seed);
-  return scriptedModel((request, call) => {
-    const messages = request.entries.filter((entry): entry is Message => !isCompaction(entry));
-    const from = messages.findLastIndex((message) => message.role === "user");
-    const steps = messages.slice(from + 1).filter((message) => message.role === "assistant").length;
-    const input = messages[from] === undefined ? "" : textOf(messages[from]);
-    // A message in a message gets shorter answers, so that chains end before their limit.
-    return withTokens(answer(luck, `w${call}`, steps + (input.match(/\./g)?.length ?? 0)), tokens);
+  return scriptedModel((request, call) => withTokens(answerTo(luck, request, call), tokens));
+}
+
+/** Like `randomModel`, but takes up to 1.3 s for each answer, so that waits of a second end before them. */
+export function slowRandomModel(seed: string): ScriptedModel {
+  const luck = dice(seed);
+  return scriptedModel(async (request, call) => {
+    const said = answerTo(luck, request, call);
+    await sleep(luck.of([0, 0, 5, 300, 1_300]));
+    return said;
   });
 }

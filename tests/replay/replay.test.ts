@@ -147,9 +147,9 @@ const CHAINS_OF_A_SEED = 25;
 const NO_BUDGET = { code: [], tokens: 15, budgets: [] };
 const BUDGETS = [
   NO_BUDGET,
-  { code: ["chain_limit"], tokens: 1_000, budgets: [{ maxChainTokens: 10_000 }] },
+  { code: ["chain_limit"], tokens: 2_000, budgets: [{ maxChainTokens: 10_000 }] },
   NO_BUDGET,
-  { code: ["budget_used"], tokens: 1_000, budgets: [{}, { budget: { dailyTokens: 13_000 } }] },
+  { code: ["budget_used"], tokens: 2_000, budgets: [{}, { budget: { dailyTokens: 13_000 } }] },
 ];
 
 both.each(share(["embedded"], ["embedded", "postgres"]))(
@@ -359,6 +359,29 @@ test("an edited answer, a missing run and another refusal are named with both si
   });
   expect((await replayed(edited('"hop":1', '"hop":2'))).difference).toBeDefined();
   expect((await replayed(record)).difference).toBeUndefined();
+});
+
+test("a wait that ended while its run was about to end replays without a difference, whatever its result says of the run", async () => {
+  const release = Promise.withResolvers<void>();
+  const model = scriptedModel(async (request) => {
+    if (JSON.stringify(request.entries.at(-1)).includes("Go"))
+      return { toolCalls: [sending(RESEARCH, "Well?", 1)] };
+    if (isAsked(request)) await release.promise;
+    return "Done";
+  });
+  const house = await houseOn("embedded", model);
+  const record = await recordOf(house, "Go", {}, () => release.resolve());
+  const later = JSON.stringify(record)
+    .replace("its run continues (running)", "its run has ended since")
+    .replace(/sessions_history of ([^ ]+) later/, "sessions_history of $1")
+    .replace(/(receipt[\\":]+)offered/, "$1answered");
+  expect(later).toContain("has ended since");
+  expect((await replayed(record)).difference).toBeUndefined();
+  expect((await replayed(JSON.parse(later) as ChainRecord)).difference).toBeUndefined();
+  const other = later.replace(/(status[\\":]+)timeout/, "$1accepted");
+  expect((await replayed(JSON.parse(other) as ChainRecord)).difference).toMatchObject({
+    step: "result of sessions_send",
+  });
 });
 
 test("a chain is refused in words if any part of what its models were told is not kept any longer", async () => {

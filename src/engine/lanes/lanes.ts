@@ -83,6 +83,8 @@ export interface LaneParts extends ExecutionParts {
   poolOf(run: Run): Pool;
   /** Returns the end of a turn that must not start. */
   refusalOf(unit: Unit, run: Run): Promise<EndFacts | undefined>;
+  /** Returns when a begun run times out (ms since 1970). Undefined: never. */
+  limitAt(run: Run): number | undefined;
 }
 
 export class Lanes {
@@ -411,9 +413,9 @@ export class Lanes {
   async #execute(execution: Execution): Promise<void> {
     const { world } = this.#parts;
     const { run } = execution.handle;
-    const limitAt = (run.startedAt ?? 0) + run.timeoutMs;
+    const limitAt = this.#parts.limitAt(run);
     const timer =
-      run.timeoutMs === 0 ? undefined : world.clock.at(limitAt, () => void this.#timeOut(execution));
+      limitAt === undefined ? undefined : world.clock.at(limitAt, () => void this.#timeOut(execution));
     const facts = await this.#factsOf(execution);
     timer?.cancel();
     await this.#end(execution, { ...facts, revision: execution.revision() });

@@ -375,13 +375,14 @@ export async function settleWait(
   if (wait.state === "open") {
     // The awaited run may have ended since the row was read. If it ended before the deadline, the wait
     // returns its outcome. Otherwise the sender gets the outcome in another way.
-    wait = await commit(async (unit) => {
-      const target = (await giveUpWait(unit.tx, callId))
-        ? await getRun(unit.tx, wait.targetRunId)
-        : undefined;
-      if (target !== undefined) await gaveUp?.(unit, target);
-      return (await getWait(unit.tx, callId)) ?? found;
+    const target = await commit(async (unit) => {
+      if (!(await giveUpWait(unit.tx, callId))) return undefined;
+      const asked = await getRun(unit.tx, found.targetRunId);
+      if (asked !== undefined) await gaveUp?.(unit, asked);
+      return asked;
     });
+    if (target !== undefined) return { answered: false, run: target };
+    wait = (await getWait(store.db, callId)) ?? found;
   }
   return endOf(store, wait, run);
 }

@@ -74,6 +74,11 @@ export async function refusalOf(unit: Unit, run: Run, limits: AcceptLimits): Pro
   return budget.ok ? undefined : failed("chain_limit", budget.error);
 }
 
+/** Returns when a begun run times out (ms since 1970). Undefined: never. */
+export function limitAt({ startedAt = 0, timeoutMs }: Run): number | undefined {
+  return timeoutMs === 0 ? undefined : startedAt + timeoutMs;
+}
+
 /** Returns the refusal if the agent has used up its daily budget. */
 async function dailyRefusal(
   unit: Unit,

@@ -81,6 +81,27 @@ describe("the result table of sessions_send", () => {
     expect((await app.runs(MAIN)).map((run) => run.kind)).toEqual(["turn", "append"]);
   });
 
+  test("the result of a wait that ended first tells how the run was at that time, even if the run ends meanwhile", async () => {
+    const release = Promise.withResolvers<void>();
+    let isOver = false;
+    const app = await openFlowApp({
+      plays: { [MAIN]: asks("slow?", 0.02), [RESEARCH]: () => release.promise.then(() => "slow answer") },
+      async committed({ db }) {
+        const ended = db.selectFrom("waits").select("call_id").where("state", "=", "ended");
+        if (isOver || (await ended.executeTakeFirst()) === undefined) return;
+        isOver = true;
+        release.resolve();
+        const states = db.selectFrom("runs").select("state").where("session_key", "=", RESEARCH);
+        await expect.poll(async () => (await states.executeTakeFirst())?.state).toBe("ok");
+      },
+    });
+    expect(await resultOf(app)).toMatchObject({
+      ...{ status: "timeout", state: "running", receipt: "offered" },
+      error: expect.stringContaining("continues (running)"),
+    });
+    await app.quiet();
+  });
+
   test("if a call is repeated after its wait and the run have ended, the result does not say that the run continues", async () => {
     const release = Promise.withResolvers<void>();
     const app = await openFlowApp({

@@ -110,18 +110,26 @@ export interface FlowAppOptions {
   readonly maxConcurrent?: number;
   /** Called before each commit. If it returns true, the commit fails as if the disk were full. */
   readonly refuses?: () => boolean;
+  /** Called after each commit, before its caller learns of it. */
+  readonly committed?: (store: Store) => Promise<void>;
 }
 
 /** Wraps a store. Commits for which `refuses` returns true fail and are rolled back. */
-function refusingStore(store: Store, refuses: () => boolean): Store {
+function watchedStore(
+  store: Store,
+  { refuses = () => false, committed = async () => {} }: Pick<FlowAppOptions, "refuses" | "committed">,
+): Store {
   return {
     ...store,
-    transaction: (work) =>
-      store.transaction(async (tx) => {
+    async transaction(work) {
+      const result = await store.transaction(async (tx) => {
         const value = await work(tx);
         if (refuses()) throw new Error("the disk is full");
         return value;
-      }),
+      });
+      await committed(store);
+      return result;
+    },
   };
 }
 
@@ -259,10 +267,7 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
   const dir = options.dir ?? temporaryFolder();
   const settings = settingsWith(options.choices ?? {});
   const disk = options.disk ?? (await openStore(dir, world));
-  const crashing = crashingStore(
-    refusingStore(disk, options.refuses ?? (() => false)),
-    options.crash ?? { commit: 0, when: "before" },
-  );
+  const crashing = crashingStore(watchedStore(disk, options), options.crash ?? { commit: 0, when: "before" });
   const store = crashing.store;
   const sent: OutgoingMessage[] = [];
   const events: LiveEvent[] = [];

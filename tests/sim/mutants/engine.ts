@@ -164,8 +164,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "time-limit-from-the-last-start",
     breaks: "I2: the time limit of a run begins anew after a crash",
     file: "src/engine/lanes/lanes.ts",
-    from: "(run.startedAt ?? 0) + run.timeoutMs",
-    to: "world.clock.now() + run.timeoutMs",
+    from: "this.#parts.limitAt(run);",
+    to: "this.#parts.limitAt({ ...run, startedAt: world.clock.now() });",
   },
   {
     name: "events-before-the-commit",

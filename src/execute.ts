@@ -45,6 +45,7 @@ import type { Executor } from "./engine/lanes/lanes.ts";
 import type { LaneHandle } from "./engine/run/execution.ts";
 import type { EndFacts } from "./engine/run/finish.ts";
 import type { RemoteTurn } from "./execute/a2a.ts";
+import { cancelElsewhere } from "./execute/aborted.ts";
 import type { AcpHost } from "./execute/acp.ts";
 import type { PeerTurn } from "./execute/peer.ts";
 import type { RecordedTurn, Recorder } from "./execute/recorder.ts";
@@ -521,8 +522,15 @@ export function createExecutor(parts: ExecuteParts): Executor {
     peerInKey(handle.run.sessionKey) === undefined
       ? executeTurn(parts, { ...parts, settings: settingsNow(parts.settings) }, contexts, handle, trace)
       : executeAtPeer(parts, contexts, handle);
-  if (traces === undefined) return { execute: (handle) => turn(handle) };
+  const { settings, world } = parts;
+  const aborted = (run: Run): void => {
+    cancelElsewhere({ settings, world, engine: parts.engine() }, run).catch((error: unknown) =>
+      world.log.debug({ err: error, runId: run.runId }, "could not cancel the task of an aborted run"),
+    );
+  };
+  if (traces === undefined) return { execute: (handle) => turn(handle), aborted };
   return {
+    aborted,
     async execute(handle) {
       const trace = traces.forRun(handle.run);
       try {

@@ -537,7 +537,7 @@ export class Engine {
       // Does nothing if this run has already ended together with an earlier run of this list.
       await endInUnit(unit, run, facts, this.#finish);
       ended.push(run.runId);
-      unit.after(() => this.#lanes.stopEnded(run));
+      unit.after(() => this.#lanes.stopAborted(run));
     }
     const aborted = runId === undefined ? ended.length > 0 : ended.includes(runId);
     if (request.keepChildren === true) return { aborted, runIds: ended };

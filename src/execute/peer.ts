@@ -5,6 +5,7 @@
 import { signingKey } from "../access/gateway-key.ts";
 import { peerProof } from "../access/peer-proof.ts";
 import { RemoteAgents, type RemoteTurnArgs } from "../agent/a2a/remote.ts";
+import type { RemoteSource } from "../agent/a2a/remote-card.ts";
 import { SENDER_FIELD } from "../core/a2a.ts";
 import { optional } from "../core/optional.ts";
 import { isPaired, type PairedPeer, peerAgentId } from "../core/peer.ts";
@@ -68,6 +69,31 @@ async function addressed(engine: Engine, run: Run): Promise<Addressed | string> 
   return { peer, agentId, url: peer.url, sender };
 }
 
+/** Returns how an agent of a peer is reached: each request is signed by this gateway. */
+async function sourceOf(
+  { engine, world }: Pick<KeepParts, "engine"> & { readonly world: World },
+  { peer, agentId, url }: Pick<Addressed, "peer" | "agentId" | "url">,
+): Promise<RemoteSource> {
+  const own = await signingKey(engine.store, engine.now());
+  return {
+    ...{ type: "a2a", card: `${url}/a2a/${agentId}`, key: peer.keyId, allowUnsigned: false },
+    authorize({ method, url: target, body }) {
+      const { pathname, search } = new URL(target);
+      const request = { method, path: pathname + search, body };
+      return peerProof(own, { ...request, to: peer.keyId, now: world.clock.now() });
+    },
+  };
+}
+
+/** Returns how the agent of an aborted run is reached, or undefined if its peer is gone. */
+export async function sourceOfRun(
+  parts: Pick<KeepParts, "engine"> & { readonly world: World },
+  run: Run,
+): Promise<RemoteSource | undefined> {
+  const to = await addressed(parts.engine, run);
+  return typeof to === "string" ? undefined : sourceOf(parts, to);
+}
+
 /** Returns the executor. Nothing is sent before the first run. */
 export function openPeers(): PeerTurn {
   const agents = new RemoteAgents();
@@ -76,8 +102,7 @@ export function openPeers(): PeerTurn {
     const { run } = handle;
     const to = await addressed(engine, run);
     if (typeof to === "string") return failed(to);
-    const { peer, agentId, url, sender } = to;
-    const own = await signingKey(engine.store, engine.now());
+    const { peer, agentId, sender } = to;
     const until = run.acceptedAt + INBOX_EXPIRES_MS;
     let isOffered = (await getRemoteTask(engine.store.db, session.sessionId))?.runId === run.runId;
     await handle.confirm();
@@ -86,14 +111,7 @@ export function openPeers(): PeerTurn {
       agentId: peerAgentId(peer.name, agentId),
       limits: ANSWER_LIMITS,
       contextTokens: 0,
-      runtime: {
-        ...{ type: "a2a", card: `${url}/a2a/${agentId}`, key: peer.keyId, allowUnsigned: false },
-        authorize({ method, url: target, body }) {
-          const { pathname, search } = new URL(target);
-          const request = { method, path: pathname + search, body };
-          return peerProof(own, { ...request, to: peer.keyId, now: world.clock.now() });
-        },
-      },
+      runtime: await sourceOf(parts, to),
       toPeer: {
         ...{ text: run.input.text, images: run.input.images ?? [], until },
         metadata: { [SENDER_FIELD]: sender },

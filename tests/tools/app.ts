@@ -106,6 +106,7 @@ export interface Choices {
   readonly tools?: Partial<Settings["tools"]>;
   readonly session?: Partial<Settings["session"]>;
   readonly subagents?: Partial<Settings["subagents"]>;
+  readonly maxConcurrent?: number;
   readonly outgoingHooks?: Settings["outgoingHooks"];
   readonly cron?: Settings["cron"];
   readonly hooks?: Settings["hooks"];
@@ -132,7 +133,7 @@ export function settingsWith(choices: Choices = {}): Settings {
     store: { dir: "/nowhere", durability: "normal", recordDays: choices.recordDays ?? 30 },
     providers: choices.providers ?? [],
     agents: choices.agents ?? [agentSettings("main"), agentSettings("research"), agentSettings("writer")],
-    maxConcurrent: 4,
+    maxConcurrent: choices.maxConcurrent ?? 4,
     titles: "words",
     subagents: {
       maxConcurrent: 8,

@@ -106,6 +106,7 @@ export interface RemoteTurnArgs {
   onRetry(retry: ModelRetry): void;
 }
 
+type CancelArgs = Pick<RemoteTurnArgs, "runtime" | "agentId" | "world">;
 type ErrorCode = Extract<TurnEnd, { kind: "error" }>["code"];
 
 /** The turn cannot continue. The message is for people. */
@@ -255,7 +256,7 @@ export class RemoteAgents {
     const done = endBefore(args);
     if (done !== undefined) return done;
     try {
-      const end = await new RemoteTurn(args, (signal) => this.#remote(args, signal)).run();
+      const end = await new RemoteTurn(args, this, (signal) => this.#remote(args, signal)).run();
       return end ?? { kind: "aborted", usage: ZERO_USAGE };
     } catch (error) {
       if (args.signal.aborted) return { kind: "aborted", usage: ZERO_USAGE };
@@ -264,8 +265,20 @@ export class RemoteAgents {
     }
   }
 
+  /** Cancels the task of an aborted run. Logs a failure: an agent that is away may continue. */
+  async cancel({ runtime, agentId, world }: CancelArgs, taskId: string): Promise<void> {
+    try {
+      await within(world, CANCEL_WAIT_MS, undefined, async (signal) => {
+        const { client } = await this.#remote({ runtime, world }, signal);
+        await client.cancelTask({ tenant: "", id: taskId, metadata: undefined }, { signal });
+      });
+    } catch (error) {
+      world.log.debug({ agentId, err: error }, "could not cancel the task of an aborted run");
+    }
+  }
+
   /** Returns the agent's client. Reads its card if it was not read for some time. */
-  async #remote({ runtime, world }: RemoteTurnArgs, signal: AbortSignal): Promise<RemoteAgent> {
+  async #remote({ runtime, world }: Omit<CancelArgs, "agentId">, signal: AbortSignal): Promise<RemoteAgent> {
     const id = JSON.stringify(runtime);
     const known = this.#cards.get(id);
     const now = world.clock.monotonic();
@@ -284,6 +297,7 @@ function failed({ agentId, contextTokens }: RemoteTurnArgs, why: string, code?: 
 /** One turn. */
 class RemoteTurn {
   readonly #args: RemoteTurnArgs;
+  readonly #agents: RemoteAgents;
   readonly #open: (signal: AbortSignal) => Promise<RemoteAgent>;
   readonly #answer = new RemoteAnswer();
   readonly #hidden = new HiddenStream();
@@ -292,8 +306,13 @@ class RemoteTurn {
   #isRemembered = false;
   #failures = 0;
 
-  constructor(args: RemoteTurnArgs, open: (signal: AbortSignal) => Promise<RemoteAgent>) {
+  constructor(
+    args: RemoteTurnArgs,
+    agents: RemoteAgents,
+    open: (signal: AbortSignal) => Promise<RemoteAgent>,
+  ) {
     this.#args = args;
+    this.#agents = agents;
     this.#open = open;
   }
 
@@ -506,14 +525,6 @@ class RemoteTurn {
   async #cancel(): Promise<void> {
     const { taskId } = this.#answer;
     if (taskId === undefined || !(await this.#args.hasEnded())) return;
-    const { agentId, world } = this.#args;
-    try {
-      await within(world, CANCEL_WAIT_MS, undefined, async (signal) => {
-        const { client } = await this.#open(signal);
-        await client.cancelTask({ tenant: "", id: taskId, metadata: undefined }, { signal });
-      });
-    } catch (error) {
-      world.log.debug({ agentId, err: error }, "could not cancel the task of an aborted run");
-    }
+    await this.#agents.cancel(this.#args, taskId);
   }
 }

@@ -65,6 +65,11 @@ const END_FAILURES_MAX = 20;
 /** Executes one claimed run to its end; set in the composition root. Failures are values. */
 export interface Executor {
   execute(handle: LaneHandle): Promise<EndFacts>;
+  /**
+   * Called after a begun run was aborted, whether a process executes it or not: stops its work elsewhere.
+   * Must not throw.
+   */
+  aborted?(run: Run): void;
 }
 
 type Claim =
@@ -227,6 +232,12 @@ export class Lanes {
   /** Stops the execution of a run whose row has ended. */
   stopEnded({ runId, sessionKey }: Pick<Run, "runId" | "sessionKey">): void {
     this.#send(sessionKey, { kind: "ended", runId });
+  }
+
+  /** Stops an aborted run, also at an agent elsewhere. */
+  stopAborted(run: Run): void {
+    this.stopEnded(run);
+    if (run.startedAt !== undefined) this.#parts.executor.aborted?.(run);
   }
 
   executions(): Execution[] {

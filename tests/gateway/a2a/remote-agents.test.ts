@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../../src/contract/client/node.ts";
 import { textOf } from "../../../src/core/shapes/message.ts";
+import { openStore } from "../../kit/engine/engine.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
 import { agentSettings, type Choices } from "../../tools/app.ts";
 import { type House, openHouse, TOKEN } from "../kit.ts";
@@ -99,4 +100,40 @@ test("I8: the rest of the chain's budget goes along and limits the chain over th
     error: expect.stringContaining("the limit of the program or gateway that asked is 200"),
   });
   expect(await limitsIn(far)).toEqual([200]);
+});
+
+test("RT3: an abort cancels the task elsewhere even while no gateway executes the run", async () => {
+  const model = scriptedModel(() => new Promise<never>(() => {}));
+  const far = await openExposed({ model });
+  const runtime = {
+    type: "a2a",
+    card: `${far.http}/a2a/research`,
+    token: TOKEN,
+    allowUnsigned: true,
+  } as const;
+  const agents = [agentSettings("main"), agentSettings("far", { runtime })];
+  const first = await openHouse({ model, choices: { agents, maxConcurrent: 2 } });
+  const client = await first.client();
+  await client.request("chat.send", { sessionKey: HERE, message: "Think" });
+  await client.request("chat.send", { sessionKey: "agent:far:main", message: "Take your time" });
+  const statesOf = async ({ store }: House) =>
+    (await store.db.selectFrom("runs").select("state").orderBy("accepted_at").execute()).map(
+      ({ state }) => state,
+    );
+  const tasks = () => first.store.db.selectFrom("remote_tasks").select("task_id").execute();
+  await expect.poll(tasks).toEqual([{ task_id: expect.any(String) }]);
+  await first.stop();
+  expect(await statesOf(far)).toEqual(["running"]);
+  const disk = await openStore(first.dir);
+  // A run that crashed starts after all others, so the other run takes the only slot.
+  await disk.transaction((tx) =>
+    tx.updateTable("runs").set({ crashes: 1, crashes_in_row: 1 }).where("agent_id", "=", "far").execute(),
+  );
+  const second = await openHouse({ dir: first.dir, disk, model, choices: { agents, maxConcurrent: 1 } });
+  await expect.poll(() => statesOf(second)).toEqual(["running", "queued"]);
+  const again = await second.client();
+  expect(await again.request("chat.abort", { sessionKey: "agent:far:main" })).toMatchObject({
+    aborted: true,
+  });
+  await expect.poll(() => statesOf(far)).toEqual(["aborted"]);
 });

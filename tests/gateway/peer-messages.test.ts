@@ -154,6 +154,30 @@ test("I8: a peer cannot limit a chain that began here", async () => {
   expect(await limitsIn(near)).not.toContainEqual(expect.any(Number));
 });
 
+test("RT3: an abort cancels the task at a peer even while no gateway executes the run", async () => {
+  const model = scriptedModel(() => new Promise<never>(() => {}));
+  const [near, far] = [await open({ model }), await open({ model })];
+  const { dir } = near;
+  const [client] = await pair(near, far);
+  const statesOf = async ({ store }: House) =>
+    (await store.db.selectFrom("runs").select("state").orderBy("accepted_at").execute()).map(
+      ({ state }) => state,
+    );
+  // After the restart, this older run takes the only slot, so the other one stays in its queue.
+  await client.request("chat.send", { sessionKey: HERE, message: "Think" });
+  await send(client, "Hello", 0);
+  await expect.poll(() => statesOf(far)).toEqual(["running"]);
+  const tasks = () => near.store.db.selectFrom("remote_tasks").select("task_id").execute();
+  await expect.poll(tasks).toEqual([{ task_id: expect.any(String) }]);
+  await near.stop();
+  const disk = await openStore(dir);
+  const again = await open({ dir, disk, model, choices: { maxConcurrent: 1 } });
+  await expect.poll(() => statesOf(again)).toEqual(["running", "queued"]);
+  const aborted = (await again.client()).request("chat.abort", { sessionKey: FAR });
+  expect(await aborted).toMatchObject({ aborted: true });
+  await expect.poll(() => statesOf(far)).toEqual(["aborted"]);
+});
+
 test("sessions_spawn starts no sub-agent at a peer", async () => {
   const [client, there] = await pair(await open(), await open());
   const spawned = await invoke(client, "sessions_spawn", { agentId: "peer:lab/research", task: "Dig" });

@@ -45,7 +45,6 @@ import type { Executor } from "./engine/lanes/lanes.ts";
 import type { LaneHandle } from "./engine/run/execution.ts";
 import type { EndFacts } from "./engine/run/finish.ts";
 import type { RemoteTurn } from "./execute/a2a.ts";
-import { cancelElsewhere } from "./execute/aborted.ts";
 import type { AcpHost } from "./execute/acp.ts";
 import type { PeerTurn } from "./execute/peer.ts";
 import type { RecordedTurn, Recorder } from "./execute/recorder.ts";
@@ -524,9 +523,14 @@ export function createExecutor(parts: ExecuteParts): Executor {
       : executeAtPeer(parts, contexts, handle);
   const { settings, world } = parts;
   const aborted = (run: Run): void => {
-    cancelElsewhere({ settings, world, engine: parts.engine() }, run).catch((error: unknown) =>
-      world.log.debug({ err: error, runId: run.runId }, "could not cancel the task of an aborted run"),
-    );
+    const { runId, agentId, sessionKey } = run;
+    const isRemote = findAgent(settingsNow(settings), agentId)?.runtime?.type === "a2a";
+    if (!isRemote && peerInKey(sessionKey) === undefined) return;
+    import("./execute/aborted.ts")
+      .then(({ cancelElsewhere }) => cancelElsewhere({ settings, world, engine: parts.engine() }, run))
+      .catch((error: unknown) =>
+        world.log.debug({ err: error, runId }, "could not cancel the task of an aborted run"),
+      );
   };
   if (traces === undefined) return { execute: (handle) => turn(handle), aborted };
   return {

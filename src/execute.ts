@@ -524,10 +524,11 @@ export function createExecutor(parts: ExecuteParts): Executor {
   const { settings, world } = parts;
   const aborted = (run: Run): void => {
     const { runId, agentId, sessionKey } = run;
-    const isRemote = findAgent(settingsNow(settings), agentId)?.runtime?.type === "a2a";
-    if (!isRemote && peerInKey(sessionKey) === undefined) return;
+    const runtime = findAgent(settingsNow(settings), agentId)?.runtime;
+    const own = runtime?.type === "a2a" ? runtime : undefined;
+    if (own === undefined && peerInKey(sessionKey) === undefined) return;
     import("./execute/aborted.ts")
-      .then(({ cancelElsewhere }) => cancelElsewhere({ settings, world, engine: parts.engine() }, run))
+      .then(({ cancelElsewhere }) => cancelElsewhere({ world, engine: parts.engine() }, run, own))
       .catch((error: unknown) =>
         world.log.debug({ err: error, runId }, "could not cancel the task of an aborted run"),
       );

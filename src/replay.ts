@@ -217,8 +217,10 @@ class Replay {
     const input = message === undefined || !isFirst ? recorded : { ...recorded, text: message };
     const { runId, sessionKey, kind, chainId, hop, timeoutMs, route } = run;
     const chain = { chainId, hop };
-    const { tokens } = await getChain(this.#store.db, chainId);
-    const tokensLeft = input.tokenLimit === undefined ? undefined : input.tokenLimit - tokens;
+    const tokensLeft =
+      input.tokenLimit === undefined
+        ? undefined
+        : input.tokenLimit - (await getChain(this.#store.db, chainId)).tokens;
     const more = optional({ route, tokensLeft });
     await this.#engine.accept({ runId, sessionKey, kind, input, chain, timeoutMs, ...more });
   }

@@ -10,7 +10,7 @@ import { cleanup, openStore, quietWorld } from "../kit/engine/engine.ts";
 import { scriptedModel } from "../kit/scripted-model.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { settingsWith } from "../tools/app.ts";
-import { limitsIn } from "./a2a/kit.ts";
+import { limitsIn, runStates } from "./a2a/kit.ts";
 import { type House, type HouseOptions, openHouse } from "./kit.ts";
 import { openPeer } from "./mcp/kit.ts";
 import { heldPlay } from "./openai/kit.ts";
@@ -159,23 +159,22 @@ test("RT3: an abort cancels the task at a peer even while no gateway executes th
   const [near, far] = [await open({ model }), await open({ model })];
   const { dir } = near;
   const [client] = await pair(near, far);
-  const statesOf = async ({ store }: House) =>
-    (await store.db.selectFrom("runs").select("state").orderBy("accepted_at").execute()).map(
-      ({ state }) => state,
-    );
-  // After the restart, this older run takes the only slot, so the other one stays in its queue.
   await client.request("chat.send", { sessionKey: HERE, message: "Think" });
   await send(client, "Hello", 0);
-  await expect.poll(() => statesOf(far)).toEqual(["running"]);
+  await expect.poll(() => runStates(far)).toEqual(["running"]);
   const tasks = () => near.store.db.selectFrom("remote_tasks").select("task_id").execute();
   await expect.poll(tasks).toEqual([{ task_id: expect.any(String) }]);
   await near.stop();
   const disk = await openStore(dir);
+  // A run that crashed starts after all others, so the other run takes the only slot.
+  await disk.transaction((tx) =>
+    tx.updateTable("runs").set({ crashes: 1, crashes_in_row: 1 }).where("session_key", "=", FAR).execute(),
+  );
   const again = await open({ dir, disk, model, choices: { maxConcurrent: 1 } });
-  await expect.poll(() => statesOf(again)).toEqual(["running", "queued"]);
+  await expect.poll(() => runStates(again)).toEqual(["running", "queued"]);
   const aborted = (await again.client()).request("chat.abort", { sessionKey: FAR });
   expect(await aborted).toMatchObject({ aborted: true });
-  await expect.poll(() => statesOf(far)).toEqual(["aborted"]);
+  await expect.poll(() => runStates(far)).toEqual(["aborted"]);
 });
 
 test("sessions_spawn starts no sub-agent at a peer", async () => {

@@ -106,7 +106,7 @@ export interface RemoteTurnArgs {
   onRetry(retry: ModelRetry): void;
 }
 
-type CancelArgs = Pick<RemoteTurnArgs, "runtime" | "agentId" | "world">;
+type OpenArgs = Pick<RemoteTurnArgs, "runtime" | "world">;
 type ErrorCode = Extract<TurnEnd, { kind: "error" }>["code"];
 
 /** The turn cannot continue. The message is for people. */
@@ -256,7 +256,7 @@ export class RemoteAgents {
     const done = endBefore(args);
     if (done !== undefined) return done;
     try {
-      const end = await new RemoteTurn(args, this, (signal) => this.#remote(args, signal)).run();
+      const end = await new RemoteTurn(args, this).run();
       return end ?? { kind: "aborted", usage: ZERO_USAGE };
     } catch (error) {
       if (args.signal.aborted) return { kind: "aborted", usage: ZERO_USAGE };
@@ -266,10 +266,13 @@ export class RemoteAgents {
   }
 
   /** Cancels the task of an aborted run. Logs a failure: an agent that is away may continue. */
-  async cancel({ runtime, agentId, world }: CancelArgs, taskId: string): Promise<void> {
+  async cancel(
+    { runtime, agentId, world }: OpenArgs & Pick<RemoteTurnArgs, "agentId">,
+    taskId: string,
+  ): Promise<void> {
     try {
       await within(world, CANCEL_WAIT_MS, undefined, async (signal) => {
-        const { client } = await this.#remote({ runtime, world }, signal);
+        const { client } = await this.open({ runtime, world }, signal);
         await client.cancelTask({ tenant: "", id: taskId, metadata: undefined }, { signal });
       });
     } catch (error) {
@@ -278,7 +281,7 @@ export class RemoteAgents {
   }
 
   /** Returns the agent's client. Reads its card if it was not read for some time. */
-  async #remote({ runtime, world }: Omit<CancelArgs, "agentId">, signal: AbortSignal): Promise<RemoteAgent> {
+  async open({ runtime, world }: OpenArgs, signal: AbortSignal): Promise<RemoteAgent> {
     const id = JSON.stringify(runtime);
     const known = this.#cards.get(id);
     const now = world.clock.monotonic();
@@ -298,7 +301,6 @@ function failed({ agentId, contextTokens }: RemoteTurnArgs, why: string, code?: 
 class RemoteTurn {
   readonly #args: RemoteTurnArgs;
   readonly #agents: RemoteAgents;
-  readonly #open: (signal: AbortSignal) => Promise<RemoteAgent>;
   readonly #answer = new RemoteAnswer();
   readonly #hidden = new HiddenStream();
   #contextId = "";
@@ -306,14 +308,9 @@ class RemoteTurn {
   #isRemembered = false;
   #failures = 0;
 
-  constructor(
-    args: RemoteTurnArgs,
-    agents: RemoteAgents,
-    open: (signal: AbortSignal) => Promise<RemoteAgent>,
-  ) {
+  constructor(args: RemoteTurnArgs, agents: RemoteAgents) {
     this.#args = args;
     this.#agents = agents;
-    this.#open = open;
   }
 
   /** Returns the end, or undefined if the run was aborted. */
@@ -345,7 +342,7 @@ class RemoteTurn {
     const options = { signal: AbortSignal.any([signal, leaving.signal]) };
     let sent = false;
     try {
-      const { client } = await this.#open(signal);
+      const { client } = await this.#agents.open(this.#args, signal);
       const { taskId } = this.#answer;
       if (taskId !== undefined) {
         await this.#take({

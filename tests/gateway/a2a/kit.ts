@@ -37,6 +37,12 @@ export async function limitsIn({ store }: House): Promise<(number | undefined)[]
   return rows.map(({ input_json }) => (JSON.parse(input_json) as RunInput).tokenLimit);
 }
 
+/** Returns the states of all runs, in the order of their acceptance. */
+export async function runStates({ store }: Pick<House, "store">): Promise<string[]> {
+  const rows = await store.db.selectFrom("runs").select("state").orderBy("accepted_at").execute();
+  return rows.map(({ state }) => state);
+}
+
 /** Returns the official client for an agent. It reads the agent's card first. */
 export function a2aClient(
   house: Pick<House, "http">,

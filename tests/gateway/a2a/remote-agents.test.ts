@@ -7,7 +7,7 @@ import { openStore } from "../../kit/engine/engine.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
 import { agentSettings, type Choices } from "../../tools/app.ts";
 import { type House, openHouse, TOKEN } from "../kit.ts";
-import { limitsIn, openExposed } from "./kit.ts";
+import { limitsIn, openExposed, runStates } from "./kit.ts";
 
 /** Tokens that each answer of the agent elsewhere uses. */
 const TOKENS = 50_000;
@@ -116,24 +116,20 @@ test("RT3: an abort cancels the task elsewhere even while no gateway executes th
   const client = await first.client();
   await client.request("chat.send", { sessionKey: HERE, message: "Think" });
   await client.request("chat.send", { sessionKey: "agent:far:main", message: "Take your time" });
-  const statesOf = async ({ store }: House) =>
-    (await store.db.selectFrom("runs").select("state").orderBy("accepted_at").execute()).map(
-      ({ state }) => state,
-    );
   const tasks = () => first.store.db.selectFrom("remote_tasks").select("task_id").execute();
   await expect.poll(tasks).toEqual([{ task_id: expect.any(String) }]);
   await first.stop();
-  expect(await statesOf(far)).toEqual(["running"]);
+  expect(await runStates(far)).toEqual(["running"]);
   const disk = await openStore(first.dir);
   // A run that crashed starts after all others, so the other run takes the only slot.
   await disk.transaction((tx) =>
     tx.updateTable("runs").set({ crashes: 1, crashes_in_row: 1 }).where("agent_id", "=", "far").execute(),
   );
   const second = await openHouse({ dir: first.dir, disk, model, choices: { agents, maxConcurrent: 1 } });
-  await expect.poll(() => statesOf(second)).toEqual(["running", "queued"]);
+  await expect.poll(() => runStates(second)).toEqual(["running", "queued"]);
   const again = await second.client();
   expect(await again.request("chat.abort", { sessionKey: "agent:far:main" })).toMatchObject({
     aborted: true,
   });
-  await expect.poll(() => statesOf(far)).toEqual(["aborted"]);
+  await expect.poll(() => runStates(far)).toEqual(["aborted"]);
 });

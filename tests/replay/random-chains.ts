@@ -1,7 +1,6 @@
 // A model for random chains. It sends, spawns, waits, fails and calls unknown tools at random, as the dice of a
 // seed say.
 
-import { setTimeout as sleep } from "node:timers/promises";
 import type { ModelRequest } from "../../src/agent/model/model.ts";
 import { isCompaction, type Message, textOf } from "../../src/core/shapes/message.ts";
 import { type Dice, dice } from "../kit/dice.ts";
@@ -70,14 +69,4 @@ function answerTo(luck: Dice, { entries }: ModelRequest, call: number): Scripted
 export function randomModel(seed: string, tokens = 15): ScriptedModel {
   const luck = dice(seed);
   return scriptedModel((request, call) => withTokens(answerTo(luck, request, call), tokens));
-}
-
-/** Like `randomModel`, but takes up to 1.3 s for each answer, so that waits of a second end before them. */
-export function slowRandomModel(seed: string): ScriptedModel {
-  const luck = dice(seed);
-  return scriptedModel(async (request, call) => {
-    const said = answerTo(luck, request, call);
-    await sleep(luck.of([0, 0, 5, 300, 1_300]));
-    return said;
-  });
 }

@@ -384,6 +384,24 @@ test("a wait that ended while its run was about to end replays without a differe
   });
 });
 
+test("a sub-agent that reached its time limit replays with the time at which it really ended", async () => {
+  const spawn = { name: "sessions_spawn", arguments: { task: "Dig", runTimeoutSeconds: 1 } };
+  const model = scriptedModel((request) => {
+    if (JSON.stringify(request.entries.at(-1)).includes("Dig")) return new Promise<never>(() => {});
+    return isAsked(request) ? { toolCalls: [spawn] } : "Done";
+  });
+  const record = await recordOf(await houseOn("embedded", model), "Go");
+  const { startedAt = 0, endedAt = 0 } = record.runs.find(({ state }) => state === "timeout") ?? {};
+  // Everything from its end on is later, as on a busy machine.
+  const later = (time: string): string =>
+    Number(time) < endedAt ? time : String(Number(time) + startedAt + 1_400 - endedAt);
+  const late = JSON.stringify(record)
+    .replace(/\b\d{13}\b/g, later)
+    .replace(/runtime \d+\.\d+s/g, "runtime 1.4s");
+  expect(late).toContain("runtime 1.4s");
+  expect((await replayed(JSON.parse(late) as ChainRecord)).difference).toBeUndefined();
+});
+
 test("a chain is refused in words if any part of what its models were told is not kept any longer", async () => {
   const house = await houseOn("embedded");
   const record = await recordOf(house, "hello");

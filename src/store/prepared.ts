@@ -49,7 +49,8 @@ export function prepared<V extends object, R>(
 ): (db: Db, values: V) => Promise<QueryResult<R>> {
   const made = new Map<StoreKind, PreparedQuery<R>>();
   return (db, values) => {
-    if (db.getExecutor().plugins.length > 0) return db.executeQuery(build(db, values).compile(db));
+    const executor = db.getExecutor();
+    if (executor.plugins.length > 0) return executor.executeQuery(build(db, values).compile(db));
     const kind = kindOf(db);
     let query = made.get(kind);
     if (query === undefined) {
@@ -61,6 +62,6 @@ export function prepared<V extends object, R>(
     const parameters = query.parameters.map((one) =>
       one instanceof Placeholder ? (values as Values)[one.name] : one,
     );
-    return db.executeQuery({ ...query, parameters });
+    return executor.executeQuery({ ...query, parameters });
   };
 }

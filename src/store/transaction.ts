@@ -5,14 +5,8 @@
 // Statements that are issued together are sent together. The query builder's own transactions are not used,
 // because they wait for the answer to each step: an additional round trip on a shared database.
 
-import {
-  type ConnectionProvider,
-  type DatabaseConnection,
-  DefaultQueryExecutor,
-  type Dialect,
-  type Driver,
-  Transaction,
-} from "kysely";
+import { type DatabaseConnection, type Dialect, type Driver, Transaction } from "kysely";
+import { executorsOf } from "./executor.ts";
 import { asInDoubt } from "./problems.ts";
 import type { Tables } from "./schema/tables.ts";
 import type { Store, Tx } from "./sql.ts";
@@ -42,16 +36,13 @@ export function transactionOpener<C extends DatabaseConnection>(
   dialect: Dialect,
 ): (connection: C) => OpenTransaction {
   const parts = { config: { dialect }, dialect, driver: dialect.createDriver() };
-  const [compiler, adapter] = [dialect.createQueryCompiler(), dialect.createAdapter()];
+  const executorOn = executorsOf(dialect);
   return (connection) => {
     let isOver = false;
-    const provider: ConnectionProvider = {
-      async provideConnection(use) {
-        if (isOver) throw new Error("this transaction has ended and accepts no further statement");
-        return use(connection);
-      },
-    };
-    const executor = new DefaultQueryExecutor(compiler, adapter, provider);
+    const executor = executorOn(() => {
+      if (isOver) throw new Error("this transaction has ended and accepts no further statement");
+      return connection;
+    });
     return {
       tx: new Transaction<Tables>({ ...parts, executor }),
       end: () => {

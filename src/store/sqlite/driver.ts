@@ -21,8 +21,9 @@ import {
   ValueNode,
 } from "kysely";
 import type { Pace, PaceOf } from "../../core/pace.ts";
+import { databaseOn } from "../executor.ts";
 import { asStoreProblem } from "../problems.ts";
-import type { Store } from "../sql.ts";
+import type { Db, Store } from "../sql.ts";
 import { NO_TRANSACTIONS, transactionOpener } from "../transaction.ts";
 import { type GroupConnection, type GroupHooks, groupedTransactions } from "./groups.ts";
 import { afterSync, type LogSync } from "./log-sync.ts";
@@ -163,8 +164,8 @@ class Adapter extends SqliteAdapter {
   }
 }
 
-/** Returns a dialect with which the query builder reads through one connection. */
-export function dialectOf(connection: DatabaseConnection): Dialect {
+/** Returns the dialect of one connection. */
+function dialectOf(connection: DatabaseConnection): Dialect {
   return {
     createAdapter: () => new Adapter(),
     createDriver: () => ({
@@ -177,19 +178,24 @@ export function dialectOf(connection: DatabaseConnection): Dialect {
   };
 }
 
+/** Returns a database that reads through one connection. */
+export function readingThrough(connection: DatabaseConnection): Db {
+  return databaseOn(dialectOf(connection), connection);
+}
+
 /**
- * Returns a dialect with which the query builder reads committed rows. A query never waits for a transaction.
- * `writer` is the connection that writes the same file. While it has no open transaction, it also serves
- * reads, except raw SQL, because each commit empties the page caches of all other connections. Without
- * `writer`, `reader` serves all reads.
+ * Returns a database that reads committed rows. A query never waits for a transaction. `writer` is the
+ * connection that writes the same file. While it has no open transaction, it also serves reads, except raw
+ * SQL, because each commit empties the page caches of all other connections. Without `writer`, `reader`
+ * serves all reads.
  */
-export function sqliteDialect(
+export function committedRows(
   reader: DatabaseSync,
   file: string,
   { writer, sync }: { readonly writer?: DatabaseSync; readonly sync?: LogSync | undefined } = {},
-): Dialect {
+): Db {
   const cold = new SqliteConnection(reader, file);
-  if (writer === undefined) return dialectOf(cold);
+  if (writer === undefined) return readingThrough(cold);
   const warm = new SqliteConnection(writer, file);
   const isForWriter = ({ query }: CompiledQuery): boolean =>
     query.kind === "SelectQueryNode" && writer.isOpen && !writer.isTransaction;
@@ -197,7 +203,7 @@ export function sqliteDialect(
     executeQuery: (query) => (isForWriter(query) ? warm : cold).executeQuery(query),
     streamQuery: () => cold.streamQuery(),
   };
-  return dialectOf(afterSync(reading, sync));
+  return readingThrough(afterSync(reading, sync));
 }
 
 /**

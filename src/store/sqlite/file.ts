@@ -4,12 +4,10 @@
 
 import { closeSync, fdatasyncSync, openSync, type Stats, statSync, writeFileSync } from "node:fs";
 import { backup, DatabaseSync } from "node:sqlite";
-import { Kysely } from "kysely";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { APPLICATION_ID, SCHEMA_VERSION } from "../schema/sqlite-schema.ts";
-import type { Tables } from "../schema/tables.ts";
 import type { Db } from "../sql.ts";
-import { sqliteDialect } from "./driver.ts";
+import { committedRows } from "./driver.ts";
 import { type SchemaDifference, schemaDifferences, shownObject, unreadableTable } from "./schema.ts";
 import { distrust } from "./trust.ts";
 
@@ -51,7 +49,7 @@ export function databaseBytes(file: string): number | undefined {
 export async function withFile<T>(file: string, work: (db: Db) => Promise<T>): Promise<T> {
   const database = openSnapshot(file);
   try {
-    return await work(new Kysely<Tables>({ dialect: sqliteDialect(database, file) }));
+    return await work(committedRows(database, file));
   } finally {
     database.close();
   }

@@ -136,7 +136,7 @@ export function afterSync(connection: DatabaseConnection, sync: LogSync | undefi
     executeQuery: async <R>(...asked: Parameters<DatabaseConnection["executeQuery"]>) => {
       sync.refuse();
       const answer = await connection.executeQuery<R>(...asked);
-      await sync.pending;
+      if (sync.pending !== undefined) await sync.pending;
       // A sync on the event loop may have failed since the first check.
       sync.refuse();
       return answer;

@@ -1,11 +1,9 @@
 // Opens an empty store in memory, which ends with the process. One connection reads and writes.
 
 import { DatabaseSync } from "node:sqlite";
-import { Kysely } from "kysely";
 import { migrate } from "../schema/sqlite-schema.ts";
-import type { Tables } from "../schema/tables.ts";
 import type { Store } from "../sql.ts";
-import { sqliteDialect, sqliteTransactions } from "./driver.ts";
+import { committedRows, sqliteTransactions } from "./driver.ts";
 
 const NAME = ":memory:";
 
@@ -15,7 +13,7 @@ export function openMemoryStore(transcriptPath: (sessionId: string) => string | 
   migrate(database, 0);
   return {
     kind: "sqlite",
-    db: new Kysely<Tables>({ dialect: sqliteDialect(database, NAME) }),
+    db: committedRows(database, NAME),
     transaction: sqliteTransactions(database, NAME),
     transcriptPath,
     writtenTranscript: () => undefined,

@@ -7,7 +7,6 @@
 import { existsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { Kysely } from "kysely";
 import { evictOldest } from "../../core/bounded.ts";
 import { createPaces } from "../../core/pace.ts";
 import { ensureFolder } from "../../world/folders.ts";
@@ -15,10 +14,9 @@ import type { Clock } from "../../world/plain.ts";
 import type { Log } from "../../world.ts";
 import { asStoreProblem, StoreProblem } from "../problems.ts";
 import { APPLICATION_ID, migrate, SCHEMA_VERSION } from "../schema/sqlite-schema.ts";
-import type { Tables } from "../schema/tables.ts";
 import type { Store } from "../sql.ts";
 import { refuseDamagedFile, sizeOf } from "./check.ts";
-import { dialectOf, sqliteDialect, sqliteTransactions } from "./driver.ts";
+import { committedRows, readingThrough, sqliteTransactions } from "./driver.ts";
 import { CHECKPOINT_PAGES, StoreKeeper } from "./keeper.ts";
 import { lockStore } from "./lock.ts";
 import { holdsPage, LogView } from "./log.ts";
@@ -276,7 +274,7 @@ interface Parts {
 
 function storeOf(parts: Parts): Store {
   const { file, reader, writer, sync } = parts;
-  const db = new Kysely<Tables>({ dialect: sqliteDialect(reader, file, { writer, sync }) });
+  const db = committedRows(reader, file, { writer, sync });
   const start = { file, busyTimeoutMs: BUSY_TIMEOUT_MS, cacheKib: SEARCH_CACHE_KIB };
   const readWorker = new ReadWorkerConnection(start);
   const { clock, gather, log } = parts.options;
@@ -286,7 +284,7 @@ function storeOf(parts: Parts): Store {
   return {
     kind: "sqlite",
     db,
-    readWorker: new Kysely<Tables>({ dialect: dialectOf(afterSync(readWorker, sync)) }),
+    readWorker: readingThrough(afterSync(readWorker, sync)),
     transaction: sqliteTransactions(writer, file, {
       gather,
       sync,

@@ -5,15 +5,24 @@ import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 /** Maximum number of cached statements. The least recently used one is evicted first. */
 const STATEMENTS_MAX = 256;
 
+type Row = Record<string, unknown>;
+
 interface Prepared {
   readonly statement: StatementSync;
-  readonly returnsRows: boolean;
+  /** Names of the columns, or empty if the statement returns no rows. */
+  readonly columns: readonly string[];
 }
 
 export interface Ran {
-  readonly rows: Record<string, unknown>[];
+  readonly rows: Row[];
   /** Result of a statement that returns no rows. */
   readonly did?: { readonly changes: number | bigint; readonly lastInsertRowid: number | bigint };
+}
+
+function rowOf(columns: readonly string[], values: readonly unknown[]): Row {
+  const row: Row = {};
+  for (let at = 0; at < columns.length; at += 1) row[columns[at] as string] = values[at];
+  return row;
 }
 
 export class Statements {
@@ -25,10 +34,11 @@ export class Statements {
   }
 
   run(sql: string, parameters: readonly unknown[]): Ran {
-    const { statement, returnsRows } = this.prepared(sql);
+    const { statement, columns } = this.prepared(sql);
     const values = parameters as SQLInputValue[];
-    if (returnsRows) return { rows: statement.all(...values) };
-    return { rows: [], did: statement.run(...values) };
+    if (columns.length === 0) return { rows: [], did: statement.run(...values) };
+    const rows = statement.all(...values) as unknown as unknown[][];
+    return { rows: rows.map((row) => rowOf(columns, row)) };
   }
 
   prepared(sql: string): Prepared {
@@ -39,7 +49,10 @@ export class Statements {
       return known;
     }
     const statement = this.#database.prepare(sql);
-    const prepared = { statement, returnsRows: statement.columns().length > 0 };
+    const columns = statement.columns().map(({ name }) => name);
+    // Node makes arrays several times faster than objects.
+    statement.setReturnArrays(true);
+    const prepared = { statement, columns };
     this.#prepared.set(sql, prepared);
     const [oldest] = this.#prepared.keys();
     if (this.#prepared.size > STATEMENTS_MAX && oldest !== undefined) this.#prepared.delete(oldest);

@@ -1,20 +1,20 @@
 import { DatabaseSync } from "node:sqlite";
-import { Kysely, sql } from "kysely";
+import { sql } from "kysely";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createPaces } from "../../../src/core/pace.ts";
 import { StoreProblem } from "../../../src/store/problems.ts";
-import type { Store, Tx } from "../../../src/store/sql.ts";
-import { sqliteDialect, sqliteTransactions } from "../../../src/store/sqlite/driver.ts";
+import type { Db, Store, Tx } from "../../../src/store/sql.ts";
+import { committedRows, sqliteTransactions } from "../../../src/store/sqlite/driver.ts";
 import { together } from "../../../src/store/transaction.ts";
 
 let database: DatabaseSync;
-let db: Kysely<unknown>;
+let db: Db;
 let transaction: Store["transaction"];
 
 beforeEach(() => {
   database = new DatabaseSync(":memory:");
   database.exec("create table t (id integer primary key, text text)");
-  db = new Kysely({ dialect: sqliteDialect(database, "the file") });
+  db = committedRows(database, "the file");
   transaction = sqliteTransactions(database, "the file");
 });
 afterEach(() => database.close());

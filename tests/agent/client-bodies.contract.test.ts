@@ -169,6 +169,14 @@ describe.each(WIRE_APIS)("%s", (api) => {
     },
   );
 
+  test("tools that share their parameters are sent with their own names and descriptions, at each place", async () => {
+    const other = { ...ECHO, name: "echo_2" };
+    const reworded = { ...ECHO, description: "Repeats a text." };
+    const model = modelOf(providerAt(`${server.url}/v1`, api));
+    for (const tools of [[ECHO, other], [other, ECHO], [reworded, other], [ECHO]])
+      await expectSame(api, requestFor(model, { tools }));
+  });
+
   both(
     `our client sends the same body and headers as pi-ai for ${RANDOM} random requests (seed ${SEED})`,
     async () => {

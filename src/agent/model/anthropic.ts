@@ -9,7 +9,7 @@ import { optional } from "../../core/optional.ts";
 import { AnthropicReader } from "./anthropic-reader.ts";
 import type { AnthropicCompat } from "./provider-shapes.ts";
 import { type Format, keyFor } from "./wire.ts";
-import { outputTokens, type Prepared, prepared, whole } from "./wire-messages.ts";
+import { outputTokens, type Prepared, prepared, toolTexts, whole } from "./wire-messages.ts";
 
 type Json = Record<string, unknown>;
 type Block = Exclude<PiMessage["content"], string>[number];
@@ -42,10 +42,10 @@ export const anthropicFormat: Format = async (own, request, answer) => {
       messages: sentMessages(ready, compat),
       stream: true,
       ...(ready.system === "" ? {} : { system: [{ type: "text", text: whole(ready.system), ...CACHED }] }),
-      ...(ready.tools.length === 0 ? {} : { tools: sentTools(ready.tools, changesTools(ready, compat)) }),
       ...thinkingOf(ready, compat),
       ...(fallbacks.length === 0 ? {} : { fallbacks: fallbacks.map(({ model }) => ({ model })) }),
     },
+    ...(ready.tools.length === 0 ? {} : { tools: sentTools(ready.tools, changesTools(ready, compat)) }),
     reader: new AnthropicReader(own, answer, compat),
   };
 };
@@ -111,24 +111,25 @@ function effortOf({ model, thinking }: Prepared): string {
  * Placeholder that is sent if tools may change later. Without it the first change would invalidate the prompt
  * cache.
  */
-const LATER_TOOL = {
+const LATER_TOOL = JSON.stringify({
   name: "__pi_deferred_placeholder__",
   description: "Reserved placeholder. Never available. Never call this.",
   input_schema: { type: "object", properties: {}, required: [] },
   defer_loading: true,
-};
+});
 
-function sentTools(tools: Prepared["tools"], mayChange: boolean): Json[] {
-  const sent = tools.map(({ name, description, parameters }, at) => {
-    const { properties = {}, required = [] } = parameters as Json;
-    return {
-      name,
-      description,
-      eager_input_streaming: true,
-      input_schema: { type: "object", properties, required },
-      ...(at === tools.length - 1 ? CACHED : {}),
-    };
-  });
+function sentTool({ name, description, parameters }: Prepared["tools"][number]): Json {
+  const { properties = {}, required = [] } = parameters as Json;
+  const input_schema = { type: "object", properties, required };
+  return { name, description, eager_input_streaming: true, input_schema };
+}
+
+const toolText = toolTexts(sentTool);
+/** Returns the text of the last tool: the provider caches the prompt up to it. */
+const lastToolText = toolTexts((tool) => ({ ...sentTool(tool), ...CACHED }));
+
+function sentTools(tools: Prepared["tools"], mayChange: boolean): string[] {
+  const sent = tools.map((tool, at) => (at === tools.length - 1 ? lastToolText(tool) : toolText(tool)));
   return mayChange ? [...sent, LATER_TOOL] : sent;
 }
 

@@ -9,7 +9,7 @@ import { type Answer, amount, type CallPart, priced, type TextPart, type Thinkin
 import { addDetails, keptDetails } from "./openai-reasoning.ts";
 import type { ServerEvent } from "./sse.ts";
 import { type AnswerReader, type Format, keyFor, type ProviderModel, WireError } from "./wire.ts";
-import { outputTokens, prepared, whole } from "./wire-messages.ts";
+import { outputTokens, prepared, toolTexts, whole } from "./wire-messages.ts";
 
 type Json = Record<string, unknown>;
 type Content = Exclude<PiMessage["content"], string>;
@@ -39,12 +39,12 @@ export const openAiFormat: Format = async (own, request, answer) => {
       stream_options: { include_usage: true },
       store: false,
       max_completion_tokens: outputTokens(ready),
-      ...(tools.length > 0 || hasCalls ? { tools: tools.map(sentTool) } : {}),
       // Levels above `high` are sent as `high`, because not every server knows them.
       ...(thinking === undefined
         ? {}
         : { reasoning_effort: thinking === "xhigh" || thinking === "max" ? "high" : thinking }),
     },
+    ...(tools.length > 0 || hasCalls ? { tools: tools.map(toolText) } : {}),
     reader: new OpenAiReader(own, answer),
   };
 };
@@ -67,17 +67,10 @@ function callId(id: string, providerId: string): string {
   return `${call.slice(0, Math.max(1, CALL_ID_CHARS_MAX - hash.length - 1))}_${hash}`;
 }
 
-function sentTool({
-  name,
-  description,
-  parameters,
-}: {
-  name: string;
-  description: string;
-  parameters: unknown;
-}) {
-  return { type: "function", function: { name, description, parameters } };
-}
+const toolText = toolTexts(({ name, description, parameters }) => ({
+  type: "function",
+  function: { name, description, parameters },
+}));
 
 function sentMessages(messages: readonly PiMessage[], takesImages: boolean): Json[] {
   const sent: Json[] = [];

@@ -2,6 +2,7 @@
 // code of a provider is loaded at its first request.
 
 import { lazyApi } from "@earendil-works/pi-ai/api/lazy";
+import { fieldsOf } from "../../core/json.ts";
 import { once } from "../../core/once.ts";
 import { optional } from "../../core/optional.ts";
 import type { ProviderApi } from "../../core/shapes/settings/settings.ts";
@@ -68,7 +69,7 @@ async function open(call: Call) {
       sessionId: request.sessionId,
       ...(request.thinking === "off" || !model.settings.reasoning ? {} : { reasoning: request.thinking }),
       ...(isGoogle ? {} : { fetch: own }),
-      onPayload: (body: unknown) => withFormat(provider.api, body, request.format),
+      onPayload: (body: unknown) => withFormat(provider.api, fieldsOf(body), request.format),
     });
   return isGoogle ? withFetch(own, stream) : stream();
 }

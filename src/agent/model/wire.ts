@@ -53,7 +53,10 @@ interface Wire {
   /** Path after the provider's base URL. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: unknown;
+  /** The request, without its tools. */
+  readonly body: object;
+  /** The JSON of each tool. If absent, the request has no field for tools. */
+  readonly tools?: readonly string[];
   readonly reader: AnswerReader;
 }
 
@@ -103,6 +106,11 @@ function urlOf(baseUrl: string, path: string): string {
   return url.href;
 }
 
+function textOf({ body, tools }: Wire): string {
+  const text = JSON.stringify(body);
+  return tools === undefined ? text : `${text.slice(0, -1)},"tools":[${tools.join()}]}`;
+}
+
 async function send({ world, model, seen, signal, heard }: Call, wire: Wire): Promise<StreamedAnswer> {
   const { provider } = model;
   const headers: Record<string, string> = { ...wire.headers };
@@ -117,7 +125,7 @@ async function send({ world, model, seen, signal, heard }: Call, wire: Wire): Pr
       ...JSON_TYPE,
       ...headers,
     },
-    body: JSON.stringify(wire.body),
+    body: textOf(wire),
     limits: provider,
   } as const;
   const response = await outgoingPost(post, signal, world.clock).catch((error: unknown) => {
@@ -212,7 +220,7 @@ async function errorText(response: StreamedAnswer, heard: Call["heard"]): Promis
 }
 
 /** Returns the body with the format. Without a format, the body is returned unchanged. */
-export function withFormat(api: ProviderApi, body: unknown, format: AnswerFormat | undefined): unknown {
+export function withFormat(api: ProviderApi, body: object, format: AnswerFormat | undefined): object {
   if (format === undefined) return body;
   const fields = fieldsOf(body);
   const schema = format.type === "json_schema" ? format.schema : undefined;

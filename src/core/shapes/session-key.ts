@@ -7,6 +7,7 @@
 // K3: older spellings are accepted but never written.
 // The name of a conversation never looks like a reserved word, or like a key of a channel or of the runtime.
 
+import { evictOldest } from "../bounded.ts";
 import { FORK_KEY } from "../fork-key.ts";
 import { isPeerName, peerAgentId } from "../peer.ts";
 import { quoted } from "../text/cut.ts";
@@ -56,6 +57,10 @@ export type ParsedKey =
 
 /** Maximum length of a session key. */
 export const KEY_CHARS_MAX = 512;
+
+/** Maximum number of cached keys. A run reads the key of its session about ten times. */
+const READ_MAX = 1_000;
+const readKeys = new Map<string, ParsedKey>();
 
 /** Valid forms of keys, for the hint of an error. */
 const KEY_FORMS =
@@ -115,6 +120,7 @@ export function encodeOutsideId(id: string): string {
 
 function decodeOutsideId(text: string): string | undefined {
   if (text === "" || BAD_ESCAPE.test(text)) return undefined;
+  if (!text.includes("%")) return text;
   try {
     return text.replace(ESCAPES, (run: string, unit: string | undefined) =>
       unit === undefined ? decodeURIComponent(run) : String.fromCharCode(Number.parseInt(unit, 16)),
@@ -158,6 +164,16 @@ export function parseKey(text: string): Result<ParsedKey> {
 }
 
 function readKey(text: string): ParsedKey | undefined {
+  const known = readKeys.get(text);
+  if (known !== undefined) return known;
+  const parsed = readNewKey(text);
+  if (parsed === undefined || text.length > KEY_CHARS_MAX) return parsed;
+  readKeys.set(text, parsed);
+  evictOldest(readKeys, READ_MAX);
+  return parsed;
+}
+
+function readNewKey(text: string): ParsedKey | undefined {
   const [, origin, forkId] = FORK_KEY.exec(text) ?? [];
   if (origin !== undefined && forkId !== undefined) {
     const of = readKey(origin);

@@ -38,6 +38,9 @@ const LONG_TEXT_CHARS = 8 * 1024;
  */
 const LIVE_THINKING_MAX_BYTES = 256 * 1024;
 
+/** Created once, because an error with a stack for each run would be slow. */
+const OVER = new Error("the run is over");
+
 /** Returns the interval for a text of this length while this number of runs executes. */
 function textIntervalMs(chars: number, runs: number): number {
   const intervalMs = liveIntervalMs(runs);
@@ -278,7 +281,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
     leave() {
       keeper.leave();
       // The run is over, so its tool calls must not continue and take a slot again.
-      stopper.abort(new Error(`run ${run.runId} is over`));
+      stopper.abort(OVER);
     },
   };
 }

@@ -23,7 +23,7 @@ export class FileFacts {
   /** Returns the status of the file to which a path leads, or undefined if nothing accessible is there. */
   status(path: string): Promise<Stats | undefined> {
     return this.#ask(
-      () => statSync(path),
+      () => statSync(path, { throwIfNoEntry: false }),
       () => stat(path),
     );
   }

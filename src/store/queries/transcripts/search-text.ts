@@ -5,6 +5,7 @@
 //     the previous part, so that each phrase is complete in one of them.
 
 import { createHash } from "node:crypto";
+import { evictOldest } from "../../../core/bounded.ts";
 
 /** Maximum number of indexed characters per message. No message from outside can be longer. */
 export const INDEXED_CHARS_MAX = 1_000_000;
@@ -38,8 +39,18 @@ export function spaced(text: string): string {
   return text.replace(UNSPACED, " $& ");
 }
 
-function token(prefix: string, text: string): string {
-  return prefix + createHash("sha256").update(text).digest("hex").slice(0, 16);
+/** Maximum number of cached tokens. Each message needs those of its session and its agent. */
+const TOKENS_MAX = 1_000;
+const tokens = new Map<string, string>();
+
+function token(prefix: "s" | "a", text: string): string {
+  const key = prefix + text;
+  const known = tokens.get(key);
+  if (known !== undefined) return known;
+  const made = prefix + createHash("sha256").update(text).digest("hex").slice(0, 16);
+  tokens.set(key, made);
+  evictOldest(tokens, TOKENS_MAX);
+  return made;
 }
 
 /** Returns the index token of a session. */

@@ -2,6 +2,7 @@
 // runs. Other files in this folder test lists, transcripts, the outbox and the ledger.
 
 import * as fc from "fast-check";
+import type { CompiledQuery } from "kysely";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Run } from "../../src/core/shapes/run.ts";
 import type { Session } from "../../src/core/shapes/session.ts";
@@ -25,9 +26,10 @@ import { transcriptContract } from "./store-transcripts.ts";
 function onceBetween(db: Db, action: () => Promise<unknown>): Db {
   let before: Promise<unknown> = Promise.resolve();
   let isFirst = true;
-  const executeQuery = (query: Parameters<Db["executeQuery"]>[0]) => {
+  const executor = db.getExecutor();
+  const executeQuery = (query: CompiledQuery) => {
     const answer = before.then(async () => {
-      const result = await db.executeQuery(query);
+      const result = await executor.executeQuery(query);
       if (isFirst) {
         isFirst = false;
         await action();
@@ -37,12 +39,18 @@ function onceBetween(db: Db, action: () => Promise<unknown>): Db {
     before = answer;
     return answer;
   };
-  const get = (_: Db, name: string | symbol): unknown => {
-    if (name === "executeQuery") return executeQuery;
-    const value: unknown = Reflect.get(db, name, db);
-    return typeof value === "function" ? value.bind(db) : value;
+  const watched = within(executor, "executeQuery", executeQuery);
+  return within(db, "getExecutor", () => watched);
+}
+
+/** Returns the object with another method of this name. */
+function within<T extends object>(object: T, method: keyof T, other: unknown): T {
+  const get = (_: T, name: string | symbol): unknown => {
+    if (name === method) return other;
+    const value: unknown = Reflect.get(object, name, object);
+    return typeof value === "function" ? value.bind(object) : value;
   };
-  return new Proxy(db, { get });
+  return new Proxy(object, { get });
 }
 
 /** An empty store. `close` closes the store and deletes its data. */

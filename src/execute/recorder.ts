@@ -2,7 +2,7 @@
 // settings. Equal inputs are hashed once, and stored once.
 
 import { createHash } from "node:crypto";
-import { evictOldest } from "../core/bounded.ts";
+import { evictOldest, oncePerTool, remembered } from "../core/bounded.ts";
 import { optional } from "../core/optional.ts";
 import type { PromptPart } from "../core/rules/prompt/prompt.ts";
 import {
@@ -55,8 +55,9 @@ export class Recorder {
   /** Revisions by their content. */
   readonly #texts = new Map<string, Revision>();
   readonly #settings = new WeakMap<Settings, Revision>();
-  /** Revisions of tools, by their parameters, name and description. */
-  readonly #tools = new WeakMap<object, Map<string, Revision>>();
+  readonly #toolOf = oncePerTool(({ name, description, parameters, parallel, idempotent }: ToolSpec) =>
+    revisionOf("tool", { name, description, parameters, parallel, idempotent }),
+  );
   /** Time at which this process last stored a revision, by hash. */
   readonly #storedAt = new Map<string, number>();
 
@@ -98,12 +99,7 @@ export class Recorder {
   }
 
   #textOf(kind: RevisionKind, key: string, value: () => unknown): Revision {
-    const known = this.#texts.get(key);
-    if (known !== undefined) return known;
-    const made = revisionOf(kind, value());
-    this.#texts.set(key, made);
-    evictOldest(this.#texts, TEXTS_MAX);
-    return made;
+    return remembered(this.#texts, key, TEXTS_MAX, () => revisionOf(kind, value()));
   }
 
   #settingsOf(settings: Settings): Revision {
@@ -117,17 +113,5 @@ export class Recorder {
   #promptOf({ title, file, text: whole }: PromptPart, sessionKey: string): Revision {
     const text = whole.replace(`\nSession: ${sessionKey}\n`, () => `\nSession: ${SESSION_PLACE}\n`);
     return this.#textOf("prompt", `prompt ${title}\n${text}`, () => ({ title, ...optional({ file }), text }));
-  }
-
-  #toolOf({ name, description, parameters, parallel, idempotent }: ToolSpec): Revision {
-    const known = this.#tools.get(parameters) ?? new Map<string, Revision>();
-    this.#tools.set(parameters, known);
-    const key = `${name} ${description}`;
-    const found = known.get(key);
-    if (found !== undefined) return found;
-    const made = revisionOf("tool", { name, description, parameters, parallel, idempotent });
-    known.set(key, made);
-    evictOldest(known, TEXTS_MAX);
-    return made;
   }
 }

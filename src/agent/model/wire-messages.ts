@@ -4,7 +4,7 @@
 import type { Api, Message as PiMessage, Model as PiModel } from "@earendil-works/pi-ai";
 import { clampMaxTokensToContext } from "@earendil-works/pi-ai/api/simple-options";
 import { transformMessages } from "@earendil-works/pi-ai/api/transform-messages";
-import { evictOldest } from "../../core/bounded.ts";
+import { oncePerTool } from "../../core/bounded.ts";
 import { modelView } from "../loop/view.ts";
 import type { ModelRequest } from "./model.ts";
 import { piMessages, piModel, piTools } from "./provider-shapes.ts";
@@ -41,26 +41,12 @@ export async function prepared(
 
 type Tool = Prepared["tools"][number];
 
-/** Maximum number of cached texts of tools with the same parameters. */
-const TOOL_TEXTS_MAX = 100;
-
 /**
- * Returns a function that returns the JSON of a tool in one format. It caches the texts, because they are the
- * longest part of most requests, and nearly all requests contain the same ones.
+ * Returns a function that returns the JSON of a tool in one format. The texts are cached, because they are
+ * the longest part of most requests, and nearly all requests contain the same ones.
  */
 export function toolTexts(sent: (tool: Tool) => object): (tool: Tool) => string {
-  const known = new WeakMap<object, Map<string, string>>();
-  return (tool) => {
-    const texts = known.get(tool.parameters) ?? new Map<string, string>();
-    known.set(tool.parameters, texts);
-    const key = `${tool.name} ${tool.description}`;
-    const found = texts.get(key);
-    if (found !== undefined) return found;
-    const text = JSON.stringify(sent(tool));
-    texts.set(key, text);
-    evictOldest(texts, TOOL_TEXTS_MAX);
-    return text;
-  };
+  return oncePerTool((tool: Tool) => JSON.stringify(sent(tool)));
 }
 
 const UNPAIRED = /[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g;

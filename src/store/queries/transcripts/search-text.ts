@@ -5,7 +5,7 @@
 //     the previous part, so that each phrase is complete in one of them.
 
 import { createHash } from "node:crypto";
-import { evictOldest } from "../../../core/bounded.ts";
+import { remembered } from "../../../core/bounded.ts";
 
 /** Maximum number of indexed characters per message. No message from outside can be longer. */
 export const INDEXED_CHARS_MAX = 1_000_000;
@@ -44,13 +44,8 @@ const TOKENS_MAX = 1_000;
 const tokens = new Map<string, string>();
 
 function token(prefix: "s" | "a", text: string): string {
-  const key = prefix + text;
-  const known = tokens.get(key);
-  if (known !== undefined) return known;
-  const made = prefix + createHash("sha256").update(text).digest("hex").slice(0, 16);
-  tokens.set(key, made);
-  evictOldest(tokens, TOKENS_MAX);
-  return made;
+  const make = (): string => prefix + createHash("sha256").update(text).digest("hex").slice(0, 16);
+  return remembered(tokens, prefix + text, TOKENS_MAX, make);
 }
 
 /** Returns the index token of a session. */

@@ -44,7 +44,10 @@ export class ProcessFaults {
   commits = 0;
   /** Number of operations that have begun and not ended. */
   underWay = 0;
-  /** The last time at which the store refused an operation or an answer was lost. */
+  /**
+   * The last time at which the store refused an operation or an answer was lost. A later pause moves it on,
+   * because the process can repair nothing while it is paused.
+   */
   refusedAt = Number.NEGATIVE_INFINITY;
   readonly #plan: FaultPlan;
   readonly #time: VirtualTime;
@@ -53,6 +56,7 @@ export class ProcessFaults {
   #passed = 0;
   #dead = false;
   #pause: PromiseWithResolvers<void> | undefined;
+  #pausedAt = 0;
 
   /** Creates the faults. `kill` closes the process's connection. */
   constructor(plan: FaultPlan, time: VirtualTime, kill: () => void) {
@@ -72,12 +76,16 @@ export class ProcessFaults {
   }
 
   pause(): void {
-    this.#pause ??= Promise.withResolvers();
+    if (this.#pause !== undefined) return;
+    this.#pause = Promise.withResolvers();
+    this.#pausedAt = this.#time.now();
   }
 
   resume(): void {
-    this.#pause?.resolve();
+    if (this.#pause === undefined) return;
+    this.#pause.resolve();
     this.#pause = undefined;
+    this.refusedAt += this.#time.now() - this.#pausedAt;
   }
 
   /** Returns the store with these faults. */

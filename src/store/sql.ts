@@ -2,7 +2,7 @@
 // no effect. In the embedded store, transactions run one after the other. In a cluster they run concurrently,
 // so a transaction first locks the rows that its decision depends on (`locks.ts`).
 
-import type { Kysely, Transaction } from "kysely";
+import { type Kysely, type RawBuilder, type SqlBool, sql, type Transaction } from "kysely";
 import type { Tables } from "./schema/tables.ts";
 
 /** A database that can be read. */
@@ -80,6 +80,16 @@ export const POSTGRES_TEXT = 'text collate "C"';
 /** Returns the kind of database behind a `Db`. */
 export function kindOf(db: Db): StoreKind {
   return db.getExecutor().adapter.supportsTransactionalDdl ? "postgres" : "sqlite";
+}
+
+/**
+ * Returns a condition that matches rows whose column holds one of these texts. They are one parameter, so the
+ * statement is the same for any number of texts.
+ */
+export function isAmong(db: Db, column: string, texts: readonly string[]): RawBuilder<SqlBool> {
+  return kindOf(db) === "sqlite"
+    ? sql`${sql.ref(column)} in (select value from json_each(${JSON.stringify(texts)}))`
+    : sql`${sql.ref(column)} = any(${texts}::text[])`;
 }
 
 /** Returns an object with this one field, or an empty object if the value is null. */

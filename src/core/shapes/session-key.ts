@@ -7,7 +7,7 @@
 // K3: older spellings are accepted but never written.
 // The name of a conversation never looks like a reserved word, or like a key of a channel or of the runtime.
 
-import { evictOldest } from "../bounded.ts";
+import { evictOldest, remembered } from "../bounded.ts";
 import { FORK_KEY } from "../fork-key.ts";
 import { isPeerName, peerAgentId } from "../peer.ts";
 import { quoted } from "../text/cut.ts";
@@ -61,6 +61,8 @@ export const KEY_CHARS_MAX = 512;
 /** Maximum number of cached keys. A run reads the key of its session about ten times. */
 const READ_MAX = 1_000;
 const readKeys = new Map<string, ParsedKey>();
+/** Main session keys by agent and name. A list asks for the same one for each of its rows. */
+const mainKeys = new Map<string, string>();
 
 /** Valid forms of keys, for the hint of an error. */
 const KEY_FORMS =
@@ -360,7 +362,10 @@ export function opensOnUse(key: string, rules: KeyRules): boolean {
 
 /** Returns the key of an agent's main session. With scope `global`, all agents share one. */
 export function mainKeyOf(agentId: string, rules: KeyRules): string {
-  return rules.scope === "global" ? "global" : formatKey({ form: "named", agentId, name: [rules.mainKey] });
+  if (rules.scope === "global") return "global";
+  const name = [rules.mainKey];
+  const make = (): string => formatKey({ form: "named", agentId, name });
+  return remembered(mainKeys, `${agentId}:${rules.mainKey}`, READ_MAX, make);
 }
 
 /**

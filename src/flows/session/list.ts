@@ -103,8 +103,9 @@ export async function visibleSpawners(
 ): Promise<ReadonlySet<string>> {
   const gate = openGate(ctx, viewer);
   const seen = new Set<string>();
+  const listed = new Map(sessions.map((session) => [session.key, session]));
   for (const key of new Set(sessions.flatMap(({ spawnedBy }) => spawnedBy ?? []))) {
-    const spawner = sessions.find((session) => session.key === key) ?? (await getSession(ctx.db, key));
+    const spawner = listed.get(key) ?? (await getSession(ctx.db, key));
     if (spawner !== undefined && (await gate.admits("list", spawner))) seen.add(key);
   }
   return seen;

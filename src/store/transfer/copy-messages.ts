@@ -7,7 +7,7 @@ import type { Redactor } from "../../core/text/redact/redact.ts";
 import { indexEmbedded, type Searchable, searchableText } from "../queries/transcripts/append.ts";
 import { vectorsOf } from "../queries/transcripts/search-lexemes.ts";
 import { placeTokens } from "../queries/transcripts/search-text.ts";
-import { kindOf, type Tx } from "../sql.ts";
+import { isAmong, kindOf, type Tx } from "../sql.ts";
 
 /** A row of any table, in the form that both databases return and accept. */
 export type Row = Readonly<Record<string, string | number | null>>;
@@ -57,12 +57,11 @@ export async function writeMessages(tx: Tx, rows: readonly Row[], redactor: Reda
 
 /** Returns the agent of each of these sessions that exists. */
 async function agentsOf(tx: Tx, keys: readonly string[]): Promise<{ key: string; agent_id: string }[]> {
-  // Passes all keys as one parameter, so that the text of the query does not depend on their number.
-  const wanted =
-    kindOf(tx) === "sqlite"
-      ? sql<string>`(select value from json_each(${JSON.stringify(keys)}))`
-      : sql<string>`(select unnest(${keys}::text[]))`;
-  return tx.selectFrom("sessions").select(["key", "agent_id"]).where("key", "in", wanted).execute();
+  return tx
+    .selectFrom("sessions")
+    .select(["key", "agent_id"])
+    .where(isAmong(tx, "key", keys))
+    .execute();
 }
 
 async function indexOnServer(tx: Tx, found: readonly Searchable[]): Promise<void> {

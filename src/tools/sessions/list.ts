@@ -100,37 +100,37 @@ function placeFields(session: Session): PlaceFields {
   };
 }
 
-function sessionRow(ctx: ReadingContext, row: ListedSession, spawners: ReadonlySet<string>): SessionRow {
-  const { session, state, queuedRuns } = row;
-  const { label, displayName } = session;
-  const spawnedBy = spawners.has(session.spawnedBy ?? "") ? session.spawnedBy : undefined;
-  return {
+/** Returns the row of one session. Each field is set separately, which is faster. */
+function sessionRow(ctx: ReadingContext, listed: ListedSession, spawners: ReadonlySet<string>): SessionRow {
+  const { session, state, queuedRuns } = listed;
+  const { label, displayName, spawnedBy = "" } = session;
+  const model = modelOf(ctx.settings, session);
+  const row: { -readonly [K in keyof SessionRow]: SessionRow[K] } = {
     key: shownKey(ctx, ctx.viewer, session.key),
     kind: session.kind,
     channel: channelOf(session),
-    ...optional({
-      label: label && ctx.engine.redactor.mask(label),
-      displayName: displayName && ctx.engine.redactor.mask(displayName),
-    }),
     agentId: session.agentId,
     updatedAt: session.updatedAt,
     sessionId: session.sessionId,
-    model: modelOf(ctx.settings, session),
-    contextTokens: windowOf(ctx.settings, modelOf(ctx.settings, session)),
+    model,
+    contextTokens: windowOf(ctx.settings, model),
     contextUsed: session.contextUsed,
     totalTokens: session.totalTokens,
-    ...optional({ thinkingLevel: session.thinkingLevel, verboseLevel: session.verboseLevel }),
     systemSent: session.systemSent,
     abortedLastRun: session.abortedLastRun,
-    ...optional({ sendPolicy: session.sendPolicy }),
-    ...placeFields(session),
-    ...optional({
-      spawnedBy: spawnedBy && shownKey(ctx, ctx.viewer, spawnedBy),
-      transcriptPath: ctx.engine.store.writtenTranscript(session.sessionId),
-    }),
     state,
     queuedRuns,
   };
+  if (label !== undefined) row.label = ctx.engine.redactor.mask(label);
+  if (displayName !== undefined) row.displayName = ctx.engine.redactor.mask(displayName);
+  if (session.thinkingLevel !== undefined) row.thinkingLevel = session.thinkingLevel;
+  if (session.verboseLevel !== undefined) row.verboseLevel = session.verboseLevel;
+  if (session.sendPolicy !== undefined) row.sendPolicy = session.sendPolicy;
+  if (session.lastRoute !== undefined) Object.assign(row, placeFields(session));
+  if (spawners.has(spawnedBy)) row.spawnedBy = shownKey(ctx, ctx.viewer, spawnedBy);
+  const path = ctx.engine.store.writtenTranscript(session.sessionId);
+  if (path !== undefined) row.transcriptPath = path;
+  return row;
 }
 
 /**

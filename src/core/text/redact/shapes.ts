@@ -158,14 +158,37 @@ function tailAt(text: string, end: number, short: Tail | "more"): Tail | undefin
   return /^\\*$/.test(text.slice(end)) ? short : undefined;
 }
 
+/** Remembers the last few sequences of each kind, so that a matcher does not read them again. */
+class Runs {
+  readonly #from = new Int32Array(KINDS * RUNS_KEPT).fill(-1);
+  readonly #to = new Int32Array(KINDS * RUNS_KEPT).fill(-1);
+  readonly #oldest = new Uint8Array(KINDS);
+
+  /** Returns the end of the sequence of one kind that contains this position, if it is known. */
+  endAt({ index }: Kind, at: number): number | undefined {
+    const first = index * RUNS_KEPT;
+    for (let slot = first; slot < first + RUNS_KEPT; slot += 1) {
+      const [begin = -1, end = -1] = [this.#from[slot], this.#to[slot]];
+      if (at >= begin && at < end) return end;
+    }
+    return undefined;
+  }
+
+  keep({ index }: Kind, from: number, to: number): void {
+    const oldest = this.#oldest[index] ?? 0;
+    this.#from[index * RUNS_KEPT + oldest] = from;
+    this.#to[index * RUNS_KEPT + oldest] = to;
+    this.#oldest[index] = (oldest + 1) % RUNS_KEPT;
+  }
+}
+
 export class Scan {
   readonly #text: string;
   readonly #work: Work;
   readonly #open: boolean;
   readonly #behindMask: boolean;
-  readonly #from = new Int32Array(KINDS * RUNS_KEPT).fill(-1);
-  readonly #to = new Int32Array(KINDS * RUNS_KEPT).fill(-1);
-  readonly #oldest = new Uint8Array(KINDS);
+  /** Made by the first sequence: most texts are short and have none. */
+  #runs: Runs | undefined;
   /** End of the last masked text. */
   #floor = 0;
   /** Start of the current match. */
@@ -236,30 +259,24 @@ export class Scan {
 
   /** Returns the end of the sequence of one kind that begins at this position or contains it. */
   runEnd(of: Kind, from: number): number {
-    const first = of.index * RUNS_KEPT;
     this.#work.steps += 1;
-    for (let slot = first; slot < first + RUNS_KEPT; slot += 1) {
-      const [begin = -1, end = -1] = [this.#from[slot], this.#to[slot]];
-      if (from < begin || from >= end) continue;
-      if (end === this.#text.length) this.#short = of;
-      this.#looked = Math.max(this.#looked, end + 1);
-      return end;
-    }
+    const known = this.#runs?.endAt(of, from);
+    const end = known ?? this.#readRun(of, from);
+    if (end === this.#text.length) this.#short = of;
+    this.#looked = Math.max(this.#looked, end + 1);
+    return end;
+  }
+
+  #readRun(of: Kind, from: number): number {
     const text = this.#text;
     let at = from;
     while (at < text.length && isOf(of, text.charCodeAt(at))) at += 1;
-    if (at === text.length) this.#short = of;
-    this.#looked = Math.max(this.#looked, at + 1);
     this.#work.steps += at - from;
-    if (at > from) this.#keep(of.index, from, at);
+    if (at > from) {
+      this.#runs ??= new Runs();
+      this.#runs.keep(of, from, at);
+    }
     return at;
-  }
-
-  #keep(index: number, from: number, to: number): void {
-    const oldest = this.#oldest[index] ?? 0;
-    this.#from[index * RUNS_KEPT + oldest] = from;
-    this.#to[index * RUNS_KEPT + oldest] = to;
-    this.#oldest[index] = (oldest + 1) % RUNS_KEPT;
   }
 
   has(part: string, at: number): boolean {

@@ -13,7 +13,7 @@ import type { SpawnFacts } from "../../../core/shapes/spawn.ts";
 import { held } from "../../locks.ts";
 import { prepared } from "../../prepared.ts";
 import type { SessionTable } from "../../schema/tables.ts";
-import type { Db, Tx } from "../../sql.ts";
+import { type Db, isAmong, type Tx } from "../../sql.ts";
 import { deleteSessionRules } from "../permission-rules.ts";
 import { ACTIVE } from "../runs/runs.ts";
 import { handOver, moveMessages, trimInherited } from "../transcripts/inherited.ts";
@@ -423,7 +423,7 @@ export async function activityOf(db: Db, keys: readonly string[]): Promise<Map<s
   const rows = await db
     .selectFrom("runs")
     .select(["session_key", "state", (eb) => eb.fn.countAll<number>().as("n")])
-    .where("session_key", "in", keys)
+    .where(isAmong(db, "session_key", keys))
     .where("state", "in", ACTIVE)
     .groupBy(["session_key", "state"])
     .execute();

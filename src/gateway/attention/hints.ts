@@ -10,18 +10,18 @@ const GATHER_MS = 250;
 
 const HINT: EncodedEvent = encodeEvent("attention", {}, { replaces: "attention" });
 
-/** A connection and the sessions whose events it receives. */
 interface Hinted {
-  readonly events: (sessionKey: string) => boolean;
-  readonly deliveries: (sessionKey: string) => boolean;
   event(event: EncodedEvent): void;
 }
+
+/** Right to the events of a session, or to its deliveries. */
+type HintAccess = "events" | "deliveries";
 
 /**
  * Returns the right that a client needs to see this change in `attention.list`, or undefined if the list does
  * not change.
  */
-function concerns(event: LiveEvent): "events" | "deliveries" | undefined {
+function concerns(event: LiveEvent): HintAccess | undefined {
   if (event.kind === "session" || event.kind === "permission") return "events";
   return event.kind === "outbox" || event.kind === "node" ? "deliveries" : undefined;
 }
@@ -35,12 +35,11 @@ export class AttentionHints {
     this.#clock = clock;
   }
 
-  /** Records an event for the connections that may see its session. */
-  note(event: LiveEvent, listeners: Iterable<Hinted>): void {
+  /** Records an event for the connections that `watching` returns: those with this right to the session. */
+  note(event: LiveEvent, watching: (access: HintAccess, sessionKey: string) => Iterable<Hinted>): void {
     const access = concerns(event);
     if (access === undefined) return;
-    for (const listener of listeners)
-      if (!this.#waiting.has(listener) && listener[access](event.sessionKey)) this.#waiting.add(listener);
+    for (const listener of watching(access, event.sessionKey)) this.#waiting.add(listener);
     if (this.#waiting.size === 0) return;
     this.#timer ??= this.#clock.at(this.#clock.now() + GATHER_MS, () => this.#send());
   }

@@ -65,10 +65,6 @@ class Audience {
     return this.#all.keys();
   }
 
-  subscribers(): Iterable<Subscriber> {
-    return this.#all.values();
-  }
-
   /** Returns the connections with this right to a session. */
   of(access: Access, sessionKey: string): readonly Subscriber[] {
     const remembered = this.#known[access];
@@ -134,7 +130,7 @@ export function createFanout(parts: FanoutParts): Fanout {
     else if (event.kind === "thinking") thinking.hear(event);
     else {
       for (const out of translator.translate(event)) tell(out);
-      hints.note(event, audience.subscribers());
+      hints.note(event, (access, sessionKey) => audience.of(access, sessionKey));
     }
   });
   return {

@@ -487,9 +487,26 @@ export interface Settings {
   readonly traces?: TraceSettings;
 }
 
+interface AgentIndex {
+  readonly byId: ReadonlyMap<string, AgentSettings>;
+  readonly default: AgentSettings | undefined;
+}
+
+const agentIndexes = new WeakMap<readonly AgentSettings[], AgentIndex>();
+
+/** Returns the agents by id. A run looks its agent up dozens of times, and a gateway can have hundreds. */
+function agentIndexOf({ agents }: Settings): AgentIndex {
+  const known = agentIndexes.get(agents);
+  if (known !== undefined) return known;
+  const byId = new Map(agents.map((agent) => [agent.id, agent]));
+  const index = { byId, default: agents.find((agent) => agent.default) ?? agents[0] };
+  agentIndexes.set(agents, index);
+  return index;
+}
+
 /** Returns the default agent, which is used wherever no agent is named. */
 export function defaultAgent(settings: Settings): AgentSettings {
-  const found = settings.agents.find((agent) => agent.default) ?? settings.agents[0];
+  const found = agentIndexOf(settings).default;
   if (found === undefined) throw new Error("the settings contain no agent");
   return found;
 }
@@ -510,7 +527,7 @@ export function programOf({ runtime }: Pick<AgentSettings, "runtime">): AcpRunti
 }
 
 export function findAgent(settings: Settings, agentId: string): AgentSettings | undefined {
-  return settings.agents.find((agent) => agent.id === agentId);
+  return agentIndexOf(settings).byId.get(agentId);
 }
 
 /**

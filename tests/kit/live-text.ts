@@ -1,6 +1,6 @@
 // Converts between whole texts and the deltas in which a gateway streams them.
 
-import { type TextDelta, withDelta } from "../../src/core/text/text-delta.ts";
+import { LongText, type TextDelta } from "../../src/core/text/text-delta.ts";
 
 /** Returns a delta that replaces the text by this one. */
 export function whole(text: string): TextDelta {
@@ -9,12 +9,10 @@ export function whole(text: string): TextDelta {
 
 /** Collects the whole text after each change. */
 export function collectTexts(texts: string[]): (delta: TextDelta) => void {
-  let text = "";
+  const text = new LongText();
   return (delta) => {
-    const after = withDelta(text, delta);
-    if (after === undefined) throw new Error(`a delta at ${delta.offset} of a text of ${text.length}`);
-    text = after;
-    texts.push(text);
+    if (!text.change(delta)) throw new Error(`a delta at ${delta.offset} of a text of ${text.length}`);
+    texts.push(text.text);
   };
 }
 

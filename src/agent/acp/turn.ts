@@ -27,7 +27,7 @@ import {
 } from "../../core/shapes/message.ts";
 import { head } from "../../core/text/cut.ts";
 import { withoutHidden } from "../../core/text/hidden-text.ts";
-import { grown, type TextDelta, withDelta } from "../../core/text/text-delta.ts";
+import { LongText, type TextDelta } from "../../core/text/text-delta.ts";
 import type { World } from "../../world.ts";
 import type { ToolEvent } from "../loop/tool-calls.ts";
 import { HiddenStream } from "../model/hidden-answer.ts";
@@ -78,9 +78,9 @@ interface Segment {
   /** Length of the segment's text as the agent wrote it. */
   textLength: number;
   /** The visible text of the segment. */
-  shown: string;
+  readonly shown: LongText;
   /** The thinking of the segment, as streamed. */
-  thought: string;
+  readonly thought: LongText;
   chars: number;
   isWritten: boolean;
   /** Number of results that were written. */
@@ -170,7 +170,7 @@ export class AcpTurn {
 
   /** The visible text since the last call. */
   get shown(): string {
-    return this.#current.calls.length > 0 ? "" : this.#current.shown.trim();
+    return this.#current.calls.length > 0 ? "" : this.#current.shown.text.trim();
   }
 
   /** Returns whether no visible text followed the last call. */
@@ -202,8 +202,9 @@ export class AcpTurn {
   #newSegment(): Segment {
     const id = this.#port.world.ids.orderedUuid();
     const stream = new HiddenStream();
+    const texts = { stream, shown: new LongText(), thought: new LongText() };
     const counts = { textLength: 0, chars: 0, answered: 0 };
-    return { id, blocks: [], calls: [], stream, shown: "", thought: "", ...counts, isWritten: false };
+    return { id, blocks: [], calls: [], ...texts, ...counts, isWritten: false };
   }
 
   get #current(): Segment {
@@ -269,14 +270,14 @@ export class AcpTurn {
     const shown = segment.stream.next({ offset: segment.textLength, text });
     segment.textLength += text.length;
     if (shown === undefined) return;
-    segment.shown = withDelta(segment.shown, shown) ?? shown.text;
+    segment.shown.change(shown);
     this.#port.onText(shown);
   }
 
   #think(segment: Segment, written: string): void {
     const offset = segment.thought.length;
     const text = offset === 0 ? written.replace(/^\n/, "") : written;
-    segment.thought = grown(segment.thought, text);
+    segment.thought.append(text);
     this.#port.onThinking({ offset, text });
   }
 
@@ -329,8 +330,8 @@ export class AcpTurn {
   #publishAgain(): void {
     if (this.#over || this.#current.isWritten) return;
     const { shown, thought } = this.#current;
-    if (thought !== "") this.#port.onThinking({ offset: 0, text: thought });
-    if (shown !== "") this.#port.onText({ offset: 0, text: shown });
+    if (thought.length > 0) this.#port.onThinking({ offset: 0, text: thought.text });
+    if (shown.length > 0) this.#port.onText({ offset: 0, text: shown.text });
   }
 
   #next(): Entry | undefined {

@@ -7,17 +7,17 @@ import { isObject, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { type AssistantMessage, type Usage, ZERO_USAGE } from "../../core/shapes/message.ts";
 import type { ModelSettings } from "../../core/shapes/settings/settings.ts";
-import { grown, type TextDelta } from "../../core/text/text-delta.ts";
+import type { LongText, TextDelta } from "../../core/text/text-delta.ts";
 import { type ModelRequest, UNREADABLE_ARGUMENTS } from "./model.ts";
 
 export interface TextPart {
   readonly type: "text";
-  text: string;
+  readonly text: LongText;
   textSignature?: string | undefined;
 }
 export interface ThinkingPart {
   readonly type: "thinking";
-  thinking: string;
+  readonly thinking: LongText;
   thinkingSignature?: string | undefined;
   redacted?: boolean | undefined;
 }
@@ -116,7 +116,7 @@ export class Answer {
 
   addText(part: TextPart, delta: string): void {
     if (!this.counts(delta)) return;
-    part.text = grown(part.text, delta);
+    part.text.append(delta);
     this.begun = true;
     this.#text.add(part, delta);
   }
@@ -132,7 +132,7 @@ export class Answer {
 
   addThinking(part: ThinkingPart, delta: string): void {
     if (!this.counts(delta)) return;
-    part.thinking = grown(part.thinking, delta);
+    part.thinking.append(delta);
     this.#thinking?.add(part, delta);
   }
 
@@ -144,7 +144,7 @@ export class Answer {
   content(types: readonly Part["type"][] = ["text", "thinking", "toolCall"]): AssistantMessage["content"] {
     const parts = this.parts.filter(({ type }) => types.includes(type));
     return parts.flatMap((part) => {
-      const isEmpty = part.type === "text" && part.text === "" && part.textSignature === undefined;
+      const isEmpty = part.type === "text" && part.text.length === 0 && part.textSignature === undefined;
       return isEmpty ? [] : [blockOf(part)];
     });
   }
@@ -167,13 +167,13 @@ function passed(what: string, setting: string): string {
 function blockOf(part: Part): AssistantMessage["content"][number] {
   if (part.type === "text") {
     const { text, textSignature } = part;
-    return { type: "text", text, ...optional({ textSignature }) };
+    return { type: "text", text: text.text, ...optional({ textSignature }) };
   }
   if (part.type === "thinking") {
     const { thinking, thinkingSignature, redacted } = part;
     return {
       type: "thinking",
-      thinking,
+      thinking: thinking.text,
       ...optional({ thinkingSignature, redacted }),
     };
   }

@@ -1,6 +1,7 @@
 // Reads an answer of Anthropic's Messages API: events that open blocks, add to them, and end the message.
 
 import { fieldsOf, isObject, jsonOf } from "../../core/json.ts";
+import { LongText } from "../../core/text/text-delta.ts";
 import {
   type Answer,
   amount,
@@ -170,11 +171,11 @@ export class AnthropicReader implements AnswerReader {
 function partOf(block: Json): Part | undefined {
   switch (block.type) {
     case "text":
-      return { type: "text", text: "" };
+      return { type: "text", text: new LongText() };
     case "thinking":
-      return { type: "thinking", thinking: "", thinkingSignature: words(block.signature) };
+      return { type: "thinking", thinking: new LongText(), thinkingSignature: words(block.signature) };
     case "redacted_thinking": {
-      const shown = { type: "thinking", thinking: "[Reasoning redacted]" } as const;
+      const shown = { type: "thinking", thinking: new LongText("[Reasoning redacted]") } as const;
       return { ...shown, thinkingSignature: words(block.data), redacted: true };
     }
     case "tool_use": {

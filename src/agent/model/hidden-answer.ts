@@ -6,14 +6,14 @@
 // - A streamed text is split only once: the message reuses the result.
 
 import { HiddenText, type SplitText, splitHidden, withoutHidden } from "../../core/text/hidden-text.ts";
-import { type TextDelta, withDelta } from "../../core/text/text-delta.ts";
+import { LongText, type TextDelta } from "../../core/text/text-delta.ts";
 import type { ModelOutcome, ModelPort, WrittenMessage } from "./model.ts";
 
 /** Computes the visible part of a text that arrives in pieces. */
 export class HiddenStream {
   readonly #holds: boolean;
   #split = new HiddenText();
-  #heard = "";
+  readonly #heard = new LongText();
   #shownLength = 0;
   #withdrew = false;
 
@@ -34,8 +34,8 @@ export class HiddenStream {
   next(delta: TextDelta): TextDelta | undefined {
     const beginsAnew = delta.offset < this.#heard.length;
     if (beginsAnew) this.#split = new HiddenText();
-    this.#heard = withDelta(this.#heard, delta) ?? this.#heard;
-    const { text, restarted } = this.#split.push(beginsAnew ? this.#heard : delta.text);
+    this.#heard.change(delta);
+    const { text, restarted } = this.#split.push(beginsAnew ? this.#heard.text : delta.text);
     this.#withdrew ||= restarted;
     if (this.#holds && !this.#withdrew) return undefined;
     if (text === "" && !restarted && !beginsAnew) return undefined;
@@ -46,9 +46,7 @@ export class HiddenStream {
 
   /** Ends the stream. Returns the message's text, split into its visible and its hidden part. */
   settle(whole: string): SplitText {
-    if (whole !== this.#heard) return splitHidden(whole);
-    this.#split.end();
-    return { visible: this.#split.visible, hidden: this.#split.hidden };
+    return this.#heard.is(whole) ? this.#split.settle(whole) : splitHidden(whole);
   }
 }
 

@@ -5,6 +5,7 @@ import type { Message as PiMessage } from "@earendil-works/pi-ai";
 import { shortHash } from "@earendil-works/pi-ai/utils/hash";
 import { fieldsOf, isObject, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
+import { LongText } from "../../core/text/text-delta.ts";
 import { type Answer, amount, type CallPart, priced, type TextPart, type ThinkingPart } from "./answer.ts";
 import { addDetails, keptDetails } from "./openai-reasoning.ts";
 import type { ServerEvent } from "./sse.ts";
@@ -186,7 +187,7 @@ class OpenAiReader implements AnswerReader {
   #delta(delta: Json): void {
     const { content, tool_calls: calls, reasoning_details: details } = delta;
     if (typeof content === "string" && content !== "") {
-      this.#text ??= this.#answer.open({ type: "text", text: "" });
+      this.#text ??= this.#answer.open({ type: "text", text: new LongText() });
       this.#answer.addText(this.#text, content);
     }
     // Some servers send the same thinking in two of these fields.
@@ -204,7 +205,7 @@ class OpenAiReader implements AnswerReader {
   }
 
   #thought(signature: string): ThinkingPart {
-    const empty = { type: "thinking", thinking: "", thinkingSignature: signature } as const;
+    const empty = { type: "thinking", thinking: new LongText(), thinkingSignature: signature } as const;
     this.#thinking ??= this.#answer.open<ThinkingPart>({ ...empty });
     return this.#thinking;
   }

@@ -6,7 +6,7 @@ import { fieldsOf } from "../../core/json.ts";
 import { once } from "../../core/once.ts";
 import { optional } from "../../core/optional.ts";
 import type { ProviderApi } from "../../core/shapes/settings/settings.ts";
-import { flat, isFlatDue } from "../../core/text/text-delta.ts";
+import { flat, isFlatDue, LongText } from "../../core/text/text-delta.ts";
 import { outgoingFetch, withFetch } from "../../world/outgoing.ts";
 import { ABORTED, untilAborted } from "../loop/abort.ts";
 import { modelView } from "../loop/view.ts";
@@ -106,7 +106,8 @@ class Progress {
   /** Reads data that only the finished message has: signatures, names, usage. */
   settle(message: PiMessage): void {
     const parts = message.content.map((block, at): Part => {
-      if (block.type !== "toolCall") return { ...block };
+      if (block.type === "text") return { ...block, text: new LongText(block.text) };
+      if (block.type === "thinking") return { ...block, thinking: new LongText(block.thinking) };
       const known = this.#parts.get(at);
       const written = known?.type === "toolCall" ? known.written : [];
       const { id, name, thoughtSignature, arguments: whole } = block;
@@ -125,7 +126,7 @@ class Progress {
 }
 
 function emptyPart(kind: string): TextPart | ThinkingPart | CallPart | undefined {
-  if (kind === "text") return { type: "text", text: "" };
-  if (kind === "thinking") return { type: "thinking", thinking: "" };
+  if (kind === "text") return { type: "text", text: new LongText() };
+  if (kind === "thinking") return { type: "thinking", thinking: new LongText() };
   return kind === "toolcall" ? { type: "toolCall", id: "", name: "", written: [] } : undefined;
 }

@@ -4,7 +4,7 @@
 
 import { isObject } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
-import { withDelta } from "../../core/text/text-delta.ts";
+import { joinedDeltas, type TextDelta } from "../../core/text/text-delta.ts";
 import type { Timer } from "../../world.ts";
 import type { AgentEvent, ChatEvent, ChatMessage } from "../events.ts";
 import type { ClientInfo, EventFrame, HelloOk, ResponseFrame } from "../frames.ts";
@@ -224,6 +224,14 @@ export function openSocket(parts: SocketParts, signal?: AbortSignal): Promise<Cl
   });
 }
 
+/** Adds a delta to the text of a run. Returns the whole text, or undefined if an earlier part is missing. */
+function grow(texts: Map<string, string>, runId: string, delta: TextDelta): string | undefined {
+  const text = joinedDeltas({ offset: 0, text: texts.get(runId) ?? "" }, delta)?.text;
+  if (text === undefined) texts.delete(runId);
+  else texts.set(runId, text);
+  return text;
+}
+
 /**
  * Remembers the growing texts of one connection. The returned function replaces the new part in an event with
  * the whole text. It returns undefined if an earlier part is missing; the gateway then sends the whole text.
@@ -236,22 +244,20 @@ function createTextKeeper(now: () => number): (frame: EventFrame) => EventFrame 
     const { runId, stream, data } = event;
     if (stream === "lifecycle") thoughts.delete(runId);
     if (stream !== "thinking_delta") return frame;
-    const text = withDelta(thoughts.get(runId) ?? "", { offset: data.offset, text: data.delta });
-    if (text === undefined) return undefined;
-    thoughts.set(runId, text);
-    return { ...frame, payload: { ...event, data: { ...data, text } } };
+    const text = grow(thoughts, runId, { offset: data.offset, text: data.delta });
+    return text === undefined ? undefined : { ...frame, payload: { ...event, data: { ...data, text } } };
   };
   return (frame) => {
     if (frame.event === "agent") return thinkingIn(frame);
     if (frame.event !== "chat") return frame;
     const event = frame.payload as ChatEvent;
     const { runId, state, delta, offset = 0, message } = event;
-    const before = texts.get(runId) ?? "";
-    texts.delete(runId);
-    if (state !== "delta") return frame;
-    const text = withDelta(before, { offset, text: delta ?? message?.content[0]?.text ?? "" });
+    if (state !== "delta") {
+      texts.delete(runId);
+      return frame;
+    }
+    const text = grow(texts, runId, { offset, text: delta ?? message?.content[0]?.text ?? "" });
     if (text === undefined) return undefined;
-    texts.set(runId, text);
     const whole: ChatMessage = { role: "assistant", content: [{ type: "text", text }], timestamp: now() };
     return { ...frame, payload: { ...event, message: whole } };
   };

@@ -8,7 +8,7 @@
 //      that is never closed hides the rest of the text.
 
 import type { AssistantMessage, ThinkingBlock } from "../shapes/message.ts";
-import { grown } from "./text-delta.ts";
+import { LongText } from "./text-delta.ts";
 
 const THINKING = ["think", "thinking", "thought", "thoughts", "antthinking"];
 const TOOLS = [
@@ -82,7 +82,7 @@ export class HiddenText {
   /** Text that is not decided yet. The next decision is about its beginning. */
   #held = "";
   #final = false;
-  #visible = "";
+  #visible = new LongText();
   /** Text that became visible since the last call. */
   #fresh = "";
   #hidden: string[] = [];
@@ -100,7 +100,7 @@ export class HiddenText {
 
   /** All visible text so far. */
   get visible(): string {
-    return this.#visible;
+    return this.#visible.text;
   }
 
   /** All hidden text so far. Complete after `end`. */
@@ -122,6 +122,12 @@ export class HiddenText {
   end(): NewText {
     this.#final = true;
     return this.#take("");
+  }
+
+  /** Ends the text, and returns its parts. `whole` is that text: it is returned itself if all is visible. */
+  settle(whole: string): SplitText {
+    this.end();
+    return { visible: this.#visible.is(whole) ? whole : this.visible, hidden: this.hidden };
   }
 
   #take(text: string): NewText {
@@ -285,9 +291,9 @@ export class HiddenText {
   }
 
   #withdraw(): void {
-    this.#open = this.#visible;
+    this.#open = this.#visible.text;
     this.#restarted = true;
-    this.#visible = "";
+    this.#visible = new LongText();
     this.#fresh = "";
     this.#hasInk = false;
   }
@@ -464,7 +470,7 @@ export class HiddenText {
     if (kept === "") return;
     this.#dropsBlanks = false;
     this.#hasInk ||= kept.trim() !== "";
-    this.#visible = grown(this.#visible, kept);
+    this.#visible.append(kept);
     this.#fresh += kept;
   }
 }
@@ -479,8 +485,7 @@ export interface SplitText {
 export function splitHidden(text: string): SplitText {
   const split = new HiddenText();
   split.push(text);
-  split.end();
-  return { visible: split.visible, hidden: split.hidden };
+  return split.settle(text);
 }
 
 type AssistantContent = AssistantMessage["content"];

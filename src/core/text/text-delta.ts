@@ -33,23 +33,77 @@ export function isFlatDue(before: number, after: number): boolean {
   return Math.floor(after / every) > Math.floor(before / every);
 }
 
-/**
- * Joins two texts. Averaged over many calls, the time of one call does not depend on the length of `text`.
- */
-export function grown(text: string, more: string): string {
-  const after = text + more;
-  return isFlatDue(text.length, after.length) ? flat(after) : after;
-}
+/** A long text is stored in pieces of about this length. */
+const PIECE_CHARS = 32 * 1024;
 
-/** Returns the text after the change, or undefined if an earlier change is missing. */
-export function withDelta(text: string, delta: TextDelta): string | undefined {
-  if (delta.offset > text.length) return undefined;
-  return grown(delta.offset === text.length ? text : text.slice(0, delta.offset), delta.text);
+/**
+ * A text that grows. To append, it copies only the last piece, so a step of an answer never becomes slower
+ * with the length of the answer.
+ */
+export class LongText {
+  #pieces: string[] = [];
+  #tail = "";
+  #length = 0;
+  /** The whole text, if it was read since the last change. */
+  #whole: string | undefined;
+
+  constructor(text = "") {
+    this.append(text);
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** The whole text. If it has grown by a piece since it was last read, it is copied. */
+  get text(): string {
+    if (this.#whole !== undefined) return this.#whole;
+    if (this.#pieces.length > 1) this.#pieces = [this.#pieces.join("")];
+    this.#whole = (this.#pieces[0] ?? "") + this.#tail;
+    return this.#whole;
+  }
+
+  /** Returns whether a text begins with this one. Copies nothing. */
+  begins(whole: string): boolean {
+    let at = 0;
+    for (const piece of [...this.#pieces, this.#tail]) {
+      if (!whole.startsWith(piece, at)) return false;
+      at += piece.length;
+    }
+    return true;
+  }
+
+  /** Returns whether a text is this one. Copies nothing. */
+  is(whole: string): boolean {
+    return whole.length === this.#length && this.begins(whole);
+  }
+
+  append(more: string): void {
+    this.#whole = undefined;
+    this.#tail += more;
+    this.#length += more.length;
+    if (this.#tail.length < PIECE_CHARS) return;
+    this.#pieces.push(flat(this.#tail));
+    this.#tail = "";
+  }
+
+  /** Makes a change. Returns false, and changes nothing, if an earlier change is missing. */
+  change({ offset, text }: TextDelta): boolean {
+    if (offset > this.#length) return false;
+    if (offset < this.#length) {
+      this.#tail = this.text.slice(0, offset);
+      this.#pieces = [];
+      this.#length = offset;
+    }
+    this.append(text);
+    return true;
+  }
 }
 
 /** Merges two consecutive changes, or returns undefined if a change between them is missing. */
 export function joinedDeltas(first: TextDelta, second: TextDelta): TextDelta | undefined {
-  if (second.offset <= first.offset) return second;
-  const text = withDelta(first.text, { offset: second.offset - first.offset, text: second.text });
-  return text === undefined ? undefined : { offset: first.offset, text };
+  const { offset, text } = first;
+  if (second.offset <= offset) return second;
+  if (second.offset > offset + text.length) return undefined;
+  return { offset, text: text.slice(0, second.offset - offset) + second.text };
 }

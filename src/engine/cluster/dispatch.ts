@@ -7,7 +7,7 @@
 
 import { evictOldest } from "../../core/bounded.ts";
 import { isLiveText, type LiveTextEvent } from "../../core/shapes/event.ts";
-import { withDelta } from "../../core/text/text-delta.ts";
+import { LongText } from "../../core/text/text-delta.ts";
 import { endedFlowsAmong } from "../../store/queries/chains/flows.ts";
 import { dropPayloads } from "../../store/queries/live-payloads.ts";
 import { beats, declareDead, LEASE_MS } from "../../store/queries/processes.ts";
@@ -77,7 +77,7 @@ export interface DispatchParts {
 
 export class Dispatch {
   readonly #parts: DispatchParts;
-  readonly #texts = new Map<string, { readonly part: string; readonly text: string }>();
+  readonly #texts = new Map<string, { readonly part: string; readonly text: LongText }>();
   #state: "new" | "open" | "stopped" = "new";
   #sweeping: Promise<void> = Promise.resolve();
   #clockTimer: Timer | undefined;
@@ -138,7 +138,7 @@ export class Dispatch {
 
   /** Returns the text that a run in another process has written so far. */
   textOf(runId: string): string | undefined {
-    return this.#texts.get(keyOf("text", runId))?.text;
+    return this.#texts.get(keyOf("text", runId))?.text.text;
   }
 
   /**
@@ -149,9 +149,8 @@ export class Dispatch {
     const { kind, runId, sessionKey, part } = event;
     const key = keyOf(kind, runId);
     const known = this.#texts.get(key);
-    const before = known?.part === part ? known.text : "";
-    const text = withDelta(before, event);
-    if (text === undefined) {
+    const text = known?.part === part ? known.text : new LongText();
+    if (!text.change(event)) {
       this.#parts.hints.send({ kind: "text wanted", runId, sessionKey });
       return false;
     }

@@ -12,7 +12,7 @@ import type { LiveEvent } from "../../core/shapes/event.ts";
 import type { Entry, UserMessage } from "../../core/shapes/message.ts";
 import type { WorkingRevision } from "../../core/shapes/record/revision.ts";
 import type { Run } from "../../core/shapes/run.ts";
-import { joinedDeltas, type TextDelta, withDelta } from "../../core/text/text-delta.ts";
+import { joinedDeltas, LongText, type TextDelta } from "../../core/text/text-delta.ts";
 import type { Fence } from "../../store/queries/runs/runs.ts";
 import { idsOf, type Log, logging, type Timer, type World } from "../../world.ts";
 import type { Bus } from "../bus.ts";
@@ -133,7 +133,7 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal, ki
   const { clock } = parts.world;
   const { runId, sessionKey } = run;
   let messages = 0;
-  let whole = "";
+  let whole = new LongText();
   /** The delta that is not published yet. */
   let pending: TextDelta | undefined;
   /** The text can no longer become a skip token, so it may be shown. */
@@ -148,7 +148,7 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal, ki
   /** Hidden text is never streamed: replies of flow turns, and text that may still become a skip token. */
   const mayStream = (): boolean => {
     if (isQuietStep(run.flow?.step)) return false;
-    cleared ||= kind === "thinking" || run.flow === undefined || !couldBecomeSkip(whole);
+    cleared ||= kind === "thinking" || run.flow === undefined || !couldBecomeSkip(whole.text);
     return cleared;
   };
   const publish = (delta: TextDelta): void => {
@@ -159,17 +159,15 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal, ki
   };
   const flush = (): void => {
     cancelNext();
-    if (pending !== undefined && whole !== "" && mayStream()) publish(pending);
+    if (pending !== undefined && whole.length > 0 && mayStream()) publish(pending);
   };
   return {
     text(delta: TextDelta): void {
-      const after = withDelta(whole, delta);
-      if (after === undefined)
-        throw new Error(`run ${runId}: a delta starts at ${delta.offset}, after the end (${whole.length})`);
       if (delta.offset < whole.length) cleared = false;
-      whole = after;
+      if (!whole.change(delta))
+        throw new Error(`run ${runId}: a delta starts at ${delta.offset}, after the end (${whole.length})`);
       pending = pending === undefined ? delta : joinedDeltas(pending, delta);
-      if (whole === "" || !mayStream()) return;
+      if (whole.length === 0 || !mayStream()) return;
       const intervalMs = textIntervalMs(whole.length, parts.slots.taken());
       const waitMs = sentAt + intervalMs - clock.monotonic();
       if (waitMs <= 0) flush();
@@ -178,16 +176,16 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal, ki
     /** Must be called before the message is stored, or subscribers miss the rest of its text. */
     flush,
     publishAgain(): void {
-      if (whole !== "" && mayStream()) publish({ offset: 0, text: whole });
+      if (whole.length > 0 && mayStream()) publish({ offset: 0, text: whole.text });
     },
     written(): void {
       cancelNext();
       messages += 1;
-      whole = "";
+      whole = new LongText();
       pending = undefined;
       cleared = false;
     },
-    last: () => whole,
+    last: () => whole.text,
   };
 }
 

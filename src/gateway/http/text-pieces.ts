@@ -4,7 +4,7 @@
 // TX2: the start of a possible credential is held back, so that it can be redacted whole (I14).
 
 import type { MaskStream, Redactor } from "../../core/text/redact/redact.ts";
-import { type TextDelta, withDelta } from "../../core/text/text-delta.ts";
+import { LongText, type TextDelta } from "../../core/text/text-delta.ts";
 
 const BREAK = "\n\n";
 
@@ -12,9 +12,9 @@ const BREAK = "\n\n";
 export class TextPieces {
   readonly #redactor: Redactor;
   /** The text sent so far. */
-  #whole = "";
+  readonly #whole = new LongText();
   /** The text of the current message, as received. */
-  #heard = "";
+  #heard = new LongText();
   /** The text of a message before it started again. Undefined once the new text is longer or differs. */
   #earlier: string | undefined;
   #mask: MaskStream;
@@ -26,15 +26,15 @@ export class TextPieces {
   }
 
   get whole(): string {
-    return this.#whole;
+    return this.#whole.text;
   }
 
   /** Returns the next piece after this change; "" when nothing can be sent yet. */
   next(delta: TextDelta): string {
     if (delta.offset === this.#heard.length && !this.#closed) return this.#goOn(delta.text);
-    const text = withDelta(this.#closed ? "" : this.#heard, delta);
-    // A part is missing, so wait: the whole text comes with the end of the run.
-    return text === undefined ? "" : this.#anew(text);
+    const before = this.#closed ? "" : this.#heard.text;
+    // If a part is missing, wait: the whole text comes with the end of the run.
+    return delta.offset > before.length ? "" : this.#anew(before.slice(0, delta.offset) + delta.text);
   }
 
   /**
@@ -43,8 +43,8 @@ export class TextPieces {
    */
   close(text?: string): string {
     if (this.#closed && (text ?? "") === "") return "";
-    const rest = this.#take(text ?? this.#heard) + this.#send(this.#mask.end());
-    this.#closed = this.#heard !== "";
+    const rest = this.#take(text ?? this.#heard.text) + this.#send(this.#mask.end());
+    this.#closed = this.#heard.length > 0;
     return rest;
   }
 
@@ -55,14 +55,14 @@ export class TextPieces {
 
   /** Handles the whole text of a message. */
   #take(text: string): string {
-    const isSame = !this.#closed && text.startsWith(this.#heard);
+    const isSame = !this.#closed && this.#heard.begins(text);
     const piece = isSame ? this.#goOn(text.slice(this.#heard.length)) : this.#anew(text);
     return piece + (this.#earlier === undefined ? "" : this.#other());
   }
 
   #goOn(text: string): string {
     const from = this.#heard.length;
-    this.#heard += text;
+    this.#heard.append(text);
     if (this.#earlier === undefined) return this.#send(this.#mask.push(text));
     const known = this.#earlier.slice(from);
     if (known.startsWith(text)) return "";
@@ -73,8 +73,8 @@ export class TextPieces {
 
   /** Handles a message that started again. */
   #anew(text: string): string {
-    const earlier = this.#closed ? "" : (this.#earlier ?? this.#heard);
-    this.#heard = "";
+    const earlier = this.#closed ? "" : (this.#earlier ?? this.#heard.text);
+    this.#heard = new LongText();
     this.#earlier = earlier;
     if (this.#closed && text === "") return "";
     if (this.#closed) return this.#other(text);
@@ -82,19 +82,19 @@ export class TextPieces {
   }
 
   /** Handles a text that differs from the sent one. */
-  #other(text = this.#heard): string {
-    this.#heard = text;
+  #other(text = this.#heard.text): string {
+    this.#heard = new LongText(text);
     this.#earlier = undefined;
     this.#closed = false;
     const rest = this.#mask.end();
     this.#mask = this.#redactor.stream();
     const masked = this.#mask.push(text);
-    const lead = this.#whole + rest === "" || text === "" ? "" : BREAK;
+    const lead = this.#whole.length + rest.length === 0 || text === "" ? "" : BREAK;
     return this.#send(rest + lead + masked);
   }
 
   #send(piece: string): string {
-    this.#whole += piece;
+    this.#whole.append(piece);
     return piece;
   }
 }

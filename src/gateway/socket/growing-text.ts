@@ -3,7 +3,7 @@
 
 import type { LiveTextEvent } from "../../core/shapes/event.ts";
 import type { MaskStream, Redactor } from "../../core/text/redact/redact.ts";
-import { grown, type TextDelta, withDelta } from "../../core/text/text-delta.ts";
+import { LongText, type TextDelta } from "../../core/text/text-delta.ts";
 
 /** A text without subscribers is redacted when it has this many new characters. */
 export const UNREAD_CHARS_MAX = 64 * 1024;
@@ -14,9 +14,9 @@ export class GrowingText<Client> {
   readonly runId: string;
   readonly sessionKey: string;
   /** The model's text, not redacted. */
-  raw = "";
+  readonly raw = new LongText();
   /** The redacted text. */
-  masked = "";
+  masked = new LongText();
   /** Clients that have received all of `masked`. */
   readonly inStep = new Set<Client>();
   /**
@@ -38,20 +38,19 @@ export class GrowingText<Client> {
 
   /** Returns false if the delta does not continue the known text. */
   add(delta: TextDelta, redactor: Redactor): boolean {
-    const after = withDelta(this.raw, delta);
-    if (after === undefined) return false;
-    if (delta.offset === this.raw.length) {
+    const continues = delta.offset === this.raw.length;
+    if (!this.raw.change(delta)) return false;
+    if (continues) {
       this.#unread.push(delta.text);
       this.unreadChars += delta.text.length;
     } else {
       this.#stream = redactor.stream();
-      this.#unread = [after];
-      this.unreadChars = after.length;
-      this.masked = "";
+      this.#unread = [this.raw.text];
+      this.unreadChars = this.raw.length;
+      this.masked = new LongText();
       this.beginsAnew = true;
       this.inStep.clear();
     }
-    this.raw = after;
     return true;
   }
 
@@ -62,12 +61,12 @@ export class GrowingText<Client> {
     this.unreadChars = 0;
     let fresh = pieces.length === 0 ? "" : this.#stream.push(pieces.join(""));
     if (last) fresh += this.#stream.end();
-    this.masked = grown(this.masked, fresh);
+    this.masked.append(fresh);
     return fresh;
   }
 
   get isRead(): boolean {
-    return this.masked !== "";
+    return this.masked.length > 0;
   }
 
   /**
@@ -75,9 +74,9 @@ export class GrowingText<Client> {
    * The client then has all of `masked`.
    */
   formFor(client: Client, fresh: string): "delta" | "whole" | undefined {
-    const isFirst = fresh === this.masked && !this.beginsAnew;
+    const isFirst = fresh.length === this.masked.length && !this.beginsAnew;
     const form = isFirst || this.inStep.has(client) ? "delta" : "whole";
-    if ((form === "delta" ? fresh : this.masked) === "") return undefined;
+    if ((form === "delta" ? fresh : this.masked).length === 0) return undefined;
     this.inStep.add(client);
     return form;
   }

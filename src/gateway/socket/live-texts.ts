@@ -13,7 +13,7 @@ import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { TextDelta } from "../../core/text/text-delta.ts";
 import type { Clock, Timer } from "../../world.ts";
 import { GrowingText, UNREAD_CHARS_MAX } from "./growing-text.ts";
-import { type EncodedEvent, encodeEvent } from "./outlet.ts";
+import { type EncodedEvent, encodeEvent, TEXT_HERE } from "./outlet.ts";
 import type { RunTracks } from "./run-tracks.ts";
 
 /** Interval between two whole texts shorter than `WHOLE_TEXT_CHARS`. */
@@ -94,11 +94,11 @@ export class LiveTexts {
     this.#texts.delete(runId);
     text?.timer?.cancel();
     if (this.#parts.watching(sessionKey).length === 0) return "";
-    if (text?.isRead !== true || !whole.startsWith(text.raw)) return this.#parts.redactor.mask(whole);
+    if (text?.isRead !== true || !text.raw.begins(whole)) return this.#parts.redactor.mask(whole);
     const rest = whole.slice(text.raw.length);
     text.add({ offset: text.raw.length, text: rest }, this.#parts.redactor);
     text.read(true);
-    return text.masked;
+    return text.masked.text;
   }
 
   /**
@@ -167,32 +167,31 @@ export class LiveTexts {
     if (text.masked.length === text.toldLength) return;
     text.toldLength = text.masked.length;
     text.toldAt = this.#parts.clock.monotonic();
-    let encoded: readonly EncodedEvent[] | undefined;
-    for (const listener of listeners) {
-      if (listener.textDeltas) continue;
-      encoded ??= [this.#assistant(text), this.#chat(text)];
-      for (const event of encoded) listener.event(event);
-    }
+    const others = listeners.filter(({ textDeltas }) => !textDeltas);
+    if (others.length === 0) return;
+    const json = JSON.stringify(text.masked.text);
+    const encoded = [this.#assistant(text, json), this.#chat(text, json)];
+    for (const listener of others) for (const event of encoded) listener.event(event);
   }
 
   #about({ runId, sessionKey }: LiveText) {
     return { runId, sessionKey, seq: this.#parts.runs.next(runId) };
   }
 
-  #assistant(text: LiveText): EncodedEvent {
-    const data = { text: text.masked };
+  #assistant(text: LiveText, textJson: string): EncodedEvent {
+    const data = { text: TEXT_HERE };
     const about = { ...this.#about(text), ts: this.#parts.clock.now() };
     const payload: AgentEvent = { ...about, stream: "assistant", data };
     const [mark] = textMarks(text.runId);
-    return encodeEvent("agent", payload, { replaces: mark });
+    return encodeEvent("agent", payload, { replaces: mark, textJson });
   }
 
-  #chat(text: LiveText): EncodedEvent {
-    const content = [{ type: "text" as const, text: text.masked }];
+  #chat(text: LiveText, textJson = JSON.stringify(text.masked.text)): EncodedEvent {
+    const content = [{ type: "text" as const, text: TEXT_HERE }];
     const message = { role: "assistant" as const, content, timestamp: this.#parts.clock.now() };
     const payload: ChatEvent = { ...this.#about(text), state: "delta", message };
     const [, mark] = textMarks(text.runId);
-    return encodeEvent("chat", payload, { replaces: mark });
+    return encodeEvent("chat", payload, { replaces: mark, textJson });
   }
 
   #delta(text: LiveText, fresh: string): EncodedEvent {

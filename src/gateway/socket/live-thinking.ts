@@ -83,7 +83,7 @@ export class LiveThinking {
     for (const listener of listeners) {
       const form = thought.formFor(listener, fresh);
       if (form === undefined) continue;
-      encoded[form] ??= this.#event(thought, form === "delta" ? fresh : thought.masked);
+      encoded[form] ??= this.#event(thought, form === "delta" ? fresh : thought.masked.text);
       listener.event(encoded[form]);
     }
   }
@@ -101,7 +101,7 @@ export class LiveThinking {
     let whole: EncodedEvent | undefined;
     // Returns the whole thought, for a slow reader that has missed deltas.
     const latest = (): EncodedEvent => {
-      whole ??= this.#event(thought, thought.masked);
+      whole ??= this.#event(thought, thought.masked.text);
       return whole;
     };
     return encodeEvent("agent", payload, { replaces: mark, latest });

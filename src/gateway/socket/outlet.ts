@@ -58,14 +58,20 @@ export interface OutletLimits {
   hold?: (() => () => void) | undefined;
 }
 
+/** Stands in a payload for the text that `encodeEvent` gets as JSON. Only numbers may follow it. */
+export const TEXT_HERE = "\u0000";
+const TEXT_HERE_JSON = JSON.stringify(TEXT_HERE);
+
+/** `textJson`: the text at the place of `TEXT_HERE`. Events with the same text encode it only once. */
 export function encodeEvent<E extends EventName>(
   event: E,
   payload: EventPayloads[E],
-  more: EventMarks & { stateVersion?: StateVersion } = {},
+  more: EventMarks & { stateVersion?: StateVersion; textJson?: string } = {},
 ): EncodedEvent {
-  const { stateVersion, ...marks } = more;
+  const { stateVersion, textJson, ...marks } = more;
   const version = optional({ stateVersion });
-  const head = JSON.stringify({ type: "event", event, payload, ...version }).slice(0, -1);
+  const plain = JSON.stringify({ type: "event", event, payload, ...version }).slice(0, -1);
+  const head = textJson === undefined ? plain : withText(plain, textJson);
   if (head.length < SMALL_CHARS) return { head, ...marks };
   let bytes: Buffer | undefined;
   return {
@@ -76,6 +82,11 @@ export function encodeEvent<E extends EventName>(
     },
     ...marks,
   };
+}
+
+function withText(json: string, textJson: string): string {
+  const at = json.lastIndexOf(TEXT_HERE_JSON);
+  return json.slice(0, at) + textJson + json.slice(at + TEXT_HERE_JSON.length);
 }
 
 export function createOutlet(socket: WebSocket, limits: OutletLimits): Outlet {

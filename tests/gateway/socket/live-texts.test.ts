@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import type { AgentEvent, ChatEvent } from "../../../src/contract/events.ts";
 import type { LiveEvent } from "../../../src/core/shapes/event.ts";
 import { Redactor } from "../../../src/core/text/redact/redact.ts";
-import { withDelta } from "../../../src/core/text/text-delta.ts";
+import { LongText } from "../../../src/core/text/text-delta.ts";
 import { createBus } from "../../../src/engine/bus.ts";
 import type { Caller } from "../../../src/gateway/auth.ts";
 import { createFanout } from "../../../src/gateway/socket/fanout.ts";
@@ -38,9 +38,9 @@ function client(fanout: ReturnType<typeof createFanout>, caps: readonly string[]
       const { state, delta, offset = 0, message } = frame.payload;
       if (frame.event !== "chat") return;
       if (state === "delta" && delta !== undefined) {
-        const after = withDelta(text, { offset, text: delta });
-        expect(after, `a delta at ${offset} of ${text.length}`).toBeDefined();
-        text = after ?? "";
+        const after = new LongText(text);
+        expect(after.change({ offset, text: delta }), `a delta at ${offset} of ${text.length}`).toBe(true);
+        text = after.text;
       } else text = message?.content[0]?.text ?? text;
     },
   });
@@ -176,6 +176,20 @@ test("without the capability `text-deltas`, a client gets the text so far at mos
   expect(watcher.text).toBe("one two three ");
   expect(wholes()).toBe(2);
   expect(watcher.frames.filter(({ payload }) => payload.stream === "assistant")).toHaveLength(2);
+});
+
+test("both events of a whole text have the same text, whatever characters and run ids it meets", async () => {
+  for (const runId of ["run-1", "\u0000", '"', "$&"]) {
+    const house = openFanout();
+    const watcher = client(house.fanout, []);
+    house.publish({ kind: "run_started", ...RUN, runId, chainId: "c", startedAt: house.world.clock.now() });
+    const text = 'a "quoted" \\ line\n$& $1 \u0000 \ud83d\ude00 \ud83d';
+    house.publish({ kind: "text", ...RUN, runId, part: "1.0", offset: 0, text: `${text} ` });
+    const [assistant, chat] = watcher.frames.slice(-2).map(({ payload }) => payload);
+    expect(assistant).toMatchObject({ runId, stream: "assistant", data: { text: `${text} ` } });
+    expect(chat?.message?.content).toEqual([{ type: "text", text: `${text} ` }]);
+    expect(chat?.runId).toBe(runId);
+  }
 });
 
 test("the longer a text is, the less often it is sent; all of it is sent before a tool call", async () => {

@@ -6,7 +6,7 @@ import type { AgentEvent } from "../../../src/contract/events.ts";
 import { THINKING_DELTAS } from "../../../src/contract/protocol.ts";
 import type { LiveEvent } from "../../../src/core/shapes/event.ts";
 import { Redactor } from "../../../src/core/text/redact/redact.ts";
-import { withDelta } from "../../../src/core/text/text-delta.ts";
+import { LongText } from "../../../src/core/text/text-delta.ts";
 import { createBus } from "../../../src/engine/bus.ts";
 import type { Caller } from "../../../src/gateway/auth.ts";
 import { createFanout } from "../../../src/gateway/socket/fanout.ts";
@@ -58,9 +58,11 @@ function openFanout() {
           const before = data().length;
           sent.push(event);
           for (const { offset, delta } of data().slice(before)) {
-            const after = withDelta(text, { offset, text: delta });
-            expect(after, `a delta at ${offset} of ${text.length}`).toBeDefined();
-            text = after ?? "";
+            const after = new LongText(text);
+            expect(after.change({ offset, text: delta }), `a delta at ${offset} of ${text.length}`).toBe(
+              true,
+            );
+            text = after.text;
           }
         },
       });

@@ -70,8 +70,8 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
     name: "events-not-masked",
     breaks: "I14: live text shows secrets",
     file: "src/gateway/socket/live-texts.ts",
-    from: "whole.startsWith(text.raw)) return this.#parts.redactor.mask(whole);",
-    to: "whole.startsWith(text.raw)) return whole;",
+    from: "text.raw.begins(whole)) return this.#parts.redactor.mask(whole);",
+    to: "text.raw.begins(whole)) return whole;",
   },
   {
     name: "excerpts-not-masked",

@@ -12,7 +12,7 @@ import { optional } from "../../optional.ts";
 import type { Pace, PaceOf } from "../../pace.ts";
 import type { Message } from "../../shapes/message.ts";
 import { head } from "../cut.ts";
-import { grown } from "../text-delta.ts";
+import { LongText } from "../text-delta.ts";
 import { KnownValues } from "./known.ts";
 import { isSecretName, MASK, maskShapes, type Work } from "./shapes.ts";
 import { MaskStream } from "./stream.ts";
@@ -101,13 +101,13 @@ export class Redactor {
     if (text.length <= LONG_CHARS) return beginningOf(this.mask(text), charsMax);
     const pace = this.#paceOf();
     const stream = this.stream();
-    let masked = "";
+    const masked = new LongText();
     for (let at = 0; at < text.length && masked.length <= charsMax; at += LONG_CHARS) {
       await pace();
-      masked = grown(masked, stream.push(text.slice(at, at + LONG_CHARS)));
+      masked.append(stream.push(text.slice(at, at + LONG_CHARS)));
     }
-    if (masked.length <= charsMax) masked = grown(masked, stream.end());
-    return beginningOf(masked, charsMax);
+    if (masked.length <= charsMax) masked.append(stream.end());
+    return beginningOf(masked.text, charsMax);
   }
 
   /** Starts to mask a text that arrives in pieces. `work` counts the examined characters. */

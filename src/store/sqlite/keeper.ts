@@ -1,5 +1,6 @@
 // Updates the files of an open embedded store in the background: writes the high-water mark after commits,
-// and checkpoints the log into the database after a limited time. No commit waits for this.
+// and checkpoints the log into the database after a limited time. No commit waits for this. A checkpoint
+// writes each changed page once. After a huge commit this takes long, so it runs in the read worker.
 // KP1: the mark and the checkpoint wait for a running sync of the log, so the mark never names a row that is
 //      not on disk (I2).
 // With durability "normal" the mark contains no log position and no row numbers while the store is open,
@@ -7,6 +8,7 @@
 
 import { statSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
+import { CompiledQuery } from "kysely";
 import { optional } from "../../core/optional.ts";
 import type { Clock, Timer } from "../../world/plain.ts";
 import type { Log } from "../../world.ts";
@@ -14,6 +16,7 @@ import type { LogView } from "./log.ts";
 import type { LogSync } from "./log-sync.ts";
 import { numbersGiven } from "./loss.ts";
 import type { Mark, MarkWriter } from "./mark.ts";
+import type { ReadWorkerConnection } from "./read-connection.ts";
 
 /** Maximum time between a commit and the mark that includes it. */
 const MARK_DELAY_MS = 100;
@@ -25,9 +28,14 @@ const CHECKPOINT_DELAY_MS = 30_000;
  */
 export const CHECKPOINT_PAGES = 4_000;
 
+/** Pages that the log grew by within `MARK_DELAY_MS` (6 MB). With fewer, a checkpoint takes about 20 ms. */
+const HUGE_PAGES = 1_500;
+const CHECKPOINT = "pragma wal_checkpoint(passive)";
+
 interface KeeperParts {
   readonly file: string;
   readonly reader: DatabaseSync;
+  readonly readWorker: ReadWorkerConnection;
   readonly view: LogView;
   readonly sync: LogSync | undefined;
   readonly writer: MarkWriter;
@@ -42,6 +50,10 @@ export class StoreKeeper {
   #rows: Mark["rows"] = {};
   #marking: Timer | undefined;
   #checkpoint: Timer | undefined;
+  /** Length of the log, in pages, when it was last read. */
+  #pages = 0;
+  /** True if the log contains a huge commit. */
+  #isHuge = false;
   #warned = false;
   #isClosed = false;
 
@@ -66,8 +78,11 @@ export class StoreKeeper {
       this.#marking = undefined;
       this.#onceSynced(() => {
         this.#mark();
+        const pages = this.#parts.view.index()?.frames ?? 0;
+        this.#isHuge ||= pages - this.#pages >= HUGE_PAGES;
+        this.#pages = pages;
         // Checkpoints here and not in the step of the commit, which may already take long.
-        if ((this.#parts.view.index()?.frames ?? 0) >= CHECKPOINT_PAGES) this.#writeBack();
+        if (pages >= CHECKPOINT_PAGES) this.#writeBack();
       });
     });
     this.#checkpoint ??= clock.at(clock.now() + CHECKPOINT_DELAY_MS, () => {
@@ -90,10 +105,16 @@ export class StoreKeeper {
   }
 
   #writeBack(): void {
-    this.#tried(
-      () => this.#parts.reader.exec("pragma wal_checkpoint(passive)"),
-      "could not checkpoint the log",
-    );
+    const { reader, readWorker } = this.#parts;
+    const failure = "could not checkpoint the log";
+    if (!this.#isHuge) {
+      this.#tried(() => reader.exec(CHECKPOINT), failure);
+      return;
+    }
+    this.#isHuge = false;
+    readWorker.executeQuery(CompiledQuery.raw(CHECKPOINT)).catch((error: unknown) => {
+      if (!this.#isClosed) this.#failed(error, failure);
+    });
   }
 
   /** Must be called before the connections are closed. */
@@ -133,13 +154,17 @@ export class StoreKeeper {
     this.#tried(() => writer.write({ durability, ...mark }, { sync }), "could not write the high-water mark");
   }
 
-  /** Logs only the first failure and continues, because an older mark is also valid. */
   #tried(work: () => void, text: string): void {
     try {
       work();
     } catch (error) {
-      if (!this.#warned) this.#parts.log.warn({ err: error, file: this.#parts.file }, text);
-      this.#warned = true;
+      this.#failed(error, text);
     }
+  }
+
+  /** Logs only the first failure, because an older mark is also valid, and a longer log. */
+  #failed(error: unknown, text: string): void {
+    if (!this.#warned) this.#parts.log.warn({ err: error, file: this.#parts.file }, text);
+    this.#warned = true;
   }
 }

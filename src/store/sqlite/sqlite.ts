@@ -25,6 +25,7 @@ import { lostSinceCopies, lostSinceMark, roundOf } from "./loss.ts";
 import { MarkWriter, readMark } from "./mark.ts";
 import { PageCheck } from "./pages.ts";
 import { ReadWorkerConnection } from "./read-connection.ts";
+import type { ReadWorkerOptions } from "./read-worker.ts";
 import { distrust } from "./trust.ts";
 
 interface SqliteOptions {
@@ -102,8 +103,9 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     reader.exec(`pragma query_only = on; pragma cache_size = -${READER_CACHE_KIB}`);
     look.database.close();
     const sync = syncOf(options, { file, view, writer, reader });
-    const keeper = keeperOf(options, { file, reader, view, look, sync });
-    return storeOf({ dir, file, writer, reader, unlock, keeper, sync, options });
+    const readWorker = new ReadWorkerConnection(workerStart(file));
+    const keeper = keeperOf(options, { file, reader, readWorker, view, look, sync });
+    return storeOf({ dir, file, writer, reader, readWorker, unlock, keeper, sync, options });
   } catch (error) {
     if (look?.database.isOpen) look.database.close();
     writer?.close();
@@ -212,15 +214,13 @@ function syncOf(
 interface KeptFiles {
   readonly file: string;
   readonly reader: DatabaseSync;
+  readonly readWorker: ReadWorkerConnection;
   readonly sync: LogSync | undefined;
   readonly view: LogView;
   readonly look: Look;
 }
 
-function keeperOf(
-  { durability, clock, log }: SqliteOptions,
-  { file, reader, view, look, sync }: KeptFiles,
-): StoreKeeper {
+function keeperOf({ durability, clock, log }: SqliteOptions, { look, ...kept }: KeptFiles): StoreKeeper {
   const { mark, version } = look;
   const known = mark === "damaged" ? undefined : mark;
   // The old mark is current only if the log that it names still exists: if a power loss damages the new mark,
@@ -228,8 +228,8 @@ function keeperOf(
   const isCurrent =
     known?.durability === durability &&
     version === SCHEMA_VERSION &&
-    (known.log === undefined || roundOf(known.log, view.index()) !== "unknown");
-  const parts = { file, reader, view, sync, writer: new MarkWriter(file), durability, clock, log };
+    (known.log === undefined || roundOf(known.log, kept.view.index()) !== "unknown");
+  const parts = { ...kept, writer: new MarkWriter(kept.file), durability, clock, log };
   return new StoreKeeper(parts, { isCurrent });
 }
 
@@ -261,11 +261,17 @@ function checkedVersion(database: DatabaseSync, file: string): number {
   return version;
 }
 
+/** Returns the start options of a thread that reads this file. */
+function workerStart(file: string): ReadWorkerOptions {
+  return { file, busyTimeoutMs: BUSY_TIMEOUT_MS, cacheKib: SEARCH_CACHE_KIB };
+}
+
 interface Parts {
   readonly dir: string;
   readonly file: string;
   readonly writer: DatabaseSync;
   readonly reader: DatabaseSync;
+  readonly readWorker: ReadWorkerConnection;
   readonly unlock: () => void;
   readonly keeper: StoreKeeper;
   readonly sync: LogSync | undefined;
@@ -273,12 +279,10 @@ interface Parts {
 }
 
 function storeOf(parts: Parts): Store {
-  const { file, reader, writer, sync } = parts;
+  const { file, reader, readWorker, writer, sync } = parts;
   const db = committedRows(reader, file, { writer, sync });
-  const start = { file, busyTimeoutMs: BUSY_TIMEOUT_MS, cacheKib: SEARCH_CACHE_KIB };
-  const readWorker = new ReadWorkerConnection(start);
   const { clock, gather, log } = parts.options;
-  const pages = clock === undefined ? undefined : new PageCheck({ start, clock, log });
+  const pages = clock === undefined ? undefined : new PageCheck({ start: workerStart(file), clock, log });
   const transcriptPath = (sessionId: string): string => join(parts.dir, `${sessionId}.jsonl`);
   let open = true;
   return {

@@ -332,12 +332,14 @@ async function rangesOf(db: Db, filter: SessionFilter): Promise<Ranges> {
     if (tree !== undefined) {
       const axis = agentIds.map((agentId) => sql<SqlBool>`s.agent_id = ${agentId}`);
       const patterns = scope.all || scope.patterns === undefined ? [] : scoped;
+      // The ranges contain the sessions of these agents, so they are not read again among the tree.
+      const elsewhere = sql<SqlBool>`s.agent_id not in (${sql.join(agentIds)})`;
       if (ofKinds.length > 0 && axis.length * ofKinds.length <= KIND_RANGES_MAX) {
         const kinds = fields.get("kinds");
-        const besidesFit = kinds === undefined ? [] : [kinds];
+        const besidesFit = kinds === undefined ? [elsewhere] : [elsewhere, kinds];
         return { axis: withKinds(axis), fits: [...without("kinds"), ...patterns], besides: tree, besidesFit };
       }
-      return { axis, fits: [...without(), ...patterns], besides: tree };
+      return { axis, fits: [...without(), ...patterns], besides: tree, besidesFit: [elsewhere] };
     }
   }
   if (ofKinds.length > 0) return { axis: ofKinds, fits: [...without("kinds"), ...scoped], besides: [] };

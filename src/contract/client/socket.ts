@@ -4,7 +4,7 @@
 
 import { isObject } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
-import { joinedDeltas, type TextDelta } from "../../core/text/text-delta.ts";
+import { flat, isFlatDue, joinedDeltas, type TextDelta } from "../../core/text/text-delta.ts";
 import type { Timer } from "../../world.ts";
 import type { AgentEvent, ChatEvent, ChatMessage } from "../events.ts";
 import type { ClientInfo, EventFrame, HelloOk, ResponseFrame } from "../frames.ts";
@@ -226,9 +226,10 @@ export function openSocket(parts: SocketParts, signal?: AbortSignal): Promise<Cl
 
 /** Adds a delta to the text of a run. Returns the whole text, or undefined if an earlier part is missing. */
 function grow(texts: Map<string, string>, runId: string, delta: TextDelta): string | undefined {
-  const text = joinedDeltas({ offset: 0, text: texts.get(runId) ?? "" }, delta)?.text;
+  const before = texts.get(runId) ?? "";
+  const text = joinedDeltas({ offset: 0, text: before }, delta)?.text;
   if (text === undefined) texts.delete(runId);
-  else texts.set(runId, text);
+  else texts.set(runId, isFlatDue(before.length, text.length) ? flat(text) : text);
   return text;
 }
 

@@ -258,6 +258,30 @@ test("X3: if text arrives fast, it is published at intervals, and the last part 
   expect(shown).toEqual(["0:one", "3: two three"]);
 });
 
+test("X3: text that arrives much faster is published in parts, so that no part takes long to redact", async () => {
+  const writing = Promise.withResolvers<LaneHandle>();
+  const done = Promise.withResolvers<void>();
+  const { engine, store } = await openTestEngine({
+    world: fakeWorld(),
+    async execute(handle) {
+      writing.resolve(handle);
+      await done.promise;
+      return ok("a book");
+    },
+  });
+  const shown: number[] = [];
+  engine.bus.subscribe((event) => {
+    if (event.kind === "text") shown.push(event.text.length);
+  });
+  await makeSessions(store, "a");
+  const run = await accept(engine, "a", "write a book");
+  const handle = await writing.promise;
+  for (let at = 0; at < 6; at += 1) handle.text({ offset: at * 40_000, text: "x".repeat(40_000) });
+  expect(shown).toEqual([40_000, 80_000, 80_000]);
+  done.resolve();
+  await endOf(engine, run.runId);
+});
+
 test("X3: live thinking is published at intervals like text, at most 256 KiB of each message", async () => {
   const world = fakeWorld();
   const writing = Promise.withResolvers<LaneHandle>();

@@ -36,6 +36,9 @@ export type Part = TextPart | ThinkingPart | CallPart;
 /** Maximum bytes that may arrive without new content, for example as comments or one large event. */
 const RAW_BYTES_ANYWAY = 1024 * 1024;
 
+/** A text with this many waiting characters is passed on at once, so that its readers never take long. */
+const PART_CHARS = 32 * 1024;
+
 type OnDelta = (delta: TextDelta) => void;
 
 /** Collects the text of all parts of one type, joined with newlines, and passes it on to the listener. */
@@ -53,6 +56,10 @@ class Passed<P extends Part> {
     const isNext = this.#part !== undefined && this.#part !== part;
     this.#part = part;
     this.#waiting += isNext ? `\n${delta}` : delta;
+  }
+
+  get isDue(): boolean {
+    return this.#waiting.length >= PART_CHARS;
   }
 
   show(): void {
@@ -119,11 +126,12 @@ export class Answer {
     part.text.append(delta);
     this.begun = true;
     this.#text.add(part, delta);
+    if (this.#text.isDue) this.show();
   }
 
   /**
    * Passes the text and the thinking that were added since the last call to their listeners. Clients call it
-   * after each read.
+   * after each read. A long text does not wait for it.
    */
   show(): void {
     this.#thinking?.show();
@@ -134,6 +142,7 @@ export class Answer {
     if (!this.counts(delta)) return;
     part.thinking.append(delta);
     this.#thinking?.add(part, delta);
+    if (this.#thinking?.isDue) this.show();
   }
 
   addArguments(part: CallPart, delta: string): void {

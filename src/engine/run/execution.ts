@@ -32,6 +32,8 @@ import { createTranscriptWriter, isFinalText, LostLane, type Reading } from "./t
  */
 const LONG_TEXT_INTERVAL_MS = 100;
 const LONG_TEXT_CHARS = 8 * 1024;
+/** A text with this many unpublished characters does not wait for the end of the interval. */
+const UNPUBLISHED_CHARS_MAX = 64 * 1024;
 /**
  * Maximum size of the thinking that is published live for one message. The rest is only in the stored
  * message.
@@ -170,7 +172,7 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal, ki
       if (whole.length === 0 || !mayStream()) return;
       const intervalMs = textIntervalMs(whole.length, parts.slots.taken());
       const waitMs = sentAt + intervalMs - clock.monotonic();
-      if (waitMs <= 0) flush();
+      if (waitMs <= 0 || (pending?.text.length ?? 0) >= UNPUBLISHED_CHARS_MAX) flush();
       else if (!over.aborted) next ??= clock.at(clock.now() + waitMs, flush);
     },
     /** Must be called before the message is stored, or subscribers miss the rest of its text. */

@@ -23,7 +23,7 @@ import type { Redactor } from "../../core/text/redact/redact.ts";
 import { approvalShown, decisionShown } from "../version-4/chat-forms.ts";
 import { type LiveTexts, textMarks } from "./live-texts.ts";
 import type { LiveThinking } from "./live-thinking.ts";
-import type { EventMarks } from "./outlet.ts";
+import { type EventMarks, TEXT_HERE } from "./outlet.ts";
 import type { RunTracks } from "./run-tracks.ts";
 
 /** An event of the protocol, and its session. */
@@ -44,7 +44,8 @@ export type OutEvent = EventOf & {
    * one.
    */
   readonly unless?: string;
-  readonly marks?: EventMarks;
+  /** `textJson`: the text that `encodeEvent` inserts. */
+  readonly marks?: EventMarks & { readonly textJson?: string };
 };
 
 type Of<K extends LiveEvent["kind"]> = Extract<LiveEvent, { kind: K }>;
@@ -155,7 +156,7 @@ export class Translator {
   #chat(
     { runId, sessionKey }: OfRun,
     body: Omit<ChatEvent, "runId" | "sessionKey" | "seq">,
-    marks: EventMarks = { follows: textMarks(runId) },
+    marks: OutEvent["marks"] = { follows: textMarks(runId) },
   ): OutEvent[] {
     const payload: ChatEvent = { runId, sessionKey, seq: this.#runs.next(runId), ...body };
     return [{ event: "chat", sessionKey, payload, marks }];
@@ -176,7 +177,7 @@ export class Translator {
     const quiet = this.#runs.isQuiet(runId) || isQuietStep(flowStep);
     const error = event.error === undefined ? undefined : this.#redactor.mask(event.error);
     this.#thinking.end(runId);
-    const masked = this.#texts.end(runId, event.sessionKey, quiet ? "" : event.text);
+    const textJson = this.#texts.end(runId, event.sessionKey, quiet ? "" : event.text);
     const phase = state === "ok" ? "end" : "error";
     const facts = optional({ startedAt, flowStep, code, error });
     const data: LifecycleData = { phase, chainId, state, endedAt, ...facts };
@@ -184,12 +185,13 @@ export class Translator {
     const lifecycle = this.#agent(event, endedAt, { stream: "lifecycle", data }, marks);
     const body = {
       state: CHAT_STATES[state],
-      // An empty reply is a final event without a message.
-      ...optional({ message: masked === "" ? undefined : said(masked, endedAt), errorMessage: error, code }),
+      ...optional({ errorMessage: error, code }),
       usage: event.usage,
       stopReason: STOP_REASONS[state],
+      // An empty reply is a final event without a message.
+      ...(textJson === undefined ? {} : { message: said(TEXT_HERE, endedAt) }),
     };
-    const chat = appended || quiet ? [] : this.#chat(event, body, marks);
+    const chat = appended || quiet ? [] : this.#chat(event, body, { ...marks, ...optional({ textJson }) });
     this.#runs.end(runId);
     return [...lifecycle, ...chat];
   }

@@ -8,6 +8,14 @@ import { LongText, type TextDelta } from "../../core/text/text-delta.ts";
 /** A text without subscribers is redacted when it has this many new characters. */
 export const UNREAD_CHARS_MAX = 64 * 1024;
 
+/** A part of a redacted text. */
+export interface Piece {
+  /** Number of characters. */
+  readonly chars: number;
+  /** The characters as JSON, without quotes. */
+  readonly json: string;
+}
+
 /** The text, or the thinking, of one unfinished message. */
 export class GrowingText<Client> {
   readonly part: string;
@@ -15,9 +23,11 @@ export class GrowingText<Client> {
   readonly sessionKey: string;
   /** The model's text, not redacted. */
   readonly raw = new LongText();
-  /** The redacted text. */
-  masked = new LongText();
-  /** Clients that have received all of `masked`. */
+  /** The redacted text as JSON, without quotes. Events are built from it, so it is encoded only once. */
+  json = new LongText();
+  /** Length of the redacted text. */
+  chars = 0;
+  /** Clients that have received all of `json`. */
   readonly inStep = new Set<Client>();
   /**
    * True if the text replaces one that was sent, because the run was resumed or the model restarted its
@@ -47,7 +57,8 @@ export class GrowingText<Client> {
       this.#stream = redactor.stream();
       this.#unread = [this.raw.text];
       this.unreadChars = this.raw.length;
-      this.masked = new LongText();
+      this.json = new LongText();
+      this.chars = 0;
       this.beginsAnew = true;
       this.inStep.clear();
     }
@@ -55,28 +66,30 @@ export class GrowingText<Client> {
   }
 
   /** Redacts the new part; returns the text that can be shown. `last`: the text is complete. */
-  read(last: boolean): string {
+  read(last: boolean): Piece {
     const pieces = this.#unread;
     this.#unread = [];
     this.unreadChars = 0;
     let fresh = pieces.length === 0 ? "" : this.#stream.push(pieces.join(""));
     if (last) fresh += this.#stream.end();
-    this.masked.append(fresh);
-    return fresh;
+    const json = JSON.stringify(fresh).slice(1, -1);
+    this.json.append(json);
+    this.chars += fresh.length;
+    return { chars: fresh.length, json };
   }
 
   get isRead(): boolean {
-    return this.masked.length > 0;
+    return this.chars > 0;
   }
 
   /**
    * Returns how to send the newly redacted text to a client: as a delta, as the whole text, or not at all.
-   * The client then has all of `masked`.
+   * The client then has all of `json`.
    */
-  formFor(client: Client, fresh: string): "delta" | "whole" | undefined {
-    const isFirst = fresh.length === this.masked.length && !this.beginsAnew;
+  formFor(client: Client, fresh: Piece): "delta" | "whole" | undefined {
+    const isFirst = fresh.chars === this.chars && !this.beginsAnew;
     const form = isFirst || this.inStep.has(client) ? "delta" : "whole";
-    if ((form === "delta" ? fresh : this.masked).length === 0) return undefined;
+    if ((form === "delta" ? fresh : this).chars === 0) return undefined;
     this.inStep.add(client);
     return form;
   }

@@ -12,7 +12,7 @@ import type { LiveTextEvent } from "../../core/shapes/event.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { TextDelta } from "../../core/text/text-delta.ts";
 import type { Clock, Timer } from "../../world.ts";
-import { GrowingText, UNREAD_CHARS_MAX } from "./growing-text.ts";
+import { GrowingText, type Piece, UNREAD_CHARS_MAX } from "./growing-text.ts";
 import { type EncodedEvent, encodeEvent, TEXT_HERE } from "./outlet.ts";
 import type { RunTracks } from "./run-tracks.ts";
 
@@ -41,10 +41,14 @@ export function textMarks(runId: string): readonly [text: string, chat: string, 
   return [`text:${runId}`, `chat:${runId}`, `thinking:${runId}`];
 }
 
+function jsonOf(text: GrowingText<unknown>): string {
+  return `"${text.json.text}"`;
+}
+
 class LiveText extends GrowingText<TextListener> {
   /** Time at which the whole text was last sent, by the monotonic clock. */
   toldAt = Number.NEGATIVE_INFINITY;
-  /** The length of `masked` when the whole text was last sent. */
+  /** The length of the redacted text when it was last sent as a whole. */
   toldLength = 0;
   timer: Timer | undefined;
 
@@ -86,19 +90,20 @@ export class LiveTexts {
   }
 
   /**
-   * Ends the live text of a run, whose final text is `whole`. Returns that text redacted: parts that were
-   * redacted before are reused. Returns an empty text if nobody subscribes.
+   * Ends the live text of a run, whose final text is `whole`. Returns that text, redacted, as JSON: parts
+   * that were redacted before are reused. Returns undefined if the text is empty, or if nobody subscribes.
    */
-  end(runId: string, sessionKey: string, whole: string): string {
+  end(runId: string, sessionKey: string, whole: string): string | undefined {
     const text = this.#texts.get(runId);
     this.#texts.delete(runId);
     text?.timer?.cancel();
-    if (this.#parts.watching(sessionKey).length === 0) return "";
-    if (text?.isRead !== true || !text.raw.begins(whole)) return this.#parts.redactor.mask(whole);
+    if (this.#parts.watching(sessionKey).length === 0 || whole === "") return undefined;
+    if (text?.isRead !== true || !text.raw.begins(whole))
+      return JSON.stringify(this.#parts.redactor.mask(whole));
     const rest = whole.slice(text.raw.length);
     text.add({ offset: text.raw.length, text: rest }, this.#parts.redactor);
     text.read(true);
-    return text.masked.text;
+    return jsonOf(text);
   }
 
   /**
@@ -131,7 +136,7 @@ export class LiveTexts {
     return text;
   }
 
-  #tellNew(text: LiveText, listeners: readonly TextListener[], fresh: string): void {
+  #tellNew(text: LiveText, listeners: readonly TextListener[], fresh: Piece): void {
     let whole: EncodedEvent | undefined;
     let delta: EncodedEvent | undefined;
     for (const listener of listeners) {
@@ -148,10 +153,10 @@ export class LiveTexts {
   }
 
   #tellWholeSoon(text: LiveText, listeners: readonly TextListener[]): void {
-    if (text.timer !== undefined || text.masked.length === text.toldLength) return;
+    if (text.timer !== undefined || text.chars === text.toldLength) return;
     if (listeners.every(({ textDeltas }) => textDeltas)) return;
     const { clock, watching } = this.#parts;
-    const interval = WHOLE_TEXT_INTERVAL_MS * Math.max(1, text.masked.length / WHOLE_TEXT_CHARS);
+    const interval = WHOLE_TEXT_INTERVAL_MS * Math.max(1, text.chars / WHOLE_TEXT_CHARS);
     const waitMs = text.toldAt + interval - clock.monotonic();
     if (waitMs <= 0) {
       this.#tellWhole(text, listeners);
@@ -164,12 +169,12 @@ export class LiveTexts {
   }
 
   #tellWhole(text: LiveText, listeners: readonly TextListener[]): void {
-    if (text.masked.length === text.toldLength) return;
-    text.toldLength = text.masked.length;
+    if (text.chars === text.toldLength) return;
+    text.toldLength = text.chars;
     text.toldAt = this.#parts.clock.monotonic();
     const others = listeners.filter(({ textDeltas }) => !textDeltas);
     if (others.length === 0) return;
-    const json = JSON.stringify(text.masked.text);
+    const json = jsonOf(text);
     const encoded = [this.#assistant(text, json), this.#chat(text, json)];
     for (const listener of others) for (const event of encoded) listener.event(event);
   }
@@ -186,7 +191,7 @@ export class LiveTexts {
     return encodeEvent("agent", payload, { replaces: mark, textJson });
   }
 
-  #chat(text: LiveText, textJson = JSON.stringify(text.masked.text)): EncodedEvent {
+  #chat(text: LiveText, textJson = jsonOf(text)): EncodedEvent {
     const content = [{ type: "text" as const, text: TEXT_HERE }];
     const message = { role: "assistant" as const, content, timestamp: this.#parts.clock.now() };
     const payload: ChatEvent = { ...this.#about(text), state: "delta", message };
@@ -194,9 +199,9 @@ export class LiveTexts {
     return encodeEvent("chat", payload, { replaces: mark, textJson });
   }
 
-  #delta(text: LiveText, fresh: string): EncodedEvent {
-    const offset = text.masked.length - fresh.length;
-    const payload: ChatEvent = { ...this.#about(text), state: "delta", offset, delta: fresh };
+  #delta(text: LiveText, { chars, json }: Piece): EncodedEvent {
+    const offset = text.chars - chars;
+    const payload: ChatEvent = { ...this.#about(text), state: "delta", offset, delta: TEXT_HERE };
     const [, mark] = textMarks(text.runId);
     let whole: EncodedEvent | undefined;
     // Returns the whole text, for a slow reader that has missed deltas.
@@ -204,6 +209,6 @@ export class LiveTexts {
       whole ??= this.#chat(text);
       return whole;
     };
-    return encodeEvent("chat", payload, { replaces: mark, latest });
+    return encodeEvent("chat", payload, { replaces: mark, latest, textJson: `"${json}"` });
   }
 }

@@ -7,9 +7,9 @@ import type { AgentEvent } from "../../contract/events.ts";
 import type { LiveTextEvent } from "../../core/shapes/event.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Clock } from "../../world.ts";
-import { GrowingText, UNREAD_CHARS_MAX } from "./growing-text.ts";
+import { GrowingText, type Piece, UNREAD_CHARS_MAX } from "./growing-text.ts";
 import { textMarks } from "./live-texts.ts";
-import { type EncodedEvent, encodeEvent } from "./outlet.ts";
+import { type EncodedEvent, encodeEvent, TEXT_HERE } from "./outlet.ts";
 import type { RunTracks } from "./run-tracks.ts";
 
 /** A client that may get live thinking. */
@@ -32,6 +32,10 @@ class Thought extends GrowingText<ThinkingListener> {
   startedAt = 0;
   /** Time from the first piece to the last one. */
   ms = 0;
+}
+
+function wholeOf({ chars, json }: Thought): Piece {
+  return { chars, json: json.text };
 }
 
 export class LiveThinking {
@@ -83,27 +87,31 @@ export class LiveThinking {
     for (const listener of listeners) {
       const form = thought.formFor(listener, fresh);
       if (form === undefined) continue;
-      encoded[form] ??= this.#event(thought, form === "delta" ? fresh : thought.masked.text);
+      encoded[form] ??= this.#event(thought, form === "delta" ? fresh : wholeOf(thought));
       listener.event(encoded[form]);
     }
   }
 
   /**
-   * Returns the event that carries the newest part of a thought, `delta`. This part may be the whole thought.
+   * Returns the event that carries the newest part of a thought. This part may be the whole thought.
    */
-  #event(thought: Thought, delta: string): EncodedEvent {
-    const { runId, sessionKey, masked, ms } = thought;
+  #event(thought: Thought, { chars, json }: Piece): EncodedEvent {
+    const { runId, sessionKey, ms } = thought;
     const { clock, runs } = this.#parts;
-    const offset = masked.length - delta.length;
+    const offset = thought.chars - chars;
     const about = { runId, sessionKey, seq: runs.next(runId), ts: clock.now() };
-    const payload: AgentEvent = { ...about, stream: "thinking_delta", data: { offset, delta, ms } };
+    const payload: AgentEvent = {
+      ...about,
+      stream: "thinking_delta",
+      data: { offset, delta: TEXT_HERE, ms },
+    };
     const [, , mark] = textMarks(runId);
     let whole: EncodedEvent | undefined;
     // Returns the whole thought, for a slow reader that has missed deltas.
     const latest = (): EncodedEvent => {
-      whole ??= this.#event(thought, thought.masked.text);
+      whole ??= this.#event(thought, wholeOf(thought));
       return whole;
     };
-    return encodeEvent("agent", payload, { replaces: mark, latest });
+    return encodeEvent("agent", payload, { replaces: mark, latest, textJson: `"${json}"` });
   }
 }

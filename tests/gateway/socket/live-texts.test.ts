@@ -192,6 +192,27 @@ test("both events of a whole text have the same text, whatever characters and ru
   }
 });
 
+test("a final event has the text and the error, whatever characters are in them, also in two halves", () => {
+  for (const caps of [[], ["text-deltas"]]) {
+    for (const error of ["\u0000", 'a "\u0000" b']) {
+      const house = openFanout();
+      const watcher = client(house.fanout, caps);
+      house.start();
+      house.say("one \ud83d");
+      house.say('\ude00 "two" \u0000 ');
+      const text = 'one \ud83d\ude00 "two" \u0000 three';
+      house.publish({
+        ...{ kind: "run_ended", ...RUN, chainId: "c", state: "error", code: "run_failed", text, error },
+        ...{ endedAt: 1, usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0 } },
+      } as unknown as LiveEvent);
+      const { payload } = watcher.frames.at(-1) ?? {};
+      expect(payload).toMatchObject({ state: "error", errorMessage: error, stopReason: "error" });
+      expect(payload?.message?.content).toEqual([{ type: "text", text }]);
+      expect(watcher.text).toBe(text);
+    }
+  }
+});
+
 test("the longer a text is, the less often it is sent; all of it is sent before a tool call", async () => {
   const house = openFanout();
   const watcher = client(house.fanout, []);

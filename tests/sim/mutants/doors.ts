@@ -70,8 +70,8 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
     name: "events-not-masked",
     breaks: "I14: live text shows secrets",
     file: "src/gateway/socket/live-texts.ts",
-    from: "text.raw.begins(whole)) return this.#parts.redactor.mask(whole);",
-    to: "text.raw.begins(whole)) return whole;",
+    from: "return JSON.stringify(this.#parts.redactor.mask(whole));",
+    to: "return JSON.stringify(whole);",
   },
   {
     name: "excerpts-not-masked",

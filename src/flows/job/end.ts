@@ -2,7 +2,8 @@
 // status (I12), and the outcome is announced once, in the transaction that ends the run (I4). If the
 // requester no longer exists, the result is still kept: it is posted, appended, or stored as a failed
 // delivery for operators.
-// JB1: a job ends when the child has no unfinished run and no unfinished children of its own.
+// JB1: a job ends when none of its runs is unfinished, and no child of its own. Other messages to the child
+//      are not part of the job.
 // The result is the child's own text. If the child was stopped, it is the text written so far.
 
 import { optional } from "../../core/optional.ts";

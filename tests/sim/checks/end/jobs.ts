@@ -89,14 +89,15 @@ function checkCleanup(story: Story, books: Books): void {
 }
 
 /**
- * JB1: checks that a job ended only after its child jobs. CN1: checks that a job ended if the run that
+ * JB1: checks that a job ended only after its child jobs. A message to a child whose job has ended can begin
+ * another job in the same millisecond, so jobs of that millisecond are not checked. CN1: checks that a job ended if the run that
  * started it was aborted.
  */
 function checkEnds(story: Story, books: Books, job: Row): void {
   const child = String(job.target_key);
   const below = books.flows.filter(
     (one) =>
-      one.kind === "spawn" && one.requester_key === child && Number(one.created_at) <= Number(job.ended_at),
+      one.kind === "spawn" && one.requester_key === child && Number(one.created_at) < Number(job.ended_at),
   );
   const late = below.find((one) => Number(one.ended_at) > Number(job.ended_at));
   if (late !== undefined && job.end_reason !== "cancelled" && !story.stopped.has(child))

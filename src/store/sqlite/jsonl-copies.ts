@@ -6,9 +6,10 @@
 // A progress file records the position up to which all copies are complete. After a crash it shows which
 // copies may be behind. The copies are synced before the progress file is written, so the file is still valid
 // after a power loss. Each start also checks the newest sessions.
-// The copy of a deleted transcript is deleted, if necessary at the next start. A copy of a transcript that
-// this store never had is kept, because it may be all that is left of another database. A copy with messages
-// that the store lacks is never truncated: it is kept under another name, and a warning is logged.
+// The copy of a deleted transcript is deleted, if necessary at the next start. A copy with entries of a
+// transcript that this store never had is kept, because it may be all that is left of another database. A
+// copy with messages that the store lacks is never truncated: it is kept under another name, and a warning is
+// logged.
 
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";

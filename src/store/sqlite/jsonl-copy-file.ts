@@ -90,7 +90,7 @@ export class CopyWriter {
         .where("session_id", "in", batch)
         .execute();
       const kept = new Set(known.map((row) => row.session_id));
-      for (const id of batch) if (!kept.has(id) && (await this.#wasDeleted(id))) await this.remove(id);
+      for (const id of batch) if (!kept.has(id) && (await this.#isOver(id))) await this.remove(id);
     }
   }
 
@@ -100,13 +100,19 @@ export class CopyWriter {
    */
   async removeDisowned(sessionId: string, heir: string): Promise<void> {
     if (!PLAIN_ID.test(sessionId)) return;
-    const key = await keyInHead(this.fileOf(sessionId));
-    if (key !== undefined && key !== heir) await this.remove(sessionId);
+    const head = await headOf(this.fileOf(sessionId));
+    if (head?.key !== undefined && head.key !== heir) await this.remove(sessionId);
   }
 
-  async #wasDeleted(sessionId: string): Promise<boolean> {
-    const key = await keyInHead(this.fileOf(sessionId));
-    return key !== undefined && wasDeleted(this.#db, key, sessionId);
+  /**
+   * Returns whether the copy of a transcript that is not in the store can be removed: the transcript was
+   * deleted, or the copy contains no entry. A transcript without entries may have had no run that shows that
+   * it was deleted.
+   */
+  async #isOver(sessionId: string): Promise<boolean> {
+    const { key, id, isAll } = (await headOf(this.fileOf(sessionId))) ?? {};
+    if (key === undefined) return false;
+    return (isAll === true && id === sessionId) || wasDeleted(this.#db, key, sessionId);
   }
 
   async bringUpToDate(sessionId: string): Promise<void> {
@@ -276,14 +282,23 @@ async function openIfThere(file: string, flags: "r" | "r+"): Promise<FileHandle 
   });
 }
 
-/** Returns the session key from the header line of a copy. */
-async function keyInHead(file: string): Promise<string | undefined> {
+/** The header line of a copy. */
+interface Head {
+  readonly key: string | undefined;
+  readonly id: string | undefined;
+  /** True if nothing follows the line. */
+  readonly isAll: boolean;
+}
+
+async function headOf(file: string): Promise<Head | undefined> {
   const handle = await openIfThere(file, "r");
   if (handle === undefined) return undefined;
   try {
     const { bytesRead, buffer } = await handle.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
     const end = buffer.subarray(0, bytesRead).indexOf(NEWLINE);
-    return textIn(buffer.toString("utf8", 0, Math.max(0, end)), "key");
+    const line = buffer.toString("utf8", 0, Math.max(0, end));
+    const { size } = await handle.stat();
+    return { key: textIn(line, "key"), id: textIn(line, "id"), isAll: size === end + 1 };
   } finally {
     await handle.close();
   }

@@ -330,13 +330,34 @@ test("a start removes the copy of a deleted transcript, and keeps copies of sess
   await jsonlCopies.flush();
   // A copy of another database. It may be the only remaining data of that database.
   const foreign = join(dir, "foreign.jsonl");
-  writeFileSync(foreign, `${JSON.stringify({ ...HEADER, id: "foreign" })}\n`);
+  const entry = JSON.stringify(userMessage("m9", "of another database"));
+  writeFileSync(foreign, `${JSON.stringify({ ...HEADER, id: "foreign" })}\n${entry}\n`);
   writeFileSync(`${path()}.new`, "half a head");
   await store.transaction((tx) => deleteSessionRows(tx, KEY, { transcripts: true }));
   await restart();
   expect(existsSync(path())).toBe(false);
   expect(existsSync(`${path()}.new`)).toBe(false);
   expect(existsSync(foreign)).toBe(true);
+});
+
+test("a start removes the copy of a deleted transcript that had neither a run nor an entry", async () => {
+  jsonlCopies.note(ID);
+  await jsonlCopies.flush();
+  expect(lines()).toEqual([HEADER]);
+  const others = {
+    "a.jsonl": "a user's own line\n",
+    "b.jsonl": `${JSON.stringify({ ...HEADER, id: "c" })}\n`,
+  };
+  const used = {
+    "d.jsonl": `${JSON.stringify({ ...HEADER, id: "d" })}\n${JSON.stringify(userMessage("m1", "x"))}\n`,
+  };
+  const kept = { ...others, ...used, "e.jsonl": "" };
+  for (const [name, text] of Object.entries(kept)) writeFileSync(join(dir, name), text);
+  // A crash before the copies were removed.
+  await store.transaction((tx) => deleteSessionRows(tx, KEY, { transcripts: true }));
+  await restart();
+  expect(existsSync(path())).toBe(false);
+  for (const [name, text] of Object.entries(kept)) expect(readFileSync(join(dir, name), "utf8")).toBe(text);
 });
 
 test("a copy that cannot be written is logged with its file name, and is written later", async () => {

@@ -90,7 +90,11 @@ class Member {
   isCutOff = false;
   /** The time at which its last heartbeat that got an answer was sent. */
   sentAt = Number.NEGATIVE_INFINITY;
-  hasFailed = false;
+  /**
+   * The time at which a heartbeat first failed after the last one that was answered. The process notices a
+   * failure some steps after the story, so work that begins at the same time is allowed.
+   */
+  failedAt = Number.POSITIVE_INFINITY;
   /** The time until which a fault prevents its heartbeats. */
   troubledUntil = Number.NEGATIVE_INFINITY;
   /** Whether another process has deleted its row. */
@@ -176,7 +180,7 @@ class Member {
           this.#beaten(sentAt);
           return value;
         } catch (error) {
-          this.hasFailed = true;
+          this.failedAt = Math.min(this.failedAt, time.now());
           throw error;
         }
       },
@@ -190,7 +194,7 @@ class Member {
 
   #beaten(sentAt: number): void {
     this.sentAt = sentAt;
-    this.hasFailed = false;
+    this.failedAt = Number.POSITIVE_INFINITY;
     if (!this.isCondemned) return;
     // CS4: this heartbeat told the process that it was declared dead, so its runs must have stopped.
     const before = [...this.handles];
@@ -204,7 +208,7 @@ class Member {
   #checkStart(runId: string): void {
     const cluster = this.#cluster;
     const ageMs = cluster.time.now() - this.sentAt;
-    if (ageMs > LEASE_MS / 2 || this.hasFailed)
+    if (ageMs > LEASE_MS / 2 || this.failedAt < cluster.time.now())
       cluster.violation ??= new Violation(
         "CS3",
         `${this.name} starts ${runId}: its last beat is ${ageMs} ms old`,
@@ -215,7 +219,7 @@ class Member {
   #checkAuthority(what: string, runId: string): void {
     const cluster = this.#cluster;
     const ageMs = cluster.time.now() - this.sentAt;
-    if (ageMs >= AUTHORITY_MS || this.hasFailed)
+    if (ageMs >= AUTHORITY_MS || this.failedAt < cluster.time.now())
       cluster.wrong("CS1", `${this.name} begins ${what} of ${runId}, ${ageMs} ms after its last beat`);
   }
 

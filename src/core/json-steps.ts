@@ -1,5 +1,6 @@
 // Encodes plain data with long texts as JSON, in steps between which other work can run.
 
+import { jsonWithin } from "./json.ts";
 import type { Pace } from "./pace.ts";
 
 /** Texts longer than this are encoded in pieces. */
@@ -17,7 +18,7 @@ export async function jsonInSteps(value: object, pace: Pace): Promise<string> {
   for (const text of long) {
     const pieces: string[] = [];
     for (let at = 0; at < text.length; at += PIECE_CHARS) {
-      pieces.push(JSON.stringify(text.slice(at, at + PIECE_CHARS)).slice(1, -1));
+      pieces.push(jsonWithin(text.slice(at, at + PIECE_CHARS)));
       const rest = pace();
       if (rest !== undefined) await rest;
     }

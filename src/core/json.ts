@@ -19,6 +19,11 @@ export function canonicalJson(value: unknown): string {
   return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${canonicalJson(field)}`).join(",")}}`;
 }
 
+/** Returns a text as it stands in JSON, without the quotes. */
+export function jsonWithin(text: string): string {
+  return JSON.stringify(text).slice(1, -1);
+}
+
 /** Returns the value if it is an object, otherwise an empty object. */
 export function fieldsOf(value: unknown): Record<string, unknown> {
   return isObject(value) ? value : {};

@@ -11,7 +11,7 @@ import { readHistory } from "../../src/store/queries/transcripts/transcripts.ts"
 import type { Store } from "../../src/store/sql.ts";
 import { assistantText, endOf, makeSessions, openTestEngine, runRow } from "../kit/engine/engine.ts";
 import { deltas, whole } from "../kit/live-text.ts";
-import { fakeWorld } from "../kit/world.ts";
+import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 
 const ok = (reply: string): EndFacts => ({ state: "ok", reply });
 
@@ -225,18 +225,24 @@ test("an aborted run keeps its text and leaves no tool call without a result", a
   ]);
 });
 
-test("X3: if text arrives fast, it is published at intervals, and the last part follows at the end of an interval", async () => {
-  const world = fakeWorld();
+/** Opens an engine whose run writes by its handle until `done` is resolved, and then ends with this reply. */
+async function openWriting(world: FakeWorld, reply: string) {
   const writing = Promise.withResolvers<LaneHandle>();
   const done = Promise.withResolvers<void>();
-  const { engine, store } = await openTestEngine({
+  const opened = await openTestEngine({
     world,
     async execute(handle) {
       writing.resolve(handle);
       await done.promise;
-      return ok("one two three");
+      return ok(reply);
     },
   });
+  return { ...opened, writing, done };
+}
+
+test("X3: if text arrives fast, it is published at intervals, and the last part follows at the end of an interval", async () => {
+  const world = fakeWorld();
+  const { engine, store, writing, done } = await openWriting(world, "one two three");
   const shown: string[] = [];
   engine.bus.subscribe((event) => {
     if (event.kind === "text") shown.push(`${event.offset}:${event.text}`);
@@ -259,16 +265,7 @@ test("X3: if text arrives fast, it is published at intervals, and the last part 
 });
 
 test("X3: text that arrives much faster is published in parts, so that no part takes long to redact", async () => {
-  const writing = Promise.withResolvers<LaneHandle>();
-  const done = Promise.withResolvers<void>();
-  const { engine, store } = await openTestEngine({
-    world: fakeWorld(),
-    async execute(handle) {
-      writing.resolve(handle);
-      await done.promise;
-      return ok("a book");
-    },
-  });
+  const { engine, store, writing, done } = await openWriting(fakeWorld(), "a book");
   const shown: number[] = [];
   engine.bus.subscribe((event) => {
     if (event.kind === "text") shown.push(event.text.length);
@@ -284,16 +281,7 @@ test("X3: text that arrives much faster is published in parts, so that no part t
 
 test("X3: live thinking is published at intervals like text, at most 256 KiB of each message", async () => {
   const world = fakeWorld();
-  const writing = Promise.withResolvers<LaneHandle>();
-  const done = Promise.withResolvers<void>();
-  const { engine, store } = await openTestEngine({
-    world,
-    async execute(handle) {
-      writing.resolve(handle);
-      await done.promise;
-      return ok("done");
-    },
-  });
+  const { engine, store, writing, done } = await openWriting(world, "done");
   const shown: string[] = [];
   engine.bus.subscribe((event) => {
     if (event.kind === "thinking") shown.push(`${event.part} ${event.offset}:${event.text.slice(0, 9)}`);

@@ -6,6 +6,7 @@
 import { mkdirSync, readFileSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { configPathOf, type LoadOptions } from "../../config.ts";
+import { jsonWithin } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
@@ -109,7 +110,7 @@ const tooLarge = (name: string, bytes: number): Result<never> =>
 function hiderOf({ values }: HiddenText): (text: string) => string {
   const forms = [...values].flatMap(([shown, { raw }]) => {
     const value = unescaped(raw);
-    return [raw, value, JSON.stringify(value).slice(1, -1)].map((form) => [form, shown] as const);
+    return [raw, value, jsonWithin(value)].map((form) => [form, shown] as const);
   });
   return replacing(forms.filter(([form]) => form.length >= SECRET_CHARS_MIN));
 }

@@ -363,9 +363,10 @@ export function opensOnUse(key: string, rules: KeyRules): boolean {
 /** Returns the key of an agent's main session. With scope `global`, all agents share one. */
 export function mainKeyOf(agentId: string, rules: KeyRules): string {
   if (rules.scope === "global") return "global";
-  const name = [rules.mainKey];
-  const make = (): string => formatKey({ form: "named", agentId, name });
-  return remembered(mainKeys, `${agentId}:${rules.mainKey}`, READ_MAX, make);
+  const { mainKey } = rules;
+  return remembered(mainKeys, `${agentId}:${mainKey}`, READ_MAX, () =>
+    formatKey({ form: "named", agentId, name: [mainKey] }),
+  );
 }
 
 /**

@@ -4,7 +4,7 @@
 // TX2: the start of a possible credential is held back, so that it can be redacted whole (I14).
 
 import type { MaskStream, Redactor } from "../../core/text/redact/redact.ts";
-import { LongText, type TextDelta } from "../../core/text/text-delta.ts";
+import { joinedDeltas, LongText, type TextDelta } from "../../core/text/text-delta.ts";
 
 const BREAK = "\n\n";
 
@@ -33,8 +33,9 @@ export class TextPieces {
   next(delta: TextDelta): string {
     if (delta.offset === this.#heard.length && !this.#closed) return this.#goOn(delta.text);
     const before = this.#closed ? "" : this.#heard.text;
-    // If a part is missing, wait: the whole text comes with the end of the run.
-    return delta.offset > before.length ? "" : this.#anew(before.slice(0, delta.offset) + delta.text);
+    const text = joinedDeltas({ offset: 0, text: before }, delta)?.text;
+    // A part is missing, so wait: the whole text comes with the end of the run.
+    return text === undefined ? "" : this.#anew(text);
   }
 
   /**

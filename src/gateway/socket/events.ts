@@ -44,8 +44,8 @@ export type OutEvent = EventOf & {
    * one.
    */
   readonly unless?: string;
-  /** `textJson`: the text that `encodeEvent` inserts. */
-  readonly marks?: EventMarks & { readonly textJson?: string };
+  /** `json`: the text that `encodeEvent` inserts. */
+  readonly marks?: EventMarks & { readonly json?: string };
 };
 
 type Of<K extends LiveEvent["kind"]> = Extract<LiveEvent, { kind: K }>;
@@ -177,7 +177,7 @@ export class Translator {
     const quiet = this.#runs.isQuiet(runId) || isQuietStep(flowStep);
     const error = event.error === undefined ? undefined : this.#redactor.mask(event.error);
     this.#thinking.end(runId);
-    const textJson = this.#texts.end(runId, event.sessionKey, quiet ? "" : event.text);
+    const json = this.#texts.end(runId, event.sessionKey, quiet ? "" : event.text);
     const phase = state === "ok" ? "end" : "error";
     const facts = optional({ startedAt, flowStep, code, error });
     const data: LifecycleData = { phase, chainId, state, endedAt, ...facts };
@@ -189,9 +189,9 @@ export class Translator {
       usage: event.usage,
       stopReason: STOP_REASONS[state],
       // An empty reply is a final event without a message.
-      ...(textJson === undefined ? {} : { message: said(TEXT_HERE, endedAt) }),
+      ...(json === undefined ? {} : { message: said(TEXT_HERE, endedAt) }),
     };
-    const chat = appended || quiet ? [] : this.#chat(event, body, { ...marks, ...optional({ textJson }) });
+    const chat = appended || quiet ? [] : this.#chat(event, body, { ...marks, ...optional({ json }) });
     this.#runs.end(runId);
     return [...lifecycle, ...chat];
   }

@@ -1,6 +1,7 @@
 // One text that grows while a run writes it. It is redacted once, in pieces (I14), and sent as deltas to
 // clients that have all of it so far.
 
+import { jsonWithin } from "../../core/json.ts";
 import type { LiveTextEvent } from "../../core/shapes/event.ts";
 import type { MaskStream, Redactor } from "../../core/text/redact/redact.ts";
 import { LongText, type TextDelta } from "../../core/text/text-delta.ts";
@@ -72,10 +73,15 @@ export class GrowingText<Client> {
     this.unreadChars = 0;
     let fresh = pieces.length === 0 ? "" : this.#stream.push(pieces.join(""));
     if (last) fresh += this.#stream.end();
-    const json = JSON.stringify(fresh).slice(1, -1);
+    const json = jsonWithin(fresh);
     this.json.append(json);
     this.chars += fresh.length;
     return { chars: fresh.length, json };
+  }
+
+  /** The whole redacted text. */
+  get whole(): Piece {
+    return { chars: this.chars, json: this.json.text };
   }
 
   get isRead(): boolean {

@@ -8,6 +8,7 @@
 // else, its complete text is sent.
 
 import type { AgentEvent, ChatEvent } from "../../contract/events.ts";
+import { jsonWithin } from "../../core/json.ts";
 import type { LiveTextEvent } from "../../core/shapes/event.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { TextDelta } from "../../core/text/text-delta.ts";
@@ -39,10 +40,6 @@ export interface LiveTextParts {
 /** Returns the marks of a run's three live events: text as `agent` event, text as `chat` event, thinking. */
 export function textMarks(runId: string): readonly [text: string, chat: string, thinking: string] {
   return [`text:${runId}`, `chat:${runId}`, `thinking:${runId}`];
-}
-
-function jsonOf(text: GrowingText<unknown>): string {
-  return `"${text.json.text}"`;
 }
 
 class LiveText extends GrowingText<TextListener> {
@@ -90,20 +87,20 @@ export class LiveTexts {
   }
 
   /**
-   * Ends the live text of a run, whose final text is `whole`. Returns that text, redacted, as JSON: parts
-   * that were redacted before are reused. Returns undefined if the text is empty, or if nobody subscribes.
+   * Ends the live text of a run, whose final text is `whole`. Returns that text, redacted, as JSON without
+   * quotes: parts that were redacted before are reused. Returns undefined if the text is empty, or if nobody
+   * subscribes.
    */
   end(runId: string, sessionKey: string, whole: string): string | undefined {
     const text = this.#texts.get(runId);
     this.#texts.delete(runId);
     text?.timer?.cancel();
     if (this.#parts.watching(sessionKey).length === 0 || whole === "") return undefined;
-    if (text?.isRead !== true || !text.raw.begins(whole))
-      return JSON.stringify(this.#parts.redactor.mask(whole));
+    if (text?.isRead !== true || !text.raw.begins(whole)) return jsonWithin(this.#parts.redactor.mask(whole));
     const rest = whole.slice(text.raw.length);
     text.add({ offset: text.raw.length, text: rest }, this.#parts.redactor);
     text.read(true);
-    return jsonOf(text);
+    return text.whole.json;
   }
 
   /**
@@ -174,8 +171,8 @@ export class LiveTexts {
     text.toldAt = this.#parts.clock.monotonic();
     const others = listeners.filter(({ textDeltas }) => !textDeltas);
     if (others.length === 0) return;
-    const json = jsonOf(text);
-    const encoded = [this.#assistant(text, json), this.#chat(text, json)];
+    const { whole } = text;
+    const encoded = [this.#assistant(text, whole), this.#chat(text, whole)];
     for (const listener of others) for (const event of encoded) listener.event(event);
   }
 
@@ -183,20 +180,20 @@ export class LiveTexts {
     return { runId, sessionKey, seq: this.#parts.runs.next(runId) };
   }
 
-  #assistant(text: LiveText, textJson: string): EncodedEvent {
+  #assistant(text: LiveText, { json }: Piece): EncodedEvent {
     const data = { text: TEXT_HERE };
     const about = { ...this.#about(text), ts: this.#parts.clock.now() };
     const payload: AgentEvent = { ...about, stream: "assistant", data };
     const [mark] = textMarks(text.runId);
-    return encodeEvent("agent", payload, { replaces: mark, textJson });
+    return encodeEvent("agent", payload, { replaces: mark, json });
   }
 
-  #chat(text: LiveText, textJson = jsonOf(text)): EncodedEvent {
+  #chat(text: LiveText, { json } = text.whole): EncodedEvent {
     const content = [{ type: "text" as const, text: TEXT_HERE }];
     const message = { role: "assistant" as const, content, timestamp: this.#parts.clock.now() };
     const payload: ChatEvent = { ...this.#about(text), state: "delta", message };
     const [, mark] = textMarks(text.runId);
-    return encodeEvent("chat", payload, { replaces: mark, textJson });
+    return encodeEvent("chat", payload, { replaces: mark, json });
   }
 
   #delta(text: LiveText, { chars, json }: Piece): EncodedEvent {
@@ -209,6 +206,6 @@ export class LiveTexts {
       whole ??= this.#chat(text);
       return whole;
     };
-    return encodeEvent("chat", payload, { replaces: mark, latest, textJson: `"${json}"` });
+    return encodeEvent("chat", payload, { replaces: mark, latest, json });
   }
 }

@@ -34,10 +34,6 @@ class Thought extends GrowingText<ThinkingListener> {
   ms = 0;
 }
 
-function wholeOf({ chars, json }: Thought): Piece {
-  return { chars, json: json.text };
-}
-
 export class LiveThinking {
   readonly #parts: LiveThinkingParts;
   readonly #thoughts = new Map<string, Thought>();
@@ -87,7 +83,7 @@ export class LiveThinking {
     for (const listener of listeners) {
       const form = thought.formFor(listener, fresh);
       if (form === undefined) continue;
-      encoded[form] ??= this.#event(thought, form === "delta" ? fresh : wholeOf(thought));
+      encoded[form] ??= this.#event(thought, form === "delta" ? fresh : thought.whole);
       listener.event(encoded[form]);
     }
   }
@@ -109,9 +105,9 @@ export class LiveThinking {
     let whole: EncodedEvent | undefined;
     // Returns the whole thought, for a slow reader that has missed deltas.
     const latest = (): EncodedEvent => {
-      whole ??= this.#event(thought, wholeOf(thought));
+      whole ??= this.#event(thought, thought.whole);
       return whole;
     };
-    return encodeEvent("agent", payload, { replaces: mark, latest, textJson: `"${json}"` });
+    return encodeEvent("agent", payload, { replaces: mark, latest, json });
   }
 }

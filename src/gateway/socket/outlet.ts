@@ -10,6 +10,7 @@ import type { WebSocket } from "ws";
 import type { EventPayloads } from "../../contract/events.ts";
 import type { StateVersion } from "../../contract/frames.ts";
 import { CLOSE, type EventName } from "../../contract/protocol.ts";
+import { jsonWithin } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 
 /** How an event relates to other events that may be held back. */
@@ -60,18 +61,21 @@ export interface OutletLimits {
 
 /** Stands in a payload for the text that `encodeEvent` gets as JSON. Only numbers may follow it. */
 export const TEXT_HERE = "\u0000";
-const TEXT_HERE_JSON = JSON.stringify(TEXT_HERE);
+const TEXT_HERE_JSON = jsonWithin(TEXT_HERE);
 
-/** `textJson`: the text at the place of `TEXT_HERE`. Events with the same text encode it only once. */
+/**
+ * `json`: the text at the place of `TEXT_HERE`, as JSON without quotes. Events with the same text encode it
+ * only once.
+ */
 export function encodeEvent<E extends EventName>(
   event: E,
   payload: EventPayloads[E],
-  more: EventMarks & { stateVersion?: StateVersion; textJson?: string } = {},
+  more: EventMarks & { stateVersion?: StateVersion; json?: string } = {},
 ): EncodedEvent {
-  const { stateVersion, textJson, ...marks } = more;
+  const { stateVersion, json, ...marks } = more;
   const version = optional({ stateVersion });
   const plain = JSON.stringify({ type: "event", event, payload, ...version }).slice(0, -1);
-  const head = textJson === undefined ? plain : withText(plain, textJson);
+  const head = json === undefined ? plain : withText(plain, json);
   if (head.length < SMALL_CHARS) return { head, ...marks };
   let bytes: Buffer | undefined;
   return {
@@ -84,9 +88,9 @@ export function encodeEvent<E extends EventName>(
   };
 }
 
-function withText(json: string, textJson: string): string {
-  const at = json.lastIndexOf(TEXT_HERE_JSON);
-  return json.slice(0, at) + textJson + json.slice(at + TEXT_HERE_JSON.length);
+function withText(frame: string, json: string): string {
+  const at = frame.lastIndexOf(TEXT_HERE_JSON);
+  return frame.slice(0, at) + json + frame.slice(at + TEXT_HERE_JSON.length);
 }
 
 export function createOutlet(socket: WebSocket, limits: OutletLimits): Outlet {

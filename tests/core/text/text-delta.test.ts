@@ -24,7 +24,7 @@ test("a text that grows by small pieces is the text of all pieces", () => {
 });
 
 test("a text after any changes is the same as a string after them, whenever it is read", () => {
-  const seed = process.env.SEED ?? String(Date.now());
+  const seed = process.env.PARLEY_SEED ?? String(Date.now());
   const luck = dice(seed);
   for (let story = 0; story < 30; story += 1) {
     const long = new LongText();
@@ -33,13 +33,13 @@ test("a text after any changes is the same as a string after them, whenever it i
       const text = String(step).repeat(luck.of([0, 1, 5, 9_000, 40_000]));
       const offset = luck.chance(0.8) ? plain.length : luck.below(plain.length + 10);
       const fits = offset <= plain.length;
-      expect(long.change({ offset, text }), `seed ${seed}`).toBe(fits);
+      expect(long.change({ offset, text }), `PARLEY_SEED=${seed}`).toBe(fits);
       if (fits) plain = plain.slice(0, offset) + text;
-      expect(long.length, `seed ${seed}`).toBe(plain.length);
+      expect(long.length, `PARLEY_SEED=${seed}`).toBe(plain.length);
       if (luck.chance(0.3))
-        expect(long.text === plain, `seed ${seed}, story ${story}, step ${step}`).toBe(true);
+        expect(long.text === plain, `PARLEY_SEED=${seed}, story ${story}, step ${step}`).toBe(true);
     }
-    expect(long.text === plain, `seed ${seed}, story ${story}`).toBe(true);
+    expect(long.text === plain, `PARLEY_SEED=${seed}, story ${story}`).toBe(true);
   }
 });
 

@@ -70,8 +70,8 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
     name: "events-not-masked",
     breaks: "I14: live text shows secrets",
     file: "src/gateway/socket/live-texts.ts",
-    from: "return JSON.stringify(this.#parts.redactor.mask(whole));",
-    to: "return JSON.stringify(whole);",
+    from: "return jsonWithin(this.#parts.redactor.mask(whole));",
+    to: "return jsonWithin(whole);",
   },
   {
     name: "excerpts-not-masked",

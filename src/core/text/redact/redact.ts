@@ -7,7 +7,7 @@
 // RD6: `whole` and `start` return the same text as `mask`, but process long texts in pieces and let other
 //      work run in between.
 
-import { isObject } from "../../json.ts";
+import { isObject, jsonWithin } from "../../json.ts";
 import { optional } from "../../optional.ts";
 import type { Pace, PaceOf } from "../../pace.ts";
 import type { Message } from "../../shapes/message.ts";
@@ -69,7 +69,7 @@ export class Redactor {
     const before = this.#forms.size;
     for (const secret of secrets) {
       if (secret.length < KNOWN_CHARS_MIN) continue;
-      const asJson = JSON.stringify(secret).slice(1, -1);
+      const asJson = jsonWithin(secret);
       const asText = secret.toWellFormed();
       for (const form of [secret, asJson, encodeURIComponent(asText)]) this.#forms.add(form);
     }

@@ -89,16 +89,18 @@ function checkCleanup(story: Story, books: Books): void {
 }
 
 /**
- * JB1: checks that a job ended only after its child jobs. A message to a child whose job has ended can begin
- * another job in the same millisecond, so jobs of that millisecond are not checked. CN1: checks that a job ended if the run that
+ * JB1: checks that a job ended only after its child jobs. CN1: checks that a job ended if the run that
  * started it was aborted.
  */
 function checkEnds(story: Story, books: Books, job: Row): void {
   const child = String(job.target_key);
-  const below = books.flows.filter(
-    (one) =>
-      one.kind === "spawn" && one.requester_key === child && Number(one.created_at) < Number(job.ended_at),
-  );
+  const endedAt = Number(job.ended_at);
+  const below = books.flows.filter((one) => {
+    // A message to a child whose job has just ended can begin another job in the same millisecond.
+    const isOfJob = books.runOf.get(String(one.requester_run_id))?.flowId === job.flow_id;
+    const createdAt = Number(one.created_at) + (isOfJob ? 0 : 1);
+    return one.kind === "spawn" && one.requester_key === child && createdAt <= endedAt;
+  });
   const late = below.find((one) => Number(one.ended_at) > Number(job.ended_at));
   if (late !== undefined && job.end_reason !== "cancelled" && !story.stopped.has(child))
     story.wrong("JB1", `the job of ${child} ended before that of ${String(late.target_key)}, below it`);

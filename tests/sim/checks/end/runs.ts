@@ -62,9 +62,12 @@ function checkOrder(story: Story, lane: readonly RunBook[]): void {
 function checkSaid(story: Story, books: Books): void {
   for (const [line, said] of story.said) {
     const last = new Map<string, RunBook>();
+    const seen = new Set<string>();
     for (const { runId } of said.toSorted((a, b) => a.at - b.at)) {
       const run = books.runOf.get(runId);
-      if (run === undefined) continue;
+      // A message that was sent again in the same millisecond is noted twice.
+      if (run === undefined || seen.has(runId)) continue;
+      seen.add(runId);
       const before = last.get(run.sessionKey);
       if (before !== undefined && before.laneSeq > run.laneSeq)
         story.wrong("I3", `${line} said ${before.runId} before ${runId}, and it stands behind it`);

@@ -263,6 +263,67 @@ test("a run starts only if the lease was renewed recently; an older lease is ren
   expect(await runOf(a, runId)).toMatchObject({ state: "ok", attempt: 1 });
 });
 
+/** Starts a run on a process whose claim is committed, but gets its answer only after `answer` is called. */
+async function claimWithLateAnswer(a: ClusterProcess) {
+  const answer = a.holdNextAnswer();
+  const told = a.app.tell(MAIN, "work");
+  const runId = async (): Promise<string> => {
+    const rows = await a.app.store.db.selectFrom("runs").select("run_id").execute();
+    return rows[0]?.run_id ?? "";
+  };
+  return { answer, told, runId };
+}
+
+test("a run does not start on a lease that became too old before the claim was answered", async () => {
+  const { world, cluster, pass, until } = await openStage();
+  const ofA = link();
+  let begun = 0;
+  const play: Play = () => {
+    begun += 1;
+    return "done";
+  };
+  const a = await cluster.join({ plays: { [MAIN]: play } }, world, ofA.through);
+  const { answer, told } = await claimWithLateAnswer(a);
+  ofA.beats = "hang";
+  await pass(LEASE_MS / 2 + 300);
+  answer();
+  const { runId } = await told;
+  await pass(300);
+  expect(begun).toBe(0);
+  ofA.beats = "pass";
+  await until(() => ended(a, runId));
+  expect(await runOf(a, runId)).toMatchObject({ state: "ok", crashes: 0 });
+  expect(await a.app.texts(MAIN)).toEqual(["user: work", "assistant: done"]);
+  expect(begun).toBe(1);
+});
+
+test("a process that lost its lease before its claim was answered leaves the run to the others", async () => {
+  const { world, cluster, pass, until } = await openStage();
+  const ofA = link();
+  let begunByA = 0;
+  const play: Play = () => {
+    begunByA += 1;
+    return "by a";
+  };
+  const work = midway(async () => "by b");
+  const a = await cluster.join({ plays: { [MAIN]: play } }, world, ofA.through);
+  const b = await cluster.join({ plays: { [MAIN]: work.play } }, world);
+  const { answer, told, runId } = await claimWithLateAnswer(a);
+  ofA.beats = "fail";
+  await until(async () => (await runOf(b, await runId()))?.attempt === 2);
+  await work.began;
+  ofA.beats = "pass";
+  // The process joins again, so its new lease is fresh when the answer arrives.
+  await pass(1_000);
+  answer();
+  await told;
+  await pass(1_000);
+  expect(begunByA).toBe(0);
+  work.goOn();
+  await until(async () => ended(b, await runId()));
+  expect(await runOf(b, await runId())).toMatchObject({ reply: "by b", attempt: 2, crashes: 1 });
+});
+
 test("a model is called only after the process has confirmed its right to execute the run", async () => {
   const gate = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();

@@ -7,7 +7,8 @@
 // Another process is silent if, for the length of a lease, its beat did not change although the database
 // answered each of our own beats in time. So an outage, a pause of this process or a jump of the database's
 // clock does not end another process's lease. A process renews its own lease before it declares another
-// process dead. A run starts only with a beat that is at most half a lease old.
+// process dead. A run starts only with a beat that is at most half a lease old, also if the database was slow
+// to answer its claim.
 
 import type { ProcessFacts } from "../../core/shapes/process.ts";
 import { type Beat, beat, beats, joinProcesses, LEASE_MS, leave } from "../../store/queries/processes.ts";
@@ -42,6 +43,8 @@ export interface Authority {
   isFresh(): boolean;
   /** Returns the same as `isFresh`, but first sends a new beat if the last one is too old. */
   renewed(): Promise<boolean>;
+  /** Returns how often other processes have taken all runs of this process. */
+  losses(): number;
   /** Returns when the authority ends, by the monotonic clock. */
   until(): number;
 }
@@ -65,6 +68,7 @@ export class Lease implements Authority {
   #sentAt = Number.NEGATIVE_INFINITY;
   #answeredAt = Number.NEGATIVE_INFINITY;
   #failedAt = Number.NEGATIVE_INFINITY;
+  #losses = 0;
   #onLost: () => void = () => {};
 
   constructor(parts: LeaseParts) {
@@ -95,6 +99,10 @@ export class Lease implements Authority {
 
   until(): number {
     return this.#until;
+  }
+
+  losses(): number {
+    return this.#losses;
   }
 
   isFresh(): boolean {
@@ -198,6 +206,7 @@ export class Lease implements Authority {
     // This process paused for longer than a lease, or its heartbeats did not reach the database.
     const text = "other processes declared this one dead: it stops its runs and joins again";
     world.log.warn({ processId }, text);
+    this.#losses += 1;
     this.#onLost();
     await this.#join();
   }

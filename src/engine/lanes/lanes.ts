@@ -72,8 +72,15 @@ export interface Executor {
   aborted?(run: Run): void;
 }
 
+/** A claimed run. `losses`: see `Authority`, read before the claim. */
+interface Claimed {
+  readonly kind: "run";
+  readonly run: Run;
+  readonly losses: number | undefined;
+}
+
 type Claim =
-  | { kind: "run"; run: Run }
+  | Claimed
   /**
    * No slot is free. If the whole deployment has none, `freedBefore` is the value of `#freed` before the
    * check. If only this process has none, it is absent.
@@ -332,7 +339,7 @@ export class Lanes {
   async #follow(sessionKey: string, outcome: Claim): Promise<void> {
     const { slots, shared } = this.#parts;
     if (outcome.kind === "run") {
-      const execution = this.#start(outcome.run);
+      const execution = this.#start(outcome);
       if (this.#starved.size > 0) shared?.wanted();
       const executed = this.#execute(execution);
       if (slots.taken() < slots.max()) this.slotFree();
@@ -353,7 +360,8 @@ export class Lanes {
 
   /** Ends waiting appends and, if a slot is free, claims the next turn. `head`: see `claimWith`. */
   async #claim(unit: Unit, sessionKey: string, head?: Run): Promise<Claim> {
-    const { slots, owner } = this.#parts;
+    const { slots, owner, lease } = this.#parts;
+    const losses = lease?.losses();
     for (let known = head; ; known = undefined) {
       const next = known ?? (await nextInLane(unit.tx, sessionKey));
       if (next === undefined) return { kind: "empty" };
@@ -379,7 +387,7 @@ export class Lanes {
         continue;
       }
       publishStart(unit, run);
-      return { kind: "run", run };
+      return { kind: "run", run, losses };
     }
   }
 
@@ -413,11 +421,13 @@ export class Lanes {
     await finish.successors.budgetUsedUp(finish.acceptor, unit, run, error);
   }
 
-  #start(run: Run): Execution {
-    const { owner, poolOf } = this.#parts;
+  #start({ run, losses }: Claimed): Execution {
+    const { owner, poolOf, lease } = this.#parts;
     const execution = createExecution(run, owner, this.#parts, poolOf(run));
     this.#send(run.sessionKey, { kind: "claimed", execution });
-    if (this.#closed) execution.stop("parked");
+    // If the answer to the claim was late, another process may have the run by now.
+    const isLate = lease !== undefined && (lease.losses() !== losses || !lease.isFresh());
+    if (this.#closed || isLate) execution.stop("parked");
     return execution;
   }
 

@@ -2,7 +2,7 @@
 // operations of a paused process wait until it continues.
 
 import { StoreProblem } from "../../../src/store/problems.ts";
-import type { Db, Store } from "../../../src/store/sql.ts";
+import type { Db, SharedStore, Store } from "../../../src/store/sql.ts";
 import type { Timer, World } from "../../../src/world.ts";
 
 export interface MortalProcess {
@@ -15,6 +15,8 @@ export interface MortalProcess {
   goOn(): void;
   /** Commits the next transaction, but reports a lost connection to its caller. */
   loseNextAnswer(): void;
+  /** Commits the next transaction, but its caller gets the answer only after the returned function is called. */
+  holdNextAnswer(): () => void;
 }
 
 /** Wraps the store and the world of one process, so that a test can pause or kill it. */
@@ -22,6 +24,7 @@ export function mortalProcess(store: Store, world: World): MortalProcess {
   let dead = false;
   let gate: { promise: Promise<void>; resolve: () => void } | undefined;
   let losesAnswer = false;
+  let held: Promise<void> | undefined;
   const pass = async (): Promise<void> => {
     while (gate !== undefined && !dead) await gate.promise;
     // An operation of a dead process never settles.
@@ -41,6 +44,9 @@ export function mortalProcess(store: Store, world: World): MortalProcess {
       db,
       async transaction(work) {
         const value = await mortal(store.transaction, pass, isHalted)(work);
+        const answered = held;
+        held = undefined;
+        await answered;
         if (losesAnswer) {
           losesAnswer = false;
           throw new StoreProblem("io", "store", { detail: "the answer to a commit was lost", inDoubt: true });
@@ -48,24 +54,7 @@ export function mortalProcess(store: Store, world: World): MortalProcess {
         await pass();
         return value;
       },
-      ...(shared === undefined
-        ? {}
-        : {
-            shared: {
-              ...shared,
-              now: () => shared.now(),
-              urgently: mortal(shared.urgently, pass, isHalted),
-              notify: async (texts: readonly string[]) => {
-                await pass();
-                await shared.notify(texts);
-              },
-              listen: (onText: (text: string) => void, onGap: () => void) =>
-                shared.listen(
-                  (text) => void pass().then(() => onText(text)),
-                  () => void pass().then(onGap),
-                ),
-            },
-          }),
+      ...(shared === undefined ? {} : { shared: gatedShared(shared, pass, isHalted) }),
     },
     die() {
       dead = true;
@@ -81,6 +70,11 @@ export function mortalProcess(store: Store, world: World): MortalProcess {
     },
     loseNextAnswer() {
       losesAnswer = true;
+    },
+    holdNextAnswer() {
+      const answer = Promise.withResolvers<void>();
+      held = answer.promise;
+      return answer.resolve;
     },
   };
 }
@@ -100,6 +94,24 @@ function mortal(
         throw new StoreProblem("io", "store", { detail: "the process stopped in a transaction" });
       return result;
     });
+  };
+}
+
+/** Wraps what a process shares with others, so that it waits while the process is paused. */
+function gatedShared(shared: SharedStore, pass: () => Promise<void>, isHalted: () => boolean): SharedStore {
+  return {
+    ...shared,
+    now: () => shared.now(),
+    urgently: mortal(shared.urgently, pass, isHalted),
+    async notify(texts) {
+      await pass();
+      await shared.notify(texts);
+    },
+    listen: (onText, onGap) =>
+      shared.listen(
+        (text) => void pass().then(() => onText(text)),
+        () => void pass().then(onGap),
+      ),
   };
 }
 

@@ -5,19 +5,22 @@
 // than
 //      2.5 s ago.
 // CS2: a living process counts as dead only if the database answered others but not it for a whole lease.
-// CS3: a run starts in a process whose last heartbeat is at most half a lease old.
+// CS3: a run is claimed and starts in a process whose last heartbeat is at most half a lease old.
 // CS4: a process that was declared dead has stopped its runs before its next heartbeat.
 // CS5: at the end each accepted run has succeeded, its message and its answer are stored once, in lane
 //      order.
+// CS6: a process starts only runs that it holds.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { join } from "node:path";
+import type { Run } from "../../../src/core/shapes/run.ts";
 import { Engine } from "../../../src/engine/engine.ts";
 import type { LaneHandle } from "../../../src/engine/run/execution.ts";
 import { type EndFacts, NO_SUCCESSORS } from "../../../src/engine/run/finish.ts";
 import { LostLane } from "../../../src/engine/run/transcript-writer.ts";
 import { StoreProblem } from "../../../src/store/problems.ts";
 import { LEASE_MS } from "../../../src/store/queries/processes.ts";
+import { heldRun } from "../../../src/store/queries/runs/claims.ts";
 import { insertSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { readRun } from "../../../src/store/queries/transcripts/transcripts.ts";
 import type { SharedStore, Store } from "../../../src/store/sql.ts";
@@ -97,32 +100,43 @@ class Member {
   failedAt = Number.POSITIVE_INFINITY;
   /** The time until which a fault prevents its heartbeats. */
   troubledUntil = Number.NEGATIVE_INFINITY;
+  /** Resolves when the answer to a commit arrives. */
+  afterCommit: () => Promise<void> = async () => {};
+  /** The time at which it last got the answer to a transaction that was delayed. */
+  delayedUntil = Number.NEGATIVE_INFINITY;
   /** Whether another process has deleted its row. */
   isCondemned = false;
   readonly #cluster: Cluster;
+  readonly #disk: Store;
   #waiting: (() => void)[] = [];
   /** The id of the run for which the current transaction writes. */
   readonly #writing = new AsyncLocalStorage<string>();
 
   constructor(cluster: Cluster, name: string, disk: Store) {
     this.#cluster = cluster;
+    this.#disk = disk;
     this.name = name;
     const world = this.#worldOf();
     const joined = cluster.wire.join(disk, world.clock);
     if (joined.shared === undefined) throw new Error("a cluster's store is shared");
     const transaction: Store["transaction"] = async (work) => {
       if (this.isCutOff) await this.#pass();
-      return joined.transaction(work);
+      const value = await joined.transaction(work);
+      await this.afterCommit();
+      return value;
     };
     this.mortal = mortalProcess({ ...joined, transaction, shared: this.#linked(joined.shared) }, world);
     const { store } = this.mortal;
     this.engine = new Engine({
       store: {
         ...store,
-        transaction: (work) => {
+        transaction: async (work) => {
           const runId = this.#writing.getStore();
           if (runId !== undefined) this.#checkAuthority("a write", runId);
-          return store.transaction(work);
+          const sentAt = cluster.time.now();
+          const value = await store.transaction(work);
+          if (cluster.time.now() > sentAt) this.delayedUntil = cluster.time.now();
+          return value;
         },
       },
       world: this.mortal.world,
@@ -131,7 +145,9 @@ class Member {
       executor: { execute: (handle) => this.#execute(handle) },
     });
     this.engine.bus.subscribe((event, here) => {
-      if (event.kind === "run_started" && here) this.#checkStart(event.runId);
+      // A delayed claim was made on a newer lease. The executor checks whether its run starts nevertheless.
+      const isDelayed = this.delayedUntil === cluster.time.now();
+      if (event.kind === "run_started" && here && !isDelayed) this.#checkStart(event.runId);
     });
   }
 
@@ -215,6 +231,16 @@ class Member {
       );
   }
 
+  /** Checks CS6 when the executor begins. */
+  async #checkHeld({ runId, attempt }: Run): Promise<void> {
+    const fence = { runId, attempt, owner: this.engine.processId };
+    if ((await heldRun(this.#disk.db, fence).select("run_id").executeTakeFirst()) === undefined)
+      this.#cluster.wrong(
+        "CS6",
+        `${this.name} starts attempt ${attempt} of ${runId}, which it does not hold`,
+      );
+  }
+
   /** Checks CS1 when a process begins work that must not happen twice. */
   #checkAuthority(what: string, runId: string): void {
     const cluster = this.#cluster;
@@ -241,6 +267,8 @@ class Member {
   /** Plays a turn: model call, tool call, result and answer, each after a delay. */
   async #execute(handle: LaneHandle): Promise<EndFacts> {
     const { time, luck } = this.#cluster;
+    this.#checkStart(handle.run.runId);
+    await this.#checkHeld(handle.run);
     this.handles.add(handle);
     const lasts = (): Promise<void> => time.pass(luck.below(1_500));
     try {
@@ -266,6 +294,20 @@ class Member {
   }
 }
 
+/** Cuts a process off between its next commit and the answer. */
+function cutOffAtCommit(cluster: Cluster, member: Member, lasts: number): void {
+  const { time, luck } = cluster;
+  member.afterCommit = async () => {
+    member.afterCommit = async () => {};
+    if (!cluster.isUp) return;
+    member.setLink("hang");
+    member.isCutOff = true;
+    time.after(lasts, () => cluster.isUp && member.setLink("pass"));
+    // The heartbeats have their own connection, which may pass sooner.
+    await time.pass(lasts + luck.below(2_000));
+  };
+}
+
 /** Starts one random fault. */
 function trouble(cluster: Cluster, members: readonly Member[]): void {
   const { luck, time, trace } = cluster;
@@ -273,7 +315,7 @@ function trouble(cluster: Cluster, members: readonly Member[]): void {
   const member = luck.of(living.length > 0 ? living : members);
   const later = (ms: number, action: () => void): void => void time.after(ms, action);
   const lasts = 500 + luck.below(7_000);
-  switch (luck.below(7)) {
+  switch (luck.below(8)) {
     case 0:
       if (living.length < PROCESSES || !luck.chance(0.3)) return;
       trace.add(`${member.name} dies`);
@@ -319,6 +361,10 @@ function trouble(cluster: Cluster, members: readonly Member[]): void {
       return;
     }
     case 5:
+      trace.add(`${member.name} is cut off for ${lasts} ms before the answer to its next commit`);
+      cutOffAtCommit(cluster, member, lasts);
+      return;
+    case 6:
       cluster.jumpMs += luck.of([7_200_000, 60_000, 5_000]);
       trace.add(`the database's clock jumps to +${cluster.jumpMs} ms`);
       return;

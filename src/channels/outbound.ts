@@ -95,10 +95,10 @@ interface OutboxParts {
   /** Id of this process. */
   readonly owner: string;
   /**
-   * True if other processes deliver from the same outbox. Then only attempts of processes that have died are
-   * settled. Default false.
+   * Set if other processes deliver from the same outbox: returns when the lease of this process ends, by the
+   * monotonic clock. Then only attempts of processes that have died are settled.
    */
-  readonly shared?: boolean;
+  readonly leaseUntil?: () => number;
   /** Delivers only this class of deliveries. Default: all classes. */
   readonly of?: DeliveryClass;
 }
@@ -146,11 +146,11 @@ export class OutboxWorker implements DeliveryWorker {
   }
 
   async #recover(): Promise<void> {
-    const { commit, channels, world, owner, shared, of } = this.#parts;
+    const { commit, channels, world, owner, leaseUntil, of } = this.#parts;
     const own = { owner, isUnderWay: (id: string) => this.#underWay.has(id) };
     const canRepeat = (route: Route): boolean => channels.get(route.channel)?.deduplicates === true;
     const failed = await commit(async (unit) => {
-      const dead = shared === true ? { from: "the dead" as const } : {};
+      const dead = leaseUntil === undefined ? {} : { from: "the dead" as const };
       const rows = await recoverOpenAttempts(unit.tx, { at: unit.now, canRepeat, ...dead, of, own });
       for (const row of rows) tellOutcome(unit, row, { kind: "failed", code: "ambiguous", error: UNKNOWN });
       return rows;
@@ -263,18 +263,21 @@ export class OutboxWorker implements DeliveryWorker {
     else this.#pace.answered(route.to);
   }
 
+  /** Returns whether this process may send the next part. Waits while another process could send it. */
   async #begun(delivery: Delivery): Promise<boolean> {
-    const { commit, world, owner } = this.#parts;
+    const { commit, world, owner, leaseUntil } = this.#parts;
     for (;;) {
+      const leaseEnd = leaseUntil?.() ?? Number.POSITIVE_INFINITY;
       try {
-        return await commit((unit) => beginAttempt(unit.tx, delivery, owner));
+        const begun = await commit((unit) => beginAttempt(unit.tx, delivery, owner));
+        // If the answer came after the lease, another process may have settled the attempt: ask again.
+        if (!begun || world.clock.monotonic() < leaseEnd) return begun;
       } catch (error) {
         logRetry(withFields(world.log, aboutOf(delivery)), error, "a delivery attempt could not be recorded");
-        await pause(world.clock, RETRY_MIN_MS);
-        // Although this failed, the attempt may be recorded. Then no other process sends on this route until
-        // the attempt is settled.
-        if (this.#state === "stopped") return false;
       }
+      await pause(world.clock, RETRY_MIN_MS);
+      // The attempt may be recorded. Then no other process sends on this route until the attempt is settled.
+      if (this.#state === "stopped") return false;
     }
   }
 

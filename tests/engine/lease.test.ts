@@ -7,7 +7,7 @@ import { LostLane } from "../../src/engine/run/transcript-writer.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
 import { LEASE_MS } from "../../src/store/queries/processes.ts";
 import { getRun } from "../../src/store/queries/runs/runs.ts";
-import type { SharedStore } from "../../src/store/sql.ts";
+import type { SharedStore, Store } from "../../src/store/sql.ts";
 import type { World } from "../../src/world.ts";
 import { openTurnApp } from "../flows/turn-app.ts";
 import { type Cluster, type ClusterProcess, embeddedGround, openCluster } from "../kit/engine/cluster.ts";
@@ -322,6 +322,65 @@ test("a process that lost its lease before its claim was answered leaves the run
   work.goOn();
   await until(async () => ended(b, await runId()));
   expect(await runOf(b, await runId())).toMatchObject({ reply: "by b", attempt: 2, crashes: 1 });
+});
+
+/** Holds the answer to the commit that begins the first delivery of a process. */
+function lateAttempt() {
+  const asked = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<void>();
+  const committed = async ({ db }: Store): Promise<void> => {
+    const open = db.selectFrom("deliveries").select("id").where("attempt_open", "=", 1);
+    if ((await open.executeTakeFirst()) === undefined) return;
+    asked.resolve();
+    await answer.promise;
+  };
+  return { committed, asked: asked.promise, answer: answer.resolve };
+}
+
+/** Makes a conversation whose announcement goes to people. */
+async function announced({ app }: ClusterProcess, asked: Promise<void>): Promise<void> {
+  await makeSessions(app.store, OTHER);
+  await app.route(MAIN);
+  await app.send(OTHER, MAIN, "tell them", 0);
+  await asked;
+}
+
+async function deliveryOf({ app }: ClusterProcess) {
+  return app.store.db.selectFrom("deliveries").selectAll().executeTakeFirstOrThrow();
+}
+
+test("a text is sent only while the lease is valid, if the attempt was answered late", async () => {
+  const { world, cluster, pass, until } = await openStage();
+  const [ofA, attempt] = [link(), lateAttempt()];
+  const a = await cluster.join({ plays: {}, committed: attempt.committed }, world, ofA.through);
+  await announced(a, attempt.asked);
+  ofA.beats = "hang";
+  await pass(LEASE_MS);
+  attempt.answer();
+  await pass(LEASE_MS);
+  expect(a.app.sent).toEqual([]);
+  ofA.beats = "pass";
+  await until(async () => (await deliveryOf(a)).state === "sent");
+  expect(a.app.sent).toHaveLength(1);
+  expect(await deliveryOf(a)).toMatchObject({ attempts: 1 });
+});
+
+test("a process that lost its lease before its attempt was answered does not send the text", async () => {
+  const { world, cluster, pass, until } = await openStage();
+  const [ofA, attempt] = [link(), lateAttempt()];
+  const options = { plays: {}, committed: attempt.committed, deduplicates: false };
+  const a = await cluster.join(options, world, ofA.through);
+  const b = await cluster.join({ plays: {}, deduplicates: false }, world);
+  await announced(a, attempt.asked);
+  ofA.beats = "fail";
+  await until(async () => (await deliveryOf(b)).state !== "pending");
+  expect(await deliveryOf(b)).toMatchObject({ state: "failed", code: "ambiguous" });
+  ofA.beats = "pass";
+  // The process joins again, so its new lease is valid when the answer arrives.
+  await pass(1_000);
+  attempt.answer();
+  await pass(LEASE_MS);
+  expect(a.app.sent).toEqual([]);
 });
 
 test("a model is called only after the process has confirmed its right to execute the run", async () => {

@@ -4,6 +4,7 @@
 import type { Channel } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { createWebchat } from "../../src/channels/webchat.ts";
+import { optional } from "../../src/core/optional.ts";
 import { ok } from "../../src/core/shapes/errors.ts";
 import type { LiveEvent } from "../../src/core/shapes/event.ts";
 import { isSubagentKey } from "../../src/core/shapes/session-key.ts";
@@ -290,7 +291,7 @@ export class GatewayProcess {
       channels,
       world,
       owner: this.engine.processId,
-      shared: store.shared !== undefined,
+      ...optional({ leaseUntil: store.shared && this.engine.leaseUntil }),
     });
     this.engine.everySweep(() => this.#outbox.sweep());
     const webchat = createWebchat(this.engine.bus, world.clock);

@@ -3,6 +3,7 @@
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../../src/channels/channel.ts";
 import { type Inbound, openInbound } from "../../../src/channels/inbound.ts";
 import { OutboxWorker } from "../../../src/channels/outbound.ts";
+import { optional } from "../../../src/core/optional.ts";
 import { ok } from "../../../src/core/shapes/errors.ts";
 import type { LiveEvent } from "../../../src/core/shapes/event.ts";
 import { textOf } from "../../../src/core/shapes/message.ts";
@@ -255,7 +256,7 @@ function buildParts(parts: {
     channels,
     world,
     owner: engine.processId,
-    shared: store.shared !== undefined,
+    ...optional({ leaseUntil: store.shared && engine.leaseUntil }),
   });
   engine.everySweep(() => outbox.sweep());
   const inbound = openInbound({ engine, settings, outbound: outbox, world, checkModel: (name) => ok(name) });

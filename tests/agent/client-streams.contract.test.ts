@@ -1,6 +1,7 @@
 // Our clients parse a stream as pi-ai does, wherever it is split into chunks. A hostile stream ends within
 // limits.
 
+import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { UNREADABLE_ARGUMENTS } from "../../src/agent/model/model.ts";
 import { dice } from "../kit/dice.ts";
@@ -131,12 +132,10 @@ function endless(first: string, piece: string, most = 64 * 1024 * 1024): Answers
   return async (response) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.write(first);
+    const closed = once(response, "close");
     for (let bytes = 0; bytes < most && !response.destroyed; bytes += piece.length) {
       if (response.write(piece)) continue;
-      await new Promise<void>((resolve) => {
-        response.once("drain", resolve);
-        response.once("close", resolve);
-      });
+      await Promise.race([once(response, "drain"), closed]);
     }
     response.end();
   };

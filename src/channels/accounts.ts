@@ -160,9 +160,11 @@ class Keeper {
   async #look(): Promise<void> {
     const { commit, owner, world, leaseUntil } = this.#parts;
     const { clock } = world;
+    // Read before the commit: after a late answer, another process may have the account.
+    const leaseEnd = leaseUntil();
     try {
       const mine = await commit((unit) => hold(unit.tx, this.account.name, owner, unit.now));
-      if (mine) this.#heldUntil = leaseUntil();
+      if (mine) this.#heldUntil = leaseEnd;
       if (mine && !this.#stopped && this.#heldUntil > clock.monotonic()) this.#begin();
       else await this.#leave();
     } catch (error) {

@@ -2,6 +2,7 @@
 // its clock have faults.
 
 import { expect, test } from "vitest";
+import { Accounts } from "../../src/channels/accounts.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import { LostLane } from "../../src/engine/run/transcript-writer.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
@@ -381,6 +382,36 @@ test("a process that lost its lease before its attempt was answered does not sen
   attempt.answer();
   await pass(LEASE_MS);
   expect(a.app.sent).toEqual([]);
+});
+
+test("a process that lost its lease before its hold on an account was answered does not listen to it", async () => {
+  const { world, cluster, pass, until } = await openStage();
+  const ofA = link();
+  const a = await cluster.join({ plays: {} }, world, ofA.through);
+  const b = await cluster.join({ plays: {} }, world);
+  const began: string[] = [];
+  const listenIn = (name: string, { app, world: own }: ClusterProcess): void => {
+    const { commit, processId: owner, leaseUntil } = app.engine;
+    const accounts = new Accounts({ commit, world: own, owner, leaseUntil });
+    cleanup(() => accounts.stop());
+    const listen = async ({ signal }: { signal: AbortSignal }): Promise<void> => {
+      began.push(name);
+      await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+    };
+    accounts.start([{ name: "telegram:1", listen }]);
+  };
+  const answer = a.holdNextAnswer();
+  listenIn("a", a);
+  await pass(50);
+  ofA.beats = "fail";
+  listenIn("b", b);
+  await until(() => began.length > 0);
+  ofA.beats = "pass";
+  // The process joins again, so its new lease is valid when the answer arrives.
+  await pass(1_000);
+  answer();
+  await pass(2 * LEASE_MS);
+  expect(began).toEqual(["b"]);
 });
 
 test("a model is called only after the process has confirmed its right to execute the run", async () => {

@@ -57,6 +57,11 @@ export interface Attempt {
   readonly outcome: "sent" | "refused" | "retry" | "unknown" | "broke" | "open";
 }
 
+/** Returns the `n`th word of a story. The number is decimal, because letters in it could form another word. */
+export function wordOf(kind: string, n: number): string {
+  return `${kind}${n}x`;
+}
+
 export class Story {
   readonly plan: StoryPlan;
   readonly database: Database;
@@ -150,7 +155,7 @@ export class Story {
   /** Returns a unique word. */
   word(kind: string): string {
     this.#words += 1;
-    return `${kind}${this.#words.toString(36)}x`;
+    return wordOf(kind, this.#words);
   }
 
   /** Returns a text that looks like a credential. */

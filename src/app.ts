@@ -234,7 +234,7 @@ function buildEngine(
     committed: metrics.committed,
   });
   traces?.follow(engine.bus, store.db);
-  const whose = { owner: engine.processId, ...optional({ leaseUntil: store.shared && engine.leaseUntil }) };
+  const whose = { owner: engine.processId, ...optional({ watchLease: engine.watchLease }) };
   const common = { ...whose, db: store.db, commit: engine.commit, world: asPart(world, "channels") };
   const outbox: OutboxWorker = new OutboxWorker({ ...common, channels, of: "texts" });
   // Separate from the outbox for texts, so that slow receivers of web hooks do not delay texts.

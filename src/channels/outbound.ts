@@ -95,10 +95,10 @@ interface OutboxParts {
   /** Id of this process. */
   readonly owner: string;
   /**
-   * Set if other processes deliver from the same outbox: returns when the lease of this process ends, by the
-   * monotonic clock. Then only attempts of processes that have died are settled.
+   * Set if other processes deliver from the same outbox: see `Authority.watch`. Then only attempts of
+   * processes that have died are settled.
    */
-  readonly leaseUntil?: () => number;
+  readonly watchLease?: () => () => boolean;
   /** Delivers only this class of deliveries. Default: all classes. */
   readonly of?: DeliveryClass;
 }
@@ -146,11 +146,11 @@ export class OutboxWorker implements DeliveryWorker {
   }
 
   async #recover(): Promise<void> {
-    const { commit, channels, world, owner, leaseUntil, of } = this.#parts;
+    const { commit, channels, world, owner, watchLease, of } = this.#parts;
     const own = { owner, isUnderWay: (id: string) => this.#underWay.has(id) };
     const canRepeat = (route: Route): boolean => channels.get(route.channel)?.deduplicates === true;
     const failed = await commit(async (unit) => {
-      const dead = leaseUntil === undefined ? {} : { from: "the dead" as const };
+      const dead = watchLease === undefined ? {} : { from: "the dead" as const };
       const rows = await recoverOpenAttempts(unit.tx, { at: unit.now, canRepeat, ...dead, of, own });
       for (const row of rows) tellOutcome(unit, row, { kind: "failed", code: "ambiguous", error: UNKNOWN });
       return rows;
@@ -265,13 +265,13 @@ export class OutboxWorker implements DeliveryWorker {
 
   /** Returns whether this process may send the next part. Waits while another process could send it. */
   async #begun(delivery: Delivery): Promise<boolean> {
-    const { commit, world, owner, leaseUntil } = this.#parts;
+    const { commit, world, owner, watchLease } = this.#parts;
     for (;;) {
-      const leaseEnd = leaseUntil?.() ?? Number.POSITIVE_INFINITY;
+      const leaseHolds = watchLease?.();
       try {
         const begun = await commit((unit) => beginAttempt(unit.tx, delivery, owner));
-        // If the answer came after the lease, another process may have settled the attempt: ask again.
-        if (!begun || world.clock.monotonic() < leaseEnd) return begun;
+        // If the answer was late, another process may have settled the attempt: ask again.
+        if (!begun || leaseHolds?.() !== false) return begun;
       } catch (error) {
         logRetry(withFields(world.log, aboutOf(delivery)), error, "a delivery attempt could not be recorded");
       }

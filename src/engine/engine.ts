@@ -162,6 +162,8 @@ export class Engine {
   readonly processId: string;
   /** Returns when this process's lease ends, by the monotonic clock. With an embedded store it never ends. */
   readonly leaseUntil: () => number;
+  /** See `Authority.watch`. Undefined with an embedded store. */
+  readonly watchLease: (() => () => boolean) | undefined;
   /** Runs `work` in one transaction; see `Unit`. */
   readonly commit: Commit;
   /** Records failures of secondary work, which must not fail a run. */
@@ -198,6 +200,7 @@ export class Engine {
     const cluster = clusterOf(parts, this.processId);
     this.#hints = cluster?.hints;
     this.leaseUntil = () => cluster?.lease.until() ?? Number.POSITIVE_INFINITY;
+    this.watchLease = cluster && (() => cluster.lease.watch());
     this.bus = createBus(world.log, (event) => cluster?.hints.send({ kind: "event", event }));
     this.commit = createCommit(store, world, this.bus, {
       ...parts,

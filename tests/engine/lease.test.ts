@@ -264,6 +264,16 @@ test("a run starts only if the lease was renewed recently; an older lease is ren
   expect(await runOf(a, runId)).toMatchObject({ state: "ok", attempt: 1 });
 });
 
+/** Returns a turn that counts how often it begins. */
+function counted(reply: string) {
+  let begun = 0;
+  const play: Play = () => {
+    begun += 1;
+    return reply;
+  };
+  return { play, begun: () => begun };
+}
+
 /** Starts a run on a process whose claim is committed, but gets its answer only after `answer` is called. */
 async function claimWithLateAnswer(a: ClusterProcess) {
   const answer = a.holdNextAnswer();
@@ -277,37 +287,26 @@ async function claimWithLateAnswer(a: ClusterProcess) {
 
 test("a run does not start on a lease that became too old before the claim was answered", async () => {
   const { world, cluster, pass, until } = await openStage();
-  const ofA = link();
-  let begun = 0;
-  const play: Play = () => {
-    begun += 1;
-    return "done";
-  };
-  const a = await cluster.join({ plays: { [MAIN]: play } }, world, ofA.through);
+  const [ofA, work] = [link(), counted("done")];
+  const a = await cluster.join({ plays: { [MAIN]: work.play } }, world, ofA.through);
   const { answer, told } = await claimWithLateAnswer(a);
   ofA.beats = "hang";
   await pass(LEASE_MS / 2 + 300);
   answer();
   const { runId } = await told;
   await pass(300);
-  expect(begun).toBe(0);
+  expect(work.begun()).toBe(0);
   ofA.beats = "pass";
   await until(() => ended(a, runId));
   expect(await runOf(a, runId)).toMatchObject({ state: "ok", crashes: 0 });
   expect(await a.app.texts(MAIN)).toEqual(["user: work", "assistant: done"]);
-  expect(begun).toBe(1);
+  expect(work.begun()).toBe(1);
 });
 
 test("a process that lost its lease before its claim was answered leaves the run to the others", async () => {
   const { world, cluster, pass, until } = await openStage();
-  const ofA = link();
-  let begunByA = 0;
-  const play: Play = () => {
-    begunByA += 1;
-    return "by a";
-  };
-  const work = midway(async () => "by b");
-  const a = await cluster.join({ plays: { [MAIN]: play } }, world, ofA.through);
+  const [ofA, workOfA, work] = [link(), counted("by a"), midway(async () => "by b")];
+  const a = await cluster.join({ plays: { [MAIN]: workOfA.play } }, world, ofA.through);
   const b = await cluster.join({ plays: { [MAIN]: work.play } }, world);
   const { answer, told, runId } = await claimWithLateAnswer(a);
   ofA.beats = "fail";
@@ -319,7 +318,7 @@ test("a process that lost its lease before its claim was answered leaves the run
   answer();
   await told;
   await pass(1_000);
-  expect(begunByA).toBe(0);
+  expect(workOfA.begun()).toBe(0);
   work.goOn();
   await until(async () => ended(b, await runId()));
   expect(await runOf(b, await runId())).toMatchObject({ reply: "by b", attempt: 2, crashes: 1 });

@@ -291,7 +291,7 @@ export class GatewayProcess {
       channels,
       world,
       owner: this.engine.processId,
-      ...optional({ leaseUntil: store.shared && this.engine.leaseUntil }),
+      ...optional({ watchLease: this.engine.watchLease }),
     });
     this.engine.everySweep(() => this.#outbox.sweep());
     const webchat = createWebchat(this.engine.bus, world.clock);

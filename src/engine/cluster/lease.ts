@@ -43,8 +43,11 @@ export interface Authority {
   isFresh(): boolean;
   /** Returns the same as `isFresh`, but first sends a new beat if the last one is too old. */
   renewed(): Promise<boolean>;
-  /** Returns how often other processes have taken all runs of this process. */
-  losses(): number;
+  /**
+   * Call it before a commit whose answer may come late. Returns a function that returns whether the last beat
+   * is recent enough, and no other process has taken the runs of this process since the call.
+   */
+  watch(): () => boolean;
   /** Returns when the authority ends, by the monotonic clock. */
   until(): number;
 }
@@ -68,6 +71,7 @@ export class Lease implements Authority {
   #sentAt = Number.NEGATIVE_INFINITY;
   #answeredAt = Number.NEGATIVE_INFINITY;
   #failedAt = Number.NEGATIVE_INFINITY;
+  /** How often other processes have taken the runs of this process. */
   #losses = 0;
   #onLost: () => void = () => {};
 
@@ -101,8 +105,9 @@ export class Lease implements Authority {
     return this.#until;
   }
 
-  losses(): number {
-    return this.#losses;
+  watch(): () => boolean {
+    const losses = this.#losses;
+    return () => losses === this.#losses && this.isFresh();
   }
 
   isFresh(): boolean {

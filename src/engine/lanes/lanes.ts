@@ -72,11 +72,11 @@ export interface Executor {
   aborted?(run: Run): void;
 }
 
-/** A claimed run. `losses`: see `Authority`, read before the claim. */
+/** A claimed run. `leaseHolds`: see `Authority.watch`; undefined if no other process could hold the run. */
 interface Claimed {
   readonly kind: "run";
   readonly run: Run;
-  readonly losses: number | undefined;
+  readonly leaseHolds: (() => boolean) | undefined;
 }
 
 type Claim =
@@ -361,7 +361,7 @@ export class Lanes {
   /** Ends waiting appends and, if a slot is free, claims the next turn. `head`: see `claimWith`. */
   async #claim(unit: Unit, sessionKey: string, head?: Run): Promise<Claim> {
     const { slots, owner, lease } = this.#parts;
-    const losses = lease?.losses();
+    const leaseHolds = lease?.watch();
     for (let known = head; ; known = undefined) {
       const next = known ?? (await nextInLane(unit.tx, sessionKey));
       if (next === undefined) return { kind: "empty" };
@@ -387,7 +387,7 @@ export class Lanes {
         continue;
       }
       publishStart(unit, run);
-      return { kind: "run", run, losses };
+      return { kind: "run", run, leaseHolds };
     }
   }
 
@@ -421,13 +421,12 @@ export class Lanes {
     await finish.successors.budgetUsedUp(finish.acceptor, unit, run, error);
   }
 
-  #start({ run, losses }: Claimed): Execution {
-    const { owner, poolOf, lease } = this.#parts;
+  #start({ run, leaseHolds }: Claimed): Execution {
+    const { owner, poolOf } = this.#parts;
     const execution = createExecution(run, owner, this.#parts, poolOf(run));
     this.#send(run.sessionKey, { kind: "claimed", execution });
     // If the answer to the claim was late, another process may have the run by now.
-    const isLate = lease !== undefined && (lease.losses() !== losses || !lease.isFresh());
-    if (this.#closed || isLate) execution.stop("parked");
+    if (this.#closed || leaseHolds?.() === false) execution.stop("parked");
     return execution;
   }
 

@@ -256,7 +256,7 @@ function buildParts(parts: {
     channels,
     world,
     owner: engine.processId,
-    ...optional({ leaseUntil: store.shared && engine.leaseUntil }),
+    ...optional({ watchLease: engine.watchLease }),
   });
   engine.everySweep(() => outbox.sweep());
   const inbound = openInbound({ engine, settings, outbound: outbox, world, checkModel: (name) => ok(name) });

@@ -2,8 +2,7 @@
 // and that all work is done. The engines and the embedded store are real, with shared commits. Hints,
 // database connections and time are simulated. Ids increase with time, as in a real process.
 // CS1: a process that begins a model call, a tool call or a write got the answer to its last heartbeat less
-// than
-//      2.5 s ago.
+//      than 2.5 s ago.
 // CS2: a living process counts as dead only if the database answered others but not it for a whole lease.
 // CS3: a run is claimed and starts in a process whose last heartbeat is at most half a lease old.
 // CS4: a process that was declared dead has stopped its runs before its next heartbeat.

@@ -93,15 +93,15 @@ export const CLUSTER_MUTANTS: readonly Mutant[] = [
   {
     name: "late-claim-on-an-old-lease",
     breaks: "CS3: a run starts although the answer to its claim came when the lease was nearly over",
-    file: "src/engine/lanes/lanes.ts",
-    from: " || !lease.isFresh());",
-    to: ");",
+    file: LEASE,
+    from: "losses === this.#losses && this.isFresh()",
+    to: "losses === this.#losses",
   },
   {
     name: "late-claim-of-a-lost-run",
     breaks: "CS6: a run starts although other processes took it before the claim was answered",
-    file: "src/engine/lanes/lanes.ts",
-    from: "lease.losses() !== losses || ",
-    to: "",
+    file: LEASE,
+    from: "losses === this.#losses && this.isFresh()",
+    to: "this.isFresh()",
   },
 ];

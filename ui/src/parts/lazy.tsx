@@ -1,27 +1,28 @@
 // Loads parts of the page when they are first shown.
 
+import { signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Awaited } from "./failure.tsx";
 
 /** Returns a component whose code `load` loads once, when it is first shown. */
 export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
-  let loaded: ComponentType<P> | undefined;
+  // A signal, so that a component that was shown during the load is drawn again, even if the load ends
+  // between its first drawing and its effects.
+  const loaded = signal<{ readonly Part: ComponentType<P> } | undefined>(undefined);
   return function Lazy(props: P) {
-    const [, redraw] = useState(0);
     const [problem, setProblem] = useState<unknown>();
     const begin = (): void => {
       setProblem(undefined);
-      load().then((component) => {
-        loaded = component;
-        redraw((count) => count + 1);
+      load().then((Part) => {
+        loaded.value = { Part };
       }, setProblem);
     };
     useEffect(() => {
-      if (loaded === undefined) begin();
+      if (loaded.value === undefined) begin();
     }, []);
-    const Loaded = loaded;
-    if (Loaded === undefined) return <Awaited problem={problem} again={begin} />;
-    return <Loaded {...props} />;
+    const Part = loaded.value?.Part;
+    if (Part === undefined) return <Awaited problem={problem} again={begin} />;
+    return <Part {...props} />;
   };
 }

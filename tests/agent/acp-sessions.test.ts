@@ -3,10 +3,11 @@
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { connect, type GatewayClient } from "../../src/contract/client/node.ts";
 import { textOf } from "../../src/core/shapes/message.ts";
 import { ACP_AGENT } from "../kit/acp-agent.ts";
+import { test } from "../kit/deep.ts";
 import { cleanup, temporaryFolder } from "../kit/engine/engine.ts";
 import { useConfigHome } from "../kit/process/config-home.ts";
 import { startProcess } from "../kit/process/gateway-process.ts";
@@ -54,51 +55,54 @@ async function messagesOf(client: GatewayClient) {
   return (await client.request("chat.history", { sessionKey: "main" })).messages;
 }
 
-test("I2, PR3, AP1: if the gateway is killed, its agent processes end; the run resumes with a prompt about the break", async () => {
-  const home = temporaryFolder();
-  const config = acpConfig(home, { env: { ACP_LOAD: "1" } });
-  const first = await startProcess({ config });
-  const client = await first.connect();
-  const idempotencyKey = crypto.randomUUID();
-  await client.call("chat.send", { sessionKey: "main", message: "hang", idempotencyKey });
-  // The gateway stores the call slightly after the agent reports it.
-  await until(
-    () => messagesOf(client),
-    (messages) => messages.length === 2,
-  );
-  await first.end("SIGKILL");
-  const [pid = 0] = pidsOf(home);
-  await until(
-    () => isAlive(pid),
-    (alive) => !alive,
-  );
-  const second = await startProcess({ home: first.home });
-  const again = await second.connect();
-  const messages = await until(
-    () => messagesOf(again),
-    (found) => found.length === 4,
-  );
-  expect(messages).toMatchObject([
-    { role: "user" },
-    { role: "assistant", content: [{ type: "toolCall", id: "wait" }] },
-    { role: "toolResult", isError: true, content: [{ text: expect.stringMatching(/^outcome unknown/) }] },
-    { role: "assistant", content: [{ type: "toolCall", id: "wait" }] },
-  ]);
-  expect(logOf(home).filter((line) => /^(prompt|interrupted)/.test(line))).toEqual([
-    "prompt hang",
-    "prompt hang",
-    "interrupted",
-  ]);
-  await again.call("chat.abort", { sessionKey: "main" });
-  const key = crypto.randomUUID();
-  await again.call("chat.send", { sessionKey: "main", message: "say done", idempotencyKey: key });
-  expect(await again.call("agent.wait", { runId: key, timeoutMs: 20_000 })).toMatchObject({ status: "ok" });
-  await second.end("SIGTERM");
-  await until(
-    () => pidsOf(home).map(isAlive),
-    (alive) => alive.every((one) => !one),
-  );
-});
+test.deep(
+  "I2, PR3, AP1: if the gateway is killed, its agent processes end; the run resumes with a prompt about the break",
+  async () => {
+    const home = temporaryFolder();
+    const config = acpConfig(home, { env: { ACP_LOAD: "1" } });
+    const first = await startProcess({ config });
+    const client = await first.connect();
+    const idempotencyKey = crypto.randomUUID();
+    await client.call("chat.send", { sessionKey: "main", message: "hang", idempotencyKey });
+    // The gateway stores the call slightly after the agent reports it.
+    await until(
+      () => messagesOf(client),
+      (messages) => messages.length === 2,
+    );
+    await first.end("SIGKILL");
+    const [pid = 0] = pidsOf(home);
+    await until(
+      () => isAlive(pid),
+      (alive) => !alive,
+    );
+    const second = await startProcess({ home: first.home });
+    const again = await second.connect();
+    const messages = await until(
+      () => messagesOf(again),
+      (found) => found.length === 4,
+    );
+    expect(messages).toMatchObject([
+      { role: "user" },
+      { role: "assistant", content: [{ type: "toolCall", id: "wait" }] },
+      { role: "toolResult", isError: true, content: [{ text: expect.stringMatching(/^outcome unknown/) }] },
+      { role: "assistant", content: [{ type: "toolCall", id: "wait" }] },
+    ]);
+    expect(logOf(home).filter((line) => /^(prompt|interrupted)/.test(line))).toEqual([
+      "prompt hang",
+      "prompt hang",
+      "interrupted",
+    ]);
+    await again.call("chat.abort", { sessionKey: "main" });
+    const key = crypto.randomUUID();
+    await again.call("chat.send", { sessionKey: "main", message: "say done", idempotencyKey: key });
+    expect(await again.call("agent.wait", { runId: key, timeoutMs: 20_000 })).toMatchObject({ status: "ok" });
+    await second.end("SIGTERM");
+    await until(
+      () => pidsOf(home).map(isAlive),
+      (alive) => alive.every((one) => !one),
+    );
+  },
+);
 
 interface Server {
   readonly name: string;

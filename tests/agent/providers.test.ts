@@ -1,11 +1,12 @@
 // The four provider APIs over real HTTP: requests, answers and failures.
 
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect } from "vitest";
 import type { ModelOutcome, ModelRequest } from "../../src/agent/model/model.ts";
 import { resolveModel, UNREADABLE_ARGUMENTS } from "../../src/agent/model/model.ts";
 import { openModelPort } from "../../src/agent/model/port.ts";
 import type { Entry } from "../../src/core/shapes/message.ts";
 import { ANSWER_LIMITS, PROVIDER_APIS, type ProviderApi } from "../../src/core/shapes/settings/settings.ts";
+import { both, share, test } from "../kit/deep.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { collectTexts } from "../kit/live-text.ts";
 import { deafServer } from "../kit/loopback.ts";
@@ -472,7 +473,9 @@ test("with `maxRetries: 0` a request is tried once; if no data follows the first
   expect(await asked.outcome).toHaveProperty("error", expect.stringContaining("idleTimeoutSeconds"));
 });
 
-test.each(PROVIDER_APIS)(
+const [ONE_API, ...OTHER_APIS] = PROVIDER_APIS;
+
+both.each(share([ONE_API], OTHER_APIS))(
   "%s: a request without a connection fails after connectTimeoutSeconds and is retried",
   async (api) => {
     const deaf = await deafServer();

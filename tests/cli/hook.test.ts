@@ -6,7 +6,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
+import { test } from "../kit/deep.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { serveHttp } from "../kit/loopback.ts";
 import { LAUNCHER } from "../kit/process/fleet.ts";
@@ -94,7 +95,7 @@ test.each([
   },
 );
 
-test("if a hook is killed while it prints a message, the next hook delivers that message", async () => {
+test.deep("if a hook is killed while it prints a message, the next hook delivers that message", async () => {
   const scene = await openScene("gemini", LONG);
   const killed = startHook(scene, "gemini", "AfterAgent");
   await expect.poll(() => existsSync(scene.file("1.telling")), SLOW).toBe(true);

@@ -4,13 +4,14 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { insertAt, removeAt } from "../../src/config/insert.ts";
 import { readSessionToken, sessionToken } from "../../src/contract/session-token.ts";
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import { TOKEN as HOUSE_TOKEN, openHouse } from "../gateway/kit.ts";
 import { INBOX_LOOK_MS, sendAs } from "../gateway/mcp/kit.ts";
+import { both, share, test } from "../kit/deep.ts";
 import { quietWorld } from "../kit/engine/engine.ts";
 import { homeWith } from "../kit/process/gateway-process.ts";
 import { until } from "../kit/until.ts";
@@ -313,7 +314,7 @@ test("the gateway refuses an expired token of a window; a window that opens shor
   expect(recordOf(home, "writer").tokens).toHaveLength(8);
 });
 
-test.each([
+const HOOKS = [
   [
     "claude-code",
     "Stop",
@@ -325,29 +326,34 @@ test.each([
     "SessionStart",
     /^\{"hookSpecificOutput":\{"hookEventName":"SessionStart"[\s\S]*which port\?[\s\S]*<code 0>$/,
   ],
-])("the hook of %s delivers each message once, to the right session", async (program, event, shown) => {
-  const { home } = await makeHome();
-  const gateway = await startGateway(home);
-  await run(home, ["join", program, "--yes", "--session", "writer"], { folder: project() });
-  const [one, two] = [new Window(home), new Window(home)];
-  one.startServer("writer");
-  const isOpen = (number: number): boolean =>
-    existsSync(join(home, ".parley", "joined", "writer", `${number}.json`));
-  await expect.poll(() => isOpen(1), { timeout: 30_000 }).toBe(true);
-  two.startServer("writer");
-  await expect.poll(() => isOpen(2), { timeout: 30_000 }).toBe(true);
-  // The first request creates the session.
-  expect(await one.hook(program, "writer", event)).toBe("<code 0>");
-  expect(await two.hook(program, "writer", event)).toBe("<code 0>");
-  const args = { sessionKey: "agent:main:mcp:writer.2", message: "which port?", timeoutSeconds: 0 };
-  await runJson(home, ["tool", "sessions_send", JSON.stringify(args), "--as", "agent:research:main"]);
-  expect(await one.hook(program, "writer", event)).toBe("<code 0>");
-  expect(await two.hook(program, "writer", event)).toMatch(shown);
-  expect(await two.hook(program, "writer", event)).toBe("<code 0>");
-  await gateway.stop();
-  expect(await two.hook(program, "writer", event)).toBe("<code 0>");
-  expect(await two.hook(program, "unknown", event)).toBe("<code 0>");
-});
+] as const;
+
+both.each(share(HOOKS.slice(0, 1), HOOKS.slice(1)))(
+  "the hook of %s delivers each message once, to the right session",
+  async (program, event, shown) => {
+    const { home } = await makeHome();
+    const gateway = await startGateway(home);
+    await run(home, ["join", program, "--yes", "--session", "writer"], { folder: project() });
+    const [one, two] = [new Window(home), new Window(home)];
+    one.startServer("writer");
+    const isOpen = (number: number): boolean =>
+      existsSync(join(home, ".parley", "joined", "writer", `${number}.json`));
+    await expect.poll(() => isOpen(1), { timeout: 30_000 }).toBe(true);
+    two.startServer("writer");
+    await expect.poll(() => isOpen(2), { timeout: 30_000 }).toBe(true);
+    // The first request creates the session.
+    expect(await one.hook(program, "writer", event)).toBe("<code 0>");
+    expect(await two.hook(program, "writer", event)).toBe("<code 0>");
+    const args = { sessionKey: "agent:main:mcp:writer.2", message: "which port?", timeoutSeconds: 0 };
+    await runJson(home, ["tool", "sessions_send", JSON.stringify(args), "--as", "agent:research:main"]);
+    expect(await one.hook(program, "writer", event)).toBe("<code 0>");
+    expect(await two.hook(program, "writer", event)).toMatch(shown);
+    expect(await two.hook(program, "writer", event)).toBe("<code 0>");
+    await gateway.stop();
+    expect(await two.hook(program, "writer", event)).toBe("<code 0>");
+    expect(await two.hook(program, "unknown", event)).toBe("<code 0>");
+  },
+);
 
 test("the background hook of an idle agent waits at one gateway, and returns a message that another gateway accepted", async () => {
   const url = await emptyUrl();

@@ -142,7 +142,7 @@ test.deep(
   TEST_MS,
 );
 
-test(
+test.deep(
   "the owner of a window that cannot be woken gets one desktop notification for all waiting messages",
   async () => {
     const scene = await openScene("gemini");
@@ -209,7 +209,7 @@ test.deep.each([
   TEST_MS,
 );
 
-test(
+test.deep(
   "with --wake resume, a closed conversation is continued once for all waiting messages, and keeps its session",
   async () => {
     const scene = await openScene("gemini", { programs: ["gemini"], join: ["--wake", "resume"] });

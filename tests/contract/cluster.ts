@@ -9,12 +9,21 @@ import { sharingContract } from "./cluster-sharing.ts";
 import { sightContract } from "./cluster-sight.ts";
 import { takeoverContract } from "./cluster-takeover.ts";
 
-export function clusterContract(name: string, openGround: OpenGround): void {
+const PARTS = {
+  "work seen from every process": sightContract,
+  "work of dead processes": takeoverContract,
+  "lanes, slots and waits": sharingContract,
+  "waits for sub-agents": jobsContract,
+  "scheduled jobs": cronContract,
+} as const;
+type Part = keyof typeof PARTS;
+
+/** The parts of the contract. */
+export const PART_NAMES = Object.keys(PARTS) as readonly Part[];
+
+/** Registers the tests of these parts. Default: of all parts. */
+export function clusterContract(name: string, openGround: OpenGround, parts = PART_NAMES): void {
   describe(name, () => {
-    describe("work seen from every process", () => sightContract(openGround));
-    describe("work of dead processes", () => takeoverContract(openGround));
-    describe("lanes, slots and waits", () => sharingContract(openGround));
-    describe("waits for sub-agents", () => jobsContract(openGround));
-    describe("scheduled jobs", () => cronContract(openGround));
+    for (const part of parts) describe(part, () => PARTS[part](openGround));
   });
 }

@@ -108,7 +108,7 @@ test("an agent asks an agent of another gateway with sessions_send, and both rem
   expect(there.requests[0]?.lastUserText).toContain("What is new?");
 });
 
-test("a file that the agent elsewhere sends is kept here, for the people of the session", async () => {
+test.deep("a file that the agent elsewhere sends is kept here, for the people of the session", async () => {
   const there = await modelServer(({ toolResults }) => {
     if (toolResults.length === 0) return [call("write", { path: "plan.txt", content: "step one" })];
     return toolResults.length === 1 ? [call("send_file", { path: "plan.txt" })] : "Here is the plan.";
@@ -128,22 +128,25 @@ test("a file that the agent elsewhere sends is kept here, for the people of the 
   expect(await last(client)).toBe("Here is the plan.");
 });
 
-test("RT1: if this gateway is killed while the task runs, it follows the task after the restart; the agent works once", async () => {
-  const held = heldScript("Done at last");
-  const there = await modelServer(held.script);
-  const remote = await startRemote(there, await freePort());
-  const config = configOf(there, [{ id: "main" }, far(remote.httpUrl, await keyOf(remote.httpUrl))]);
-  const first = await startProcess({ config });
-  await say(await first.connect(), "Take your time");
-  await held.begun;
-  await first.end("SIGKILL");
-  held.release();
-  const second = await startProcess({ home: first.home });
-  const client = await second.connect();
-  await expect.poll(() => last(client), { timeout: 30_000 }).toBe("Done at last");
-  expect(await tasksAt(remote.httpUrl)).toEqual(["TASK_STATE_COMPLETED"]);
-  expect(there.requests).toHaveLength(1);
-});
+test.deep(
+  "RT1: if this gateway is killed while the task runs, it follows the task after the restart; the agent works once",
+  async () => {
+    const held = heldScript("Done at last");
+    const there = await modelServer(held.script);
+    const remote = await startRemote(there, await freePort());
+    const config = configOf(there, [{ id: "main" }, far(remote.httpUrl, await keyOf(remote.httpUrl))]);
+    const first = await startProcess({ config });
+    await say(await first.connect(), "Take your time");
+    await held.begun;
+    await first.end("SIGKILL");
+    held.release();
+    const second = await startProcess({ home: first.home });
+    const client = await second.connect();
+    await expect.poll(() => last(client), { timeout: 30_000 }).toBe("Done at last");
+    expect(await tasksAt(remote.httpUrl)).toEqual(["TASK_STATE_COMPLETED"]);
+    expect(there.requests).toHaveLength(1);
+  },
+);
 
 test.deep(
   "if the other gateway is killed while the task runs, its answer arrives after its restart",
@@ -186,7 +189,7 @@ test.deep("a message to a gateway that is away is sent when it comes back, once"
   expect(await tasksAt(again.httpUrl)).toEqual(["TASK_STATE_COMPLETED"]);
 });
 
-test("RT3: an aborted run cancels its task", async () => {
+test.deep("RT3: an aborted run cancels its task", async () => {
   const held = heldScript("Too late");
   const there = await modelServer(held.script);
   const remote = await startRemote(there, await freePort());
@@ -221,7 +224,7 @@ test.deep(
   },
 );
 
-test("RC2: a card that another key has signed is refused, and nothing is sent", async () => {
+test.deep("RC2: a card that another key has signed is refused, and nothing is sent", async () => {
   const there = await modelServer(() => "Never");
   const remote = await startRemote(there, await freePort());
   const key = await keyOf(remote.httpUrl);
@@ -237,7 +240,7 @@ test("RC2: a card that another key has signed is refused, and nothing is sent", 
   expect(there.requests).toEqual([]);
 });
 
-test("two gateways that ask each other in a circle stop at the hop limit", async () => {
+test.deep("two gateways that ask each other in a circle stop at the hop limit", async () => {
   const ports = [await freePort(), await freePort()];
   const urls = ports.map((port) => `http://127.0.0.1:${port}`);
   // Each agent asks the agent of the other gateway, whatever it is asked.

@@ -1,10 +1,11 @@
 // The whole gateway: a real process, socket and disk, and model servers that imitate the providers' formats.
 
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
 import type { ChatEvent } from "../../src/contract/events.ts";
 import type { Message } from "../../src/core/shapes/message.ts";
 import { textOf } from "../../src/core/shapes/message.ts";
+import { test } from "../kit/deep.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { deafServer } from "../kit/loopback.ts";
 import { type ModelServer, type Script, startModelServer } from "../kit/model-server/server.ts";
@@ -115,28 +116,31 @@ test("with fallbackModels in the configuration file the next model answers, and 
   expect([broken.requests.length, other.requests.length]).toEqual([1, 1]);
 });
 
-test("with connectTimeoutSeconds in the configuration, each attempt ends in time and is reported; the next model answers", async () => {
-  const deaf = await deafServer();
-  cleanup(() => deaf.close());
-  const other = await modelServer(() => "The second one answers.");
-  const provider = withoutId(other.provider("openai-completions"));
-  const patience = { connectTimeoutSeconds: 1, maxRetries: 1 };
-  const first = { ...provider, ...patience, baseUrl: `${deaf.url}/v1` };
-  const agent = { id: "main", model: "first/test-model", fallbackModels: ["second/test-model"] };
-  const config = { models: { providers: { first, second: provider } }, agents: { list: [agent] } };
-  const gateway = await startProcess({ config });
-  const client = await gateway.connect();
-  const retries: unknown[] = [];
-  client.on("agent", (event) => {
-    const { stream, data } = event as { stream: string; data: unknown };
-    if (stream === "retry") retries.push(data);
-  });
-  expect(await waitFor(client, await chat(client, "hello"))).toMatchObject({ runStatus: "ok" });
-  expect(await history(client, "main")).toEqual(["user: hello", "assistant: The second one answers."]);
-  expect(deaf.connections()).toBe(2);
-  const error = expect.stringContaining("accepted no connection within 1 s");
-  await expect.poll(() => retries).toMatchObject([{ attempt: 1, of: 1, error }]);
-});
+test.deep(
+  "with connectTimeoutSeconds in the configuration, each attempt ends in time and is reported; the next model answers",
+  async () => {
+    const deaf = await deafServer();
+    cleanup(() => deaf.close());
+    const other = await modelServer(() => "The second one answers.");
+    const provider = withoutId(other.provider("openai-completions"));
+    const patience = { connectTimeoutSeconds: 1, maxRetries: 1 };
+    const first = { ...provider, ...patience, baseUrl: `${deaf.url}/v1` };
+    const agent = { id: "main", model: "first/test-model", fallbackModels: ["second/test-model"] };
+    const config = { models: { providers: { first, second: provider } }, agents: { list: [agent] } };
+    const gateway = await startProcess({ config });
+    const client = await gateway.connect();
+    const retries: unknown[] = [];
+    client.on("agent", (event) => {
+      const { stream, data } = event as { stream: string; data: unknown };
+      if (stream === "retry") retries.push(data);
+    });
+    expect(await waitFor(client, await chat(client, "hello"))).toMatchObject({ runStatus: "ok" });
+    expect(await history(client, "main")).toEqual(["user: hello", "assistant: The second one answers."]);
+    expect(deaf.connections()).toBe(2);
+    const error = expect.stringContaining("accepted no connection within 1 s");
+    await expect.poll(() => retries).toMatchObject([{ attempt: 1, of: 1, error }]);
+  },
+);
 
 async function killedInTheMiddle(when: (server: ModelServer) => Promise<void>): Promise<void> {
   let slow = true;
@@ -167,55 +171,71 @@ async function killedInTheMiddle(when: (server: ModelServer) => Promise<void>): 
   expect(asked).toHaveLength(1);
 }
 
-test("I2, I4: if the gateway is killed while one session waits for another, both runs end after the restart, each step once", async () => {
-  await killedInTheMiddle(async (server) => {
-    await expect.poll(() => server.requests.map(({ agentId }) => agentId)).toContain("research");
-  });
-}, 60_000);
+test.deep(
+  "I2, I4: if the gateway is killed while one session waits for another, both runs end after the restart, each step once",
+  async () => {
+    await killedInTheMiddle(async (server) => {
+      await expect.poll(() => server.requests.map(({ agentId }) => agentId)).toContain("research");
+    });
+  },
+  60_000,
+);
 
-test("I2: a message is answered even if the gateway is killed immediately after it accepted the message", async () => {
-  await killedInTheMiddle(async () => {});
-}, 60_000);
+test.deep(
+  "I2: a message is answered even if the gateway is killed immediately after it accepted the message",
+  async () => {
+    await killedInTheMiddle(async () => {});
+  },
+  60_000,
+);
 
-test("SIGTERM lets running work finish, the exit code is 0, and nothing is lost", async () => {
-  const release = Promise.withResolvers<void>();
-  const server = await modelServer(() => [text("one ", 1), pause(release.promise), text("two", 1)]);
-  const gateway = await startProcess({ config: twoAgents(server) });
-  const client = await gateway.connect();
-  const runId = await chat(client, "count");
-  await expect.poll(() => server.requests.length).toBeGreaterThan(0);
-  gateway.signal("SIGTERM");
-  const late = () =>
-    chat(client, "late").then(
-      () => "accepted",
-      () => "refused",
-    );
-  await expect.poll(late).toBe("refused");
-  release.resolve();
-  expect(await gateway.exited).toBe(0);
-  const second = await startProcess({ home: gateway.home });
-  const again = await second.connect();
-  expect(await waitFor(again, runId)).toMatchObject({ status: "ok" });
-  expect((await history(again, "main")).slice(0, 2)).toEqual(["user: count", "assistant: one two"]);
-}, 60_000);
+test.deep(
+  "SIGTERM lets running work finish, the exit code is 0, and nothing is lost",
+  async () => {
+    const release = Promise.withResolvers<void>();
+    const server = await modelServer(() => [text("one ", 1), pause(release.promise), text("two", 1)]);
+    const gateway = await startProcess({ config: twoAgents(server) });
+    const client = await gateway.connect();
+    const runId = await chat(client, "count");
+    await expect.poll(() => server.requests.length).toBeGreaterThan(0);
+    gateway.signal("SIGTERM");
+    const late = () =>
+      chat(client, "late").then(
+        () => "accepted",
+        () => "refused",
+      );
+    await expect.poll(late).toBe("refused");
+    release.resolve();
+    expect(await gateway.exited).toBe(0);
+    const second = await startProcess({ home: gateway.home });
+    const again = await second.connect();
+    expect(await waitFor(again, runId)).toMatchObject({ status: "ok" });
+    expect((await history(again, "main")).slice(0, 2)).toEqual(["user: count", "assistant: one two"]);
+  },
+  60_000,
+);
 
-test("a second SIGINT exits at once, and accepted work runs after the next start", async () => {
-  let stuck = true;
-  const server = await modelServer(() => (stuck ? [pause(new Promise(() => {}))] : "back again"));
-  const gateway = await startProcess({ config: twoAgents(server) });
-  const client = await gateway.connect();
-  const runId = await chat(client, "hang");
-  await expect.poll(() => server.requests.length).toBeGreaterThan(0);
-  gateway.signal("SIGINT");
-  await expect.poll(() => gateway.stderr() + gateway.stdout()).toMatch(/again/i);
-  gateway.signal("SIGINT");
-  expect(await gateway.exited).not.toBe(0);
-  stuck = false;
-  const second = await startProcess({ home: gateway.home });
-  const again = await second.connect();
-  expect(await waitFor(again, runId)).toMatchObject({ status: "ok" });
-  expect((await history(again, "main")).at(-1)).toBe("assistant: back again");
-}, 60_000);
+test.deep(
+  "a second SIGINT exits at once, and accepted work runs after the next start",
+  async () => {
+    let stuck = true;
+    const server = await modelServer(() => (stuck ? [pause(new Promise(() => {}))] : "back again"));
+    const gateway = await startProcess({ config: twoAgents(server) });
+    const client = await gateway.connect();
+    const runId = await chat(client, "hang");
+    await expect.poll(() => server.requests.length).toBeGreaterThan(0);
+    gateway.signal("SIGINT");
+    await expect.poll(() => gateway.stderr() + gateway.stdout()).toMatch(/again/i);
+    gateway.signal("SIGINT");
+    expect(await gateway.exited).not.toBe(0);
+    stuck = false;
+    const second = await startProcess({ home: gateway.home });
+    const again = await second.connect();
+    expect(await waitFor(again, runId)).toMatchObject({ status: "ok" });
+    expect((await history(again, "main")).at(-1)).toBe("assistant: back again");
+  },
+  60_000,
+);
 
 function outputOf(gateway: GatewayProcess, args: string[]): Promise<{ code: number | null; output: string }> {
   const child = launch(gateway.home, args);

@@ -144,7 +144,7 @@ const ONE_FILE = {
   last: "Here is the plan.",
 };
 
-test("a file that the agent of a peer sends arrives here, for the people of the session", async () => {
+test.deep("a file that the agent of a peer sends arrives here, for the people of the session", async () => {
   const far = await startGateway("research", sendingFile(), FAR_ALLOWS);
   const near = await startGateway("main", asking("The plan, please"), NEAR_ALLOWS);
   const [client] = await pair(near.gateway, far.gateway);
@@ -173,7 +173,7 @@ test.deep(
   },
 );
 
-test("I9: a peer that the policy does not admit is refused, and nothing runs", async () => {
+test.deep("I9: a peer that the policy does not admit is refused, and nothing runs", async () => {
   const far = await startGateway("research", () => "Never", ["*"]);
   const near = await startGateway("main", asking("Hello"), NEAR_ALLOWS);
   const [client] = await pair(near.gateway, far.gateway);
@@ -182,7 +182,7 @@ test("I9: a peer that the policy does not admit is refused, and nothing runs", a
   expect(far.server.requests).toEqual([]);
 });
 
-test("I9: without a pattern for the peer, an agent does not see its sessions", async () => {
+test.deep("I9: without a pattern for the peer, an agent does not see its sessions", async () => {
   const far = await startGateway("research", () => "Never", FAR_ALLOWS);
   const near = await startGateway("main", asking("Hello"), ["*"]);
   const [client] = await pair(near.gateway, far.gateway);
@@ -190,7 +190,7 @@ test("I9: without a pattern for the peer, an agent does not see its sessions", a
   expect(far.server.requests).toEqual([]);
 });
 
-test("I7: an agent that asks back, while the other one waits for it, is refused at once", async () => {
+test.deep("I7: an agent that asks back, while the other one waits for it, is refused at once", async () => {
   const ask = { sessionKey: "peer:desk/agent:main:main", message: "Why?", timeoutSeconds: 30 };
   const far = await startGateway(
     "research",
@@ -205,24 +205,27 @@ test("I7: an agent that asks back, while the other one waits for it, is refused 
   expect(JSON.parse(refused === undefined ? "{}" : textOf(refused))).toMatchObject({ code: "wait_cycle" });
 });
 
-test("PE1: a wrong code and a used code are refused alike; a removed peer has no more rights", async () => {
-  const far = await startGateway("research", () => "Never", FAR_ALLOWS);
-  const near = await startGateway("main", asking("Hello"), NEAR_ALLOWS);
-  const client = await near.gateway.connect();
-  const there = await far.gateway.connect();
-  const add = (code: string, from = client) =>
-    from.request("peers.add", { name: "lab", url: far.gateway.httpUrl, code }).catch(String);
-  await there.request("peers.add", { name: "desk", agents: ["research"] });
-  const wrong = await add("ABCD-EFGH-JKLM-NPQR");
-  expect(wrong).toContain("the pairing code is wrong, was used, or has expired");
-  const { code = "" } = await there.request("peers.add", { name: "desk", agents: ["research"] });
-  expect(await add(code)).toMatchObject({ peer: { state: "paired" } });
-  const third = await startGateway("main", () => "Never", NEAR_ALLOWS);
-  expect(await add(code, await third.gateway.connect())).toBe(wrong);
-  await there.request("peers.remove", { name: "desk" });
-  expect(await said(client, "Ask it")).toMatchObject({
-    status: "error",
-    error: expect.stringContaining("401"),
-  });
-  expect(far.server.requests).toEqual([]);
-});
+test.deep(
+  "PE1: a wrong code and a used code are refused alike; a removed peer has no more rights",
+  async () => {
+    const far = await startGateway("research", () => "Never", FAR_ALLOWS);
+    const near = await startGateway("main", asking("Hello"), NEAR_ALLOWS);
+    const client = await near.gateway.connect();
+    const there = await far.gateway.connect();
+    const add = (code: string, from = client) =>
+      from.request("peers.add", { name: "lab", url: far.gateway.httpUrl, code }).catch(String);
+    await there.request("peers.add", { name: "desk", agents: ["research"] });
+    const wrong = await add("ABCD-EFGH-JKLM-NPQR");
+    expect(wrong).toContain("the pairing code is wrong, was used, or has expired");
+    const { code = "" } = await there.request("peers.add", { name: "desk", agents: ["research"] });
+    expect(await add(code)).toMatchObject({ peer: { state: "paired" } });
+    const third = await startGateway("main", () => "Never", NEAR_ALLOWS);
+    expect(await add(code, await third.gateway.connect())).toBe(wrong);
+    await there.request("peers.remove", { name: "desk" });
+    expect(await said(client, "Ask it")).toMatchObject({
+      status: "error",
+      error: expect.stringContaining("401"),
+    });
+    expect(far.server.requests).toEqual([]);
+  },
+);

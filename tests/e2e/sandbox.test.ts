@@ -6,8 +6,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { beforeAll, expect, test } from "vitest";
+import { beforeAll, expect } from "vitest";
 import { textOf } from "../../src/core/shapes/message.ts";
+import { test } from "../kit/deep.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { startModelServer } from "../kit/model-server/server.ts";
 import { call } from "../kit/model-server/steps.ts";
@@ -94,33 +95,37 @@ const dial = (port: number, host = "127.0.0.1"): string =>
     "echo \"answer: <${answer%%$'\\r'*}>\"",
   ].join("\n");
 
-test("network: true gives no access to this machine's loopback addresses or to the gateway's port", async (context) => {
-  if (reason !== undefined) context.skip(reason);
-  const other = createServer((_, response) => response.end("from another server")).listen(0, "127.0.0.1");
-  await once(other, "listening");
-  cleanup(() => void other.close());
-  const { port } = other.address() as AddressInfo;
-  const sandbox = { mode: "all", backend: "bubblewrap", network: true };
-  const { gateway, client, end, said } = await commandIn({ agents: { defaults: { sandbox } } }, (_, own) =>
-    [dial(port), dial(own), dial(own, "127.0.0.2")].map((one) => `(${one})`).join("\n"),
-  );
-  expect(end).toMatchObject({ status: "ok" });
-  expect(said).toContain("no connection");
-  expect(said).not.toContain("answer:");
-  // Other clients are served while a command runs.
-  const slow = client.call("tools.invoke", {
-    name: "exec",
-    arguments: { command: "touch begun; until [ -e go ]; do sleep 0.02; done" },
-    sessionKey: "main",
-  });
-  const begun = join(gateway.home, ".parley", "workspace", "begun");
-  while (!existsSync(begun)) await new Promise((resolve) => setTimeout(resolve, 20));
-  for (let tries = 0; tries < 5; tries += 1)
-    expect((await fetch(`${gateway.httpUrl}/healthz`)).status).toBe(200);
-  await client.call("tools.invoke", {
-    name: "write",
-    arguments: { path: "go", content: "" },
-    sessionKey: "main",
-  });
-  await slow;
-}, 60_000);
+test.deep(
+  "network: true gives no access to this machine's loopback addresses or to the gateway's port",
+  async (context) => {
+    if (reason !== undefined) context.skip(reason);
+    const other = createServer((_, response) => response.end("from another server")).listen(0, "127.0.0.1");
+    await once(other, "listening");
+    cleanup(() => void other.close());
+    const { port } = other.address() as AddressInfo;
+    const sandbox = { mode: "all", backend: "bubblewrap", network: true };
+    const { gateway, client, end, said } = await commandIn({ agents: { defaults: { sandbox } } }, (_, own) =>
+      [dial(port), dial(own), dial(own, "127.0.0.2")].map((one) => `(${one})`).join("\n"),
+    );
+    expect(end).toMatchObject({ status: "ok" });
+    expect(said).toContain("no connection");
+    expect(said).not.toContain("answer:");
+    // Other clients are served while a command runs.
+    const slow = client.call("tools.invoke", {
+      name: "exec",
+      arguments: { command: "touch begun; until [ -e go ]; do sleep 0.02; done" },
+      sessionKey: "main",
+    });
+    const begun = join(gateway.home, ".parley", "workspace", "begun");
+    while (!existsSync(begun)) await new Promise((resolve) => setTimeout(resolve, 20));
+    for (let tries = 0; tries < 5; tries += 1)
+      expect((await fetch(`${gateway.httpUrl}/healthz`)).status).toBe(200);
+    await client.call("tools.invoke", {
+      name: "write",
+      arguments: { path: "go", content: "" },
+      sessionKey: "main",
+    });
+    await slow;
+  },
+  60_000,
+);

@@ -5,10 +5,11 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { text } from "node:stream/consumers";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import type { DoctorFinding } from "../../src/contract/methods/upkeep.ts";
 import { checkFile } from "../../src/store/sqlite/file.ts";
 import { STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
+import { test } from "../kit/deep.ts";
 import { putEmptyStore } from "../kit/engine/engine.ts";
 import { launch } from "../kit/process/fleet.ts";
 import { homeWith, startProcess } from "../kit/process/gateway-process.ts";
@@ -65,20 +66,25 @@ async function largeHome(): Promise<{ home: string; folder: string }> {
 
 const namesIn = (folder: string) => (existsSync(folder) ? readdirSync(folder) : []);
 
-test("BK2: a gateway killed during a backup leaves no file that looks like one, and makes the next one whole", async () => {
-  const { home, folder } = await largeHome();
-  const killed = await startProcess({ home });
-  await (await killed.connect()).request("store.backup", {});
-  await until(() => namesIn(folder).length > 0);
-  await killed.end("SIGKILL");
-  // The process that made the backup notices this, removes what it wrote, and ends.
-  await until(() => namesIn(folder).length === 0);
-  const client = await (await startProcess({ home })).connect();
-  expect(await client.request("store.backups", {})).toMatchObject({ backups: [], total: 0 });
-  const { name } = await client.request("store.backup", {});
-  await until(async () => (await client.request("store.backups", {})).total === 1);
-  expect(checkFile(join(folder, name), { whole: true }).ok).toBe(true);
-  const copy = new DatabaseSync(join(folder, name), { readOnly: true });
-  expect(copy.prepare("select count(*) as n from idempotency where caller = 'c'").get()).toEqual({ n: ROWS });
-  copy.close();
-});
+test.deep(
+  "BK2: a gateway killed during a backup leaves no file that looks like one, and makes the next one whole",
+  async () => {
+    const { home, folder } = await largeHome();
+    const killed = await startProcess({ home });
+    await (await killed.connect()).request("store.backup", {});
+    await until(() => namesIn(folder).length > 0);
+    await killed.end("SIGKILL");
+    // The process that made the backup notices this, removes what it wrote, and ends.
+    await until(() => namesIn(folder).length === 0);
+    const client = await (await startProcess({ home })).connect();
+    expect(await client.request("store.backups", {})).toMatchObject({ backups: [], total: 0 });
+    const { name } = await client.request("store.backup", {});
+    await until(async () => (await client.request("store.backups", {})).total === 1);
+    expect(checkFile(join(folder, name), { whole: true }).ok).toBe(true);
+    const copy = new DatabaseSync(join(folder, name), { readOnly: true });
+    expect(copy.prepare("select count(*) as n from idempotency where caller = 'c'").get()).toEqual({
+      n: ROWS,
+    });
+    copy.close();
+  },
+);

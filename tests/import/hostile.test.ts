@@ -283,7 +283,7 @@ test("any key becomes a canonical or reserved key, and always the same one", () 
   );
 });
 
-test("a transcript that is larger than the memory is read line by line", async () => {
+test.deep("a transcript that is larger than the memory is read line by line", async () => {
   const talk = new Talk();
   const filler = "y".repeat(2_000_000);
   for (let turn = 0; turn < 32; turn += 1) talk.user(`${turn} ${filler}`);

@@ -14,8 +14,9 @@ import {
 } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect } from "vitest";
 import { SENT_FILE_MAX_BYTES } from "../../src/core/sent-file.ts";
+import { quick, test } from "../kit/deep.ts";
 import { until } from "../kit/until.ts";
 import { Box, gatewayProgram, running, whyNot } from "./kit.ts";
 
@@ -85,25 +86,28 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(existsSync(join(box.outside, "new"))).toBe(false);
     });
 
-    test("if a folder is replaced by a link while the file tools work, they reach no file outside", async () => {
-      mkdirSync(join(box.workspace, "real"));
-      writeFileSync(join(box.workspace, "real/token"), "harmless");
-      symlinkSync(box.outside, join(box.workspace, "evil"));
-      const stop = new AbortController();
-      const swap = `while :; do mv -T real d; mv -T d real; mv -T evil d; mv -T d evil; done # ${marker}`;
-      const swapping = box.run(swap, { limits: { signal: stop.signal } });
-      await until(() => running(marker).length > 0);
-      for (let round = 0; round < 6; round++) {
-        const read = await box.tool("read", { path: "d/token" });
-        expect(JSON.stringify(read)).not.toContain("s3cret");
-        await box.tool("write", { path: "d/token", content: `round ${round}` });
-      }
-      stop.abort();
-      expect((await swapping).ending).toBe("aborted");
-      expect(readFileSync(secret, "utf8")).toBe("s3cret");
-    });
+    test.deep(
+      "if a folder is replaced by a link while the file tools work, they reach no file outside",
+      async () => {
+        mkdirSync(join(box.workspace, "real"));
+        writeFileSync(join(box.workspace, "real/token"), "harmless");
+        symlinkSync(box.outside, join(box.workspace, "evil"));
+        const stop = new AbortController();
+        const swap = `while :; do mv -T real d; mv -T d real; mv -T evil d; mv -T d evil; done # ${marker}`;
+        const swapping = box.run(swap, { limits: { signal: stop.signal } });
+        await until(() => running(marker).length > 0);
+        for (let round = 0; round < 6; round++) {
+          const read = await box.tool("read", { path: "d/token" });
+          expect(JSON.stringify(read)).not.toContain("s3cret");
+          await box.tool("write", { path: "d/token", content: `round ${round}` });
+        }
+        stop.abort();
+        expect((await swapping).ending).toBe("aborted");
+        expect(readFileSync(secret, "utf8")).toBe("s3cret");
+      },
+    );
 
-    test("send_file reads a file of the maximum size inside the sandbox", async () => {
+    test.deep("send_file reads a file of the maximum size inside the sandbox", async () => {
       const bytes = Buffer.alloc(SENT_FILE_MAX_BYTES, "tea");
       writeFileSync(join(box.workspace, "large"), bytes);
       const taken = await box.take("large", SENT_FILE_MAX_BYTES);
@@ -180,7 +184,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
     });
   });
 
-  describe("S2, S4: processes and privileges", () => {
+  quick(describe)("S2, S4: processes and privileges", () => {
     test("/proc shows only the processes of the sandbox, and /proc/1 is one of them", async () => {
       const outside = spawn("sleep", [marker], { env: { ...process.env, PLANTED: "s3cret" } });
       closers.push(() => outside.kill("SIGKILL"));
@@ -312,7 +316,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
     );
   });
 
-  describe("S3: network", () => {
+  quick(describe)("S3: network", () => {
     // Needs Python to open sockets of any family.
     test.runIf(existsSync("/usr/bin/python3"))(
       "SC4: sockets that ignore network namespaces are refused, for example those of a virtual machine to its host",

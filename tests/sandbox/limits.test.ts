@@ -13,7 +13,8 @@ import {
 } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect } from "vitest";
+import { test } from "../kit/deep.ts";
 import { until } from "../kit/until.ts";
 import { Box, gatewayProgram, running, whyNot } from "./kit.ts";
 
@@ -71,7 +72,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       }
     });
 
-    test("if the gateway is killed, its sandboxed programs also exit", async () => {
+    test.deep("if the gateway is killed, its sandboxed programs also exit", async () => {
       const code = gatewayProgram(box, `await box.run("sleep ${marker} & setsid sleep ${marker}");`);
       const gateway = spawn(process.execPath, ["--input-type=module", "-e", code]);
       await until(() => running(`sleep\0${marker}`).length === 2);
@@ -101,7 +102,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(running(marker)).toEqual([]);
     });
 
-    test("neither one process nor several together can exceed the memory limit", async () => {
+    test.deep("neither one process nor several together can exceed the memory limit", async () => {
       const needs = { memoryMb: 96 };
       const one = await box.run("head -c 200M /dev/zero | tail -c 200M | sleep 20", { needs });
       expect(one.ending).toBe("memory");
@@ -142,8 +143,10 @@ ctypes.CDLL(None).syscall(60, 0)`;
     );
 
     // Needs Python to share memory.
-    test.runIf(existsSync("/usr/bin/python3"))("memory shared by many processes counts once", async () => {
-      const program = `
+    test.deep.runIf(existsSync("/usr/bin/python3"))(
+      "memory shared by many processes counts once",
+      async () => {
+        const program = `
 import mmap, os, time
 shared = mmap.mmap(-1, 100 << 20)
 def touch():
@@ -153,12 +156,13 @@ for _ in range(30):
     if os.fork() == 0: touch(); time.sleep(1.5); os._exit(0)
 time.sleep(1.5)
 print("done")`;
-      writeFileSync(join(box.workspace, "share.py"), program);
-      const text = await box.says("python3 share.py", { needs: { memoryMb: 256 } });
-      expect(text).toBe("done");
-    });
+        writeFileSync(join(box.workspace, "share.py"), program);
+        const text = await box.says("python3 share.py", { needs: { memoryMb: 256 } });
+        expect(text).toBe("done");
+      },
+    );
 
-    test("a program with endless output is stopped", async () => {
+    test.deep("a program with endless output is stopped", async () => {
       // On a busy machine the 256 MB of output take a long time.
       expect((await box.run("yes", { limits: { timeoutMs: 60_000 } })).ending).toBe("output");
     });
@@ -175,7 +179,7 @@ print("done")`;
       expect(await box.run("echo more > more", { needs })).toMatchObject({ full: false, exitCode: 0 });
     });
 
-    test("a full workspace is reported: by exec in a note, by write as an error", async () => {
+    test.deep("a full workspace is reported: by exec in a note, by write as an error", async () => {
       const needs = { diskMb: 48 };
       writeFileSync(join(box.workspace, "big"), Buffer.alloc(52 << 20, 1));
       const result = await box.tool("exec", { command: "echo hi" }, { needs });
@@ -208,7 +212,7 @@ print("done")`;
       expect((await going).text).toBe("end\n");
     });
 
-    test("a program is stopped if it fills the disk with deleted files that it keeps open", async () => {
+    test.deep("a program is stopped if it fills the disk with deleted files that it keeps open", async () => {
       const needs = { diskMb: 16 };
       const hide =
         'for n in 3 4 5 6 7 8 9; do eval "exec $n>f"; rm f; head -c 16M /dev/zero >&$n; done; sleep 60';
@@ -226,7 +230,8 @@ print("done")`;
       "comma,colon:$HOME `id`",
       "new\nline",
     ];
-    test.each(names)("a workspace with the name %j works like any other workspace", async (name) => {
+    // tests/sandbox/contract.test.ts tries the commonest of these names with each backend.
+    test.deep.each(names)("a workspace with the name %j works like any other workspace", async (name) => {
       const workspace = join(box.folder, name);
       expect(await box.says('touch made; printf %s "$PWD"; test "$PWD" = "$HOME"', { workspace })).toBe(
         workspace,

@@ -3,16 +3,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { exactMemory, treeBelow, usesMoreThan } from "../../src/sandbox/process/tree.ts";
+import { both, quick, rounds } from "../kit/deep.ts";
 
 const MEGABYTE = 1024 * 1024;
 /** The shared pages and the processes' own, generously. */
 const REAL_MAX_BYTES = 256 * MEGABYTE;
-const ROUNDS = 5;
-/** Limit of the test. The processes write four million pages, which takes a minute on a busy machine. */
-const SLOW_MS = 180_000;
-
+const ROUNDS = rounds(1, 5);
 /** Returns a process and every process below it. */
 function family({ pid = 0 }: ChildProcess): readonly (readonly string[])[] {
   return [[`${pid}`], ...treeBelow(pid, 1_000).processes];
@@ -22,8 +20,7 @@ function family({ pid = 0 }: ChildProcess): readonly (readonly string[])[] {
 const PROGRAM = `
 import mmap, os, sys, time
 shared = mmap.mmap(-1, 100 << 20)
-def touch():
-    for page in range(0, 100 << 20, 4096): shared[page] = 1
+def touch(): shared[::4096] = b"1" * (100 << 8)
 touch()
 ready, ask = os.pipe(), os.pipe()
 for number in range(30):
@@ -39,7 +36,7 @@ print("alone", flush=True)
 sys.stdin.readline()`;
 
 // Needs Python to share memory, and Linux to measure it.
-test.runIf(existsSync("/usr/bin/python3"))(
+both.runIf(existsSync("/usr/bin/python3"))(
   "pages that processes share count once, even if the processes exit during the measure",
   async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
@@ -60,11 +57,10 @@ test.runIf(existsSync("/usr/bin/python3"))(
       await ended;
     }
   },
-  SLOW_MS,
 );
 
 // Needs Python and Linux, as above.
-test.runIf(existsSync("/usr/bin/python3"))("a program that uses more is found", async () => {
+quick(both).runIf(existsSync("/usr/bin/python3"))("a program that uses more is found", async () => {
   const program = "import sys; kept = b'x' * (120 << 20); print('ready', flush=True); sys.stdin.readline()";
   const child = spawn("/usr/bin/python3", ["-c", program], { stdio: ["pipe", "pipe", "inherit"] });
   const ended = once(child, "close");

@@ -6,7 +6,8 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, realpathSync, rmSync, sta
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect } from "vitest";
+import { test } from "../kit/deep.ts";
 import { whyNot } from "./kit.ts";
 
 const NOBODY = 65_534;
@@ -57,7 +58,7 @@ function contained(
 }
 
 // Skipped if an ordinary user runs the tests, because then the escape suite proves the same.
-test.skipIf(!canPlay)(
+test.deep.skipIf(!canPlay)(
   "the sandbox of an ordinary user gives the same guarantees: files, privileges, processes, memory, disk",
   () => {
     const ends = contained([

@@ -6,11 +6,12 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync,
 import { createServer, type Socket } from "node:net";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect } from "vitest";
 import { createSandboxFinder, type SandboxFinder } from "../../src/sandbox/find.ts";
 import { NetworkPeers } from "../../src/sandbox/peers.ts";
 import { treeBelow } from "../../src/sandbox/process/tree.ts";
 import { realWorld } from "../../src/world.ts";
+import { quick, test } from "../kit/deep.ts";
 import { until } from "../kit/until.ts";
 import { Box, gatewayProgram, limitsOf, NEEDS, shown, whyNot } from "./kit.ts";
 
@@ -99,7 +100,7 @@ const canCarry = (carrier: string): boolean => process.env.CI !== undefined || w
 
 // Skipped if bubblewrap does not work here; `whyNot` reports the reason, and fails in CI.
 describe.skipIf(missing !== undefined)("bubblewrap", () => {
-  describe.each(["pasta", "slirp4netns"].filter(canCarry))("%s", (carrier) => {
+  quick(describe).each(["pasta", "slirp4netns"].filter(canCarry))("%s", (carrier) => {
     test("UL1: network: true gives a separate network, without loopback and abstract sockets of the host", async () => {
       const finder = finderWith([...TOOLS, carrier]);
       const met = [await listen({ port: 0, host: "127.0.0.1" }), await listen({ path: `\0${folder}` })];
@@ -154,7 +155,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
   });
 
   // Skipped without a network carrier.
-  test.runIf(canCarry("pasta") || canCarry("slirp4netns"))(
+  test.deep.runIf(canCarry("pasta") || canCarry("slirp4netns"))(
     "UL3: a killed gateway leaves no carrier",
     async () => {
       const box = new Box();

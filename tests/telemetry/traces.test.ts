@@ -3,9 +3,10 @@
 
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { TRACE_LIBRARIES } from "../../src/telemetry/libraries.ts";
 import { openStage as openAcpStage } from "../agent/acp-kit.ts";
+import { test } from "../kit/deep.ts";
 import type { ServedRequest } from "../kit/model-server/requests.ts";
 import type { Answer } from "../kit/model-server/server.ts";
 import { call, stop, usage } from "../kit/model-server/steps.ts";
@@ -317,31 +318,36 @@ const WITHOUT_LIBRARIES = `data:text/javascript,${encodeURIComponent(`
   });
 `)}`;
 
-test("TE1: if the OpenTelemetry libraries are missing, the gateway starts; it and `parley doctor` print the install command", async () => {
-  const root = new URL("../../package.json", import.meta.url);
-  const { peerDependencies, devDependencies, peerDependenciesMeta } = JSON.parse(readFileSync(root, "utf8"));
-  expect(peerDependencies).toEqual(TRACE_LIBRARIES);
-  expect(devDependencies).toMatchObject(TRACE_LIBRARIES);
-  const optional = Object.keys(TRACE_LIBRARIES).map((name) => [name, { optional: true }]);
-  expect(peerDependenciesMeta).toEqual(Object.fromEntries(optional));
-  const named = Object.entries(TRACE_LIBRARIES).map((one) => one.join("@"));
-  const command = `npm install ${named.join(" ")}`;
-  const env = { NODE_OPTIONS: `--import=${WITHOUT_LIBRARIES}` };
-  const gateway = await startProcess({ config: { telemetry: { traces: { enabled: true } } }, env });
-  const client = await gateway.connect();
-  expect(await client.agent({ message: "list sessions", idempotencyKey: "run" }).done).toMatchObject({
-    status: "ok",
-  });
-  expect(gateway.stderr()).toContain(command);
-  const check = launch(gateway.home, ["config", "check"], [], env);
-  let told = "";
-  check.stderr?.on("data", (piece: Buffer) => {
-    told += piece.toString();
-  });
-  await once(check, "close");
-  expect(told).toContain(command);
-  await gateway.end("SIGTERM");
-});
+test.deep(
+  "TE1: if the OpenTelemetry libraries are missing, the gateway starts; it and `parley doctor` print the install command",
+  async () => {
+    const root = new URL("../../package.json", import.meta.url);
+    const { peerDependencies, devDependencies, peerDependenciesMeta } = JSON.parse(
+      readFileSync(root, "utf8"),
+    );
+    expect(peerDependencies).toEqual(TRACE_LIBRARIES);
+    expect(devDependencies).toMatchObject(TRACE_LIBRARIES);
+    const optional = Object.keys(TRACE_LIBRARIES).map((name) => [name, { optional: true }]);
+    expect(peerDependenciesMeta).toEqual(Object.fromEntries(optional));
+    const named = Object.entries(TRACE_LIBRARIES).map((one) => one.join("@"));
+    const command = `npm install ${named.join(" ")}`;
+    const env = { NODE_OPTIONS: `--import=${WITHOUT_LIBRARIES}` };
+    const gateway = await startProcess({ config: { telemetry: { traces: { enabled: true } } }, env });
+    const client = await gateway.connect();
+    expect(await client.agent({ message: "list sessions", idempotencyKey: "run" }).done).toMatchObject({
+      status: "ok",
+    });
+    expect(gateway.stderr()).toContain(command);
+    const check = launch(gateway.home, ["config", "check"], [], env);
+    let told = "";
+    check.stderr?.on("data", (piece: Buffer) => {
+      told += piece.toString();
+    });
+    await once(check, "close");
+    expect(told).toContain(command);
+    await gateway.end("SIGTERM");
+  },
+);
 
 test("an outside program's run and tool calls are traced; a send with its session's token is a span below its run", async () => {
   const collector = await startCollector();

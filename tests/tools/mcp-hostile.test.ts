@@ -1,7 +1,8 @@
 // Servers that violate MCP: the results that a session gets. The gateway survives all of them. The servers
 // are real processes, and the clock is fake if time matters.
 
-import { expect, test } from "vitest";
+import { expect } from "vitest";
+import { test } from "../kit/deep.ts";
 import { cleanup, quietWorld } from "../kit/engine/engine.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { MAIN_CHAIN } from "./app.ts";
@@ -11,24 +12,27 @@ const schema = { type: "object", properties: {} };
 const tool = (name: string, more: Record<string, unknown> = {}) => ({ name, inputSchema: schema, ...more });
 const readOnly = { annotations: { readOnlyHint: true } };
 
-test("if a server dies during a call, the call's outcome is unknown, and it is not repeated", async () => {
-  const witness = await openWitness();
-  const world = fakeWorld();
-  const bad = badServer("bad", { witness: witness.port, tools: [tool("die"), tool("hello")] });
-  const outside = openOutside(mcpWith([bad]), world);
-  const result = await outside.call("mcp__bad__die");
-  expect(result).toMatchObject({ status: "error", code: "outcome_unknown" });
-  expect(result.hint).toContain("check before you repeat it");
-  await witness.life(0);
-  expect(witness.lives.length).toBe(1);
-  // The next call waits until the pause is over, and finds the program running.
-  const next = outside.call("mcp__bad__hello");
-  await world.timerWithin(2_000);
-  await world.advance(2_000);
-  expect(await next).toMatchObject({ status: "ok" });
-  await witness.life(1);
-  expect(witness.lives.length).toBe(2);
-});
+test.deep(
+  "if a server dies during a call, the call's outcome is unknown, and it is not repeated",
+  async () => {
+    const witness = await openWitness();
+    const world = fakeWorld();
+    const bad = badServer("bad", { witness: witness.port, tools: [tool("die"), tool("hello")] });
+    const outside = openOutside(mcpWith([bad]), world);
+    const result = await outside.call("mcp__bad__die");
+    expect(result).toMatchObject({ status: "error", code: "outcome_unknown" });
+    expect(result.hint).toContain("check before you repeat it");
+    await witness.life(0);
+    expect(witness.lives.length).toBe(1);
+    // The next call waits until the pause is over, and finds the program running.
+    const next = outside.call("mcp__bad__hello");
+    await world.timerWithin(2_000);
+    await world.advance(2_000);
+    expect(await next).toMatchObject({ status: "ok" });
+    await witness.life(1);
+    expect(witness.lives.length).toBe(2);
+  },
+);
 
 test.each([
   ["readOnlyHint", { readOnlyHint: true }],
@@ -48,7 +52,7 @@ test.each([
   },
 );
 
-test("a call is repeated only once, even if the server dies each time", async () => {
+test.deep("a call is repeated only once, even if the server dies each time", async () => {
   const witness = await openWitness();
   const bad = badServer("bad", { witness: witness.port, tools: [tool("read-and-die", readOnly)] });
   const result = await openOutside(mcpWith([bad]), quietWorld()).call("mcp__bad__read-and-die");

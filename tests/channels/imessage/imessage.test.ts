@@ -3,7 +3,7 @@
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect } from "vitest";
 import { openIMessage } from "../../../src/channels/imessage/channel.ts";
 import { optional } from "../../../src/core/optional.ts";
 import type { IMessageAccount } from "../../../src/core/shapes/settings/channels.ts";
@@ -15,6 +15,7 @@ import {
   type Said,
   type Trouble,
 } from "../../contract/channel.ts";
+import { quick, share, test } from "../../kit/deep.ts";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
 import {
   type ImsgDesk,
@@ -93,7 +94,7 @@ async function ground(host: HostParts, options: ImsgDeskOptions = {}) {
   return { desk, folder, channel };
 }
 
-for (const isOld of [false, true]) {
+for (const isOld of share([false], [true])) {
   channelContract(isOld ? "iMessage, by an older imsg" : "iMessage", async (host) => {
     const { desk, folder, channel } = await ground(host, { isOld });
     return {
@@ -146,7 +147,7 @@ describe("iMessage: its program", () => {
     expect(desk.programs()).toBe(1);
   });
 
-  test("IC1: a first message that could not be stored before imsg exited is read again", async () => {
+  test.deep("IC1: a first message that could not be stored before imsg exited is read again", async () => {
     const { desk, heard, host, accounts } = await listening();
     host.failing = 6;
     desk.add(row({ text: "the first" }));
@@ -156,20 +157,23 @@ describe("iMessage: its program", () => {
     await expect.poll(() => desk.watches()).toBe(1);
   });
 
-  test("IC2: messages that arrive faster than they are stored are read again, in order and without a gap", async () => {
-    const host = recordingHost();
-    const { desk, heard, channel } = await listening({}, host);
-    const big = "x".repeat(500_000);
-    host.failing = Number.POSITIVE_INFINITY;
-    for (let count = 0; count < 30; count += 1) desk.add(row({ text: `${count} ${big}` }));
-    // The program answers in order, so all messages have been read when this text is sent.
-    expect(await channel.deliver(sending(ADA))).toEqual({ kind: "sent" });
-    host.failing = 0;
-    await heard(30);
-    const order = [...new Set(host.received.map(({ text }) => Number.parseInt(text, 10)))];
-    expect(order).toEqual(Array.from({ length: 30 }, (_, count) => count));
-    expect(desk.resumed.length).toBeGreaterThan(1);
-  });
+  test.deep(
+    "IC2: messages that arrive faster than they are stored are read again, in order and without a gap",
+    async () => {
+      const host = recordingHost();
+      const { desk, heard, channel } = await listening({}, host);
+      const big = "x".repeat(500_000);
+      host.failing = Number.POSITIVE_INFINITY;
+      for (let count = 0; count < 30; count += 1) desk.add(row({ text: `${count} ${big}` }));
+      // The program answers in order, so all messages have been read when this text is sent.
+      expect(await channel.deliver(sending(ADA))).toEqual({ kind: "sent" });
+      host.failing = 0;
+      await heard(30);
+      const order = [...new Set(host.received.map(({ text }) => Number.parseInt(text, 10)))];
+      expect(order).toEqual(Array.from({ length: 30 }, (_, count) => count));
+      expect(desk.resumed.length).toBeGreaterThan(1);
+    },
+  );
 
   test("a missing program is a lasting problem with a clear error, and outgoing texts wait", async () => {
     const host = recordingHost();
@@ -217,7 +221,7 @@ describe("iMessage: its program", () => {
   });
 });
 
-describe("iMessage: incoming messages", () => {
+quick(describe)("iMessage: incoming messages", () => {
   test("IM1: invalid lines are skipped, and the account continues", async () => {
     const { desk, heard, accounts } = await listening();
     const told = (message: unknown, subscription = 1) =>
@@ -320,7 +324,7 @@ describe("iMessage: incoming messages", () => {
   });
 });
 
-describe("iMessage: outgoing text", () => {
+quick(describe)("iMessage: outgoing text", () => {
   test("a person is addressed by handle and a group by id; other recipients are rejected", async () => {
     const { desk, channel } = await ground(recordingHost());
     for (const to of [ADA, "ada@example.org", GROUP]) {

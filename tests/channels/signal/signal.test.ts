@@ -1,7 +1,7 @@
 // Signal, with a fake signal-cli daemon and its HTTP interface: the contract of all channels, and rules for
 // Signal only.
 
-import { describe, expect, test } from "vitest";
+import { describe, expect } from "vitest";
 import { openSignal } from "../../../src/channels/signal/channel.ts";
 import { optional } from "../../../src/core/optional.ts";
 import {
@@ -12,6 +12,7 @@ import {
   type Said,
   type Trouble,
 } from "../../contract/channel.ts";
+import { quick, test } from "../../kit/deep.ts";
 import {
   ADA,
   dataOf,
@@ -75,7 +76,7 @@ async function ground(host: HostParts, options: Partial<SignalServerOptions> = {
   return { server, channel, says };
 }
 
-channelContract("Signal", async (host) => {
+quick(channelContract)("Signal", async (host) => {
   const { server, channel, says } = await ground(host);
   let newest = 0;
   return {
@@ -139,14 +140,17 @@ describe("Signal: incoming events", () => {
     expect((await heard(3)).map(({ text }) => text)).toEqual(["one", "two", "three"]);
   });
 
-  test("SG1: if the store fails, the account reports it, and stores the pending message when the store works again", async () => {
-    const { host, accounts, says, heard } = await listening({ keepsEvents: false });
-    host.failing = 6;
-    await says({ chat: "direct", text: "patience" });
-    await expect.poll(() => accounts.statuses()[0]?.state).toBe("retrying");
-    expect(accounts.statuses()[0]?.error).toContain("can't be stored");
-    expect((await heard(1)).map(({ text }) => text)).toEqual(["patience"]);
-  });
+  test.deep(
+    "SG1: if the store fails, the account reports it, and stores the pending message when the store works again",
+    async () => {
+      const { host, accounts, says, heard } = await listening({ keepsEvents: false });
+      host.failing = 6;
+      await says({ chat: "direct", text: "patience" });
+      await expect.poll(() => accounts.statuses()[0]?.state).toBe("retrying");
+      expect(accounts.statuses()[0]?.error).toContain("can't be stored");
+      expect((await heard(1)).map(({ text }) => text)).toEqual(["patience"]);
+    },
+  );
 
   test("EN3: receipts, typing, reactions, renamed groups and own messages are ignored", async () => {
     const { server, says, heard } = await listening();
@@ -255,7 +259,7 @@ describe("Signal: incoming events", () => {
   });
 });
 
-describe("Signal: outgoing text", () => {
+quick(describe)("Signal: outgoing text", () => {
   test("markup becomes text styles at the positions that Signal expects", async () => {
     const { channel, server } = await listening();
     const text = "\u{1F600} **bold** [here](https://e.org) `x` and ~~gone~~";

@@ -2,7 +2,8 @@ import { spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
+import { test } from "../../kit/deep.ts";
 import { cleanup, temporaryFolder } from "../../kit/engine/engine.ts";
 import { freePort } from "../../kit/loopback.ts";
 import { homeWith, startProcess } from "../../kit/process/gateway-process.ts";
@@ -106,20 +107,23 @@ test("an invalid configuration starts nothing and creates no store", async () =>
   expect(readdirSync(join(home, ".parley"))).toEqual(["parley.json5"]);
 });
 
-test("SIGTERM stops a real process with exit code 0, and the next start continues unfinished work", async () => {
-  const first = await startProcess();
-  const client = await first.connect();
-  await client.call("chat.send", {
-    sessionKey: "main",
-    message: "wait 1 seconds, then say late",
-    idempotencyKey: "r",
-  });
-  expect(await first.end("SIGTERM")).toBe(0);
-  const second = await startProcess({ home: first.home });
-  const again = await second.connect();
-  expect(await again.call("agent.wait", { runId: "r", timeoutMs: 20_000 })).toMatchObject({ status: "ok" });
-  expect(await second.end("SIGTERM")).toBe(0);
-});
+test.deep(
+  "SIGTERM stops a real process with exit code 0, and the next start continues unfinished work",
+  async () => {
+    const first = await startProcess();
+    const client = await first.connect();
+    await client.call("chat.send", {
+      sessionKey: "main",
+      message: "wait 1 seconds, then say late",
+      idempotencyKey: "r",
+    });
+    expect(await first.end("SIGTERM")).toBe(0);
+    const second = await startProcess({ home: first.home });
+    const again = await second.connect();
+    expect(await again.call("agent.wait", { runId: "r", timeoutMs: 20_000 })).toMatchObject({ status: "ok" });
+    expect(await second.end("SIGTERM")).toBe(0);
+  },
+);
 
 test("npm run demo: a real process shows every step and leaves nothing behind", async () => {
   const home = temporaryFolder();

@@ -1,6 +1,7 @@
 // Outside MCP servers: the doctor's findings, and the death of the gateway.
 
-import { expect, test } from "vitest";
+import { expect } from "vitest";
+import { test } from "../../kit/deep.ts";
 import { freePort } from "../../kit/loopback.ts";
 import { homeWith, startProcess } from "../../kit/process/gateway-process.ts";
 import { openWitness, REFERENCE } from "../../tools/mcp-kit.ts";
@@ -46,7 +47,7 @@ test("doctor starts each MCP server once and reports its tools or its error", as
   expect(code).toBe(1);
 });
 
-test("if the gateway is killed, an MCP server exits because its input ends", async () => {
+test.deep("if the gateway is killed, an MCP server exits because its input ends", async () => {
   const witness = await openWitness();
   const servers = { bad: node([PROGRAM, JSON.stringify({ witness: witness.port, tools: hello })]) };
   const gateway = await startProcess({ config: { tools: { mcp: { servers } } } });

@@ -2,8 +2,9 @@
 
 import { TaskState } from "@a2a-js/sdk";
 import type { Client } from "@a2a-js/sdk/client";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { sharedWorld } from "../../../src/engine/cluster/shared-world.ts";
+import { test } from "../../kit/deep.ts";
 import { embeddedGround, type Ground } from "../../kit/engine/cluster.ts";
 import { quietWorld } from "../../kit/engine/engine.ts";
 import { mortalProcess } from "../../kit/engine/mortal-store.ts";
@@ -48,16 +49,19 @@ test.each(BINDINGS)("%s: a task is followed, and its stream ends, at the other g
   expect(textsIn(await there.getTask({ tenant: "", id }))).toEqual(["Done at last"]);
 });
 
-test("AO3: if the gateway of a task dies, the stream at the other gateway ends with the answer of the latter", async () => {
-  const ground = await embeddedGround();
-  const held = heldPlay();
-  const { house: first, die } = await member(ground, held.play, { dies: true });
-  const { house: second } = await member(ground, () => "Done by the second");
-  const id = await begin(await a2aClient(first));
-  await held.begun;
-  const { rest } = await follow(await a2aClient(second), id);
-  die();
-  const { end, text } = await rest();
-  expect(end?.state).toBe(TaskState.TASK_STATE_COMPLETED);
-  expect(text).toBe("Done by the second");
-});
+test.deep(
+  "AO3: if the gateway of a task dies, the stream at the other gateway ends with the answer of the latter",
+  async () => {
+    const ground = await embeddedGround();
+    const held = heldPlay();
+    const { house: first, die } = await member(ground, held.play, { dies: true });
+    const { house: second } = await member(ground, () => "Done by the second");
+    const id = await begin(await a2aClient(first));
+    await held.begun;
+    const { rest } = await follow(await a2aClient(second), id);
+    die();
+    const { end, text } = await rest();
+    expect(end?.state).toBe(TaskState.TASK_STATE_COMPLETED);
+    expect(text).toBe("Done by the second");
+  },
+);

@@ -128,7 +128,7 @@ test.deep(
   },
 );
 
-test("the end of a failed, a cancelled and a streamed task is told, each as it is", async () => {
+test.deep("the end of a failed, a cancelled and a streamed task is told, each as it is", async () => {
   const { got, host, url } = await receiver();
   const begun = Promise.withResolvers<void>();
   const { open } = await startGateway([host], ({ lastUserText }) => {

@@ -71,9 +71,9 @@ const REQUESTS: Readonly<Record<string, (ask: Ask, at: number) => Promise<readon
 /** Time limit per key; a busy machine needs half a second. */
 const PATIENCE_MS_A_KEY = 3_000;
 
-/** Tests this many keys: each request is sent to two gateways at the same moment, on each store. */
-export function keysContract(keys: number): void {
-  describe.each(GROUNDS)("on %s", (_, openGround) => {
+/** Tests this many keys: each request is sent to two gateways at the same moment, on each ground. */
+export function keysContract(keys: number, grounds: readonly (typeof GROUNDS)[number][] = GROUNDS): void {
+  describe.each(grounds)("on %s", (_, openGround) => {
     test.each(Object.keys(REQUESTS))(
       `one key, one answer: sends ${keys} keys to two gateways at once: %s`,
       async (name) => {

@@ -3,9 +3,10 @@
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import type OpenAI from "openai";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { sharedWorld } from "../../../src/engine/cluster/shared-world.ts";
 import type { Store } from "../../../src/store/sql.ts";
+import { test } from "../../kit/deep.ts";
 import { embeddedGround } from "../../kit/engine/cluster.ts";
 import { quietWorld } from "../../kit/engine/engine.ts";
 import { mortalProcess } from "../../kit/engine/mortal-store.ts";
@@ -186,26 +187,29 @@ test("the run of another process can be streamed; its end is read from the row o
   expect(texts).toEqual(["From far ", "away"]);
 });
 
-test("if the process of a run dies, another one takes the run over, and the stream continues with the new text", async () => {
-  const ground = await embeddedGround();
-  const held = heldPlay();
-  const first = await member(await ground.open(quietWorld()), held.play, true);
-  const second = await member(await ground.open(quietWorld()), (handle) => {
-    handle.text(whole("Once more "));
-    return "Once more from the start";
-  });
-  const headers = { "Idempotency-Key": "request-1" };
-  const request = { ...UNNAMED, stream: true as const };
-  const left = openAi(first).chat.completions.create(request, { headers });
-  const handle = await held.begun;
-  const stream = await openAi(second).chat.completions.create(request, { headers });
-  let text = "";
-  for await (const chunk of stream) {
-    const piece = chunk.choices[0]?.delta.content;
-    if (piece === "") handle.text(whole("Once upon "));
-    text += piece ?? "";
-    if (piece === "Once upon ") first.die();
-  }
-  expect(text).toBe("Once upon \n\nOnce more from the start");
-  (await left).controller.abort();
-});
+test.deep(
+  "if the process of a run dies, another one takes the run over, and the stream continues with the new text",
+  async () => {
+    const ground = await embeddedGround();
+    const held = heldPlay();
+    const first = await member(await ground.open(quietWorld()), held.play, true);
+    const second = await member(await ground.open(quietWorld()), (handle) => {
+      handle.text(whole("Once more "));
+      return "Once more from the start";
+    });
+    const headers = { "Idempotency-Key": "request-1" };
+    const request = { ...UNNAMED, stream: true as const };
+    const left = openAi(first).chat.completions.create(request, { headers });
+    const handle = await held.begun;
+    const stream = await openAi(second).chat.completions.create(request, { headers });
+    let text = "";
+    for await (const chunk of stream) {
+      const piece = chunk.choices[0]?.delta.content;
+      if (piece === "") handle.text(whole("Once upon "));
+      text += piece ?? "";
+      if (piece === "Once upon ") first.die();
+    }
+    expect(text).toBe("Once upon \n\nOnce more from the start");
+    (await left).controller.abort();
+  },
+);

@@ -10,20 +10,35 @@ async function openTransport() {
   const world = fakeWorld();
   const store = await openStore(temporaryFolder(), world);
   const notified: (readonly string[])[] = [];
+  const heard: Hint[] = [];
+  let gaps = 0;
+  let told: (text: string) => void = () => {};
   const shared: SharedStore = {
     now: () => world.clock.now(),
     urgently: store.transaction,
     syncClock: async () => {},
     notify: async (texts) => void notified.push(texts),
-    listen: async () => async () => {},
+    listen: async (hear) => {
+      told = hear;
+      return async () => {};
+    },
   };
   const wire = new HintTransport({ store, shared, world });
   await wire.start(
-    () => {},
-    () => {},
+    (hint) => heard.push(hint),
+    () => {
+      gaps += 1;
+    },
   );
   await world.advance(1_000);
-  return { world, wire, notified };
+  return {
+    world,
+    wire,
+    notified,
+    heard,
+    gaps: () => gaps,
+    tell: (items: object[]) => told(JSON.stringify(items)),
+  };
 }
 
 test("pieces of one text are sent as one hint, and so are pieces of one thought", async () => {
@@ -60,4 +75,15 @@ test("hints from one turn of the event loop are sent together in order; later hi
     Array.from({ length: 100 }, (_, at) => `agent:main:chat:${from + at}`);
   expect(notified.map(keysOf)).toEqual([keys(0), keys(100)]);
   await wire.stop();
+});
+
+test("a large hint whose row cannot be read counts as a gap, and the hints after it are heard", async () => {
+  const { wire, heard, gaps, tell } = await openTransport();
+  tell([
+    { kind: "kept", id: 4711 },
+    { kind: "wake", sessionKey: "agent:main:main" },
+  ]);
+  await wire.stop();
+  expect(heard).toEqual([{ kind: "wake", sessionKey: "agent:main:main" }]);
+  expect(gaps()).toBe(1);
 });

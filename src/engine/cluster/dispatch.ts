@@ -268,15 +268,19 @@ export class Dispatch {
     const { store, world, bus, watch } = this.#parts;
     const now = world.clock.now();
     const missed = this.#gap || takenOver;
-    if (missed) {
-      const since = Math.max(this.#startedAt, this.#wholeUntil - TOLD_AGAIN_MS);
-      for (const run of await endedSince(store.db, since, TOLD_AGAIN_MAX)) {
+    // Before the query, because hints may be lost while it runs.
+    this.#gap = false;
+    const since = Math.max(this.#startedAt, this.#wholeUntil - TOLD_AGAIN_MS);
+    try {
+      for (const run of missed ? await endedSince(store.db, since, TOLD_AGAIN_MAX) : []) {
         watch.ended(run.runId);
         // The bus drops an end that was published before.
         bus.hear(endEvent(run));
       }
+    } catch (error) {
+      this.#gap = true;
+      throw error;
     }
-    this.#gap = false;
     this.#wholeUntil = now;
   }
 

@@ -100,7 +100,7 @@ export class HintTransport {
     const hear = (text: string): void => {
       // Hints are handled one after the other: a hint that is still being read from its row must not be
       // overtaken by a later one.
-      this.#hearing = this.#hearing.then(() => this.#hear(text, onHint));
+      this.#hearing = this.#hearing.then(() => this.#hear(text, onHint, onGap));
     };
     this.#stopListening = await this.#parts.shared.listen(hear, onGap);
   }
@@ -182,19 +182,32 @@ export class HintTransport {
     return JSON.stringify({ kind: "kept", id } satisfies Item);
   }
 
-  async #hear(text: string, onHint: (hint: Hint) => void): Promise<void> {
+  async #hear(text: string, onHint: (hint: Hint) => void, onGap: () => void): Promise<void> {
+    for (const item of this.#itemsOf(text)) {
+      const hint = item.kind === "kept" ? await this.#kept(item.id) : item;
+      if (hint === undefined) onGap();
+      else onHint(hint);
+    }
+  }
+
+  #itemsOf(text: string): readonly Item[] {
+    try {
+      return JSON.parse(text) as Item[];
+    } catch (error) {
+      this.#parts.world.log.warn({ err: error }, "a hint of another process could not be read");
+      return [];
+    }
+  }
+
+  /** Returns the hint of a row. Undefined if the row was deleted or cannot be read now. */
+  async #kept(id: number): Promise<Hint | undefined> {
     const { store, world } = this.#parts;
     try {
-      for (const item of JSON.parse(text) as Item[]) {
-        if (item.kind !== "kept") {
-          onHint(item);
-          continue;
-        }
-        const body = await readPayload(store.db, item.id);
-        if (body !== undefined) onHint(JSON.parse(body) as Hint);
-      }
+      const body = await readPayload(store.db, id);
+      return body === undefined ? undefined : (JSON.parse(body) as Hint);
     } catch (error) {
-      world.log.warn({ err: error }, "a hint of another process could not be read");
+      world.log.warn({ err: error }, "a large hint of another process could not be read");
+      return undefined;
     }
   }
 }

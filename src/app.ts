@@ -22,7 +22,7 @@ import { logRuns } from "./app/run-log.ts";
 import { titlesOf } from "./app/titles.ts";
 import { followTranscripts, jsonlCopiesOf } from "./app/transcripts.ts";
 import { openWatching, type Watching } from "./app/watching.ts";
-import { both, type DeliveryWorker, OutboxWorker } from "./channels/outbound.ts";
+import { OutboxWorker } from "./channels/outbound.ts";
 import { threadsOf } from "./channels/threads.ts";
 import { createWebchat } from "./channels/webchat.ts";
 import { forgetSent } from "./channels/webhook.ts";
@@ -40,6 +40,7 @@ import { splitRef } from "./core/text/model-ref.ts";
 import { sharedWorld } from "./engine/cluster/shared-world.ts";
 import { Engine } from "./engine/engine.ts";
 import { createExecutor, createSandboxFor, type SandboxFor } from "./execute.ts";
+import type { OutboxListener } from "./flows/delivery/outbox.ts";
 import { lostAttachments } from "./flows/job/archive.ts";
 import { removeAttachments } from "./flows/job/attachments.ts";
 import { ensureMainSessions } from "./flows/session/lifecycle.ts";
@@ -165,7 +166,7 @@ interface Helpers {
 
 interface Working {
   readonly engine: Engine;
-  readonly outbox: DeliveryWorker;
+  readonly outbox: OutboxListener;
   readonly nodes: NodeHub | undefined;
   readonly deadlines: Follower;
 }
@@ -243,14 +244,19 @@ function buildEngine(
     channels: newsChannels(settings, store, asPart(world, "channels")),
     of: "hooks",
   });
-  engine.everySweep(() => outbox.sweep());
-  engine.everySweep(() => news.sweep());
   const webchat = createWebchat(engine.bus, world.clock);
   channels.set(webchat.id, webchat);
   nodes?.start();
   const deadlines = optionalDeadlines(handlers, { ...asked, burstDue: ways.burstDue });
-  return { engine, outbox: both(outbox, news), nodes, deadlines };
+  for (const worker of [outbox, news]) engine.attach(worker);
+  return { engine, outbox: listenerOf([outbox, news]), nodes, deadlines };
 }
+
+const listenerOf = (workers: readonly OutboxWorker[]): OutboxListener => ({
+  deliveryQueued() {
+    for (const worker of workers) worker.deliveryQueued();
+  },
+});
 
 /** Returns the gateway's token. Also teaches the redactor the token and the secrets of the settings (I14). */
 async function tokenOf({ settings, world }: AppOptions): Promise<string> {
@@ -350,20 +356,16 @@ async function jobWarnings({ db }: Store, { agents }: Settings, { redactor }: Wo
   });
 }
 
-/** Starts delivery, and the clock watch that wakes it. */
-async function startOutbox(
-  of: { engine: Engine; outbox: DeliveryWorker; settings: Settings; world: World },
+/** Starts the clock watch. */
+async function watchClock(
+  of: { engine: Engine; outbox: OutboxListener; settings: Settings; world: World },
   undo: (() => Promise<void>)[],
 ): Promise<void> {
   const { engine, outbox, settings, world } = of;
   const lookAgain = (): void => outbox.deliveryQueued();
   const watch = new ClockWatch({ engine, world, settings, lookAgain });
-  undo.push(
-    () => watch.stop(),
-    () => outbox.stop(),
-  );
+  undo.push(() => watch.stop());
   await watch.start();
-  await outbox.start();
 }
 
 /** Returns the parts that follow the settings: the channels, then `next`, then the others. */
@@ -468,7 +470,7 @@ async function openParts(
   const following = { settings, world, engine, watching, ways };
   const followers = followersOf(following, undo, [deadlines, servers.apply]);
   for (const apply of followers) await apply();
-  await startOutbox({ engine, outbox, settings, world }, undo);
+  await watchClock({ engine, outbox, settings, world }, undo);
   undo.push(...forgetting(settings, engine, world), acp.close);
   undo.push(async () => nodes?.close());
   const gateway = await startGateway({

@@ -11,9 +11,10 @@
 import { optional } from "../core/optional.ts";
 import type { Route } from "../core/shapes/session.ts";
 import { splitText } from "../core/text/text-split.ts";
+import type { LeasedWorker } from "../engine/cluster/lease.ts";
 import { logRetry } from "../engine/run/until-stored.ts";
 import type { Commit, Unit } from "../engine/unit.ts";
-import { publishOutbox } from "../flows/delivery/outbox.ts";
+import { type OutboxListener, publishOutbox } from "../flows/delivery/outbox.ts";
 import { isInDoubt } from "../store/problems.ts";
 import {
   type AttemptOutcome,
@@ -67,25 +68,7 @@ function tellOutcome(unit: Unit, delivery: Delivery, outcome: AttemptOutcome): v
   });
 }
 
-export interface DeliveryWorker {
-  /** Settles the attempts that a crash left open, and then starts delivering. */
-  start(): Promise<void>;
-  deliveryQueued(): void;
-  /** Starts no new attempts, and waits for those in progress. */
-  stop(): Promise<void>;
-}
-
-/** Combines two workers into one that controls both. */
-export function both(first: DeliveryWorker, second: DeliveryWorker): DeliveryWorker {
-  return {
-    start: async () => void (await Promise.all([first.start(), second.start()])),
-    deliveryQueued() {
-      first.deliveryQueued();
-      second.deliveryQueued();
-    },
-    stop: async () => void (await Promise.all([first.stop(), second.stop()])),
-  };
-}
+type Content = Pick<OutgoingMessage, "text" | "part" | "parts" | "file">;
 
 interface OutboxParts {
   readonly db: Db;
@@ -110,7 +93,7 @@ function aboutOf({ id, sessionKey, runId, route }: Delivery): object {
   return { deliveryId: id, sessionKey, ...optional({ runId }), channel: route.channel };
 }
 
-export class OutboxWorker implements DeliveryWorker {
+export class OutboxWorker implements LeasedWorker, OutboxListener {
   readonly #parts: OutboxParts;
   readonly #underWay = new Map<string, Promise<void>>();
   /** Records all attempts, but its limits are used only for webhook events. */
@@ -125,6 +108,7 @@ export class OutboxWorker implements DeliveryWorker {
     this.#parts = parts;
   }
 
+  /** Settles the attempts that a crash left open, and then starts delivering. */
   async start(): Promise<void> {
     await this.#recover();
     if (this.#state === "stopped") return;
@@ -169,6 +153,7 @@ export class OutboxWorker implements DeliveryWorker {
     this.#looking = this.#look();
   }
 
+  /** Starts no new attempts, and waits for those in progress. */
   async stop(): Promise<void> {
     this.#state = "stopped";
     this.#timer?.cancel();
@@ -247,9 +232,11 @@ export class OutboxWorker implements DeliveryWorker {
     // Without its channel a text is not split, so the next part may not exist. It is refused nevertheless.
     const last = Math.max(parts.length, delivery.partsSent + 1);
     for (let part = delivery.partsSent + 1; part <= last; part += 1) {
-      if (!(await this.#begun({ ...delivery, partsSent: part - 1 }))) return;
       const message = { text: parts[part - 1] ?? "", part, parts: parts.length };
-      const answer = await this.#hand(delivery, message);
+      // Before the attempt begins, because this process may lose its lease while it reads.
+      const read = await this.#withFile(delivery, message);
+      if (!(await this.#begun({ ...delivery, partsSent: part - 1 }))) return;
+      const answer = "kind" in read ? read : await this.#hand(delivery, read, message);
       this.#notePace(delivery, answer);
       const outcome = this.#settle(delivery, answer);
       const isLast = part === last;
@@ -266,18 +253,28 @@ export class OutboxWorker implements DeliveryWorker {
   /** Returns whether this process may send the next part. Waits while another process could send it. */
   async #begun(delivery: Delivery): Promise<boolean> {
     const { commit, world, owner, watchLease } = this.#parts;
+    let mayBeOpen = false;
     for (;;) {
       const leaseHolds = watchLease?.();
       try {
         const begun = await commit((unit) => beginAttempt(unit.tx, delivery, owner));
         // If the answer was late, another process may have settled the attempt: ask again.
         if (!begun || leaseHolds?.() !== false) return begun;
+        mayBeOpen = true;
       } catch (error) {
+        mayBeOpen ||= isInDoubt(error);
         logRetry(withFields(world.log, aboutOf(delivery)), error, "a delivery attempt could not be recorded");
       }
       await pause(world.clock, RETRY_MIN_MS);
-      // The attempt may be recorded. Then no other process sends on this route until the attempt is settled.
-      if (this.#state === "stopped") return false;
+      if (this.#state !== "stopped") continue;
+      // Nothing was sent, so the outcome of the attempt is known.
+      const again = {
+        kind: "retry",
+        error: "the gateway stopped",
+        nextAttemptAt: world.clock.now(),
+      } as const;
+      if (mayBeOpen) await this.#record(delivery, again);
+      return false;
     }
   }
 
@@ -305,24 +302,20 @@ export class OutboxWorker implements DeliveryWorker {
     }
   }
 
-  async #hand(
-    delivery: Delivery,
-    message: Pick<OutgoingMessage, "text" | "part" | "parts">,
-  ): Promise<DeliveryOutcome> {
+  /** Passes a text or a file to the channel. `withoutFile`: what is sent if the platform refuses the file. */
+  async #hand(delivery: Delivery, sent: Content, withoutFile: Content): Promise<DeliveryOutcome> {
     const { id, sessionKey, route, runId } = delivery;
     // Taken for each part, because a channel is closed when it was replaced and no call is under way.
     const channel = this.#parts.channels.get(route.channel);
     if (channel === undefined)
       return { kind: "refused", error: `no channel "${route.channel}" is connected` };
     const named = optional({ runId });
-    const sent = await this.#withFile(delivery, message);
-    if ("kind" in sent) return sent;
     try {
       const about = { deliveryId: id, sessionKey, route, ...named };
       const answer = await channel.deliver({ ...about, ...sent });
       if (sent.file === undefined || answer.kind !== "refused") return answer;
       // The platform certainly shows no file, for example because it is too large there.
-      return await channel.deliver({ ...about, ...message });
+      return await channel.deliver({ ...about, ...withoutFile });
     } catch (error) {
       // It is not known whether the text was sent before the exception.
       this.#parts.world.log.error({ err: error, ...aboutOf(delivery) }, "a channel failed");
@@ -332,10 +325,7 @@ export class OutboxWorker implements DeliveryWorker {
   }
 
   /** Adds the delivery's file. If the file was deleted, the text, which names it, is sent without it. */
-  async #withFile(
-    { fileId }: Delivery,
-    message: Pick<OutgoingMessage, "text" | "part" | "parts">,
-  ): Promise<Pick<OutgoingMessage, "text" | "part" | "parts" | "file"> | DeliveryOutcome> {
+  async #withFile({ fileId }: Delivery, message: Content): Promise<Content | DeliveryOutcome> {
     if (fileId === undefined) return message;
     const { db } = this.#parts;
     try {

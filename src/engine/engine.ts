@@ -22,7 +22,7 @@ import { idsOf, type Log, type World } from "../world.ts";
 import { createBus, type SharedBus } from "./bus.ts";
 import { Dispatch } from "./cluster/dispatch.ts";
 import { HintTransport } from "./cluster/hint-transport.ts";
-import { Lease } from "./cluster/lease.ts";
+import { Lease, type LeasedWorker } from "./cluster/lease.ts";
 import { type DeadlineHandler, Deadlines } from "./deadlines.ts";
 import { type Executor, Lanes } from "./lanes/lanes.ts";
 import { createSlots, type Slots } from "./lanes/slots.ts";
@@ -179,7 +179,7 @@ export class Engine {
   readonly #deadlines: Deadlines;
   /** Absent: no other process shares the store. */
   readonly #dispatch: Dispatch | undefined;
-  readonly #lookers = new Set<() => void>();
+  readonly #workers: LeasedWorker[] = [];
   readonly #readers = new Set<(body: unknown) => void>();
   /** Absent: no other process shares the store. */
   readonly #hints: HintTransport | undefined;
@@ -299,7 +299,7 @@ export class Engine {
 
   #lookAround(): void {
     this.#deadlines.look();
-    for (const look of this.#lookers) look();
+    for (const worker of this.#workers) worker.sweep();
   }
 
   /**
@@ -327,12 +327,9 @@ export class Engine {
     return pause(this.#world.clock, SLOT_POLL_MS, AbortSignal.any([signal, this.#slotCameFree.signal]));
   }
 
-  /**
-   * Registers `look`, which finds work that is due. It is called after each commit whose answer was lost and,
-   * if processes share the store, in every sweep.
-   */
-  everySweep(look: () => void): void {
-    this.#lookers.add(look);
+  /** Adds a worker that starts after this process has joined the others, and stops before it leaves. */
+  attach(worker: LeasedWorker): void {
+    this.#workers.push(worker);
   }
 
   /** Sends a message, which may be lost, to another process. */
@@ -368,6 +365,7 @@ export class Engine {
     }
     this.#deadlines.start();
     await this.#dispatch?.start();
+    await Promise.all(this.#workers.map((worker) => worker.start()));
   }
 
   /**
@@ -588,6 +586,7 @@ export class Engine {
     for (const execution of this.#lanes.executions()) execution.stop("parked");
     await this.#atMost(PARK_MS, idle);
     await this.#atMost(PARK_MS, this.#lanes.giveBack());
+    await Promise.all(this.#workers.map((worker) => worker.stop()));
     await this.#dispatch?.stop();
   }
 

@@ -1,3 +1,4 @@
+import type { KyselyPlugin } from "kysely";
 import { expect } from "vitest";
 import type { Channel, DeliveryOutcome } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
@@ -10,6 +11,7 @@ import {
   requeueDelivery,
 } from "../../src/store/queries/channels/deliveries.ts";
 import { insertSentFile } from "../../src/store/queries/channels/sent-files.ts";
+import type { Db } from "../../src/store/sql.ts";
 import { both, share, test } from "../kit/deep.ts";
 import { cleanup, openStore, openStoreOn, temporaryFolder } from "../kit/engine/engine.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
@@ -24,6 +26,8 @@ interface Bench {
   /** Queues a file with this content. Without content, the file was deleted. */
   queueFile(id: string, content?: string): Promise<void>;
   states(): Promise<Record<string, string>>;
+  /** Returns for each delivery whether an attempt is open. */
+  open(): Promise<readonly object[]>;
   worker: OutboxWorker;
   /** Completes all work that is due. */
   settle(): Promise<void>;
@@ -52,6 +56,28 @@ async function queueFile(commit: Commit, worker: OutboxWorker, id: string, conte
   });
 }
 
+/** The lease of the process, and a pause before it gets the content of a file. */
+interface Lease {
+  holds: boolean;
+  read(): Promise<void>;
+}
+
+/** Delays answers of the database that contain the content of a file. */
+function slowly(lease: Lease): KyselyPlugin {
+  return {
+    transformQuery: ({ node }) => node,
+    async transformResult({ result }) {
+      if (result.rows.some((row) => "content" in row)) await lease.read();
+      return result;
+    },
+  };
+}
+
+const leased = (db: Db, lease: Lease) => ({
+  db: db.withPlugin(slowly(lease)),
+  watchLease: () => () => lease.holds,
+});
+
 /** Opens an outbox with one fake channel. `says` returns the outcome of each attempt. */
 async function open(
   says: (
@@ -61,6 +87,7 @@ async function open(
     file?: string,
   ) => DeliveryOutcome | Promise<DeliveryOutcome>,
   textMaxChars?: number,
+  lease?: Lease,
 ): Promise<Bench> {
   const world = fakeWorld();
   const store = await openStore(temporaryFolder(), world);
@@ -79,11 +106,8 @@ async function open(
   };
   const channels = new Map([["pigeon", channel]]);
   const worker = new OutboxWorker({
-    db: store.db,
-    commit,
-    channels,
-    world,
-    owner: "this-process",
+    ...(lease === undefined ? { db: store.db } : leased(store.db, lease)),
+    ...{ commit, channels, world, owner: "this-process" },
   });
   await worker.start();
   cleanup(() => worker.stop());
@@ -113,6 +137,7 @@ async function open(
         rows.map((row) => [row.id, row.code === undefined ? row.state : `${row.state} ${row.code}`]),
       );
     },
+    open: () => store.db.selectFrom("deliveries").select(["id", "state", "attempt_open"]).execute(),
     async settle() {
       for (let turn = 0; turn < 20; turn += 1) await world.advance(0);
     },
@@ -285,6 +310,41 @@ test("a stop waits for the current attempt, and starts no further one", async ()
     expect(bench.attempts.length, `after ${steps} steps`).toBe(before);
     expect(await bench.states()).toEqual({ one: before === 0 ? "pending" : "sent" });
   }
+});
+
+test("if the lease ends while the content of a file is read, the file is not sent before it holds again", async () => {
+  const asked = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<void>();
+  const read = (): Promise<void> => {
+    asked.resolve();
+    return answer.promise;
+  };
+  const lease = { holds: true, read };
+  const bench = await open(() => ({ kind: "sent" }), undefined, lease);
+  await bench.queueFile("picture", "content");
+  await asked.promise;
+  lease.holds = false;
+  answer.resolve();
+  await bench.world.advance(5_000);
+  expect(bench.attempts).toEqual([]);
+  lease.holds = true;
+  await bench.world.advance(2_000);
+  await bench.settle();
+  expect(bench.attempts).toEqual(["picture"]);
+  expect(await bench.states()).toEqual({ picture: "sent" });
+});
+
+test("a stop without a valid lease leaves no attempt whose outcome is unknown", async () => {
+  const lease = { holds: false, read: async () => {} };
+  const bench = await open(() => ({ kind: "sent" }), undefined, lease);
+  await bench.queue("one");
+  await bench.settle();
+  const stopped = bench.worker.stop();
+  await bench.world.advance(5_000);
+  await stopped;
+  expect(bench.attempts).toEqual([]);
+  const rows = await bench.open();
+  expect(rows).toEqual([{ id: "one", state: "pending", attempt_open: 0 }]);
 });
 
 both.each(share(["sqlite"], ["postgres"]))(

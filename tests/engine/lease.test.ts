@@ -6,6 +6,7 @@ import { Accounts } from "../../src/channels/accounts.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import { LostLane } from "../../src/engine/run/transcript-writer.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
+import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
 import { LEASE_MS } from "../../src/store/queries/processes.ts";
 import { getRun } from "../../src/store/queries/runs/runs.ts";
 import type { SharedStore, Store } from "../../src/store/sql.ts";
@@ -381,6 +382,54 @@ test("a process that lost its lease before its attempt was answered does not sen
   attempt.answer();
   await pass(LEASE_MS);
   expect(a.app.sent).toEqual([]);
+});
+
+test("a process that stops leaves the others only after its last text is sent", async () => {
+  const { world, cluster, pass, until } = await openStage();
+  const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const channel = async () => {
+    asked.resolve();
+    await answer.promise;
+    return { kind: "sent" as const };
+  };
+  const a = await cluster.join({ plays: {}, deduplicates: false, channel }, world);
+  const b = await cluster.join({ plays: {}, deduplicates: false }, world);
+  await announced(a, asked.promise);
+  let isOver = false;
+  const over = a.app.engine.stop(0).then(() => {
+    isOver = true;
+  });
+  await pass(2 * LEASE_MS);
+  expect(await deliveryOf(b)).toMatchObject({ state: "pending", attempt_open: 1 });
+  answer.resolve();
+  await until(() => isOver);
+  await over;
+  expect(await deliveryOf(b)).toMatchObject({ state: "sent", attempts: 1 });
+  expect([a.app.sent.length, b.app.sent.length]).toEqual([1, 0]);
+});
+
+test("a process begins to send a text only after it has joined the others", async () => {
+  const { world, cluster, pass, until } = await openStage();
+  const [first, ofA] = [await cluster.join({ plays: {} }, world), link()];
+  await makeSessions(first.app.store, OTHER);
+  await first.app.route(MAIN);
+  first.die();
+  const disk = await cluster.ground.open(world);
+  const route = { channel: "webchat", to: MAIN };
+  await disk.transaction((tx) =>
+    insertDelivery(tx, {
+      ...{ id: "waits", sessionKey: MAIN, kind: "send", route, text: "hello", state: "pending" },
+      createdAt: world.clock.now(),
+    }),
+  );
+  ofA.beats = "hang";
+  const joining = cluster.join({ plays: {} }, world, ofA.through);
+  await pass(1_000);
+  const pending = await disk.db.selectFrom("deliveries").selectAll().executeTakeFirstOrThrow();
+  expect(pending).toMatchObject({ state: "pending", attempt_open: 0 });
+  ofA.beats = "pass";
+  const a = await joining;
+  await until(async () => (await deliveryOf(a)).state === "sent");
 });
 
 test("a process that lost its lease before its hold on an account was answered does not listen to it", async () => {

@@ -188,7 +188,7 @@ async function openWorkers(
     channels.set(channel.id, channel);
   }
   await ensureMainSessions({ engine, settings });
-  await outbox.start();
+  engine.attach(outbox);
   await engine.start();
   nodes?.start();
   return { engine, outbox, channels, nodes };
@@ -265,7 +265,6 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     await gateway.close().then(() => nodes?.close());
     await engine.stop(0);
     await outside?.close();
-    await outbox.stop();
     await backups.close();
     metrics.close();
     await store.close();

@@ -128,7 +128,6 @@ export class GatewayProcess {
       ))
         await removeAttachments(workspace, dir);
     }
-    await this.#outbox.start();
     const lost = await heldRuns(story);
     this.startedMs = story.time.now();
     await this.engine.start();
@@ -163,7 +162,6 @@ export class GatewayProcess {
     await this.#checkParked();
     this.dispatcher.close();
     this.fanout.close();
-    await this.#outbox.stop();
     await this.#jsonlCopies?.close();
     await this.#store.close();
     await this.#become("stopped");
@@ -293,7 +291,7 @@ export class GatewayProcess {
       owner: this.engine.processId,
       ...optional({ watchLease: this.engine.watchLease }),
     });
-    this.engine.everySweep(() => this.#outbox.sweep());
+    this.engine.attach(this.#outbox);
     const webchat = createWebchat(this.engine.bus, world.clock);
     for (const one of [webchat, ...channelsOf(story, { alive: () => this.alive() })])
       channels.set(one.id, one);

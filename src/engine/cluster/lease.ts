@@ -52,6 +52,19 @@ export interface Authority {
   until(): number;
 }
 
+/** A worker that acts only under the lease of its process: see `Engine.attach`. */
+export interface LeasedWorker {
+  /** Called once this process has joined the others. */
+  start(): Promise<void>;
+  /**
+   * Looks for work that is due. Called after each commit whose answer was lost and, if processes share the
+   * store, in every sweep. It may be called before `start` and after `stop`.
+   */
+  sweep(): void;
+  /** Ends what is under way. Called before this process leaves the others. */
+  stop(): Promise<void>;
+}
+
 interface LeaseParts {
   readonly shared: SharedStore;
   readonly world: World;
@@ -98,6 +111,7 @@ export class Lease implements Authority {
 
   /** Deletes this process's row, so that other processes may take the runs that it still holds. */
   async leave(): Promise<void> {
+    this.#until = Number.NEGATIVE_INFINITY;
     await this.#parts.shared.urgently((tx) => leave(tx, this.#parts.processId));
   }
 

@@ -258,7 +258,7 @@ function buildParts(parts: {
     owner: engine.processId,
     ...optional({ watchLease: engine.watchLease }),
   });
-  engine.everySweep(() => outbox.sweep());
+  engine.attach(outbox);
   const inbound = openInbound({ engine, settings, outbound: outbox, world, checkModel: (name) => ok(name) });
   return { engine, outbox, inbound };
 }
@@ -275,13 +275,11 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
   const { engine, outbox, inbound } = buildParts({ options, store, world, settings, sent });
   engine.bus.subscribe((event) => events.push(event));
   await ensureMainSessions({ engine, settings });
-  await outbox.start();
   await engine.start();
   cleanup(async () => {
     // A crashed process cannot be stopped.
     if (crashing.hasCrashed() || options.dies === true) return;
     await engine.stop(0);
-    await outbox.stop();
   });
   const sessionOf = async (key: string): Promise<Session> => {
     const session = await getSession(store.db, key);
@@ -320,7 +318,6 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
     isQuiet: () => isQuiet(store.db),
     async stop(graceMs) {
       await engine.stop(graceMs);
-      await outbox.stop();
       await disk.close();
     },
     async crashed() {

@@ -219,10 +219,9 @@ async function openParts(options: SpawnAppOptions, store: Store, sent: OutgoingM
     owner: engine.processId,
   });
   await ensureMainSessions({ engine, settings });
-  await outbox.start();
-  engine.everySweep(() => outbox.sweep());
+  engine.attach(outbox);
   await engine.start();
-  return { engine, outbox, threads };
+  return { engine, threads };
 }
 
 export async function openSpawnApp(options: SpawnAppOptions): Promise<SpawnApp> {
@@ -232,12 +231,11 @@ export async function openSpawnApp(options: SpawnAppOptions): Promise<SpawnApp> 
   const store = crashing.store;
   const sent: OutgoingMessage[] = [];
   const events: LiveEvent[] = [];
-  const { engine, outbox, threads } = await openParts(options, store, sent);
+  const { engine, threads } = await openParts(options, store, sent);
   engine.bus.subscribe((event) => events.push(event));
   cleanup(async () => {
     if (crashing.hasCrashed() || options.dies === true) return;
     await engine.stop(0);
-    await outbox.stop();
   });
   let calls = 0;
   const session = (key: string) => getSession(store.db, key);
@@ -286,7 +284,6 @@ export async function openSpawnApp(options: SpawnAppOptions): Promise<SpawnApp> 
     },
     async stop(graceMs) {
       await engine.stop(graceMs);
-      await outbox.stop();
       await disk.close();
     },
   };

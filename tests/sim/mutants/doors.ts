@@ -126,9 +126,9 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
     name: "sent-before-it-is-answered",
     breaks: "I5: a delivery counts as sent before its channel has said so",
     file: "src/channels/outbound.ts",
-    from: "      const answer = await this.#hand(delivery, message);\n",
+    from: `      const answer = "kind" in read ? read : await this.#hand(delivery, read, message);\n`,
     to: `      await this.#record(delivery, { kind: "sent" });
-      const answer = await this.#hand(delivery, message);
+      const answer = "kind" in read ? read : await this.#hand(delivery, read, message);
 `,
   },
   {

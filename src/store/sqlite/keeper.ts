@@ -2,7 +2,7 @@
 // and checkpoints the log into the database after a limited time. No commit waits for this. A checkpoint
 // writes each changed page once. After a huge commit this takes long, so it runs in the read worker.
 // KP1: the mark and the checkpoint wait for a running sync of the log, so the mark never names a row that is
-//      not on disk (I2).
+//      not on disk (I2). After a failed sync there are no more of either (log-sync.ts).
 // With durability "normal" the mark contains no log position and no row numbers while the store is open,
 // because a power loss may remove the end of the log.
 
@@ -31,6 +31,9 @@ export const CHECKPOINT_PAGES = 4_000;
 /** Pages that the log grew by within `MARK_DELAY_MS` (6 MB). With fewer, a checkpoint takes about 20 ms. */
 const HUGE_PAGES = 1_500;
 const CHECKPOINT = "pragma wal_checkpoint(passive)";
+const CHECKPOINT_FAILED = "could not checkpoint the log";
+/** SQLite opens the log at the first read. */
+const OPEN_LOG = "pragma user_version";
 
 interface KeeperParts {
   readonly file: string;
@@ -55,7 +58,8 @@ export class StoreKeeper {
   /** True if the log contains a huge commit. */
   #isHuge = false;
   #warned = false;
-  #isClosed = false;
+  /** Aborted when the background work must end. */
+  readonly #end = new AbortController();
 
   /**
    * `isCurrent`: the existing mark is valid for this store. If it is not, the first new mark is synced to
@@ -69,7 +73,7 @@ export class StoreKeeper {
   /** Call this after a commit is on disk and before the next commit. */
   committed(): void {
     const { clock } = this.#parts;
-    if (this.#isClosed) return;
+    if (this.#end.signal.aborted) return;
     if (clock === undefined) {
       this.#mark();
       return;
@@ -98,30 +102,48 @@ export class StoreKeeper {
       work();
       return;
     }
-    const unlessClosed = (): void => {
-      if (!this.#isClosed) work();
+    const unlessEnded = (): void => {
+      if (!this.#end.signal.aborted) work();
     };
-    pending.then(unlessClosed, () => {});
+    pending.then(unlessEnded, () => {});
   }
 
   #writeBack(): void {
-    const { reader, readWorker } = this.#parts;
-    const failure = "could not checkpoint the log";
-    if (!this.#isHuge) {
-      this.#tried(() => reader.exec(CHECKPOINT), failure);
-      return;
-    }
+    const { reader, sync } = this.#parts;
+    this.#tried(() => {
+      sync?.refuse();
+      if (this.#isHuge) this.#writeBackInWorker();
+      else reader.exec(CHECKPOINT);
+    }, CHECKPOINT_FAILED);
     this.#isHuge = false;
-    readWorker.executeQuery(CompiledQuery.raw(CHECKPOINT)).catch((error: unknown) => {
-      if (!this.#isClosed) this.#failed(error, failure);
-    });
+  }
+
+  /**
+   * First lets the read worker open the log. If a sync fails afterwards, the system also fails the sync with
+   * which the checkpoint begins. It does not do so for a log that is opened only after the failure.
+   */
+  #writeBackInWorker(): void {
+    const { readWorker } = this.#parts;
+    const { signal } = this.#end;
+    const run = (sql: string): Promise<unknown> =>
+      readWorker.executeQuery(CompiledQuery.raw(sql), { signal });
+    const failed = (error: unknown): void => {
+      if (!signal.aborted) this.#failed(error, CHECKPOINT_FAILED);
+    };
+    const checkpoint = (): void => this.#onceSynced(() => void run(CHECKPOINT).catch(failed));
+    run(OPEN_LOG).then(checkpoint).catch(failed);
+  }
+
+  /** Ends the background work. Must be called when a sync of the log has failed. */
+  stop(): void {
+    this.#marking?.cancel();
+    this.#checkpoint?.cancel();
+    this.#end.abort();
   }
 
   /** Must be called before the connections are closed. */
   closing(): void {
-    this.#marking?.cancel();
-    this.#checkpoint?.cancel();
-    this.#isClosed = true;
+    this.stop();
     this.#mark();
     this.#tried(() => {
       this.#rows = numbersGiven(this.#parts.reader);

@@ -23,7 +23,7 @@ interface SyncParts {
   readonly view: LogView;
   /** If absent, every commit is synced outside the event loop. */
   readonly clock?: Pick<Clock, "monotonic"> | undefined;
-  /** Called once, after a sync failed. Must close all connections of this process that could checkpoint. */
+  /** Called once, after a sync failed. Must end everything in this process that could checkpoint. */
   readonly failed: (problem: StoreProblem) => void;
 }
 

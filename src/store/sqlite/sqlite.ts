@@ -102,7 +102,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     distrust(reader);
     reader.exec(`pragma query_only = on; pragma cache_size = -${READER_CACHE_KIB}`);
     look.database.close();
-    const sync = syncOf(options, { file, view, writer, reader });
+    const sync = syncOf(options, { file, view, writer, reader, stop: () => keeper.stop() });
     const readWorker = new ReadWorkerConnection(workerStart(file));
     const keeper = keeperOf(options, { file, reader, readWorker, view, look, sync });
     return storeOf({ dir, file, writer, reader, readWorker, unlock, keeper, sync, options });
@@ -194,17 +194,24 @@ function refuseUnsound(database: DatabaseSync, file: string): void {
   if (found !== "ok") throw new StoreProblem("corrupt", file, { detail: `its end is missing: ${found}` });
 }
 
+interface SyncedFiles extends Pick<KeptFiles, "file" | "view" | "reader"> {
+  readonly writer: DatabaseSync;
+  /** Ends the background work on the files. */
+  readonly stop: () => void;
+}
+
 /**
  * Creates the `LogSync` of a store. With durability "normal" there is none, because commits do not wait for
  * the disk.
  */
 function syncOf(
   { durability, clock, log }: SqliteOptions,
-  { file, view, writer, reader }: Pick<KeptFiles, "file" | "view" | "reader"> & { writer: DatabaseSync },
+  { file, view, writer, reader, stop }: SyncedFiles,
 ): LogSync | undefined {
   if (durability === "normal") return undefined;
   const failed = (problem: StoreProblem): void => {
     log.error({ err: problem, file }, "could not sync the log; closed the store");
+    stop();
     reader.close();
     writer.close();
   };

@@ -1,6 +1,6 @@
 // A commit is synced outside the event loop. Its rows stay invisible until they are on disk.
 
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { StoreProblem } from "../../../src/store/problems.ts";
@@ -32,6 +32,14 @@ async function open(more: Partial<Parameters<typeof openSqlite>[0]> = {}): Promi
   return store;
 }
 
+/** Makes each sync fail. Returns a function that ends this. */
+function failSyncs(): () => void {
+  const failure = Object.assign(new Error("EIO: i/o error"), { code: "EIO" });
+  const restore = replaceSync((_, done) => done(failure));
+  undo.push(restore);
+  return restore;
+}
+
 /** Holds each sync until `go` is called. */
 function holdSyncs(): { begun: () => number; go: () => void } {
   const held: (() => void)[] = [];
@@ -49,6 +57,12 @@ function holdSyncs(): { begun: () => number; go: () => void } {
 
 const put = (store: Store, id: string): Promise<unknown> =>
   store.transaction((tx) => tx.insertInto("chains").values({ chain_id: id, runs: 1 }).execute());
+/** Commits a row of this many MiB. */
+const putHuge = (store: Store, mib: number): Promise<unknown> => {
+  const about = { caller: "c", method: "m", params_hash: "h", created_at: 1 };
+  const row = { key: "huge-row", ...about, answer_json: "x".repeat(mib * 1024 * 1024) };
+  return store.transaction((tx) => tx.insertInto("idempotency").values(row).execute());
+};
 const chainsIn = async (db: Db): Promise<string[]> =>
   (await db.selectFrom("chains").select("chain_id").execute()).map((row) => row.chain_id);
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -111,7 +125,7 @@ test("LS2: after a failed sync the store refuses all work with the reason, and k
   const log = keptLog();
   const store = await open({ log });
   await put(store, "before");
-  const restore = replaceSync((_, done) => done(Object.assign(new Error("EIO: i/o error"), { code: "EIO" })));
+  const restore = failSyncs();
   const [one, other] = await Promise.allSettled([put(store, "lost"), put(store, "lost, too")]);
   restore();
   for (const end of [one, other]) {
@@ -126,6 +140,42 @@ test("LS2: after a failed sync the store refuses all work with the reason, and k
   expect(existsSync(`${file}-wal`)).toBe(true);
   expect(readMark(file)).toMatchObject({ state: "open" });
   expect(await chainsIn((await open()).db)).toContain("before");
+});
+
+test("LS2: after a failed sync, no timer checkpoints the log of an earlier huge commit", async () => {
+  const { clock, advance } = fakeWorld();
+  const log = keptLog();
+  const store = await open({ clock, log });
+  // Huge enough for the read worker, but the log is still too short to be checkpointed at once.
+  await putHuge(store, 7);
+  await advance(100);
+  // Its mark is still due when the sync fails.
+  await put(store, "before");
+  const before = readFileSync(file);
+  const restore = failSyncs();
+  await expect(put(store, "lost")).rejects.toMatchObject({ problem: "unsynced" });
+  restore();
+  await advance(30_000);
+  expect(log.lines.map(({ level }) => level)).toEqual(["error"]);
+  // The read worker first completes what it was asked to do.
+  await store.close();
+  expect(readFileSync(file).equals(before)).toBe(true);
+});
+
+test("LS2: a checkpoint that waits for the read worker to start is dropped when a sync fails", async () => {
+  const { clock, advance } = fakeWorld();
+  const log = keptLog();
+  const store = await open({ clock, log });
+  await putHuge(store, 17);
+  const before = readFileSync(file);
+  const advanced = advance(100);
+  const restore = failSyncs();
+  await expect(put(store, "lost")).rejects.toMatchObject({ problem: "unsynced" });
+  restore();
+  await advanced;
+  expect(log.lines.map(({ level }) => level)).toEqual(["error"]);
+  await store.close();
+  expect(readFileSync(file).equals(before)).toBe(true);
 });
 
 test("LS2: if a reader waits for a sync and the sync fails, the reader gets no rows", async () => {

@@ -14,7 +14,7 @@ import type { Clock, Timer } from "../../world/plain.ts";
 import type { Log } from "../../world.ts";
 import type { LogView } from "./log.ts";
 import type { LogSync } from "./log-sync.ts";
-import { numbersGiven } from "./loss.ts";
+import { numbersGiven, roundOf } from "./loss.ts";
 import type { Mark, MarkWriter } from "./mark.ts";
 import type { ReadWorkerConnection } from "./read-connection.ts";
 
@@ -53,8 +53,8 @@ export class StoreKeeper {
   #rows: Mark["rows"] = {};
   #marking: Timer | undefined;
   #checkpoint: Timer | undefined;
-  /** Length of the log, in pages, when it was last read. */
-  #pages = 0;
+  /** End of the log when it was last read. */
+  #logEnd: ReturnType<LogView["index"]>;
   /** True if the log contains a huge commit. */
   #isHuge = false;
   #warned = false;
@@ -82,11 +82,9 @@ export class StoreKeeper {
       this.#marking = undefined;
       this.#onceSynced(() => {
         this.#mark();
-        const pages = this.#parts.view.index()?.frames ?? 0;
-        this.#isHuge ||= pages - this.#pages >= HUGE_PAGES;
-        this.#pages = pages;
+        this.#measure();
         // Checkpoints here and not in the step of the commit, which may already take long.
-        if (pages >= CHECKPOINT_PAGES) this.#writeBack();
+        if ((this.#logEnd?.frames ?? 0) >= CHECKPOINT_PAGES) this.#writeBack();
       });
     });
     this.#checkpoint ??= clock.at(clock.now() + CHECKPOINT_DELAY_MS, () => {
@@ -106,6 +104,16 @@ export class StoreKeeper {
       if (!this.#end.signal.aborted) work();
     };
     pending.then(unlessEnded, () => {});
+  }
+
+  #measure(): void {
+    const before = this.#logEnd;
+    const end = this.#parts.view.index();
+    this.#logEnd = end;
+    if (end === undefined) return;
+    // A new round begins at the start of the log.
+    const grownFrom = before !== undefined && roundOf(before, end) === "same" ? before.frames : 0;
+    this.#isHuge ||= end.frames - grownFrom >= HUGE_PAGES;
   }
 
   #writeBack(): void {

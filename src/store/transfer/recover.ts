@@ -133,7 +133,7 @@ async function copyOld(dir: string, folder: string, { world }: MoveJob): Promise
   return openOld(copy);
 }
 
-/** Moves the old files into a new folder, and returns its path. */
+/** Keeps the old files in a new folder, and returns its path. */
 function keepOld(dir: string): string {
   const folder = mkdtempSync(join(dir, "damaged-"));
   const old = (ending: string): string => join(dir, `${STORE_FILE}${ending}`);
@@ -147,7 +147,9 @@ function keepOld(dir: string): string {
       copyFileSync(old(""), kept(""));
     }
   }
-  for (const ending of ["-wal", "-shm", MARK_ENDING]) {
+  // The mark stays, too: without it, a start would accept the old database without its log.
+  if (existsSync(old(MARK_ENDING))) copyFileSync(old(MARK_ENDING), kept(MARK_ENDING));
+  for (const ending of ["-wal", "-shm"]) {
     if (existsSync(old(ending))) renameSync(old(ending), kept(ending));
   }
   return folder;

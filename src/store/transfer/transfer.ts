@@ -318,12 +318,13 @@ async function refuseHeld(dir: string): Promise<Result<void>> {
 /** Moves a finished store into a directory. */
 export function giveStore(made: string, dir: string): void {
   const to = join(dir, STORE_FILE);
-  // Removes files of an earlier database: SQLite would use its old log, and its high-water mark would not
-  // match.
-  for (const beside of ["-wal", "-shm", MARK_ENDING]) rmSync(`${to}${beside}`, { force: true });
+  // Removes the log of an earlier database, because SQLite would use it.
+  for (const beside of ["-wal", "-shm"]) rmSync(`${to}${beside}`, { force: true });
   // Without this file, the next start checks all JSONL copies.
   rmSync(join(dir, PROGRESS_FILE), { force: true });
   renameSync(made, to);
+  // The old high-water mark does not match. It goes last, so that until then a start is refused.
+  rmSync(`${to}${MARK_ENDING}`, { force: true });
 }
 
 /** Moves existing JSONL copies into a separate folder. They may hold messages that the backup lacks. */

@@ -2,7 +2,9 @@
 
 import {
   copyFileSync,
+  cpSync,
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -22,7 +24,7 @@ import { appendEntry } from "../../../src/store/queries/transcripts/append.ts";
 import { forkMarkerId, linkFork } from "../../../src/store/queries/transcripts/forks.ts";
 import { readHistory } from "../../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../../src/store/sql.ts";
-import { openJsonlCopies } from "../../../src/store/sqlite/jsonl-copies.ts";
+import { openJsonlCopies, PROGRESS_FILE } from "../../../src/store/sqlite/jsonl-copies.ts";
 import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { type Recovered, recoverStore } from "../../../src/store/transfer/recover.ts";
 import { quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
@@ -259,6 +261,28 @@ test("damage: a missing store is rebuilt from its JSONL copies, but a store that
   const none = temporaryFolder();
   expect(words(await recoverStore(jobOn(none), KEYS))).toContain("there is no embedded store");
   expect(readdirSync(none).filter((name) => !name.startsWith("gateway."))).toEqual([]);
+});
+
+test("damage: if a recovery ends while it replaces the files, a start without the old log is refused", async () => {
+  const running = temporaryFolder();
+  await (await open(running)).close();
+  const store = await open(running);
+  await store.transaction((tx) =>
+    tx.insertInto("chains").values({ chain_id: "in the log", runs: 1 }).execute(),
+  );
+  const dir = join(temporaryFolder(), "state");
+  cpSync(running, dir, { recursive: true, filter: (name) => !name.endsWith(".lock") });
+  await store.close();
+  // Cannot be removed as a file, so the recovery fails after it has moved the log.
+  mkdirSync(join(dir, PROGRESS_FILE));
+  expect(words(await recoverStore(jobOn(dir), KEYS))).toContain(PROGRESS_FILE);
+  expect(existsSync(join(dir, `${STORE_FILE}-wal`))).toBe(false);
+  await expect(open(dir)).rejects.toThrow("parley store recover");
+  rmSync(join(dir, PROGRESS_FILE), { recursive: true });
+  const { kept } = await recovered(dir);
+  expect(readdirSync(kept)).toContain(`${STORE_FILE}-mark`);
+  expect(existsSync(join(dir, `${STORE_FILE}-mark`))).toBe(false);
+  await (await open(dir)).close();
 });
 
 test("damage: a cancelled recovery changes nothing, and a store in use is not recovered", async () => {

@@ -120,6 +120,8 @@ class Keeper {
   #expiry: Timer | undefined;
   #stopped = false;
   #failures = 0;
+  /** Time on the monotonic clock before which a failed account is not tried again. */
+  #pausedUntil = 0;
   /** The failure that was logged last. */
   #said: { readonly level: string; readonly why: string } | undefined;
   #status: AccountStatus;
@@ -185,14 +187,15 @@ class Keeper {
 
   #begin(): void {
     const { world } = this.#parts;
-    const { retryAt } = this.#status;
-    if (this.#listening !== undefined || (retryAt !== undefined && world.clock.now() < retryAt)) return;
+    // The wall clock can be set back, and a pause must not become longer then.
+    const isPaused = this.#status.state === "retrying" && world.clock.monotonic() < this.#pausedUntil;
+    if (this.#listening !== undefined || isPaused) return;
     const stopper = new AbortController();
     const { signal } = stopper;
     let readyAt: number | undefined;
     const ready = (): void => {
       if (signal.aborted || readyAt !== undefined) return;
-      readyAt = world.clock.now();
+      readyAt = world.clock.monotonic();
       this.#stand("ready");
       this.#said = undefined;
       world.log.info({ account: this.account.name }, "listening");
@@ -212,23 +215,25 @@ class Keeper {
     });
   }
 
+  /** `readyAt`: time on the monotonic clock since which the account worked. */
   #failed(error: unknown, readyAt: number | undefined): void {
     const { world } = this.#parts;
     const { name: account } = this.account;
-    const now = world.clock.now();
+    const now = world.clock.monotonic();
     const steady = readyAt !== undefined && now - readyAt >= STEADY_MS;
     this.#failures = steady ? 1 : this.#failures + 1;
     const lasting = error instanceof ListenProblem && error.lasting;
     const grownMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(this.#failures - 1, 20));
-    const pauseMs = (lasting ? RETRY_MAX_MS : grownMs) * (0.75 + world.random() / 2);
+    const pauseMs = Math.round((lasting ? RETRY_MAX_MS : grownMs) * (0.75 + world.random() / 2));
+    this.#pausedUntil = now + pauseMs;
     const text = error instanceof Error ? error.message : String(error);
     this.#stand("retrying", {
       error: world.redactor.beginning(text, ERROR_CHARS_MAX).text,
-      retryAt: now + Math.round(pauseMs),
+      retryAt: world.clock.now() + pauseMs,
     });
     // An error of another class is a bug, so it is logged with its stack.
     const isKnown = error instanceof ListenProblem;
-    const fields = { account, retryInMs: Math.round(pauseMs), ...(isKnown ? { why: text } : { err: error }) };
+    const fields = { account, retryInMs: pauseMs, ...(isKnown ? { why: text } : { err: error }) };
     this.#say(isKnown && !lasting && this.#failures < STUBBORN_FAILURES ? "warn" : "error", text, fields);
   }
 

@@ -3,6 +3,7 @@
 // HP1: a receiver that works gets concurrent requests. A receiver that fails gets one request at a time,
 //      after a pause that doubles with each failure, until it answers again.
 // HP2: a slow or failing receiver does not reduce the share of the others.
+// All times are on the monotonic clock: the wall clock can be set back, and a pause must not become longer.
 
 /** Maximum number of concurrent requests: to all receivers together, and to one. */
 export const HOOKS_AT_ONCE = 128;

@@ -192,10 +192,12 @@ export class OutboxWorker implements LeasedWorker, OutboxListener {
   /** Starts to send the webhook events that are due. Returns the time of the next check. */
   async #beginNews(): Promise<number | undefined> {
     const now = this.#parts.world.clock.now();
+    const elapsed = this.#parts.world.clock.monotonic();
     const pace = this.#pace;
     const roomOf = (program: string, programs: number) => ({
-      rows: Math.min(HOOKS_AT_ONCE - this.#underWay.size, pace.room(program, now, programs)),
-      againAt: pace.pausedUntil(program),
+      rows: Math.min(HOOKS_AT_ONCE - this.#underWay.size, pace.room(program, elapsed, programs)),
+      // Rounded up, because a time that equals `now` would set no timer.
+      againAt: now + Math.ceil(pace.pausedUntil(program) - elapsed),
     });
     const { due, nextAt } = await dueNews(this.#parts.db, now, roomOf, (id) => this.#underWay.has(id));
     const room = Math.max(0, HOOKS_AT_ONCE - this.#underWay.size);
@@ -246,7 +248,8 @@ export class OutboxWorker implements LeasedWorker, OutboxListener {
   }
 
   #notePace({ route }: Delivery, answer: DeliveryOutcome): void {
-    if (answer.kind === "retry") this.#pace.failed(route.to, this.#parts.world.clock.now(), answer.afterMs);
+    if (answer.kind === "retry")
+      this.#pace.failed(route.to, this.#parts.world.clock.monotonic(), answer.afterMs);
     else this.#pace.answered(route.to);
   }
 

@@ -1,12 +1,14 @@
 // One bot account and two gateways. Only one gateway receives the account's messages at a time.
 
 import { expect, test } from "vitest";
-import { Accounts } from "../../src/channels/accounts.ts";
+import { type Account, Accounts, ListenProblem } from "../../src/channels/accounts.ts";
 import { type ClusterProcess, embeddedGround, openCluster } from "../kit/engine/cluster.ts";
-import { cleanup } from "../kit/engine/engine.ts";
+import { cleanup, openTestEngine } from "../kit/engine/engine.ts";
 import { until } from "../kit/until.ts";
+import { settableWorld } from "../kit/world.ts";
 
 const NAME = "telegram:1";
+const DAY_MS = 86_400_000;
 
 /** Records the processes that listen to the account now, and those that listened earlier. */
 interface Ears {
@@ -97,3 +99,72 @@ test("a listener that fails is restarted", async () => {
   await until(() => ears.listening.has("a"));
   expect(ears.began).toEqual(["a", "a", "a"]);
 });
+
+/** Listens in one process whose clock the test sets. */
+async function listenAlone(listen: Account["listen"]) {
+  const { world, set } = settableWorld();
+  const execute = async () => {
+    throw new Error("no run is made here");
+  };
+  const { engine } = await openTestEngine({ world, execute });
+  const { commit, processId: owner, leaseUntil } = engine;
+  const accounts = new Accounts({ commit, world, owner, leaseUntil });
+  cleanup(() => accounts.stop());
+  return {
+    world,
+    set,
+    start: () => accounts.start([{ name: NAME, listen }]),
+    status: () => accounts.statuses()[0],
+    /** Lets this time pass, with a look at the lease in each second. */
+    async pass(ms: number): Promise<void> {
+      for (let passedMs = 0; passedMs < ms; ) {
+        const stepMs = Math.min(await world.timerWithin(1_000), ms - passedMs);
+        await world.advance(stepMs);
+        passedMs += stepMs;
+      }
+    },
+  };
+}
+
+test("damage: if the clock is set back during the pause after a failure, the account is retried in time", async () => {
+  let began = 0;
+  const { set, start, status, pass } = await listenAlone(async () => {
+    began += 1;
+    throw new ListenProblem("the network is down");
+  });
+  set(DAY_MS);
+  start();
+  await until(() => status()?.state === "retrying");
+  set(-DAY_MS);
+  await pass(5 * 60_000);
+  // The pauses double, so eight of them are over.
+  expect(began).toBeGreaterThanOrEqual(8);
+});
+
+test.each([
+  ["back", -DAY_MS, 120_000, 1],
+  ["forward", DAY_MS, 2_000, 4],
+])(
+  "if the clock is set %s, only the time that passed decides whether an account has worked for long",
+  async (_, stepMs, workedMs, pauseS) => {
+    let failures = 2;
+    let closes: (() => void) | undefined;
+    const { set, start, status, pass } = await listenAlone(async ({ ready }) => {
+      if (failures-- > 0) throw new ListenProblem("the network is down");
+      ready();
+      await new Promise<void>((resolve) => {
+        closes = resolve;
+      });
+    });
+    start();
+    await pass(10_000);
+    expect(status()).toMatchObject({ state: "ready" });
+    set(stepMs);
+    await pass(workedMs);
+    closes?.();
+    await until(() => status()?.state === "retrying");
+    const { retryAt = 0, since = 0 } = status() ?? {};
+    expect((retryAt - since) / 1_000 / pauseS).toBeGreaterThanOrEqual(0.75);
+    expect((retryAt - since) / 1_000 / pauseS).toBeLessThanOrEqual(1.25);
+  },
+);

@@ -68,6 +68,22 @@ export function fakeWorld(options: FakeWorldOptions = {}): FakeWorld {
   };
 }
 
+/** Returns a fake world whose wall clock can be set without affecting its timers and its monotonic clock. */
+export function settableWorld(): { world: FakeWorld; set(byMs: number): void } {
+  const held = fakeWorld();
+  const { clock } = held;
+  let offset = 0;
+  const set = (byMs: number): void => {
+    offset += byMs;
+  };
+  const settable: Clock = {
+    now: () => clock.now() + offset,
+    monotonic: () => clock.monotonic(),
+    at: (atMs, fire, keep) => clock.at(atMs - offset, fire, keep),
+  };
+  return { world: { ...held, clock: settable }, set };
+}
+
 interface HeldTimer {
   readonly atMs: number;
   readonly fire: () => void;

@@ -4,7 +4,8 @@
 import { expect } from "vitest";
 import { test } from "../kit/deep.ts";
 import { cleanup, quietWorld } from "../kit/engine/engine.ts";
-import { fakeWorld } from "../kit/world.ts";
+import { until } from "../kit/until.ts";
+import { fakeWorld, settableWorld } from "../kit/world.ts";
 import { MAIN_CHAIN } from "./app.ts";
 import { badServer, mcpWith, nodeServer, openOutside, openWitness } from "./mcp-kit.ts";
 
@@ -304,6 +305,31 @@ test("pauses between failed starts grow to five minutes, and a server that no ru
   expect(Math.max(...grown)).toBeLessThanOrEqual(1.26);
   await world.advance(3_600_000);
   expect(starts()).toBe(13);
+});
+
+test.each([
+  ["back", -86_400_000],
+  ["forward", 86_400_000],
+])("a clock that is set %s does not change the pause after a failed start", async (_, stepMs) => {
+  const { world, set } = settableWorld();
+  const nobody = nodeServer("nobody", []);
+  const reach = { ...nobody.reach, command: "parley-no-such-program" } as typeof nobody.reach;
+  const outside = openOutside(mcpWith([{ ...nobody, reach }], { waitSeconds: 0 }), world);
+  const starts = () => world.logged.filter(({ text }) => text === "an MCP server did not start").length;
+  await outside.set();
+  await until(() => starts() === 1);
+  set(stepMs);
+  const [status] = outside.statuses();
+  const left = (status?.backoffUntil ?? 0) - world.clock.now();
+  expect(left).toBeGreaterThanOrEqual(750);
+  expect(left).toBeLessThanOrEqual(1_250);
+  await world.advance(700);
+  expect((await outside.set()).missing).toMatchObject([{ why: expect.stringContaining("did not start") }]);
+  expect(starts()).toBe(1);
+  await world.advance(600);
+  expect(outside.statuses()[0]?.backoffUntil).toBeUndefined();
+  expect((await outside.set()).missing).toMatchObject([{ why: "it is still starting" }]);
+  await until(() => starts() === 2);
 });
 
 test("the reason for a failed start contains no secrets", async () => {

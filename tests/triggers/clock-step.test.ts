@@ -6,38 +6,22 @@ import type { Channel, DeliveryOutcome } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import type { DeadlineHandler } from "../../src/engine/deadlines.ts";
 import { INBOUND_DEADLINE } from "../../src/flows/delivery/inbound-files.ts";
-import { insertDelivery, listDeliveries } from "../../src/store/queries/channels/deliveries.ts";
+import {
+  type DeliveryClass,
+  insertDelivery,
+  listDeliveries,
+} from "../../src/store/queries/channels/deliveries.ts";
 import { getJob, insertTurn, moveJob } from "../../src/store/queries/cron-jobs.ts";
-import type { World } from "../../src/world.ts";
 import { cleanup, openTestEngine } from "../kit/engine/engine.ts";
-import { type FakeWorld, fakeWorld } from "../kit/world.ts";
+import { settableWorld } from "../kit/world.ts";
 import { settingsWith } from "../tools/app.ts";
 import { add, turnsOf } from "./kit.ts";
 
 const DAY_MS = 86_400_000;
 
-/** Returns a fake world whose wall clock can be set without affecting its timers and its monotonic clock. */
-function settable(): { world: World; held: FakeWorld; set(byMs: number): void } {
-  const held = fakeWorld();
-  let offset = 0;
-  const { clock } = held;
-  const set = (byMs: number): void => {
-    offset += byMs;
-  };
-  const world: World = {
-    ...held,
-    clock: {
-      now: () => clock.now() + offset,
-      monotonic: () => clock.monotonic(),
-      at: (atMs, fire, keep) => clock.at(atMs - offset, fire, keep),
-    },
-  };
-  return { world, held, set };
-}
-
 /** Opens an app with an outbox on one channel. `says` returns the outcome of each attempt. */
-async function open(says: () => DeliveryOutcome) {
-  const { world, held, set } = settable();
+async function open(says: () => DeliveryOutcome, of: DeliveryClass = "texts") {
+  const { world, set } = settableWorld();
   const fired: string[] = [];
   const burst: DeadlineHandler = async (_, key) => {
     fired.push(key);
@@ -53,7 +37,7 @@ async function open(says: () => DeliveryOutcome) {
   const app = { engine, store, settings: settingsWith({}) };
   const channel: Channel = { id: "pigeon", deduplicates: true, deliver: async () => says() };
   const parts = { db: store.db, commit: engine.commit, channels: new Map([["pigeon", channel]]), world };
-  const outbox = new OutboxWorker({ ...parts, owner: engine.processId });
+  const outbox = new OutboxWorker({ ...parts, owner: engine.processId, of });
   const watch = new ClockWatch({
     engine,
     world,
@@ -68,7 +52,7 @@ async function open(says: () => DeliveryOutcome) {
       const row = {
         id,
         sessionKey: "agent:main:main",
-        kind: "send",
+        kind: of === "hooks" ? "hook" : "send",
         route,
         text: id,
         state: "pending",
@@ -78,13 +62,13 @@ async function open(says: () => DeliveryOutcome) {
     });
   const states = async () => (await listDeliveries(store.db, { limit: 10 })).rows.map(({ state }) => state);
   const settle = async (ms: number): Promise<void> => {
-    await held.advance(ms);
-    for (let turn = 0; turn < 50; turn += 1) await held.advance(0);
+    await world.advance(ms);
+    for (let turn = 0; turn < 50; turn += 1) await world.advance(0);
   };
   /** Waits in real time, because the database needs real time although the clock is fake. */
   const soon = (look: () => Promise<void>): Promise<void> =>
-    vi.waitFor(() => held.advance(0).then(look), { timeout: 10_000, interval: 1 });
-  return { app, held, set, outbox, watch, queue, states, settle, soon, fired };
+    vi.waitFor(() => world.advance(0).then(look), { timeout: 10_000, interval: 1 });
+  return { app, set, outbox, watch, queue, states, settle, soon, fired };
 }
 
 test("damage: if the clock is set back, deliveries and bursts of messages are not delayed", async () => {
@@ -107,6 +91,22 @@ test("damage: if the clock is set back, deliveries and bursts of messages are no
   expect(fired).toEqual([]);
   await settle(60_000);
   await soon(async () => expect(fired).toEqual(["burst"]));
+});
+
+test("damage: if the clock is set back, a webhook's receiver that failed is not left alone", async () => {
+  let answer: DeliveryOutcome = { kind: "retry", error: "away" };
+  const { set, outbox, watch, queue, states, settle, soon } = await open(() => answer, "hooks");
+  await watch.start();
+  await outbox.start();
+  set(3 * DAY_MS);
+  await settle(5_000);
+  await queue("one");
+  await settle(0);
+  expect(await states()).toEqual(["pending"]);
+  answer = { kind: "sent" };
+  set(-3 * DAY_MS);
+  await settle(10_000);
+  await soon(async () => expect(await states()).toEqual(["sent"]));
 });
 
 test("damage: if the clock is set back while no gateway runs, deliveries are not delayed", async () => {

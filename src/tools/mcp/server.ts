@@ -5,6 +5,8 @@
 // - A caller waits only until its limit; the start continues in the background.
 // - `close` ends the server's process, and the server is not started again. `retire` waits for its users
 //   first.
+// - Pauses and waits are measured on the monotonic clock: the wall clock can be set back, and they must not
+//   become longer then. Only times that people see are of the wall clock.
 
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
@@ -43,8 +45,12 @@ export interface ServerParts {
 
 interface Live {
   readonly connection: Connection;
+  /** Time of the wall clock at which the server was ready. */
   readonly sinceMs: number;
+  /** The same time, on the monotonic clock. */
+  readonly readyAtMs: number;
   definitions: Definitions;
+  /** On the monotonic clock. */
   listedAtMs: number;
   listing: Promise<void> | undefined;
 }
@@ -53,11 +59,13 @@ type State =
   | { readonly kind: "idle" }
   | { readonly kind: "starting"; readonly ready: Promise<Result<Live>> }
   | { readonly kind: "ready"; readonly live: Live }
+  /** `untilMs`: on the monotonic clock. `atMs`: on the wall clock. */
   | { readonly kind: "down"; readonly untilMs: number; readonly atMs: number; readonly why: Failure }
   | { readonly kind: "closed" };
 
 /** How long a caller waits, and the signal that ends the wait earlier. */
 export interface Patience {
+  /** On the monotonic clock. */
   readonly untilMs: number;
   readonly signal: AbortSignal;
 }
@@ -102,7 +110,9 @@ export class Server {
       }
       case "down": {
         const { untilMs, atMs: lastErrorAt, why } = state;
-        const waits = untilMs > this.#parts.world.clock.now() ? { backoffUntil: untilMs } : {};
+        const { clock } = this.#parts.world;
+        const leftMs = Math.ceil(untilMs - clock.monotonic());
+        const waits = leftMs > 0 ? { backoffUntil: clock.now() + leftMs } : {};
         return { server, state: "down", lastError: why.error, lastErrorAt, ...waits };
       }
       case "closed":
@@ -199,18 +209,20 @@ export class Server {
   async #ready({ untilMs, signal }: Patience): Promise<Result<Live>> {
     const { clock } = this.#parts.world;
     const state = this.#state;
-    if (state.kind === "down" && state.untilMs > clock.now()) {
-      if (state.untilMs > Math.min(untilMs, clock.now() + PAUSE_WAITED_MAX_MS)) return state.why;
-      await pause(this.#parts.world.clock, state.untilMs - clock.now(), signal);
+    const now = clock.monotonic();
+    if (state.kind === "down" && state.untilMs > now) {
+      if (state.untilMs > Math.min(untilMs, now + PAUSE_WAITED_MAX_MS)) return state.why;
+      await pause(clock, state.untilMs - now, signal);
       if (signal.aborted) return fail("run_aborted", "the run was aborted");
     }
     const ready = this.#begun();
     if (ready.kind === "settled") return ready.value;
     const stillStarting = fail("mcp_unavailable", "it is still starting");
-    if (untilMs <= clock.now()) return stillStarting;
+    const leftMs = untilMs - clock.monotonic();
+    if (leftMs <= 0) return stillStarting;
     const over = new AbortController();
     const enough = AbortSignal.any([signal, over.signal]);
-    const waited = pause(this.#parts.world.clock, untilMs - clock.now(), enough).then(() => undefined);
+    const waited = pause(clock, leftMs, enough).then(() => undefined);
     const live = await Promise.race([ready.value, waited]);
     over.abort();
     return live ?? stillStarting;
@@ -229,7 +241,7 @@ export class Server {
       case "closed":
         return { kind: "settled", value: fail("shutting_down", "the gateway is stopping") };
       case "down":
-        if (state.untilMs > this.#parts.world.clock.now()) return { kind: "settled", value: state.why };
+        if (state.untilMs > this.#parts.world.clock.monotonic()) return { kind: "settled", value: state.why };
         break;
       case "idle":
     }
@@ -244,14 +256,14 @@ export class Server {
     const timer = world.clock.at(world.clock.now() + settings.startTimeoutSeconds * 1_000, () =>
       over.abort(),
     );
-    const startedMs = world.clock.now();
+    const startedMs = world.clock.monotonic();
     try {
       const live = await this.#attempt(over.signal);
       if (this.#state.kind === "closed") return fail("shutting_down", "the gateway is stopping");
       this.#state = { kind: "ready", live };
       const tools = live.definitions.tools.length;
       world.log.info(
-        { server: this.name, tools, ms: world.clock.now() - startedMs },
+        { server: this.name, tools, ms: Math.round(world.clock.monotonic() - startedMs) },
         "an MCP server is ready",
       );
       return ok(live);
@@ -307,7 +319,8 @@ export class Server {
       const connection = await untilAborted(opening, late);
       this.#isOld = connection.isOld;
       const definitions = await connection.list(late);
-      live = { connection, sinceMs: world.clock.now(), definitions, listedAtMs: 0, listing: undefined };
+      const times = { sinceMs: world.clock.now(), readyAtMs: world.clock.monotonic(), listedAtMs: 0 };
+      live = { connection, ...times, definitions, listing: undefined };
       this.#took(live, definitions);
       return live;
     } catch (error) {
@@ -342,7 +355,7 @@ export class Server {
 
   #took(live: Live, definitions: Definitions): void {
     live.definitions = definitions;
-    live.listedAtMs = this.#parts.world.clock.now();
+    live.listedAtMs = this.#parts.world.clock.monotonic();
     const before = new Set(this.#known.leftOut.map(({ tool, why }) => `${tool} ${why}`));
     const news = definitions.leftOut.filter(({ tool, why }) => !before.has(`${tool} ${why}`));
     for (const { tool, why } of news.slice(0, NAMED_IN_LOG_MAX)) {
@@ -355,7 +368,7 @@ export class Server {
   /** Reads the list again if it may have changed. If that fails, keeps the old one. */
   async #refresh(live: Live, { untilMs, signal }: Patience): Promise<void> {
     const { world, settings } = this.#parts;
-    const nowMs = world.clock.now();
+    const nowMs = world.clock.monotonic();
     const mayBeOld = settings.reach.kind === "http" && nowMs - live.listedAtMs >= LIST_FRESH_MS;
     if (!live.connection.listIsOld && !mayBeOld) return;
     live.listing ??= this.#list(live).finally(() => {
@@ -389,7 +402,7 @@ export class Server {
     const { world } = this.#parts;
     if (restartAtOnce) this.#state = { kind: "idle" };
     else {
-      if (world.clock.now() - live.sinceMs >= HEALTHY_MS) this.#failures = 0;
+      if (world.clock.monotonic() - live.readyAtMs >= HEALTHY_MS) this.#failures = 0;
       const words = live.connection.lastWords();
       const more = words === "" ? {} : { said: this.#fit(words) };
       world.log.warn({ server: this.name, why: this.#fit(why), ...more }, "an MCP server's connection ended");
@@ -404,8 +417,8 @@ export class Server {
     const grown = PAUSE_FIRST_MS * 2 ** Math.min(this.#failures - 1, 20);
     const pauseMs = Math.round(Math.min(grown, PAUSE_MAX_MS) * (0.75 + world.random() / 2));
     const failure = fail("mcp_unavailable", why, { details });
-    const atMs = world.clock.now();
-    this.#state = { kind: "down", untilMs: atMs + pauseMs, atMs, why: failure };
+    const untilMs = world.clock.monotonic() + pauseMs;
+    this.#state = { kind: "down", untilMs, atMs: world.clock.now(), why: failure };
     return failure;
   }
 }

@@ -128,7 +128,7 @@ function toolOf(
     spec: { name, description, parameters, parallel: false, idempotent: repeatable },
     accepts: {},
     async execute({ signal }, args) {
-      const untilMs = parts.world.clock.now() + mcp.waitSeconds * 1_000;
+      const untilMs = parts.world.clock.monotonic() + mcp.waitSeconds * 1_000;
       const current = currentOf(server.name);
       const patience = { untilMs, signal };
       const end = await (current ?? server).use(() => callNow(server, current, definition, args, patience));
@@ -180,7 +180,7 @@ export function openOutsideServers(parts: OutsideParts): OutsideServers {
       const prefix = outsidePrefix(name);
       return mayHaveToolsUnder(prefix, filters) && (only === undefined || only.startsWith(prefix));
     });
-    const untilMs = world.clock.now() + mcp.waitSeconds * 1_000;
+    const untilMs = world.clock.monotonic() + mcp.waitSeconds * 1_000;
     const missing: MissingTools[] = [];
     const found = await Promise.all(
       wanted.map(async (server) => {
@@ -225,9 +225,9 @@ export function openOutsideServers(parts: OutsideParts): OutsideServers {
 
 const isOf = (server: Server, tool: string): boolean => tool.startsWith(outsidePrefix(server.name));
 
-/** Returns the time until which a caller waits for the end of a start. */
+/** Returns the time until which a caller waits for the end of a start, on the monotonic clock. */
 const patienceOf = ({ settings }: Server, { clock }: OutsideWorld): number =>
-  clock.now() + (settings.startTimeoutSeconds + 1) * 1_000;
+  clock.monotonic() + (settings.startTimeoutSeconds + 1) * 1_000;
 
 /** Returns the error, followed by the last output of the server's program. */
 function wordsOf({ error, details }: Failure): string {

@@ -7,6 +7,7 @@ import type { Redactor } from "../../core/text/redact/redact.ts";
 export interface OutsideWorld {
   readonly clock: {
     now(): number;
+    monotonic(): number;
     at(atMs: number, fire: () => void): { cancel(): void };
   };
   random(): number;

@@ -92,21 +92,39 @@ function bytesOf(files: readonly RemoteFile[]): number {
 /** The state of a task, as far as its events were read. */
 export class RemoteAnswer {
   readonly #pieces: Piece[] = [];
+  /** Length of `text` in characters and in bytes. Counted as it grows, because to join it takes long. */
+  #chars = 0;
+  #bytes = 0;
   readonly #files = new Map<string, RemoteFile[]>();
   #state: TaskState = TaskState.TASK_STATE_UNSPECIFIED;
   #said = "";
-  #direct: string | undefined;
+  #saidBytes = 0;
+  #direct: { readonly text: string; readonly bytes: number } | undefined;
   taskId: string | undefined;
   contextId: string | undefined;
   /** The tokens of the task, as the agent reports them at its end. */
   usage: Usage = ZERO_USAGE;
 
   /** The text of all artifacts. */
-  get text(): string {
+  get #text(): string {
     return this.#pieces
       .map(({ text }) => text)
       .filter((text) => text !== "")
       .join(BREAK);
+  }
+
+  /** Bytes of the answer so far. At the end: of the answer that `end` returns. */
+  get bytes(): number {
+    if (this.#direct !== undefined) return this.#direct.bytes;
+    if (!this.#answersInStatus) return this.#bytes;
+    return this.#bytes + (this.#chars === 0 ? 0 : BREAK.length) + this.#saidBytes;
+  }
+
+  /** True if the text of the status is a part of the answer: a question, or all that the agent said. */
+  get #answersInStatus(): boolean {
+    if (this.#said === "" || WORKING.includes(this.#state)) return false;
+    if (FAILED[this.#state] !== undefined) return false;
+    return this.#chars === 0 || ASKING.includes(this.#state);
   }
 
   /** Takes an event. Returns the change of the text, or undefined if it is the same. */
@@ -115,9 +133,7 @@ export class RemoteAnswer {
       case "task":
         return this.takeTask(payload.value);
       case "message":
-        this.#direct = textOfParts(payload.value.parts);
-        this.contextId = payload.value.contextId || this.contextId;
-        return { offset: 0, text: this.#direct };
+        return this.#message(payload.value);
       case "statusUpdate":
         this.usage = usageIn(payload.value.metadata);
         this.#status(payload.value.status?.state, payload.value.status?.message);
@@ -138,29 +154,40 @@ export class RemoteAnswer {
     this.usage = usageIn(task.metadata);
     this.#status(task.status?.state, task.status?.message);
     if (task.artifacts.length === 0) return undefined;
-    const before = this.text;
+    const before = this.#text;
     this.#pieces.length = 0;
+    this.#count("");
     for (const artifact of task.artifacts) this.#artifact(artifact, false);
-    return this.text === before ? undefined : { offset: 0, text: this.text };
+    return this.#text === before ? undefined : { offset: 0, text: this.#text };
   }
 
   /** How the task ended, or undefined while it continues. */
   end(): RemoteEnd | undefined {
-    if (this.#direct !== undefined) return { kind: "answer", text: this.#direct, isAsking: false, files: [] };
+    if (this.#direct !== undefined)
+      return { kind: "answer", text: this.#direct.text, isAsking: false, files: [] };
     if (WORKING.includes(this.#state)) return undefined;
     const why = FAILED[this.#state];
     if (why !== undefined) return { kind: "failed", why: this.#said === "" ? why : `${why}: ${this.#said}` };
     const isAsking = ASKING.includes(this.#state);
     const all = [...this.#files.values()].flat();
     const files = all.map((file, index) => (index < FILES_MAX ? file : { name: file.name }));
-    const said = isAsking || this.text === "" ? this.#said : "";
-    const text = [this.text, said].filter((one) => one !== "").join(BREAK);
+    const said = this.#answersInStatus ? this.#said : "";
+    const text = [this.#text, said].filter((one) => one !== "").join(BREAK);
     return { kind: "answer", text, isAsking, files };
   }
 
   #status(state: TaskState | undefined, message: Message | undefined): void {
     if (state !== undefined) this.#state = state;
-    if (message !== undefined) this.#said = textOfParts(message.parts);
+    if (message === undefined) return;
+    this.#said = textOfParts(message.parts);
+    this.#saidBytes = Buffer.byteLength(this.#said);
+  }
+
+  #message({ parts, contextId }: Message): TextDelta {
+    const text = textOfParts(parts);
+    this.#direct = { text, bytes: Buffer.byteLength(text) };
+    this.contextId = contextId || this.contextId;
+    return { offset: 0, text };
   }
 
   #artifact({ artifactId, parts }: Artifact, append: boolean): TextDelta | undefined {
@@ -172,18 +199,37 @@ export class RemoteAnswer {
     const kept = bytesOf(files) <= room ? files : files.map(({ name }) => ({ name }));
     if (files.length > 0) this.#files.set(artifactId, kept);
     const known = this.#pieces.find(({ id }) => id === artifactId);
-    if (known !== undefined && append && known === this.#pieces.at(-1)) {
-      const offset = this.text.length;
-      known.text += text;
-      return text === "" ? undefined : { offset, text };
-    }
-    const before = this.text;
-    if (known === undefined) this.#pieces.push({ id: artifactId, text });
-    else known.text = append ? known.text + text : text;
-    const after = this.text;
+    if (known === undefined) return this.#grow(this.#added(artifactId), text);
+    if (append && known === this.#pieces.at(-1)) return this.#grow(known, text);
+    const before = this.#text;
+    known.text = append ? known.text + text : text;
+    const after = this.#text;
+    this.#count(after);
     if (after === before) return undefined;
     return after.startsWith(before)
       ? { offset: before.length, text: after.slice(before.length) }
       : { offset: 0, text: after };
+  }
+
+  #added(id: string): Piece {
+    const piece = { id, text: "" };
+    this.#pieces.push(piece);
+    return piece;
+  }
+
+  /** Appends to the last piece. Does not read the earlier text, so that a long answer stays fast. */
+  #grow(last: Piece, text: string): TextDelta | undefined {
+    if (text === "") return undefined;
+    const offset = this.#chars;
+    const added = last.text === "" && offset > 0 ? BREAK + text : text;
+    last.text += text;
+    this.#chars += added.length;
+    this.#bytes += Buffer.byteLength(added);
+    return { offset, text: added };
+  }
+
+  #count(text: string): void {
+    this.#chars = text.length;
+    this.#bytes = Buffer.byteLength(text);
   }
 }

@@ -407,7 +407,7 @@ class RemoteTurn {
 
   async #take(event: StreamResponse): Promise<void> {
     const delta = this.#answer.take(event);
-    if (this.#answer.text.length > this.#args.limits.maxAnswerBytes)
+    if (this.#answer.bytes > this.#args.limits.maxAnswerBytes)
       throw new Broken("its answer is longer than agents.defaults.maxAnswerBytes");
     if (!this.#isRemembered && this.#answer.taskId !== undefined) {
       this.#isRemembered = true;

@@ -381,15 +381,74 @@ test.each([
   },
 );
 
-test("an answer beyond the limit ends the run", async () => {
+const said = (text: string): Json => ({
+  message: { messageId: "m", role: "ROLE_AGENT", parts: [{ text }] },
+});
+const second = (text: string, append = true) => ({
+  artifactUpdate: { ...about, artifact: artifact(text, "two"), append },
+});
+const WORKING = { task: task("WORKING") };
+const x = (chars: number): string => "x".repeat(chars);
+
+const BEYOND: readonly (readonly [string, readonly Json[]])[] = [
+  ["in two pieces", [WORKING, piece(x(5_000), false), piece(x(5_001))]],
+  ["in a message without a task", [said(x(10_001))]],
+  ["in the text of the last status", [WORKING, status("COMPLETED", x(10_001))]],
+  ["in a question after an artifact", [WORKING, piece(x(5_000), false), status("INPUT_REQUIRED", x(4_999))]],
+  ["in a task that is over", [{ task: task("COMPLETED", { artifacts: [artifact(x(10_001))] }) }]],
+  [
+    "in two artifacts and the break",
+    [WORKING, piece(x(5_000), false), second(x(4_999)), status("COMPLETED")],
+  ],
+  ["after another artifact grew", [WORKING, piece("1"), second(x(5_000)), piece(x(5_000))]],
+  [
+    "in bytes of the pieces",
+    [WORKING, piece("\u20ac".repeat(3_000), false), piece("\u20ac".repeat(334)), status("COMPLETED")],
+  ],
+  ["in bytes of a message", [said("\u20ac".repeat(3_334))]],
+  ["in bytes of the last status", [WORKING, status("COMPLETED", "\u20ac".repeat(3_334))]],
+];
+
+test.each(BEYOND)("an answer beyond the limit ends the run: %s", async (_, events) => {
   const remote = await fakeRemote();
-  remote.on.SendStreamingMessage = streaming([
-    { task: task("WORKING") },
-    piece("x".repeat(5_000), false),
-    piece("y".repeat(5_001)),
-  ]);
-  const end = await session(remote).turn("Go");
+  remote.on.SendStreamingMessage = streaming(events);
+  const { turn, live } = session(remote);
+  const end = await turn("Go");
   expect(end).toMatchObject({ kind: "error", error: expect.stringContaining("maxAnswerBytes") });
+  expect(Buffer.byteLength(live())).toBeLessThanOrEqual(10_000);
+});
+
+const WITHIN: readonly (readonly [string, readonly Json[], string])[] = [
+  ["a message", [said("\u20ac".repeat(3_333))], "\u20ac".repeat(3_333)],
+  ["a status", [WORKING, status("COMPLETED", x(10_000))], x(10_000)],
+  [
+    "a replaced artifact",
+    [WORKING, piece(x(9_000), false), piece(x(8_000), false), piece(x(2_000)), status("COMPLETED")],
+    x(10_000),
+  ],
+  [
+    "an artifact after progress that is not part of the answer",
+    [WORKING, status("WORKING", x(6_000)), piece(x(6_000), false), status("COMPLETED", x(6_000))],
+    x(6_000),
+  ],
+  [
+    "artifacts of which the first was empty for a while",
+    [WORKING, piece("", false), second("b", false), second("b"), piece("a"), status("INPUT_REQUIRED", "c?")],
+    "a\n\nbb\n\nc?",
+  ],
+  [
+    "artifacts of which the last was empty for a while",
+    [WORKING, piece("a", false), second("", false), second("b"), second("b"), status("COMPLETED")],
+    "a\n\nbb",
+  ],
+];
+
+test.each(WITHIN)("an answer within the limit is returned: %s", async (_, events, text) => {
+  const remote = await fakeRemote();
+  remote.on.SendStreamingMessage = streaming(events);
+  const { turn, live } = session(remote);
+  expect(await turn("Go")).toMatchObject({ kind: "ok", text });
+  if (live() !== "") expect(text.startsWith(live())).toBe(true);
 });
 
 test("an endless answer and an endless card end the run", async () => {

@@ -10,6 +10,9 @@
 //   late            text, a tool call, text, then the result of that call; env: answers with its environment
 //   mcp NAME JSON   calls a tool of the MCP server, through a client of that protocol
 //   permit JSON     asks for permission with this tool call and these options, reports the decision
+//   quick           two pieces of text, then a call; ends without another text
+//   moved           text, a call that is still to begin, text, then the beginning and the end of that call
+//   beside          text and a call, during another call; then text, and the end of the other call
 //   silent          asks for permission, and ends its turn without a text
 //   broken TEXT     reports a model error like Codex, with TEXT as its answer; "retried": the model recovers
 //   warn            sends a warning: as a notice if the client supports notices, else in its answer
@@ -197,24 +200,12 @@ class Agent {
     const end: acp.PromptResponse = { stopReason: "end_turn" };
     switch (word) {
       case "tool":
-        await this.#say(client, id, "Let me look. ");
-        await call("notes.txt");
-        await done("notes.txt", "forty-two");
-        await this.#say(client, id, "It says ");
-        await this.#say(client, id, "forty-two.");
-        return { ...end, usage: { inputTokens: 10, outputTokens: 5, totalTokens: 15 } };
       case "late":
-        await call("a", { status: "in_progress" });
-        await this.#say(client, id, "meanwhile");
-        await call("b", { status: "in_progress" });
-        await done("b", "of b", "failed");
-        await done("a", "of a");
-        await this.#say(client, id, "at last");
-        return end;
+      case "quick":
+      case "moved":
+      case "beside":
       case "open":
-        await call("never", { status: "in_progress" });
-        await this.#say(client, id, "ok");
-        return end;
+        return this.#useTools({ client, session, call, done }, word);
       case "spend":
         session.spent += Number(argument);
         await this.#tell(client, id, {
@@ -252,6 +243,56 @@ class Agent {
         return this.#callTool(client, session, argument);
       default:
         await this.#say(client, id, word === "say" ? argument : `turn ${session.turns}: ${text}`);
+    }
+    return end;
+  }
+
+  /** Writes texts before, between and after tool calls. */
+  async #useTools({ client, session, call, done }: Hands, word: string): Promise<acp.PromptResponse> {
+    const { id } = session;
+    const end: acp.PromptResponse = { stopReason: "end_turn" };
+    switch (word) {
+      case "tool":
+        await this.#say(client, id, "Let me look. ");
+        await call("notes.txt");
+        await done("notes.txt", "forty-two");
+        await this.#say(client, id, "It says ");
+        await this.#say(client, id, "forty-two.");
+        return { ...end, usage: { inputTokens: 10, outputTokens: 5, totalTokens: 15 } };
+      case "late":
+        await call("a", { status: "in_progress" });
+        await this.#say(client, id, "meanwhile");
+        await call("b", { status: "in_progress" });
+        await done("b", "of b", "failed");
+        await done("a", "of a");
+        await this.#say(client, id, "at last");
+        return end;
+      case "quick":
+        for (const piece of ["Let me look", " at the notes."]) await this.#say(client, id, piece);
+        await call("notes.txt", { status: "in_progress" });
+        await done("notes.txt", "forty-two");
+        return end;
+      case "moved":
+        await this.#say(client, id, "First this.");
+        await call("a");
+        await this.#say(client, id, "Then that");
+        await done("a", "", "in_progress");
+        await this.#say(client, id, " too.");
+        await done("a", "of a");
+        return end;
+      case "beside":
+        await call("a", { status: "in_progress" });
+        await this.#say(client, id, "Meanwhile.");
+        await call("b", { status: "in_progress" });
+        await done("b", "of b");
+        await this.#say(client, id, "At last");
+        await done("a", "of a");
+        await this.#say(client, id, ", done.");
+        return end;
+      case "open":
+        await call("never", { status: "in_progress" });
+        await this.#say(client, id, "ok");
+        return end;
     }
     return end;
   }

@@ -2,6 +2,8 @@
 // calls is written as soon as all of them have begun, so that it is stored before a crash or an abort; each
 // result is written when it arrives. An agent's output in one run is limited; the text says if something was
 // left out. Updates after `end` or `drop` are ignored.
+// Live text and tool events wait while an entry is being stored. So a listener gets the whole text of a
+// message, then the starts of its calls, and the text of the next message only after both.
 // AT1: the transcript stays valid: an assistant message, then exactly one result for each of its calls, in
 //      order, then the next message. Updates out of order wait.
 // AT5: thinking and tool calls that an agent wrote as text are removed from live and stored text.
@@ -58,6 +60,7 @@ export interface TurnPort {
 
 interface Call {
   readonly block: ToolCallBlock;
+  readonly segment: Segment;
   /** Has the form `runId:messageId:index`. */
   readonly callId: string;
   readonly name: string;
@@ -81,6 +84,12 @@ interface Segment {
   readonly shown: LongText;
   /** The thinking of the segment, as streamed. */
   readonly thought: LongText;
+  /** Tool events that are not published yet. */
+  readonly events: ToolEvent[];
+  /** The text and the thinking have to be published from the beginning. */
+  isHeld: boolean;
+  /** A tool event was published, so the text is complete and is not published again. */
+  isTold: boolean;
   chars: number;
   isWritten: boolean;
   /** Number of results that were written. */
@@ -136,6 +145,7 @@ export class AcpTurn {
   #lastText = "";
   #over = false;
   #busy = false;
+  #storing = false;
   #working: Promise<void> = Promise.resolve();
 
   constructor(port: TurnPort) {
@@ -204,7 +214,8 @@ export class AcpTurn {
     const stream = new HiddenStream();
     const texts = { stream, shown: new LongText(), thought: new LongText() };
     const counts = { textLength: 0, chars: 0, answered: 0 };
-    return { id, blocks: [], calls: [], ...texts, ...counts, isWritten: false };
+    const states = { events: [], isHeld: false, isTold: false, isWritten: false };
+    return { id, blocks: [], calls: [], ...texts, ...counts, ...states };
   }
 
   get #current(): Segment {
@@ -229,6 +240,7 @@ export class AcpTurn {
     const callId = `${this.#port.runId}:${segment.id}:${segment.calls.length}`;
     const call: Call = {
       block,
+      segment,
       callId,
       name,
       title: name,
@@ -246,7 +258,12 @@ export class AcpTurn {
 
   #write(type: "text" | "thinking", text: string): void {
     if (text === "") return;
-    if (this.#current.calls.length > 0) this.#segments.push(this.#newSegment());
+    if (this.#current.calls.length > 0) {
+      // The message is stored with these calls, so their starts must not come after the next text.
+      for (const call of this.#current.calls) this.#begin(call);
+      this.#segments.push(this.#newSegment());
+      this.#work();
+    }
     const segment = this.#current;
     const room = TEXT_MAX_CHARS - segment.chars;
     if (room <= 0) return;
@@ -261,24 +278,55 @@ export class AcpTurn {
     const written = isNew ? `\n${piece}` : piece;
     if (type === "text") this.#tell(segment, written);
     else this.#think(segment, written);
-    this.#work();
   }
 
-  /** Publishes new text of a segment. */
+  /** Publishes new text of a segment, or keeps it until the entry that is being stored is stored. */
   #tell(segment: Segment, written: string): void {
     const text = segment.textLength === 0 ? written.replace(/^\n/, "") : written;
     const shown = segment.stream.next({ offset: segment.textLength, text });
     segment.textLength += text.length;
     if (shown === undefined) return;
     segment.shown.change(shown);
-    this.#port.onText(shown);
+    segment.isHeld ||= this.#storing;
+    if (!segment.isHeld) this.#port.onText(shown);
   }
 
   #think(segment: Segment, written: string): void {
     const offset = segment.thought.length;
     const text = offset === 0 ? written.replace(/^\n/, "") : written;
     segment.thought.append(text);
-    this.#port.onThinking({ offset, text });
+    segment.isHeld ||= this.#storing;
+    if (!segment.isHeld) this.#port.onThinking({ offset, text });
+  }
+
+  /** Publishes what was held: for each message its text, then its tool events. */
+  #release(): void {
+    if (this.#storing) return;
+    for (const segment of this.#segments) {
+      if (segment.isHeld) this.#tellAgain(segment);
+      if (segment.events.length === 0) continue;
+      if (!segment.isTold) this.#tellRest(segment);
+      segment.isTold = true;
+      for (const event of segment.events.splice(0)) this.#port.onTool(event);
+    }
+  }
+
+  #tellAgain(segment: Segment): void {
+    segment.isHeld = false;
+    const { shown, thought } = segment;
+    if (thought.length > 0) this.#port.onThinking({ offset: 0, text: thought.text });
+    if (shown.length > 0) this.#port.onText({ offset: 0, text: shown.text });
+  }
+
+  /** Publishes the end of a text, which was kept back because it could have been the beginning of a tag. */
+  #tellRest({ blocks, shown }: Segment): void {
+    const content = withoutHidden(blocks.flatMap((block) => (isCall(block) ? [] : [block])));
+    const whole = content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
+    if (whole === "" || shown.is(whole)) return;
+    const offset = shown.begins(whole) ? shown.length : 0;
+    const rest = { offset, text: whole.slice(offset) };
+    shown.change(rest);
+    this.#port.onText(rest);
   }
 
   #begin(call: Call): void {
@@ -287,21 +335,18 @@ export class AcpTurn {
     call.told = true;
     const { callId, name } = call;
     const shown = Object.keys(call.args).length === 0 ? { title: call.title } : call.args;
-    this.#port.onTool({ phase: "start", callId, name, arguments: shown, atMs: this.#port.world.clock.now() });
+    const atMs = this.#port.world.clock.now();
+    call.segment.events.push({ phase: "start", callId, name, arguments: shown, atMs });
+    this.#release();
   }
 
   #settle(call: Call, text: string, isError: boolean): void {
     this.#begin(call);
     call.settled = { text, isError };
     const { callId, name } = call;
-    this.#port.onTool({
-      phase: "end",
-      callId,
-      name,
-      isError,
-      result: text,
-      atMs: this.#port.world.clock.now(),
-    });
+    const atMs = this.#port.world.clock.now();
+    call.segment.events.push({ phase: "end", callId, name, isError, result: text, atMs });
+    this.#release();
   }
 
   /** Writes the entries that are ready, one after the other. */
@@ -314,8 +359,12 @@ export class AcpTurn {
   async #drain(): Promise<void> {
     try {
       for (let entry = this.#next(); entry !== undefined; entry = this.#next()) {
+        this.#storing = true;
         await this.#port.append(entry);
-        this.#publishAgain();
+        this.#storing = false;
+        // The live text begins again with each stored entry.
+        for (const segment of this.#segments) segment.isHeld ||= !segment.isTold;
+        this.#release();
       }
     } catch (error) {
       this.#over = true;
@@ -324,14 +373,6 @@ export class AcpTurn {
     // Cleared in the same synchronous step as the last check, so no segment can be added in between and be
     // missed.
     this.#busy = false;
-  }
-
-  /** Publishes the text after a stored entry from the beginning: what was published before belonged to it. */
-  #publishAgain(): void {
-    if (this.#over || this.#current.isWritten) return;
-    const { shown, thought } = this.#current;
-    if (thought.length > 0) this.#port.onThinking({ offset: 0, text: thought.text });
-    if (shown.length > 0) this.#port.onText({ offset: 0, text: shown.text });
   }
 
   #next(): Entry | undefined {

@@ -175,7 +175,10 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal, ki
       if (waitMs <= 0 || (pending?.text.length ?? 0) >= UNPUBLISHED_CHARS_MAX) flush();
       else if (!over.aborted) next ??= clock.at(clock.now() + waitMs, flush);
     },
-    /** Must be called before the message is stored, or subscribers miss the rest of its text. */
+    /**
+     * Must be called before the message is stored or a tool call begins, or subscribers miss the rest of its
+     * text.
+     */
     flush,
     publishAgain(): void {
       if (whole.length > 0 && mayStream()) publish({ offset: 0, text: whole.text });
@@ -251,7 +254,10 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
       steered: () => confirm().then(() => takeSteering(run, fence, parts, reading)),
       text: stream.text,
       thinking: thinking.add,
-      publish: (event) => parts.bus.publish(event),
+      publish(event) {
+        if (event.kind === "tool" && event.phase === "start") stream.flush();
+        parts.bus.publish(event);
+      },
       confirm,
       duringCall: (work) => confirm().then(() => keeper.duringCall(work)),
       elsewhere: keeper.duringWait,

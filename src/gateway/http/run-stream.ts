@@ -167,8 +167,10 @@ class RunStream {
       this.#pending += this.#pieces.next(event);
     } else if (event.kind === "tool") {
       if (event.phase === "start") this.#closeText();
-    } else if (event.message.role === "assistant" && toolCallsOf(event.message).length > 0) {
-      this.#closeText(textOf(event.message));
+    } else if (event.message.role === "assistant") {
+      const text = textOf(event.message);
+      if (toolCallsOf(event.message).length > 0) this.#closeText(text);
+      else if (text.trim() !== "") this.#pieces.last();
     }
     this.#wake();
   }

@@ -2,6 +2,7 @@
 // TX1: sent text is never taken back. If a message starts again with the same text, the stream continues
 // after it. If the new text differs, all of it follows after a blank line.
 // TX2: the start of a possible credential is held back, so that it can be redacted whole (I14).
+// TX3: each message is sent once, whether its tool calls begin before or after it is stored.
 
 import type { MaskStream, Redactor } from "../../core/text/redact/redact.ts";
 import { joinedDeltas, LongText, type TextDelta } from "../../core/text/text-delta.ts";
@@ -19,6 +20,8 @@ export class TextPieces {
   #earlier: string | undefined;
   #mask: MaskStream;
   #closed = false;
+  /** Complete texts whose messages are not stored yet. */
+  #unstored: string[] = [];
 
   constructor(redactor: Redactor) {
     this.#redactor = redactor;
@@ -39,26 +42,50 @@ export class TextPieces {
   }
 
   /**
-   * Returns the rest of a complete message, whose whole text is `text`. The next text belongs to another
-   * message.
+   * Returns the rest of a message that has tool calls. The next text belongs to another message. `text`: the
+   * whole text of the message, which was stored. Absent: a call begins, so the text that was heard is whole.
    */
   close(text?: string): string {
-    if (this.#closed && (text ?? "") === "") return "";
-    const rest = this.#take(text ?? this.#heard.text) + this.#send(this.#mask.end());
-    this.#closed = this.#heard.length > 0;
-    return rest;
+    if (text === undefined) return this.#closed ? "" : this.#pause();
+    // The text that was heard, if any, belongs to another message.
+    if (text === "") return "";
+    const at = this.#unstored.indexOf(text);
+    if (at < 0) return this.#finish(text);
+    this.#unstored.splice(0, at + 1);
+    return "";
+  }
+
+  /** The last message was stored. It is a message of its own, even if the one before has the same text. */
+  last(): void {
+    if (this.#closed) this.#heard = new LongText();
   }
 
   /** Returns the last piece: the run has ended with this text. */
   end(text: string): string {
+    // The run ended after a tool call, so its text is that of the message before.
+    if (this.#closed && this.#heard.is(text)) return "";
     return this.#take(text) + (this.#closed ? "" : this.#send(this.#mask.end()));
+  }
+
+  #pause(): string {
+    const text = this.#heard.text;
+    const rest = this.#finish(text);
+    if (text !== "") this.#unstored.push(text);
+    return rest;
+  }
+
+  #finish(text: string): string {
+    const rest = this.#take(text) + this.#send(this.#mask.end());
+    this.#closed = this.#heard.length > 0;
+    return rest;
   }
 
   /** Handles the whole text of a message. */
   #take(text: string): string {
     const isSame = !this.#closed && this.#heard.begins(text);
     const piece = isSame ? this.#goOn(text.slice(this.#heard.length)) : this.#anew(text);
-    return piece + (this.#earlier === undefined ? "" : this.#other());
+    const isKnown = this.#earlier === undefined || this.#heard.is(this.#earlier);
+    return piece + (isKnown ? "" : this.#other());
   }
 
   #goOn(text: string): string {

@@ -12,7 +12,8 @@ function open() {
   const delta = deltas();
   return {
     next: (text: string) => pieces.next(delta(text)),
-    close: () => pieces.close(),
+    close: (text?: string) => pieces.close(text),
+    last: () => pieces.last(),
     end: (text: string) => pieces.end(text),
     get whole() {
       return pieces.whole;
@@ -73,6 +74,38 @@ test("text before a tool call is kept, and the next message begins after a blank
   const silent = open();
   expect([silent.close(), silent.next("Done"), silent.end("Done.")].join("")).toBe("Done.");
   expect(open().end("")).toBe("");
+});
+
+test("TX1: if a resumed run writes exactly the same text, nothing is sent again", () => {
+  const pieces = open();
+  const sent = ["Good day to", "G", "Good day to"].map((text) => pieces.next(text));
+  sent.push(pieces.end("Good day to"));
+  expect(sent.join("")).toBe("Good day to");
+});
+
+test("TX3: a message is sent once if its call begins before it is stored", () => {
+  const pieces = open();
+  const sent = [pieces.next("I look"), pieces.close(), pieces.close("I look"), pieces.next("Done")];
+  sent.push(pieces.end("Done."));
+  expect(sent.join("")).toBe("I look\n\nDone.");
+});
+
+test("TX3: messages that are stored while a later one is written are not sent again", () => {
+  const pieces = open();
+  const sent = [pieces.next("one"), pieces.close(), pieces.next("two"), pieces.close(), pieces.next("thr")];
+  for (const text of ["", "one", "two"]) sent.push(pieces.close(text));
+  sent.push(pieces.next("three"), pieces.end("three"));
+  expect(sent.join("")).toBe("one\n\ntwo\n\nthree");
+});
+
+test("TX3: a run that ends after its call adds nothing, but a last message with the same text is sent", () => {
+  const called = open();
+  const sent = [called.next("Done."), called.close(), called.close("Done."), called.end("Done.")];
+  expect(sent.join("")).toBe("Done.");
+  const again = open();
+  const both = [again.next("Done."), again.close("Done.")];
+  again.last();
+  expect([...both, again.end("Done.")].join("")).toBe("Done.\n\nDone.");
 });
 
 test("I14, TX2: no part of a credential is sent before it can be redacted", () => {

@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import { fail, ok, type Result } from "../../../src/core/shapes/errors.ts";
 import type { LiveEvent } from "../../../src/core/shapes/event.ts";
+import { ZERO_USAGE } from "../../../src/core/shapes/message.ts";
 import { createBus, type SharedBus } from "../../../src/engine/bus.ts";
 import { type EndedRun, RunFeed, type StreamShape, streamRun } from "../../../src/gateway/http/run-stream.ts";
 import { deltas } from "../../kit/live-text.ts";
@@ -24,7 +25,11 @@ interface Opened {
   text(text: string): void;
   end(end: Result<EndedRun>): void;
   next(): Promise<string>;
+  /** Returns the whole text of the remaining pieces, and the end frame. */
+  rest(): Promise<{ pieces: string; end: string | undefined }>;
   tool(): void;
+  /** Stores a message of the assistant, with a call or without. */
+  stored(text: string, calls?: boolean): void;
 }
 
 const ended = (reply: string): Result<EndedRun> => ok({ run: { reply } as EndedRun["run"], cutShort: false });
@@ -62,10 +67,25 @@ function open(): Opened {
         name: "exec",
         atMs: 1,
       } satisfies LiveEvent),
+    stored(text, calls = true) {
+      const call = { type: "toolCall" as const, id: "c", name: "exec", arguments: {} };
+      const content = [{ type: "text" as const, text }, ...(calls ? [call] : [])];
+      const of = { api: "a", provider: "p", model: "m", usage: ZERO_USAGE };
+      const stopReason = calls ? "toolUse" : "stop";
+      const message = { id: text, role: "assistant" as const, content, timestamp: 1, stopReason, ...of };
+      bus.publish({ kind: "message", ...about, sessionId: "s", message });
+    },
     end: end.resolve,
     async next() {
       const { value } = await reader.read();
       return value === undefined ? "over" : Buffer.from(value).toString();
+    },
+    async rest() {
+      const frames: string[] = [];
+      for (let read = await reader.read(); !read.done; read = await reader.read())
+        frames.push(...Buffer.from(read.value).toString().slice(1, -1).split("><"));
+      const end = frames.pop();
+      return { pieces: frames.join(""), end };
     },
   };
 }
@@ -80,6 +100,38 @@ test("OS2: text that arrives while nobody reads is returned as one piece by the 
   stream.end(ended("next message here"));
   expect(await stream.next()).toBe(`<here><end ${"word ".repeat(1000)}\n\nnext message here>`);
   expect(await stream.next()).toBe("over");
+});
+
+test("each text is sent once, whether its message is stored before its call begins or afterwards", async () => {
+  for (const isStoredFirst of [false, true]) {
+    const stream = open();
+    await stream.next();
+    stream.text("Let me look.");
+    if (isStoredFirst) stream.stored("Let me look.");
+    stream.tool();
+    if (!isStoredFirst) stream.stored("Let me look.");
+    stream.text("Found it.");
+    stream.stored("Found it.", false);
+    stream.end(ended("Found it."));
+    const pieces = "Let me look.\n\nFound it.";
+    expect(await stream.rest()).toEqual({ pieces, end: `end ${pieces}` });
+  }
+});
+
+test("a last message that repeats the text before a call is sent, and a run without one adds nothing", async () => {
+  for (const [hasLast, sent] of [
+    [true, "Done.\n\nDone."],
+    [false, "Done."],
+  ] as const) {
+    const stream = open();
+    await stream.next();
+    stream.text("Done.");
+    stream.tool();
+    stream.stored("Done.");
+    if (hasLast) stream.stored("Done.", false);
+    stream.end(ended("Done."));
+    expect(await stream.rest()).toEqual({ pieces: sent, end: `end ${sent}` });
+  }
 });
 
 test("OS1: if a stream missed all events, it gets the whole text from the row of the run", async () => {

@@ -1,6 +1,7 @@
 // Asks an owner before a command runs, if the settings require it.
 // AP1: a command runs only after its request was deleted, in a transaction that checks the lane. So a request
-//      that is stored shows that its command has not begun, and a resumed run may continue the call.
+//      that is stored shows that its command has not begun, and a resumed run may continue the call. If the
+//      answer of the transaction is late, the command waits for the lease, or does not run.
 // AP2: an approval counts for one command in one folder. A request for another command is replaced.
 // A session never answers its own request: only methods for operators and commands of owners answer.
 
@@ -117,17 +118,14 @@ async function settle(
   return denied(by === "" ? late : "denied by the owner");
 }
 
-/**
- * Waits until the command may run. Fails if an owner denies it, or nobody answers in time. An operator who
- * calls the tool needs no approval.
- */
-export async function approve(
+/** Waits for the approval of a run's command, if it needs one. */
+async function approved(
   ctx: ApprovalContext,
+  { run, wait }: Pick<Asked, "run" | "wait">,
   command: string,
   call: ToolCallRequest,
 ): Promise<Result<void>> {
-  const { run, wait, agent, chain, settings, engine, signal } = ctx;
-  if (run === undefined || wait === undefined) return ok(undefined);
+  const { agent, chain, settings, engine, signal } = ctx;
   const folder = agent.workspace;
   const callId = agent.runtime === undefined ? call.callId : undefined;
   const reason = whyApprove(chain, settings, { command, folder });
@@ -150,4 +148,20 @@ export async function approve(
   const answered = await wait.decided(request.value, signal);
   if (answered === undefined) return LOST;
   return settle(ctx, asked, request.value, answered);
+}
+
+/**
+ * Waits until the command may run. Fails if an owner denies it, or nobody answers in time. An operator who
+ * calls the tool needs no approval.
+ */
+export async function approve(
+  ctx: ApprovalContext,
+  command: string,
+  call: ToolCallRequest,
+): Promise<Result<void>> {
+  const { run, wait, signal } = ctx;
+  if (run === undefined || wait === undefined) return ok(undefined);
+  const result = await approved(ctx, { run, wait }, command, call);
+  // Another process may have the run by now, if a commit was answered late.
+  return result.ok && !(await wait.mayAct(signal)) ? LOST : result;
 }

@@ -2,9 +2,14 @@
 // its clock have faults.
 
 import { expect, test } from "vitest";
+import type { ModelPort } from "../../src/agent/model/model.ts";
 import { Accounts } from "../../src/channels/accounts.ts";
+import { ok } from "../../src/core/shapes/errors.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import { LostLane } from "../../src/engine/run/transcript-writer.ts";
+import { createExecutor } from "../../src/execute.ts";
+import { answerPermission } from "../../src/flows/permission.ts";
+import { backendFailure, type Sandbox } from "../../src/sandbox/sandbox.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
 import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
 import { LEASE_MS } from "../../src/store/queries/processes.ts";
@@ -15,7 +20,9 @@ import { openTurnApp } from "../flows/turn-app.ts";
 import { type Cluster, type ClusterProcess, embeddedGround, openCluster } from "../kit/engine/cluster.ts";
 import { cleanup, makeSessions } from "../kit/engine/engine.ts";
 import type { Play } from "../kit/engine/flow-app.ts";
+import { scriptedModel } from "../kit/scripted-model.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
+import { type Choices, settingsWith } from "../tools/app.ts";
 
 const MAIN = "agent:main:main";
 const OTHER = "agent:main:chat:other";
@@ -460,6 +467,112 @@ test("a process that lost its lease before its hold on an account was answered d
   answer();
   await pass(2 * LEASE_MS);
   expect(began).toEqual(["b"]);
+});
+
+/** Returns a turn that the real executor makes with this model. Commands run in `sandbox`. */
+function executed(process: () => ClusterProcess, port: ModelPort, sandbox?: Sandbox): Play {
+  return async ({ handle }) => {
+    const { app, world } = process();
+    const executor = createExecutor({
+      ...{ settings: app.settings, store: app.store, world, port },
+      sandboxFor: async () => ok(sandbox),
+      engine: () => app.engine,
+    });
+    const { state, error } = await executor.execute(handle);
+    if (state !== "ok") throw new Error(error);
+    return "";
+  };
+}
+
+/** A command that an owner has to allow. Holds the answer to the commit with which it begins. */
+function lateCommand(process: () => ClusterProcess) {
+  const answer = Promise.withResolvers<void>();
+  let asked: string | undefined;
+  let isAnswering = false;
+  let started = 0;
+  const committed = async ({ db }: Store): Promise<void> => {
+    const open = await db.selectFrom("permissions").select("id").executeTakeFirst();
+    asked ??= open?.id;
+    if (asked === undefined || open !== undefined) return;
+    isAnswering = true;
+    await answer.promise;
+  };
+  const model = scriptedModel(({ entries }) =>
+    entries.some((entry) => "role" in entry && entry.role === "toolResult")
+      ? "done"
+      : { toolCalls: [{ name: "exec", arguments: { command: "date" } }] },
+  );
+  const sandbox: Sandbox = {
+    kind: "bubblewrap",
+    async run() {
+      started += 1;
+      return backendFailure("this sandbox only counts");
+    },
+  };
+  const { exec } = settingsWith().tools;
+  const choices: Choices = { tools: { exec: { ...exec, approval: "always" } } };
+  return {
+    options: { plays: { [MAIN]: executed(process, model, sandbox) }, committed, choices },
+    started: () => started,
+    answer: answer.resolve,
+    /** Starts a run that asks, and allows its command. */
+    async allowed({ until }: Stage): Promise<string> {
+      const { app } = process();
+      const { runId } = await app.tell(MAIN, "work");
+      await until(() => asked !== undefined);
+      const given = { id: asked ?? "", decision: "allow", scope: "once", by: "ann" } as const;
+      const rights = { covers: () => true, everySession: true };
+      await app.engine.commit((unit) => answerPermission(unit, given, rights));
+      await until(() => isAnswering);
+      return runId;
+    },
+  };
+}
+
+test.each(["unaware of it", "that has joined again"])(
+  "a process that lost its lease before the start of a command was answered, %s, does not run it",
+  async (how) => {
+    const stage = await openStage();
+    const { world, cluster, pass, until } = stage;
+    const [ofA, work] = [link(), midway(async () => "by b")];
+    const command = lateCommand(() => a);
+    const a = await cluster.join(command.options, world, ofA.through);
+    const b = await cluster.join({ plays: { [MAIN]: work.play } }, world);
+    const runId = await command.allowed(stage);
+    ofA.beats = "fail";
+    await until(async () => (await runOf(b, runId))?.attempt === 2);
+    await work.began;
+    if (how === "that has joined again") {
+      ofA.beats = "pass";
+      await pass(1_000);
+    }
+    command.answer();
+    await pass(LEASE_MS);
+    ofA.beats = "pass";
+    await pass(LEASE_MS);
+    expect(command.started()).toBe(0);
+    work.goOn();
+    await until(() => ended(b, runId));
+    expect(await runOf(b, runId)).toMatchObject({ reply: "by b", attempt: 2, crashes: 1 });
+  },
+);
+
+test("a command runs only while the lease is valid, if its start was answered late", async () => {
+  const stage = await openStage();
+  const { world, cluster, pass, until } = stage;
+  const ofA = link();
+  const command = lateCommand(() => a);
+  const a = await cluster.join(command.options, world, ofA.through);
+  const runId = await command.allowed(stage);
+  ofA.beats = "hang";
+  await pass(LEASE_MS);
+  command.answer();
+  await pass(LEASE_MS);
+  expect(command.started()).toBe(0);
+  ofA.beats = "pass";
+  await until(() => ended(a, runId));
+  expect(command.started()).toBe(1);
+  expect(await runOf(a, runId)).toMatchObject({ state: "ok", attempt: 1 });
 });
 
 test("a model is called only after the process has confirmed its right to execute the run", async () => {

@@ -31,6 +31,7 @@ import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db, Store } from "../../store/sql.ts";
 import type { Clock, World } from "../../world.ts";
 import type { Bus } from "../bus.ts";
+import type { Authority } from "../cluster/lease.ts";
 import type { HeldRun, SlotKeeper } from "../run/slot-keeper.ts";
 import { ASKS, untilDecided } from "../run/until-decided.ts";
 import { untilStored } from "../run/until-stored.ts";
@@ -48,6 +49,11 @@ export interface RunWait {
    * run writes (I1).
    */
   holds(unit: Unit): Promise<boolean>;
+  /**
+   * Waits until this process has authority over the run. Returns false if the run or the call is aborted
+   * first. Call it between a commit and the action that it allows: the commit's answer may have been late.
+   */
+  mayAct(signal: AbortSignal): Promise<boolean>;
   /** Records the wait in the transaction that accepts the awaited run. Fails with `wait_cycle`. */
   open(unit: Unit, request: WaitRequest): Promise<Result<Wait>>;
   /** Waits until the awaited run ends or the recorded deadline passes. The waiting run holds no slot. */
@@ -470,7 +476,7 @@ async function settleJobsWait(
  * (`untilStored`).
  */
 export function createRunWait(
-  parts: SettleParts & { readonly world: World; readonly bus: Bus },
+  parts: SettleParts & { readonly world: World; readonly bus: Bus; readonly lease?: Authority },
   { fence, sessionKey }: HeldRun,
   keeper: SlotKeeper,
   signal: AbortSignal,
@@ -483,6 +489,11 @@ export function createRunWait(
     open: (unit, request) => openWait(unit, waiter, request),
     openJobs: (unit, request) => openJobsWait(unit, waiter, request),
     holds: (unit) => isHeld(unit.tx, fence),
+    async mayAct(callSignal) {
+      const both = AbortSignal.any([signal, callSignal]);
+      // If other processes took the run, the lease is confirmed again, but the run is aborted.
+      return (await parts.lease?.confirm(both)) !== false && !both.aborted;
+    },
     settle: (callId, gaveUp) => settling(() => settleWait(parts, callId, signal, gaveUp)),
     decided: (question, callSignal) => {
       const { clock, log } = parts.world;

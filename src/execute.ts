@@ -356,15 +356,15 @@ function publishTool(
 }
 
 /**
- * Wraps a port: before each model call, checks that this process still owns the run, and begins a new step if
- * the current one was long.
+ * Wraps a port: before each request to a model, checks that this process still owns the run. Before each
+ * call, begins a new step if the current one was long.
  */
 function confirmedPort(port: ModelPort, { confirm }: LaneHandle, pace: Pace): ModelPort {
   return {
-    async call(...request) {
+    async call(request, ...how) {
       await confirm();
       await pace();
-      return port.call(...request);
+      return port.call({ ...request, mayRetry: confirm }, ...how);
     },
   };
 }

@@ -76,7 +76,7 @@ export async function keepFile(
 type CommonArgs = Pick<
   RemoteTurnArgs,
   | ("runId" | "hop" | "chainId" | "tokensLeft" | "entries" | "world" | "signal")
-  | ("read" | "hasEnded" | "append" | "onText")
+  | ("read" | "hasEnded" | "append" | "mayRetry" | "onText")
 >;
 
 export async function argsOf(
@@ -94,6 +94,7 @@ export async function argsOf(
       return run === undefined || isEnded(run.state);
     },
     append: (entry) => handle.append(entry),
+    mayRetry: () => handle.confirm(),
     onText: (delta) => handle.text(delta),
   };
 }

@@ -3,6 +3,7 @@
 
 import { expect, test } from "vitest";
 import type { ModelPort } from "../../src/agent/model/model.ts";
+import { openModelPort } from "../../src/agent/model/port.ts";
 import { Accounts } from "../../src/channels/accounts.ts";
 import { ok } from "../../src/core/shapes/errors.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
@@ -20,9 +21,11 @@ import { openTurnApp } from "../flows/turn-app.ts";
 import { type Cluster, type ClusterProcess, embeddedGround, openCluster } from "../kit/engine/cluster.ts";
 import { cleanup, makeSessions } from "../kit/engine/engine.ts";
 import type { Play } from "../kit/engine/flow-app.ts";
+import { startModelServer, TEST_MODEL } from "../kit/model-server/server.ts";
+import { rateLimited } from "../kit/model-server/steps.ts";
 import { scriptedModel } from "../kit/scripted-model.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
-import { type Choices, settingsWith } from "../tools/app.ts";
+import { agentSettings, type Choices, settingsWith } from "../tools/app.ts";
 
 const MAIN = "agent:main:main";
 const OTHER = "agent:main:chat:other";
@@ -572,6 +575,27 @@ test("a command runs only while the lease is valid, if its start was answered la
   ofA.beats = "pass";
   await until(() => ended(a, runId));
   expect(command.started()).toBe(1);
+  expect(await runOf(a, runId)).toMatchObject({ state: "ok", attempt: 1 });
+});
+
+test("a model call is repeated only after the lease was renewed", async () => {
+  const { world, cluster, pass, until } = await openStage();
+  const served = await startModelServer((_, index) => (index === 0 ? rateLimited(10) : "done"));
+  cleanup(() => served.close());
+  const ofA = link();
+  const provider = served.provider("openai-completions");
+  const agents = [agentSettings("main", { model: `${provider.id}/${TEST_MODEL.id}` })];
+  const choices: Choices = { agents, providers: [provider] };
+  const play = executed(() => a, openModelPort(world));
+  const a = await cluster.join({ plays: { [MAIN]: play }, choices }, world, ofA.through);
+  const { runId } = await a.app.tell(MAIN, "work");
+  await until(() => a.app.events.some(({ kind }) => kind === "retry"));
+  ofA.beats = "fail";
+  await pass(10_000 + 2 * LEASE_MS);
+  expect(served.requests).toHaveLength(1);
+  ofA.beats = "pass";
+  await until(() => ended(a, runId));
+  expect(served.requests).toHaveLength(2);
   expect(await runOf(a, runId)).toMatchObject({ state: "ok", attempt: 1 });
 });
 

@@ -96,6 +96,8 @@ export interface RemoteTurnArgs {
   /** Returns whether the run has ended, so that its task must not continue. */
   hasEnded(): Promise<boolean>;
   append(entry: Entry): Promise<Entry>;
+  /** Waits until another attempt to reach the agent may begin. If it throws, the turn does. */
+  mayRetry(): Promise<void>;
   /**
    * Sends a file of the agent to the people of the session, once for each `callId`. Returns the result as the
    * transcript has it.
@@ -328,6 +330,7 @@ class RemoteTurn {
       while (!signal.aborted) {
         const end = await this.#attempt(state);
         if (end !== undefined) return await this.#finish(end);
+        await this.#args.mayRetry();
       }
     } finally {
       if (signal.aborted) await this.#cancel();

@@ -80,6 +80,7 @@ async function callProvider(
           error: failure.error,
         });
         if (!(await sleep(world.clock, verdict.afterMs, signal))) return { kind: "aborted" };
+        await request.mayRetry?.();
     }
   }
 }

@@ -106,6 +106,7 @@ function session(
   runtime: Partial<RemoteTurnArgs["runtime"]> = {},
   maxAnswerBytes = 10_000,
   world: World = quietWorld(),
+  mayRetry: RemoteTurnArgs["mayRetry"] = async () => {},
 ) {
   const entries: Entry[] = [];
   let state: RemoteState | undefined;
@@ -144,6 +145,7 @@ function session(
         entries.push(entry);
         return entry;
       },
+      mayRetry,
       keep: async (callId, { name, content }) => {
         kept.push(`${callId} ${name}: ${Buffer.from(content).toString()}`);
         return { status: name.startsWith("refused") ? "error" : "accepted", fileId: `file-${callId}` };
@@ -231,6 +233,23 @@ test("RT2: if the connection breaks before the task is known, the message is not
   const end = await turn("Deploy");
   expect(end).toMatchObject({ kind: "error", error: expect.stringContaining("outcome unknown") });
   expect(remote.calls).toHaveLength(1);
+});
+
+test("the agent is reached again only once the gateway may still act for the run", async () => {
+  const remote = await fakeRemote();
+  remote.on.SendStreamingMessage = streaming([{ task: task("WORKING") }], true);
+  remote.on.GetTask = answering(task("COMPLETED", { artifacts: [artifact("Whole")] }));
+  const [asked, may] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const { turn } = session(remote, {}, 10_000, quietWorld(), () => {
+    asked.resolve();
+    return may.promise;
+  });
+  const end = turn("Go");
+  await asked.promise;
+  expect(remote.calls).toHaveLength(1);
+  may.resolve();
+  expect(await end).toMatchObject({ kind: "ok", text: "Whole" });
+  expect(remote.calls).toHaveLength(2);
 });
 
 test.each([true, false])("RT2: a slow agent is not asked twice (streams: %s)", async (isStreaming) => {

@@ -394,6 +394,31 @@ test("a process that lost its lease before its attempt was answered does not sen
   expect(a.app.sent).toEqual([]);
 });
 
+test("a run that another process takes while it waits for the lease is not confirmed afterwards", async () => {
+  const { world, cluster, pass, until } = await openStage();
+  const ofA = link();
+  const ends: string[] = [];
+  const work = midway(async (handle) => {
+    await handle.confirm().then(
+      () => ends.push("confirmed"),
+      () => ends.push("refused"),
+    );
+    return "by a";
+  });
+  const a = await cluster.join({ plays: { [MAIN]: work.play } }, world, ofA.through);
+  const b = await cluster.join({ plays: { [MAIN]: async () => "by b" } }, world);
+  const { runId } = await a.app.tell(MAIN, "work");
+  await work.began;
+  ofA.beats = "hang";
+  await pass(LEASE_MS);
+  work.goOn();
+  await until(() => ended(b, runId));
+  ofA.beats = "pass";
+  await until(() => ends.length > 0);
+  expect(ends).toEqual(["refused"]);
+  expect(await runOf(b, runId)).toMatchObject({ reply: "by b", attempt: 2 });
+});
+
 test("a process that stops leaves the others only after its last text is sent", async () => {
   const { world, cluster, pass, until } = await openStage();
   const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];

@@ -134,13 +134,15 @@ export class Lease implements Authority {
   }
 
   async confirm(signal: AbortSignal): Promise<boolean> {
+    const wasAborted = signal.aborted;
     while (!this.#isHeld()) {
       if (signal.aborted || this.#state !== "open") return false;
       const waitMs = this.#waitMs();
       if (waitMs > 0) await pause(this.#parts.world.clock, waitMs, signal);
       else await this.#beat();
     }
-    return true;
+    // The beat may have found that other processes had taken the run: then it fired the signal.
+    return wasAborted || !signal.aborted;
   }
 
   /** Returns the other processes whose beat has not changed for a whole lease. */

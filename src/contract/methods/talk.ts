@@ -326,7 +326,7 @@ export const TALK_METHODS = {
       },
     ),
     result: object({ ok: oneOf(true), runId: text(), sessionKey: text() }),
-    errors: [...NAMES_SESSION, ...ASKS_RUN, "agent_not_found"],
+    errors: [...NAMES_SESSION, ...ASKS_RUN, "agent_not_found", "too_large"],
     events: OF_RUNS,
   },
   agent: {

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { textOf } from "../../../src/core/shapes/message.ts";
 import type { Run } from "../../../src/core/shapes/run.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { codesOf } from "../../kit/reference/codes.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { agentSettings } from "../../tools/app.ts";
 import { type House, TOKEN } from "../kit.ts";
@@ -120,6 +121,14 @@ test("the send policy applies to hooks, and a refused request leaves nothing beh
   const client = await house.client();
   const { sessions } = await client.request("sessions.list", {});
   expect(sessions.filter(({ key }) => key.startsWith("hook:"))).toEqual([]);
+});
+
+test("the method `wake` refuses a text that is too long, with a code that the reference lists", async () => {
+  const client = await (await openHooks({})).client();
+  await expect(client.request("wake", { text: "x".repeat(100_001) })).rejects.toMatchObject({
+    ...{ code: "INVALID_REQUEST", details: { code: "too_large" } },
+  });
+  expect(codesOf("wake")).toContain("too_large");
 });
 
 test("a hook wakes the main session of the default agent, immediately or with its next run", async () => {

@@ -110,7 +110,13 @@ export class OutboxWorker implements LeasedWorker, OutboxListener {
 
   /** Settles the attempts that a crash left open, and then starts delivering. */
   async start(): Promise<void> {
-    await this.#recover();
+    const recovered = this.#recover();
+    this.#recovering = recovered
+      .catch(() => {})
+      .finally(() => {
+        this.#recovering = undefined;
+      });
+    await recovered;
     if (this.#state === "stopped") return;
     this.#state = "open";
     this.deliveryQueued();

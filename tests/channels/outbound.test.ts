@@ -347,6 +347,30 @@ test("a stop without a valid lease leaves no attempt whose outcome is unknown", 
   expect(rows).toEqual([{ id: "one", state: "pending", attempt_open: 0 }]);
 });
 
+test("a stop waits for a start that is under way", async () => {
+  const world = fakeWorld();
+  const store = await openStore(temporaryFolder(), world);
+  const real = createCommit(store, world, createBus(world.log));
+  const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const commit: Commit = async (work) => {
+    const value = await real(work);
+    asked.resolve();
+    await answer.promise;
+    return value;
+  };
+  const worker = new OutboxWorker({ db: store.db, commit, channels: new Map(), world, owner: "this" });
+  const order: string[] = [];
+  const started = worker.start().then(() => order.push("started"));
+  await asked.promise;
+  const stopped = worker.stop().then(() => order.push("stopped"));
+  for (let turn = 0; turn < 20; turn += 1) await world.advance(0);
+  order.push("answered");
+  answer.resolve();
+  await Promise.all([started, stopped]);
+  expect(order.toSorted()).toEqual(["answered", "started", "stopped"]);
+  expect(order[0]).toBe("answered");
+});
+
 both.each(share(["sqlite"], ["postgres"]))(
   "a stop waits for the current read of the outbox, on %s",
   async (on) => {

@@ -491,7 +491,7 @@ export function createRunWait(
     holds: (unit) => isHeld(unit.tx, fence),
     async mayAct(callSignal) {
       const both = AbortSignal.any([signal, callSignal]);
-      // If other processes took the run, the lease is confirmed again, but the run is aborted.
+      // A signal that has fired before does not keep the lease from being confirmed.
       return (await parts.lease?.confirm(both)) !== false && !both.aborted;
     },
     settle: (callId, gaveUp) => settling(() => settleWait(parts, callId, signal, gaveUp)),

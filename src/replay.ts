@@ -361,7 +361,7 @@ class Replay {
     const [began, now] = [clock.monotonic(), this.#clock.now()];
     const due = Promise.withResolvers<void>();
     const wait = Math.min(Math.max(0, nextAt - now), OUTSIDE_STEP_MS);
-    const timer = clock.at(clock.now() + wait, due.resolve);
+    const timer = clock.after(wait, due.resolve);
     await Promise.race([due.promise, ...[...pending].map((work) => work.catch(() => {}))]);
     timer.cancel();
     const passed = Math.ceil(clock.monotonic() - began);

@@ -61,7 +61,7 @@ export class ClockWatch {
   #lookLater(): void {
     const { clock } = this.#parts.world;
     if (this.#stopped) return;
-    this.#timer = clock.at(clock.now() + LOOK_MS, () => {
+    this.#timer = clock.after(LOOK_MS, () => {
       this.#looking = this.#look().then(() => this.#lookLater());
     });
   }

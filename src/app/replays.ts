@@ -24,7 +24,7 @@ function oneAtATime(clock: Clock) {
     if (busy) return BUSY;
     busy = true;
     const limit = new AbortController();
-    const timer = clock.at(clock.now() + REPLAY_MAX_MS, () => limit.abort());
+    const timer = clock.after(REPLAY_MAX_MS, () => limit.abort());
     try {
       const done = await work(AbortSignal.any([signal, limit.signal]));
       if (limit.signal.aborted) return TOO_LONG;

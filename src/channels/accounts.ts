@@ -173,7 +173,7 @@ class Keeper {
       world.log.warn({ err: error, account: this.account.name }, "an account's lease could not be acquired");
     }
     this.#watchExpiry();
-    if (!this.#stopped) this.#timer = clock.at(clock.now() + HOLD_MS, () => this.look());
+    if (!this.#stopped) this.#timer = clock.after(HOLD_MS, () => this.look());
   }
 
   /** Sets a timer that stops listening when the lease ends, because then another process may begin. */
@@ -182,7 +182,7 @@ class Keeper {
     this.#expiry?.cancel();
     if (this.#listening === undefined || this.#heldUntil === Number.POSITIVE_INFINITY) return;
     const leftMs = Math.max(0, this.#heldUntil - clock.monotonic());
-    this.#expiry = clock.at(clock.now() + leftMs, () => void this.#leave());
+    this.#expiry = clock.after(leftMs, () => void this.#leave());
   }
 
   #begin(): void {

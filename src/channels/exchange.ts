@@ -152,7 +152,7 @@ export function exchange(asked: Exchange, clock: Clock): Promise<Exchanged> {
     const fail = (why: string): void => end({ kind: "failed", reached: reached(), why });
     const abort = (): void => fail(STOPPED);
     const broken = (error?: unknown): void => fail(brokenWords(server, reached(), error));
-    const deadline = clock.at(clock.now() + timeoutMs, () => fail(lateWords(server, timeoutMs)));
+    const deadline = clock.after(timeoutMs, () => fail(lateWords(server, timeoutMs)));
     stop?.addEventListener("abort", abort);
     request.on("error", broken);
     request.on("response", (answer) => {

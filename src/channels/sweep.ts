@@ -22,10 +22,10 @@ export function sweep(parts: SweepParts, work: (unit: Unit) => Promise<void>): (
     working = commit(work)
       .catch((error: unknown) => log.warn({ err: error }, failed))
       .then(() => {
-        if (open) timer = clock.at(clock.now() + everyMs, begin);
+        if (open) timer = clock.after(everyMs, begin);
       });
   };
-  timer = clock.at(clock.now() + everyMs, begin);
+  timer = clock.after(everyMs, begin);
   return async () => {
     open = false;
     timer?.cancel();

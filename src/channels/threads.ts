@@ -16,7 +16,7 @@ export function threadsOf(channels: ReadonlyMap<string, Channel>, { clock, log }
     async open(at, title) {
       const { channel: id } = at;
       const late = Promise.withResolvers<"late">();
-      const timer = clock.at(clock.now() + OPEN_MS, () => late.resolve("late"));
+      const timer = clock.after(OPEN_MS, () => late.resolve("late"));
       try {
         const opened = await Promise.race([channels.get(id)?.openThread?.(at, title), late.promise]);
         if (opened === undefined) return fail("spawn_denied", `there is no channel ${id} with threads`);

@@ -40,16 +40,17 @@ export function followTyping({ bus, db, world, channels }: TypingParts): () => v
   const show = async (runId: string, route: Route): Promise<void> => {
     const channel = channels.get(route.channel);
     const own = shown.get(runId);
-    if (channel?.typing === undefined || own === undefined || clock.now() >= own.untilMs) return end(runId);
+    if (channel?.typing === undefined || own === undefined || clock.monotonic() >= own.untilMs)
+      return end(runId);
     await channel.typing(route).catch((error: unknown) => {
       world.log.debug({ err: error, channel: route.channel }, "the typing indicator could not be shown");
     });
     if (shown.get(runId) !== own) return;
-    own.timer = clock.at(clock.now() + AGAIN_MS, () => void show(runId, route));
+    own.timer = clock.after(AGAIN_MS, () => void show(runId, route));
   };
   const begin = async (runId: string): Promise<void> => {
     if (shown.size >= RUNS_MAX || shown.has(runId)) return;
-    shown.set(runId, { untilMs: clock.now() + SHOWN_MAX_MS });
+    shown.set(runId, { untilMs: clock.monotonic() + SHOWN_MAX_MS });
     const run = await getRun(db, runId).catch(() => undefined);
     const { route } = run ?? {};
     // A run shows no indicator if it answers another session instead of a person.

@@ -102,7 +102,7 @@ export async function postNews(
       request.destroy();
       resolve(outcome);
     };
-    const deadline = clock.at(clock.now() + TIMEOUT_MS, end);
+    const deadline = clock.after(TIMEOUT_MS, end);
     request.on("response", (answer) => {
       isAnswered = true;
       outcome = outcomeOf(answer, clock.now());

@@ -55,7 +55,7 @@ export const httpBase = (url: string): string => url.replace(/^ws/, "http");
 /** Returns the kind of program that answers at `http://host:port`. The request does not contain the token. */
 export async function probe(base: string, clock: Clock): Promise<"gateway" | "stranger" | "nobody"> {
   const late = new AbortController();
-  const timer = clock.at(clock.now() + PROBE_MS, () => late.abort());
+  const timer = clock.after(PROBE_MS, () => late.abort());
   try {
     const response = await outgoingFetch("gateway", base)(`${base}/healthz`, { signal: late.signal });
     const body = jsonOf(await response.text());

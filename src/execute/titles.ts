@@ -93,7 +93,7 @@ export class Titles {
     if (request === undefined || !(await isFirstAnswer(db, run))) return;
     if (!(await this.#fits(request, run))) return;
     const late = new AbortController();
-    const timer = world.clock.at(world.clock.now() + CALL_MAX_MS, () => late.abort());
+    const timer = world.clock.after(CALL_MAX_MS, () => late.abort());
     try {
       const signal = AbortSignal.any([late.signal, this.#stop.signal]);
       const outcome = await port.call(request, () => {}, signal, world.log);

@@ -163,7 +163,7 @@ export class Demo {
   #watch(): void {
     const { clock } = this.#world;
     this.#unseen?.cancel();
-    this.#unseen = clock.at(clock.now() + UNSEEN_MAX_MS, () => {
+    this.#unseen = clock.after(UNSEEN_MAX_MS, () => {
       if (this.#ways.size === 0) void this.stop();
     });
   }

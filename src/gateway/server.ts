@@ -270,7 +270,7 @@ class GatewayServer implements Gateway {
     this.#stop.abort();
     this.#http.closeIdleConnections();
     const { clock } = this.#deps.world;
-    const cutOff = clock.at(clock.now() + CLOSE_WAIT_MS, () => {
+    const cutOff = clock.after(CLOSE_WAIT_MS, () => {
       this.#http.closeAllConnections();
       for (const connection of this.#open) connection.cut();
     });
@@ -405,7 +405,7 @@ class GatewayServer implements Gateway {
   /** Runs later, so that requests that have already arrived are read first. */
   #trimSoon(): void {
     const { clock } = this.#deps.world;
-    if (this.#strangers.size > SILENT_MAX) this.#trimTimer ??= clock.at(clock.now(), () => this.#trim());
+    if (this.#strangers.size > SILENT_MAX) this.#trimTimer ??= clock.after(0, () => this.#trim());
   }
 
   /** Clients send `connect` immediately, so silent sockets must not keep other clients out. */
@@ -491,7 +491,7 @@ class GatewayServer implements Gateway {
   #scheduleTick(): void {
     const { clock } = this.#deps.world;
     const { tickIntervalMs } = this.#deps.settings.gateway;
-    this.#tickTimer = clock.at(clock.now() + tickIntervalMs, () => this.#tick());
+    this.#tickTimer = clock.after(tickIntervalMs, () => this.#tick());
   }
 
   #tick(): void {

@@ -23,7 +23,7 @@ export async function askModel(
   const model = resolveModel(providers, ref);
   if (!model.ok) return model;
   const stop = new AbortController();
-  const timer = world.clock.at(world.clock.now() + ANSWER_MS_MAX, () => stop.abort());
+  const timer = world.clock.after(ANSWER_MS_MAX, () => stop.abort());
   const id = world.ids.uuid();
   const content = [{ type: "text" as const, text }];
   const outcome = await openModelPort(world).call(

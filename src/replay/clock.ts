@@ -44,6 +44,10 @@ export class ReplayClock implements Clock {
     };
   }
 
+  after(ms: number, fire: () => void): Timer {
+    return this.at(this.#nowMs + ms, fire);
+  }
+
   /** Returns the time of the next timer, or undefined if no timer is set. */
   nextAt(): number | undefined {
     while (this.#entries.at(-1)?.cancelled === true) this.#entries.pop();

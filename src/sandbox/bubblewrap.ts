@@ -119,7 +119,7 @@ function killInside(child: ChildProcess, world: World, triesLeft = KILL_TRIES_MA
   }
   if (inside.length > 0) return;
   if (triesLeft === 0) killGroup(child);
-  else world.clock.at(world.clock.now() + KILL_AGAIN_MS, () => killInside(child, world, triesLeft - 1));
+  else world.clock.after(KILL_AGAIN_MS, () => killInside(child, world, triesLeft - 1));
 }
 
 /** Returns a function that checks the processes and the memory of a run. watch.ts checks time and disk. */

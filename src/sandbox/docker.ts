@@ -103,7 +103,7 @@ function killContainer(name: string, child: ChildProcess, ground: SandboxInputs)
     execFile("docker", ["kill", name], { env }, (error) => {
       if (error === null) return;
       if (triesLeft === 0) killGroup(child);
-      else clock.at(clock.now() + KILL_AGAIN_MS, () => attempt(triesLeft - 1));
+      else clock.after(KILL_AGAIN_MS, () => attempt(triesLeft - 1));
     });
   };
   attempt(KILL_TRIES_MAX);

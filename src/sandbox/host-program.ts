@@ -40,7 +40,7 @@ export async function runHostProgram(program: HostProgram, world: World): Promis
     signal,
     kill: killTree,
     watch(_child, stop) {
-      const timer = world.clock.at(world.clock.now() + timeoutMs, () => stop("timeout"), "alive");
+      const timer = world.clock.after(timeoutMs, () => stop("timeout"), "alive");
       return () => timer.cancel();
     },
   });

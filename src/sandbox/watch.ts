@@ -77,10 +77,10 @@ export function watchRun(
       if (child.pid !== undefined) look(child.pid, stop);
       lookAtDisk();
       const pauseMs = PAUSE_TIMES * (clock.monotonic() - startedAt);
-      next = clock.at(clock.now() + Math.max(LOOK_EVERY_MS, pauseMs), lookAgain);
+      next = clock.after(Math.max(LOOK_EVERY_MS, pauseMs), lookAgain);
     };
-    let next = clock.at(clock.now() + LOOK_EVERY_MS, lookAgain);
-    const deadline = clock.at(clock.now() + timeoutMs, () => stop("timeout"));
+    let next = clock.after(LOOK_EVERY_MS, lookAgain);
+    const deadline = clock.after(timeoutMs, () => stop("timeout"));
     return () => {
       next.cancel();
       deadline.cancel();

@@ -61,7 +61,7 @@ export class SpanQueue {
     this.#chars += chars;
     if (this.#waiting.length >= BATCH_SPANS_MAX) this.#begin();
     else if (this.#exporting === undefined) {
-      this.#timer ??= this.#clock.at(this.#clock.now() + BATCH_DELAY_MS, () => this.#begin());
+      this.#timer ??= this.#clock.after(BATCH_DELAY_MS, () => this.#begin());
     }
   }
 
@@ -71,13 +71,13 @@ export class SpanQueue {
     this.#reason = reason;
     if (this.#reporting !== undefined || this.#closed) return;
     this.#report();
-    this.#reporting = this.#clock.at(this.#clock.now() + REPORT_INTERVAL_MS, () => this.#reportAgain());
+    this.#reporting = this.#clock.after(REPORT_INTERVAL_MS, () => this.#reportAgain());
   }
 
   /** Exports the waiting spans, within the time limit. */
   async close(): Promise<void> {
     const late = Promise.withResolvers<void>();
-    const timer = this.#clock.at(this.#clock.now() + STOP_MAX_MS, late.resolve, "alive");
+    const timer = this.#clock.after(STOP_MAX_MS, late.resolve, "alive");
     let over = false;
     const flush = async (): Promise<void> => {
       while (!over && (this.#exporting !== undefined || this.#waiting.length > 0)) {
@@ -122,7 +122,7 @@ export class SpanQueue {
     this.#reporting = undefined;
     if (this.#dropped === 0) return;
     this.#report();
-    this.#reporting = this.#clock.at(this.#clock.now() + REPORT_INTERVAL_MS, () => this.#reportAgain());
+    this.#reporting = this.#clock.after(REPORT_INTERVAL_MS, () => this.#reportAgain());
   }
 
   #report(): void {

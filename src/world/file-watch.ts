@@ -36,7 +36,7 @@ export function watchFile(path: string, clock: Clock, changed: () => void): () =
   };
   const arm = (ms: number): void => {
     timer?.cancel();
-    timer = clock.at(clock.now() + ms, look);
+    timer = clock.after(ms, look);
   };
   try {
     watcher = watch(dirname(path), { persistent: false }, (_event, name) => {

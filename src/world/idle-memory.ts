@@ -59,8 +59,8 @@ export function releaseIdleMemory(clock: Clock, machine: Machine): () => void {
       floorBytes = machine.residentBytes();
     }
     [lookedAt, cpuMs] = [clock.monotonic(), machine.cpuMs()];
-    timer = clock.at(clock.now() + LOOK_EVERY_MS, look);
+    timer = clock.after(LOOK_EVERY_MS, look);
   };
-  timer = clock.at(clock.now() + LOOK_EVERY_MS, look);
+  timer = clock.after(LOOK_EVERY_MS, look);
   return () => timer.cancel();
 }

@@ -85,7 +85,7 @@ class Exchange implements StreamedAnswer, Handler {
     const waiting = Promise.withResolvers<Uint8Array | undefined>();
     this.#waiting = waiting;
     if (collectMs > 0 && this.#end === undefined && this.#bytes < COLLECTED_BYTES)
-      this.#collecting = this.#clock.at(this.#clock.now() + collectMs, () => this.#collected());
+      this.#collecting = this.#clock.after(collectMs, () => this.#collected());
     this.#give();
     return waiting.promise;
   }
@@ -95,7 +95,7 @@ class Exchange implements StreamedAnswer, Handler {
     if (this.#end !== undefined) return;
     this.#pieces = [];
     this.#bytes = 0;
-    this.#left = this.#clock.at(this.#clock.now() + END_WAIT_MS, () => this.#stop(LEFT));
+    this.#left = this.#clock.after(END_WAIT_MS, () => this.#stop(LEFT));
     this.#controller?.resume();
   }
 

@@ -5,7 +5,7 @@ import type { Clock } from "./plain.ts";
 
 /** Resolves when the time is over or the signal fires. `keep`: keeps the process alive during the wait. */
 export function pause(
-  clock: Pick<Clock, "now" | "at">,
+  clock: Pick<Clock, "after">,
   ms: number,
   signal?: AbortSignal,
   keep?: "alive",
@@ -17,7 +17,7 @@ export function pause(
       signal?.removeEventListener("abort", end);
       resolve();
     };
-    const timer = clock.at(clock.now() + ms, end, keep);
+    const timer = clock.after(ms, end, keep);
     signal?.addEventListener("abort", end, { once: true });
   });
 }

@@ -12,8 +12,13 @@ export interface Clock {
   now(): number;
   /** Monotonic milliseconds, for durations only. */
   monotonic(): number;
-  /** Calls `fire` once, no earlier than `atMs` (wall clock). Keeps the process alive only with `keep`. */
+  /** Calls `fire` once, no earlier than the date `atMs`. Keeps the process alive only with `keep`. */
   at(atMs: number, fire: () => void, keep?: "alive"): Timer;
+  /**
+   * Calls `fire` once, no earlier than `ms` from now on the monotonic clock, even if the wall clock is set
+   * meanwhile. Keeps the process alive only with `keep`.
+   */
+  after(ms: number, fire: () => void, keep?: "alive"): Timer;
 }
 
 export interface Ids {
@@ -35,13 +40,13 @@ const TIMER_STEP_MAX_MS = 2_000_000_000;
  */
 const ROUNDED_MS = 2;
 
-function timerAt(atMs: number, fire: () => void, keep?: "alive"): Timer {
+function timer(left: () => number, fire: () => void, keep?: "alive"): Timer {
   let handle: ReturnType<typeof setTimeout>;
   const arm = (): void => {
-    const leftMs = Math.max(0, atMs - Date.now());
-    const stepMs = Math.min(leftMs, TIMER_STEP_MAX_MS);
+    const leftMs = Math.max(0, left());
+    const stepMs = Math.min(Math.ceil(leftMs), TIMER_STEP_MAX_MS);
     const isEarly = (): boolean => {
-      const restMs = atMs - Date.now();
+      const restMs = left();
       return stepMs < leftMs || (restMs > 0 && restMs <= ROUNDED_MS);
     };
     handle = setTimeout(() => (isEarly() ? arm() : fire()), stepMs);
@@ -73,7 +78,11 @@ function orderedUuid(): string {
 export const plainClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  at: timerAt,
+  at: (atMs, fire, keep) => timer(() => atMs - Date.now(), fire, keep),
+  after: (ms, fire, keep) => {
+    const dueMs = performance.now() + ms;
+    return timer(() => dueMs - performance.now(), fire, keep);
+  },
 };
 
 export const plainIds: Ids = { uuid, orderedUuid };

@@ -29,7 +29,7 @@ import {
   usage,
 } from "../kit/model-server/steps.ts";
 import { until } from "../kit/until.ts";
-import { type FakeWorld, fakeWorld } from "../kit/world.ts";
+import { type FakeWorld, fakeWorld, settableWorld } from "../kit/world.ts";
 
 let server: ModelServer | undefined;
 afterEach(async () => {
@@ -526,7 +526,12 @@ test("a connection that receives no data for idleTimeoutSeconds is closed", asyn
   expect(await asked.outcome).toMatchObject({ kind: "failed", partial: { content: [{ text: "begun" }] } });
 });
 
-test("the idle time counts from the last byte, not from the first", async () => {
+test.each([
+  ["keeps its time", 0],
+  ["is set forward", 86_400_000],
+  ["is set back", -86_400_000],
+])("the idle time counts from the last byte, not from the first, if the clock %s", async (_what, stepMs) => {
+  const { world, set } = settableWorld();
   const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
   const served = await serve(() => [
     text("a", 1),
@@ -535,10 +540,11 @@ test("the idle time counts from the last byte, not from the first", async () => 
     pause(gates[1].promise),
     text("c", 1),
   ]);
-  const asked = ask(requestTo("openai-completions", served));
+  const asked = ask(requestTo("openai-completions", served), world);
   for (const [at, gate] of gates.entries()) {
     await until(() => asked.texts.length === at + 1);
-    await asked.world.advance(6 * 60_000);
+    set(stepMs);
+    await world.advance(6 * 60_000);
     gate.resolve();
   }
   expect((await messageOf(asked.outcome)).content).toMatchObject([{ text: "abc" }]);

@@ -116,6 +116,7 @@ function worldAt(offsetMs: number): World {
       now: () => clock.now() + offsetMs,
       monotonic: () => clock.monotonic(),
       at: (atMs, fire, keep) => clock.at(atMs - offsetMs, fire, keep),
+      after: (ms, fire, keep) => clock.after(ms, fire, keep),
     },
   };
 }

@@ -11,7 +11,7 @@ import { both, share, test } from "../kit/deep.ts";
 import { cleanup, endOf, quietWorld } from "../kit/engine/engine.ts";
 import { openPostgresStore } from "../kit/store/postgres.ts";
 import { doing, sending, spawning, talkingModel } from "../kit/talking-model.ts";
-import { fakeWorld } from "../kit/world.ts";
+import { fakeWorld, withTimers } from "../kit/world.ts";
 import { type House, type HouseOptions, openHouse, quiet } from "./kit.ts";
 
 const MAIN = "agent:main:main";
@@ -159,13 +159,11 @@ test("a long record comes in pages with one checksum", async () => {
 });
 
 test("a record is forgotten a minute after its last page was read", async () => {
-  const real = quietWorld();
   const pending: (() => void)[] = [];
-  const at = (atMs: number, fire: () => void) => {
-    if (atMs - real.clock.now() === 60_000) pending.push(fire);
-    return real.clock.at(atMs, fire);
-  };
-  const world = { ...real, clock: { ...real.clock, now: () => real.clock.now(), at } };
+  const world = withTimers(quietWorld(), (fire, ms) => {
+    if (ms === 60_000) pending.push(fire);
+    return fire;
+  });
   const house = await houseOn("embedded", { world });
   const chainId = await tell(house, "long ".repeat(240_000));
   const client = await house.client();

@@ -80,6 +80,7 @@ export function settableWorld(): { world: FakeWorld; set(byMs: number): void } {
     now: () => clock.now() + offset,
     monotonic: () => clock.monotonic(),
     at: (atMs, fire, keep) => clock.at(atMs - offset, fire, keep),
+    after: (ms, fire, keep) => clock.after(ms, fire, keep),
   };
   return { world: { ...held, clock: settable }, set };
 }
@@ -106,6 +107,7 @@ function heldClock(startMs: number) {
         },
       };
     },
+    after: (ms, fire) => clock.at(nowMs + ms, fire),
   };
   const sorted = () => timers.toSorted((left, right) => left.atMs - right.atMs);
   return {
@@ -143,14 +145,25 @@ function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Returns a real world in which timers with this delay never fire. `skipped` counts these timers. */
+/** Returns the same world with timers that call `take(fire, delay in ms, keep)` instead of `fire`. */
+export function withTimers<W extends World>(
+  world: W,
+  take: (fire: () => void, ms: number, keep?: "alive") => () => void,
+): W {
+  const { clock } = world;
+  const at: Clock["at"] = (atMs, fire, keep) => clock.at(atMs, take(fire, atMs - clock.now(), keep), keep);
+  const after: Clock["after"] = (ms, fire, keep) => clock.after(ms, take(fire, ms, keep), keep);
+  const monotonic = () => clock.monotonic();
+  return { ...world, clock: { now: () => clock.now(), monotonic, at, after } };
+}
+
+/** Returns a real world in which timers with this delay have no effect. `skipped` counts these timers. */
 export function worldWithoutTimers(delayMs: number): { world: World; skipped(): number } {
-  const real = realWorld({ level: "silent" });
   let skipped = 0;
-  const at: Clock["at"] = (atMs, fire, keep) => {
-    if (Math.round((atMs - real.clock.now()) / 100) * 100 !== delayMs) return real.clock.at(atMs, fire, keep);
+  const world = withTimers(realWorld({ level: "silent" }), (fire, ms) => {
+    if (Math.round(ms / 100) * 100 !== delayMs) return fire;
     skipped += 1;
-    return { cancel: () => {} };
-  };
-  return { world: { ...real, clock: { ...real.clock, at } }, skipped: () => skipped };
+    return () => {};
+  });
+  return { world, skipped: () => skipped };
 }

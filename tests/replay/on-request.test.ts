@@ -9,6 +9,7 @@ import { cleanup, endOf, quietWorld } from "../kit/engine/engine.ts";
 import { type ModelServer, type Script, startModelServer } from "../kit/model-server/server.ts";
 import { doing, sending, talkingModel } from "../kit/talking-model.ts";
 import { until } from "../kit/until.ts";
+import { withTimers } from "../kit/world.ts";
 import { recordOf } from "./record-of.ts";
 
 const MAIN = "agent:main:main";
@@ -150,13 +151,11 @@ test("two chains are compared step by step, for tokens that cover every session"
 });
 
 test("a replay ends at its time limit", async () => {
-  const real = quietWorld();
   let expire: (() => void) | undefined;
-  const at = (atMs: number, fire: () => void) => {
-    if (Math.round((atMs - real.clock.now()) / 60_000) === 10) expire = fire;
-    return real.clock.at(atMs, fire);
-  };
-  const world = { ...real, clock: { ...real.clock, now: () => real.clock.now(), at } };
+  const world = withTimers(quietWorld(), (fire, ms) => {
+    if (ms === 600_000) expire = fire;
+    return fire;
+  });
   const server = await served(() => new Promise(() => {}));
   const house = await houseOf(server, { world });
   const { chainId } = await recorded(house);

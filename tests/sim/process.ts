@@ -228,11 +228,13 @@ export class GatewayProcess {
     };
     const note = (level: "warn" | "error") => (fields: object, text: string) =>
       this.#logged(level, fields, text);
+    const at = (atMs: number, action: () => void): Timer => time.at(atMs + lateMs(), () => fire(action));
     return {
       clock: {
         now: () => time.now(),
         monotonic: () => time.now() - startMs,
-        at: (atMs, action): Timer => time.at(atMs + lateMs(), () => fire(action)),
+        at,
+        after: (ms, action) => at(time.now() + ms, action),
       },
       ids: { uuid: () => this.#story.uuid(), orderedUuid: () => this.#story.orderedUuid() },
       random: () => luck.below(1_000) / 1_000,

@@ -31,6 +31,7 @@ function slowClock() {
       return ms;
     },
     at: () => ({ cancel: () => {} }),
+    after: () => ({ cancel: () => {} }),
   };
 }
 

@@ -149,7 +149,7 @@ async function within<T>(
   work: (limited: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const over = new AbortController();
-  const late = clock.at(clock.now() + ms, () => over.abort());
+  const late = clock.after(ms, () => over.abort());
   try {
     return await work(signal === undefined ? over.signal : AbortSignal.any([signal, over.signal]));
   } finally {

@@ -257,7 +257,7 @@ export class AcpAgents {
     const { clock } = this.#parts.world;
     await seat.connection.cancel();
     const late = Promise.withResolvers<"late">();
-    const timer = clock.at(clock.now() + CANCEL_GRACE_MS, () => late.resolve("late"));
+    const timer = clock.after(CANCEL_GRACE_MS, () => late.resolve("late"));
     const first = await Promise.race([told.then(() => "done" as const), late.promise]);
     timer.cancel();
     if (first === "late") await this.#unseat(sessionKey, place, seat, "kill");
@@ -300,7 +300,7 @@ export class AcpAgents {
     // first.
     this.#sessions.delete(sessionKey);
     this.#sessions.set(sessionKey, place);
-    place.idle = clock.at(clock.now() + idleMs, () => void this.#forget(sessionKey, place));
+    place.idle = clock.after(idleMs, () => void this.#forget(sessionKey, place));
     const resting = [...this.#sessions].filter(([, one]) => one.turns === 0);
     for (const [key, one] of resting.slice(0, Math.max(0, resting.length - IDLE_MAX))) {
       void this.#forget(key, one);

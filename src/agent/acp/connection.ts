@@ -198,7 +198,7 @@ class Connection implements AcpConnection {
     const { clock } = this.#world;
     const late = Promise.withResolvers<Failure>();
     const text = `${what}: no answer in ${START_MAX_MS / 1000} s`;
-    const timer = clock.at(clock.now() + START_MAX_MS, () => late.resolve(fail("run_failed", text)));
+    const timer = clock.after(START_MAX_MS, () => late.resolve(fail("run_failed", text)));
     const answered = request.then(ok, (error: unknown) => this.#refusal(what, error));
     try {
       return await Promise.race([answered, late.promise, this.#ended(what)]);
@@ -271,7 +271,7 @@ class Connection implements AcpConnection {
     if (this.#tools === undefined) return ok(true);
     const { clock } = this.#world;
     const late = Promise.withResolvers<Result<boolean>>();
-    const timer = clock.at(clock.now() + TOOLS_MAX_MS, () => late.resolve(ok(false)));
+    const timer = clock.after(TOOLS_MAX_MS, () => late.resolve(ok(false)));
     const listed = this.#tools.listed.then(() => ok(true));
     try {
       return await Promise.race([listed, late.promise, this.#ended("while it connected to its tools")]);

@@ -132,7 +132,7 @@ export async function startAcpProcess(program: AcpProgram, world: World): Promis
       if (!running) return;
       stdin.end();
       signalGroup(child, "SIGTERM");
-      const timer = world.clock.at(world.clock.now() + STOP_GRACE_MS, kill);
+      const timer = world.clock.after(STOP_GRACE_MS, kill);
       await ended;
       timer.cancel();
     },

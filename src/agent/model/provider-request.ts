@@ -108,16 +108,16 @@ function watchSilence(
   silenceMaxMs: number,
   onSilence: () => void,
 ): { heard(): void; end(): void } {
-  let heardAt = world.clock.now();
+  let heardAt = world.clock.monotonic();
   const arm = () =>
-    world.clock.at(heardAt + silenceMaxMs, () => {
-      if (world.clock.now() - heardAt >= silenceMaxMs) onSilence();
+    world.clock.after(heardAt + silenceMaxMs - world.clock.monotonic(), () => {
+      if (world.clock.monotonic() - heardAt >= silenceMaxMs) onSilence();
       else timer = arm();
     });
   let timer = arm();
   return {
     heard: () => {
-      heardAt = world.clock.now();
+      heardAt = world.clock.monotonic();
     },
     end: () => timer.cancel(),
   };

@@ -97,7 +97,7 @@ export async function tryModel(
   const model = { ...found.value, settings: { ...settings, maxOutputTokens: OUTPUT_MAX_TOKENS } };
   const late = new AbortController();
   const { clock, ids } = world;
-  const timer = clock.at(clock.now() + timeoutMs, () => late.abort(), "alive");
+  const timer = clock.after(timeoutMs, () => late.abort(), "alive");
   const begun = clock.monotonic();
   try {
     const content = [{ type: "text", text: "Answer with the word ok." }] as const;

@@ -163,7 +163,7 @@ async function leave(shard: WebSocketShard, { clock }: World): Promise<void> {
     // Ignore an error that comes after the library has removed its own error listener.
     connection.on("error", () => {});
     connection.on("close", resolve);
-    deadline = clock.at(clock.now() + CLOSE_MS, () => connection.terminate());
+    deadline = clock.after(CLOSE_MS, () => connection.terminate());
     if (connection.readyState === OPENING) connection.terminate();
   });
   // Do not wait for this promise, because it may never settle if both sides close. Wait for the socket's
@@ -199,7 +199,7 @@ export async function holdConnection(parts: ConnectionParts, signal: AbortSignal
     onMessage(data, isBinary).catch((error: unknown) => {
       world.log.warn({ err: error }, "a frame from Discord could not be read");
     });
-  const deadline = world.clock.at(world.clock.now() + READY_MS, () => end({ kind: "silent" }));
+  const deadline = world.clock.after(READY_MS, () => end({ kind: "silent" }));
   const isReady = (how: "anew" | "resumed"): void => {
     deadline.cancel();
     if (ending === undefined) parts.ready(how);

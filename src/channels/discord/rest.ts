@@ -109,7 +109,7 @@ export async function openRest(account: DiscordAccount, world: World): Promise<R
       rest.setToken(account.token);
       const stopper = new AbortController();
       const late = new DiscordProblem("unknown", `Discord did not answer within ${timeoutMs / 1_000} s`);
-      const deadline = world.clock.at(world.clock.now() + timeoutMs, () => stopper.abort(late));
+      const deadline = world.clock.after(timeoutMs, () => stopper.abort(late));
       const signals = outside === undefined ? [stopper.signal] : [stopper.signal, outside];
       try {
         return await call(api, AbortSignal.any(signals));

@@ -145,7 +145,7 @@ class Running implements Program {
         this.#waiting.delete(id);
         resolve(given);
       };
-      const deadline = clock.at(clock.now() + timeoutMs, () => {
+      const deadline = clock.after(timeoutMs, () => {
         answer({ kind: "failed", reached: true, why: `imsg gave no answer within ${timeoutMs / 1_000} s` });
       });
       this.#waiting.set(id, { answer, deadline });
@@ -186,8 +186,8 @@ class Running implements Program {
     const child = this.#child;
     if (this.#over) return;
     child.stdin?.end();
-    const kill = clock.at(clock.now() + 2 * STOP_STEP_MS, () => killGroup(child));
-    const ask = clock.at(clock.now() + STOP_STEP_MS, () => signalGroup(child, "SIGTERM"));
+    const kill = clock.after(2 * STOP_STEP_MS, () => killGroup(child));
+    const ask = clock.after(STOP_STEP_MS, () => signalGroup(child, "SIGTERM"));
     await this.ended;
     kill.cancel();
     ask.cancel();

@@ -150,7 +150,7 @@ async function load(
 ): Promise<Result<Uint8Array>> {
   const stopper = new AbortController();
   const late = Promise.withResolvers<Result<Uint8Array>>();
-  const timer = world.clock.at(world.clock.now() + timeMs, () => {
+  const timer = world.clock.after(timeMs, () => {
     stopper.abort(new Error("loading took too long"));
     late.resolve(fail("file_problem", `it could not be loaded within ${Math.ceil(timeMs / 1_000)} seconds`));
   });

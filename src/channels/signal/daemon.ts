@@ -78,7 +78,7 @@ export function daemonAt(url: string, clock: Clock): Daemon {
           resolve({ kind: "failed", reached: reached(), why });
         };
         const broken = (error?: unknown): void => fail(brokenWords(SERVER, reached(), error));
-        const deadline = clock.at(clock.now() + headMs, () => fail(lateWords(SERVER, headMs)));
+        const deadline = clock.after(headMs, () => fail(lateWords(SERVER, headMs)));
         // Never remove this error listener: without it, a later error would crash the process. It also ends
         // the response if the connection breaks.
         request.on("error", broken);

@@ -85,7 +85,7 @@ export async function* eventsOf(
   const reader = new EventReader(onTooLong);
   const chunks = answer[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
   while (true) {
-    const silence = clock.at(clock.now() + SILENCE_MAX_MS, () => {
+    const silence = clock.after(SILENCE_MAX_MS, () => {
       answer.destroy(new ListenProblem(`signal-cli was silent for ${SILENCE_MAX_MS / 1_000} s`));
     });
     const next = await chunks.next().finally(() => silence.cancel());

@@ -185,7 +185,7 @@ export function openBot({ accountId, botToken, apiRoot }: TelegramAccount, world
     accountId,
     async call(work, { signal, timeoutMs = CALL_MS } = {}) {
       const deadline = new AbortController();
-      const timer = clock.at(clock.now() + timeoutMs, () => deadline.abort());
+      const timer = clock.after(timeoutMs, () => deadline.abort());
       const signals = signal === undefined ? [deadline.signal] : [deadline.signal, signal];
       const either = AbortSignal.any(signals) as unknown as LibrarySignal;
       try {

@@ -200,7 +200,7 @@ function untilNext(
       resolve(problem);
     };
     const stop = (): void => end();
-    const timer = clock.at(clock.now() + CHECK_EVERY_MS, stop);
+    const timer = clock.after(CHECK_EVERY_MS, stop);
     line.trouble = end;
     if (signal.aborted) stop();
     else signal.addEventListener("abort", stop, { once: true });

@@ -233,7 +233,7 @@ class Conversation {
   async #quit(): Promise<void> {
     const { clock } = this.#cli.parts.world;
     const late = Promise.withResolvers<void>();
-    const timer = clock.at(clock.now() + QUIT_WAIT_MS, late.resolve, "alive");
+    const timer = clock.after(QUIT_WAIT_MS, late.resolve, "alive");
     await Promise.race([Promise.all(this.#sending), late.promise]);
     timer.cancel();
     this.#leave();

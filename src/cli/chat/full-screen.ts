@@ -169,7 +169,7 @@ export class FullScreen implements Screen {
 
   #tick(): void {
     this.#tui.requestRender();
-    this.#timer = this.#cli.parts.world.clock.at(this.#now() + TICK_MS, () => this.#tick());
+    this.#timer = this.#cli.parts.world.clock.after(TICK_MS, () => this.#tick());
   }
 
   #focus(part: Editor | Picker): void {

@@ -73,12 +73,12 @@ async function hookWindow(cli: Cli, handle: string, waitsMs: number): Promise<Ho
   const known = readRecord(home, handle);
   const record = known && (await renewTokens(cli, known));
   const folder = join(joinedFolder(home), handle);
-  const until = world.clock.now() + waitsMs;
+  const until = world.clock.monotonic() + waitsMs;
   for (;;) {
     const window = windowOf(folder, process.ppid, machine.platform);
     const token = window === undefined ? undefined : record?.tokens[window.number - 1];
     if (window !== undefined && token !== undefined) return { folder, token, ...window };
-    if (record === undefined || world.clock.now() >= until) return undefined;
+    if (record === undefined || world.clock.monotonic() >= until) return undefined;
     await pause(world.clock, LOOK_EVERY_MS, undefined, "alive");
   }
 }
@@ -130,9 +130,9 @@ async function waitForNews(
     over.abort();
   };
   void watch();
-  const until = clock.now() + WAIT_MAX_SECONDS * 1_000;
+  const until = clock.monotonic() + WAIT_MAX_SECONDS * 1_000;
   try {
-    while (!ends.aborted && clock.now() < until) {
+    while (!ends.aborted && clock.monotonic() < until) {
       const done = await tellNews(cli, place, { stop: ends, waitSeconds: INBOX_WAIT_SECONDS, write });
       if (done === "told") return;
       // A gateway that is stopping ends the wait at once. So pause even if it answered.

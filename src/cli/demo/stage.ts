@@ -76,7 +76,7 @@ export class Stage {
   async until(what: string, withinMs: number, fits: (frame: EventFrame) => boolean): Promise<EventFrame> {
     const { clock } = this.#cli.parts.world;
     let late = false;
-    const timer = clock.at(clock.now() + withinMs, () => {
+    const timer = clock.after(withinMs, () => {
       late = true;
       this.#wake();
     });

@@ -46,7 +46,7 @@ export async function modelsAt(
   { clock }: Pick<World, "clock">,
 ): Promise<string[]> {
   const late = new AbortController();
-  const timer = clock.at(clock.now() + ANSWER_MAX_MS, () => late.abort(), "alive");
+  const timer = clock.after(ANSWER_MAX_MS, () => late.abort(), "alive");
   try {
     const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
     const init = { headers, signal: late.signal };

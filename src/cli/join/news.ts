@@ -39,7 +39,7 @@ export async function readNews(
   if (upstream === undefined) return undefined;
   const late = new AbortController();
   const limitMs = ASK_MAX_MS + (wanted.waitSeconds ?? 0) * 1_000;
-  const timer = clock.at(clock.now() + limitMs, () => late.abort());
+  const timer = clock.after(limitMs, () => late.abort());
   try {
     return await askInbox(upstream, wanted, AbortSignal.any([stop, late.signal]));
   } finally {

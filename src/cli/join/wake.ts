@@ -144,11 +144,7 @@ async function tellBySocket(waker: Waker, { socket, token }: Conversation): Prom
   const write = (text: string): Promise<boolean> =>
     new Promise((resolve) => {
       const door = connect(socket ?? "");
-      const timer = clock.at(
-        clock.now() + SOCKET_MAX_MS,
-        () => door.destroy(new Error("no answer")),
-        "alive",
-      );
+      const timer = clock.after(SOCKET_MAX_MS, () => door.destroy(new Error("no answer")), "alive");
       door.once("error", () => resolve(false));
       door.once("close", () => {
         timer.cancel();
@@ -226,10 +222,10 @@ async function countWaiting(waker: Waker, waitSeconds?: number): Promise<number 
  */
 async function untilTaken(waker: Waker, withinMs: number): Promise<boolean> {
   const { clock } = waker.cli.parts.world;
-  const until = clock.now() + withinMs;
+  const until = clock.monotonic() + withinMs;
   for (;;) {
     if ((await countWaiting(waker)) === 0) return true;
-    if (waker.stop.aborted || clock.now() >= until) return false;
+    if (waker.stop.aborted || clock.monotonic() >= until) return false;
     await pause(clock, LOOK_EVERY_MS, waker.stop, "alive");
   }
 }
@@ -241,9 +237,9 @@ async function untilTaken(waker: Waker, withinMs: number): Promise<boolean> {
 async function untilIdle(waker: Waker): Promise<boolean> {
   const { clock } = waker.cli.parts.world;
   // Limit the wait, because no hook reports the end of a turn that a person interrupted.
-  const until = clock.now() + TURN_MAX_MS;
+  const until = clock.monotonic() + TURN_MAX_MS;
   const isBusy = () => isOpenNow(waker) && conversationOf(waker.folder, waker.number)?.busy === true;
-  while (isBusy() && !waker.stop.aborted && clock.now() < until)
+  while (isBusy() && !waker.stop.aborted && clock.monotonic() < until)
     await pause(clock, LOOK_EVERY_MS, waker.stop, "alive");
   return !(await untilTaken(waker, GRACE_MS));
 }

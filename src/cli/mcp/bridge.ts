@@ -116,7 +116,7 @@ export class Bridge {
     (input as Readable).destroy();
     const { clock } = world;
     const late = Promise.withResolvers<void>();
-    const timer = clock.at(clock.now() + END_GRACE_MS, late.resolve, "alive");
+    const timer = clock.after(END_GRACE_MS, late.resolve, "alive");
     await Promise.race([Promise.all(this.#work), late.promise, over]);
     timer.cancel();
     this.#ended.abort();

@@ -305,7 +305,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
     const pauseMs = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** this.#failures) * (0.5 + random() / 2);
     this.#failures++;
     // Between two connections, only this timer keeps a waiting program alive.
-    this.#retry = clock.at(clock.now() + Math.max(leastMs, pauseMs), () => void this.#again(), "alive");
+    this.#retry = clock.after(Math.max(leastMs, pauseMs), () => void this.#again(), "alive");
   }
 
   async #again(): Promise<void> {

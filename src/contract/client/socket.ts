@@ -103,7 +103,7 @@ class Greeting {
       message: (text) => this.#message(text),
       end: (error) => (this.#socket === undefined ? this.#fail(error) : this.#socket.end(error)),
     });
-    this.#timer = world.clock.at(world.clock.now() + connectTimeoutMs, () =>
+    this.#timer = world.clock.after(connectTimeoutMs, () =>
       this.#fail(new GatewayError("UNREACHABLE", `${url} did not answer in time`)),
     );
     const abort = (): void => {
@@ -165,7 +165,7 @@ class Connected implements ClientSocket {
     this.#world = world;
     this.#silentMaxMs = hello.policy.tickIntervalMs * SILENT_TICKS_MAX;
     this.#wholeText = createTextKeeper(() => world.clock.now());
-    this.#heardAt = world.clock.now();
+    this.#heardAt = world.clock.monotonic();
     this.#watch = this.#watched();
   }
 
@@ -181,7 +181,7 @@ class Connected implements ClientSocket {
   }
 
   frame(given: ResponseFrame | EventFrame, chars: number): void {
-    this.#heardAt = this.#world.clock.now();
+    this.#heardAt = this.#world.clock.monotonic();
     const frame = given.type === "event" ? this.#wholeText(given) : given;
     if (frame === undefined) return;
     if (this.#onFrame === undefined) this.#early.push([frame, chars]);
@@ -200,13 +200,14 @@ class Connected implements ClientSocket {
     const { clock } = this.#world;
     this.#watch.cancel();
     if (this.#ended !== undefined) return;
-    this.#cutOff = clock.at(clock.now() + CLOSE_GRACE_MS, () => this.#line.cut());
+    this.#cutOff = clock.after(CLOSE_GRACE_MS, () => this.#line.cut());
     this.#line.close();
   }
 
   #watched(): Timer {
-    return this.#world.clock.at(this.#heardAt + this.#silentMaxMs, () => {
-      if (this.#world.clock.now() - this.#heardAt < this.#silentMaxMs) {
+    const { clock } = this.#world;
+    return clock.after(this.#heardAt + this.#silentMaxMs - clock.monotonic(), () => {
+      if (clock.monotonic() - this.#heardAt < this.#silentMaxMs) {
         this.#watch = this.#watched();
         return;
       }

@@ -206,7 +206,7 @@ export class Dispatch {
   #askClockLater(): void {
     const { clock, log } = this.#parts.world;
     if (this.#state !== "open") return;
-    this.#clockTimer = clock.at(clock.now() + CLOCK_MS, () => {
+    this.#clockTimer = clock.after(CLOCK_MS, () => {
       void this.#parts.shared
         .syncClock()
         .catch((error: unknown) => log.debug({ err: error }, "could not read the database's time"))
@@ -219,7 +219,7 @@ export class Dispatch {
     if (this.#state !== "open") return;
     // Random, so that not all processes sweep at the same time.
     const afterMs = SWEEP_MS * (0.8 + 0.4 * world.random());
-    this.#sweepTimer = world.clock.at(world.clock.now() + afterMs, () => {
+    this.#sweepTimer = world.clock.after(afterMs, () => {
       this.#sweeping = this.#sweep();
     });
   }

@@ -170,7 +170,7 @@ export class Lease implements Authority {
   #beatLater(afterMs: number): void {
     const { clock } = this.#parts.world;
     this.#timer?.cancel();
-    if (this.#state === "open") this.#timer = clock.at(clock.now() + afterMs, () => void this.#beat());
+    if (this.#state === "open") this.#timer = clock.after(afterMs, () => void this.#beat());
   }
 
   /** Sends one beat at a time: concurrent callers share it. Never rejects. */

@@ -16,7 +16,8 @@ export function sharedWorld(store: Store, world: World): World {
     clock: {
       now: () => shared.now(),
       monotonic: () => clock.monotonic(),
-      at: (atMs, fire, keep) => clock.at(clock.now() + Math.max(0, atMs - shared.now()), fire, keep),
+      at: (atMs, fire, keep) => clock.after(atMs - shared.now(), fire, keep),
+      after: (ms, fire, keep) => clock.after(ms, fire, keep),
     },
   };
 }

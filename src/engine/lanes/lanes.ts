@@ -549,6 +549,6 @@ export class Lanes {
 
   #later(action: () => void): void {
     const { clock } = this.#parts.world;
-    if (!this.#closed) clock.at(clock.now() + STORE_RETRY_MS, action);
+    if (!this.#closed) clock.after(STORE_RETRY_MS, action);
   }
 }

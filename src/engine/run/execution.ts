@@ -173,7 +173,7 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal, ki
       const intervalMs = textIntervalMs(whole.length, parts.slots.taken());
       const waitMs = sentAt + intervalMs - clock.monotonic();
       if (waitMs <= 0 || (pending?.text.length ?? 0) >= UNPUBLISHED_CHARS_MAX) flush();
-      else if (!over.aborted) next ??= clock.at(clock.now() + waitMs, flush);
+      else if (!over.aborted) next ??= clock.after(waitMs, flush);
     },
     /**
      * Must be called before the message is stored or a tool call begins, or subscribers miss the rest of its

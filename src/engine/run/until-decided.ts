@@ -18,7 +18,7 @@ interface DecisionParts {
   readonly store: Pick<Store, "db">;
   readonly bus: Pick<Bus, "subscribe">;
   readonly commit: Commit;
-  readonly clock: Pick<Clock, "now" | "at">;
+  readonly clock: Pick<Clock, "after">;
   now(): number;
 }
 

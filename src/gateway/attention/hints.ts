@@ -41,7 +41,7 @@ export class AttentionHints {
     if (access === undefined) return;
     for (const listener of watching(access, event.sessionKey)) this.#waiting.add(listener);
     if (this.#waiting.size === 0) return;
-    this.#timer ??= this.#clock.at(this.#clock.now() + GATHER_MS, () => this.#send());
+    this.#timer ??= this.#clock.after(GATHER_MS, () => this.#send());
   }
 
   #send(): void {

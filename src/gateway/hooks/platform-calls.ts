@@ -46,12 +46,12 @@ function createTellTale({ clock, log }: World) {
   const told = new Map<string, { untilMs: number; unsaid: number }>();
   return (account: string, status: number): void => {
     const last = told.get(account);
-    if (last !== undefined && clock.now() < last.untilMs) {
+    if (last !== undefined && clock.monotonic() < last.untilMs) {
       last.unsaid += 1;
       return;
     }
     // The map needs no limit: it has at most one entry for each account.
-    told.set(account, { untilMs: clock.now() + TELL_EVERY_MS, unsaid: 0 });
+    told.set(account, { untilMs: clock.monotonic() + TELL_EVERY_MS, unsaid: 0 });
     log.warn(
       { account, status, count: (last?.unsaid ?? 0) + 1 },
       "refused a call without a valid signature: the configured secret is wrong, or the request is forged",

@@ -149,7 +149,7 @@ class RunStream {
       return;
     }
     const { clock, cut } = this.#parts;
-    this.#stalled = clock.at(clock.now() + STALLED_MS, cut);
+    this.#stalled = clock.after(STALLED_MS, cut);
   }
 
   cancel(): void {
@@ -217,7 +217,7 @@ class RunStream {
     const { clock } = this.#parts;
     const woken = Promise.withResolvers<boolean>();
     this.#wake = () => woken.resolve(true);
-    const late = clock.at(clock.now() + KEEP_ALIVE_MS, () => woken.resolve(false));
+    const late = clock.after(KEEP_ALIVE_MS, () => woken.resolve(false));
     const happened = await woken.promise;
     late.cancel();
     this.#wake = () => {};

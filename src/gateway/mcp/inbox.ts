@@ -298,17 +298,18 @@ export function onInbox(
 ): () => void {
   const { clock, log } = world;
   const { key } = client.session;
-  let nextAt = 0;
+  let nextAt = Number.NEGATIVE_INFINITY;
   let later: { cancel(): void } | undefined;
   const news = (): void => {
     later = undefined;
-    nextAt = clock.now() + NEWS_EVERY_MS;
+    nextAt = clock.monotonic() + NEWS_EVERY_MS;
     tell();
   };
   const came = (): void => {
     if (later !== undefined) return;
-    if (clock.now() >= nextAt) news();
-    else later = clock.at(nextAt, news);
+    const leftMs = nextAt - clock.monotonic();
+    if (leftMs <= 0) news();
+    else later = clock.after(leftMs, news);
   };
   const newest = async (): Promise<string | undefined> => {
     const { db } = engine.store;

@@ -84,14 +84,14 @@ export class Exchanges {
     const reader = body.getReader();
     // Whether the reader has requested data. A healthy reader requests data between any two checks.
     let asks = true;
-    let timer = this.#clock.at(this.#clock.now() + READER_GONE_MS, () => look());
+    let timer = this.#clock.after(READER_GONE_MS, () => look());
     const over = (written: boolean): void => {
       timer.cancel();
       end(written);
     };
     const look = (): void => {
       if (asks) {
-        timer = this.#clock.at(this.#clock.now() + READER_GONE_MS, look);
+        timer = this.#clock.after(READER_GONE_MS, look);
         return;
       }
       over(false);

@@ -149,7 +149,7 @@ export class History {
 
   #next(ms: number): void {
     const { clock } = this.#world;
-    this.#timer = clock.at(clock.now() + ms, () => void this.#step());
+    this.#timer = clock.after(ms, () => void this.#step());
   }
 
   async #step(): Promise<void> {

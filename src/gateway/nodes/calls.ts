@@ -129,7 +129,7 @@ export class NodeCalls {
         giveUp(unknownOutcome(name, "the caller disconnected before the node answered"));
       signal.addEventListener("abort", left, { once: true });
       this.#pending.set(id, { line, settle });
-      timer = clock.at(clock.now() + timeoutMs, () => giveUp(tooLate(name, timeoutMs)));
+      timer = clock.after(timeoutMs, () => giveUp(tooLate(name, timeoutMs)));
       const params = optional({ paramsJSON });
       line.ask({ id, nodeId, command, ...params, timeoutMs, idempotencyKey });
     });

@@ -268,7 +268,7 @@ export class NodeHub {
         engine.writeTo(owner, { kind: "node.cancel", id } satisfies ProcessMessage);
       };
       const left = (): void => giveUp("the caller disconnected before the node answered");
-      const timer = clock.at(clock.now() + call.timeoutMs + MESSAGES_MS, () =>
+      const timer = clock.after(call.timeoutMs + MESSAGES_MS, () =>
         giveUp("the node's gateway did not answer"),
       );
       this.#elsewhere.set(id, settle);
@@ -346,7 +346,7 @@ export class NodeHub {
   #lookLater(): void {
     if (this.#closed) return;
     const { clock } = this.#parts.world;
-    this.#lookTimer = clock.at(clock.now() + LOOK_MS, () => {
+    this.#lookTimer = clock.after(LOOK_MS, () => {
       this.#lookTimer = undefined;
       if (this.#live.size === 0) return;
       this.#later(async () => {

@@ -194,7 +194,7 @@ class SignInDoor {
       return { kind: "refused", failure: fail("rate_limited", "too many sign-ins at once; try again") };
     const { clock } = this.#deps.world;
     const ends = new AbortController();
-    const late = clock.at(clock.now() + DOCUMENT_WAIT_MS, () => ends.abort());
+    const late = clock.after(DOCUMENT_WAIT_MS, () => ends.abort());
     this.#reading.push(remote);
     try {
       return await readDocument(address, ends.signal);

@@ -23,7 +23,7 @@ async function ask(
   const { origin } = new URL(url);
   const unavailable = (text: string) => fail("peer_unavailable", `the gateway at ${origin} ${text}`);
   const over = new AbortController();
-  const late = world.clock.at(world.clock.now() + WAIT_MS, () => over.abort());
+  const late = world.clock.after(WAIT_MS, () => over.abort());
   try {
     const send = outgoingFetch("agent", url, { connectTimeoutSeconds: WAIT_MS / 1000 });
     const answer = await send(url, { ...init, signal: over.signal });

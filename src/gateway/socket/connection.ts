@@ -210,10 +210,10 @@ export class Connection {
       close: (code, reason) => this.close(code, reason),
       hold: peer.hold?.bind(peer),
     });
-    this.#deadline = clock.at(clock.now() + CONNECT_TIMEOUT_MS, () => {
+    this.#deadline = clock.after(CONNECT_TIMEOUT_MS, () => {
       // Check only after pending input was read: if this process was slow, the request may have arrived in
       // time.
-      this.#deadline = clock.at(clock.now(), () => this.#isTooLate());
+      this.#deadline = clock.after(0, () => this.#isTooLate());
     });
     this.#stopCounting = peer.countBytes((bytes) => this.#count(bytes));
     peer.socket.on("message", (data, isBinary) => this.#onMessage(data, isBinary));
@@ -230,7 +230,7 @@ export class Connection {
     const { socket } = this.#peer;
     const { clock } = this.#parts.world;
     socket.close(code, closeReason(reason));
-    const cutOff = clock.at(clock.now() + graceMs, () => socket.terminate());
+    const cutOff = clock.after(graceMs, () => socket.terminate());
     socket.once("close", () => cutOff.cancel());
   }
 

@@ -159,7 +159,7 @@ export class LiveTexts {
       this.#tellWhole(text, listeners);
       return;
     }
-    text.timer = clock.at(clock.now() + waitMs, () => {
+    text.timer = clock.after(waitMs, () => {
       text.timer = undefined;
       this.#tellWhole(text, watching(text.sessionKey));
     });

@@ -53,13 +53,12 @@ export function createPresence(
   let timer: Timer | undefined;
   const tell = (): void => {
     timer = undefined;
-    toldAt = clock.now();
+    toldAt = clock.monotonic();
     changed();
   };
   const note = (): void => {
     version++;
-    const dueAt = toldAt + TELL_EVERY_MS;
-    if (timer === undefined) timer = clock.at(Math.max(dueAt, clock.now()), tell);
+    timer ??= clock.after(toldAt + TELL_EVERY_MS - clock.monotonic(), tell);
   };
   const newest = (): PresenceEntry[] => [...members.values()].reverse().slice(0, ENTRIES_MAX);
   return {

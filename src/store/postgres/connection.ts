@@ -119,7 +119,7 @@ export async function connectClient(connecting: Connecting, more: ClientConfig =
 /** Closes the connection, even if the server does not answer. */
 export async function endClient(client: Client, world: World): Promise<void> {
   const { clock } = world;
-  const timer = clock.at(clock.now() + END_TIMEOUT_MS, () => client.connection.stream.destroy());
+  const timer = clock.after(END_TIMEOUT_MS, () => client.connection.stream.destroy());
   await client.end().catch(() => {});
   timer.cancel();
 }

@@ -214,7 +214,7 @@ export class Listener {
     const { clock, random, log } = this.#connecting.world;
     const fullMs = Math.min(RECONNECT_MAX_MS, RECONNECT_MIN_MS * 2 ** Math.min(this.#failures, 10));
     this.#failures += 1;
-    this.#timer = clock.at(clock.now() + fullMs * (0.5 + random() / 2), () => {
+    this.#timer = clock.after(fullMs * (0.5 + random() / 2), () => {
       this.connect().then(
         () => {
           if (!this.#stopped) this.#call(this.#onGap);

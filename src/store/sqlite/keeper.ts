@@ -78,7 +78,7 @@ export class StoreKeeper {
       this.#mark();
       return;
     }
-    this.#marking ??= clock.at(clock.now() + MARK_DELAY_MS, () => {
+    this.#marking ??= clock.after(MARK_DELAY_MS, () => {
       this.#marking = undefined;
       this.#onceSynced(() => {
         this.#mark();
@@ -87,7 +87,7 @@ export class StoreKeeper {
         if ((this.#logEnd?.frames ?? 0) >= CHECKPOINT_PAGES) this.#writeBack();
       });
     });
-    this.#checkpoint ??= clock.at(clock.now() + CHECKPOINT_DELAY_MS, () => {
+    this.#checkpoint ??= clock.after(CHECKPOINT_DELAY_MS, () => {
       this.#checkpoint = undefined;
       this.#onceSynced(() => this.#writeBack());
     });

@@ -43,7 +43,7 @@ export class PageCheck {
 
   #plan(delayMs: number): void {
     const { clock } = this.#parts;
-    this.#timer = clock.at(clock.now() + delayMs, () => {
+    this.#timer = clock.after(delayMs, () => {
       this.#underWay = this.#check().then(() => {
         if (!this.#stop.signal.aborted) this.#plan(EVERY_MS);
       });
@@ -91,7 +91,7 @@ export class PageCheck {
     const { clock } = this.#parts;
     const { signal } = this.#stop;
     return new Promise((resolve) => {
-      const timer = clock.at(clock.now() + ms, resolve);
+      const timer = clock.after(ms, resolve);
       const leave = (): void => {
         timer.cancel();
         resolve();

@@ -176,7 +176,7 @@ export class Connection {
     if (signal.aborted) return why;
     const watch = new AbortController();
     const { clock } = this.#world;
-    const timer = clock.at(clock.now() + timeoutSeconds * 1_000, () => {
+    const timer = clock.after(timeoutSeconds * 1_000, () => {
       why = { kind: "timeout" };
       watch.abort(`no answer within ${timeoutSeconds} s`);
     });

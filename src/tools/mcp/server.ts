@@ -253,9 +253,7 @@ export class Server {
   async #start(): Promise<Result<Live>> {
     const { world, settings } = this.#parts;
     const over = new AbortController();
-    const timer = world.clock.at(world.clock.now() + settings.startTimeoutSeconds * 1_000, () =>
-      over.abort(),
-    );
+    const timer = world.clock.after(settings.startTimeoutSeconds * 1_000, () => over.abort());
     const startedMs = world.clock.monotonic();
     try {
       const live = await this.#attempt(over.signal);
@@ -383,7 +381,7 @@ export class Server {
   async #list(live: Live): Promise<void> {
     const { world } = this.#parts;
     const late = new AbortController();
-    const timer = world.clock.at(world.clock.now() + LIST_TIMEOUT_MS, () => late.abort("no list in time"));
+    const timer = world.clock.after(LIST_TIMEOUT_MS, () => late.abort("no list in time"));
     try {
       this.#took(live, await live.connection.list(late.signal));
     } catch (error) {

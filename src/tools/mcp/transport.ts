@@ -8,7 +8,7 @@ export interface OutsideWorld {
   readonly clock: {
     now(): number;
     monotonic(): number;
-    at(atMs: number, fire: () => void): { cancel(): void };
+    after(ms: number, fire: () => void): { cancel(): void };
   };
   random(): number;
   readonly redactor: Redactor;

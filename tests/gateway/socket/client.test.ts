@@ -2,10 +2,9 @@
 
 import { expect, test } from "vitest";
 import { type ClientState, connect, GatewayError } from "../../../src/contract/client/node.ts";
-import type { Clock } from "../../../src/world.ts";
 import { cleanup, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
 import { serveHttp } from "../../kit/loopback.ts";
-import { fakeWorld } from "../../kit/world.ts";
+import { fakeWorld, settableWorld, withTimers } from "../../kit/world.ts";
 import { openHouse, TOKEN } from "../kit.ts";
 
 test("an unreachable gateway, a wrong token and a wrong address each give a clear error", async () => {
@@ -104,16 +103,28 @@ test("waits and requests with a key continue after a restart; writes without a k
   expect(second.port).toBe(first.port);
 });
 
+test("a connection that has heard from its gateway stays open when the clock is set forward", async () => {
+  const { world, set } = settableWorld();
+  const house = await openHouse();
+  const client = await house.client({ world });
+  const silentMs = 3 * client.hello.policy.tickIntervalMs;
+  await world.advance(silentMs / 2);
+  await client.request("health");
+  set(86_400_000);
+  await world.advance(silentMs / 2);
+  expect(await client.request("health")).toMatchObject({ ok: true });
+  await world.advance(silentMs);
+  await expect(client.request("health")).rejects.toMatchObject({ code: "CLOSED" });
+});
+
 test("a program that waits for an answer does not exit while its client reconnects", async () => {
   const house = await openHouse();
-  const world = quietWorld();
-  const { clock } = world;
   const kept: unknown[] = [];
-  const at: Clock["at"] = (atMs, fire, keep) => {
+  const world = withTimers(quietWorld(), (fire, _ms, keep) => {
     kept.push(keep);
-    return clock.at(atMs, fire, keep);
-  };
-  const client = await house.client({ reconnect: true, world: { ...world, clock: { ...clock, at } } });
+    return fire;
+  });
+  const client = await house.client({ reconnect: true, world });
   const broken = Promise.withResolvers<void>();
   client.onState(() => broken.resolve());
   await house.stop();

@@ -1,8 +1,8 @@
 // Helpers for randomized tests of several processes: one process can crash while time continues for the
 // others. The seed decides everything except how long a test waits.
 
-import type { Timer, World } from "../../../src/world.ts";
-import type { FakeWorld } from "../world.ts";
+import type { World } from "../../../src/world.ts";
+import { type FakeWorld, withTimers } from "../world.ts";
 
 /** Time limit for a hanging test. On a busy machine a slow test takes half a minute. */
 const PATIENCE_MS = 60_000;
@@ -14,15 +14,13 @@ export interface Life {
 
 /** Returns the world of one process. After the process has died, none of its timers fires. */
 export function worldOf(world: World, life: Life): World {
-  const { clock } = world;
-  const at = (atMs: number, fire: () => void): Timer => clock.at(atMs, () => life.dead || fire());
-  return { ...world, clock: { ...clock, at } };
+  return withTimers(world, (fire) => () => life.dead || fire());
 }
 
 /** Resolves after this number of milliseconds of the world's clock, or when `signal` aborts. */
 export function pauseIn({ clock }: World, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    clock.at(clock.now() + ms, resolve);
+    clock.after(ms, resolve);
     signal?.addEventListener("abort", () => resolve(), { once: true });
   });
 }

@@ -3,7 +3,8 @@
 
 import { StoreProblem } from "../../../src/store/problems.ts";
 import type { Db, SharedStore, Store } from "../../../src/store/sql.ts";
-import type { Timer, World } from "../../../src/world.ts";
+import type { World } from "../../../src/world.ts";
+import { withTimers } from "../world.ts";
 
 export interface MortalProcess {
   readonly store: Store;
@@ -30,15 +31,13 @@ export function mortalProcess(store: Store, world: World): MortalProcess {
     // An operation of a dead process never settles.
     if (dead) await new Promise<never>(() => {});
   };
-  const at = (atMs: number, fire: () => void, keep?: "alive"): Timer =>
-    world.clock.at(atMs, () => void pass().then(fire), keep);
   const isHalted = (): boolean => gate !== undefined || dead;
   const shared = store.shared;
   const db = gated(store.db, pass);
   // Leaves out the read worker, so that every read goes through `db`, which can be paused.
   const { readWorker: _, ...alone } = store;
   return {
-    world: { ...world, clock: { ...world.clock, at } },
+    world: withTimers(world, (fire) => () => void pass().then(fire)),
     store: {
       ...alone,
       db,

@@ -172,6 +172,7 @@ class Member {
         now: () => Math.floor(time.now()) + cluster.jumpMs,
         monotonic: () => time.now() - START_MS,
         at: (atMs, fire) => time.at(atMs - cluster.jumpMs, fire),
+        after: (ms, fire) => time.at(time.now() + ms, fire),
       },
       ids: { uuid: () => cluster.id(), orderedUuid: () => cluster.id() },
       random: () => luck.below(1_000) / 1_000,

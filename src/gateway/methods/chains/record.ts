@@ -89,7 +89,7 @@ export async function chainRecord(
   reading.delete(db);
   if (more) {
     const { clock } = ctx.deps.world;
-    const forgetting = clock.at(clock.now() + FORGOTTEN_AFTER_MS, () => void reading.delete(db));
+    const forgetting = clock.after(FORGOTTEN_AFTER_MS, () => void reading.delete(db));
     reading.set(db, { ...found.value, forgetting });
   }
   return ok({ chainId, checksum, text: page, ...(more ? { nextOffset } : {}) });

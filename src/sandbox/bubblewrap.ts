@@ -28,7 +28,7 @@ import { ok, type Result } from "../core/shapes/errors.ts";
 import { killGroup } from "../world/programs.ts";
 import type { World } from "../world.ts";
 import { type ProcessPlan, runProcess } from "./process/process.ts";
-import { childrenOf, roughMemory, treeBelow, usesMoreThan } from "./process/tree.ts";
+import { childrenOf, mayHideFiles, roughMemory, treeBelow, usesMoreThan } from "./process/tree.ts";
 import { buildProcessWall, type ProcessWall } from "./process/wall.ts";
 import { guardArguments, guardedRepository, type ProtectedPath, REPOSITORY_GUARD } from "./repository.ts";
 import {
@@ -50,7 +50,7 @@ import {
   type View,
 } from "./system-view.ts";
 import { openUplink, type Uplink } from "./uplink.ts";
-import { codeCacheFor, type SandboxInputs, watchRun } from "./watch.ts";
+import { type BackendWatch, codeCacheFor, type SandboxInputs, watchRun } from "./watch.ts";
 
 const MEGABYTE = 1024 * 1024;
 /** Added to the kernel's limit for memory that programs reserve but never use: Node alone reserves 512 MB. */
@@ -122,8 +122,8 @@ function killInside(child: ChildProcess, world: World, triesLeft = KILL_TRIES_MA
   else world.clock.after(KILL_AGAIN_MS, () => killInside(child, world, triesLeft - 1));
 }
 
-/** Returns a function that checks the processes and the memory of a run. watch.ts checks time and disk. */
-function lookInside(needs: SandboxNeeds, clock: World["clock"]): Parameters<typeof watchRun>[3] {
+/** Checks the processes and the memory of a run. watch.ts checks time and disk. */
+function lookInside(needs: SandboxNeeds, clock: World["clock"]): BackendWatch["look"] {
   // One more than configured, because the first process is Parley's own shell.
   const threadsMax = needs.processesMax + 1;
   const memoryMax = needs.memoryMb * MEGABYTE;
@@ -251,12 +251,10 @@ export function bubblewrapSandbox(ground: SandboxInputs): Sandbox {
       const wall = buildProcessWall(ground.world.ids.uuid(), ground.needs.processesMax + 2);
       const found = { full, wall, held: guarded.value, uplink: uplink.value };
       try {
-        const watch = watchRun(
-          ground,
-          usedBytes,
-          limits.timeoutMs,
-          lookInside(ground.needs, ground.world.clock),
-        );
+        const watch = watchRun(ground, usedBytes, limits.timeoutMs, {
+          look: lookInside(ground.needs, ground.world.clock),
+          mayHideFiles: (pid) => mayHideFiles(treeBelow(pid, ground.needs.processesMax + 1).processes),
+        });
         const end = await runProcess({ ...planOf(ground, program, limits, found), watch });
         const failed = end.ending === "ended" && end.exitCode !== 0 && end.errors.trim();
         if (failed && (program.kind === "shell" || SETUP_FAILED.test(failed)))

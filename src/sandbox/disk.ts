@@ -5,9 +5,9 @@
 // Q4: errors of the file system are not thrown. If the folder is missing, bubblewrap reports it.
 // This is a watch, not a hard limit: between two checks a program may write some hundred megabytes to a fast
 // disk. To measure, all files must be visited. Between two measurements the free space of the file system is
-// used as an estimate; if other programs write, this leads to a measurement, not to a stop. Data that a walk
-// cannot see (a deleted file that is still open, an unreadable folder) counts once the free space fell by
-// twice the quota during the command.
+// used as an estimate; if other programs write, this leads to a measurement, not to a stop. A walk cannot see
+// some data: deleted files that are still open, and unreadable folders. A command that may hide data so is
+// stopped once the free space fell by twice the quota, even if other programs used it.
 
 import { execFile } from "node:child_process";
 import { statfsSync } from "node:fs";
@@ -21,21 +21,29 @@ const FILE_LEAST_BYTES = 4 * 1024;
 /** Maximum time to measure a folder; a folder that takes longer counts as full. */
 const WALK_MAX_MS = 30_000;
 
-/** Returns the number that `du` reports for a folder. Unreadable parts count as 0. */
-function walk(folder: string, counting: string): Promise<number> {
+/** The size of a folder. `sawAll`: false if it has parts that could not be read. They count as 0. */
+interface Size {
+  readonly bytes: number;
+  readonly sawAll: boolean;
+}
+
+/** Returns the number that `du` reports for a folder. */
+function walk(folder: string, counting: string): Promise<{ count: number; sawAll: boolean }> {
   return new Promise((done) => {
     const env = { PATH: SEARCH_PATH, LC_ALL: "C" };
     const options = { env, timeout: WALK_MAX_MS, killSignal: "SIGKILL" } as const;
-    execFile("du", ["-sx", counting, "--", folder], options, (error, stdout) => {
-      done(error?.killed ? Number.POSITIVE_INFINITY : Number.parseInt(stdout, 10) || 0);
+    execFile("du", ["-sx", counting, "--", folder], options, (error, stdout, stderr) => {
+      const count = error?.killed ? Number.POSITIVE_INFINITY : Number.parseInt(stdout, 10) || 0;
+      done({ count, sawAll: !stderr.includes("Permission denied") });
     });
   });
 }
 
 /** Returns the size of a folder. A `du` that cannot count files counts only bytes. */
-async function diskUsage(folder: string): Promise<number> {
+async function diskUsage(folder: string): Promise<Size> {
   const [kilobytes, files] = await Promise.all([walk(folder, "-k"), walk(folder, "--inodes")]);
-  return Math.max(kilobytes * 1024, files * FILE_LEAST_BYTES);
+  const bytes = Math.max(kilobytes.count * 1024, files.count * FILE_LEAST_BYTES);
+  return { bytes, sawAll: kilobytes.sawAll };
 }
 
 /** The free space of a file system, at one time. */
@@ -51,6 +59,7 @@ export class DiskBook {
   #usedBytes: number | undefined;
   #freeThen: Free = { bytes: 0, files: 0 };
   #measuredAt = 0;
+  #sawAll = true;
   #measuring: Promise<number> | undefined;
   /** The measurement that begins when the present one has ended. */
   #next: Promise<number> | undefined;
@@ -58,6 +67,11 @@ export class DiskBook {
   constructor(workspace: string, clock: Pick<Clock, "now">) {
     this.#workspace = workspace;
     this.#clock = clock;
+  }
+
+  /** False if the last measurement could not read parts of the workspace. */
+  get sawAll(): boolean {
+    return this.#sawAll;
   }
 
   free(): Free {
@@ -90,8 +104,9 @@ export class DiskBook {
   async #walk(): Promise<number> {
     const freeThen = this.free();
     const measuredAt = this.#clock.now();
-    const usedBytes = await diskUsage(this.#workspace);
+    const { bytes: usedBytes, sawAll } = await diskUsage(this.#workspace);
     this.#usedBytes = usedBytes;
+    this.#sawAll = sawAll;
     this.#freeThen = freeThen;
     this.#measuredAt = measuredAt;
     return usedBytes;
@@ -132,18 +147,29 @@ async function unlessAborted(measured: Promise<number>, signal: AbortSignal): Pr
   waiting.abort();
 }
 
+interface DiskLimit {
+  readonly quotaMb: number;
+  /** Size of the workspace in bytes when the command started. */
+  readonly usedAtStart: number;
+  /** Returns whether the command may have data on the disk that no file of its workspace shows. */
+  mayHide(): boolean;
+  stop(): void;
+}
+
 /**
  * Returns the disk check of one command. It calls `stop` if the workspace grew above its quota during the
  * command.
  */
-export function diskLook(book: DiskBook, quotaMb: number, usedAtStart: number, stop: () => void): () => void {
-  const quota = quotaMb * MEGABYTE;
+export function diskLook(book: DiskBook, limit: DiskLimit): () => void {
+  const quota = limit.quotaMb * MEGABYTE;
   const freeAtStart = book.free().bytes;
   return () => {
-    if (freeAtStart - book.free().bytes > 2 * quota) return stop();
+    const isFilling = freeAtStart - book.free().bytes > 2 * quota;
+    if (isFilling && limit.mayHide()) return limit.stop();
     if (book.estimate() <= quota) return;
     void book.measure().then((usedBytes) => {
-      if (usedBytes > quota && usedBytes > usedAtStart) stop();
+      const hasGrown = usedBytes > quota && usedBytes > limit.usedAtStart;
+      if (hasGrown || (isFilling && !book.sawAll)) limit.stop();
     });
   };
 }

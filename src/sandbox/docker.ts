@@ -23,7 +23,7 @@ import {
   temporaryMbOf,
 } from "./sandbox.ts";
 import { CONTAINED_CACHE, CONTAINED_CODE, containedEnvironment } from "./system-view.ts";
-import { codeCacheFor, type SandboxInputs, watchRun } from "./watch.ts";
+import { type BackendWatch, codeCacheFor, type SandboxInputs, watchRun } from "./watch.ts";
 
 /** The default image, which contains bash, coreutils and Node 24. */
 export const DOCKER_IMAGE_DEFAULT = "node:24-bookworm-slim";
@@ -120,6 +120,9 @@ function userHere(): { user?: string } {
   return { user: `${user}:${group}` };
 }
 
+/** The processes of a container are invisible from here, so each may hide files. */
+const UNSEEN: BackendWatch = { look: () => {}, mayHideFiles: () => true };
+
 export function dockerSandbox(ground: SandboxInputs): Sandbox {
   return {
     kind: "docker",
@@ -142,7 +145,7 @@ export function dockerSandbox(ground: SandboxInputs): Sandbox {
         outputMaxBytes: limits.outputMaxBytes,
         signal: limits.signal,
         kill: (child) => killContainer(name, child, ground),
-        watch: watchRun(ground, usedBytes, limits.timeoutMs, () => undefined),
+        watch: watchRun(ground, usedBytes, limits.timeoutMs, UNSEEN),
       };
       try {
         const end = await runProcess(plan);

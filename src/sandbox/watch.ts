@@ -60,21 +60,31 @@ const LOOK_EVERY_MS = 50;
 /** After a check, the pause is this many times as long as the check took, to leave time for other work. */
 const PAUSE_TIMES = 10;
 
-/**
- * Returns the watch of one run. `look`: the backend's own check, called with the process id of the backend.
- */
+/** A backend's own checks of a run. `pid`: the process id of the backend. */
+export interface BackendWatch {
+  look(pid: number, stop: Stop): void;
+  /** Returns whether the program may keep files open that no folder shows. */
+  mayHideFiles(pid: number): boolean;
+}
+
+/** Returns the watch of one run. */
 export function watchRun(
   ground: SandboxInputs,
   usedAtStart: number,
   timeoutMs: number,
-  look: (pid: number, stop: Stop) => void,
+  backend: BackendWatch,
 ): NonNullable<ProcessPlan["watch"]> {
   const { clock } = ground.world;
   return (child, stop) => {
-    const lookAtDisk = diskLook(ground.disk, ground.needs.diskMb, usedAtStart, () => stop("disk"));
+    const lookAtDisk = diskLook(ground.disk, {
+      quotaMb: ground.needs.diskMb,
+      usedAtStart,
+      mayHide: () => child.pid !== undefined && backend.mayHideFiles(child.pid),
+      stop: () => stop("disk"),
+    });
     const lookAgain = () => {
       const startedAt = clock.monotonic();
-      if (child.pid !== undefined) look(child.pid, stop);
+      if (child.pid !== undefined) backend.look(child.pid, stop);
       lookAtDisk();
       const pauseMs = PAUSE_TIMES * (clock.monotonic() - startedAt);
       next = clock.after(Math.max(LOOK_EVERY_MS, pauseMs), lookAgain);

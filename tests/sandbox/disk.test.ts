@@ -1,10 +1,10 @@
 // Measures a workspace while its files change.
 
 import { execFileSync } from "node:child_process";
-import { rmSync, writeFileSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { DiskBook } from "../../src/sandbox/disk.ts";
+import { DiskBook, diskLook } from "../../src/sandbox/disk.ts";
 import { quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
 
 const LOOKS_MAX = 5_000;
@@ -15,6 +15,32 @@ function endedChildren(): number {
   const ended = new RegExp(`^\\s*${process.pid}\\s+Z\\S*\\s.*du`);
   return rows.filter((row) => ended.test(row)).length;
 }
+
+test.each([
+  ["hides no data continues", false],
+  ["may hide data is stopped", true],
+])("if the disk fills outside the workspace, a command that %s", async (_what, mayHide) => {
+  const [folder, elsewhere] = [temporaryFolder(), temporaryFolder()];
+  const book = new DiskBook(folder, quietWorld().clock);
+  let stopped = false;
+  const stop = (): void => {
+    stopped = true;
+  };
+  const look = diskLook(book, {
+    quotaMb: 1,
+    usedAtStart: await book.measure(),
+    mayHide: () => mayHide,
+    stop,
+  });
+  // Much more than the limit, because other programs may delete files meanwhile.
+  const fd = openSync(join(elsewhere, "big"), "w");
+  for (let written = 0; written < 64; written += 1) writeSync(fd, Buffer.alloc(1 << 20, 1));
+  fsyncSync(fd);
+  closeSync(fd);
+  look();
+  await book.measure();
+  expect(stopped).toBe(mayHide);
+});
 
 test("S6: a command that starts after a deletion does not use a measurement from before it", async () => {
   const folder = temporaryFolder();

@@ -218,6 +218,30 @@ print("done")`;
         'for n in 3 4 5 6 7 8 9; do eval "exec $n>f"; rm f; head -c 16M /dev/zero >&$n; done; sleep 60';
       expect((await box.run(hide, { needs, limits: { timeoutMs: 60_000 } })).ending).toBe("disk");
     });
+
+    const hiding: [string, string][] = [
+      ["in memory", "kept.append(mmap.mmap(file.fileno(), 4096)); file.close()"],
+      ["in a socket", "socket.send_fds(one, [b'x'], [file.fileno()]); file.close()"],
+    ];
+    // Needs Python to map files and to pass them on.
+    test.deep.runIf(existsSync("/usr/bin/python3")).each(hiding)(
+      "a program is stopped if it fills the disk with deleted files that it keeps %s",
+      async (_place, keep) => {
+        const program = `
+import mmap, os, socket, time
+one, other = socket.socketpair()
+kept = []
+for _ in range(8):
+    file = open("f", "wb+")
+    os.unlink("f")
+    file.write(bytes(15 << 20)); file.flush()
+    ${keep}
+time.sleep(60)`;
+        writeFileSync(join(box.workspace, "hide.py"), program);
+        const shell = { needs: { diskMb: 16 }, limits: { timeoutMs: 60_000 } };
+        expect((await box.run("python3 hide.py", shell)).ending).toBe("disk");
+      },
+    );
   });
 
   describe("names and surroundings", () => {

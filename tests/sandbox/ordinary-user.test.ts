@@ -38,8 +38,6 @@ function contained(
     import { createSandboxFinder } from ${JSON.stringify(source("sandbox/find.ts"))};
     import { realWorld } from ${JSON.stringify(source("world.ts"))};
     const finder = createSandboxFinder({ world: realWorld({ level: "silent" }), keepOut: [] });
-    // The sandbox also counts bytes that other programs write to this disk, so the limit is much higher than
-    // those.
     const needs = { backend: "bubblewrap", network: ${network}, memoryMb: 96, processesMax: 24, diskMb: 96 };
     const found = await finder.find(needs, ${JSON.stringify(join(folder, "workspace"))});
     if (!found.ok) throw new Error(found.error);
@@ -68,12 +66,16 @@ test.deep.skipIf(!canPlay)(
       "for i in 1 2 3; do (head -c 60M /dev/zero | tail -c 60M | sleep 20) & done; wait",
       "i=0; while :; do i=$((i+1)); head -c 4M /dev/zero > f$i; sleep 0.01; done",
       "rm f*; echo cleared",
+      "mkdir h; cd h; exec 3>a 4>b 5>c 6>d; chmod 0 .; for n in 3 4 5 6; do head -c 90M /dev/zero >&$n; done; sleep 60",
+      "chmod 700 h; rm -r h; echo cleared",
     ]);
     expect(ends).toMatchObject([
       { ending: "ended", text: "1000\nnone\nno\n" },
       { ending: "ended", text: "no\n" },
       { ending: "ended", text: "1\n" },
       { ending: "memory" },
+      { ending: "disk" },
+      { ending: "ended", text: "cleared\n" },
       { ending: "disk" },
       { ending: "ended", text: "cleared\n" },
     ]);

@@ -1,9 +1,9 @@
-// Counts and measures the processes of a sandboxed program from outside.
+// Counts and measures the processes of a sandboxed program, and their hidden files, from outside.
 // In a process namespace every orphan becomes a child of the first process, so a walk down from the backend's
 // process finds every process; a process that starts during the walk is found by the next check.
 // PT2: the memory of a process is read from any living thread: the first one may exit before the others.
 
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 
 function read(path: string): string {
@@ -50,6 +50,42 @@ export function treeBelow(root: number, threadsMax: number): Tree {
     pids.push(...childrenOf(pid));
   }
   return { processes, threads };
+}
+
+/** A deleted file, as the kernel shows it. Files of memory are counted as memory. */
+const DELETED = /^(?!\/memfd:|\/dev\/zero|\/SYSV)\/.* \(deleted\)$/;
+const DELETED_MAP = /^(?:\S+\s+){3}(?!00:00)\S+\s+\d+\s+(\/.*)$/gm;
+/** Number of files that wait in a socket to be received. */
+const FILES_IN_SOCKET = /^scm_fds:\s*[1-9]/m;
+
+function openFiles(pid: string): readonly string[] {
+  try {
+    return readdirSync(`/proc/${pid}/fd`);
+  } catch {
+    return [];
+  }
+}
+
+function targetOf(pid: string, fd: string): string {
+  try {
+    return readlinkSync(`/proc/${pid}/fd/${fd}`);
+  } catch {
+    // It was closed meanwhile.
+    return "";
+  }
+}
+
+/** Returns whether one of these processes keeps a file that no folder shows: open, mapped, or in a socket. */
+export function mayHideFiles(processes: Tree["processes"]): boolean {
+  return processes.flat().some((id) => {
+    const hides = (fd: string): boolean => {
+      const target = targetOf(id, fd);
+      if (target.startsWith("socket:")) return FILES_IN_SOCKET.test(read(`/proc/${id}/fdinfo/${fd}`));
+      return DELETED.test(target);
+    };
+    const maps = read(`/proc/${id}/maps`).matchAll(DELETED_MAP);
+    return openFiles(id).some(hides) || [...maps].some(([, path = ""]) => DELETED.test(path));
+  });
 }
 
 const ROUGH = /^(?:RssAnon|RssShmem|VmSwap):\s+(\d+) kB$/gm;

@@ -186,6 +186,7 @@ export function noteAsked(story: Story, token: string, request: Request): Asked 
     known?.token === token &&
     JSON.stringify([method, params]) === JSON.stringify([known.method, known.params]);
   if (known !== undefined) {
+    known.repeated = true;
     if (same) known.lost = false;
     else known.contested = true;
     return { ...base, keyed: same ? known : { ...known, method, params, token, answer: "another request" } };
@@ -200,6 +201,7 @@ export function noteAsked(story: Story, token: string, request: Request): Asked 
     answer: undefined,
     lost: false,
     contested: false,
+    repeated: false,
   };
   story.keyed.set(idempotencyKey, fresh);
   return { ...base, keyed: fresh };

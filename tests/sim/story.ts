@@ -37,6 +37,8 @@ export interface KeyedRequest {
   answer: string | undefined;
   /** True if another request used the same key. In that case either of the two may have been executed. */
   contested: boolean;
+  /** True if the key was used again, in the same request or in another one. */
+  repeated: boolean;
   /** True if no client can receive the answer, because the process or the connection is gone. */
   lost: boolean;
 }

@@ -182,10 +182,14 @@ export class Client {
     void checkAnswer(this.#story, pending.asked, result, pending.answers > 1).catch(() => {});
   }
 
-  /** Records a message that was accepted for the first time, with its position on this connection. */
+  /**
+   * Records a message that was accepted for the first time, with its position on this connection. If its key
+   * was used again before the answer, another connection may have been served first.
+   */
   #noteOrder({ asked, at }: Pending): void {
     const { method, params } = asked.request;
-    if (!/^(chat\.send|agent)$/.test(method) || asked.keyed?.sinceMs !== asked.atMs) return;
+    const { keyed } = asked;
+    if (!/^(chat\.send|agent)$/.test(method) || keyed?.sinceMs !== asked.atMs || keyed.repeated) return;
     const line = `${this.name} ${this.#connections}`;
     const said = this.#story.said.get(line) ?? [];
     this.#story.said.set(line, [...said, { at, runId: String(params.idempotencyKey) }]);

@@ -12,7 +12,7 @@ import { type ChannelParts, channelParts } from "./app/channels.ts";
 import { ClockWatch } from "./app/clock-watch.ts";
 import { deadlineHandlers, optionalDeadlines } from "./app/deadlines.ts";
 import { doctorOf } from "./app/doctor.ts";
-import { engineSettings, SUBAGENT_POOL } from "./app/engine-settings.ts";
+import { engineSettings, slotPoolOf } from "./app/engine-settings.ts";
 import { newsChannels, recorderOf } from "./app/news.ts";
 import { outsideOf } from "./app/outside.ts";
 import { forgetRecords, recorderOfRuns } from "./app/records.ts";
@@ -32,7 +32,6 @@ import { once } from "./core/once.ts";
 import { optional } from "./core/optional.ts";
 import { fail, ok, type Result } from "./core/shapes/errors.ts";
 import type { ProcessFacts } from "./core/shapes/process.ts";
-import { isSubagentKey } from "./core/shapes/session-key.ts";
 import type { LogPart } from "./core/shapes/settings/logging.ts";
 import { backupFolder, notConfigured, type Settings } from "./core/shapes/settings/settings.ts";
 import type { AgentSources } from "./core/shapes/settings/sources.ts";
@@ -230,7 +229,7 @@ function buildEngine(
     deadlineHandlers: handlers,
     facts: () => factsOf(options),
     settings: engineSettings(settings),
-    poolOf: (run) => (isSubagentKey(run.sessionKey) ? SUBAGENT_POOL : undefined),
+    poolOf: slotPoolOf,
     record,
     committed: metrics.committed,
   });

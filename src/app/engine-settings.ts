@@ -1,10 +1,13 @@
 // The engine's settings, which always come from the newest settings.
 
+import type { Pool } from "../core/rules/pools.ts";
+import type { Run } from "../core/shapes/run.ts";
+import { isSubagentKey } from "../core/shapes/session-key.ts";
 import { liveView } from "../core/shapes/settings/live.ts";
 import { dailyBudgets, type Settings } from "../core/shapes/settings/settings.ts";
 
 /** Name of the pool of execution slots for sub-agents, whose runs have a separate limit. */
-export const SUBAGENT_POOL = "subagents";
+const SUBAGENT_POOL = "subagents";
 
 /** Absent limits must be present as properties, because a change may add them. */
 const NO_LIMITS = { maxChainTokens: undefined, maxChainCost: undefined };
@@ -18,4 +21,9 @@ export function engineSettings(settings: Settings) {
     maxConcurrent,
     pools: { [SUBAGENT_POOL]: subagents.maxConcurrent },
   }));
+}
+
+/** Returns the pool of slots in which a run executes. */
+export function slotPoolOf({ sessionKey }: Pick<Run, "sessionKey">): Pool {
+  return isSubagentKey(sessionKey) ? SUBAGENT_POOL : undefined;
 }

@@ -5,7 +5,7 @@
 
 import { optional } from "../core/optional.ts";
 import { cautionFor } from "../core/rules/crash-policy.ts";
-import { joinPools, type Pool, type SlotLimits } from "../core/rules/pools.ts";
+import { joinPools, type Pool } from "../core/rules/pools.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { ProcessFacts } from "../core/shapes/process.ts";
 import { isEnded, type Run } from "../core/shapes/run.ts";
@@ -25,7 +25,7 @@ import { HintTransport } from "./cluster/hint-transport.ts";
 import { Lease, type LeasedWorker } from "./cluster/lease.ts";
 import { type DeadlineHandler, Deadlines } from "./deadlines.ts";
 import { type Executor, Lanes } from "./lanes/lanes.ts";
-import { createSlots, type Slots } from "./lanes/slots.ts";
+import { CRASHED, createSlots, type SlotSettings, type Slots, slotLimits } from "./lanes/slots.ts";
 import {
   answeredBefore,
   createEndWatch,
@@ -56,29 +56,10 @@ import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts"
 
 /** Interval at which a run that waits for a slot of the deployment tries again. */
 const SLOT_POLL_MS = 250;
-/** Pool of the runs that crashed twice. Only one of them executes at a time. */
-const CRASHED = "crashed";
 /** Time that parked runs have to release their lanes when the process stops. */
 const PARK_MS = 1_500;
 
-export interface EngineSettings extends AcceptLimits {
-  /** Maximum number of runs that execute at the same time. */
-  readonly maxConcurrent: number;
-  /** Maximum number of runs of each pool, within `maxConcurrent`. */
-  readonly pools?: Readonly<Record<string, number>>;
-}
-
-/** Returns the limits of the slots, which change with the settings. */
-function slotLimits(settings: EngineSettings): SlotLimits {
-  return {
-    get max() {
-      return settings.maxConcurrent;
-    },
-    get pools() {
-      return { ...settings.pools, [CRASHED]: 1 };
-    },
-  };
-}
+export interface EngineSettings extends AcceptLimits, SlotSettings {}
 
 export interface AbortRequest {
   readonly sessionKey: string;
@@ -172,6 +153,8 @@ export class Engine {
   readonly redactor: Redactor;
   readonly #world: World;
   readonly #settings: EngineSettings;
+  /** Returns the pool of a run that is accepted. Only the sweep of a shared store reads it. */
+  readonly #poolOf: EngineParts["poolOf"];
   readonly #watch: EndWatch;
   readonly #slots: Slots;
   readonly #lanes: Lanes;
@@ -208,6 +191,7 @@ export class Engine {
     });
     this.#world = world;
     this.#settings = parts.settings;
+    this.#poolOf = cluster && parts.poolOf;
     this.#watch = createEndWatch(
       store.db,
       world.clock,
@@ -399,7 +383,7 @@ export class Engine {
 
   /** Accepts a run in the caller's transaction. A failure undoes the transaction. */
   async acceptIn(unit: Unit, request: AcceptRequest): Promise<Result<Accepted>> {
-    const accepted = await acceptIn(unit, request, this.#settings);
+    const accepted = await acceptIn(unit, request, this.#settings, this.#poolOf);
     if (accepted.ok && accepted.value.fresh && this.#state === "running") {
       const { run, queuedBehind } = accepted.value;
       const head = queuedBehind === 0 && run.kind === "turn" ? run : undefined;

@@ -1,13 +1,27 @@
 // Resources that gateway processes share: lanes, slots, waits, idempotency keys.
 
 import { expect, test } from "vitest";
-import { isEnded } from "../../src/core/shapes/run.ts";
-import type { OpenGround } from "../kit/engine/cluster.ts";
+import { isEnded, type Run } from "../../src/core/shapes/run.ts";
+import { insertRun } from "../../src/store/queries/runs/runs.ts";
+import type { Store } from "../../src/store/sql.ts";
+import { type OpenGround, openCluster } from "../kit/engine/cluster.ts";
 import { endOf, makeSessions } from "../kit/engine/engine.ts";
 import type { Actor, Play } from "../kit/engine/flow-app.ts";
 import { checkFlows, checkRuns, checkTranscripts } from "../kit/engine/flow-checks.ts";
 import { until } from "../kit/until.ts";
-import { CHATS, gate, MAIN, two } from "./cluster-stage.ts";
+import { sampleRun } from "../store/samples.ts";
+import { CHATS, gate, join, MAIN, two } from "./cluster-stage.ts";
+
+/** More lanes than one sweep offers. */
+const LANES = 40;
+
+/** Writes a queued run whose hint was lost: no process was told of it. */
+async function queueSilently(store: Store, sessionKey: string, kind: Run["kind"]): Promise<string> {
+  const session = { sessionKey, sessionId: `id-of-${sessionKey}` };
+  const run = sampleRun({ ...session, runId: `silent ${kind}`, kind, acceptedAt: Date.now() });
+  await store.transaction((tx) => insertRun(tx, run));
+  return run.runId;
+}
 
 /** Opens a cluster that counts the store operations of its first process. */
 function watchedGround(openGround: OpenGround) {
@@ -144,6 +158,48 @@ export function sharingContract(openGround: OpenGround): void {
     for (const held of [first, second, third]) held.open();
     await a.app.quiet();
     expect((await a.app.runs(waiters[0] ?? ""))[0]).toMatchObject({ state: "ok", reply: "timeout" });
+  });
+
+  test("I6: a session whose hint was lost gets a slot, even if many sub-agents wait for a full pool", async () => {
+    const held = gate();
+    const keys = Array.from({ length: LANES }, (_, at) => `agent:main:subagent:${at}`);
+    const work: Play = async () => {
+      await held.pass();
+      return "";
+    };
+    const cluster = await openCluster(openGround);
+    const options = { maxConcurrent: 2, choices: { subagents: { maxConcurrent: 1 } } };
+    const { app } = await join(cluster, Object.fromEntries(keys.map((key) => [key, work])), options);
+    await makeSessions(app.store, ...keys);
+    for (const key of keys) await app.tell(key, "work");
+    await held.reached;
+    const runId = await queueSilently(app.store, CHATS[0] ?? "", "turn");
+    expect(await endOf(app.engine, runId)).toMatchObject({ state: "ok" });
+    expect((await app.engine.load()).running).toBe(1);
+    held.open();
+    await app.quiet();
+  });
+
+  test("L2: a message that needs no turn is read after its hint was lost, even if many waiting lanes have one", async () => {
+    const held = gate();
+    const keys = Array.from({ length: LANES }, (_, at) => `agent:main:chat:lane${at}`);
+    const work: Play = async () => {
+      await held.pass();
+      return "";
+    };
+    const cluster = await openCluster(openGround);
+    const { app } = await join(cluster, { [MAIN]: work }, { maxConcurrent: 1 });
+    await makeSessions(app.store, ...keys);
+    await app.tell(MAIN, "work");
+    await held.reached;
+    for (const key of keys) {
+      await app.tell(key, "work");
+      await app.engine.accept({ sessionKey: key, input: { text: "note" }, kind: "append" });
+    }
+    const runId = await queueSilently(app.store, CHATS[0] ?? "", "append");
+    expect(await endOf(app.engine, runId)).toMatchObject({ state: "ok" });
+    held.open();
+    await app.quiet();
   });
 
   test("I6: if the deployment has one slot, all messages to many sessions in two processes are answered", async () => {

@@ -13,12 +13,13 @@ import { dropPayloads } from "../../store/queries/live-payloads.ts";
 import { beats, declareDead, LEASE_MS } from "../../store/queries/processes.ts";
 import { hasOrphans, idleLanes, requeueHeld } from "../../store/queries/runs/claims.ts";
 import { endedAmong, endedSince } from "../../store/queries/runs/runs.ts";
-import { countRunning } from "../../store/queries/runs/slots.ts";
+import { freeSlots } from "../../store/queries/runs/slots.ts";
 import { giveUpCallerWaits } from "../../store/queries/runs/waits.ts";
 import type { SharedStore, Store } from "../../store/sql.ts";
 import { idsOf, type Timer, type World } from "../../world.ts";
 import type { SharedBus } from "../bus.ts";
 import type { Lanes } from "../lanes/lanes.ts";
+import type { SlotSettings } from "../lanes/slots.ts";
 import type { EndWatch } from "../lanes/waits.ts";
 import { endEvent } from "../run/finish.ts";
 import type { Commit, Unit } from "../unit.ts";
@@ -57,7 +58,7 @@ export interface DispatchParts {
   /** The id of this process. */
   readonly processId: string;
   /** May change. */
-  readonly settings: { readonly maxConcurrent: number };
+  readonly settings: SlotSettings;
   readonly bus: SharedBus;
   readonly hints: HintTransport;
   readonly lease: Lease;
@@ -293,9 +294,11 @@ export class Dispatch {
 
   async #wakeIdle(): Promise<void> {
     const { store, lanes, settings } = this.#parts;
-    const free = settings.maxConcurrent - (await countRunning(store.db));
+    const { maxConcurrent: max, pools = {} } = settings;
+    const { free, full } = await freeSlots(store.db, { max, pools });
     const limit = Math.min(LANES_AT_ONCE, free);
-    const turns = limit > 0 ? await idleLanes(store.db, { limit, appends: false }) : [];
+    // Lanes that wait for a full pool would take the places of lanes that can start.
+    const turns = limit > 0 ? await idleLanes(store.db, { limit, appends: false, full }) : [];
     const appends = await idleLanes(store.db, { limit: LANES_AT_ONCE, appends: true });
     for (const sessionKey of new Set([...turns, ...appends])) lanes.wake(sessionKey);
   }

@@ -4,6 +4,28 @@
 
 import { namesIn, type Pool, roomIn, type SlotLimits } from "../../core/rules/pools.ts";
 
+/** Pool of the runs that crashed twice. Only one of them executes at a time. */
+export const CRASHED = "crashed";
+
+export interface SlotSettings {
+  /** Maximum number of runs that execute at the same time. */
+  readonly maxConcurrent: number;
+  /** Maximum number of runs of each pool, within `maxConcurrent`. */
+  readonly pools?: Readonly<Record<string, number>>;
+}
+
+/** Returns the limits of the slots, which change with the settings. */
+export function slotLimits(settings: SlotSettings): SlotLimits {
+  return {
+    get max() {
+      return settings.maxConcurrent;
+    },
+    get pools() {
+      return { ...settings.pools, [CRASHED]: 1 };
+    },
+  };
+}
+
 /** The owner of a slot. */
 export interface SlotOwner {
   readonly agentId: string;

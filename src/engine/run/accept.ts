@@ -6,6 +6,7 @@
 
 import { createHash } from "node:crypto";
 import { optional } from "../../core/optional.ts";
+import type { Pool } from "../../core/rules/pools.ts";
 import { isSessionMessage } from "../../core/rules/receipt.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { ZERO_USAGE } from "../../core/shapes/message.ts";
@@ -234,6 +235,7 @@ export async function acceptIn(
   unit: Unit,
   request: AcceptRequest,
   limits: AcceptLimits,
+  poolOf: (run: Run) => Pool = () => undefined,
 ): Promise<Result<Accepted>> {
   const { tx } = unit;
   const { sessionKey } = request;
@@ -292,7 +294,7 @@ export async function acceptIn(
           tokenLimit: allowed.value?.tokenLimit,
         })
       : undefined,
-    insertRun(tx, run),
+    insertRun(tx, run, poolOf(run)),
     isForInbox ? insertMark(tx, run, isSessionMessage(run) ? null : unit.now) : undefined,
   );
   publishReceipt(unit, run, "queued");

@@ -1,5 +1,6 @@
 // Engine, flows and outbox on a real store. A function replaces the model and plays each turn of a session.
 
+import { engineSettings, slotPoolOf } from "../../../src/app/engine-settings.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../../src/channels/channel.ts";
 import { type Inbound, openInbound } from "../../../src/channels/inbound.ts";
 import { OutboxWorker } from "../../../src/channels/outbound.ts";
@@ -223,11 +224,11 @@ function buildParts(parts: {
   const engine: Engine = new Engine({
     store,
     world,
-    settings: {
-      ...settings.session,
-      ...settings.session.agentToAgent,
+    settings: engineSettings({
+      ...settings,
       maxConcurrent: options.maxConcurrent ?? settings.maxConcurrent,
-    },
+    }),
+    poolOf: slotPoolOf,
     successors: withReplies(
       createSuccessors({
         settings,

@@ -18,7 +18,7 @@ import * as jobWaits from "../../../src/store/queries/runs/job-waits.ts";
 import { usageOf } from "../../../src/store/queries/runs/ledger.ts";
 import { endsOf } from "../../../src/store/queries/runs/run-facts.ts";
 import * as runs from "../../../src/store/queries/runs/runs.ts";
-import { countRunning, mayStart } from "../../../src/store/queries/runs/slots.ts";
+import { freeSlots, mayStart } from "../../../src/store/queries/runs/slots.ts";
 import * as waits from "../../../src/store/queries/runs/waits.ts";
 import { childCounts, filterCounts, sumsBelow } from "../../../src/store/queries/sessions/counts.ts";
 import { listSessions, type SessionFilter } from "../../../src/store/queries/sessions/session-lists.ts";
@@ -290,9 +290,10 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   requeueOrphans: (tx) => claims.requeueHeld(tx, "the dead"),
   hasOrphans: (tx) => claims.hasOrphans(tx),
   heldBy: (tx) => claims.heldBy(tx, "p1"),
-  idleLanes: (tx) => claims.idleLanes(tx, { limit: 50, appends: false }),
+  idleLanes: (tx) => claims.idleLanes(tx, { limit: 50, appends: false, full: ["main"] }),
+  idleAppends: (tx) => claims.idleLanes(tx, { limit: 50, appends: true }),
   mayStart: (tx) => mayStart(tx, "main", { max: 8, pools: { main: 4 } }),
-  countRunning: (tx) => countRunning(tx),
+  freeSlots: (tx) => freeSlots(tx, { max: 8, pools: { main: 4 } }),
   endedSince: (tx) => runs.endedSince(tx, ROWS - 10, 50),
   endedAmong: (tx) => runs.endedAmong(tx, ["r5", "r7"]),
   holdForEnd: (tx) => holdForEnd(tx, { sessionKey: "agent:a21:chat:221", flowId: "f5" }),

@@ -274,10 +274,13 @@ export async function lanesWithWork(db: Db): Promise<string[]> {
 /**
  * Returns lanes with queued runs and no active run, in the order in which they get slots. Agents take turns,
  * beginning with those that hold the fewest slots. Of one agent, the lane with the oldest run comes first.
- * Lanes with crashed runs come last. `appends` limits the result to lanes with a queued append, which needs
- * no turn.
+ * Lanes with crashed runs come last. `appends` limits the result to lanes that begin with an append, which
+ * needs no turn. Lanes whose runs need a slot of a pool in `full` are left out.
  */
-export async function idleLanes(db: Db, wanted: { limit: number; appends: boolean }): Promise<string[]> {
+export async function idleLanes(
+  db: Db,
+  wanted: { readonly limit: number; readonly appends: boolean; readonly full?: readonly string[] },
+): Promise<string[]> {
   let waiting = db
     .selectFrom("runs as waiting")
     .select([
@@ -298,7 +301,27 @@ export async function idleLanes(db: Db, wanted: { limit: number; appends: boolea
         ),
       ),
     );
-  if (wanted.appends) waiting = waiting.where("waiting.kind", "=", "append");
+  if (wanted.appends) {
+    waiting = waiting
+      .where("waiting.kind", "=", "append")
+      .where((eb) =>
+        eb.not(
+          eb.exists(
+            eb
+              .selectFrom("runs as earlier")
+              .select("earlier.run_id")
+              .whereRef("earlier.session_key", "=", "waiting.session_key")
+              .where("earlier.state", "=", QUEUED)
+              .whereRef("earlier.lane_seq", "<", "waiting.lane_seq"),
+          ),
+        ),
+      );
+  }
+  for (const name of wanted.full ?? []) {
+    // A run may be in several pools, see `Pool`.
+    const isOutside = sql<boolean>`'+' || waiting.pool || '+' not like ${`%+${name}+%`}`;
+    waiting = waiting.where((eb) => eb.or([eb("waiting.pool", "is", null), isOutside]));
+  }
   const held = db
     .selectFrom("runs")
     .select(["agent_id", (eb) => eb.fn.countAll<number>().as("slots")])

@@ -4,6 +4,7 @@
 // RS3: the row of an ended run never changes, except that an operator may dismiss it once (attention.ts).
 
 import { type Selectable, sql } from "kysely";
+import type { Pool } from "../../../core/rules/pools.ts";
 import type { Code } from "../../../core/shapes/errors.ts";
 import { type Usage, ZERO_USAGE } from "../../../core/shapes/message.ts";
 import type { Route } from "../../../core/shapes/route.ts";
@@ -81,8 +82,8 @@ export function toRun(row: Selectable<RunTable>): Run {
   };
 }
 
-/** Returns the columns of a queued run. All other columns are null or have their default. */
-function queuedColumns(run: Run) {
+/** Returns the columns of a queued run of a pool. All other columns are null or have their default. */
+function queuedColumns(run: Run, pool: Pool) {
   return {
     run_id: run.runId,
     session_key: run.sessionKey,
@@ -105,6 +106,7 @@ function queuedColumns(run: Run) {
     parent_run_id: run.parentRunId ?? null,
     asked_by: run.askedBy ?? null,
     call_id: run.callId ?? null,
+    pool: pool ?? null,
   };
 }
 
@@ -112,8 +114,9 @@ const INSERT = prepared((tx, columns: ReturnType<typeof queuedColumns>) =>
   tx.insertInto("runs").values(columns),
 );
 
-export async function insertRun(tx: Tx, run: Run): Promise<void> {
-  await INSERT(tx, queuedColumns(run));
+/** `pool` names the slots in which the run will execute. */
+export async function insertRun(tx: Tx, run: Run, pool?: Pool): Promise<void> {
+  await INSERT(tx, queuedColumns(run, pool));
 }
 
 const RUN = prepared((db, { runId }: { runId: string }) =>

@@ -31,16 +31,22 @@ const USED = prepared((tx) =>
     .groupBy(["pool", "state"]),
 );
 
-/** Counts the used slots. Other processes cannot take a slot until this transaction ends. */
-async function slotUse(tx: Tx): Promise<Map<string | null, SlotUse>> {
-  // Takes the lock first, so that the count is still correct when it is used.
-  const [, { rows }] = await together(takeAdvisoryLock(tx, "slots"), USED(tx, {}));
+/** Counts the used slots. Without a lock, other processes may take a slot before the count is used. */
+async function countUse(db: Db): Promise<Map<string | null, SlotUse>> {
+  const { rows } = await USED(db, {});
   const use = new Map<string | null, SlotUse>();
   for (const row of rows) {
     const entry = use.get(row.pool) ?? { running: 0, resuming: 0 };
     use.set(row.pool, entry);
     entry[row.state === "running" ? "running" : "resuming"] += Number(row.n);
   }
+  return use;
+}
+
+/** Counts the used slots. Other processes cannot take a slot until this transaction ends. */
+async function slotUse(tx: Tx): Promise<Map<string | null, SlotUse>> {
+  // Takes the lock first, so that the count is still correct when it is used.
+  const [, use] = await together(takeAdvisoryLock(tx, "slots"), countUse(tx));
   return use;
 }
 
@@ -87,12 +93,12 @@ export async function resumeHeld(
   return "full";
 }
 
-/** Counts the runs that execute in the whole deployment. */
-export async function countRunning(db: Db): Promise<number> {
-  const row = await db
-    .selectFrom("runs")
-    .select((eb) => eb.fn.countAll<number>().as("n"))
-    .where("state", "=", sql.lit("running"))
-    .executeTakeFirstOrThrow();
-  return Number(row.n);
+/** Returns the number of slots that new runs could take, and the names of the pools that have none. */
+export async function freeSlots(
+  db: Db,
+  limits: SlotLimits,
+): Promise<{ readonly free: number; readonly full: readonly string[] }> {
+  const use = await countUse(db);
+  const roomOf = (pool: Pool): number => room(use, pool, limits, true);
+  return { free: roomOf(undefined), full: Object.keys(limits.pools).filter((name) => roomOf(name) === 0) };
 }

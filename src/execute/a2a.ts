@@ -1,7 +1,7 @@
 // Executes a claimed run as a turn of an agent that is reached over A2A, and keeps its conversation in the
 // store.
 
-import { RemoteAgents, type RemoteTurnArgs } from "../agent/a2a/remote.ts";
+import { RemoteAgents, type RemoteState, type RemoteTurnArgs } from "../agent/a2a/remote.ts";
 import type { TurnEnd } from "../agent/loop/loop.ts";
 import { optional } from "../core/optional.ts";
 import { sentNameOf, sentTypeOf } from "../core/sent-file.ts";
@@ -12,6 +12,7 @@ import type { Session } from "../core/shapes/session.ts";
 import type { A2aRuntime, AgentSettings, Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { LaneHandle } from "../engine/run/execution.ts";
+import type { Unit } from "../engine/unit.ts";
 import type { OutboxListener } from "../flows/delivery/outbox.ts";
 import { sendFile } from "../flows/delivery/sent-file.ts";
 import { getRemoteTask, putRemoteTask } from "../store/queries/remote-tasks.ts";
@@ -72,6 +73,25 @@ export async function keepFile(
   return sent.ok ? sentResult(sent.value, data !== before) : toolFailure(sent);
 }
 
+/**
+ * Stores the state of a turn's task. `also` is called in the same transaction. Returns false, and stores
+ * nothing, if another process has the run.
+ */
+export async function keepTask(
+  { engine }: Pick<KeepParts, "engine">,
+  { handle, session }: Pick<RemoteRun, "handle" | "session">,
+  state: RemoteState,
+  also?: (unit: Unit) => Promise<void>,
+): Promise<boolean> {
+  await handle.confirm();
+  return engine.commit(async (unit) => {
+    if (!(await handle.wait.holds(unit))) return false;
+    await putRemoteTask(unit.tx, session.sessionId, state, unit.now);
+    await also?.(unit);
+    return true;
+  });
+}
+
 /** The arguments that each turn elsewhere has: its run, its conversation and its state. */
 type CommonArgs = Pick<
   RemoteTurnArgs,
@@ -103,7 +123,7 @@ export async function argsOf(
 export function openRemoteAgents(): RemoteTurn {
   const agents = new RemoteAgents();
   return async (parts, remote) => {
-    const { store, world } = parts;
+    const { world } = parts;
     const { handle, session, agent, runtime, context } = remote;
     const { runId, sessionKey } = handle.run;
     return agents.turn({
@@ -113,10 +133,7 @@ export function openRemoteAgents(): RemoteTurn {
       limits: agent,
       contextTokens: session.contextUsed,
       ...optional({ context }),
-      async write(state) {
-        await handle.confirm();
-        await store.transaction((tx) => putRemoteTask(tx, session.sessionId, state, world.clock.now()));
-      },
+      write: (state) => keepTask(parts, remote, state),
       keep: (callId, file) => keepFile(parts, remote, callId, file),
       onRetry(retry) {
         const atMs = world.clock.now();

@@ -65,11 +65,15 @@ function sessionToolsOf({ mcp, passes }: AcpHost, sessionKey: string): SessionTo
 
 function permissionOf(parts: PermissionParts, { handle, agent, runtime }: AcpRun): AskPermission {
   const { runId, sessionKey, attempt } = handle.run;
-  const { log } = handle;
+  const { wait, log } = handle;
   return async (question, signal) => {
     if (runtime.permissions !== "ask") return { decision: runtime.permissions, scope: "once" };
     const from = { sessionKey, runId, attempt, agentId: agent.id };
-    return askPermission(parts, { ...question, ...from, askMs: runtime.askSeconds * 1000 }, { signal, log });
+    return askPermission(
+      parts,
+      { ...question, ...from, askMs: runtime.askSeconds * 1000 },
+      { wait, signal, log },
+    );
   };
 }
 

@@ -20,12 +20,12 @@ import type { LaneHandle } from "../engine/run/execution.ts";
 import type { EndFacts } from "../engine/run/finish.ts";
 import { publishReceipt } from "../engine/run/receipts.ts";
 import { getPeer } from "../store/queries/peers.ts";
-import { getRemoteTask, putRemoteTask } from "../store/queries/remote-tasks.ts";
+import { getRemoteTask } from "../store/queries/remote-tasks.ts";
 import { offerToPeer } from "../store/queries/runs/inbox-marks.ts";
 import { awaitedUntil } from "../store/queries/runs/waits.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
 import type { World } from "../world.ts";
-import { argsOf, type KeepParts, keepFile } from "./a2a.ts";
+import { argsOf, type KeepParts, keepFile, keepTask } from "./a2a.ts";
 
 export interface PeerRun {
   readonly handle: LaneHandle;
@@ -118,13 +118,12 @@ export function openPeers(): PeerTurn {
         ...optional({ awaitedUntil: await awaitedUntil(engine.store.db, run.runId) }),
       },
       async write(state) {
-        await handle.confirm();
-        await engine.commit(async (unit) => {
-          await putRemoteTask(unit.tx, session.sessionId, state, unit.now);
-          if (state.taskId === undefined) return;
-          if (await offerToPeer(unit.tx, run, unit.now)) publishReceipt(unit, run, "offered");
+        const hasTask = state.taskId !== undefined;
+        const isKept = await keepTask(parts, { handle, session }, state, async (unit) => {
+          if (hasTask && (await offerToPeer(unit.tx, run, unit.now))) publishReceipt(unit, run, "offered");
         });
-        isOffered ||= state.taskId !== undefined;
+        isOffered ||= isKept && hasTask;
+        return isKept;
       },
       keep: (callId, file) => keepFile(parts, { handle, session }, callId, file),
       onRetry: () => {},

@@ -4,6 +4,7 @@
 
 import type { PermissionAnswered } from "../core/shapes/permission.ts";
 import type { Engine } from "../engine/engine.ts";
+import type { RunWait } from "../engine/lanes/waits.ts";
 import { ASKS, untilDecided } from "../engine/run/until-decided.ts";
 import type { OutboxListener } from "../flows/delivery/outbox.ts";
 import { closePermission, openPermission, type PermissionRequest } from "../flows/permission.ts";
@@ -25,12 +26,14 @@ const DENIED: Decided = { decision: "deny", scope: "once" };
 export async function askPermission(
   parts: PermissionParts,
   asked: PermissionRequest,
-  { signal, log }: { signal: AbortSignal; log: Log },
+  { wait, signal, log }: { wait: RunWait; signal: AbortSignal; log: Log },
 ): Promise<Decided> {
   const { engine, world } = parts;
   if (signal.aborted) return DENIED;
   try {
-    const question = await engine.commit((unit) => openPermission(parts, unit, asked));
+    const question = await engine.commit(async (unit) =>
+      (await wait.holds(unit)) ? openPermission(parts, unit, asked) : undefined,
+    );
     if (question === undefined) return DENIED;
     const { id, title: what } = question;
     log.warn({ permissionId: id, what }, ASKS);

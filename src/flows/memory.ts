@@ -7,18 +7,29 @@
 import { changedMemory, type MemoryChange } from "../core/rules/prompt/memory.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Engine } from "../engine/engine.ts";
+import type { RunWait } from "../engine/lanes/waits.ts";
 import { type AgentMemory, holdMemory, writeMemory } from "../store/queries/agent-memory.ts";
 
 const CALLS_KEPT_MAX = 50;
 
-/** `callId`: identifies a call that may be repeated. `revision`: fails if the memory has another one. */
+interface ChangeOptions {
+  /** Identifies a call that may be repeated. */
+  readonly callId?: string;
+  /** The change fails if the memory has another revision. */
+  readonly revision?: number;
+  /** Of the run that makes the change. Absent: an operator makes it. */
+  readonly wait?: RunWait | undefined;
+}
+
 export async function changeMemory(
   { commit }: Pick<Engine, "commit">,
   agentId: string,
   change: MemoryChange,
-  { callId, revision }: { readonly callId?: string; readonly revision?: number },
+  { callId, revision, wait }: ChangeOptions,
 ): Promise<Result<AgentMemory>> {
   return commit(async (unit): Promise<Result<AgentMemory>> => {
+    if (wait !== undefined && !(await wait.holds(unit)))
+      return fail("run_aborted", "the calling run has ended; nothing was written");
     const memory = await holdMemory(unit.tx, agentId, unit.now);
     if (callId !== undefined && memory.calls.includes(callId)) return ok(memory);
     if (revision !== undefined && memory.revision !== revision) {

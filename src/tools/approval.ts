@@ -118,6 +118,19 @@ async function settle(
   return denied(by === "" ? late : "denied by the owner");
 }
 
+/** Deletes the request of a command that needs none now. Fails if another process has the run. */
+async function withoutRequest(
+  { engine }: ApprovalContext,
+  wait: RunWait,
+  { callId }: ToolCallRequest,
+): Promise<Result<void>> {
+  return engine.commit(async (unit) => {
+    if (!(await wait.holds(unit))) return LOST;
+    await deletePermissionOfCall(unit.tx, callId);
+    return ok(undefined);
+  });
+}
+
 /** Waits for the approval of a run's command, if it needs one. */
 async function approved(
   ctx: ApprovalContext,
@@ -125,14 +138,13 @@ async function approved(
   command: string,
   call: ToolCallRequest,
 ): Promise<Result<void>> {
-  const { agent, chain, settings, engine, signal } = ctx;
+  const { agent, chain, settings, signal } = ctx;
   const folder = agent.workspace;
   const callId = agent.runtime === undefined ? call.callId : undefined;
   const reason = whyApprove(chain, settings, { command, folder });
   if (reason === undefined) {
     // An earlier attempt may have asked under other settings (AP1).
-    if (run.attempt > 1) await engine.commit((unit) => deletePermissionOfCall(unit.tx, call.callId));
-    return ok(undefined);
+    return run.attempt === 1 ? ok(undefined) : withoutRequest(ctx, wait, call);
   }
   if (JSON.stringify(command).length > COMMAND_MAX_CHARS) {
     const hint = "Write it to a file with write, then run the file.";

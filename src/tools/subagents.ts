@@ -170,10 +170,11 @@ async function cancelChildren(ctx: WritingContext, { sessionKey }: Args): Promis
   const cancelled: string[] = [];
   const runIds: string[] = [];
   for (const child of named === undefined ? await unfinishedChildren(ctx) : [named.value]) {
-    const ended = await cancelChild(ctx.engine, child);
-    if (ended === undefined) continue;
+    const ended = await cancelChild(ctx.engine, child, ctx.wait);
+    if (!ended.ok) return ended;
+    if (ended.value === undefined) continue;
     cancelled.push(child.key);
-    runIds.push(...ended);
+    runIds.push(...ended.value);
   }
   return ok({ status: "ok", cancelled, runIds });
 }

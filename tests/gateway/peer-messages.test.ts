@@ -8,6 +8,7 @@ import { optional } from "../../src/core/optional.ts";
 import { createCards } from "../../src/gateway/a2a/card.ts";
 import { cleanup, openStore, quietWorld } from "../kit/engine/engine.ts";
 import { scriptedModel } from "../kit/scripted-model.ts";
+import { takeRun } from "../kit/store/take-run.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { settingsWith } from "../tools/app.ts";
 import { limitsIn, runStates } from "./a2a/kit.ts";
@@ -152,6 +153,22 @@ test("I8: a peer cannot limit a chain that began here", async () => {
   const texts = async () => JSON.stringify(await client.request("chat.history", { sessionKey: HERE }));
   await expect.poll(texts).toContain("Well?");
   expect(await limitsIn(near)).not.toContainEqual(expect.any(Number));
+});
+
+test("I1: a run that another process has does not change its task at a peer", async () => {
+  const answer = Promise.withResolvers<string>();
+  const [near, far] = [await open(), await open({ model: scriptedModel(() => answer.promise) })];
+  const [client] = await pair(near, far);
+  const { runId } = await send(client, "Hello", 0);
+  const tasks = () => near.store.db.selectFrom("remote_tasks").selectAll().execute();
+  await expect.poll(tasks).toHaveLength(1);
+  await takeRun(near.store, String(runId));
+  const known = await tasks();
+  answer.resolve("All is well");
+  await expect.poll(() => runStates(far)).toEqual(["ok"]);
+  await near.stop();
+  const disk = await openStore(near.dir);
+  expect(await disk.db.selectFrom("remote_tasks").selectAll().execute()).toEqual(known);
 });
 
 test("RT3: an abort cancels the task at a peer even while no gateway executes the run", async () => {

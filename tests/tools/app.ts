@@ -23,6 +23,7 @@ import {
 } from "../../src/core/shapes/settings/settings.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { Executor } from "../../src/engine/lanes/lanes.ts";
+import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import { ensureMainSessions } from "../../src/flows/session/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
 import { getSession, insertSession } from "../../src/store/queries/sessions/sessions.ts";
@@ -34,6 +35,7 @@ import { realWorld, type World } from "../../src/world.ts";
 import { GROUND } from "../kit/cleanup.ts";
 import { openEmbedded } from "../kit/engine/engine.ts";
 import { plainRedactor } from "../kit/redactor.ts";
+import { until } from "../kit/until.ts";
 
 const checkers = new Map<ToolName, Validator>();
 
@@ -205,11 +207,12 @@ function assistant(id: string, text: string, timestamp: number): AssistantMessag
  * Returns an executor that answers each message with its text. If `isHeld` returns true, a run executes until
  * it is aborted.
  */
-function echoExecutor(isHeld: () => boolean): Executor {
+function echoExecutor(isHeld: () => boolean, held: Map<string, LaneHandle>): Executor {
   return {
     async execute(handle) {
       const { signal, run } = handle;
       if (isHeld()) {
+        held.set(run.sessionKey, handle);
         await new Promise<void>((resolve) => {
           if (signal.aborted) resolve();
           signal.addEventListener("abort", () => resolve(), { once: true });
@@ -230,6 +233,8 @@ export interface App {
   hold(): void;
   /** Starts a run that executes until it is aborted. */
   held(key: string): Promise<Run>;
+  /** Starts a run as `held` does, and returns its handle. */
+  heldHandle(key: string): Promise<LaneHandle>;
   /** Adds a session, which must not exist yet. */
   add(key: string, more?: Partial<Session>): Promise<Session>;
   session(key: string): Promise<Session>;
@@ -299,7 +304,7 @@ async function startRun(engine: Engine, sessionKey: string): Promise<Run> {
   return accepted.value.run;
 }
 
-function openEngine(store: Store, world: World, settings: Settings, isHeld: () => boolean): Engine {
+function openEngine(store: Store, world: World, settings: Settings, executor: Executor): Engine {
   const { queueMax, agentToAgent } = settings.session;
   return new Engine({
     store,
@@ -310,7 +315,7 @@ function openEngine(store: Store, world: World, settings: Settings, isHeld: () =
       transcriptPath: (sessionId) => store.transcriptPath(sessionId),
       outbound: { deliveryQueued: () => {} },
     }),
-    executor: echoExecutor(isHeld),
+    executor,
   });
 }
 
@@ -320,7 +325,9 @@ export async function openApp(choices: Choices = {}): Promise<App> {
   const world = realWorld({ level: "silent" });
   const store = await openEmbedded(dir, world);
   let isHeld = false;
-  const engine = openEngine(store, world, settings, () => isHeld);
+  const handles = new Map<string, LaneHandle>();
+  const executor = echoExecutor(() => isHeld, handles);
+  const engine = openEngine(store, world, settings, executor);
   await ensureMainSessions({ engine, settings });
   await engine.start();
   const session = async (key: string): Promise<Session> => {
@@ -339,6 +346,11 @@ export async function openApp(choices: Choices = {}): Promise<App> {
     held(key) {
       isHeld = true;
       return startRun(engine, key);
+    },
+    async heldHandle(key) {
+      isHeld = true;
+      await startRun(engine, key);
+      return until(() => handles.get(key));
     },
     async add(key, more = {}) {
       const row = rowOf(settings, world, key, more);

@@ -92,7 +92,8 @@ export interface RemoteTurnArgs {
   readonly world: World;
   /** State of this session, or undefined if it has none. */
   read(): Promise<RemoteState | undefined>;
-  write(state: RemoteState): Promise<void>;
+  /** Returns false, and stores nothing, if another process has the run. */
+  write(state: RemoteState): Promise<boolean>;
   /** Returns whether the run has ended, so that its task must not continue. */
   hasEnded(): Promise<boolean>;
   append(entry: Entry): Promise<Entry>;
@@ -120,6 +121,9 @@ class Broken extends Error {
     this.code = code;
   }
 }
+
+/** Another process has the run, which must not continue here. */
+class Lost extends Error {}
 
 /** Refusals of another Parley whose codes this gateway keeps. */
 const REASONS: ReadonlyMap<unknown, ErrorCode> = new Map([
@@ -261,7 +265,7 @@ export class RemoteAgents {
       const end = await new RemoteTurn(args, this).run();
       return end ?? { kind: "aborted", usage: ZERO_USAGE };
     } catch (error) {
-      if (args.signal.aborted) return { kind: "aborted", usage: ZERO_USAGE };
+      if (args.signal.aborted || error instanceof Lost) return { kind: "aborted", usage: ZERO_USAGE };
       if (!(error instanceof Broken)) throw error;
       return failed(args, error.message, error.code);
     }
@@ -363,7 +367,7 @@ class RemoteTurn {
       return await this.#read(events);
     } catch (error) {
       if (signal.aborted) return undefined;
-      if (error instanceof Broken) throw error;
+      if (error instanceof Broken || error instanceof Lost) throw error;
       await this.#failedOnce(error, sent);
       return undefined;
     } finally {
@@ -455,11 +459,12 @@ class RemoteTurn {
   async #remember(isAsking: boolean, knownUpTo = this.#knownUpTo): Promise<void> {
     const { runtime, runId, write } = this.#args;
     const { taskId, contextId = this.#contextId } = this.#answer;
-    await write({
+    const isWritten = await write({
       ...{ remote: runtime.card, contextId, runId, isAsking },
       ...(taskId === undefined ? {} : { taskId }),
       ...(knownUpTo === undefined ? {} : { knownUpTo }),
     });
+    if (!isWritten) throw new Lost();
   }
 
   async #finish(end: RemoteEnd): Promise<TurnEnd> {

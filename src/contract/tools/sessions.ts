@@ -494,7 +494,7 @@ export const SESSION_TOOLS = {
         runIds: list(text()),
       }),
     ),
-    errors: ["not_visible"],
+    errors: ["not_visible", "run_aborted"],
     who: NESTED,
     ...REPEATABLE,
   },

@@ -371,7 +371,7 @@ export const WORK_TOOLS = {
       object({ status: done, bytes: number("Size of the memory.") }),
       object({ status: done, text: text("The memory.") }),
     ),
-    errors: ["too_large"],
+    errors: ["too_large", "run_aborted"],
     who: "Private sessions, except sub-agents: no groups, web hooks, nodes or people who are not owners.",
     parallel: false,
     idempotent: true,

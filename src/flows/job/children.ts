@@ -10,6 +10,8 @@ import type { Session } from "../../core/shapes/session.ts";
 import { KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
 import { quoted } from "../../core/text/cut.ts";
 import type { Engine } from "../../engine/engine.ts";
+import type { RunWait } from "../../engine/lanes/waits.ts";
+import { holdForAbort } from "../../store/locks.ts";
 import { type Flow, getFlow, jobOfChild, openSpawnsOf } from "../../store/queries/chains/flows.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db } from "../../store/sql.ts";
@@ -81,10 +83,20 @@ async function notOwn(parent: Parent, key: string): Promise<Failure> {
   return fail("not_visible", error, { hint });
 }
 
-/** Cancels a sub-agent. Returns the aborted runs, or undefined if its job was already finished. */
-export async function cancelChild(engine: Engine, child: Session): Promise<readonly string[] | undefined> {
+/**
+ * Cancels a sub-agent for a run, or for an operator if `wait` is undefined. Returns the aborted runs, or
+ * undefined if its job was already finished.
+ */
+export async function cancelChild(
+  engine: Engine,
+  child: Session,
+  wait: RunWait | undefined,
+): Promise<Result<readonly string[] | undefined>> {
   return engine.commit(async (unit) => {
+    await holdForAbort(unit.tx, child.key);
+    if (wait !== undefined && !(await wait.holds(unit)))
+      return fail("run_aborted", "the calling run has ended; nothing was cancelled");
     const job = await jobOf(unit.tx, child);
-    return job?.open === true ? cancelJob(engine, unit, job) : undefined;
+    return ok(job?.open === true ? await cancelJob(engine, unit, job) : undefined);
   });
 }

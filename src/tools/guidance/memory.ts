@@ -37,7 +37,7 @@ function changeOf(args: { action: string; text?: string; oldText?: string }): Re
 
 export const memoryTool: Tool<Context> = tool("memory", {
   async execute(ctx, args, { callId }) {
-    const { db, settings, chain, run, engine, agent } = ctx;
+    const { db, settings, chain, run, wait, engine, agent } = ctx;
     const known = isGuest(ctx.viewer) ? undefined : await memoryFor(db, settings, chain, run);
     if (known === undefined) {
       return fail(
@@ -52,7 +52,7 @@ export const memoryTool: Tool<Context> = tool("memory", {
     const { action, text, oldText } = args;
     const change = changeOf({ action, ...optional({ text, oldText }) });
     if (!change.ok) return change;
-    const changed = await changeMemory(engine, agent.id, change.value, { callId });
+    const changed = await changeMemory(engine, agent.id, change.value, { callId, wait });
     return changed.ok ? ok({ status: "ok", bytes: Buffer.byteLength(changed.value.text) }) : changed;
   },
 });

@@ -107,6 +107,8 @@ function session(
   maxAnswerBytes = 10_000,
   world: World = quietWorld(),
   mayRetry: RemoteTurnArgs["mayRetry"] = async () => {},
+  /** Returns whether this process still has the run. */
+  holds: () => Promise<boolean> = async () => true,
 ) {
   const entries: Entry[] = [];
   let state: RemoteState | undefined;
@@ -138,7 +140,9 @@ function session(
       world,
       read: async () => state,
       write: async (next) => {
+        if (!(await holds())) return false;
         state = next;
+        return true;
       },
       hasEnded: async () => true,
       append: async (entry) => {
@@ -233,6 +237,16 @@ test("RT2: if the connection breaks before the task is known, the message is not
   const end = await turn("Deploy");
   expect(end).toMatchObject({ kind: "error", error: expect.stringContaining("outcome unknown") });
   expect(remote.calls).toHaveLength(1);
+});
+
+test("RT3: a turn ends without an answer, and cancels nothing, once another process has its run", async () => {
+  const remote = await fakeRemote();
+  const done = { task: task("COMPLETED", { artifacts: [artifact("Whole")] }) };
+  remote.on.SendStreamingMessage = streaming([{ task: task("WORKING") }, done]);
+  const { turn, entries } = session(remote, {}, 10_000, quietWorld(), undefined, async () => false);
+  expect(await turn("Go")).toMatchObject({ kind: "aborted" });
+  expect(entries).toHaveLength(1);
+  expect(remote.calls.map(({ method }) => method)).toEqual(["SendStreamingMessage"]);
 });
 
 test("the agent is reached again only once the gateway may still act for the run", async () => {

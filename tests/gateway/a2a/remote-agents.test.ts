@@ -3,8 +3,10 @@
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../../src/contract/client/node.ts";
 import { textOf } from "../../../src/core/shapes/message.ts";
+import { readRun } from "../../../src/store/queries/transcripts/transcripts.ts";
 import { openStore } from "../../kit/engine/engine.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
+import { takeRun } from "../../kit/store/take-run.ts";
 import { agentSettings, type Choices } from "../../tools/app.ts";
 import { type House, openHouse, TOKEN } from "../kit.ts";
 import { limitsIn, openExposed, runStates } from "./kit.ts";
@@ -100,6 +102,31 @@ test("I8: the rest of the chain's budget goes along and limits the chain over th
     error: expect.stringContaining("the limit of the program or gateway that asked is 200"),
   });
   expect(await limitsIn(far)).toEqual([200]);
+});
+
+test("I1: a run that another process has keeps no answer of the agent elsewhere, and does not change its task", async () => {
+  const answer = Promise.withResolvers<string>();
+  const far = await openExposed({ model: scriptedModel(() => answer.promise) });
+  const card = `${far.http}/a2a/research`;
+  const runtime = { type: "a2a", card, token: TOKEN, allowUnsigned: true } as const;
+  const near = await openHouse({
+    model: scriptedModel(() => "Thanks"),
+    choices: { agents: [agentSettings("main"), agentSettings("far", { runtime })] },
+  });
+  const { db } = near.store;
+  const accepted = await near.engine.accept({ sessionKey: "agent:far:main", input: { text: "Hello" } });
+  if (!accepted.ok) throw new Error(accepted.error);
+  const { run } = accepted.value;
+  const tasks = () => db.selectFrom("remote_tasks").selectAll().execute();
+  await expect.poll(tasks).toHaveLength(1);
+  await takeRun(near.store, run.runId);
+  const [known] = await tasks();
+  answer.resolve("All is well");
+  await expect.poll(async () => (await near.engine.load()).slots.taken).toBe(0);
+  expect(await tasks()).toEqual([known]);
+  expect((await readRun(db, run.runId)).map(textOf)).toEqual(["Hello"]);
+  // The run of the other process follows the task, so the task was not cancelled.
+  expect(await runStates(far)).toEqual(["ok"]);
 });
 
 test("RT3: an abort cancels the task elsewhere even while no gateway executes the run", async () => {

@@ -23,7 +23,7 @@ interface Asked {
 /** Asks for permission in a run, and resolves with the owner's decision. */
 export async function askIn(
   { engine, world }: { engine: Engine; world: World },
-  { run, signal, log }: LaneHandle,
+  { run, wait, signal, log }: LaneHandle,
   { title, kind, rawInput, about, sessionKey = run.sessionKey, askMs = 600_000 }: Asked,
 ): Promise<PermissionDecision> {
   const { runId, attempt } = run;
@@ -31,6 +31,6 @@ export async function askIn(
   const outbound = { deliveryQueued: () => {} };
   const longer = about === undefined ? {} : { about, scopes: PERMISSION_SCOPES };
   const asked = { sessionKey, runId, attempt, agentId, title, kind, rawInput, askMs, ...longer };
-  const decided = await askPermission({ engine, world, outbound }, asked, { signal, log });
+  const decided = await askPermission({ engine, world, outbound }, asked, { wait, signal, log });
   return decided.decision;
 }

@@ -1,7 +1,8 @@
 // Calls the handler of a stored deadline when it falls due. The row is deleted or moved in the transaction of
 // its handler, so after a crash the handler is called again. One timer is set for the nearest row, and
 // updated when a transaction that sets a row commits.
-// DD2: a row whose handler fails is postponed, and does not delay the rows behind it.
+// DD2: a row whose handler fails is postponed, and does not delay the rows behind it. A row that was deleted
+//      or moved stays so: its handler has succeeded, and only the answer to the commit was lost.
 
 import {
   type Deadline,
@@ -98,9 +99,10 @@ export class Deadlines {
   async #postpone(deadline: Deadline, error: unknown): Promise<void> {
     const { kind, key } = deadline;
     this.#parts.world.log.error({ err: error, kind, key }, "a stored deadline could not be handled");
-    await this.#parts.commit((unit) =>
-      setDeadline(unit.tx, { kind, key, dueAt: unit.now + FAILED_AGAIN_MS }),
-    );
+    await this.#parts.commit(async (unit) => {
+      if (!(await takeDeadline(unit.tx, deadline))) return;
+      await setDeadline(unit.tx, { kind, key, dueAt: unit.now + FAILED_AGAIN_MS });
+    });
   }
 
   async #fire(deadline: Deadline, handler: DeadlineHandler): Promise<void> {

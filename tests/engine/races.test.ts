@@ -330,6 +330,46 @@ test("DD2: a deadline whose handler fails is postponed, and later deadlines are 
   expect(left[0]?.due_at).toBeGreaterThan(world.clock.now());
 });
 
+test.each([
+  ["done", []],
+  [3_600_000, [{ kind: "test", key: "one", due_at: 3_600_000 }]],
+] as const)(
+  "DD2: a deadline that was handled is not postponed if the answer to its commit is lost (verdict: %s)",
+  async (verdict, left) => {
+    const world = fakeWorld();
+    const start = world.clock.now();
+    let calls = 0;
+    let isLost = false;
+    const { engine, store } = await openTestEngine({
+      world,
+      execute: async () => ({ state: "ok" }),
+      wrapStore: (disk) => ({
+        ...disk,
+        async transaction(work) {
+          const value = await disk.transaction(work);
+          if (calls === 0 || isLost) return value;
+          isLost = true;
+          throw new StoreProblem("unreachable", "store", { detail: "connection lost", inDoubt: true });
+        },
+      }),
+      deadlineHandlers: new Map([
+        [
+          "test",
+          async () => {
+            calls += 1;
+            return verdict === "done" ? verdict : start + verdict;
+          },
+        ],
+      ]),
+    });
+    await engine.commit((unit) => engine.setDeadline(unit, { kind: "test", key: "one", dueAt: unit.now }));
+    for (let seconds = 0; seconds < 120; seconds += 1) await world.advance(1_000);
+    expect({ calls, isLost }).toEqual({ calls: 1, isLost: true });
+    const rows = await store.db.selectFrom("deadlines").selectAll().execute();
+    expect(rows).toEqual(left.map((row) => ({ ...row, due_at: start + row.due_at })));
+  },
+);
+
 test("a run survives a full disk: its entry is stored when there is space again", async () => {
   const world = fakeWorld();
   const full = { times: 0 };

@@ -474,7 +474,7 @@ class RemoteTurn {
     const usage = toPeer === undefined ? this.#answer.usage : ZERO_USAGE;
     if (end.kind === "failed") {
       await this.#remember(false, input);
-      return { ...failed(this.#args, end.why), usage };
+      return { ...failed(this.#args, cut(end.why, REASON_CHARS_MAX)), usage };
     }
     const left = await this.#keep(end.files);
     const more = left.length > NAMED_MAX ? ` and ${left.length - NAMED_MAX} more` : "";

@@ -484,6 +484,19 @@ test.each(WITHIN)("an answer within the limit is returned: %s", async (_, events
   if (live() !== "") expect(text.startsWith(live())).toBe(true);
 });
 
+test.each(["FAILED", "REJECTED", "CANCELED"])(
+  "of the text with which a task is %s, the beginning is kept",
+  async (state) => {
+    const remote = await fakeRemote();
+    const why = `no luck ${"x".repeat(100_000)}`;
+    remote.on.SendStreamingMessage = streaming([{ task: task("WORKING") }, status(state, why)]);
+    const end = await session(remote).turn("Go");
+    if (end.kind !== "error") throw new Error(end.kind);
+    expect(end.error).toContain("no luck xxx");
+    expect(end.error.length).toBeLessThan(600);
+  },
+);
+
 test("an endless answer and an endless card end the run", async () => {
   const remote = await fakeRemote();
   const endless = (response: ServerResponse): void => {

@@ -417,8 +417,8 @@ class RemoteTurn {
     if (this.#answer.bytes > this.#args.limits.maxAnswerBytes)
       throw new Broken("its answer is longer than agents.defaults.maxAnswerBytes");
     if (!this.#isRemembered && this.#answer.taskId !== undefined) {
-      this.#isRemembered = true;
       await this.#remember(false);
+      this.#isRemembered = true;
     }
     const shown = delta === undefined ? undefined : this.#hidden.next(delta);
     if (shown !== undefined) this.#args.onText(shown);

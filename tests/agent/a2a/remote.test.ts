@@ -209,6 +209,21 @@ test("RT1: after a broken stream the task is followed, and the message is not se
   ]);
 });
 
+test("RT1: a task that could not be stored when it began is stored when it is followed", async () => {
+  const remote = await fakeRemote();
+  remote.on.SendStreamingMessage = streaming([{ task: task("WORKING") }]);
+  remote.on.GetTask = answering(task("COMPLETED", { artifacts: [artifact("Whole")] }));
+  let writes = 0;
+  const { turn } = session(remote, {}, 10_000, quietWorld(), undefined, async () => {
+    writes += 1;
+    if (writes === 1) throw new Error("the disk is full");
+    return true;
+  });
+  expect(await turn("Go")).toMatchObject({ kind: "ok", text: "Whole" });
+  // The second write stores the task, and the third one its end.
+  expect(writes).toBe(3);
+});
+
 test("RT1: a task that ends just before it is followed is read again", async () => {
   const remote = await fakeRemote();
   remote.on.SendStreamingMessage = streaming([{ task: task("WORKING") }], true);

@@ -9,7 +9,7 @@
 import { optional } from "../../core/optional.ts";
 import { cautionFor } from "../../core/rules/crash-policy.ts";
 import { FairQueue, type WaitingLane } from "../../core/rules/fair-queue.ts";
-import type { Pool } from "../../core/rules/pools.ts";
+import { namesIn, type Pool } from "../../core/rules/pools.ts";
 import { fail } from "../../core/shapes/errors.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { holdForEnd, holdSessions } from "../../store/locks.ts";
@@ -111,6 +111,8 @@ export class Lanes {
   #busy = 0;
   /** Number of lanes that are being claimed and start before lanes with `isLast`. */
   #ahead = 0;
+  /** Pools in which the deployment had no slot when a lane asked last, since a slot was freed. */
+  readonly #fullPools = new Set<string>();
   /** Number of slots that were freed so far, in this process or in others. */
   #freed = 0;
   readonly #idle = Promise.withResolvers<void>();
@@ -154,17 +156,28 @@ export class Lanes {
    * lane: when it has its slot, or needs none, `#follow` wakes the next. Returns false if no lane waits.
    */
   slotFree(): boolean {
-    const { slots, shared } = this.#parts;
     this.#freed += 1;
+    this.#fullPools.clear();
     if (this.#starved.size === 0) return false;
-    const chosen = this.#starved.next(slots, shared === undefined ? undefined : 1);
-    for (const sessionKey of chosen) {
+    this.#wakeNext();
+    return true;
+  }
+
+  /** Returns the waiting lanes that get the free slots, at most `most`. Leaves out lanes of full pools. */
+  #next(most?: number): string[] {
+    const { slots } = this.#parts;
+    const isFull = (pool: Pool): boolean => namesIn(pool).some((name) => this.#fullPools.has(name));
+    const free = (pool: Pool): number => (isFull(pool) ? 0 : slots.free(pool));
+    return this.#starved.next({ ...slots, free }, most);
+  }
+
+  #wakeNext(): void {
+    for (const sessionKey of this.#next(this.#parts.shared === undefined ? undefined : 1)) {
       const state = this.#stateOf(sessionKey);
       // A lane in another state checks again by itself.
       if (state.kind !== "waiting") continue;
       if (state.lane.isLast !== true || this.#ahead === 0) this.wake(sessionKey);
     }
-    return true;
   }
 
   /** Returns whether other lanes must get the free slots before this one. */
@@ -178,7 +191,9 @@ export class Lanes {
     if (waits) this.#send(sessionKey, { kind: "head", lane });
     // The lane does not wait yet: add it to the queue only for this comparison.
     else this.#starved.add(sessionKey, lane);
-    const isNext = this.#starved.next(this.#parts.slots).includes(sessionKey);
+    // This lane is about to ask for a slot of its pools.
+    for (const name of namesIn(lane.pool)) this.#fullPools.delete(name);
+    const isNext = this.#next().includes(sessionKey);
     if (!waits) this.#starved.delete(sessionKey);
     return !isNext;
   }
@@ -351,11 +366,19 @@ export class Lanes {
       shared?.wanted();
       // A freed slot wakes lanes that found none. If a slot was freed during the check, wake this lane now.
       if (outcome.freedBefore !== this.#freed) this.wake(sessionKey);
+      else this.#passOver(outcome.lane);
       return;
     }
     // Look for another lane if this lane no longer waits, if it found no slot (one may have been freed
     // since), or if a lane that must start last was waiting for the result of this claim.
     if (waited || outcome.kind === "full" || this.#starved.hasLast()) this.slotFree();
+  }
+
+  /** Offers the slot that a lane did not get to lanes outside its pools, of which one may be full. */
+  #passOver({ pool }: WaitingLane): void {
+    if (pool === undefined) return;
+    for (const name of namesIn(pool)) this.#fullPools.add(name);
+    this.#wakeNext();
   }
 
   /** Ends waiting appends and, if a slot is free, claims the next turn. `head`: see `claimWith`. */

@@ -1,0 +1,53 @@
+// A full pool of slots delays only its own lanes, also if its runs execute in another process.
+
+import { expect, test } from "vitest";
+import { makeSessions } from "../kit/engine/engine.ts";
+import { ended, midway, openStage } from "../kit/engine/lease-stage.ts";
+
+const [FIRST, SECOND, CHAT] = [
+  "agent:main:chat:one",
+  "agent:main:chat:two",
+  "agent:main:chat:three",
+] as const;
+const [CHILD, NEXT] = ["agent:main:subagent:1", "agent:main:subagent:2"] as const;
+
+test("I6: a free slot goes to a chat at once, if a sub-agent of the same process waits for a full pool", async () => {
+  const { world, cluster, until } = await openStage();
+  const [child, first, second, chat] = [midway(), midway(), midway(), midway()];
+  const plays = { [CHILD]: child.play, [FIRST]: first.play, [SECOND]: second.play, [CHAT]: chat.play };
+  const options = { plays, maxConcurrent: 3, choices: { subagents: { maxConcurrent: 1 } } };
+  const a = await cluster.join(options, world);
+  const b = await cluster.join(options, world);
+  await makeSessions(a.app.store, FIRST, SECOND, CHAT, CHILD, NEXT);
+  const runs = [await a.app.tell(CHILD, "go"), await a.app.tell(FIRST, "go"), await a.app.tell(SECOND, "go")];
+  await Promise.all([child.began, first.began, second.began]);
+  runs.push(await b.app.tell(NEXT, "go"), await b.app.tell(CHAT, "go"));
+  first.goOn();
+  // Long enough for the hint about the slot, and too short for a process to look for idle lanes.
+  await world.advance(100);
+  await chat.began;
+  for (const one of [child, second, chat]) one.goOn();
+  for (const { runId } of runs) await until(() => ended(b, runId));
+  expect(await b.app.engine.load()).toMatchObject({ queued: 0 });
+});
+
+test("SK2: lanes that wait for a full pool and for a full deployment do not wake each other in a loop", async () => {
+  const { world, cluster, until } = await openStage();
+  const child = midway();
+  let commits = 0;
+  const count = async (): Promise<void> => {
+    commits += 1;
+  };
+  const options = { plays: { [CHILD]: child.play }, maxConcurrent: 1 };
+  const one = { subagents: { maxConcurrent: 1 } };
+  const a = await cluster.join({ ...options, choices: one }, world);
+  const b = await cluster.join({ ...options, choices: one, committed: count }, world);
+  await makeSessions(a.app.store, CHAT, CHILD, NEXT);
+  const runs = [await a.app.tell(CHILD, "go")];
+  await child.began;
+  runs.push(await b.app.tell(NEXT, "go"), await b.app.tell(CHAT, "go"));
+  for (let step = 0; step < 500; step += 1) await new Promise((resolve) => setImmediate(resolve));
+  expect(commits).toBeLessThan(20);
+  child.goOn();
+  for (const { runId } of runs) await until(() => ended(b, runId));
+});

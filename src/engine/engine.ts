@@ -15,7 +15,6 @@ import { claimBudgetNotice, getChain } from "../store/queries/chains/chains.ts";
 import type { Deadline } from "../store/queries/deadlines.ts";
 import { holdRun, lanesWithWork, requeueHeld } from "../store/queries/runs/claims.ts";
 import { activeRuns, activeRunsOfFlow, countByState, getRun } from "../store/queries/runs/runs.ts";
-import { confirmAnswer, giveUpCallerWaits, loseAnswer } from "../store/queries/runs/waits.ts";
 import type { SharedStore, Store } from "../store/sql.ts";
 import { pause } from "../world/pause.ts";
 import { idsOf, type Log, type World } from "../world.ts";
@@ -24,18 +23,10 @@ import { Dispatch } from "./cluster/dispatch.ts";
 import { HintTransport } from "./cluster/hint-transport.ts";
 import { Lease, type LeasedWorker } from "./cluster/lease.ts";
 import { type DeadlineHandler, Deadlines } from "./deadlines.ts";
+import { CallerWaits } from "./lanes/caller-waits.ts";
 import { type Executor, Lanes } from "./lanes/lanes.ts";
 import { CRASHED, createSlots, type SlotSettings, type Slots, slotLimits } from "./lanes/slots.ts";
-import {
-  answeredBefore,
-  createEndWatch,
-  type EndWatch,
-  type GaveUp,
-  openWait,
-  settleWait,
-  type WaitEnd,
-  type WaitRequest,
-} from "./lanes/waits.ts";
+import { createEndWatch, type EndWatch } from "./lanes/waits.ts";
 import {
   type Accepted,
   type AcceptLimits,
@@ -151,6 +142,8 @@ export class Engine {
   readonly log: Log;
   /** Redacts text of one session that is shown in other sessions. */
   readonly redactor: Redactor;
+  /** The waits of callers that are not runs. */
+  readonly callerWaits: CallerWaits;
   readonly #world: World;
   readonly #settings: EngineSettings;
   /** Returns the pool of a run that is accepted. Only the sweep of a shared store reads it. */
@@ -215,6 +208,8 @@ export class Engine {
       watch: this.#watch,
       wake: (sessionKey) => this.wake(sessionKey),
     };
+    const { commit, processId } = this;
+    this.callerWaits = new CallerWaits({ ...this.#finish, store, world, commit, processId });
     this.#lanes = new Lanes({
       store,
       commit: this.commit,
@@ -273,7 +268,7 @@ export class Engine {
       slotWanted: () => {
         this.#isWantedElsewhere = true;
       },
-      answersLost: (unit, runIds) => this.#answersLost(unit, runIds),
+      callerWaits: this.callerWaits,
       message: (body) => {
         for (const read of this.#readers) read(body);
       },
@@ -358,7 +353,7 @@ export class Engine {
    */
   async #recover(): Promise<void> {
     const resumed = await this.commit(async (unit) => {
-      await this.#answersLost(unit, await giveUpCallerWaits(unit.tx));
+      await this.callerWaits.giveUp(unit);
       return requeueHeld(unit.tx);
     });
     for (const run of resumed) {
@@ -426,54 +421,6 @@ export class Engine {
   lookAtSlots(): void {
     this.#slots.resume();
     this.#slotFree();
-  }
-
-  /**
-   * Records the wait of a caller that is not a run. The wait ends if this process exits. `clientKey`: the
-   * session of a client that calls `confirmAnswer` or `loseAnswer` for each of its calls; if that session is
-   * external, the wait adds an edge to the wait graph.
-   */
-  openCallerWait(unit: Unit, request: WaitRequest, clientKey = ""): Promise<Result<unknown>> {
-    return openWait(unit, { runId: "", sessionKey: clientKey, processId: this.processId }, request);
-  }
-
-  async settleCallerWait(callId: string, signal: AbortSignal, gaveUp?: GaveUp): Promise<WaitEnd> {
-    const parts = { store: this.store, commit: this.commit, watch: this.#watch };
-    try {
-      return await settleWait(parts, callId, signal, gaveUp);
-    } catch (error) {
-      // The wait can also fail because the gateway stops. If the awaited run had ended by then, return its
-      // answer.
-      const end = await answeredBefore(this.store, callId);
-      if (end !== undefined) return end;
-      // The caller has disconnected, so its wait must not count as answered.
-      await this.loseAnswer(callId);
-      throw error;
-    }
-  }
-
-  /** Records that the answer to this call was written to the client's connection. */
-  async confirmAnswer(callId: string): Promise<void> {
-    await this.commit((unit) => confirmAnswer(unit.tx, callId));
-  }
-
-  /**
-   * Records that the client of this call left before its answer, so that its session gets the outcome as a
-   * message.
-   */
-  async loseAnswer(callId: string): Promise<void> {
-    await this.commit(async (unit) => {
-      const runId = await loseAnswer(unit.tx, callId);
-      if (runId !== undefined) await this.#answersLost(unit, [runId]);
-    });
-  }
-
-  async #answersLost(unit: Unit, runIds: readonly string[]): Promise<void> {
-    for (const runId of runIds) {
-      const run = await getRun(unit.tx, runId);
-      if (run === undefined || !isEnded(run.state)) continue;
-      await this.#finish.successors.answerLost(this, unit, run);
-    }
   }
 
   /**
@@ -563,6 +510,7 @@ export class Engine {
     this.#state = "stopping";
     this.#lanes.close();
     this.#unconfirmedCommits.stop();
+    this.callerWaits.stop();
     await this.#deadlines.stop();
     for (const execution of this.#lanes.executions()) if (execution.waiting()) execution.stop("parked");
     const idle = this.#lanes.idle();

@@ -23,9 +23,9 @@ import { settingsNow } from "../core/shapes/settings/live.ts";
 import type { TokenScope } from "../core/shapes/settings/settings.ts";
 import { quoted } from "../core/text/cut.ts";
 import { nearestName } from "../core/text/nearest.ts";
-import { untilStored } from "../engine/run/until-stored.ts";
+import { storedAtLast, untilStored } from "../engine/run/until-stored.ts";
 import type { Unit } from "../engine/unit.ts";
-import { isInDoubt, StoreProblem } from "../store/problems.ts";
+import { isInDoubt } from "../store/problems.ts";
 import {
   type KeyedCall,
   ownedKey,
@@ -303,20 +303,6 @@ function createOnce(
       underWay.delete(stored);
     }
   };
-}
-
-/**
- * Calls `store`, and repeats this until the answer is stored or the gateway stops: the work itself must not
- * be repeated.
- */
-async function storedAtLast(world: World, signal: AbortSignal, store: () => Promise<void>): Promise<void> {
-  for (;;) {
-    try {
-      return await untilStored(world, signal, store);
-    } catch (error) {
-      if (!(error instanceof StoreProblem) || signal.aborted) throw error;
-    }
-  }
 }
 
 /**

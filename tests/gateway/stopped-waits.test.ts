@@ -91,9 +91,9 @@ test("a client that disconnects before its answer is written finds the answer on
   const dir = temporaryFolder();
   const house = await openHouse({ dir });
   const runId = await answered(house);
-  await house.engine.loseAnswer("call-1");
-  await house.engine.loseAnswer("call-1");
-  await house.engine.confirmAnswer("call-1");
+  await house.engine.callerWaits.lose("call-1");
+  await house.engine.callerWaits.lose("call-1");
+  await house.engine.callerWaits.confirm("call-1");
   expect(await notices(house)).toEqual([notice(runId, "echo work")]);
 
   const peer = await openPeer(house, "version 1", ME);
@@ -133,8 +133,8 @@ test.each([
     const house = await openHouse({ dir: temporaryFolder() });
     const result = await resetWhileWaiting(house, method);
     expect(result).toMatchObject({ status: "error", code: `session_${done}` });
-    await house.engine.loseAnswer("call-1");
-    await house.engine.loseAnswer("call-1");
+    await house.engine.callerWaits.lose("call-1");
+    await house.engine.callerWaits.lose("call-1");
     const told = await notices(house);
     expect(told).toEqual([
       expect.stringContaining(`it expired in the inbox: its session was ${done} before an answer came.`),
@@ -145,7 +145,7 @@ test.each([
 test("a client that confirmed the result of its wait gets no notice after its inbox was reset", async () => {
   const house = await openHouse({ dir: temporaryFolder() });
   await resetWhileWaiting(house, "sessions.reset");
-  await house.engine.confirmAnswer("call-1");
+  await house.engine.callerWaits.confirm("call-1");
   expect(await waitStates(house)).toEqual(["answered"]);
   expect(await notices(house)).toEqual([]);
 });

@@ -14,15 +14,15 @@ import { beats, declareDead, LEASE_MS } from "../../store/queries/processes.ts";
 import { hasOrphans, idleLanes, requeueHeld } from "../../store/queries/runs/claims.ts";
 import { endedAmong, endedSince } from "../../store/queries/runs/runs.ts";
 import { freeSlots } from "../../store/queries/runs/slots.ts";
-import { giveUpCallerWaits } from "../../store/queries/runs/waits.ts";
 import type { SharedStore, Store } from "../../store/sql.ts";
 import { idsOf, type Timer, type World } from "../../world.ts";
 import type { SharedBus } from "../bus.ts";
+import type { CallerWaits } from "../lanes/caller-waits.ts";
 import type { Lanes } from "../lanes/lanes.ts";
 import type { SlotSettings } from "../lanes/slots.ts";
 import type { EndWatch } from "../lanes/waits.ts";
 import { endEvent } from "../run/finish.ts";
-import type { Commit, Unit } from "../unit.ts";
+import type { Commit } from "../unit.ts";
 import type { Hint, HintTransport } from "./hint-transport.ts";
 import type { Lease } from "./lease.ts";
 
@@ -63,13 +63,12 @@ export interface DispatchParts {
   readonly hints: HintTransport;
   readonly lease: Lease;
   readonly lanes: Lanes;
+  readonly callerWaits: CallerWaits;
   readonly watch: EndWatch;
   /** Called when another process has freed a slot, which any process may take. */
   slotFree(): void;
   /** Called when lanes of another process wait for a slot. */
   slotWanted(): void;
-  /** Handles runs that have ended although the client that waited for them never got the outcome. */
-  answersLost(unit: Unit, runIds: readonly string[]): Promise<void>;
   /** Handles a message that another process sent to this one. */
   message(body: unknown): void;
   /** Checks deadlines, deliveries and anything else that may be due. */
@@ -250,7 +249,7 @@ export class Dispatch {
       // Query the database first: if it was down since the check above, no process may be declared dead.
       await beats(unit.tx);
       for (const one of lease.silent()) if (await declareDead(unit.tx, one)) dead.push(one.processId);
-      await this.#parts.answersLost(unit, await giveUpCallerWaits(unit.tx, "the dead"));
+      await this.#parts.callerWaits.giveUp(unit, "the dead");
       return { dead, runs: await requeueHeld(unit.tx, "the dead") };
     });
     for (const processId of dead) world.log.warn({ processId }, "a process is dead: its lease has expired");

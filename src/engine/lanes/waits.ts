@@ -356,7 +356,7 @@ async function untilCome(watch: EndWatch, wait: Wait, signal: AbortSignal): Prom
   return run;
 }
 
-interface SettleParts {
+export interface SettleParts {
   readonly store: Store;
   readonly commit: Commit;
   readonly watch: EndWatch;

@@ -30,3 +30,21 @@ export async function untilStored<T>(world: World, signal: AbortSignal, work: ()
     }
   }
 }
+
+/**
+ * Calls `store`, and repeats this until the store accepts it or `signal` has fired: the work that it records
+ * cannot be repeated.
+ */
+export async function storedAtLast(
+  world: World,
+  signal: AbortSignal,
+  store: () => Promise<void>,
+): Promise<void> {
+  for (;;) {
+    try {
+      return await untilStored(world, signal, store);
+    } catch (error) {
+      if (!(error instanceof StoreProblem) || signal.aborted) throw error;
+    }
+  }
+}

@@ -55,7 +55,7 @@ export interface SendRequest {
   /** The wait of the calling run. Absent if an operator acts as the session. */
   readonly wait?: RunWait;
   /**
-   * True if the caller reports to the engine whether the answer reached the client (`Engine.confirmAnswer`).
+   * True if the caller reports to the engine whether the answer reached the client (`CallerWaits.confirm`).
    */
   readonly confirmsAnswers?: boolean;
 }
@@ -200,7 +200,7 @@ async function openSendWait(
 ): Promise<Result<unknown>> {
   const wait = waitRequest(request, accepted);
   return request.wait === undefined
-    ? engine.openCallerWait(unit, wait, request.confirmsAnswers === true ? request.requester.key : "")
+    ? engine.callerWaits.open(unit, wait, request.confirmsAnswers === true ? request.requester.key : "")
     : request.wait.open(unit, wait);
 }
 
@@ -360,14 +360,21 @@ async function ended(
   return { kind: "replied", run, reply, followUp: followUpOf(target, reply), receipt };
 }
 
-async function outcomeOf(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<SendOutcome> {
+/** Waits for the outcome of a send. If the wait of a caller fails, the caller's session gets the outcome. */
+function outcomeOf(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<SendOutcome> {
+  const work = (): Promise<SendOutcome> => awaited(parts, request, sent);
+  if (request.wait !== undefined) return work();
+  return parts.engine.callerWaits.during(request.callId, request.signal, work);
+}
+
+async function awaited(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<SendOutcome> {
   const waits = (await getWait(parts.engine.store.db, request.callId)) !== undefined;
   if (!waits) return notAwaited(parts, sent);
   const gaveUp = async (unit: Unit, asked: Run): Promise<void> => {
     if (isInInbox(asked)) await endUnanswered(unit, asked);
   };
   const end = await (request.wait === undefined
-    ? parts.engine.settleCallerWait(request.callId, request.signal, gaveUp)
+    ? parts.engine.callerWaits.settle(request.callId, request.signal, gaveUp)
     : request.wait.settle(request.callId, gaveUp));
   const then = { run: end.run, target: sent.target };
   const isAnswered = end.answered && !(await hasLostInbox(parts, end.run));
@@ -444,7 +451,7 @@ export async function sentSoFar(
 
 /** Stops waiting for this call. The outcome of the call then goes to the sender's session. */
 export async function stopWaiting(parts: SendParts, callId: string): Promise<void> {
-  await parts.engine.loseAnswer(callId);
+  await parts.engine.callerWaits.lose(callId);
 }
 
 /**

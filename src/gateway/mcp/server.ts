@@ -18,6 +18,7 @@ import { optional } from "../../core/optional.ts";
 import { fail, toolFailure } from "../../core/shapes/errors.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { sentSoFar } from "../../flows/conversation/send.ts";
+import { isOutcome } from "../../tools/sessions/send.ts";
 import { type ToolResult, toolResult } from "../../tools/tool.ts";
 import { type AtEnd, callAs, type McpDeps, type ToolCall, toolsOf } from "./calls.ts";
 import type { McpClient } from "./client.ts";
@@ -33,6 +34,7 @@ import {
   sendAsOlderTask,
   sendAsTask,
   TASKS_EXTENSION,
+  type Task,
   type TaskParts,
   taskResult,
   withProgress,
@@ -137,18 +139,21 @@ interface Ends {
 
 type Exchange = TaskParts & Ends;
 
+/** The answer of an exchange: the outcome of a send, its task, or anything else, such as an error. */
+type Given = "outcome" | "task" | "no outcome";
+
 /**
- * Records, at the end of the exchange, whether the answer to this call was written to the client's
- * connection.
+ * Records, at the end of the exchange, whether the outcome of this call was written to the client's
+ * connection. A client that got the task asks for the outcome later.
  */
-function confirmAtEnd({ deps: { engine, world }, atEnd }: Exchange, callId: string): void {
+function recordAtEnd({ deps: { engine, world }, atEnd }: Exchange, callId: string, given: () => Given): void {
+  const { callerWaits } = engine;
   atEnd((written) => {
-    const noted = written ? engine.confirmAnswer(callId) : engine.loseAnswer(callId);
-    noted.catch((error: unknown) => {
-      world.log.warn(
-        { err: error },
-        "could not record whether an answer was delivered; the next start records it",
-      );
+    const got = written ? given() : "no outcome";
+    if (got === "task") return;
+    const recorded = got === "outcome" ? callerWaits.confirm(callId) : callerWaits.lose(callId);
+    recorded.catch((error: unknown) => {
+      world.log.error({ err: error }, "could not record whether an answer was delivered");
     });
   });
 }
@@ -169,9 +174,16 @@ async function stoppedResult({ deps, client }: Exchange, { callId }: ToolCall): 
 async function answerCall(exchange: Exchange, params: unknown, ctx: ServerContext) {
   const call = readCall(exchange, params);
   if (isOlder(ctx) && isObject(fieldsOf(params).task)) return answerAsTask(exchange, call, ctx);
-  if (waitsFor(call) === "reply") confirmAtEnd(exchange, call.callId);
+  let given: Given = "no outcome";
+  if (waitsFor(call) === "reply") recordAtEnd(exchange, call.callId, () => given);
   try {
-    return await resultOf(exchange, call, ctx);
+    const answer = await resultOf(exchange, call, ctx);
+    if ("task" in answer) {
+      given = "task";
+      return { resultType: "task", ...answer.task };
+    }
+    if (isOutcome(answer.result)) given = "outcome";
+    return told(answer.result);
   } catch (error) {
     if (!exchange.stop.aborted || ctx.mcpReq.signal.aborted) throw error;
     return told(await stoppedResult(exchange, call));
@@ -180,44 +192,44 @@ async function answerCall(exchange: Exchange, params: unknown, ctx: ServerContex
 
 /** Answers a call that its client asked for as a task of revision 2025-11-25. */
 async function answerAsTask(exchange: Exchange, call: ToolCall, ctx: ServerContext) {
-  const { deps, stop, atEnd } = exchange;
   if (waitsFor(call) !== "reply") {
     const error = `only ${TASK_TOOL} with a timeoutSeconds of more than 0 can be called as a task`;
     throw new ProtocolError(ProtocolErrorCode.MethodNotFound, error);
   }
   // A client that does not know its task never reads the answer, which then goes to its inbox.
-  atEnd((written) => {
-    if (written) return;
-    deps.engine.loseAnswer(call.callId).catch((error: unknown) => {
-      deps.world.log.warn({ err: error }, "could not record that a task was not delivered");
-    });
-  });
-  const sent = await sendAsOlderTask(exchange, call, { request: ctx.mcpReq.signal, stop });
-  if ("task" in sent) return { task: sent.task };
+  let given: Given = "no outcome";
+  recordAtEnd(exchange, call.callId, () => given);
+  const signals = { request: ctx.mcpReq.signal, stop: exchange.stop };
+  const sent = await sendAsOlderTask(exchange, call, signals);
+  if ("task" in sent) {
+    given = "task";
+    return { task: sent.task };
+  }
   throw new ProtocolError(ProtocolErrorCode.InvalidParams, String(sent.result.error));
 }
 
-async function resultOf(exchange: Exchange, call: ToolCall, ctx: ServerContext) {
+async function resultOf(
+  exchange: Exchange,
+  call: ToolCall,
+  ctx: ServerContext,
+): Promise<{ readonly result: ToolResult } | { readonly task: Task }> {
   const { deps, client, stop } = exchange;
   const { signal: request, _meta: meta } = ctx.mcpReq;
   const waited = waitsFor(call);
   const signal = AbortSignal.any([request, stop]);
-  if (waited === undefined) return told(await callAs(deps, client, call, signal, exchange.atEnd));
-  if (waited === "reply" && takesTasks(ctx)) {
-    const sent = await sendAsTask(exchange, call, { request, stop });
-    return "task" in sent ? { resultType: "task", ...sent.task } : told(sent.result);
-  }
+  if (waited === "reply" && takesTasks(ctx)) return sendAsTask(exchange, call, { request, stop });
   const work = callAs(deps, client, call, signal, exchange.atEnd);
+  if (waited === undefined) return { result: await work };
   const progressToken = meta?.progressToken;
   const logs = isOlder(ctx) && exchange.levels.wantsReports(client.session.key);
-  if (progressToken === undefined && !logs) return told(await work);
+  if (progressToken === undefined && !logs) return { result: await work };
   const notify = (method: string, params: object): Promise<void> =>
     ctx.mcpReq.notify({ method: `notifications/${method}`, params } as never);
   const tell = async (progress: Progress): Promise<void> => {
     if (progressToken !== undefined) await notify("progress", { ...progress, progressToken });
     if (logs) await notify("message", { level: "info", logger: call.name, data: progress.message });
   };
-  return told(await withProgress(exchange, call, tell, work));
+  return { result: await withProgress(exchange, call, tell, work) };
 }
 
 /** Records, at the end of the exchange, that the program with this pass has received the list of tools. */
@@ -307,7 +319,7 @@ function addTasks(server: Server, exchange: Exchange): void {
   };
   const get = async (taskId: string) => {
     const task = await readTask(exchange, taskId);
-    if (task?.status === "completed") confirmAtEnd(exchange, taskId);
+    if (task?.status === "completed") recordAtEnd(exchange, taskId, () => "outcome");
     return task;
   };
   const getOlder = async (taskId: string): Promise<Params | undefined> => {
@@ -319,7 +331,7 @@ function addTasks(server: Server, exchange: Exchange): void {
     const signal = AbortSignal.any([ctx.mcpReq.signal, exchange.stop]);
     const result = await taskResult(exchange, taskId, signal);
     if (result === undefined) return undefined;
-    confirmAtEnd(exchange, taskId);
+    recordAtEnd(exchange, taskId, () => "outcome");
     return { ...result, _meta: { [RELATED_TASK_KEY]: { taskId } } };
   });
   on(

@@ -99,6 +99,9 @@ function deliveryOf(followUp: FollowUp): Delivery {
   }
 }
 
+/** Returns whether the result of a call is the outcome of its send. Otherwise it is an error of the call. */
+export const isOutcome = (result: object): boolean => "receipt" in result;
+
 /** Converts the outcome of a send to the result for its sender. */
 export function sendResult(settings: Settings, sender: Session, outcome: SendOutcome): SendResult {
   const { runId, state: runState } = outcome.run;

@@ -296,8 +296,8 @@ test("if a client missed the answer to its send, the answer arrives once in its 
   await inInbox(app, "which port?");
   await app.send(DESK, requester.key, "port 80", 0);
   expect(await waiting).toMatchObject({ status: "ok", reply: "port 80" });
-  await app.engine.loseAnswer("call-1");
-  await app.engine.loseAnswer("call-1");
+  await app.engine.callerWaits.lose("call-1");
+  await app.engine.callerWaits.lose("call-1");
   await app.quiet();
   const told = (await app.texts(requester.key)).filter((text) => text.startsWith("user: "));
   expect(told).toEqual([expect.stringMatching(/^user: Notice .*it was answered:\n\nport 80$/s)]);

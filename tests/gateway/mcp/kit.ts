@@ -10,6 +10,7 @@ import { ResourceUpdatedNotificationSchema } from "@modelcontextprotocol/sdk/typ
 import { expect } from "vitest";
 import { optional } from "../../../src/core/optional.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
+import type { FakeWorld } from "../../kit/world.ts";
 import { type House, TOKEN } from "../kit.ts";
 
 /** Each entry: a client library, and the protocol revision that it negotiates. */
@@ -26,6 +27,21 @@ export const REVISION_OF: Record<Speaker, string> = {
  * message.
  */
 export const INBOX_LOOK_MS = 10_000;
+
+/** Maximum number of clock steps before a wait fails. */
+const STEPS_MAX = 2_000;
+
+/** Advances the clock in steps until the promise resolves. */
+export async function timeUntil<T>(world: FakeWorld, wanted: Promise<T>): Promise<T> {
+  let come = false;
+  wanted
+    .finally(() => {
+      come = true;
+    })
+    .catch(() => {});
+  for (let step = 0; !come && step < STEPS_MAX; step++) await world.advance(250);
+  return wanted;
+}
 
 export type Answer = Record<string, unknown>;
 

@@ -15,6 +15,7 @@ import {
   openPeer,
   SPEAKERS,
   sendAs,
+  timeUntil,
   written,
 } from "./kit.ts";
 
@@ -24,21 +25,6 @@ const SEND = {
   arguments: { sessionKey: "main", message: "work", timeoutSeconds: 600 },
 };
 const ME = { "x-parley-handle": "patient" };
-/** Maximum number of clock steps before a wait fails. */
-const STEPS_MAX = 2_000;
-
-/** Advances the clock in steps until the promise resolves. */
-async function timeUntil<T>(world: FakeWorld, wanted: Promise<T>): Promise<T> {
-  let come = false;
-  wanted
-    .finally(() => {
-      come = true;
-    })
-    .catch(() => {});
-  for (let step = 0; !come && step < STEPS_MAX; step++) await world.advance(250);
-  return wanted;
-}
-
 async function task(
   house: House,
   method: "get" | "cancel" | "update",

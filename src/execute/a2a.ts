@@ -96,7 +96,7 @@ export async function keepTask(
 type CommonArgs = Pick<
   RemoteTurnArgs,
   | ("runId" | "hop" | "chainId" | "tokensLeft" | "entries" | "world" | "signal")
-  | ("read" | "hasEnded" | "append" | "mayRetry" | "onText")
+  | ("read" | "hasEnded" | "append" | "mayAct" | "onText")
 >;
 
 export async function argsOf(
@@ -114,7 +114,7 @@ export async function argsOf(
       return run === undefined || isEnded(run.state);
     },
     append: (entry) => handle.append(entry),
-    mayRetry: () => handle.confirm(),
+    mayAct: () => handle.confirm(),
     onText: (delta) => handle.text(delta),
   };
 }

@@ -97,8 +97,11 @@ export interface RemoteTurnArgs {
   /** Returns whether the run has ended, so that its task must not continue. */
   hasEnded(): Promise<boolean>;
   append(entry: Entry): Promise<Entry>;
-  /** Waits until another attempt to reach the agent may begin. If it throws, the turn does. */
-  mayRetry(): Promise<void>;
+  /**
+   * Waits until something may be sent to the agent. Called in each attempt, once the agent's card is read. If
+   * it throws, the turn does.
+   */
+  mayAct(): Promise<void>;
   /**
    * Sends a file of the agent to the people of the session, once for each `callId`. Returns the result as the
    * transcript has it.
@@ -334,7 +337,6 @@ class RemoteTurn {
       while (!signal.aborted) {
         const end = await this.#attempt(state);
         if (end !== undefined) return await this.#finish(end);
-        await this.#args.mayRetry();
       }
     } finally {
       if (signal.aborted) await this.#cancel();
@@ -344,12 +346,14 @@ class RemoteTurn {
 
   /** Sends the message, or follows the task if it is known. Returns its end if it was seen. */
   async #attempt(state: RemoteState | undefined): Promise<RemoteEnd | undefined> {
-    const { signal } = this.#args;
+    const remote = await this.#opened();
+    if (remote === undefined) return undefined;
+    await this.#args.mayAct();
     const leaving = new AbortController();
-    const options = { signal: AbortSignal.any([signal, leaving.signal]) };
+    const options = { signal: AbortSignal.any([this.#args.signal, leaving.signal]) };
     let sent = false;
     try {
-      const { client } = await this.#agents.open(this.#args, signal);
+      const { client } = remote;
       const { taskId } = this.#answer;
       if (taskId !== undefined) {
         await this.#take({
@@ -366,12 +370,20 @@ class RemoteTurn {
           : client.resubscribeTask({ tenant: "", id: taskId }, options);
       return await this.#read(events);
     } catch (error) {
-      if (signal.aborted) return undefined;
-      if (error instanceof Broken || error instanceof Lost) throw error;
       await this.#failedOnce(error, sent);
       return undefined;
     } finally {
       leaving.abort();
+    }
+  }
+
+  /** Reads the agent's card if needed. Returns undefined if that failed and may be tried again. */
+  async #opened(): Promise<RemoteAgent | undefined> {
+    try {
+      return await this.#agents.open(this.#args, this.#args.signal);
+    } catch (error) {
+      await this.#failedOnce(error, false);
+      return undefined;
     }
   }
 
@@ -426,6 +438,8 @@ class RemoteTurn {
 
   /** Waits before the next attempt. Throws if the message may have arrived, or after too many failures. */
   async #failedOnce(error: unknown, sent: boolean): Promise<void> {
+    if (this.#args.signal.aborted) return;
+    if (error instanceof Broken || error instanceof Lost) throw error;
     const isKnown = this.#answer.taskId !== undefined;
     const isOurs = [A2AError, AgentRefused, AddressRefused].some((one) => error instanceof one);
     // A task that ended before its stream was opened cannot be followed. It is read in the next attempt.

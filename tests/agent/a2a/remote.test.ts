@@ -9,6 +9,7 @@ import { RemoteAgents, type RemoteState, type RemoteTurnArgs } from "../../../sr
 import type { Entry } from "../../../src/core/shapes/message.ts";
 import type { World } from "../../../src/world.ts";
 import { cleanup, quietWorld } from "../../kit/engine/engine.ts";
+import { until } from "../../kit/until.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { userMessage } from "../../store/samples.ts";
 
@@ -20,6 +21,8 @@ interface FakeRemote {
   /** The methods that were called, with their params. */
   readonly calls: { method: string; params: Json }[];
   card: Json;
+  /** Returns how often the card was read. */
+  reads(): number;
   /** Answers to the methods. */
   readonly on: Record<string, Reply>;
 }
@@ -43,8 +46,10 @@ async function listen(handle: (request: IncomingMessage, response: ServerRespons
 async function fakeRemote(): Promise<FakeRemote> {
   const on: FakeRemote["on"] = {};
   const calls: FakeRemote["calls"] = [];
+  let reads = 0;
   const url = await listen(async (request, response) => {
     if (request.method === "GET") {
+      reads += 1;
       response.setHeader("content-type", "application/json");
       return void response.end(JSON.stringify(remote.card));
     }
@@ -59,7 +64,7 @@ async function fakeRemote(): Promise<FakeRemote> {
     ...{ name: "far", description: "far away", version: "1", skills: [], supportedInterfaces: [place] },
     ...{ capabilities: { streaming: true }, defaultInputModes: ["text"], defaultOutputModes: ["text"] },
   };
-  const remote: FakeRemote = { url, calls, on, card };
+  const remote: FakeRemote = { url, calls, on, card, reads: () => reads };
   return remote;
 }
 
@@ -106,7 +111,7 @@ function session(
   runtime: Partial<RemoteTurnArgs["runtime"]> = {},
   maxAnswerBytes = 10_000,
   world: World = quietWorld(),
-  mayRetry: RemoteTurnArgs["mayRetry"] = async () => {},
+  mayAct: RemoteTurnArgs["mayAct"] = async () => {},
   /** Returns whether this process still has the run. */
   holds: () => Promise<boolean> = async () => true,
 ) {
@@ -149,7 +154,7 @@ function session(
         entries.push(entry);
         return entry;
       },
-      mayRetry,
+      mayAct,
       keep: async (callId, { name, content }) => {
         kept.push(`${callId} ${name}: ${Buffer.from(content).toString()}`);
         return { status: name.startsWith("refused") ? "error" : "accepted", fileId: `file-${callId}` };
@@ -264,21 +269,33 @@ test("RT3: a turn ends without an answer, and cancels nothing, once another proc
   expect(remote.calls.map(({ method }) => method)).toEqual(["SendStreamingMessage"]);
 });
 
-test("the agent is reached again only once the gateway may still act for the run", async () => {
+test("before each attempt, once the card is read, nothing is sent until the gateway may act for the run", async () => {
   const remote = await fakeRemote();
   remote.on.SendStreamingMessage = streaming([{ task: task("WORKING") }], true);
   remote.on.GetTask = answering(task("COMPLETED", { artifacts: [artifact("Whole")] }));
-  const [asked, may] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const asked: PromiseWithResolvers<void>[] = [];
   const { turn } = session(remote, {}, 10_000, quietWorld(), () => {
-    asked.resolve();
+    const may = Promise.withResolvers<void>();
+    asked.push(may);
     return may.promise;
   });
   const end = turn("Go");
-  await asked.promise;
-  expect(remote.calls).toHaveLength(1);
-  may.resolve();
+  for (const before of [0, 1]) {
+    const may = await until(() => asked[before]);
+    expect(remote.reads()).toBe(1);
+    expect(remote.calls).toHaveLength(before);
+    may.resolve();
+  }
   expect(await end).toMatchObject({ kind: "ok", text: "Whole" });
   expect(remote.calls).toHaveLength(2);
+});
+
+test("if the gateway may no longer act for the run, the turn fails, and the agent gets nothing", async () => {
+  const remote = await fakeRemote();
+  const lost = new Error("another gateway has the run");
+  const { turn } = session(remote, {}, 10_000, quietWorld(), () => Promise.reject(lost));
+  await expect(turn("Go")).rejects.toBe(lost);
+  expect(remote.calls).toEqual([]);
 });
 
 test.each([true, false])("RT2: a slow agent is not asked twice (streams: %s)", async (isStreaming) => {
@@ -561,7 +578,7 @@ test.each(["not JSON", "[]", '{"name":5}', "{}"])(
   "the card %j ends the run with one clear error",
   async (text) => {
     const url = await listen((_, response) => void response.end(text));
-    const end = await session({ url, calls: [], on: {}, card: {} }).turn("Go");
+    const end = await session({ url, calls: [], on: {}, card: {}, reads: () => 0 }).turn("Go");
     expect(end).toMatchObject({ kind: "error", error: expect.stringMatching(/^agent "far": .{3,600}$/) });
   },
 );

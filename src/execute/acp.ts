@@ -19,7 +19,7 @@ import type { LaneHandle } from "../engine/run/execution.ts";
 import type { RunTrace } from "../telemetry/traces.ts";
 import type { Passes } from "../tools/passes.ts";
 import type { World } from "../world.ts";
-import { askPermission, type PermissionParts } from "./permission.ts";
+import { askPermission, DENIED, type PermissionParts } from "./permission.ts";
 
 /** Dependencies of turns of ACP agents. The first such turn creates them. */
 export interface AcpHost {
@@ -63,10 +63,11 @@ function sessionToolsOf({ mcp, passes }: AcpHost, sessionKey: string): SessionTo
   return { server, listed: passes.listed(sessionKey) };
 }
 
+/** A permission is given only under the lease: another process may have the run when the owner decides. */
 function permissionOf(parts: PermissionParts, { handle, agent, runtime }: AcpRun): AskPermission {
   const { runId, sessionKey, attempt } = handle.run;
   const { wait, log } = handle;
-  return async (question, signal) => {
+  const decide: AskPermission = async (question, signal) => {
     if (runtime.permissions !== "ask") return { decision: runtime.permissions, scope: "once" };
     const from = { sessionKey, runId, attempt, agentId: agent.id };
     return askPermission(
@@ -74,6 +75,10 @@ function permissionOf(parts: PermissionParts, { handle, agent, runtime }: AcpRun
       { ...question, ...from, askMs: runtime.askSeconds * 1000 },
       { wait, signal, log },
     );
+  };
+  return async (question, signal) => {
+    const decided = await decide(question, signal);
+    return decided.decision === "allow" && !(await wait.mayAct(signal)) ? DENIED : decided;
   };
 }
 
@@ -112,6 +117,7 @@ export async function acpTurn(
       attempt: run.attempt,
       contextTokens: session.contextUsed,
       ask: permissionOf(parts, acpRun),
+      mayAct: () => handle.confirm(),
       append: (entry) => handle.append(entry),
       onText: (delta) => handle.text(delta),
       onThinking: (delta) => handle.thinking(delta),

@@ -20,7 +20,7 @@ export interface PermissionParts {
 /** The decision, and how long it lasts. */
 export type Decided = Pick<PermissionAnswered, "decision" | "scope">;
 
-const DENIED: Decided = { decision: "deny", scope: "once" };
+export const DENIED: Decided = { decision: "deny", scope: "once" };
 
 /** Resolves with the owner's decision, or with a denial if the owner does not decide in time (PD1). */
 export async function askPermission(

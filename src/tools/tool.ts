@@ -29,7 +29,7 @@ export interface MissingTools {
 
 /** The available tools of a session's MCP servers. */
 export interface OutsideSet {
-  readonly tools: readonly Tool<Pick<RunContext, "signal">>[];
+  readonly tools: readonly Tool<Pick<RunContext, "signal" | "wait">>[];
   readonly missing: readonly MissingTools[];
 }
 

@@ -2,20 +2,24 @@
 // bot accounts, commands and repeated model calls.
 
 import { expect, test } from "vitest";
-import type { ModelPort } from "../../src/agent/model/model.ts";
 import { openModelPort } from "../../src/agent/model/port.ts";
 import { Accounts } from "../../src/channels/accounts.ts";
-import { ok } from "../../src/core/shapes/errors.ts";
-import { createExecutor } from "../../src/execute.ts";
-import { answerPermission } from "../../src/flows/permission.ts";
 import { backendFailure, type Sandbox } from "../../src/sandbox/sandbox.ts";
 import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
 import { LEASE_MS } from "../../src/store/queries/processes.ts";
 import type { Store } from "../../src/store/sql.ts";
 import type { ClusterProcess } from "../kit/engine/cluster.ts";
 import { cleanup, makeSessions } from "../kit/engine/engine.ts";
-import type { Play } from "../kit/engine/flow-app.ts";
-import { ended, link, midway, openStage, runOf, type Stage } from "../kit/engine/lease-stage.ts";
+import {
+  allow,
+  ended,
+  executed,
+  link,
+  midway,
+  openStage,
+  runOf,
+  type Stage,
+} from "../kit/engine/lease-stage.ts";
 import { startModelServer, TEST_MODEL } from "../kit/model-server/server.ts";
 import { rateLimited } from "../kit/model-server/steps.ts";
 import { scriptedModel } from "../kit/scripted-model.ts";
@@ -161,21 +165,6 @@ test("a process that lost its lease before its hold on an account was answered d
   expect(began).toEqual(["b"]);
 });
 
-/** Returns a turn that the real executor makes with this model. Commands run in `sandbox`. */
-function executed(process: () => ClusterProcess, port: ModelPort, sandbox?: Sandbox): Play {
-  return async ({ handle }) => {
-    const { app, world } = process();
-    const executor = createExecutor({
-      ...{ settings: app.settings, store: app.store, world, port },
-      sandboxFor: async () => ok(sandbox),
-      engine: () => app.engine,
-    });
-    const { state, error } = await executor.execute(handle);
-    if (state !== "ok") throw new Error(error);
-    return "";
-  };
-}
-
 /** A command that an owner has to allow. Holds the answer to the commit with which it begins. */
 function lateCommand(process: () => ClusterProcess) {
   const answer = Promise.withResolvers<void>();
@@ -204,17 +193,14 @@ function lateCommand(process: () => ClusterProcess) {
   const { exec } = settingsWith().tools;
   const choices: Choices = { tools: { exec: { ...exec, approval: "always" } } };
   return {
-    options: { plays: { [MAIN]: executed(process, model, sandbox) }, committed, choices },
+    options: { plays: { [MAIN]: executed(process, model, { sandbox }) }, committed, choices },
     started: () => started,
     answer: answer.resolve,
     /** Starts a run that asks, and allows its command. */
     async allowed({ until }: Stage): Promise<string> {
-      const { app } = process();
-      const { runId } = await app.tell(MAIN, "work");
+      const { runId } = await process().app.tell(MAIN, "work");
       await until(() => asked !== undefined);
-      const given = { id: asked ?? "", decision: "allow", scope: "once", by: "ann" } as const;
-      const rights = { covers: () => true, everySession: true };
-      await app.engine.commit((unit) => answerPermission(unit, given, rights));
+      await allow(process(), asked ?? "");
       await until(() => isAnswering);
       return runId;
     },

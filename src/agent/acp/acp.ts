@@ -53,6 +53,11 @@ export interface AcpTurnArgs extends Omit<TurnPort, "world"> {
   /** Context tokens of the session before this run. */
   readonly contextTokens: number;
   readonly ask: AskPermission;
+  /**
+   * Waits until the prompt may be sent. Called once the program is ready. If it throws, the turn does, and
+   * the program gets nothing.
+   */
+  readonly mayAct: () => Promise<void>;
   readonly signal: AbortSignal;
 }
 
@@ -156,6 +161,7 @@ export class AcpAgents {
     const ready = await untilAborted(this.#toolsListed(args, seat.value), args.signal);
     if (ready === ABORTED) return { end: aborted(), cleanUp: Promise.resolve() };
     if (!ready.ok) return { end: failed(ready.error, args), cleanUp: Promise.resolve() };
+    await args.mayAct();
     return this.#prompt(args, place, seat.value);
   }
 

@@ -70,6 +70,12 @@ export interface Patience {
   readonly signal: AbortSignal;
 }
 
+/** The same for a call. */
+export interface CallPatience extends Patience {
+  /** Waits until the call may be sent; false: it may not. Called once the server is ready, each time. */
+  mayAct(): Promise<boolean>;
+}
+
 export class Server {
   readonly settings: McpServerSettings;
   readonly #parts: ServerParts;
@@ -139,7 +145,7 @@ export class Server {
   async call(
     tool: Definition,
     args: Readonly<Record<string, unknown>>,
-    patience: Patience,
+    patience: CallPatience,
   ): Promise<CallEnd> {
     if (this.#calls >= CALLS_MAX)
       return { kind: "unsent", error: `it has ${CALLS_MAX} unanswered calls, the maximum`, link: "same" };
@@ -160,11 +166,12 @@ export class Server {
   async #callOnce(
     tool: Definition,
     args: Readonly<Record<string, unknown>>,
-    patience: Patience,
+    patience: CallPatience,
   ): Promise<CallEnd> {
     const live = await this.#ready(patience);
     if (patience.signal.aborted) return { kind: "aborted" };
     if (!live.ok) return { kind: "unsent", error: live.error, link: "same" };
+    if (!(await patience.mayAct())) return { kind: "aborted" };
     const end = await live.value.connection.call(tool, args, patience.signal);
     switch (end.kind) {
       case "unsent":

@@ -17,7 +17,7 @@ import type { CallEnd } from "./connection.ts";
 import type { Definition, Definitions } from "./definitions.ts";
 import { plainLine, secretsMaskOf } from "./plain-text.ts";
 import { type OutsideResult, resultOf } from "./result.ts";
-import { type Patience, Server } from "./server.ts";
+import { type CallPatience, Server } from "./server.ts";
 import type { OutsideWorld } from "./transport.ts";
 
 /** Maximum number of MCP tools of a run: model APIs accept 128 tools, including Parley's own. */
@@ -102,7 +102,7 @@ async function callNow(
   current: Server | undefined,
   definition: Definition,
   args: Readonly<Record<string, unknown>>,
-  patience: Patience,
+  patience: CallPatience,
 ): Promise<CallEnd> {
   if (current === server) return server.call(definition, args, patience);
   const gone = (error: string): CallEnd => ({ kind: "unsent", error, link: "same" });
@@ -127,10 +127,11 @@ function toolOf(
   return {
     spec: { name, description, parameters, parallel: false, idempotent: repeatable },
     accepts: {},
-    async execute({ signal }, args) {
+    async execute({ signal, wait }, args) {
       const untilMs = parts.world.clock.monotonic() + mcp.waitSeconds * 1_000;
       const current = currentOf(server.name);
-      const patience = { untilMs, signal };
+      const mayAct = async (): Promise<boolean> => wait === undefined || wait.mayAct(signal);
+      const patience = { untilMs, signal, mayAct };
       const end = await (current ?? server).use(() => callNow(server, current, definition, args, patience));
       return resultOfEnd((current ?? server).settings, end, mcp.maxResultBytes);
     },

@@ -1,6 +1,11 @@
 // Several processes over one store, of which each can lose its connection to the database for a time.
 
+import type { ModelPort } from "../../../src/agent/model/model.ts";
+import { ok } from "../../../src/core/shapes/errors.ts";
 import type { LaneHandle } from "../../../src/engine/run/execution.ts";
+import { createExecutor, type ExecuteParts } from "../../../src/execute.ts";
+import { answerPermission } from "../../../src/flows/permission.ts";
+import type { Sandbox } from "../../../src/sandbox/sandbox.ts";
 import { StoreProblem } from "../../../src/store/problems.ts";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
 import type { SharedStore } from "../../../src/store/sql.ts";
@@ -98,4 +103,31 @@ export function counted(reply: string) {
     return reply;
   };
   return { play, begun: () => begun };
+}
+
+/** Returns a turn that the real executor makes with this model. Commands run in `sandbox`. */
+export function executed(
+  process: () => ClusterProcess,
+  port: ModelPort,
+  { sandbox, ...more }: { readonly sandbox?: Sandbox } & Pick<ExecuteParts, "acp" | "outside"> = {},
+): Play {
+  return async ({ handle }) => {
+    const { app, world } = process();
+    const executor = createExecutor({
+      ...{ settings: app.settings, store: app.store, world, port },
+      sandboxFor: async () => ok(sandbox),
+      engine: () => app.engine,
+      ...more,
+    });
+    const { state, error } = await executor.execute(handle);
+    if (state !== "ok") throw new Error(error);
+    return "";
+  };
+}
+
+/** Allows what an agent asks for, as an owner does. */
+export async function allow({ app }: ClusterProcess, id: string): Promise<void> {
+  const given = { id, decision: "allow", scope: "once", by: "ann" } as const;
+  const rights = { covers: () => true, everySession: true };
+  await app.engine.commit((unit) => answerPermission(unit, given, rights));
 }

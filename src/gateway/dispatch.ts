@@ -23,9 +23,8 @@ import { settingsNow } from "../core/shapes/settings/live.ts";
 import type { TokenScope } from "../core/shapes/settings/settings.ts";
 import { quoted } from "../core/text/cut.ts";
 import { nearestName } from "../core/text/nearest.ts";
-import { storedAtLast, untilStored } from "../engine/run/until-stored.ts";
+import { storedAtLast, throughDoubt } from "../engine/run/until-stored.ts";
 import type { Unit } from "../engine/unit.ts";
-import { isInDoubt } from "../store/problems.ts";
 import {
   type KeyedCall,
   ownedKey,
@@ -36,7 +35,6 @@ import {
 } from "../store/queries/idempotency.ts";
 import { isAlive } from "../store/queries/processes.ts";
 import { pause } from "../world/pause.ts";
-import type { World } from "../world.ts";
 import { attentionMethods } from "./attention/attention.ts";
 import { type Caller, keyOwnerOf } from "./auth.ts";
 import type { BasicDeps, CallContext, Method, SendingDeps } from "./call.ts";
@@ -225,20 +223,6 @@ const ELSEWHERE_PAUSE_MS = 200;
 
 /** Thrown to roll back the work of this process, because another process has answered or reserved the key. */
 class AnsweredElsewhere extends Error {}
-
-/**
- * Calls `ask`. If the connection to the database broke during a commit, repeats the call until the store
- * answers. A result that was stored is then found by its key, so no caller gets a failure for work that
- * succeeded.
- */
-async function throughDoubt<T>(world: World, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
-  try {
-    return await ask();
-  } catch (error) {
-    if (!isInDoubt(error)) throw error;
-    return untilStored(world, signal, ask);
-  }
-}
 
 const CONFLICT = fail("idempotency_conflict", "this idempotencyKey was used for another request", {
   hint: "Use a new key for a new request; a key is for one method with one set of params.",

@@ -1,7 +1,7 @@
 // Retries work that the store refuses, so that no run fails because a disk is full for a short time or a
 // database restarts.
 
-import { StoreProblem } from "../../store/problems.ts";
+import { isInDoubt, StoreProblem } from "../../store/problems.ts";
 import { pause } from "../../world/pause.ts";
 import type { Log, World } from "../../world.ts";
 
@@ -46,5 +46,19 @@ export async function storedAtLast(
     } catch (error) {
       if (!(error instanceof StoreProblem) || signal.aborted) throw error;
     }
+  }
+}
+
+/**
+ * Calls `ask`. If the connection to the database broke during a commit, repeats the call until the store
+ * answers. A result that was stored is then found by the key or the id of the call, so no caller gets a
+ * failure for work that succeeded.
+ */
+export async function throughDoubt<T>(world: World, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (!isInDoubt(error)) throw error;
+    return untilStored(world, signal, ask);
   }
 }

@@ -13,6 +13,7 @@ import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts"
 import { formatKey, isAgentId } from "../../core/shapes/session-key.ts";
 import type { ToolSpec } from "../../core/shapes/tool.ts";
 import { quoted } from "../../core/text/cut.ts";
+import { throughDoubt } from "../../engine/run/until-stored.ts";
 import { describeTools, type ToolContext, toolNames } from "../../tools/catalog.ts";
 import { type ToolResult, toolResult } from "../../tools/tool.ts";
 import { thrown } from "../answer.ts";
@@ -124,7 +125,9 @@ export async function callAs(
     if (!admitted.ok) return toolFailure(admitted);
     const inHand = runOfPass(deps.passes, client.caller);
     if (!inHand.ok) return toolFailure(inHand);
-    return await callInRun(contextOf(deps, client, signal), { ...call, attempt: 1 }, inHand.value);
+    const [context, request] = [contextOf(deps, client, signal), { ...call, attempt: 1 }];
+    // A repeated call finds its result by its id.
+    return await throughDoubt(deps.world, signal, () => callInRun(context, request, inHand.value));
   } catch (error) {
     if (signal.aborted) throw error;
     return toolFailure(thrown(deps.world, error, `the tool ${call.name.slice(0, 80)} over MCP`));

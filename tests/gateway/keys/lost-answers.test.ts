@@ -12,6 +12,7 @@ import { cleanup, openStoreOn, quietWorld, temporaryFolder } from "../../kit/eng
 import { scriptedModel } from "../../kit/scripted-model.ts";
 import { openPostgresStore } from "../../kit/store/postgres.ts";
 import { openHouse } from "../kit.ts";
+import { openPeer } from "../mcp/kit.ts";
 
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
@@ -127,6 +128,36 @@ describe.each(share(["sqlite"], ["postgres"]))("on %s", (kind) => {
       const before = await rowsIn(store, table);
       cut(1);
       await client.call(method as "health", params as never);
+      expect((await rowsIn(store, table)) - before).toBe(1);
+    },
+  );
+});
+
+/** Calls of an MCP client, and the table to which each execution adds a row. */
+const CALLS: Readonly<Record<string, Pick<Asked, "params" | "table">>> = {
+  sessions_send: { params: { ...send, timeoutSeconds: 30 }, table: "flows" },
+  sessions_spawn: { params: { task: "work" }, table: "flows" },
+};
+
+describe.each([
+  ["lost", "sqlite", false],
+  ["late", "postgres", true],
+] as const)("the answer to the commit of an MCP client's call is %s", (_, kind, isLate) => {
+  test.each(Object.keys(CALLS))(
+    "the call is executed once, and its client gets the result: %s",
+    async (name) => {
+      const { params, table } = CALLS[name] as (typeof CALLS)[string];
+      const { store, cut } = cutting(await openStoreOn(kind, temporaryFolder()));
+      const peer = await openPeer(await openHouse({ disk: store }), "version 1", {
+        headers: { "x-parley-handle": "me" },
+      });
+      const before = await rowsIn(store, table);
+      const isCut = cut(1, isLate);
+      const result = await peer.call(name, params);
+      expect(isCut()).toBe(true);
+      expect(result).toMatchObject(
+        name === "sessions_send" ? { status: "ok", reply: "echo hello" } : { status: "accepted" },
+      );
       expect((await rowsIn(store, table)) - before).toBe(1);
     },
   );

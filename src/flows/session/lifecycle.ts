@@ -379,6 +379,7 @@ export async function deleteSession(
     const release = (sessionKey: string, why: "deleted" | "requester") =>
       unbind(ctx, ctx.engine, unit, { what: { sessionKey }, why, tell: true });
     for (const below of await descendantsOf(unit.tx, key, DESCENDANTS_MAX)) {
+      await endFlows(ctx, unit, below, reason);
       await ctx.engine.abortIn(unit, { sessionKey: below, reason });
       await release(below, "requester");
     }

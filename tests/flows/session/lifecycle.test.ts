@@ -313,6 +313,26 @@ test("deleting a session ends its runs and its descendants' runs, and deletes al
   expect(await deleteSession(app.ctx, second)).toMatchObject({ ok: false, code: "session_not_found" });
 });
 
+test("LC1: deleting a session ends the conversations of its descendants, too", async () => {
+  const app = await open({ ...turns(5), tools: { subagents: { allow: ["sessions_send"], deny: [] } } });
+  app.hold();
+  const parent = await app.add("agent:main:chat:gone");
+  const child = await app.add("agent:main:subagent:1", { spawnedBy: parent.key, spawnDepth: 1 });
+  const sent = await app.call(child.key, "sessions_send", {
+    sessionKey: MAIN,
+    message: "hi",
+    timeoutSeconds: 0,
+  });
+  expect(sent).toMatchObject({ status: "accepted" });
+  value(await deleteSession(app.ctx, parent));
+  const run = await getRun(app.engine.store.db, sent.runId as string);
+  expect(await getFlow(app.engine.store.db, run?.flow?.flowId ?? "")).toMatchObject({
+    open: false,
+    endReason: "session_deleted",
+  });
+  expect(run?.state).toMatch(/queued|running/);
+});
+
 test("deleting a session keeps its transcript if requested", async () => {
   const app = await open();
   const session = await app.add("agent:main:chat:kept");

@@ -125,15 +125,17 @@ describe.each(WIRE_APIS)("%s", (api) => {
 });
 
 /**
- * Writes the same piece repeatedly until the client disconnects. `most`: maximum number of bytes, for a
- * client that never disconnects.
+ * Writes pieces until the client disconnects. `most`: maximum number of bytes, for a client that never
+ * disconnects.
  */
-function endless(first: string, piece: string, most = 64 * 1024 * 1024): Answers {
+function endless(first: string, pieceAt: (at: number) => string, most = 16 * 1024 * 1024): Answers {
   return async (response) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.write(first);
     const closed = once(response, "close");
-    for (let bytes = 0; bytes < most && !response.destroyed; bytes += piece.length) {
+    for (let bytes = 0, at = 0; bytes < most && !response.destroyed; at += 1) {
+      const piece = pieceAt(at);
+      bytes += piece.length;
       if (response.write(piece)) continue;
       await Promise.race([once(response, "drain"), closed]);
     }
@@ -143,15 +145,72 @@ function endless(first: string, piece: string, most = 64 * 1024 * 1024): Answers
 
 const FILL = "x".repeat(8_000);
 const HOSTILE: readonly (readonly [string, Answers])[] = [
-  ["an event that never ends", endless("data: ", FILL)],
-  ["one line of no field that never ends", endless("", FILL)],
-  ["comments without end", endless("", `: ${FILL}\n\n`)],
-  ["empty lines without end", endless("", "\n".repeat(8_000))],
-  ["events without data, without end", endless("", `event: ping\n\n`.repeat(500))],
-  ["lines of data without end", endless("", `data: x\n`.repeat(1_000))],
+  ["an event that never ends", endless("data: ", () => FILL)],
+  ["one line of no field that never ends", endless("", () => FILL)],
+  ["comments without end", endless("", () => `: ${FILL}\n\n`)],
+  ["empty lines without end", endless("", () => "\n".repeat(8_000))],
+  ["events without data, without end", endless("", () => `event: ping\n\n`.repeat(500))],
+  ["lines of data without end", endless("", () => `data: x\n`.repeat(1_000))],
 ];
 
+const openAi = (delta: object): string => `data: ${JSON.stringify({ choices: [{ index: 0, delta }] })}\n\n`;
+const anthropic = (type: string, more: object): string =>
+  `event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`;
+const openBlock = (content_block: object): string =>
+  anthropic("content_block_start", { index: 0, content_block });
+const blockDelta = (delta: object): string => anthropic("content_block_delta", { index: 0, delta });
+
+/** Returns events of one block: its beginning, then the same piece again and again. */
+const piecesIn =
+  (block: object, delta: object, before = "") =>
+  (at: number): string =>
+    (at === 0 ? openBlock(block) : "") + before + blockDelta(delta);
+const COMMENT = `: ${FILL}\n\n`;
+const countOf = (at: number) => ({ usage: { completion_tokens: at, output_tokens: at } });
+
+/** Events that add nothing, or almost nothing, that a person could read. */
+const EMPTY: Record<WireApi, readonly (readonly [string, (at: number) => string])[]> = {
+  "openai-completions": [
+    ["empty texts", () => openAi({ content: "" })],
+    ["single letters behind long comments", () => COMMENT + openAi({ content: "x" })],
+    ["empty pieces of a tool call", () => openAi({ tool_calls: [{ index: 0, function: {} }] })],
+    ["ids of one tool call", (at) => openAi({ tool_calls: [{ index: 0, id: `c${at}` }] })],
+    ["places of one tool call", (index) => openAi({ tool_calls: [{ index, id: "c" }] })],
+    ["token counts", (at) => `data: ${JSON.stringify({ choices: [], ...countOf(at) })}\n\n`],
+  ],
+  "anthropic-messages": [
+    ["blocks of hidden thinking", () => openBlock({ type: "redacted_thinking", data: FILL })],
+    ["blocks of hidden thinking without data", () => openBlock({ type: "redacted_thinking" })],
+    ["blocks of thinking with only a signature", () => openBlock({ type: "thinking", signature: "s" })],
+    ["empty blocks of text", () => openBlock({ type: "text", text: "" })],
+    ["empty texts", piecesIn({ type: "text" }, { type: "text_delta", text: "" })],
+    [
+      "single letters behind long comments",
+      piecesIn({ type: "text" }, { type: "text_delta", text: "x" }, COMMENT),
+    ],
+    ["empty signatures", piecesIn({ type: "thinking" }, { type: "signature_delta", signature: "" })],
+    [
+      "empty pieces of a tool call",
+      piecesIn({ type: "tool_use", id: "c" }, { type: "input_json_delta", partial_json: "" }),
+    ],
+    ["token counts", (at) => anthropic("message_delta", { delta: {}, ...countOf(at) })],
+  ],
+};
+
 describe.each(WIRE_APIS)("%s: a hostile stream", (api) => {
+  test.each(EMPTY[api])(
+    "%s, repeated without end, end the model call with a clear error code",
+    async (_, piece) => {
+      const batch = (at: number) => Array.from({ length: 100 }, (_, more) => piece(at * 100 + more)).join("");
+      const end = { kind: "too large", error: expect.stringContaining("maxAnswerBytes") };
+      const { ours, pi } = await both(api, endless("", batch), SMALL);
+      expect([ours.outcome, pi.outcome]).toEqual([
+        expect.objectContaining(end),
+        expect.objectContaining(end),
+      ]);
+    },
+  );
+
   test.each(HOSTILE)("%s ends the model call with a clear error code", async (_, answer) => {
     server.answer(answer);
     const { outcome } = await made(CLIENTS[api].ours, requestTo(api, SMALL));
@@ -181,9 +240,6 @@ describe.each(WIRE_APIS)("%s: a hostile stream", (api) => {
   });
 });
 
-const openAi = (delta: object): string => `data: ${JSON.stringify({ choices: [{ index: 0, delta }] })}\n\n`;
-const anthropic = (type: string, more: object): string =>
-  `event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`;
 const END: Record<WireApi, string> = {
   "openai-completions": 'data: {"choices":[{"delta":{},"finish_reason":"tool_calls"}]}\n\ndata: [DONE]\n\n',
   "anthropic-messages":
@@ -215,12 +271,8 @@ function flood(api: WireApi, kind: string): string {
     );
   if (kind === "huge thinking") {
     if (isOpenAi) return openAi({ reasoning_content: FILL }).repeat(10);
-    const content_block = { type: "thinking", thinking: "", signature: "" };
     const delta = { type: "thinking_delta", thinking: FILL };
-    return (
-      anthropic("content_block_start", { index: 0, content_block }) +
-      anthropic("content_block_delta", { index: 0, delta }).repeat(10)
-    );
+    return openBlock({ type: "thinking", thinking: "", signature: "" }) + blockDelta(delta).repeat(10);
   }
   const calls = Array.from({ length: 5_000 }, (_, index) => ({
     index,

@@ -33,8 +33,12 @@ export interface CallPart {
 }
 export type Part = TextPart | ThinkingPart | CallPart;
 
-/** Maximum bytes that may arrive without new content, for example as comments or one large event. */
+/** Bytes that may arrive anyway, beyond the answer's limit, for example as comments or one large event. */
 const RAW_BYTES_ANYWAY = 1024 * 1024;
+/** Bytes that may arrive in addition for each byte of content: events are longer than the text in them. */
+const RAW_BYTES_PER_BYTE = 1024;
+/** Bytes that a part counts in addition to its content, because an empty part also takes memory. */
+const PART_BYTES = 64;
 
 /** A text with this many waiting characters is passed on at once, so that its readers never take long. */
 const PART_CHARS = 32 * 1024;
@@ -83,7 +87,8 @@ export class Answer {
   readonly #text: Passed<TextPart>;
   readonly #thinking: Passed<ThinkingPart> | undefined;
   #bytes = 0;
-  #rawBytes = 0;
+  /** Received bytes that the content does not account for. */
+  #idleBytes = 0;
   #calls = 0;
 
   constructor(limits: ModelRequest["limits"], onText: OnDelta, onThinking?: OnDelta) {
@@ -92,29 +97,31 @@ export class Answer {
     if (onThinking !== undefined) this.#thinking = new Passed(onThinking);
   }
 
-  /** Returns whether any text, thinking or argument has arrived. */
+  /** Returns whether any text, thinking, signature or tool call has arrived. */
   get hasContent(): boolean {
     return this.#bytes > 0;
   }
 
-  /** Counts received bytes. The count starts again whenever the answer grows. */
+  /** Counts received bytes. Only content makes up for them, so no stream is endless. */
   heard(bytes: number): void {
-    this.#rawBytes += bytes;
+    this.#idleBytes += bytes;
   }
 
   /** Returns an error if the answer has exceeded a limit. */
   over(): string | undefined {
     const { maxAnswerBytes, maxAnswerToolCalls } = this.#limits;
-    if (this.#bytes > maxAnswerBytes || this.#rawBytes > maxAnswerBytes + RAW_BYTES_ANYWAY)
+    const bytes = this.#bytes + this.parts.length * PART_BYTES;
+    if (bytes > maxAnswerBytes || this.#idleBytes > maxAnswerBytes + RAW_BYTES_ANYWAY)
       return passed(`${maxAnswerBytes} bytes`, "maxAnswerBytes");
     if (this.#calls <= maxAnswerToolCalls) return undefined;
     return passed(`${maxAnswerToolCalls} tool calls`, "maxAnswerToolCalls");
   }
 
   open<P extends Part>(part: P): P {
-    this.#rawBytes = 0;
     this.parts.push(part);
+    if (part.type === "thinking") this.counts(part.thinkingSignature ?? "");
     if (part.type === "toolCall") {
+      this.counts(part.id + part.name + (part.whole === undefined ? "" : JSON.stringify(part.whole)));
       this.#calls += 1;
       this.begun = true;
     }
@@ -160,8 +167,9 @@ export class Answer {
 
   /** Counts a piece of the answer. Returns false if the piece is empty. */
   counts(delta: string): boolean {
-    this.#rawBytes = 0;
-    this.#bytes += Buffer.byteLength(delta);
+    const bytes = Buffer.byteLength(delta);
+    this.#bytes += bytes;
+    this.#idleBytes = Math.max(0, this.#idleBytes - bytes * RAW_BYTES_PER_BYTE);
     return delta !== "";
   }
 }

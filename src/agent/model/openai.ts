@@ -217,12 +217,18 @@ class OpenAiReader implements AnswerReader {
     const { name, arguments: written } = fieldsOf(piece.function);
     const known =
       (index === undefined ? undefined : this.#callsByIndex.get(index)) ?? this.#callsById.get(id);
-    const part = known ?? this.#answer.open<CallPart>({ type: "toolCall", id, name: "", written: [] });
-    if (index !== undefined) this.#callsByIndex.set(index, part);
-    if (id !== "") this.#callsById.set(id, part);
+    const part = known ?? this.#answer.open<CallPart>({ type: "toolCall", id: "", name: "", written: [] });
+    if (index !== undefined) this.#remember(this.#callsByIndex, index, part);
+    if (id !== "") this.#remember(this.#callsById, id, part);
     part.id ||= id;
-    part.name ||= typeof name === "string" ? name : "";
+    if (part.name === "" && typeof name === "string" && this.#answer.counts(name)) part.name = name;
     this.#answer.addArguments(part, typeof written === "string" ? written : "");
+  }
+
+  /** Counts each new key, because a server could send keys of one call without end. */
+  #remember<Key extends string | number>(calls: Map<Key, CallPart>, key: Key, part: CallPart): void {
+    if (!calls.has(key)) this.#answer.counts(String(key));
+    calls.set(key, part);
   }
 }
 

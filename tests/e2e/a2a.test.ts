@@ -76,16 +76,22 @@ async function tasksAt(url: string, agentId = "research"): Promise<string[]> {
   return tasks.map(({ status }) => status.state);
 }
 
-/** Returns a script that holds its first answer until the test releases it. */
-function heldScript(text: string) {
+/** Starts two gateways and a task between them. Its answer is held until the test releases it. */
+async function startHeldTask(answer: string) {
   const begun = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
-  const script: Script = async () => {
+  const there = await modelServer(async () => {
     begun.resolve();
     await released.promise;
-    return text;
-  };
-  return { script, begun: begun.promise, release: released.resolve };
+    return answer;
+  });
+  const remote = await startRemote(there, await freePort());
+  const config = configOf(there, [{ id: "main" }, far(remote.httpUrl, await keyOf(remote.httpUrl))]);
+  const local = await startProcess({ config });
+  const client = await local.connect();
+  const runId = await say(client, "Take your time");
+  await begun.promise;
+  return { there, remote, local, client, runId, release: () => released.resolve() };
 }
 
 test("an agent asks an agent of another gateway with sessions_send, and both remember the conversation", async () => {
@@ -131,16 +137,10 @@ test.deep("a file that the agent elsewhere sends is kept here, for the people of
 test.deep(
   "RT1: if this gateway is killed while the task runs, it follows the task after the restart; the agent works once",
   async () => {
-    const held = heldScript("Done at last");
-    const there = await modelServer(held.script);
-    const remote = await startRemote(there, await freePort());
-    const config = configOf(there, [{ id: "main" }, far(remote.httpUrl, await keyOf(remote.httpUrl))]);
-    const first = await startProcess({ config });
-    await say(await first.connect(), "Take your time");
-    await held.begun;
-    await first.end("SIGKILL");
-    held.release();
-    const second = await startProcess({ home: first.home });
+    const { there, remote, local, release } = await startHeldTask("Done at last");
+    await local.end("SIGKILL");
+    release();
+    const second = await startProcess({ home: local.home });
     const client = await second.connect();
     await expect.poll(() => last(client), { timeout: 30_000 }).toBe("Done at last");
     expect(await tasksAt(remote.httpUrl)).toEqual(["TASK_STATE_COMPLETED"]);
@@ -151,17 +151,9 @@ test.deep(
 test.deep(
   "if the other gateway is killed while the task runs, its answer arrives after its restart",
   async () => {
-    const held = heldScript("Done at last");
-    const there = await modelServer(held.script);
-    const port = await freePort();
-    const remote = await startRemote(there, port);
-    const config = configOf(there, [{ id: "main" }, far(remote.httpUrl, await keyOf(remote.httpUrl))]);
-    const local = await startProcess({ config });
-    const client = await local.connect();
-    const runId = await say(client, "Take your time");
-    await held.begun;
+    const { remote, client, runId, release } = await startHeldTask("Done at last");
     await remote.end("SIGKILL");
-    held.release();
+    release();
     const again = await startProcess({ home: remote.home });
     expect(await ended(client, runId)).toMatchObject({ status: "ok" });
     expect(await last(client)).toBe("Done at last");
@@ -190,37 +182,25 @@ test.deep("a message to a gateway that is away is sent when it comes back, once"
 });
 
 test.deep("RT3: an aborted run cancels its task", async () => {
-  const held = heldScript("Too late");
-  const there = await modelServer(held.script);
-  const remote = await startRemote(there, await freePort());
-  const config = configOf(there, [{ id: "main" }, far(remote.httpUrl, await keyOf(remote.httpUrl))]);
-  const client = await (await startProcess({ config })).connect();
-  await say(client, "Take your time");
-  await held.begun;
+  const { remote, client, release } = await startHeldTask("Too late");
   const { aborted } = await client.request("chat.abort", { sessionKey: "agent:far:main" });
   expect(aborted).toBe(true);
   await expect.poll(() => tasksAt(remote.httpUrl)).toEqual(["TASK_STATE_CANCELED"]);
-  held.release();
+  release();
 });
 
 test.deep(
   "RT3: a gateway that stops does not cancel the task, and an abort after its restart does",
   async () => {
-    const held = heldScript("Too late");
-    const there = await modelServer(held.script);
-    const remote = await startRemote(there, await freePort());
-    const config = configOf(there, [{ id: "main" }, far(remote.httpUrl, await keyOf(remote.httpUrl))]);
-    const first = await startProcess({ config });
-    await say(await first.connect(), "Take your time");
-    await held.begun;
-    await first.end("SIGINT");
+    const { remote, local, release } = await startHeldTask("Too late");
+    await local.end("SIGINT");
     expect(await tasksAt(remote.httpUrl)).toEqual(["TASK_STATE_WORKING"]);
-    const second = await startProcess({ home: first.home });
+    const second = await startProcess({ home: local.home });
     const client = await second.connect();
     const aborting = () => client.request("chat.abort", { sessionKey: "agent:far:main" });
     await expect.poll(async () => (await aborting()).aborted).toBe(true);
     await expect.poll(() => tasksAt(remote.httpUrl)).toEqual(["TASK_STATE_CANCELED"]);
-    held.release();
+    release();
   },
 );
 

@@ -1,5 +1,6 @@
 // One gateway process observes and controls the work of another process.
 
+import type { KyselyPlugin } from "kysely";
 import { expect, test } from "vitest";
 import type { LiveEvent } from "../../src/core/shapes/event.ts";
 import { publishOutbox } from "../../src/flows/delivery/outbox.ts";
@@ -10,6 +11,29 @@ import type { Play } from "../kit/engine/flow-app.ts";
 import { whole } from "../kit/live-text.ts";
 import { until } from "../kit/until.ts";
 import { gate, MAIN, two } from "./cluster-stage.ts";
+
+/** Opens a cluster whose second process is held when it has read the rows of ended runs. */
+function heldEnds(openGround: OpenGround, pass: () => Promise<void>): OpenGround {
+  const plugin: KyselyPlugin = {
+    transformQuery: ({ node }) => node,
+    async transformResult({ result }) {
+      if (result.rows.some((row) => typeof row.ended_at === "number" && row.state === "ok")) await pass();
+      return result;
+    },
+  };
+  return async () => {
+    const inner = await openGround();
+    let opened = 0;
+    return {
+      ...inner,
+      async open(world) {
+        const store = await inner.open(world);
+        opened += 1;
+        return opened === 2 ? { ...store, db: store.db.withPlugin(plugin) } : store;
+      },
+    };
+  };
+}
 
 export function sightContract(openGround: OpenGround): void {
   test("a process can wait for a run of another process and receives its events", async () => {
@@ -145,6 +169,28 @@ export function sightContract(openGround: OpenGround): void {
     const ends = () => b.app.events.filter((event) => event.kind === "run_ended");
     await until(() => ends().length > 0);
     expect(ends()).toMatchObject([{ runId: run.runId, text: "done" }]);
+  });
+
+  test("B3: if more hints are lost while a process reads the ends it missed, it reads again", async () => {
+    const held = gate();
+    const { cluster, a, b } = await two(heldEnds(openGround, held.pass), { [MAIN]: () => "done" });
+    // From now on, only rows show the second process that a run has ended.
+    cluster.ground.cutWire(true);
+    const endUnheard = async (): Promise<string> => {
+      const { runId } = await a.app.tell(MAIN, "work");
+      await endOf(a.app.engine, runId);
+      cluster.ground.gap();
+      return runId;
+    };
+    const first = await endUnheard();
+    await held.reached;
+    const second = await endUnheard();
+    // Meanwhile the second process learns of the second gap.
+    await a.app.quiet();
+    held.open();
+    const ends = () => b.app.events.flatMap((event) => (event.kind === "run_ended" ? [event.runId] : []));
+    await until(() => ends().includes(second));
+    expect(ends()).toEqual([first, second]);
   });
 
   test("B3: if a process has read a run's end from its row, it does not report the end again when the hint arrives", async () => {

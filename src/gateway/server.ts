@@ -155,9 +155,8 @@ class GatewayServer implements Gateway {
     const { clock } = world;
     this.#deps = deps;
     this.#fanout = createFanout({
+      ...world,
       bus: engine.bus,
-      clock,
-      redactor: world.redactor,
       settings,
       shared: engine.store.shared !== undefined,
     });

@@ -101,7 +101,7 @@ function shrink(message: Message, maxBytes: number, maxTextChars: number): Messa
 const SHORT_CHARS_MAX = 1_024;
 
 /** Yields the long texts in a JSON value. */
-function* textsIn(value: unknown, depth = 0): Generator<string> {
+export function* textsIn(value: unknown, depth = 0): Generator<string> {
   if (typeof value === "string" && value.length > SHORT_CHARS_MAX) yield value;
   if (typeof value !== "object" || value === null || depth > DEPTH_MAX) return;
   for (const item of Object.values(value)) yield* textsIn(item, depth + 1);

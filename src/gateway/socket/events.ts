@@ -14,12 +14,14 @@ import type {
   ToolData,
 } from "../../contract/events.ts";
 import { optional } from "../../core/optional.ts";
+import type { Pace } from "../../core/pace.ts";
 import { isQuietStep } from "../../core/rules/turn-rules.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
 import type { LiveEvent, LiveTextEvent } from "../../core/shapes/event.ts";
 import { type Message, textOf } from "../../core/shapes/message.ts";
 import { lastPlace } from "../../core/shapes/route.ts";
-import type { Redactor } from "../../core/text/redact/redact.ts";
+import { textsIn } from "../../core/text/history-cut.ts";
+import { type Hide, LONG_CHARS, type Redactor } from "../../core/text/redact/redact.ts";
 import { approvalShown, decisionShown } from "../version-4/chat-forms.ts";
 import { type LiveTexts, textMarks } from "./live-texts.ts";
 import type { LiveThinking } from "./live-thinking.ts";
@@ -67,6 +69,38 @@ export interface TranslatorParts {
   wantsMessages(sessionKey: string): boolean;
 }
 
+/** An event with more characters than this is redacted in steps. */
+const STEP_CHARS = 4 * LONG_CHARS;
+
+/** Returns the texts of an event that the translation redacts as a whole. */
+function wholeTexts(event: LiveEvent): readonly string[] {
+  switch (event.kind) {
+    case "text":
+    case "thinking":
+    case "run_ended":
+    case "flow":
+    case "delivered":
+      return [event.text];
+    case "message":
+      return isNote(event.message) ? [textOf(event.message)] : [];
+    case "tool":
+      return [...textsIn(event.arguments)];
+    default:
+      return [];
+  }
+}
+
+/** Returns whether an event must be redacted in steps, because one step would take long. */
+export function isLong(event: LiveEvent): boolean {
+  return wholeTexts(event).reduce((sum, { length }) => sum + length, 0) > STEP_CHARS;
+}
+
+/** Splits the change of a long text. */
+export function* piecesOf(event: LiveTextEvent): Generator<LiveTextEvent> {
+  for (let at = 0; at < event.text.length; at += LONG_CHARS)
+    yield { ...event, offset: event.offset + at, text: event.text.slice(at, at + LONG_CHARS) };
+}
+
 /** Translates the events of one gateway, in their order. */
 export class Translator {
   readonly #runs: RunTracks;
@@ -83,8 +117,23 @@ export class Translator {
     this.#thinking = thinking;
   }
 
-  /** Live text and thinking are handled by `LiveTexts` and `LiveThinking`. */
-  translate(event: Exclude<LiveEvent, LiveTextEvent>): OutEvent[] {
+  /** Redacts the texts of a long event in steps. Returns the redaction for `translate`. */
+  async readAhead(event: Exclude<LiveEvent, LiveTextEvent>, pace: Pace): Promise<Hide> {
+    const known = new Map<string, string>();
+    if (event.kind === "run_ended") {
+      if (!this.#isQuiet(event)) for (const _ of this.#texts.readAhead(event)) await pace();
+    } else for (const text of wholeTexts(event)) known.set(text, await this.#redactor.whole(text));
+    return (text) => known.get(text) ?? this.#redactor.mask(text);
+  }
+
+  /**
+   * Translates an event. `hide` redacts its texts. Live text and thinking are handled by `LiveTexts` and
+   * `LiveThinking`.
+   */
+  translate(
+    event: Exclude<LiveEvent, LiveTextEvent>,
+    hide: Hide = (text) => this.#redactor.mask(text),
+  ): OutEvent[] {
     switch (event.kind) {
       case "run_started":
         return this.#started(event);
@@ -98,15 +147,18 @@ export class Translator {
           this.#texts.complete(event.runId);
           this.#thinking.end(event.runId);
         }
-        return this.#agent(event, event.atMs, { stream: "tool", data: toolData(event, this.#redactor) });
+        return this.#agent(event, event.atMs, {
+          stream: "tool",
+          data: toolData(event, this.#redactor, hide),
+        });
       case "message":
-        return [...this.#note(event), ...this.#stored(event)];
+        return [...this.#note(event, hide), ...this.#stored(event)];
       case "run_ended":
         return this.#ended(event);
       case "flow":
-        return this.#flow(event);
+        return this.#flow(event, hide);
       case "delivered":
-        return this.#delivered(event);
+        return this.#delivered(event, hide);
       case "delivery":
         // This change is not sent as an event: subscribers get `outbox` events, and programs use web hooks.
         return [];
@@ -138,13 +190,9 @@ export class Translator {
     return [{ event: "agent", sessionKey, payload, marks }];
   }
 
-  #say(text: string, timestamp: number): ChatMessage {
-    return said(this.#redactor.mask(text), timestamp);
-  }
-
-  #flow(event: Of<"flow">): OutEvent[] {
+  #flow(event: Of<"flow">, hide: Hide): OutEvent[] {
     const { sessionKey, from, to } = event;
-    const data = flowData(event, this.#redactor);
+    const data = flowData(event, hide);
     const [told] = this.#agent(event, event.atMs, { stream: "flow", data });
     const other = from === sessionKey ? to : from;
     if (other === sessionKey) return [told];
@@ -170,14 +218,14 @@ export class Translator {
   }
 
   #ended(event: Of<"run_ended">): OutEvent[] {
-    const { runId, state, flowStep, chainId, startedAt, endedAt, code } = event;
+    const { runId, state, chainId, startedAt, endedAt, flowStep, code } = event;
     // A run that ends with `ok` but never started has only appended its input to the transcript. It has no
     // reply that somebody waits for.
     const appended = !this.#runs.has(runId) && state === "ok" && event.text === "";
-    const quiet = this.#runs.isQuiet(runId) || isQuietStep(flowStep);
+    const quiet = this.#isQuiet(event);
     const error = event.error === undefined ? undefined : this.#redactor.mask(event.error);
     this.#thinking.end(runId);
-    const json = this.#texts.end(runId, event.sessionKey, quiet ? "" : event.text);
+    const json = this.#texts.end(quiet ? { ...event, text: "" } : event);
     const phase = state === "ok" ? "end" : "error";
     const facts = optional({ startedAt, flowStep, code, error });
     const data: LifecycleData = { phase, chainId, state, endedAt, ...facts };
@@ -196,13 +244,17 @@ export class Translator {
     return [...lifecycle, ...chat];
   }
 
+  #isQuiet({ runId, flowStep }: Of<"run_ended">): boolean {
+    return this.#runs.isQuiet(runId) || isQuietStep(flowStep);
+  }
+
   /** Translates a message outside of a turn: an operator's note, or the transcript row of a sent text. */
-  #note({ sessionKey, message, runId }: Of<"message">): OutEvent[] {
+  #note({ sessionKey, message, runId }: Of<"message">, hide: Hide): OutEvent[] {
     if (this.#runs.has(runId)) return this.#thought(runId, sessionKey, message);
-    if (message.role !== "assistant" || message.stopReason !== "injected") return [];
+    if (!isNote(message)) return [];
     const text = textOf(message);
     this.#runs.noteShown(sessionKey, text);
-    const body = { message: this.#say(text, message.timestamp), stopReason: "injected" };
+    const body = { message: said(hide(text), message.timestamp), stopReason: "injected" };
     return this.#chat({ runId: runId ?? message.id, sessionKey }, { state: "final", ...body });
   }
 
@@ -230,12 +282,15 @@ export class Translator {
       : this.#agent({ runId, sessionKey }, message.timestamp, { stream: "thinking", data: { text } });
   }
 
-  #delivered({ sessionKey, deliveryId, runId, text, atMs }: Of<"delivered">): OutEvent[] {
+  #delivered({ sessionKey, deliveryId, runId, text, atMs }: Of<"delivered">, hide: Hide): OutEvent[] {
     if (this.#runs.takeNote(sessionKey, text)) return [];
-    const body = { message: this.#say(text, atMs), stopReason: "delivered" };
+    const body = { message: said(hide(text), atMs), stopReason: "delivered" };
     return this.#chat({ runId: runId ?? deliveryId, sessionKey }, { state: "final", ...body });
   }
 }
+
+const isNote = (message: Message): boolean =>
+  message.role === "assistant" && message.stopReason === "injected";
 
 /** Returns a message with this redacted text. */
 function said(text: string, timestamp: number): ChatMessage {
@@ -246,23 +301,23 @@ type AgentBody = {
   [S in AgentEvent["stream"]]: Pick<Extract<AgentEvent, { stream: S }>, "stream" | "data">;
 }[AgentEvent["stream"]];
 
-function toolData(event: Of<"tool">, redactor: Redactor): ToolData {
+function toolData(event: Of<"tool">, redactor: Redactor, hide: Hide): ToolData {
   const { callId, name, isError, result } = event;
   return {
     phase: event.phase === "start" ? "start" : "result",
     toolCallId: callId,
     name,
-    ...(event.arguments === undefined ? {} : { args: redactor.json(event.arguments) }),
+    ...(event.arguments === undefined ? {} : { args: redactor.json(event.arguments, hide) }),
     ...optional({ isError }),
     ...(result === undefined ? {} : { result: redactor.beginning(result, RESULT_MAX_CHARS).text }),
   };
 }
 
-function flowData(event: Of<"flow">, redactor: Redactor): FlowData {
+function flowData(event: Of<"flow">, hide: Hide): FlowData {
   const { flowId, step, from, to, turn, turnsMax, reason } = event;
   // In a refused step `to` may be an argument of the call, which is text of an agent.
-  const named = step === "refused" ? redactor.mask(to) : to;
-  const text = redactor.mask(event.text);
+  const named = step === "refused" ? hide(to) : to;
+  const text = hide(event.text);
   return { flowId, step, from, to: named, turn, turnsMax, text, ...optional({ reason }) };
 }
 

@@ -6,13 +6,15 @@
 import { createGate } from "../../access/token.ts";
 import type { ConnectParams } from "../../contract/frames.ts";
 import { isLenient, TEXT_DELTAS, THINKING_DELTAS } from "../../contract/protocol.ts";
+import { isLiveText, type LiveEvent } from "../../core/shapes/event.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
-import type { Redactor } from "../../core/text/redact/redact.ts";
+import type { Hide, Redactor } from "../../core/text/redact/redact.ts";
 import type { Bus } from "../../engine/bus.ts";
-import type { Clock } from "../../world.ts";
+import type { Clock, Log } from "../../world.ts";
 import { AttentionHints } from "../attention/hints.ts";
 import type { Caller } from "../auth.ts";
-import { type OutEvent, Translator } from "./events.ts";
+import { isLong, type OutEvent, piecesOf, Translator } from "./events.ts";
+import { InOrder } from "./in-order.ts";
 import { LiveTexts, type TextListener } from "./live-texts.ts";
 import { LiveThinking, type ThinkingListener } from "./live-thinking.ts";
 import { type EncodedEvent, encodeEvent } from "./outlet.ts";
@@ -92,24 +94,16 @@ export interface Fanout {
 export interface FanoutParts {
   readonly bus: Bus;
   readonly clock: Clock;
+  readonly log: Log;
   readonly redactor: Redactor;
   readonly settings: Settings;
   /** True if other gateways share the store, and publish events of the same runs. */
   readonly shared: boolean;
 }
 
-export function createFanout(parts: FanoutParts): Fanout {
-  const { bus, clock, redactor, settings, shared } = parts;
-  const audience = new Audience();
-  const runs = new RunTracks(() => clock.now(), shared);
-  const watching = (sessionKey: string) => audience.of("events", sessionKey);
-  const texts = new LiveTexts({ clock, redactor, runs, watching });
-  const thinking = new LiveThinking({ clock, redactor, runs, watching });
-  const hints = new AttentionHints(clock);
-  const wantsMessages = (sessionKey: string): boolean => audience.of("messages", sessionKey).length > 0;
-  const translator = new Translator({ redactor, runs, texts, thinking, wantsMessages });
-
-  const tell = (out: OutEvent): void => {
+/** Returns the function that sends an event to the connections that may see it. */
+function tellerOf(audience: Audience) {
+  return (out: OutEvent): void => {
     const { event, sessionKey, payload, other, access = "events", marks, unless } = out;
     let whole: EncodedEvent | undefined;
     let without: EncodedEvent | undefined;
@@ -125,14 +119,42 @@ export function createFanout(parts: FanoutParts): Fanout {
       }
     }
   };
-  const unsubscribe = bus.subscribe((event) => {
+}
+
+export function createFanout(parts: FanoutParts): Fanout {
+  const { bus, clock, log, redactor, settings, shared } = parts;
+  const audience = new Audience();
+  const runs = new RunTracks(() => clock.now(), shared);
+  const watching = (sessionKey: string) => audience.of("events", sessionKey);
+  const texts = new LiveTexts({ clock, redactor, runs, watching });
+  const thinking = new LiveThinking({ clock, redactor, runs, watching });
+  const hints = new AttentionHints(clock);
+  const wantsMessages = (sessionKey: string): boolean => audience.of("messages", sessionKey).length > 0;
+  const translator = new Translator({ redactor, runs, texts, thinking, wantsMessages });
+
+  const tell = tellerOf(audience);
+  const handle = (event: LiveEvent, hide?: Hide): void => {
     if (event.kind === "text") texts.hear(event);
     else if (event.kind === "thinking") thinking.hear(event);
     else {
-      for (const out of translator.translate(event)) tell(out);
+      for (const out of translator.translate(event, hide)) tell(out);
       hints.note(event, (access, sessionKey) => audience.of(access, sessionKey));
     }
+  };
+  const order = new InOrder({
+    log,
+    pace: () => redactor.pace(),
+    isLong,
+    handle,
+    async inSteps(event, pace) {
+      if (!isLiveText(event)) return handle(event, await translator.readAhead(event, pace));
+      for (const piece of piecesOf(event)) {
+        handle(piece);
+        await pace();
+      }
+    },
   });
+  const unsubscribe = bus.subscribe((event) => order.hear(event));
   return {
     add(listener) {
       const gate = (access: "events" | "deliveries") => createGate(settings, listener.caller, access);
@@ -160,6 +182,7 @@ export function createFanout(parts: FanoutParts): Fanout {
     },
     close() {
       unsubscribe();
+      order.close();
       texts.close();
       hints.close();
       audience.clear();

@@ -40,7 +40,8 @@ export class GrowingText<Client> {
   #unread: string[] = [];
   unreadChars = 0;
 
-  constructor({ part, runId, sessionKey }: LiveTextEvent, redactor: Redactor) {
+  constructor(about: Pick<LiveTextEvent, "part" | "runId" | "sessionKey">, redactor: Redactor) {
+    const { part, runId, sessionKey } = about;
     this.part = part;
     this.runId = runId;
     this.sessionKey = sessionKey;
@@ -82,10 +83,6 @@ export class GrowingText<Client> {
   /** The whole redacted text. */
   get whole(): Piece {
     return { chars: this.chars, json: this.json.text };
-  }
-
-  get isRead(): boolean {
-    return this.chars > 0;
   }
 
   /**

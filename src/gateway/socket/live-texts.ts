@@ -8,9 +8,8 @@
 // else, its complete text is sent.
 
 import type { AgentEvent, ChatEvent } from "../../contract/events.ts";
-import { jsonWithin } from "../../core/json.ts";
 import type { LiveTextEvent } from "../../core/shapes/event.ts";
-import type { Redactor } from "../../core/text/redact/redact.ts";
+import { LONG_CHARS, type Redactor } from "../../core/text/redact/redact.ts";
 import type { TextDelta } from "../../core/text/text-delta.ts";
 import type { Clock, Timer } from "../../world.ts";
 import { GrowingText, type Piece, UNREAD_CHARS_MAX } from "./growing-text.ts";
@@ -36,6 +35,9 @@ export interface LiveTextParts {
   /** Returns the clients that may see the session. */
   watching(sessionKey: string): readonly TextListener[];
 }
+
+/** The end of a run, with its final text. */
+type EndOfRun = Readonly<Record<"runId" | "sessionKey" | "text", string>>;
 
 /** Returns the marks of a run's three live events: text as `agent` event, text as `chat` event, thinking. */
 export function textMarks(runId: string): readonly [text: string, chat: string, thinking: string] {
@@ -86,19 +88,30 @@ export class LiveTexts {
     text.timer?.cancel();
   }
 
+  /** Redacts the final text of a run in steps, so that `end` has little left to do. */
+  *readAhead({ runId, sessionKey, text: whole }: EndOfRun): Generator<undefined> {
+    if (this.#parts.watching(sessionKey).length === 0) return;
+    const text = this.#ending(runId, sessionKey, whole);
+    this.#texts.set(runId, text);
+    while (text.raw.length < whole.length) {
+      const offset = text.raw.length;
+      text.add({ offset, text: whole.slice(offset, offset + LONG_CHARS) }, this.#parts.redactor);
+      text.read(false);
+      yield;
+    }
+  }
+
   /**
-   * Ends the live text of a run, whose final text is `whole`. Returns that text, redacted, as JSON without
-   * quotes: parts that were redacted before are reused. Returns undefined if the text is empty, or if nobody
-   * subscribes.
+   * Ends the live text of a run. Returns its final text, redacted, as JSON without quotes: parts that were
+   * redacted before are reused. Returns undefined if the text is empty, or if nobody subscribes.
    */
-  end(runId: string, sessionKey: string, whole: string): string | undefined {
-    const text = this.#texts.get(runId);
+  end({ runId, sessionKey, text: whole }: EndOfRun): string | undefined {
+    const text = this.#ending(runId, sessionKey, whole);
+    text.timer?.cancel();
     this.#texts.delete(runId);
-    text?.timer?.cancel();
     if (this.#parts.watching(sessionKey).length === 0 || whole === "") return undefined;
-    if (text?.isRead !== true || !text.raw.begins(whole)) return jsonWithin(this.#parts.redactor.mask(whole));
-    const rest = whole.slice(text.raw.length);
-    text.add({ offset: text.raw.length, text: rest }, this.#parts.redactor);
+    const offset = text.raw.length;
+    text.add({ offset, text: whole.slice(offset) }, this.#parts.redactor);
     text.read(true);
     return text.whole.json;
   }
@@ -122,6 +135,14 @@ export class LiveTexts {
   close(): void {
     for (const { timer } of this.#texts.values()) timer?.cancel();
     this.#texts.clear();
+  }
+
+  /** Returns the live text of a run, or a new one if the final text does not continue it. */
+  #ending(runId: string, sessionKey: string, whole: string): LiveText {
+    const known = this.#texts.get(runId);
+    if (known?.raw.begins(whole) === true) return known;
+    known?.timer?.cancel();
+    return new LiveText({ part: "", runId, sessionKey }, this.#parts.redactor);
   }
 
   #textOf(event: LiveTextEvent): LiveText {

@@ -4,13 +4,13 @@
 import { expect, test } from "vitest";
 import type { AgentEvent, ChatEvent } from "../../../src/contract/events.ts";
 import type { LiveEvent } from "../../../src/core/shapes/event.ts";
-import { Redactor } from "../../../src/core/text/redact/redact.ts";
+import { LONG_CHARS, type MaskStream, Redactor } from "../../../src/core/text/redact/redact.ts";
 import { LongText } from "../../../src/core/text/text-delta.ts";
 import { createBus } from "../../../src/engine/bus.ts";
 import type { Caller } from "../../../src/gateway/auth.ts";
 import { createFanout } from "../../../src/gateway/socket/fanout.ts";
 import type { EncodedEvent } from "../../../src/gateway/socket/outlet.ts";
-
+import { until } from "../../kit/until.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { settingsWith } from "../../tools/app.ts";
 
@@ -57,17 +57,11 @@ function client(fanout: ReturnType<typeof createFanout>, caps: readonly string[]
   };
 }
 
-function openFanout() {
+function openFanout(redactor = new Redactor(["a-known-secret"])) {
   const world = fakeWorld();
   const bus = createBus(world.log);
-  const redactor = new Redactor(["a-known-secret"]);
-  const fanout = createFanout({
-    bus,
-    clock: world.clock,
-    redactor,
-    settings: settingsWith({}),
-    shared: false,
-  });
+  const settings = settingsWith({});
+  const fanout = createFanout({ ...world, bus, redactor, settings, shared: false });
   let length = 0;
   let part = 0;
   const publish = (event: LiveEvent): void => bus.publish(event);
@@ -261,4 +255,98 @@ test("a client that has disconnected gets nothing more", () => {
   const count = watcher.frames.length;
   house.say("two ");
   expect(watcher.frames.length).toBe(count);
+});
+
+/** Remembers the most characters that were redacted in one step. */
+class SteppedRedactor extends Redactor {
+  stepMaxChars = 0;
+  #note(text: string): string {
+    this.stepMaxChars = Math.max(this.stepMaxChars, text.length);
+    return text;
+  }
+  override mask(text: string): string {
+    return super.mask(this.#note(text));
+  }
+  override stream(): MaskStream {
+    const stream = super.stream();
+    const push = stream.push.bind(stream);
+    stream.push = (text) => push(this.#note(text));
+    return stream;
+  }
+}
+
+/** Opens a fanout whose long work lets other work run after each step. */
+function steppedHouse() {
+  const redactor = new SteppedRedactor(["a-known-secret"]);
+  redactor.pacedBy(() => () => new Promise((resolve) => setImmediate(resolve)));
+  return { redactor, house: openFanout(redactor) };
+}
+
+const LONG = `It is ${KEY}. ${"many words ".repeat(100_000)}a-known-secret, the end`;
+const REDACTED = LONG.replace(KEY, "[redacted]").replace("a-known-secret", "[redacted]");
+type House = ReturnType<typeof openFanout>;
+const FLOW = { ...RUN, flowId: "f", from: "agent:main:main", to: "agent:main:main", turn: 1, turnsMax: 2 };
+
+test.each<[string, (house: House) => void]>([
+  ["text that comes in one piece", (house) => house.say(LONG)],
+  [
+    "text that begins again",
+    (house) => {
+      house.say("The first try");
+      house.restart(LONG);
+    },
+  ],
+  ["final text that was not streamed", (house) => house.end(LONG)],
+  [
+    "final text that differs from the streamed one",
+    (house) => {
+      house.say("Something else");
+      house.end(LONG);
+    },
+  ],
+  [
+    "argument of a tool call",
+    ({ publish }) =>
+      publish({
+        ...{ kind: "tool", ...RUN, phase: "start", callId: "c", name: "write", atMs: 1 },
+        arguments: { content: LONG },
+      }),
+  ],
+  [
+    "announcement",
+    ({ publish }) => publish({ kind: "delivered", ...RUN, deliveryId: "d", text: LONG, atMs: 1 }),
+  ],
+  [
+    "message of a flow",
+    ({ publish }) => publish({ kind: "flow", ...FLOW, step: "reply", text: LONG, atMs: 1 }),
+  ],
+])(
+  "a long %s is redacted in steps; later events of its session wait, those of others do not",
+  async (_, act) => {
+    const { redactor, house } = steppedHouse();
+    const watcher = client(house.fanout, ["text-deltas"]);
+    house.start();
+    act(house);
+    const keys = [RUN.sessionKey, "agent:main:chat:other"];
+    for (const sessionKey of keys) house.publish({ kind: "session", sessionKey, change: "created" });
+    const changes = () => watcher.frames.filter(({ event }) => event === "sessions");
+    expect(changes()).toMatchObject([{ payload: { key: keys[1] } }]);
+    await until(() => changes().length === 2);
+    expect(watcher.frames.at(-1)).toMatchObject({ event: "sessions", payload: { key: keys[0] } });
+    expect(redactor.stepMaxChars).toBeLessThanOrEqual(LONG_CHARS);
+    const shown = JSON.stringify(watcher.frames);
+    expect(shown).toContain("It is [redacted]. many words");
+    expect(shown).not.toContain(KEY);
+  },
+);
+
+test("a long text and the final text behind it arrive complete and redacted", async () => {
+  const { redactor, house } = steppedHouse();
+  const watchers = [client(house.fanout, ["text-deltas"]), client(house.fanout, [])];
+  house.start();
+  house.say(LONG.slice(0, -100));
+  house.end(LONG);
+  await until(() => watchers.every(({ frames }) => frames.at(-1)?.payload.state === "final"));
+  expect(watchers.map(({ text }) => text)).toEqual([REDACTED, REDACTED]);
+  expect(redactor.stepMaxChars).toBeLessThanOrEqual(LONG_CHARS);
 });

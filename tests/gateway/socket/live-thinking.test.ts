@@ -28,7 +28,7 @@ function openFanout() {
   const bus = createBus(world.log);
   const redactor = new Redactor(["a-known-secret"]);
   const settings = settingsWith({});
-  const fanout = createFanout({ bus, clock: world.clock, redactor, settings, shared: false });
+  const fanout = createFanout({ ...world, bus, redactor, settings, shared: false });
   let length = 0;
   const publish = (event: LiveEvent): void => bus.publish(event);
   const think = (text: string, part = "1.0", offset = length): void => {

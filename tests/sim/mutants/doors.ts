@@ -69,9 +69,9 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
   {
     name: "events-not-masked",
     breaks: "I14: live text shows secrets",
-    file: "src/gateway/socket/live-texts.ts",
-    from: "return jsonWithin(this.#parts.redactor.mask(whole));",
-    to: "return jsonWithin(whole);",
+    file: "src/gateway/socket/growing-text.ts",
+    from: 'this.#stream.push(pieces.join(""))',
+    to: 'pieces.join("")',
   },
   {
     name: "excerpts-not-masked",

@@ -51,9 +51,8 @@ export function openDoor(given: Pick<MethodDeps, Given>) {
     authority,
     dispatcher: createDispatcher(deps),
     fanout: createFanout({
+      ...world,
       bus: engine.bus,
-      clock,
-      redactor,
       settings,
       shared: engine.store.shared !== undefined,
     }),

@@ -49,7 +49,7 @@ export interface Beginning {
   readonly whole: boolean;
 }
 
-type Hide = (text: string) => string;
+export type Hide = (text: string) => string;
 
 /**
  * Masks text that looks like a credential. Also masks known values in any form: plain, in a JSON string, or
@@ -163,9 +163,12 @@ export class Redactor {
     return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, this.all(inner)])) as T;
   }
 
-  /** Masks all strings in a JSON value. The value of a field with a secret name is always masked. */
-  json(value: unknown): unknown {
-    return redactJson(value, "", { hide: (text) => this.mask(text), depth: 0 });
+  /**
+   * Masks all strings in a JSON value. The value of a field with a secret name is always masked. If `hide` is
+   * given, it replaces each other string instead.
+   */
+  json(value: unknown, hide: Hide = (text) => this.mask(text)): unknown {
+    return redactJson(value, "", { hide, depth: 0 });
   }
 
   /**

@@ -13,6 +13,8 @@ export function isLenient(version: number | undefined): boolean {
 
 /** Maximum size of one message from a connected client. */
 export const MAX_PAYLOAD_BYTES = 25 * 1024 * 1024;
+/** Maximum size of one message from the gateway. */
+export const MAX_FRAME_BYTES = 4 * MAX_PAYLOAD_BYTES;
 /** Maximum size of one message from a node. */
 export const MAX_PAYLOAD_OF_NODE_BYTES = 4 * 1024 * 1024;
 /** Maximum number of bytes that a client may send before it has connected. */

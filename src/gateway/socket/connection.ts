@@ -21,6 +21,7 @@ import { isMethod, methodOf } from "../../contract/methods.ts";
 import {
   CLOSE,
   CONNECT_TIMEOUT_MS,
+  MAX_FRAME_BYTES,
   MAX_PAYLOAD_BEFORE_CONNECT_BYTES,
   MAX_PAYLOAD_OF_NODE_BYTES,
   PENDING_REQUESTS_MAX,
@@ -38,7 +39,7 @@ import type { Authority, Caller } from "../auth.ts";
 import { verifyDevice } from "../device.ts";
 import type { GatewayShares } from "../shares.ts";
 import { FrameBytes } from "./frame-bytes.ts";
-import { createOutlet, type EncodedEvent, type Outlet } from "./outlet.ts";
+import { createOutlet, type EncodedEvent, isSendable, type Outlet } from "./outlet.ts";
 
 /** A socket that does not close after this long is cut off. */
 const CLOSE_GRACE_MS = 5_000;
@@ -518,7 +519,7 @@ export class Connection {
 
   #answer(id: string, result: Result<unknown>): void {
     if (this.#isClosed()) return;
-    this.#send(this.#responseOf(id, result));
+    this.#respond(id, JSON.stringify(this.#responseOf(id, result)));
   }
 
   /**
@@ -529,7 +530,17 @@ export class Connection {
     if (this.#isClosed()) return;
     const pace = createPaces(this.#parts.world)("with this step");
     const text = await jsonInSteps(this.#responseOf(id, result), pace);
-    if (!this.#isClosed()) this.#outlet.frame(text);
+    if (!this.#isClosed()) this.#respond(id, text);
+  }
+
+  /** Sends a response. A client would reconnect and ask again for one that it cannot receive. */
+  #respond(id: string, text: string): void {
+    if (isSendable(text)) {
+      this.#outlet.frame(text);
+      return;
+    }
+    const error = `the answer is larger than ${MAX_FRAME_BYTES} bytes, which no client accepts`;
+    this.#send(this.#failure(id, fail("too_large", error, { hint: "Ask for less at once." })));
   }
 
   #responseOf(id: string, result: Result<unknown>): object {

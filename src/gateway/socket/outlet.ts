@@ -4,12 +4,13 @@
 // Of events that replace each other only the newest is kept while the reader is behind.
 // The events of one run are sent in order, including those that were held back.
 // O5: the output of one event-loop turn is sent in one piece, because each write costs a system call.
+// An event larger than a client accepts is left out; the transcript has its text.
 // O6: a long event is encoded to bytes once for all readers.
 
 import type { WebSocket } from "ws";
 import type { EventPayloads } from "../../contract/events.ts";
 import type { StateVersion } from "../../contract/frames.ts";
-import { CLOSE, type EventName } from "../../contract/protocol.ts";
+import { CLOSE, type EventName, MAX_FRAME_BYTES } from "../../contract/protocol.ts";
 import { jsonWithin } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 
@@ -43,6 +44,16 @@ const HOLDING_BYTES = 16 * 1024;
 
 /** Number of unsent bytes above which replaceable events are held back. */
 const BEHIND_BYTES = 256 * 1024;
+
+/** Characters that the number of an event may add to its frame. */
+const NUMBER_CHARS = 32;
+
+/** Returns whether clients accept a frame of this text. */
+export function isSendable(text: string): boolean {
+  const most = MAX_FRAME_BYTES - NUMBER_CHARS;
+  // A character has at most three bytes, so most frames need no counting.
+  return text.length * 3 <= most || Buffer.byteLength(text) <= most;
+}
 
 export interface Outlet {
   /** Sends a frame without `seq`: responses, and the challenge. */
@@ -127,6 +138,7 @@ export function createOutlet(socket: WebSocket, limits: OutletLimits): Outlet {
     if (mayWrite(text.length)) socket.send(text, release);
   };
   const number = ({ head, bytes }: EncodedEvent): void => {
+    if (!isSendable(head)) return;
     const end = `,"seq":${++seq}}`;
     if (bytes === undefined) write(`${head}${end}`);
     else if (mayWrite(head.length)) {
@@ -139,9 +151,7 @@ export function createOutlet(socket: WebSocket, limits: OutletLimits): Outlet {
   const sendHeld = (marks: Iterable<string>): void => {
     for (const mark of [...marks]) {
       const event = held.get(mark);
-      if (event === undefined) continue;
-      held.delete(mark);
-      number(event.latest?.() ?? event);
+      if (event !== undefined && held.delete(mark)) number(event.latest?.() ?? event);
     }
   };
   const release = (): void => {

@@ -6,7 +6,7 @@ import { chmod, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { WebSocket } from "ws";
-import { TOKEN_FILE } from "../../../src/contract/protocol.ts";
+import { MAX_FRAME_BYTES, TOKEN_FILE } from "../../../src/contract/protocol.ts";
 import { fail, ok } from "../../../src/core/shapes/errors.ts";
 import { thrown, wireError } from "../../../src/gateway/answer.ts";
 import { type Caller, ensureToken } from "../../../src/gateway/auth.ts";
@@ -170,12 +170,13 @@ test("one large answer is sent to an idle reader; a reader whose unread data exc
 });
 
 /** Opens a connection whose methods end when the test releases them. */
-function openConnection() {
+function openConnection(result: object = {}) {
+  const sent: string[] = [];
   const socket = Object.assign(new EventEmitter(), {
     OPEN: 1,
     readyState: 1,
     bufferedAmount: 0,
-    send: () => {},
+    send: (text: string) => void sent.push(text),
     close: () => {},
     terminate: () => {},
     pause: () => {},
@@ -190,23 +191,43 @@ function openConnection() {
     hello: async () => ({}),
     join: () => () => {},
     call: (_: Caller, method: string) =>
-      new Promise((resolve) => begun.push({ method, end: () => resolve({ result: ok({}) }) })),
+      new Promise((resolve) => begun.push({ method, end: () => resolve({ result: ok(result) }) })),
   } as unknown as ConnectionParts;
   const countBytes = () => () => {};
   new Connection(parts, { socket: socket as unknown as WebSocket, remote: "test", countBytes });
   const send = (method: string, params: object = {}): void => {
     socket.emit("message", Buffer.from(JSON.stringify({ type: "req", id: "x", method, params })), false);
   };
-  return { begun, send };
+  return { begun, sent, send };
 }
+
+const CONNECT = {
+  ...{ minProtocol: 3, maxProtocol: 3 },
+  client: { id: "a", version: "1", platform: "p", mode: "m" },
+};
+
+test("an answer that no client could receive is replaced by an error", async () => {
+  const { begun, sent, send } = openConnection({ text: "x".repeat(MAX_FRAME_BYTES) });
+  send("connect", CONNECT);
+  send("chat.history");
+  await expect.poll(() => begun.length).toBe(1);
+  begun[0]?.end();
+  const failed = () => sent.find((text) => text.includes('"ok":false'));
+  await expect.poll(failed).toContain("too_large");
+  expect(sent.every((text) => text.length < 1_000)).toBe(true);
+});
+
+test("an event that no client could receive is left out", () => {
+  const { sent, as } = stuckSocket();
+  const outlet = createOutlet(as, { maxBufferedBytes: 10_000_000, close: () => {} });
+  outlet.event(delta("a", "x".repeat(MAX_FRAME_BYTES)));
+  outlet.event(final("a"));
+  expect(sent.map((text) => JSON.parse(text))).toMatchObject([{ seq: 1, payload: { state: "final" } }]);
+});
 
 test("a client's reads run one after another, and so do its writes, but waits and tool calls run in parallel", async () => {
   const { begun, send } = openConnection();
-  send("connect", {
-    minProtocol: 3,
-    maxProtocol: 3,
-    client: { id: "a", version: "1", platform: "p", mode: "m" },
-  });
+  send("connect", CONNECT);
   for (const method of ["chat.history", "sessions.list", "chat.send", "sessions.reset"]) send(method);
   for (const method of ["agent.wait", "agent.wait", "tools.invoke", "tools.invoke"]) send(method);
   const names = () => begun.map(({ method }) => method).toSorted();

@@ -3,11 +3,11 @@
 
 import { type ClientOptions, type RawData, WebSocket } from "ws";
 import type { WireError } from "../../frames.ts";
-import { MAX_PAYLOAD_BYTES } from "../../protocol.ts";
+import { MAX_FRAME_BYTES } from "../../protocol.ts";
 import { errorOf, GatewayError, unreachable } from "../error.ts";
 import type { Dialer } from "./dial.ts";
 
-const OPTIONS: ClientOptions = { maxPayload: 4 * MAX_PAYLOAD_BYTES, perMessageDeflate: false };
+const OPTIONS: ClientOptions = { maxPayload: MAX_FRAME_BYTES, perMessageDeflate: false };
 /** Maximum number of characters to read from the answer to a refused upgrade. */
 const REFUSAL_MAX_CHARS = 10_000;
 

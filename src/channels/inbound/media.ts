@@ -187,7 +187,7 @@ function take(into: Gathered, media: InboundMedia, data: Buffer, { seesImages }:
 async function gather(world: World, media: readonly InboundMedia[], target: MediaTarget): Promise<Gathered> {
   const into: Gathered = { images: [], files: [], notes: [], shown: 0, bytes: 0 };
   const { maxBytes } = target;
-  const endsAt = world.clock.now() + LOADS_MS;
+  const endsAt = world.clock.monotonic() + LOADS_MS;
   const megabytes = `${Math.round((maxBytes / 1024 / 1024) * 10) / 10} MB`;
   for (const [at, one] of media.entries()) {
     if (at === FILES_MAX) {
@@ -203,7 +203,7 @@ async function gather(world: World, media: readonly InboundMedia[], target: Medi
       into.notes.push(missing(one, "the files of this message are too large in total", world.redactor));
       continue;
     }
-    const timeMs = Math.min(LOAD_MS, endsAt - world.clock.now());
+    const timeMs = Math.min(LOAD_MS, endsAt - world.clock.monotonic());
     if (timeMs <= 0) {
       into.notes.push(missing(one, "loading the earlier files took too long", world.redactor));
       continue;

@@ -22,15 +22,18 @@ export interface Allowance {
 }
 
 export function createAllowance(clock: Clock, { max, everyMs, usersMax }: Bounds): Allowance {
-  /** Time at which each user's allowance is full again. */
+  /**
+   * Time on the monotonic clock at which each user's allowance is full again. The wall clock can be set back,
+   * and a wait must not become longer then.
+   */
   const wholeAt = new Map<string, number>();
   return {
     waitMs(user) {
-      const usedMs = (wholeAt.get(user) ?? 0) - clock.now();
+      const usedMs = (wholeAt.get(user) ?? 0) - clock.monotonic();
       return Math.max(0, Math.ceil(usedMs - (max - 1) * everyMs));
     },
     take(user) {
-      const at = Math.max(clock.now(), wholeAt.get(user) ?? 0) + everyMs;
+      const at = Math.max(clock.monotonic(), wholeAt.get(user) ?? 0) + everyMs;
       wholeAt.delete(user);
       wholeAt.set(user, at);
       evictOldest(wholeAt, usersMax);

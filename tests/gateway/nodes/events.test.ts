@@ -1,7 +1,7 @@
 // Events of a node over real sockets: which events start a run, in which session, and how often.
 
 import { expect, test } from "vitest";
-import { fakeWorld } from "../../kit/world.ts";
+import { fakeWorld, settableWorld } from "../../kit/world.ts";
 import { type House, openHouse } from "../kit.ts";
 import { joinedNode, NODE_TOKENS, pairedDevice, said } from "./kit.ts";
 
@@ -126,6 +126,17 @@ test("NH4: the runs that a node starts per minute are limited, without affecting
   expect(codes.filter((code) => code === undefined)).toHaveLength(60);
   expect(codes.slice(60)).toEqual(["RATE_LIMITED", "RATE_LIMITED"]);
   expect((await said(other, "agent.request", { message: "me" })).ok).toBe(true);
+  await world.advance(1_000);
+  expect((await said(raw, "agent.request", { message: "later" })).ok).toBe(true);
+});
+
+test("NH4: a node that used up its runs waits no longer when the wall clock is set back", async () => {
+  const { world, set } = settableWorld();
+  const house = await openHouse({ gateway, world });
+  const raw = await joinedNode(house, await pairedDevice(house));
+  for (let index = 0; index < 60; index++) await said(raw, "agent.request", { message: `${index}` });
+  expect((await said(raw, "agent.request", { message: "early" })).error?.code).toBe("RATE_LIMITED");
+  set(-3_600_000);
   await world.advance(1_000);
   expect((await said(raw, "agent.request", { message: "later" })).ok).toBe(true);
 });

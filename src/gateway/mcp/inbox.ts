@@ -161,7 +161,7 @@ async function untilNews(
 ): Promise<void> {
   const { engine, world } = deps;
   const { key } = client.session;
-  const until = world.clock.now() + wanted.waitSeconds * 1000;
+  const until = world.clock.monotonic() + wanted.waitSeconds * 1000;
   for (;;) {
     const news = new AbortController();
     const stop = engine.bus.subscribe((event) => {
@@ -171,7 +171,7 @@ async function untilNews(
     });
     try {
       const session = (await getSession(engine.store.db, key)) ?? client.session;
-      const leftMs = until - world.clock.now();
+      const leftMs = until - world.clock.monotonic();
       if (leftMs <= 0 || signal.aborted || (await hasNews(deps, session, wanted))) return;
       const ends = AbortSignal.any([signal, news.signal]);
       await pause(world.clock, Math.min(leftMs, LOOK_AGAIN_MS), ends);

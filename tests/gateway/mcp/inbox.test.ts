@@ -9,9 +9,10 @@ import { getSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { both, share, test } from "../../kit/deep.ts";
 import { quietWorld } from "../../kit/engine/engine.ts";
 import { until } from "../../kit/until.ts";
+import { settableWorld } from "../../kit/world.ts";
 import { type House, openHouse, TOKEN } from "../kit.ts";
 import { openerOf } from "../opener.ts";
-import { type Answer, openPeer, SPEAKERS, sendAs, written } from "./kit.ts";
+import { type Answer, INBOX_LOOK_MS, openPeer, SPEAKERS, sendAs, written } from "./kit.ts";
 
 const OPEN = { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } };
 const RESEARCH = "agent:research:main";
@@ -85,6 +86,20 @@ test.each(SPEAKERS)("%s: a call with waitSeconds returns when a message arrives"
   await sendAs(house, RESEARCH, KEY, "two");
   expect(await next).toMatchObject({ count: 1, messages: [{ text: "two" }] });
   expect(await peer.call("sessions_inbox", { waitSeconds: -1 })).toMatchObject({ code: "invalid_argument" });
+});
+
+test("a call with waitSeconds ends in time, even if the wall clock is set back meanwhile", async () => {
+  const { world, set } = settableWorld();
+  const house = await openHouse({ choices: { tools: OPEN }, world });
+  const peer = await openPeer(house, "version 1", DESK);
+  await peer.call("sessions_inbox");
+  const waiting = peer.call("sessions_inbox", { waitSeconds: 30 });
+  for (const _ of [1, 2, 3]) {
+    await until(() => world.pendingDelays().includes(INBOX_LOOK_MS));
+    set(-3_600_000);
+    await world.advance(INBOX_LOOK_MS);
+  }
+  expect(await waiting).toMatchObject({ count: 0 });
 });
 
 test("a message counts as offered only after the answer was written to the client's connection", async () => {

@@ -17,6 +17,9 @@ import { run, TOKEN } from "./kit.ts";
 const SLOW = { timeout: 30_000 };
 const LONG = "x".repeat(1024 * 1024);
 
+/** Answers a call of the inbox tool with these arguments. */
+type Inbox = (args: Record<string, unknown>) => object;
+
 interface Scene {
   readonly home: string;
   /** Arguments of each call of the inbox tool. */
@@ -24,18 +27,24 @@ interface Scene {
   file(name: string): string;
 }
 
+/** Answers a call of the inbox tool like a gateway whose inbox has one new message. */
+const oneMessage =
+  (text: string): Inbox =>
+  ({ after }) => {
+    const messages =
+      after === undefined ? [{ id: "m1", kind: "inter_session", from: "agent:main:main", text }] : [];
+    return { count: messages.length, messages, nextAfter: "m1" };
+  };
+
 /** Makes a joined program with one open window. This process stands for the program. */
-async function openScene(program: string, text: string): Promise<Scene> {
+async function openScene(program: string, inbox: Inbox): Promise<Scene> {
   const asked: Record<string, unknown>[] = [];
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
     let body = "";
     for await (const piece of incoming) body += String(piece);
     const { params } = JSON.parse(body) as { params: { arguments: Record<string, unknown> } };
     asked.push(params.arguments);
-    const isNew = params.arguments.after === undefined;
-    const messages = isNew ? [{ id: "m1", kind: "inter_session", from: "agent:main:main", text }] : [];
-    const page = JSON.stringify({ count: messages.length, messages, nextAfter: "m1" });
-    const result = { content: [{ type: "text", text: page }] };
+    const result = { content: [{ type: "text", text: JSON.stringify(inbox(params.arguments)) }] };
     outgoing.writeHead(200, { "content-type": "application/json" });
     outgoing.end(JSON.stringify({ jsonrpc: "2.0", id: 1, result }));
   };
@@ -87,7 +96,7 @@ test.each([
 ] as const)(
   "for %s, the event %s and the input %j, the hook reads the inbox with %j",
   async (program, event, env, wanted) => {
-    const scene = await openScene(program, "which port?");
+    const scene = await openScene(program, oneMessage("which port?"));
     expect(await outputOf(startHook(scene, program, event, env))).toContain("which port?");
     expect(scene.asked).toEqual([wanted]);
     expect(readFileSync(scene.file("1.cursor"), "utf8")).toBe("m1");
@@ -96,7 +105,7 @@ test.each([
 );
 
 test.deep("if a hook is killed while it prints a message, the next hook delivers that message", async () => {
-  const scene = await openScene("gemini", LONG);
+  const scene = await openScene("gemini", oneMessage(LONG));
   const killed = startHook(scene, "gemini", "AfterAgent");
   await expect.poll(() => existsSync(scene.file("1.telling")), SLOW).toBe(true);
   killed.kill("SIGKILL");
@@ -108,7 +117,7 @@ test.deep("if a hook is killed while it prints a message, the next hook delivers
 });
 
 test("if a program reads only a part of a message, the next hook delivers that message", async () => {
-  const scene = await openScene("gemini", LONG);
+  const scene = await openScene("gemini", oneMessage(LONG));
   const unread = startHook(scene, "gemini", "AfterAgent");
   unread.stdout?.destroy();
   await new Promise((resolve) => unread.on("exit", resolve));
@@ -117,9 +126,20 @@ test("if a program reads only a part of a message, the next hook delivers that m
 });
 
 test("a message is delivered once, even if a second hook asks while the first one prints it", async () => {
-  const scene = await openScene("gemini", LONG);
+  const scene = await openScene("gemini", oneMessage(LONG));
   const first = startHook(scene, "gemini", "AfterAgent");
   await expect.poll(() => existsSync(scene.file("1.telling")), SLOW).toBe(true);
   expect(await outputOf(startHook(scene, "gemini", "AfterAgent"))).toBe("");
   expect(await outputOf(first)).toContain(LONG);
+});
+
+test("a hook that waits delivers a message after a reset of the session, which removed the hook's last message", async () => {
+  const scene = await openScene("claude-code", (args) => {
+    if (args.after !== "m0") return oneMessage("which port?")(args);
+    return { status: "error", code: "message_not_found", error: 'No message "m0" in this inbox.' };
+  });
+  writeFileSync(scene.file("1.cursor"), "m0");
+  const hook = startHook(scene, "claude-code", "Stop", { CLAUDE_CODE_ENTRYPOINT: "cli" });
+  expect(await outputOf(hook)).toContain("which port?");
+  expect(readFileSync(scene.file("1.cursor"), "utf8")).toBe("m1");
 });

@@ -344,9 +344,18 @@ both.each(share(HOOKS.slice(0, 1), HOOKS.slice(1)))(
     // The first request creates the session.
     expect(await one.hook(program, "writer", event)).toBe("<code 0>");
     expect(await two.hook(program, "writer", event)).toBe("<code 0>");
-    const args = { sessionKey: "agent:main:mcp:writer.2", message: "which port?", timeoutSeconds: 0 };
-    await runJson(home, ["tool", "sessions_send", JSON.stringify(args), "--as", "agent:research:main"]);
+    const sessionKey = "agent:main:mcp:writer.2";
+    const send = async (message: string): Promise<void> => {
+      const args = JSON.stringify({ sessionKey, message, timeoutSeconds: 0 });
+      await runJson(home, ["tool", "sessions_send", args, "--as", "agent:research:main"]);
+    };
+    await send("which port?");
     expect(await one.hook(program, "writer", event)).toBe("<code 0>");
+    expect(await two.hook(program, "writer", event)).toMatch(shown);
+    expect(await two.hook(program, "writer", event)).toBe("<code 0>");
+    // After a reset, the last message that the hook delivered is no longer in the inbox.
+    await run(home, ["sessions", "reset", sessionKey]);
+    await send("which port? again");
     expect(await two.hook(program, "writer", event)).toMatch(shown);
     expect(await two.hook(program, "writer", event)).toBe("<code 0>");
     await gateway.stop();

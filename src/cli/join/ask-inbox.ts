@@ -17,6 +17,18 @@ export interface InboxPage {
   readonly count: number;
   readonly messages: readonly InboxMessage[];
   readonly nextAfter?: string;
+  /** Present if there are older messages: the id of the oldest message of this page. */
+  readonly nextBefore?: string;
+}
+
+/** The messages that a page contains. Without `after` and `before`: the newest ones. */
+export interface InboxWanted {
+  readonly after?: string | undefined;
+  readonly before?: string | undefined;
+  /** Maximum wait for a new message. */
+  readonly waitSeconds?: number;
+  /** Asks only for the number of messages that no program has received yet. */
+  readonly limit?: 0;
 }
 
 function resultOf(answer: unknown): Readonly<Record<string, unknown>> | undefined {
@@ -58,15 +70,16 @@ export async function callTool(
 }
 
 /**
- * Returns the messages after a given one, or the newest if none is given. Returns undefined if the gateway
- * cannot be reached or refuses the token. `waitSeconds`: maximum wait for a new message. With `limit` 0,
- * returns only the number of messages that no program has received yet.
+ * Returns a page of the inbox. Returns undefined if the gateway cannot be reached or refuses the token. If
+ * the message `after` no longer exists, because the session was reset, returns the newest messages.
  */
 export async function askInbox(
   upstream: Upstream,
-  wanted: { readonly after: string | undefined; readonly waitSeconds?: number; readonly limit?: 0 },
+  wanted: InboxWanted,
   signal: AbortSignal,
 ): Promise<InboxPage | undefined> {
   const page = await callTool(upstream, { name: "sessions_inbox", arguments: optional(wanted) }, signal);
+  if (page?.code === "message_not_found" && wanted.after !== undefined)
+    return askInbox(upstream, { ...wanted, after: undefined }, signal);
   return Array.isArray(page?.messages) ? (page as unknown as InboxPage) : undefined;
 }

@@ -7,7 +7,7 @@ import { optional } from "../../core/optional.ts";
 import { findAddress, httpBase } from "../address.ts";
 import type { Cli } from "../cli.ts";
 import type { Upstream } from "../mcp/upstream.ts";
-import { askInbox, type InboxMessage, type InboxPage } from "./ask-inbox.ts";
+import { askInbox, type InboxMessage, type InboxPage, type InboxWanted } from "./ask-inbox.ts";
 import { claimNews, cursorOf, endClaim } from "./windows.ts";
 
 const ASK_MAX_MS = 8_000;
@@ -31,7 +31,7 @@ export async function upstreamOf(cli: Cli, { token }: WatchedWindow): Promise<Up
 export async function readNews(
   cli: Cli,
   place: WatchedWindow,
-  wanted: { readonly after: string | undefined; readonly waitSeconds?: number; readonly limit?: 0 },
+  wanted: InboxWanted,
   stop: AbortSignal,
 ): Promise<InboxPage | undefined> {
   const { clock } = cli.parts.world;

@@ -213,7 +213,7 @@ async function tellOwner(waker: Waker, reason: string): Promise<void> {
  * reached.
  */
 async function countWaiting(waker: Waker, waitSeconds?: number): Promise<number | undefined> {
-  const wanted = { after: undefined, limit: 0 as const, ...optional({ waitSeconds }) };
+  const wanted = { limit: 0 as const, ...optional({ waitSeconds }) };
   return (await readNews(waker.cli, waker, wanted, waker.stop))?.count;
 }
 
@@ -249,7 +249,7 @@ async function untilIdle(waker: Waker): Promise<boolean> {
  */
 async function skipRead(waker: Waker, from: string | undefined): Promise<void> {
   const { cli, folder, number, stop } = waker;
-  const page = await readNews(cli, waker, { after: undefined, limit: 0 }, stop);
+  const page = await readNews(cli, waker, { limit: 0 }, stop);
   if (page?.count !== 0 || page.nextAfter === undefined) return;
   await skipNews(folder, number, { from, to: page.nextAfter }, cli.parts.world.clock);
 }

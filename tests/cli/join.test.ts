@@ -382,6 +382,28 @@ test("the background hook of an idle agent waits at one gateway, and returns a m
   expect(await told).toMatch(/from session agent:research:main:\nwhich port\?[\s\S]*<code 2>$/);
 });
 
+test("the hooks deliver every message that waited before the first delivery, the oldest first", async () => {
+  const choices = { tools: { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } } };
+  const house = await openHouse({ choices });
+  const home = homeWith({ gateway: { port: house.port, auth: { token: HOUSE_TOKEN } } });
+  await run(home, ["join", "gemini", "--yes", "--session", "writer"], { folder: project() });
+  const window = new Window(home);
+  window.startServer("writer");
+  const file = join(home, ".parley", "joined", "writer", "1.json");
+  await expect.poll(() => existsSync(file), { timeout: 30_000 }).toBe(true);
+  expect(await window.hook("gemini", "writer", "AfterAgent")).toBe("<code 0>");
+  // More than an answer of the gateway may contain.
+  const sent = Array.from({ length: 45 }, (_, at) => `text-${at + 10}`);
+  for (const text of sent)
+    await sendAs(house, "agent:research:main", "agent:main:mcp:writer", text + "x".repeat(3_900));
+  const heard: string[] = [];
+  for (let output = ""; output !== "<code 0>"; ) {
+    output = await window.hook("gemini", "writer", "AfterAgent");
+    heard.push(...(output.match(/text-\d+/g) ?? []));
+  }
+  expect(heard).toEqual(sent);
+});
+
 test("removeAt removes an inserted value, but not if the value was changed", () => {
   const value = { command: "parley" };
   for (const text of ["{}", '{"a": 1}', '{\n  "servers": {"b": {}}\n}', OWN]) {

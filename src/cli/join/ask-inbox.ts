@@ -19,12 +19,14 @@ export interface InboxPage {
   readonly nextAfter?: string;
   /** Present if there are older messages: the id of the oldest message of this page. */
   readonly nextBefore?: string;
+  /** Present if the message `after` is not in the inbox: the session was reset. The page is empty then. */
+  readonly isAfterGone?: true;
 }
 
 /** The messages that a page contains. Without `after` and `before`: the newest ones. */
 export interface InboxWanted {
-  readonly after?: string | undefined;
-  readonly before?: string | undefined;
+  readonly after?: string;
+  readonly before?: string;
   /** Maximum wait for a new message. */
   readonly waitSeconds?: number;
   /** Asks only for the number of messages that no program has received yet. */
@@ -70,8 +72,7 @@ export async function callTool(
 }
 
 /**
- * Returns a page of the inbox. Returns undefined if the gateway cannot be reached or refuses the token. If
- * the message `after` no longer exists, because the session was reset, returns the newest messages.
+ * Returns a page of the inbox. Returns undefined if the gateway cannot be reached or refuses the token.
  */
 export async function askInbox(
   upstream: Upstream,
@@ -80,6 +81,6 @@ export async function askInbox(
 ): Promise<InboxPage | undefined> {
   const page = await callTool(upstream, { name: "sessions_inbox", arguments: optional(wanted) }, signal);
   if (page?.code === "message_not_found" && wanted.after !== undefined)
-    return askInbox(upstream, { ...wanted, after: undefined }, signal);
+    return { count: 0, messages: [], isAfterGone: true };
   return Array.isArray(page?.messages) ? (page as unknown as InboxPage) : undefined;
 }

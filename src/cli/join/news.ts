@@ -47,6 +47,29 @@ export async function readNews(
   }
 }
 
+/**
+ * Reads the next messages to pass on: those after the cursor. If there is no cursor, or its message is
+ * gone because the session was reset, these are the oldest messages that no program has received yet: the
+ * next hooks continue after them.
+ */
+async function nextNews(
+  cli: Cli,
+  place: WatchedWindow,
+  wanted: Pick<InboxWanted, "after" | "waitSeconds">,
+  stop: AbortSignal,
+): Promise<InboxPage | undefined> {
+  const { after, ...rest } = wanted;
+  const following = after === undefined ? undefined : await readNews(cli, place, wanted, stop);
+  if (after !== undefined && following?.isAfterGone !== true) return following;
+  let page = await readNews(cli, place, rest, stop);
+  while (page?.nextBefore !== undefined) {
+    const left = await readNews(cli, place, { limit: 0 }, stop);
+    if (left === undefined || left.count === 0) return left && page;
+    page = await readNews(cli, place, { before: page.nextBefore }, stop);
+  }
+  return page;
+}
+
 /** Formats the messages for the model. */
 function wordsFor(messages: readonly InboxMessage[]): string {
   const parts = messages.map(({ id, from, kind, text }) => {
@@ -78,7 +101,7 @@ export async function tellNews(
   const { folder, number } = place;
   const { clock } = cli.parts.world;
   const after = cursorOf(folder, number);
-  const page = await readNews(cli, place, { after, ...optional({ waitSeconds }) }, stop);
+  const page = await nextNews(cli, place, optional({ after, waitSeconds }), stop);
   if (page === undefined) return "away";
   const { messages, nextAfter } = page;
   if (messages.length === 0 || nextAfter === undefined || nextAfter === after) return "none";

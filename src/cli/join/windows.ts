@@ -15,7 +15,7 @@ import { pause } from "../../world/pause.ts";
 import type { Clock } from "../../world.ts";
 import { WINDOW_NUMBERS } from "./record.ts";
 
-/** If a lock is older than this, the process that took it counts as dead. */
+/** If a lock stays for longer than this while another process waits, its process counts as dead. */
 const LOCK_MAX_MS = 5_000;
 const LOCK_TRIES_MAX = 200;
 const LOCK_EVERY_MS = 50;
@@ -49,12 +49,17 @@ function readText(file: string): string | undefined {
 async function locked<T>(folder: string, clock: Clock, work: () => T): Promise<T | undefined> {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const lock = join(folder, "lock");
+  let seen: number | undefined;
+  let seenAt = 0;
   for (let attempt = 0; attempt < LOCK_TRIES_MAX; attempt += 1) {
     try {
       mkdirSync(lock);
     } catch {
-      const age = clock.now() - (statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? clock.now());
-      if (age > LOCK_MAX_MS) rmSync(lock, { recursive: true, force: true });
+      // The age is not derived from the lock's own time, because the wall clock may have been set since then.
+      const found = statSync(lock, { throwIfNoEntry: false })?.mtimeMs;
+      if (found !== seen) seenAt = clock.monotonic();
+      seen = found;
+      if (clock.monotonic() - seenAt > LOCK_MAX_MS) rmSync(lock, { recursive: true, force: true });
       await pause(clock, LOCK_EVERY_MS, undefined, "alive");
       continue;
     }

@@ -241,8 +241,10 @@ async function take(updates: readonly unknown[], place: ReadPosition, taker: Tak
     return;
   }
   const album = openAlbum(batch);
+  const isFull = updates.length >= UPDATES_MAX;
   const isStill = album?.firstId === place.album?.firstId && album?.parts === place.album?.parts;
-  const waiting = album !== undefined && !isStill && updates.length < UPDATES_MAX ? album : undefined;
+  // Also wait for an album at the end of a full response: its next pictures are in the next one.
+  const waiting = !isStill && batch.items.length > (isFull ? 1 : 0) ? album : undefined;
   const items = batch.items.filter((item) => item !== waiting);
   const left = await takeItems(items, taker);
   const before = place.offset;

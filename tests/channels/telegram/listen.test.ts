@@ -288,6 +288,30 @@ test("TA2: an album that could not be stored arrives again as one message with t
   expect(host.received[0]?.media).toHaveLength(2);
 });
 
+test("TA2: an album at the end of a full response stays one message if earlier messages arrive again", async () => {
+  const { brings, listening, host } = await ground();
+  for (let at = 1; at < 50; at += 1) brings({ text: `${at}` });
+  brings({ text: "not stored at first", chat: GROUP_CHAT });
+  for (let at = 51; at < 99; at += 1) brings({ text: `${at}` });
+  const first = brings(photo("a", "g1"));
+  brings(photo("b", "g1"));
+  // A response has at most 100 updates, so the first one ends before this picture.
+  brings(photo("c", "g1"));
+  brings({ text: "nice?" });
+  const receive = host.receive;
+  let failures = 1;
+  host.receive = async (message) => {
+    if (message.chat.type === "group" && failures-- > 0) throw new Error("the store is not there");
+    await receive(message);
+  };
+  await listening();
+  await expect.poll(() => host.received.at(-1)?.text).toBe("nice?");
+  const albums = host.received.filter(({ media }) => media.length > 0);
+  expect(new Set(albums.map(({ messageId, media }) => `${messageId}: ${media.length}`))).toEqual(
+    new Set([`${first.message_id}: 3`]),
+  );
+});
+
 test("the log reports a group that became a supergroup, with both ids, and a group that removed the bot", async () => {
   const { brings, server, bot, listening, logged, heard } = await ground();
   brings({ chat: GROUP_CHAT, migrate_to_chat_id: -1_009 });

@@ -102,8 +102,9 @@ function pollNote(message: Fields): string[] {
   ];
 }
 
+/** Escapes the characters with a meaning in a pattern. With the flag `u`, no other one may be escaped. */
 function escaped(text: string): string {
-  return text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
+  return text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 }
 
 /** Returns whether the text contains one of the names, with or without an `@`. */

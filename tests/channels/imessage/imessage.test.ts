@@ -87,10 +87,10 @@ const TROUBLES: Record<Trouble["kind"], ImsgTrouble> = {
   cut: { kind: "cut" },
 };
 
-async function ground(host: HostParts, options: ImsgDeskOptions = {}) {
+async function ground(host: HostParts, options: ImsgDeskOptions = {}, more: Partial<IMessageAccount> = {}) {
   const desk = await startImsgDesk(options);
   const folder = temporaryFolder();
-  const channel = openIMessage([account(desk.command, { attachmentFolders: [folder] })], host);
+  const channel = openIMessage([account(desk.command, { attachmentFolders: [folder], ...more })], host);
   return { desk, folder, channel };
 }
 
@@ -119,8 +119,12 @@ for (const isOld of share([false], [true])) {
   });
 }
 
-async function listening(options: ImsgDeskOptions = {}, host = recordingHost()) {
-  const { desk, folder, channel } = await ground(host, options);
+async function listening(
+  options: ImsgDeskOptions = {},
+  host = recordingHost(),
+  more: Partial<IMessageAccount> = {},
+) {
+  const { desk, folder, channel } = await ground(host, options, more);
   const accounts = await listenAt(channel, host);
   await expect.poll(() => desk.watches()).toBe(1);
   const heard = async (count: number) => {
@@ -284,6 +288,21 @@ quick(describe)("iMessage: incoming messages", () => {
     const [first, , , answer] = await heard(4);
     expect(first?.chat).toMatchObject({ id: GROUP, name: "Lunch", alsoKnownAs: ["chat8123", "8"] });
     expect(answer?.quoted).toEqual({ text: "I think so" });
+  });
+
+  test("IM3: a name may contain any character that has a meaning in a pattern", async () => {
+    const names = ["Anna-Lena", "C3/PO", "[bot] (v1.0)*+?^$|\\{}"];
+    const { desk, heard } = await listening({}, recordingHost(), { names });
+    const group = (text: string) => desk.add(row({ ...IN_GROUP, text }));
+    for (const name of names) group(`@${name}, what is new?`);
+    for (const name of names) group(`what does ${name} say?`);
+    group("Anna, what is new?");
+    const told = (await heard(7)).map(({ text, mentioned }) => ({ text, mentioned }));
+    expect(told).toEqual([
+      ...names.map(() => ({ text: "what is new?", mentioned: true })),
+      ...names.map((name) => ({ text: `what does ${name} say?`, mentioned: true })),
+      { text: "Anna, what is new?", mentioned: false },
+    ]);
   });
 
   test("a quotation of an older message is shown as the program reports it, or omitted", async () => {

@@ -2,6 +2,7 @@
 
 import { CHILDREN_WAIT_SECONDS } from "../contract/tools/sessions.ts";
 import { fieldsOf, jsonOf, listOf } from "../core/json.ts";
+import { isOverBudget } from "../core/rules/budget.ts";
 import type { PromptPart } from "../core/rules/prompt/prompt.ts";
 import {
   type AssistantMessage,
@@ -69,9 +70,9 @@ function causeOf({ callId, flow, input, sessionKey }: Run, toRecord = (text: str
 }
 
 /** Returns whether a budget that was used up kept a run from starting. */
-export function wasRefused({ run, entries }: Pick<ScriptedRun, "run" | "entries">): boolean {
-  const isBudget = run.code === "budget_used" || run.code === "chain_limit";
-  return isBudget && entries.length === 0 && run.kind === "turn";
+export function wasRefused({ run, products }: Pick<ScriptedRun, "run" | "products">): boolean {
+  const isUnstarted = run.revision === undefined && products.length === 0;
+  return isOverBudget(run) && isUnstarted && run.kind === "turn";
 }
 
 const isWritten = (entry: AssistantMessage): boolean =>

@@ -13,6 +13,11 @@ const OUTPUT_MIN_TOKENS = 256;
 const OUTPUT_GOOD_TOKENS = 4_096;
 const MILLION = 1_000_000;
 
+/** Returns whether a run ended because a budget, or another limit of its chain, was used up. */
+export function isOverBudget({ code }: { readonly code?: string | undefined }): boolean {
+  return code === "budget_used" || code === "chain_limit";
+}
+
 /** An amount of tokens, and of money in USD. */
 export interface Amount {
   readonly tokens: number;

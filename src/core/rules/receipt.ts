@@ -13,10 +13,8 @@ import {
   type Run,
 } from "../shapes/run.ts";
 import { peerInKey } from "../shapes/session-key.ts";
+import { isOverBudget } from "./budget.ts";
 import { isSilent } from "./turn-rules.ts";
-
-/** Codes of runs that were accepted but ended without a model call. */
-const REFUSALS: readonly (string | undefined)[] = ["chain_limit", "budget_used"];
 
 /** Time after which an unanswered message in an inbox expires. */
 export const INBOX_EXPIRES_MS = 7 * 86_400_000;
@@ -52,7 +50,7 @@ function endOf({ run }: ReceiptFacts, offered: number | undefined): ReceiptState
   if (run.state === "ok") return isSilent(run.reply ?? "") ? "declined" : "answered";
   // A message for a peer that was away until its time was over ends with `timeout`.
   if (["aborted", "timeout"].includes(run.state) && offered === undefined) return "expired";
-  return run.model === undefined && REFUSALS.includes(run.code) ? "declined" : "failed";
+  return run.model === undefined && isOverBudget(run) ? "declined" : "failed";
 }
 
 /** Returns the receipt of a message between sessions, or undefined if the run delivered no such message. */

@@ -403,8 +403,8 @@ export class Lanes {
         unit.undone(() => slots.release(lane));
       }
       const run = claimedBy(next, owner, unit.now);
-      const starts = refusal === undefined;
-      await together(claimRun(unit.tx, run, lane.pool), starts ? writeInput(unit, run) : undefined);
+      // The text of a refused run is stored, too: nobody would send a reply, a notice or a result again.
+      await together(claimRun(unit.tx, run, lane.pool), writeInput(unit, run));
       if (endsAtOnce) {
         await this.#endAtOnce(unit, run, refusal);
         continue;

@@ -14,6 +14,7 @@
 //      only if the message is new.
 
 import { optional } from "../../core/optional.ts";
+import { isOverBudget } from "../../core/rules/budget.ts";
 import { interruptedBy, maySteer } from "../../core/rules/queue-mode.ts";
 import { sendVerdict } from "../../core/rules/send-policy.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
@@ -219,7 +220,7 @@ async function wordsOf(run: Run, redactor: Redactor): Promise<string | undefined
     case "timeout": {
       // If the run was started to report a sub-agent's result and could not start, the result is reported in
       // another way, so its failure need not be reported.
-      const isToldElsewhere = run.startedAt === undefined || run.code === "chain_limit";
+      const isToldElsewhere = run.startedAt === undefined || isOverBudget(run);
       return run.input.provenance !== undefined && isToldElsewhere ? undefined : failureWords(run, redactor);
     }
     default:

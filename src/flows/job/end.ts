@@ -15,6 +15,7 @@ import {
   composeAnnouncement,
   jobOutcome,
 } from "../../core/rules/announcement.ts";
+import { isOverBudget } from "../../core/rules/budget.ts";
 import { jobDelivery } from "../../core/rules/result-delivery.ts";
 import { isSilent, skipsAnnouncement, subagentAnnounceContext } from "../../core/rules/turn-rules.ts";
 import { type Message, textOf } from "../../core/shapes/message.ts";
@@ -246,24 +247,19 @@ export async function writeDownWakes(
 }
 
 /**
- * If a run that should tell the requester's agent a result did not start, or ended at a chain limit,
- * announces the result in another way.
+ * If a run that should tell the requester's agent a result did not start, or ended at a budget, announces the
+ * result in another way. A run that ended at a budget has written the result to the transcript.
  */
-export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Unit, run: Run): Promise<void> {
-  const overLimit = run.code === "chain_limit";
-  if (!overLimit && run.startedAt !== undefined) return;
+export async function wakeRunEnded(parts: JobParts, unit: Unit, run: Run): Promise<void> {
+  if (!isOverBudget(run) && run.startedAt !== undefined) return;
   const session = await getSession(unit.tx, run.sessionKey);
   if (session === undefined || !isWake(run, session)) return;
   const { runId, route, sessionKey, code = "run_failed" } = run;
-  const { text, provenance } = run.input;
+  const { text } = run.input;
   if (route !== undefined) {
     const told = { session, route, text, kind: "announce", runId } as const;
     await queueDelivery(parts, unit, { ...told, isAnswer: true });
-  }
-  if (overLimit) {
-    const input = { text, ...optional({ provenance }) };
-    await acceptor.acceptIn(unit, { sessionKey, kind: "append", input, successor: true });
-  } else if (route === undefined && code !== "run_aborted") {
+  } else if (run.startedAt === undefined && code !== "run_aborted") {
     await keepForOperators(unit, { sessionKey, runId, requesterKey: sessionKey, text, code });
   }
 }

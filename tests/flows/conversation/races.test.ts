@@ -6,7 +6,8 @@ import { getFlow } from "../../../src/store/queries/chains/flows.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { openFlowApp, type Play, sendAs } from "../../kit/engine/flow-app.ts";
 import { until } from "../../kit/until.ts";
-import { MAIN, RESEARCH, turns } from "./asking.ts";
+import { agentSettings } from "../../tools/app.ts";
+import { asks, MAIN, RESEARCH, turns } from "./asking.ts";
 
 /** Returns a turn that asks research once, and ends when the test releases it. */
 function asksAndStays(release: Promise<void>, timeoutSeconds: number): Play {
@@ -151,3 +152,21 @@ test("I14: a notice about another session contains no secret", async () => {
   expect(notice).toContain("401");
   expect(notice).not.toContain("sk-abcdefghijklmnopqrstuvwxyz");
 });
+
+test.each<[carried: string, answer: Play, told: string]>([
+  ["a reply", () => "an answer", "an answer"],
+  ["a notice", () => Promise.reject(new Error("no")), 'its run ended with status "error"'],
+])(
+  "RB2: if the daily budget of the sender's agent refuses the turn for %s, its text is in the transcript",
+  async (...[, answer, told]) => {
+    const budget = { dailyTokens: 1 };
+    const app = await openFlowApp({
+      plays: { [MAIN]: asks("the question", 0), [RESEARCH]: answer },
+      choices: { ...turns(5), agents: [{ ...agentSettings("main"), budget }, agentSettings("research")] },
+    });
+    await app.tell(MAIN, "go");
+    await app.quiet();
+    expect((await app.runs(MAIN)).map((run) => run.code)).toEqual([undefined, "budget_used"]);
+    expect((await app.texts(MAIN)).filter((line) => line.includes(told))).toHaveLength(1);
+  },
+);

@@ -53,6 +53,8 @@ const family =
     return play(turn);
   };
 
+const plain: SpawnPlay = (turn) => (turn.step === "announce" ? "announced" : `did ${turn.input}`);
+
 const endless: SpawnPlay = async (turn) => {
   if (turn.step === "announce") return "announced";
   await aborted(turn);
@@ -242,8 +244,6 @@ test("a job that never began has the duration 0, and does not get the result of 
 });
 
 describe("chain budgets", () => {
-  const plain: SpawnPlay = (turn) => (turn.step === "announce" ? "announced" : `did ${turn.input}`);
-
   test("if a budget refuses only an announce turn, the root session is notified, too", async () => {
     // Main's run and the child's task use 5 tokens each. Nothing is left for an announce turn.
     const app = await openSpawnApp({ settings: withBudget(10), play: family(plain) });
@@ -281,6 +281,23 @@ describe("chain budgets", () => {
     expect(
       app.sent.map(({ text }) => text).filter((text) => text.includes("Result: announced")),
     ).toHaveLength(1);
+    const lines = (await app.texts(MAIN)).filter((line) => line.startsWith("user: Status: ok"));
+    expect(lines).toHaveLength(1);
+  });
+});
+
+describe("a daily budget that keeps the requester from being woken", () => {
+  const daily = (dailyTokens: number): Settings =>
+    settings({ announce: "wake" }, { agents: [{ ...agentSettings("main"), budget: { dailyTokens } }] });
+
+  test("the result is posted and appended once", async () => {
+    // Main's run and the child's task use 5 tokens each.
+    const app = await openSpawnApp({ settings: daily(10), play: family(plain) });
+    await app.route(MAIN);
+    await spawned(app, MAIN, "x");
+    await app.quiet();
+    expect((await app.runs(MAIN)).map((run) => run.code)).toContain("budget_used");
+    expect(app.sent.map(({ text }) => text)).toEqual([expect.stringMatching(/^Status: ok\nResult: did x\n/)]);
     const lines = (await app.texts(MAIN)).filter((line) => line.startsWith("user: Status: ok"));
     expect(lines).toHaveLength(1);
   });

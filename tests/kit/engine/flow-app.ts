@@ -224,10 +224,7 @@ function buildParts(parts: {
   const engine: Engine = new Engine({
     store,
     world,
-    settings: engineSettings({
-      ...settings,
-      maxConcurrent: options.maxConcurrent ?? settings.maxConcurrent,
-    }),
+    settings: { ...engineSettings(settings), ...optional({ maxConcurrent: options.maxConcurrent }) },
     poolOf: slotPoolOf,
     successors: withReplies(
       createSuccessors({

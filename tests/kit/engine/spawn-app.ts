@@ -3,6 +3,7 @@
 
 import { sessionViewer } from "../../../src/access/access.ts";
 import { spawnChainOf } from "../../../src/access/spawn-chain.ts";
+import { engineSettings, SUBAGENT_POOL } from "../../../src/app/engine-settings.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../../src/channels/channel.ts";
 import { OutboxWorker } from "../../../src/channels/outbound.ts";
 import { threadsOf } from "../../../src/channels/threads.ts";
@@ -196,13 +197,8 @@ async function openParts(options: SpawnAppOptions, store: Store, sent: OutgoingM
   const engine: Engine = new Engine({
     store,
     world,
-    settings: {
-      ...settings.session,
-      ...settings.session.agentToAgent,
-      maxConcurrent: settings.maxConcurrent,
-      pools: { subagents: settings.subagents.maxConcurrent },
-    },
-    poolOf: (run) => (isSubagentKey(run.sessionKey) ? "subagents" : undefined),
+    settings: engineSettings(settings),
+    poolOf: (run) => (isSubagentKey(run.sessionKey) ? SUBAGENT_POOL : undefined),
     deadlineHandlers: handlersOf(settings, outbound, () => engine),
     successors: createSuccessors({
       settings,

@@ -9,6 +9,7 @@
 
 import type { EndedRunState, FlowStep } from "../../shapes/run.ts";
 import { plainLine } from "../../text/plain-line.ts";
+import { isOverBudget } from "../budget.ts";
 import { isSilent } from "../turn-rules.ts";
 
 /** All groups, in the order in which a list shows them. */
@@ -23,9 +24,6 @@ export const GROUP_TITLES: Readonly<Record<AttentionGroup, string>> = {
   failed: "Failed",
   done: "Done",
 };
-
-/** Error codes of runs that were stopped by a budget. */
-const BUDGET_CODES: readonly string[] = ["budget_used", "chain_limit"];
 
 export interface LastTurn {
   readonly state: EndedRunState;
@@ -48,9 +46,9 @@ export interface TurnPlace {
 
 /** Returns the group of a session, given its last ended turn. */
 export function placeOfTurn(turn: LastTurn): TurnPlace {
-  const { state, code, flowStep, tail, asks, dismissed, hasJobs } = turn;
+  const { state, flowStep, tail, asks, dismissed, hasJobs } = turn;
   if (state === "error" || state === "timeout") {
-    const isBudget = code !== undefined && BUDGET_CODES.includes(code);
+    const isBudget = isOverBudget(turn);
     const kind = isBudget ? "budget" : "run";
     const needsPerson = !dismissed && (isBudget || flowStep === undefined);
     return { group: needsPerson ? "needs_you" : "failed", kind };

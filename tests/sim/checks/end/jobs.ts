@@ -51,10 +51,8 @@ function checkTold(story: Story, job: Row, { wakes, appends, posts }: Told): voi
     if (wakes.length + appends.length + posts.length > 0) story.wrong("I4", about);
     return;
   }
-  const [wake] = wakes;
-  if (wake !== undefined) {
-    const instead = wake.code === "chain_limit" ? 1 : 0;
-    if (wakes.length > 1 || appends.length !== instead || posts.length > 0) story.wrong("I4", about);
+  if (wakes.length > 0) {
+    if (wakes.length > 1 || appends.length > 0 || posts.length > 0) story.wrong("I4", about);
     return;
   }
   if (appends.length > 1 || posts.length > 1) story.wrong("I4", about);

@@ -25,10 +25,7 @@ function checkPairs(story: Story, sessionId: string, books: readonly MessageBook
 
 /** Checks that the input of a run is its first message, once and unchanged. */
 function checkInput(story: Story, run: RunBook, own: readonly MessageBook[]): void {
-  const begun =
-    run.startedAt !== undefined &&
-    run.code !== "chain_limit" &&
-    !/^the gateway stopped/.test(run.error ?? "");
+  const begun = run.startedAt !== undefined && !/^the gateway stopped/.test(run.error ?? "");
   const [first, ...rest] = own.flatMap(messageIn);
   const about = `run ${run.runId} of ${run.sessionKey}`;
   if (!begun) return;

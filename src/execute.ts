@@ -420,7 +420,8 @@ async function callNow(
   request: ToolCallRequest,
 ): Promise<ToolOutcome> {
   const found = await contextNow(newest, ctx);
-  if (found.ok) return invokeTool(found.value, request);
+  const renewed = () => contextNow(newest, ctx);
+  if (found.ok) return invokeTool({ ...found.value, renewed }, request);
   return { text: JSON.stringify(toolResult(found)), isError: true };
 }
 

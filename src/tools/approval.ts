@@ -3,10 +3,12 @@
 //      that is stored shows that its command has not begun, and a resumed run may continue the call. If the
 //      answer of the transaction is late, the command waits for the lease, or does not run.
 // AP2: an approval counts for one command in one folder. A request for another command is replaced.
+// AP3: the wait can be long, so the command runs with the rights that the session has after it (I13).
 // A session never answers its own request: only methods for operators and commands of owners answer.
 
 import { createHash } from "node:crypto";
 import { whyApprove } from "../core/rules/approval/policy.ts";
+import { decideTool, filtersFor } from "../core/rules/tool-policy.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { PermissionAnswered, PermissionQuestion } from "../core/shapes/permission.ts";
 import type { Run } from "../core/shapes/run.ts";
@@ -31,6 +33,12 @@ export interface ApprovalContext
     RunContext {
   readonly engine: Pick<Engine, "commit" | "now">;
   readonly outbound?: OutboxListener | undefined;
+}
+
+/** The context of a call whose rights may change while the call waits. */
+export interface Renewable<Context> {
+  /** Returns the context with the rights of now, or a failure. Absent: the rights do not change. */
+  readonly renewed?: () => Promise<Result<Context>>;
 }
 
 /** A command that waits for approval. */
@@ -162,18 +170,28 @@ async function approved(
   return settle(ctx, asked, request.value, answered);
 }
 
+/** Returns the context with the rights of now, or a failure if the session has lost the tool (AP3). */
+async function renewed<C extends ApprovalContext & Renewable<C>>(ctx: C, tool: string): Promise<Result<C>> {
+  const now = (await ctx.renewed?.()) ?? ok(ctx);
+  if (!now.ok) return now;
+  const verdict = decideTool(tool, filtersFor(now.value.chain, now.value.settings));
+  return verdict.allowed ? now : fail("tool_denied", verdict.error);
+}
+
 /**
- * Waits until the command may run. Fails if an owner denies it, or nobody answers in time. An operator who
- * calls the tool needs no approval.
+ * Waits until the command may run, and returns the context in which it runs. Fails if an owner denies it, or
+ * nobody answers in time. An operator who calls the tool needs no approval.
  */
-export async function approve(
-  ctx: ApprovalContext,
+export async function approve<C extends ApprovalContext & Renewable<C>>(
+  ctx: C,
   command: string,
   call: ToolCallRequest,
-): Promise<Result<void>> {
+): Promise<Result<C>> {
   const { run, wait, signal } = ctx;
-  if (run === undefined || wait === undefined) return ok(undefined);
+  if (run === undefined || wait === undefined) return ok(ctx);
   const result = await approved(ctx, { run, wait }, command, call);
+  if (!result.ok) return result;
+  const now = await renewed(ctx, call.name);
   // Another process may have the run by now, if a commit was answered late.
-  return result.ok && !(await wait.mayAct(signal)) ? LOST : result;
+  return now.ok && !(await wait.mayAct(signal)) ? LOST : now;
 }

@@ -20,6 +20,7 @@ import { quoted } from "../core/text/cut.ts";
 import { nearestName } from "../core/text/nearest.ts";
 import { noteRefusal } from "../flows/refusals.ts";
 import { agentsList } from "./agents-list.ts";
+import type { Renewable } from "./approval.ts";
 import { readArguments } from "./arguments.ts";
 import type { Containable } from "./containment.ts";
 import { execTool } from "./exec.ts";
@@ -54,6 +55,7 @@ export interface ToolContext
   extends CallerContext,
     WritingContext,
     Containable,
+    Renewable<ToolContext>,
     MessageContext,
     NodesContext,
     SendContext,

@@ -15,7 +15,7 @@ import type { ToolCallRequest } from "../core/shapes/tool.ts";
 import { OUTPUT_RUNAWAY_BYTES, type ProcessEnd, runProcess } from "../sandbox/process/process.ts";
 import type { ContainedEnd, Sandbox } from "../sandbox/sandbox.ts";
 import { killGroup } from "../world/programs.ts";
-import { type ApprovalContext, approve } from "./approval.ts";
+import { type ApprovalContext, approve, type Renewable } from "./approval.ts";
 import { bareEnvironment } from "./bare-environment.ts";
 import { type Containable, sandboxOf } from "./containment.ts";
 import { openWorkspace } from "./files/workspace.ts";
@@ -28,7 +28,7 @@ const COMMAND_MAX_BYTES = 100_000;
  */
 const OUTER_SHELL = ["--noprofile", "--norc", "-c", 'exec bash --noprofile --norc -c "$1" 2>&1', "bash"];
 
-type Context = Containable & ApprovalContext;
+interface Context extends Containable, ApprovalContext, Renewable<Context> {}
 
 function checkCommand(command: string): Failure | undefined {
   if (command.trim() === "") return fail("invalid_argument", "command must not be empty");
@@ -42,17 +42,20 @@ function checkCommand(command: string): Failure | undefined {
 }
 
 async function exec(
-  ctx: Context,
+  asking: Context,
   { command, timeoutSeconds: asked = EXEC_SECONDS }: ArgumentsOf<"exec">,
   call: ToolCallRequest,
 ): Promise<Result<ExecResult>> {
   const problem = checkCommand(command);
   if (problem !== undefined) return problem;
-  if (ctx.signal.aborted) return fail("run_aborted", "the run was aborted before the command started");
+  if (asking.signal.aborted) return fail("run_aborted", "the run was aborted before the command started");
+  const containable = sandboxOf(asking);
+  if (!containable.ok) return containable;
+  const approved = await approve(asking, command, call);
+  if (!approved.ok) return approved;
+  const ctx = approved.value;
   const sandbox = sandboxOf(ctx);
   if (!sandbox.ok) return sandbox;
-  const approved = await approve(ctx, command, call);
-  if (!approved.ok) return approved;
   const limits = ctx.settings.tools.exec;
   const seconds = Math.min(asked, limits.timeoutSeconds);
   const startedAt = ctx.engine.now();

@@ -58,6 +58,28 @@ test.each<[what: string, tools: Json]>([
   expect(JSON.stringify(messages)).not.toContain("the other, hello");
 });
 
+test.each<[what: string, settings: Json, code: string]>([
+  ["its tool is denied", { tools: { deny: ["exec"] } }, "tool_denied"],
+  ["its agent is removed", { agents: { ...agents, list: [{ id: "research" }] } }, "tool_denied"],
+])(
+  "I13: if %s while a command waits for its approval, the approved command does not run",
+  async (_, settings, code) => {
+    const asks = { agents, tools: { exec: { approval: "always" } } };
+    const house = await openFollowing(
+      ({ toolResults }) => toolResults[0] ?? [call("exec", { command: "echo ran > log.txt; cat log.txt" })],
+      asks,
+    );
+    const answer = house.says("write the file");
+    const [question] = await until(async () => {
+      const { permissions } = await house.client.request("permissions.list", {});
+      return permissions.length > 0 && permissions;
+    });
+    await change(house, { ...asks, ...settings });
+    await house.client.request("permissions.answer", { id: question?.id ?? "", decision: "allow" });
+    expect(await answer).toContain(`"code":"${code}"`);
+  },
+);
+
 test("a budget that is set, raised and removed applies to the next model call", async () => {
   const house = await openFollowing(() => "an answer", { agents });
   const with_ = (budget: Json | undefined): Json => ({

@@ -1,5 +1,6 @@
 // Notifies the sender of a message of its outcome, once, if the sender no longer waits and gets no reply
-// turn. A failure wakes the sender. A success does not, and neither does a message that expired in an inbox.
+// turn. A failure wakes the sender, unless the sender's run was aborted. A success does not, and neither does
+// a message that expired in an inbox.
 // A notice has no receipt, so it causes no further notice.
 
 import type { Provenance } from "../../core/shapes/message.ts";
@@ -36,6 +37,11 @@ function noticeText({ flow, run }: Sent, to: string, expired: string | undefined
   return `${about}: its run ended with status "${run.state}" (${run.code ?? "run_failed"}): ${error}`;
 }
 
+/** Returns whether the sender's run was aborted. The reset of a session is not the sender's wish. */
+function hasStopped({ open, endReason }: Flow): boolean {
+  return !open && endReason === "run_aborted";
+}
+
 /**
  * Writes the outcome of a message into its sender's session. `expired`: the reason why the message expired in
  * an inbox.
@@ -55,7 +61,7 @@ export async function notifySender(sent: Sent, expired?: string): Promise<void> 
   };
   const request: AcceptRequest = {
     sessionKey: requester.key,
-    kind: run.state !== "ok" && flow.open ? "turn" : "append",
+    kind: run.state === "ok" || hasStopped(flow) ? "append" : "turn",
     // The text comes from another session, so it is redacted like the result of a wait (I14).
     input: { text: unit.redactor.mask(noticeText(sent, to, expired)), provenance },
     chain,

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { resetSession } from "../../../src/flows/session/lifecycle.ts";
 import { getFlow } from "../../../src/store/queries/chains/flows.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { openFlowApp, type Play, sendAs } from "../../kit/engine/flow-app.ts";
+import { type FlowApp, openFlowApp, type Play, sendAs } from "../../kit/engine/flow-app.ts";
 import { until } from "../../kit/until.ts";
 import { agentSettings } from "../../tools/app.ts";
 import { asks, MAIN, RESEARCH, turns } from "./asking.ts";
@@ -170,3 +170,29 @@ test.each<[carried: string, answer: Play, told: string]>([
     expect((await app.texts(MAIN)).filter((line) => line.includes(told))).toHaveLength(1);
   },
 );
+
+test.each<[what: string, woken: boolean, stop: (app: FlowApp, runId: string) => Promise<unknown>]>([
+  ["the target was reset", true, async (app) => resetSession(app, await app.session(RESEARCH))],
+  ["the target's runs were aborted", true, (app) => app.engine.abort({ sessionKey: RESEARCH })],
+  ["the sender's run was aborted", false, (app, runId) => app.engine.abort({ sessionKey: MAIN, runId })],
+])("RB2: if %s, a failed message wakes its sender: %s", async (_, woken, stop) => {
+  const hold = Promise.withResolvers<never>();
+  const sent = Promise.withResolvers<void>();
+  const app = await openFlowApp({
+    plays: {
+      [MAIN]: async (actor) => {
+        if (actor.step === "message" && actor.input === "go") await actor.send(RESEARCH, "work", 0);
+        sent.resolve();
+        return hold.promise.catch(() => "told");
+      },
+      [RESEARCH]: () => hold.promise,
+    },
+  });
+  const run = await app.tell(MAIN, "go");
+  await sent.promise;
+  await stop(app, run.runId);
+  hold.reject(new Error("no"));
+  await app.quiet();
+  const notices = (await app.runs(MAIN)).filter(({ input }) => input.provenance?.kind === "notice");
+  expect(notices.map(({ kind }) => kind)).toEqual([woken ? "turn" : "append"]);
+});

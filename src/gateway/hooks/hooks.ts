@@ -185,7 +185,7 @@ class HookDoor {
     if (!delivery.ok) return delivery;
     const { text, mode = "now" } = read.value;
     const handle = async (ctx: CallContext): Promise<Result<Accepted>> => {
-      const run = await acceptWake(this.#deps, { text, mode, also: remembering(ctx) });
+      const run = await acceptWake(this.#deps, { text, mode, guest: true, also: remembering(ctx) });
       return run.ok ? ok(answerOf(run.value)) : run;
     };
     return ok({ delivery: delivery.value, params: { text, mode }, handle });

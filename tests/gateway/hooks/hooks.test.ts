@@ -5,6 +5,7 @@ import { textOf } from "../../../src/core/shapes/message.ts";
 import type { Run } from "../../../src/core/shapes/run.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { codesOf } from "../../kit/reference/codes.ts";
+import { scriptedModel } from "../../kit/scripted-model.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { agentSettings } from "../../tools/app.ts";
 import { type House, TOKEN } from "../kit.ts";
@@ -144,6 +145,17 @@ test("a hook wakes the main session of the default agent, immediately or with it
     "user: mail has come",
     "assistant: echo mail has come",
   ]);
+});
+
+test("ME3: a run that a web hook wakes in the main session does not know the agent's memory", async () => {
+  const model = scriptedModel(() => "done");
+  const house = await openHooks({}, { model });
+  const client = await house.client();
+  await client.request("agents.memory.set", { agentId: "main", revision: 0, text: "- The tea is green." });
+  await ended(house, (await hook(house, "/hooks/wake", { text: "mail has come" })).body.runId);
+  expect(model.requests.map(({ system }) => system.includes("green"))).toEqual([false]);
+  await ended(house, (await client.request("wake", { text: "look" })).runId);
+  expect(model.requests.at(-1)?.system).toContain("green");
 });
 
 test("RP1: with `deliver` the answer is sent to its destination through the outbox, once; an empty answer is not sent", async () => {

@@ -17,7 +17,13 @@ import {
 } from "../core/rules/visibility.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Session } from "../core/shapes/session.ts";
-import { agentIdInKey, canonicalKey, displayKey, type KeyRules } from "../core/shapes/session-key.ts";
+import {
+  agentIdInKey,
+  canonicalKey,
+  displayKey,
+  type KeyRules,
+  peerInKey,
+} from "../core/shapes/session-key.ts";
 import {
   defaultAgent,
   findAgent,
@@ -170,6 +176,30 @@ export function mayAccess(
 export function verdictOfKey(ctx: AccessContext, viewer: Viewer, access: Access, key: string): Verdict {
   const target = { key, agentId: agentIdInKey(key) ?? "", archived: false, ancestors: [] };
   return decideAccess(access, viewer, target, accessRulesOf(ctx.settings));
+}
+
+/**
+ * Returns a function that checks whether the viewer may see each of these sessions. To an agent, a session
+ * that was deleted is not visible: its key alone does not tell whose sub-agent it was.
+ */
+export async function visibleAmong(
+  ctx: AccessContext,
+  viewer: Viewer,
+  access: Access,
+  keys: readonly string[],
+): Promise<(key: string) => boolean> {
+  const gate = openGate(ctx, viewer);
+  const seen = new Set<string>();
+  for (const key of new Set(keys)) {
+    const session = await getSession(ctx.db, key);
+    const byKey = identityIn(viewer) === undefined || peerInKey(key) !== undefined;
+    const isSeen =
+      session === undefined
+        ? byKey && verdictOfKey(ctx, viewer, access, key).allowed
+        : await gate.admits(access, session);
+    if (isSeen) seen.add(key);
+  }
+  return (key) => seen.has(key);
 }
 
 /**

@@ -188,6 +188,27 @@ test("I9: a hit does not name a deleted session, whose key does not tell who cou
   expect(hits).toMatchObject([{ author: { kind: "session", sessionKey: NOT_VISIBLE } }]);
 });
 
+test("I9: history and list do not name the source of a message that the viewer may not see", async () => {
+  const tree = await other({ tools: { visibility: "tree" } });
+  const step = { chainId: "c", hop: 1, sourceTool: "sessions_send" };
+  const from = (key: string) => ({ kind: "inter_session" as const, sourceSessionKey: key, ...step });
+  const said = (id: string, provenance: UserMessage["provenance"]) =>
+    ({ ...message("hello", "user", id), provenance }) as UserMessage;
+  const child = await tree.add("agent:main:subagent:676406b5-11e8-4c04-8bcd-871c0edf8f97", {
+    ...{ spawnedBy: MAIN, spawnDepth: 1 },
+  });
+  const notice = { kind: "notice" as const, sourceSessionKey: RESEARCH };
+  await tree.say(child, said("hidden", from(RESEARCH)), said("notice", notice), said("seen", from(MAIN)));
+  const page = await tree.call(MAIN, HISTORY, { sessionKey: child.key });
+  const listed = await tree.call(MAIN, LIST, { messageLimit: 5 });
+  const row = (listed.sessions as ToolResult[]).find(({ key }) => key === child.key);
+  const sources = [NOT_VISIBLE, NOT_VISIBLE, MAIN].map((sourceSessionKey) => ({
+    provenance: { sourceSessionKey },
+  }));
+  expect(page.messages).toMatchObject(sources);
+  expect(row?.messages).toMatchObject(sources);
+});
+
 test("I14: if an excerpt cuts a secret, it shows no part of the secret", async () => {
   const session = await app.add("agent:main:chat:excerpt");
   const far = `walnut ${"w ".repeat(95)} ${SECRET.slice(0, 3)}${"a1".repeat(60)}`;

@@ -9,11 +9,11 @@ import type { ListedRow } from "../../contract/methods/sessions.ts";
 import type { HistoryNow, QueuedRun } from "../../contract/methods/talk.ts";
 import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
 import { forkOrigin } from "../../core/fork-key.ts";
+import { shownMessage, shownProvenance } from "../../core/message-source.ts";
 import { optional } from "../../core/optional.ts";
 import { hasScope } from "../../core/rules/scopes.ts";
-import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { Message, Provenance } from "../../core/shapes/message.ts";
+import type { Message } from "../../core/shapes/message.ts";
 import type { RunFacts, RunRow } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { findAgent, thinkingOf } from "../../core/shapes/settings/settings.ts";
@@ -114,20 +114,6 @@ async function readPage(ctx: CallContext, sessionId: string, params: Params): Pr
 
 function runRow({ runId: _, error, ...facts }: RunFacts, redactor: Redactor): RunRow {
   return { ...facts, ...(error === undefined ? {} : { error: redactor.mask(error) }) };
-}
-
-/** Returns a message's source, without the name of a session that the reader may not see. */
-function shownProvenance(provenance: Provenance, sees: (key: string) => boolean): Provenance {
-  if (provenance.kind !== "inter_session" && provenance.kind !== "notice") return provenance;
-  const { sourceSessionKey } = provenance;
-  if (sourceSessionKey === undefined || sees(sourceSessionKey)) return provenance;
-  return { ...provenance, sourceSessionKey: NOT_VISIBLE };
-}
-
-/** Returns a message as a reader of the session may see it. */
-function shownMessage(message: Message, sees: (key: string) => boolean): Message {
-  if (message.role !== "user" || message.provenance === undefined) return message;
-  return { ...message, provenance: shownProvenance(message.provenance, sees) };
 }
 
 /** Returns a pending run as a reader of the session may see it. */

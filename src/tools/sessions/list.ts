@@ -20,6 +20,7 @@ import { isSessionCursor } from "../../store/queries/sessions/session-lists.ts";
 import { lastMessages } from "../../store/queries/transcripts/transcripts.ts";
 import { agentIdLimit, countLimit, formLimit, textLimit } from "../arguments.ts";
 import { type ReadingContext, type Tool, tool } from "../tool.ts";
+import { withoutHiddenSources } from "./history.ts";
 
 const SEARCH_CHARS_MAX = 200;
 const CURSOR_CHARS_MAX = 2_000;
@@ -154,7 +155,8 @@ async function addMessages(
       continue;
     }
     const found = await lastMessages(ctx.db, row.session.sessionId, limit, { includeTools: false });
-    const cut = await cutHistory(found, { maxTextChars, maxBytes: bytesLeft }, ctx.engine.redactor);
+    const shownTo = await withoutHiddenSources(ctx, found);
+    const cut = await cutHistory(shownTo, { maxTextChars, maxBytes: bytesLeft }, ctx.engine.redactor);
     const messages: readonly Message[] = cut.messages;
     bytesLeft = Math.max(0, bytesLeft - cut.bytes);
     truncated ||= cut.truncated || cut.droppedMessages > 0;

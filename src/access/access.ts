@@ -203,19 +203,20 @@ export async function visibleAmong(
 }
 
 /**
- * Returns whether a viewer may read the receipt of a message. Its sender and its recipient may, and so may an
- * operator who sees one of the two.
+ * Returns a function that checks whether the viewer may read the name of a message's sender or recipient in
+ * its receipt. Both may read both names, and an operator may read those of sessions that it sees. If the
+ * viewer may read neither, the receipt is hidden from it.
  */
-export async function seesReceipt(
+export async function partiesSeenIn(
   ctx: AccessContext,
   viewer: Viewer,
   parties: readonly string[],
-): Promise<boolean> {
-  const self = viewer.kind === "session" ? viewer.key : viewer.as?.key;
-  const gate = openGate(ctx, viewer);
-  for (const key of self === undefined ? parties : parties.filter((one) => one === self)) {
-    const session = await getSession(ctx.db, key);
-    if (session !== undefined && (await gate.admits("status", session))) return true;
-  }
-  return self === undefined && viewerScope(ctx, viewer).all;
+): Promise<(key: string) => boolean> {
+  const self = identityIn(viewer)?.key;
+  if (self === undefined) return visibleAmong(ctx, viewer, "status", parties);
+  const own = parties.filter((key) => key === self);
+  const isParty = (await visibleAmong(ctx, viewer, "status", own))(self);
+  if (!isParty || viewer.kind === "session") return () => isParty;
+  const token = operatorViewer(viewer.scopes, viewer.patterns);
+  return (key) => verdictOfKey(ctx, token, "status", key).allowed;
 }

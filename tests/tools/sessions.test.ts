@@ -284,6 +284,31 @@ test("session_status names open conversations, and the other party only if it is
   expect(seen.openFlows).toEqual([expect.objectContaining({ from: "(not visible)", to: "main" })]);
 });
 
+test("I9: session_status does not name the party of a message whose session an operator may not see", async () => {
+  const one = await other({});
+  const args = { sessionKey: RESEARCH, message: "hi", timeoutSeconds: 0 };
+  const { messageId } = await one.call(MAIN, "sessions_send", args);
+  const patterns = ["agent:research:*"];
+  const narrow: Viewer = { kind: "operator", scopes: ["operator.read"], patterns };
+  const report = (caller: string, viewer?: Viewer) =>
+    one.call(caller, "session_status", { messageId }, viewer);
+  expect(await report(RESEARCH, narrow)).toMatchObject({ from: NOT_VISIBLE, to: RESEARCH });
+  expect(await report(RESEARCH)).toMatchObject({ from: MAIN, to: "main" });
+});
+
+test("I9: agents_list shows an operator only agents that its token covers", async () => {
+  const agents = [
+    agentSettings("main", { subagents: { allowAgents: ["*"] } }),
+    agentSettings("research"),
+    agentSettings("writer"),
+  ];
+  const some = await other({ agents });
+  const patterns = ["agent:main:*", "agent:research:subagent:*"];
+  const narrow: Viewer = { kind: "operator", scopes: ["operator.write"], patterns };
+  const listed = await some.call(MAIN, "agents_list", {}, narrow);
+  expect((listed.agents as ToolResult[]).map(({ id }) => id)).toEqual(["main", "research"]);
+});
+
 test("agents_list names the caller's own agent, and other agents if the settings allow it", async () => {
   const agents = [
     agentSettings("main", { name: "Main", subagents: { allowAgents: ["research"] } }),

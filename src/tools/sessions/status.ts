@@ -1,7 +1,7 @@
 // Implements the tool `session_status`, which returns state, usage and cost of a session or a run, or the
 // receipt of a message.
 
-import { openGate, seesReceipt, shownKey, viewerScope } from "../../access/access.ts";
+import { openGate, partiesSeenIn, shownKey, viewerScope, visibleAmong } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";
 import type { ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
@@ -76,9 +76,10 @@ async function messageReport(ctx: ReadingContext, messageId: string): Promise<Re
   const receipt = run && (await receiptsOf(db, [run])).get(run.runId);
   const from = run === undefined ? undefined : sourceOf(run.input);
   if (run !== undefined && receipt !== undefined && from !== undefined) {
-    if (await seesReceipt(ctx, viewer, [from, run.sessionKey])) {
-      return ok({ ...receipt, from: shownKey(ctx, viewer, from), to: shownKey(ctx, viewer, run.sessionKey) });
-    }
+    const sees = await partiesSeenIn(ctx, viewer, [from, run.sessionKey]);
+    const shown = (key: string): string => (sees(key) ? shownKey(ctx, viewer, key) : NOT_VISIBLE);
+    if (sees(from) || sees(run.sessionKey))
+      return ok({ ...receipt, from: shown(from), to: shown(run.sessionKey) });
   }
   const hint = "sessions_send gives message ids; the entries of sessions_inbox have them, too.";
   if (receipt === undefined && viewerScope(ctx, viewer).all)
@@ -146,22 +147,15 @@ function tokensOf(usage: Tokens): Tokens {
 
 /** Returns the open conversations of a session. A party that the viewer may not see is not named. */
 async function shownFlows(ctx: ReadingContext, flows: readonly Flow[]): Promise<SessionReport["openFlows"]> {
-  const gate = openGate(ctx, ctx.viewer);
-  const named = async (key: string): Promise<string> => {
-    const session = await getSession(ctx.db, key);
-    const seen = session !== undefined && (await gate.admits("status", session));
-    return seen ? shownKey(ctx, ctx.viewer, key) : NOT_VISIBLE;
-  };
-  const rows: SessionReport["openFlows"][number][] = [];
-  for (const flow of flows.slice(0, FLOWS_SHOWN_MAX)) {
-    const { flowId, turnsMax, createdAt } = flow;
-    rows.push({
-      flowId,
-      from: await named(flow.requesterKey),
-      to: await named(flow.targetKey),
-      turnsMax,
-      createdAt,
-    });
-  }
-  return rows;
+  const shown = flows.slice(0, FLOWS_SHOWN_MAX);
+  const parties = shown.flatMap(({ requesterKey, targetKey }) => [requesterKey, targetKey]);
+  const sees = await visibleAmong(ctx, ctx.viewer, "status", parties);
+  const named = (key: string): string => (sees(key) ? shownKey(ctx, ctx.viewer, key) : NOT_VISIBLE);
+  return shown.map(({ flowId, requesterKey, targetKey, turnsMax, createdAt }) => ({
+    flowId,
+    from: named(requesterKey),
+    to: named(targetKey),
+    turnsMax,
+    createdAt,
+  }));
 }

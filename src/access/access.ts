@@ -21,6 +21,7 @@ import {
   agentIdInKey,
   canonicalKey,
   displayKey,
+  formatKey,
   type KeyRules,
   peerInKey,
 } from "../core/shapes/session-key.ts";
@@ -34,6 +35,9 @@ import {
 import { quoted } from "../core/text/cut.ts";
 import { ancestorsOf, getSession } from "../store/queries/sessions/sessions.ts";
 import type { Db } from "../store/sql.ts";
+
+/** Stands for the id of any session in a key. */
+export const ANY_UUID = "00000000-0000-4000-8000-000000000000";
 
 export interface AccessContext {
   readonly db: Db;
@@ -62,6 +66,18 @@ export function maySpeakAs(settings: Settings, viewer: Viewer, agentId: string):
   const key = `agent:${agentId}:${settings.session.mainKey}`;
   const target = { key, agentId, archived: false, ancestors: [] };
   return decideAccess("send", viewer, target, accessRulesOf(settings)).allowed;
+}
+
+/** Returns whether the viewer's token covers sub-agents of this agent. An agent's own call needs no token. */
+export function coversSubagents(
+  ctx: Pick<AccessContext, "settings">,
+  viewer: Viewer,
+  access: Access,
+  agentId: string,
+): boolean {
+  if (viewer.kind === "session") return true;
+  const key = formatKey({ form: "subagent", agentId, id: ANY_UUID });
+  return verdictOfKey(ctx, operatorViewer(viewer.scopes, viewer.patterns), access, key).allowed;
 }
 
 /** Returns the canonical key for a key that an operator wrote. `main` is the default agent's main session. */
@@ -173,7 +189,12 @@ export function mayAccess(
  * Decides about a key from viewer, key and settings only, so the answer is the same whether or not the
  * session exists.
  */
-export function verdictOfKey(ctx: AccessContext, viewer: Viewer, access: Access, key: string): Verdict {
+export function verdictOfKey(
+  ctx: Pick<AccessContext, "settings">,
+  viewer: Viewer,
+  access: Access,
+  key: string,
+): Verdict {
   const target = { key, agentId: agentIdInKey(key) ?? "", archived: false, ancestors: [] };
   return decideAccess(access, viewer, target, accessRulesOf(ctx.settings));
 }

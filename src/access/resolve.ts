@@ -13,6 +13,7 @@ import { listSessions } from "../store/queries/sessions/session-lists.ts";
 import { findSessionId, getSession } from "../store/queries/sessions/sessions.ts";
 import {
   type AccessContext,
+  ANY_UUID,
   agentIn,
   isPerson,
   keyRulesOf,
@@ -41,7 +42,6 @@ const SUGGESTED_FROM_MAX = 200;
 const SUGGESTED_MAX = 5;
 /** Maximum number of sessions with one label that a lookup reads and lists. */
 const LABELLED_MAX = 50;
-const ANY_UUID = "00000000-0000-4000-8000-000000000000";
 const SESSION_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /** The arguments of one lookup. */

@@ -39,13 +39,13 @@ export interface Outsider {
 
 /** Returns the key if the caller may write to its session. */
 export function covered(
-  { engine, settings }: OutsiderContext,
+  { settings }: Pick<OutsiderContext, "settings">,
   { viewer, ownKey, name, hint }: Outsider,
   key: string,
 ): Result<string> {
   const { patterns } = viewer;
   const isMeant = !isReservedKey(key) || patterns === undefined || patterns.includes(key);
-  const allows = (): boolean => verdictOfKey({ db: engine.store.db, settings }, viewer, "send", key).allowed;
+  const allows = (): boolean => verdictOfKey({ settings }, viewer, "send", key).allowed;
   if (key === ownKey || (isMeant && allows())) return ok(key);
   const shown = quoted(key, 512);
   return fail("not_visible", `${name} may not write to the session ${shown}`, { hint });

@@ -1,16 +1,13 @@
 // Lists the tools of an MCP client and executes its calls.
 // A call is handled like an agent's call, with the same tools, checks and results. The only additional tools
 // are the inbox and, for operators, the fork. A client has no tools for files or programs.
-// The caller's token needs the scope for the call. A token that covers only some sessions can spawn only
-// sessions that it covers. If a client disconnects, its run continues; the result is then written into the
-// client's session.
+// The caller's token needs the scope for the call. If a client disconnects, its run continues; the result is
+// then written into the client's session.
 
 import { openGate } from "../../access/access.ts";
-import { createGate } from "../../access/token.ts";
 import { SESSION_TOOLS } from "../../core/rules/tool-policy.ts";
 import type { Access } from "../../core/rules/visibility.ts";
 import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
-import { formatKey, isAgentId } from "../../core/shapes/session-key.ts";
 import type { ToolSpec } from "../../core/shapes/tool.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { throughDoubt } from "../../engine/run/until-stored.ts";
@@ -61,23 +58,12 @@ function accessOf({ name, arguments: args }: ToolCall): Access {
 
 /** Checks whether the token permits this call. */
 async function admit(deps: McpDeps, client: McpClient, call: ToolCall): Promise<Result<void>> {
-  const { settings, engine, world } = deps;
-  const { viewer, session, caller } = client;
+  const { settings, engine } = deps;
+  const { viewer, session } = client;
   const access = accessOf(call);
   const gate = openGate({ db: engine.store.db, settings }, viewer);
   const verdict = await gate.decide(access, session);
-  if (!verdict.allowed) return fail(verdict.code, verdict.error);
-  // A pass (the temporary token of an ACP agent's program) needs no further check: it allows everything that
-  // its session may do.
-  if (call.name !== "sessions_spawn" || caller.actsAs !== undefined) return ok(undefined);
-  const named = typeof call.arguments.agentId === "string" ? call.arguments.agentId : session.agentId;
-  const agentId = named.trim().toLowerCase();
-  if (!isAgentId(agentId)) return ok(undefined);
-  const child = formatKey({ form: "subagent", agentId, id: world.ids.uuid() });
-  if (createGate(settings, caller, "spawn")(child)) return ok(undefined);
-  return fail("spawn_denied", `this token does not cover sub-agents of agent "${agentId}"`, {
-    hint: `Add "agent:${agentId}:subagent:*" to gateway.auth.tokens[].sessions.`,
-  });
+  return verdict.allowed ? ok(undefined) : fail(verdict.code, verdict.error);
 }
 
 function contextOf(deps: McpDeps, client: McpClient, signal: AbortSignal): ToolContext {

@@ -1,7 +1,9 @@
 // Implements the tool `sessions_spawn`: reads the arguments of a spawn and writes its outcome as one JSON
 // object. core/rules/spawn-policy.ts decides whether the spawn is allowed, and flows/job/spawn.ts creates the
 // sub-agent. Everything is checked before anything is written: a refused call leaves no session and no file.
+// An operator whose token covers only some sessions can spawn only sessions that it covers (I9).
 
+import { coversSubagents } from "../../access/access.ts";
 import { spawnDescription } from "../../contract/tools/sessions.ts";
 import type { ArgumentsOf, ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
@@ -151,6 +153,14 @@ function threadsAt({ threads, settings }: SpawnContext, route: Route): ThreadSup
   return bindingSettingsOf(settings, route)?.enabled === false ? "off" : "on";
 }
 
+/** Refuses an operator whose token does not cover the child. */
+function checkCoverage(ctx: SpawnContext, agentId: string): Result<void> {
+  if (coversSubagents(ctx, ctx.viewer, "spawn", agentId)) return ok(undefined);
+  return fail("spawn_denied", `this token does not cover sub-agents of agent "${agentId}"`, {
+    hint: `Add "agent:${agentId}:subagent:*" to gateway.auth.tokens[].sessions.`,
+  });
+}
+
 /** Checks a call completely, and returns the spawn to make. */
 async function plan(
   ctx: SpawnContext,
@@ -158,7 +168,9 @@ async function plan(
   callId: string,
 ): Promise<Result<SpawnRequest>> {
   const { settings, session, chain } = ctx;
-  const { task, label } = args;
+  const { task, label, agentId = session.agentId } = args;
+  const covered = checkCoverage(ctx, agentId);
+  if (!covered.ok) return covered;
   const route = placeOfRun(session, ctx.run);
   const open = await openSpawnsOf(ctx.db, { sessionKey: session.key });
   const decided = decideSpawn(

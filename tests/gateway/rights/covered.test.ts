@@ -77,3 +77,21 @@ test.each([
 ])("a key that begins with %s can match one of the patterns %j: %s", (start, patterns, may) => {
   expect(mayMatchBeginning(patterns, start)).toBe(may);
 });
+
+test("I9: a token spawns only sub-agents that it covers, over each interface", async () => {
+  const agents = [
+    agentSettings("main"),
+    agentSettings("research", { subagents: { allowAgents: ["writer"] } }),
+    agentSettings("writer"),
+  ];
+  const scoped = { token: SCOPED, role: "operator" as const, scopes: ["operator.admin" as const] };
+  const tokens = [{ ...scoped, sessions: ["agent:research:*"] }];
+  const house = await openHouse({ choices: { agents }, gateway: { tokens } });
+  const client = await house.client({ token: SCOPED });
+  const spawn = (agentId: string) =>
+    client.request("tools.invoke", {
+      ...{ name: "sessions_spawn", args: { task: "look", agentId }, sessionKey: "agent:research:main" },
+    });
+  expect(await spawn("writer")).toMatchObject({ status: "forbidden", code: "spawn_denied" });
+  expect(await spawn("research")).toMatchObject({ status: "accepted" });
+});

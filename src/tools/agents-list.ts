@@ -1,5 +1,7 @@
-// Implements the tool `agents_list`, which lists the agents that the calling session may spawn.
+// Implements the tool `agents_list`, which lists the agents that the calling session may spawn. An operator
+// gets only its own agent and those that its token covers (I9).
 
+import { coversSubagents } from "../access/access.ts";
 import type { ToolResultOf } from "../contract/tools.ts";
 import { optional } from "../core/optional.ts";
 import { containsSubagents } from "../core/rules/sandbox-policy.ts";
@@ -8,7 +10,7 @@ import { ok } from "../core/shapes/errors.ts";
 import { type AgentSettings, modelOf } from "../core/shapes/settings/settings.ts";
 import { type CallerContext, type ReadingContext, type Tool, tool } from "./tool.ts";
 
-type Context = Pick<ReadingContext, "settings"> & Pick<CallerContext, "agent">;
+type Context = Pick<ReadingContext, "settings" | "viewer"> & Pick<CallerContext, "agent">;
 
 type AgentRow = ToolResultOf<"agents_list">["agents"][number];
 
@@ -18,6 +20,7 @@ export const agentsList: Tool<Context> = tool("agents_list", {
       requester: ctx.agent.id,
       allowAny: ctx.agent.subagents.allowAgents.includes("*"),
       agents: spawnableAgents(ctx.agent, ctx.settings)
+        .filter(({ id }) => id === ctx.agent.id || coversSubagents(ctx, ctx.viewer, "list", id))
         .toSorted((left, right) => Number(right.id === ctx.agent.id) - Number(left.id === ctx.agent.id))
         .map((agent) => agentRow(ctx, agent)),
     });

@@ -247,6 +247,7 @@ export class A2aOperations {
     const { runs, total } = await clientRuns(db, {
       askedBy: keyOwnerOf(call.caller),
       keyPrefix: a2aKey(call.agentId, owner, ""),
+      patterns: call.caller.patterns,
       sessionKey: contextId === "" ? undefined : a2aKey(call.agentId, owner, contextId),
       states: statesOf(request.status),
       changedAfter: timeIn(request.statusTimestampAfter),

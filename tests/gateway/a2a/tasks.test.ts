@@ -378,3 +378,31 @@ test("a token needs its scopes, and an agent must be exposed and covered", async
   expect(hidden.map(({ status }) => status)).toEqual([404, 404, 404]);
   expect(await runsOf(house)).toEqual([]);
 });
+
+test("I9: a token that was narrowed no longer lists the tasks of sessions that it does not cover", async () => {
+  const house = await openExposed();
+  const admin = await house.client();
+  const wanted = { name: "laptop", scopes: [WRITE], sessions: ["agent:research:*"] };
+  const { entry, token = "" } = await admin.request("tokens.create", wanted);
+  const before = await a2aClient(house, { token });
+  const task = await taskIn(before.sendMessage(saying("Keep this")));
+  expect(await before.listTasks(listed)).toMatchObject({ tasks: [{ id: task.id }], totalSize: 1 });
+  await admin.request("tokens.narrow", { id: entry.id, sessions: ["agent:research:main"] });
+  const after = await a2aClient(house, { token });
+  await expect(after.getTask(named(task.id))).rejects.toThrow(/no task/);
+  expect(await after.listTasks(listed)).toMatchObject({ tasks: [], totalSize: 0 });
+  const ofContext = { ...listed, contextId: task.contextId };
+  expect(await after.listTasks(ofContext)).toMatchObject({ tasks: [], totalSize: 0 });
+});
+
+test("a client no longer lists the tasks of a conversation that an operator deleted", async () => {
+  const house = await openExposed();
+  const client = await a2aClient(house);
+  const kept = await taskIn(client.sendMessage(saying("Keep this")));
+  const gone = await taskIn(client.sendMessage(saying("Forget this")));
+  const deleted = (await runsOf(house)).find(({ run_id }) => run_id === gone.id);
+  const admin = await house.client();
+  await admin.request("sessions.delete", { key: deleted?.session_key ?? "" });
+  const page = await client.listTasks({ ...listed, includeArtifacts: true });
+  expect(page).toMatchObject({ tasks: [{ id: kept.id }], totalSize: 1 });
+});

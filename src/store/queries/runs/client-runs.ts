@@ -1,8 +1,10 @@
-// Lists the runs that a client of another protocol asked for, with those that changed last first.
+// Lists the runs that a client of another protocol asked for, with those that changed last first. Leaves out
+// runs of sessions that were deleted, or that the client's token does not cover (I9).
 
 import { sql } from "kysely";
 import type { Run, RunState } from "../../../core/shapes/run.ts";
 import type { Db } from "../../sql.ts";
+import { patternCondition } from "../sessions/session-scope.ts";
 import { toRun } from "./runs.ts";
 
 /** The position of a run in the list. */
@@ -15,6 +17,8 @@ export interface ClientRunFilter {
   readonly askedBy: string;
   /** Prefix of the keys of the sessions. */
   readonly keyPrefix: string;
+  /** Patterns of the client's token. Absent: it covers every session. */
+  readonly patterns?: readonly string[] | undefined;
   /** Only runs of this session. */
   readonly sessionKey?: string | undefined;
   readonly states?: readonly RunState[] | undefined;
@@ -32,8 +36,15 @@ export function placeOf({ endedAt, startedAt, acceptedAt, runId }: Run): RunPlac
   return { changedAt: endedAt ?? startedAt ?? acceptedAt, runId };
 }
 
-function matching(db: Db, { askedBy, keyPrefix, sessionKey, states, changedAfter }: ClientRunFilter) {
-  let query = db.selectFrom("runs").where("asked_by", "=", askedBy);
+function matching(db: Db, filter: ClientRunFilter) {
+  const { askedBy, keyPrefix, patterns, sessionKey, states, changedAfter } = filter;
+  let query = db
+    .selectFrom("runs")
+    .where("asked_by", "=", askedBy)
+    .where(({ exists, selectFrom }) =>
+      exists(selectFrom("sessions as s").select("s.key").whereRef("s.key", "=", "runs.session_key")),
+    );
+  if (patterns !== undefined) query = query.where(patternCondition(db, sql`runs.session_key`, patterns));
   query =
     sessionKey === undefined
       ? query

@@ -255,3 +255,27 @@ test("messageLimit is at most 20", async () => {
   const [row] = rowsOf(await roomy.call(MAIN, LIST, { messageLimit: 1_000, kinds: ["other"] }));
   expect(textsOf(row as ToolResult)).toHaveLength(20);
 });
+
+const KID = "agent:research:subagent:00000000-0000-4000-8000-000000000002";
+
+test.each([
+  ["a sub-agent", KID, { spawnedBy: MAIN, spawnDepth: 1 }, "per-sender"],
+  ["a session beside session.scope global", "agent:main:chat:beside", {}, "global"],
+] as const)("I9: no cursor tells %s of sessions that it may not see", async (_, key, more, scope) => {
+  const one = await other({
+    tools: { visibility: "agent", subagents: { allow: ["sessions_list", "sessions_search"], deny: [] } },
+    session: { scope },
+  });
+  await one.add(key, { ...more, updatedAt: 1_000 });
+  // More than the pages of the store that one page of the answer may read.
+  for (let at = 0; at < 12; at += 1) {
+    const hidden = await one.add(`agent:research:chat:hidden-${at}`, { updatedAt: 9_000_000_000_000 + at });
+    await one.say(hidden, message("the walrus has a plan"));
+  }
+  const list = await one.call(key, LIST, { limit: 1 });
+  expect(list.nextCursor === undefined ? "" : atob(String(list.nextCursor))).not.toContain("hidden");
+  expect(keysOf(list)).toHaveLength(1);
+  expect(keysOf(await one.call(key, LIST, { search: "hidden", limit: 1 }))).toEqual([]);
+  const found = await one.call(key, "sessions_search", { query: "walrus", limit: 1 });
+  expect(found).toEqual({ count: 0, hits: [] });
+});

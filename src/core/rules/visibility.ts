@@ -332,6 +332,10 @@ export type Scope =
       readonly self?: string;
       readonly treeOf?: string;
       readonly agentIds?: readonly string[] | "any";
+      /** True if the session `global` belongs to each of `agentIds`. */
+      readonly sharesGlobal?: boolean;
+      /** The filter of the requester, which rows that pass because of their agent must pass, too (I13). */
+      readonly within?: Scope;
       readonly patterns?: readonly string[];
     };
 
@@ -356,13 +360,18 @@ function sessionScope(
   if (mode === "self") return { all: false, self: viewer.key };
   const tree = { all: false, self: viewer.key, treeOf: viewer.key } as const;
   if (mode === "tree") return tree;
-  // The row of the session `global` names the default agent, but the session belongs to all agents.
-  if (rules.scope === "global") return { ...tree, agentIds: "any" };
-  if (mode === "agent") return { ...tree, agentIds: [viewer.agentId] };
+  const { requester } = viewer;
+  const above = requester === "gone" ? undefined : requester;
+  const own = {
+    ...tree,
+    ...optional({ within: above && sessionScope(above, rules, known) }),
+    ...(rules.scope === "global" ? { sharesGlobal: true } : {}),
+  };
+  if (mode === "agent") return { ...own, agentIds: [viewer.agentId] };
   const { enabled, allow } = rules.agentToAgent;
   // Agents of peers are not among the known agents.
   if (enabled && (allow.length === 0 || allow.some((one) => one === "*" || isPeerAgentId(one))))
-    return { ...tree, agentIds: "any" };
+    return { ...own, agentIds: "any" };
   const admitted = known.filter((agentId) => agentToAgentAdmits(rules.agentToAgent, viewer.agentId, agentId));
-  return { ...tree, agentIds: [...new Set([viewer.agentId, ...admitted])] };
+  return { ...own, agentIds: [...new Set([viewer.agentId, ...admitted])] };
 }

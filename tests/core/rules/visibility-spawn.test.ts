@@ -9,6 +9,7 @@ import {
   decideAccess,
   effectiveMode,
   identityOf,
+  type Scope,
   type SessionIdentity,
   scopeOf,
   type Target,
@@ -158,18 +159,23 @@ test("I9: a refusal to a sub-agent is the same for existing and missing sessions
   );
 });
 
-test("I9: the database prefilter keeps every row that a sub-agent may see", () => {
+/** Returns what the database decides about a session. */
+function inScope(scope: Scope, to: Target): boolean {
+  if (scope.all) throw new Error("a session sees everything");
+  const { self, treeOf, agentIds = [], sharesGlobal = false, within } = scope;
+  if (to.key === self || (treeOf !== undefined && inTree(treeOf, to))) return true;
+  const ofAgent = agentIds === "any" || agentIds.includes(to.agentId);
+  return (ofAgent || (sharesGlobal && to.key === "global")) && (within === undefined || inScope(within, to));
+}
+
+test("I9: the database finds exactly the sessions that a sub-agent may see", () => {
   fc.assert(
     fc.property(world, rules, (given, by) => {
       for (const own of given.sessions) {
         const viewer = viewerOf(given, own);
         const scope = scopeOf({ kind: "session", ...viewer }, by, AGENTS);
-        if (scope.all) throw new Error("a session sees everything");
-        for (const to of given.sessions.filter((one) => sees(viewer, one, by))) {
-          const byAgent = scope.agentIds === "any" || scope.agentIds?.includes(to.agentId) === true;
-          const byTree = to.key === scope.self || (scope.treeOf !== undefined && inTree(scope.treeOf, to));
-          expect(byAgent || byTree).toBe(true);
-        }
+        for (const to of given.sessions.filter(({ archived }) => !archived))
+          expect(inScope(scope, to)).toBe(sees(viewer, to, by));
       }
     }),
     { numRuns: rounds(100, 500) },

@@ -151,9 +151,9 @@ function inScope(scope: Scope, to: Target): boolean {
   if (scope.patterns !== undefined && !scope.patterns.some((pattern) => matchesPattern(pattern, to.key))) {
     return false;
   }
-  const { self, treeOf, agentIds = [] } = scope;
+  const { self, treeOf, agentIds = [], sharesGlobal = false } = scope;
   if (to.key === self || (treeOf !== undefined && to.ancestors.includes(treeOf))) return true;
-  return agentIds === "any" || agentIds.includes(to.agentId);
+  return agentIds === "any" || agentIds.includes(to.agentId) || (sharesGlobal && to.key === "global");
 }
 
 test("I9: the database prefilter keeps every row that the visibility check allows", () => {

@@ -326,12 +326,14 @@ async function rangesOf(db: Db, filter: SessionFilter): Promise<Ranges> {
     return { axis: [axis], fits: [...without(name), ...scoped], besides: [] };
   }
   const { scope } = filter;
-  const agentIds = scope.all || scope.agentIds === "any" ? undefined : scope.agentIds;
+  const isOpen = scope.all || scope.agentIds === "any" || scope.sharesGlobal === true;
+  const agentIds = isOpen ? undefined : (scope.agentIds as readonly string[] | undefined);
   if (agentIds !== undefined && agentIds.length > 0 && agentIds.length <= RANGES_MAX) {
     const tree = await fewInTree(db, scope, FEW_MAX);
     if (tree !== undefined) {
       const axis = agentIds.map((agentId) => sql<SqlBool>`s.agent_id = ${agentId}`);
-      const patterns = scope.all || scope.patterns === undefined ? [] : scoped;
+      const isLimited = !scope.all && (scope.patterns ?? scope.within) !== undefined;
+      const patterns = isLimited ? scoped : [];
       // The ranges contain the sessions of these agents, so they are not read again among the tree.
       const elsewhere = sql<SqlBool>`s.agent_id not in (${sql.join(agentIds)})`;
       if (ofKinds.length > 0 && axis.length * ofKinds.length <= KIND_RANGES_MAX) {

@@ -69,18 +69,34 @@ function downFrom(roots: readonly string[], below: boolean): RawBuilder<unknown>
     )`;
 }
 
+/**
+ * Returns the conditions under which a row `s` is in the scope because of its agent, or undefined if no row
+ * is.
+ */
+function agentConditions(
+  db: Db,
+  { agentIds = [], sharesGlobal, within }: Extract<Scope, { all: false }>,
+): Condition[] | undefined {
+  const requesters = within === undefined ? [] : scopeConditions(db, within);
+  if (agentIds === "any") return requesters;
+  if (agentIds.length === 0) return undefined;
+  const ofAgent = sql<SqlBool>`s.agent_id in (${sql.join(agentIds)})`;
+  return [sharesGlobal === true ? sql`(${ofAgent} or s.key = 'global')` : ofAgent, ...requesters];
+}
+
 /** Returns the conditions that limit a row `s` of the session table to the scope. */
 export function scopeConditions(db: Db, scope: Scope): Condition[] {
   if (scope.all) return [];
   const conditions: Condition[] = [];
-  const { self, agentIds, patterns } = scope;
-  if (agentIds !== "any") {
+  const { self, patterns } = scope;
+  const byAgent = agentConditions(db, scope);
+  if (byAgent?.length !== 0) {
     const ways: RawBuilder<unknown>[] = [];
     if (self !== undefined) ways.push(sql`s.key = ${self}`);
     if (scope.treeOf !== undefined) {
       ways.push(sql`s.key in (${downFrom([scope.treeOf], true)} select key from down)`);
     }
-    if (agentIds !== undefined && agentIds.length > 0) ways.push(sql`s.agent_id in (${sql.join(agentIds)})`);
+    if (byAgent !== undefined) ways.push(sql`(${sql.join(byAgent, sql` and `)})`);
     conditions.push(ways.length === 0 ? sql`1 = 0` : sql`(${sql.join(ways, sql` or `)})`);
   }
   if (patterns !== undefined) conditions.push(patternCondition(db, sql`s.key`, patterns));

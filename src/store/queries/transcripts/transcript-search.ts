@@ -82,7 +82,8 @@ async function placesOf(db: Db, asked: TranscriptQuestion): Promise<string[] | u
   if (agentIds === "any" || agentIds.length > PLACES_MAX)
     return tokensOf(db, await fewInScope(db, scope, PLACES_MAX));
   const near = await tokensOf(db, await fewInTree(db, scope, PLACES_MAX));
-  return near === undefined ? undefined : [...near, ...agentIds.map(agentToken)];
+  const shared = scope.sharesGlobal === true ? [sessionToken("global")] : [];
+  return near === undefined ? undefined : [...near, ...shared, ...agentIds.map(agentToken)];
 }
 
 async function tokensOf(db: Db, rowIds: readonly number[] | undefined): Promise<string[] | undefined> {

@@ -1,7 +1,7 @@
 // Implements the methods about channels: the status of every outgoing path, the people who may write to
 // agents, and the chats that are bound to a session.
-// Figures and errors of the outbox, and the list of people, need a token that covers every session. A binding
-// is returned only to callers that may see its session (I9).
+// Figures and errors of the outbox, the state of servers and programs, and the list of people need a token
+// that covers every session. A binding is returned only to callers that may see its session (I9).
 
 import { resolveSession } from "../../access/resolve.ts";
 import { createGate, seesEverything } from "../../access/token.ts";
@@ -139,9 +139,12 @@ async function outboxRows(deps: ChannelDeps, all: boolean): Promise<ChannelRow[]
 function serverRow(
   { server, state, lastError, ...more }: OutsideServerStatus,
   redactor: Redactor,
+  all: boolean,
 ): ChannelRow {
-  const base = { id: `mcp:${server}`, kind: "mcp", configured: true, ok: state !== "down", state } as const;
-  return { ...base, ...more, ...(lastError === undefined ? {} : { lastError: redactor.mask(lastError) }) };
+  const base = { id: `mcp:${server}`, kind: "mcp", configured: true } as const;
+  if (!all) return { ...base, ok: true, state: "configured" };
+  const error = lastError === undefined ? {} : { lastError: redactor.mask(lastError) };
+  return { ...base, ok: state !== "down", state, ...more, ...error };
 }
 
 function programRows({ settings, programs }: ChannelDeps, all: boolean): ChannelRow[] {
@@ -221,7 +224,7 @@ export const channelMethods: Methods<keyof typeof CHANNEL_METHODS, ChannelDeps> 
   "channels.status": {
     async handle({ deps, caller }) {
       const all = seesEverything(caller);
-      const servers = (deps.outside?.statuses() ?? []).map((one) => serverRow(one, deps.world.redactor));
+      const servers = (deps.outside?.statuses() ?? []).map((one) => serverRow(one, deps.world.redactor, all));
       return ok({ channels: [...(await outboxRows(deps, all)), ...servers, ...programRows(deps, all)] });
     },
   },

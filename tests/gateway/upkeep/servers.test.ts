@@ -105,6 +105,25 @@ test("a server that fails is tested again at once, and its reason is shown witho
   expect(JSON.stringify(servers)).not.toContain(SECRET);
 });
 
+test("I9: channels.status shows the state and the errors of servers only to a token that covers every session", async () => {
+  const { house, client } = await openServers();
+  await client.request("servers.test", { name: "good" });
+  await client.request("servers.test", { name: "bad" }).catch(() => {});
+  const stateSeenBy = async (token: string) => {
+    const { channels } = await (await house.client({ token })).request("channels.status", {});
+    return channels.filter(({ kind }) => kind === "mcp");
+  };
+  expect(await stateSeenBy(READER.token)).toMatchObject([
+    { id: "mcp:good", state: "ready", tools: 1 },
+    { id: "mcp:bad", state: "down", lastError: expect.any(String) },
+    { id: "mcp:far", state: "idle" },
+  ]);
+  const hidden = { kind: "mcp", configured: true, ok: true, state: "configured" };
+  expect(await stateSeenBy(PARTIAL.token)).toEqual(
+    ["good", "bad", "far"].map((name) => ({ id: `mcp:${name}`, ...hidden })),
+  );
+});
+
 test("an ACP agent is listed with its program and its newest failure", async () => {
   const runtime = {
     ...{ type: "acp", command: ["/opt/coder", "--key", SECRET], env: {}, permissions: "deny" },

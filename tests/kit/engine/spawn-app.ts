@@ -3,7 +3,7 @@
 
 import { sessionViewer } from "../../../src/access/access.ts";
 import { spawnChainOf } from "../../../src/access/spawn-chain.ts";
-import { engineSettings, SUBAGENT_POOL } from "../../../src/app/engine-settings.ts";
+import { engineSettings, slotPoolOf } from "../../../src/app/engine-settings.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../../src/channels/channel.ts";
 import { OutboxWorker } from "../../../src/channels/outbound.ts";
 import { threadsOf } from "../../../src/channels/threads.ts";
@@ -12,7 +12,6 @@ import type { LiveEvent } from "../../../src/core/shapes/event.ts";
 import { textOf } from "../../../src/core/shapes/message.ts";
 import type { FlowStep, Run } from "../../../src/core/shapes/run.ts";
 import type { Route, Session } from "../../../src/core/shapes/session.ts";
-import { isSubagentKey } from "../../../src/core/shapes/session-key.ts";
 import { agentOf, type Settings } from "../../../src/core/shapes/settings/settings.ts";
 import { Engine } from "../../../src/engine/engine.ts";
 import type { LaneHandle } from "../../../src/engine/run/execution.ts";
@@ -198,7 +197,7 @@ async function openParts(options: SpawnAppOptions, store: Store, sent: OutgoingM
     store,
     world,
     settings: engineSettings(settings),
-    poolOf: (run) => (isSubagentKey(run.sessionKey) ? SUBAGENT_POOL : undefined),
+    poolOf: slotPoolOf,
     deadlineHandlers: handlersOf(settings, outbound, () => engine),
     successors: createSuccessors({
       settings,

@@ -1,13 +1,14 @@
-// Records sends and spawns of a run that a rule refused, to show them in the chain. It is called for every
-// failed tool call of a run. If recording fails, the failure is logged and the caller still gets its answer.
+// Handles sends and spawns that a rule refused. Hides the sessions of a wait cycle that the caller may not
+// see. Records the refusals of a run, to show them in the chain: this is called for every failed tool call of
+// a run. If recording fails, the failure is logged and the caller still gets its answer.
 // RU2: a run that has lost its lane records nothing (I1); the same call is recorded once.
 
-import { keyRulesOf } from "../access/access.ts";
+import { type AccessContext, keyRulesOf, visibleAmong } from "../access/access.ts";
 import { resolveSession } from "../access/resolve.ts";
 import { trimmedOf } from "../core/json.ts";
 import { optional } from "../core/optional.ts";
-import type { Viewer } from "../core/rules/visibility.ts";
-import type { Code, Failure } from "../core/shapes/errors.ts";
+import { NOT_VISIBLE, type Viewer } from "../core/rules/visibility.ts";
+import { type Code, type Failure, fail, type Result } from "../core/shapes/errors.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { Session } from "../core/shapes/session.ts";
 import { canonicalKey } from "../core/shapes/session-key.ts";
@@ -48,6 +49,20 @@ const NAMED_CHARS_MAX = 200;
 const ERROR_CHARS_MAX = 1_000;
 const CYCLE_MAX = 20;
 const KEPT_MS = 7 * 24 * 3_600_000;
+
+/** Returns an answer without the names of sessions in a wait cycle that its reader may not see (I9). */
+export async function shownAnswer<T>(
+  ctx: AccessContext & { readonly viewer: Viewer },
+  answer: Result<T>,
+): Promise<Result<T>> {
+  if (answer.ok || answer.code !== "wait_cycle" || !Array.isArray(answer.details?.cycle)) return answer;
+  const { code, error, hint, details } = answer;
+  const cycle = answer.details.cycle.map(String);
+  const sees = await visibleAmong(ctx, ctx.viewer, "list", cycle);
+  const shown = cycle.map((key) => (sees(key) ? key : NOT_VISIBLE));
+  const text = error.replace(cycle.join(" -> "), () => shown.join(" -> "));
+  return fail(code, text, { ...optional({ hint }), details: { ...details, cycle: shown } });
+}
 
 type Arguments = ToolCallRequest["arguments"];
 

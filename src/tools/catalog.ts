@@ -18,7 +18,7 @@ import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { JsonSchema, ToolCallRequest, ToolOutcome, ToolSpec } from "../core/shapes/tool.ts";
 import { quoted } from "../core/text/cut.ts";
 import { nearestName } from "../core/text/nearest.ts";
-import { noteRefusal } from "../flows/refusals.ts";
+import { noteRefusal, shownAnswer } from "../flows/refusals.ts";
 import { agentsList } from "./agents-list.ts";
 import type { Renewable } from "./approval.ts";
 import { readArguments } from "./arguments.ts";
@@ -214,7 +214,7 @@ function findTool(policy: Policy, name: string): Result<AnyTool> {
  */
 export async function callTool(ctx: ToolContext, call: ToolCallRequest): Promise<ToolResult> {
   const answer = await answerCall(ctx, call);
-  const result = toolResult(answer);
+  const result = toolResult(await shownAnswer(ctx, answer));
   ctx.answered?.(call.name, result);
   if (!answer.ok && ctx.run !== undefined) await noteRefusal({ ...ctx, run: ctx.run }, call, answer);
   return result;

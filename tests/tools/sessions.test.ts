@@ -13,6 +13,7 @@ import type { Session } from "../../src/core/shapes/session.ts";
 import { deleteSession } from "../../src/flows/session/lifecycle.ts";
 import { addUsageRow } from "../../src/store/queries/runs/ledger.ts";
 import { listRuns } from "../../src/store/queries/runs/runs.ts";
+import { insertWait } from "../../src/store/queries/runs/waits.ts";
 import { callTool, invokeTool } from "../../src/tools/catalog.ts";
 import type { ToolResult } from "../../src/tools/tool.ts";
 import { type App, agentSettings, message, settingsWith } from "./app.ts";
@@ -294,6 +295,30 @@ test("I9: session_status does not name the party of a message whose session an o
     one.call(caller, "session_status", { messageId }, viewer);
   expect(await report(RESEARCH, narrow)).toMatchObject({ from: NOT_VISIBLE, to: RESEARCH });
   expect(await report(RESEARCH)).toMatchObject({ from: MAIN, to: "main" });
+});
+
+test("I9: a refused wait does not name sessions of its cycle that the caller may not see", async () => {
+  const one = await other({ tools: { agentToAgent: { enabled: true, allow: ["main", "research"] } } });
+  const client = await one.add("agent:main:mcp:editor", { external: true });
+  const writer = "agent:writer:main";
+  const wait = { targetRunId: "x", state: "open", deadlineAt: one.engine.now() + 60_000 } as const;
+  await one.engine.store.transaction(async (tx) => {
+    const edge = (waiterSessionKey: string, targetSessionKey: string) =>
+      insertWait(tx, {
+        ...{ ...wait, callId: waiterSessionKey, waiterRunId: waiterSessionKey },
+        ...{ waiterSessionKey, targetSessionKey },
+      });
+    await edge(RESEARCH, writer);
+    await edge(writer, client.key);
+  });
+  const args = { sessionKey: RESEARCH, message: "hi", timeoutSeconds: 5 };
+  // Only the wait of a client that confirms its answers is part of the graph.
+  const ctx = { ...one.context(client), confirmsAnswers: true };
+  const call = { callId: "closing", attempt: 1, name: "sessions_send", arguments: args };
+  const refused = await callTool(ctx, call);
+  const cycle = [client.key, RESEARCH, NOT_VISIBLE, client.key];
+  expect(refused).toMatchObject({ code: "wait_cycle", error: expect.stringContaining(cycle.join(" -> ")) });
+  expect(JSON.stringify(refused)).not.toContain("writer");
 });
 
 test("I9: agents_list shows an operator only agents that its token covers", async () => {

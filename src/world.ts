@@ -8,7 +8,7 @@ import { pino } from "pino";
 import { createPaces } from "./core/pace.ts";
 import { Redactor } from "./core/text/redact/redact.ts";
 import { LogTail } from "./world/log-tail.ts";
-import { type Clock, type Ids, plainClock, plainIds, plainRandom } from "./world/plain.ts";
+import { type Clock, type Ids, plainClock, plainIds, plainRandom, timerAt } from "./world/plain.ts";
 
 export type { Clock, Ids, Timer } from "./world/plain.ts";
 
@@ -125,7 +125,7 @@ export function realWorld(options: LogOptions = {}): World {
   const gather = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
   redactor.pacedBy(createPaces({ clock: plainClock, gather }));
   return {
-    clock: plainClock,
+    clock: { ...plainClock, at: timerAt },
     ids: plainIds,
     random: plainRandom,
     gather,

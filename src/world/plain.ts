@@ -44,18 +44,21 @@ function timer(left: () => number, fire: () => void, keep?: "alive"): Timer {
   let handle: ReturnType<typeof setTimeout>;
   const arm = (): void => {
     const leftMs = Math.max(0, left());
-    const stepMs = Math.min(Math.ceil(leftMs), TIMER_STEP_MAX_MS);
-    const isEarly = (): boolean => {
+    const stepMs = Math.min(leftMs, TIMER_STEP_MAX_MS);
+    handle = setTimeout(() => {
       const restMs = left();
-      return stepMs < leftMs || (restMs > 0 && restMs <= ROUNDED_MS);
-    };
-    handle = setTimeout(() => (isEarly() ? arm() : fire()), stepMs);
+      if (stepMs < leftMs || (restMs > 0 && restMs <= ROUNDED_MS)) arm();
+      else fire();
+    }, stepMs);
     // In a browser a timer is a number, and there is no process to keep alive.
     if (keep === undefined && typeof handle === "object") handle.unref();
   };
   arm();
   return { cancel: () => clearTimeout(handle) };
 }
+
+/** Implements `Clock.at`. */
+export const timerAt: Clock["at"] = (atMs, fire, keep) => timer(() => atMs - Date.now(), fire, keep);
 
 /**
  * Returns a random UUID. `crypto.randomUUID` is missing on pages that were loaded neither over HTTPS nor from
@@ -75,10 +78,10 @@ function orderedUuid(): string {
   return `${at.slice(0, 8)}-${at.slice(8)}-7${uuid().slice(15)}`;
 }
 
-export const plainClock: Clock = {
+/** The clock of a client, which has no dates to wait for. */
+export const plainClock: Omit<Clock, "at"> = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  at: (atMs, fire, keep) => timer(() => atMs - Date.now(), fire, keep),
   after: (ms, fire, keep) => {
     const dueMs = performance.now() + ms;
     return timer(() => dueMs - performance.now(), fire, keep);
@@ -87,4 +90,4 @@ export const plainClock: Clock = {
 
 export const plainIds: Ids = { uuid, orderedUuid };
 
-export const plainRandom = (): number => Math.random();
+export const plainRandom = Math.random;

@@ -1,7 +1,7 @@
 // The clock of a real process, with real timers.
 
 import { afterEach, expect, test } from "vitest";
-import { plainClock } from "../../src/world/plain.ts";
+import { plainClock, timerAt } from "../../src/world/plain.ts";
 
 const systemNow = Date.now;
 
@@ -14,7 +14,7 @@ test("no timer fires before its time", async () => {
   const one = (ms: number): Promise<void> =>
     new Promise((resolve) => {
       const dueMs = plainClock.now() + ms;
-      plainClock.at(
+      timerAt(
         dueMs,
         () => {
           if (plainClock.now() < dueMs) early.push(ms);
@@ -59,7 +59,7 @@ test.each([-3_600_000, 3_600_000])(
 test("if the wall clock goes back, a timer fires nevertheless", async () => {
   const from = Date.now();
   const fired = Promise.withResolvers<number>();
-  plainClock.at(from + 5, () => fired.resolve(plainClock.now()), "alive");
+  timerAt(from + 5, () => fired.resolve(plainClock.now()), "alive");
   Date.now = () => from - 3_600_000;
   expect(await fired.promise).toBe(from - 3_600_000);
 });

@@ -231,7 +231,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
     if (method !== "agent.wait") return undefined;
     const timeoutMs: unknown = params === undefined ? undefined : Reflect.get(params, "timeoutMs");
     const given = typeof timeoutMs === "number" ? timeoutMs : WAIT_DEFAULT_MS;
-    return this.#world.clock.now() + given;
+    return this.#world.clock.monotonic() + given;
   }
 
   #send(id: string, { method, params }: Pending): void {
@@ -241,8 +241,8 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
   /** Sends a request again over a new connection. */
   #sendAgain(id: string, pending: Pending): void {
     const { params, waitsUntil } = pending;
-    const leftMs = waitsUntil === undefined ? undefined : Math.max(0, waitsUntil - this.#world.clock.now());
-    const rest = leftMs === undefined ? params : { ...params, timeoutMs: Math.ceil(leftMs) };
+    const leftMs = waitsUntil === undefined ? undefined : waitsUntil - this.#world.clock.monotonic();
+    const rest = leftMs === undefined ? params : { ...params, timeoutMs: Math.ceil(Math.max(0, leftMs)) };
     this.#send(id, { ...pending, params: rest });
   }
 

@@ -204,15 +204,18 @@ class Connected implements ClientSocket {
     this.#line.close();
   }
 
+  /** Returns the time until the gateway counts as silent. */
+  #leftMs(): number {
+    return this.#heardAt + this.#silentMaxMs - this.#world.clock.monotonic();
+  }
+
   #watched(): Timer {
-    const { clock } = this.#world;
-    return clock.after(this.#heardAt + this.#silentMaxMs - clock.monotonic(), () => {
-      if (clock.monotonic() - this.#heardAt < this.#silentMaxMs) {
-        this.#watch = this.#watched();
-        return;
+    return this.#world.clock.after(this.#leftMs(), () => {
+      if (this.#leftMs() > 0) this.#watch = this.#watched();
+      else {
+        this.end(new GatewayError("CLOSED", "the gateway has stopped responding"));
+        this.#line.cut();
       }
-      this.end(new GatewayError("CLOSED", "the gateway has stopped responding"));
-      this.#line.cut();
     });
   }
 }

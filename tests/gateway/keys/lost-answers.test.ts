@@ -139,29 +139,29 @@ const CALLS: Readonly<Record<string, Pick<Asked, "params" | "table">>> = {
   sessions_spawn: { params: { task: "work" }, table: "flows" },
 };
 
-describe.each([
-  ["lost", "sqlite", false],
-  ["late", "postgres", true],
-] as const)("the answer to the commit of an MCP client's call is %s", (_, kind, isLate) => {
-  test.each(Object.keys(CALLS))(
-    "the call is executed once, and its client gets the result: %s",
-    async (name) => {
-      const { params, table } = CALLS[name] as (typeof CALLS)[string];
-      const { store, cut } = cutting(await openStoreOn(kind, temporaryFolder()));
-      const peer = await openPeer(await openHouse({ disk: store }), "version 1", {
-        headers: { "x-parley-handle": "me" },
-      });
-      const before = await rowsIn(store, table);
-      const isCut = cut(1, isLate);
-      const result = await peer.call(name, params);
-      expect(isCut()).toBe(true);
-      expect(result).toMatchObject(
-        name === "sessions_send" ? { status: "ok", reply: "echo hello" } : { status: "accepted" },
-      );
-      expect((await rowsIn(store, table)) - before).toBe(1);
-    },
-  );
-});
+describe.each(share([["lost", "sqlite", false] as const], [["late", "postgres", true] as const]))(
+  "the answer to the commit of an MCP client's call is %s",
+  (_, kind, isLate) => {
+    both.each(Object.keys(CALLS))(
+      "the call is executed once, and its client gets the result: %s",
+      async (name) => {
+        const { params, table } = CALLS[name] as (typeof CALLS)[string];
+        const { store, cut } = cutting(await openStoreOn(kind, temporaryFolder()));
+        const peer = await openPeer(await openHouse({ disk: store }), "version 1", {
+          headers: { "x-parley-handle": "me" },
+        });
+        const before = await rowsIn(store, table);
+        const isCut = cut(1, isLate);
+        const result = await peer.call(name, params);
+        expect(isCut()).toBe(true);
+        expect(result).toMatchObject(
+          name === "sessions_send" ? { status: "ok", reply: "echo hello" } : { status: "accepted" },
+        );
+        expect((await rowsIn(store, table)) - before).toBe(1);
+      },
+    );
+  },
+);
 
 test.each(Object.keys(REQUESTS))(
   "if a commit without an answer succeeds a moment later, the request returns the result of that commit: %s",

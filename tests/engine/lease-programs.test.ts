@@ -84,13 +84,19 @@ function acpAgent(process: () => ClusterProcess, world: FakeWorld) {
   };
 }
 
-test("a prompt is sent to an ACP agent that started slowly only after the lease was renewed", async () => {
+/** Starts a process with an ACP agent, which gets this message and waits for its tools. */
+async function askAgent(text: string) {
   const { world, cluster, pass } = await openStage();
   const ofA = link();
   const agent = acpAgent(() => a, world);
   const a = await cluster.join(agent.options, world, ofA.through);
-  const { runId } = await a.app.tell(MAIN, "say hello");
+  const { runId } = await a.app.tell(MAIN, text);
   await agent.opened();
+  return { pass, ofA, agent, a, runId };
+}
+
+test("a prompt is sent to an ACP agent that started slowly only after the lease was renewed", async () => {
+  const { pass, ofA, agent, a, runId } = await askAgent("say hello");
   ofA.beats = "fail";
   await pass(LEASE_MS);
   agent.listed();
@@ -104,12 +110,7 @@ test("a prompt is sent to an ACP agent that started slowly only after the lease 
 });
 
 test("an ACP agent gets a permission only after the lease was renewed", async () => {
-  const { world, cluster, pass } = await openStage();
-  const ofA = link();
-  const agent = acpAgent(() => a, world);
-  const a = await cluster.join(agent.options, world, ofA.through);
-  const { runId } = await a.app.tell(MAIN, "ask");
-  await agent.opened();
+  const { pass, ofA, agent, a, runId } = await askAgent("ask");
   agent.listed();
   const { id } = await until(() => a.app.store.db.selectFrom("permissions").select("id").executeTakeFirst());
   ofA.beats = "fail";

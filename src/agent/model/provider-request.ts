@@ -8,7 +8,7 @@ import { isObject, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { head } from "../../core/text/cut.ts";
 import type { TextDelta } from "../../core/text/text-delta.ts";
-import type { World } from "../../world.ts";
+import type { Timer, World } from "../../world.ts";
 import { untilAborted } from "../loop/abort.ts";
 import { Answer } from "./answer.ts";
 import { clientKind, loadClient } from "./clients.ts";
@@ -109,9 +109,10 @@ function watchSilence(
   onSilence: () => void,
 ): { heard(): void; end(): void } {
   let heardAt = world.clock.monotonic();
-  const arm = () =>
-    world.clock.after(heardAt + silenceMaxMs - world.clock.monotonic(), () => {
-      if (world.clock.monotonic() - heardAt >= silenceMaxMs) onSilence();
+  const leftMs = (): number => heardAt + silenceMaxMs - world.clock.monotonic();
+  const arm = (): Timer =>
+    world.clock.after(leftMs(), () => {
+      if (leftMs() <= 0) onSilence();
       else timer = arm();
     });
   let timer = arm();

@@ -2,6 +2,7 @@
 // After each table the check pauses for as long as that table took, so that reads and writes are not delayed.
 
 import { CompiledQuery } from "kysely";
+import { pause } from "../../world/pause.ts";
 import type { Clock, Timer } from "../../world/plain.ts";
 import type { Log } from "../../world.ts";
 import { StoreProblem } from "../problems.ts";
@@ -82,23 +83,9 @@ export class PageCheck {
         corruption,
       );
       if (found !== "ok") damage.push(`${table}: ${found}`);
-      await this.#rest(clock.monotonic() - began);
+      await pause(clock, clock.monotonic() - began, this.#stop.signal);
     }
     return damage;
-  }
-
-  #rest(ms: number): Promise<void> {
-    const { clock } = this.#parts;
-    const { signal } = this.#stop;
-    return new Promise((resolve) => {
-      const timer = clock.after(ms, resolve);
-      const leave = (): void => {
-        timer.cancel();
-        resolve();
-      };
-      if (signal.aborted) leave();
-      else signal.addEventListener("abort", leave, { once: true });
-    });
   }
 }
 

@@ -33,13 +33,41 @@ interface Queue extends WaitingLane {
   readonly lanes: Map<string, number>;
 }
 
-/** Slots that one call of `next` has assigned so far. */
-interface Dealt {
-  readonly byAgent: Map<string, number>;
-  readonly byPool: Map<string, number>;
+/** A number of slots, which one call of `next` changes. */
+interface Count {
+  slots: number;
 }
 
-const add = <K>(counts: Map<K, number>, key: K): void => void counts.set(key, (counts.get(key) ?? 0) + 1);
+/** The free slots of a pool, and the slots that one call of `next` has assigned in each pool it names. */
+interface Room {
+  readonly free: number;
+  readonly dealt: readonly Count[];
+}
+
+/** A queue during one call of `next`. Queues share the counts of their agent and of their pools. */
+interface Offer {
+  readonly lanes: Iterator<readonly [sessionKey: string, came: number]>;
+  first: readonly [sessionKey: string, came: number] | undefined;
+  readonly isLast: boolean;
+  readonly agent: Count;
+  readonly room: Room;
+}
+
+const cameOf = ({ first }: Offer): number => first?.[1] ?? 0;
+
+function isOpen({ free, dealt }: Room): boolean {
+  for (const { slots } of dealt) if (slots >= free) return false;
+  return free > 0;
+}
+
+/** Returns the entry of a map, and creates it at the first call. */
+function known<K, V>(entries: Map<K, V>, key: K, create: () => V): V {
+  const found = entries.get(key);
+  if (found !== undefined) return found;
+  const made = create();
+  entries.set(key, made);
+  return made;
+}
 
 /** The queue of lanes that wait for slots. */
 export class FairQueue {
@@ -90,30 +118,51 @@ export class FairQueue {
    * it.
    */
   next(use: SlotUse, most = Number.POSITIVE_INFINITY): string[] {
-    const left = [...this.#queues.values()].map((queue) => {
+    const agents = new Map<string, Count>();
+    const pools = new Map<string, Count>();
+    const rooms = new Map<Pool, Room>();
+    const agentOf = (id: string): Count => known(agents, id, () => ({ slots: use.heldBy(id) }));
+    const roomOf = (pool: Pool): Room =>
+      known(rooms, pool, () => ({
+        free: use.free(pool),
+        dealt: namesIn(pool).map((name) => known(pools, name, () => ({ slots: 0 }))),
+      }));
+    const offers: Offer[] = [];
+    for (const queue of this.#queues.values()) {
       const lanes = queue.lanes.entries();
-      return { queue, lanes, first: lanes.next().value };
-    });
-    const dealt: Dealt = { byAgent: new Map(), byPool: new Map() };
+      const { agentId, pool, isLast = false } = queue;
+      offers.push({ lanes, first: lanes.next().value, isLast, agent: agentOf(agentId), room: roomOf(pool) });
+    }
     const chosen: string[] = [];
-    while (chosen.length < Math.min(most, use.free(undefined))) {
-      const rest = left.filter(({ queue: { pool }, first }) => {
-        const dealtOf = Math.max(0, ...namesIn(pool).map((one) => dealt.byPool.get(one) ?? 0));
-        return first !== undefined && use.free(pool) > dealtOf;
-      });
-      const has = ({ queue: { agentId } }: (typeof rest)[number]): number =>
-        use.heldBy(agentId) + (dealt.byAgent.get(agentId) ?? 0);
-      const behind = ({ queue, first }: (typeof rest)[number]): number =>
-        queue.isLast === true && this.#came - 1 - (first?.[1] ?? 0) <= OVERTAKEN_MAX ? 1 : 0;
-      const [best] = rest.sort(
-        (a, b) => behind(a) - behind(b) || has(a) - has(b) || (a.first?.[1] ?? 0) - (b.first?.[1] ?? 0),
-      );
+    const count = Math.min(most, roomOf(undefined).free);
+    while (chosen.length < count) {
+      const best = this.#best(offers);
       if (best?.first === undefined) break;
       chosen.push(best.first[0]);
-      add(dealt.byAgent, best.queue.agentId);
-      for (const name of namesIn(best.queue.pool)) add(dealt.byPool, name);
+      for (const dealt of [best.agent, ...best.room.dealt]) dealt.slots += 1;
       best.first = best.lanes.next().value;
     }
     return chosen;
+  }
+
+  /** Returns the queue whose first lane gets the next slot. */
+  #best(offers: readonly Offer[]): Offer | undefined {
+    let best: Offer | undefined;
+    for (const offer of offers) {
+      if (offer.first !== undefined && isOpen(offer.room) && this.#isBefore(offer, best)) best = offer;
+    }
+    return best;
+  }
+
+  #isBefore(offer: Offer, other: Offer | undefined): boolean {
+    if (other === undefined) return true;
+    const behind = Number(this.#isBehind(offer)) - Number(this.#isBehind(other));
+    const order = behind || offer.agent.slots - other.agent.slots;
+    return order === 0 ? cameOf(offer) < cameOf(other) : order < 0;
+  }
+
+  /** Returns whether the queue's first lane must wait for all lanes without `isLast`. */
+  #isBehind(offer: Offer): boolean {
+    return offer.isLast && this.#came - 1 - cameOf(offer) <= OVERTAKEN_MAX;
   }
 }

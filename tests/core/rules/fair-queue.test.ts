@@ -62,6 +62,21 @@ test("poison runs: a lane that is marked as last starts after at most 1,000 late
   expect(line.next(use(1, { a: 1 }))).toEqual(["crashed"]);
 });
 
+test("each agent and each pool is asked once for a round, however many lanes wait and slots are free", () => {
+  const line = new FairQueue();
+  for (let lane = 0; lane < 600; lane += 1) {
+    line.add(`lane-${lane}`, { agentId: `a${lane % 200}`, pool: lane % 3 === 0 ? "subagents" : undefined });
+  }
+  const questions: string[] = [];
+  const chosen = line.next({
+    heldBy: (agentId) => questions.push(agentId) && 0,
+    free: (pool) => questions.push(`pool ${pool}`) && (pool === undefined ? 300 : 20),
+  });
+  expect(chosen).toHaveLength(300);
+  expect(chosen.filter((name) => Number(name.slice(5)) % 3 === 0)).toHaveLength(20);
+  expect(questions).toHaveLength(202);
+});
+
 test("a lane that is added twice keeps its position, and a removed lane is not returned", () => {
   const line = lineOf("a1", "a2");
   line.add("a1", { agentId: "a", pool: undefined });

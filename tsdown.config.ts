@@ -6,6 +6,10 @@
 // B3: a library that every start needs is bundled. One file with only the used parts takes a third of the
 // time and memory of many files. Libraries that only single calls need stay in node_modules. The package must
 // include the licences of bundled libraries: dist/licenses.md lists them.
+// B4: modules that are loaded together are in one file, because each file costs time and memory. By default
+// the bundler makes one file for each combination of entries that share modules, which are hundreds. A group
+// imports only itself and earlier groups, so no two files import each other.
+// B5: the files are ASCII, because V8 keeps a source with any other character at two bytes for each character.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,6 +23,14 @@ const COMMON = {
 } as const;
 
 const BUILT_IN = ["@hono/node-server", "commander", "hono", "json5", "kysely", "pino", "ws", "zod"];
+
+const WORKERS = {
+  "parts/backup-worker": "src/store/transfer/backup-worker.ts",
+  "parts/file-worker": "src/tools/files/file-worker.ts",
+  "parts/read-worker": "src/store/sqlite/read-worker.ts",
+  "parts/replay-worker": "src/replay/replay-worker.ts",
+};
+const ENTRIES = { main: "src/main.ts", app: "src/app.ts", ...WORKERS };
 
 /** Returns the package folder of a module, or undefined for a module of Parley. */
 function packageOf(id: string): string | undefined {
@@ -44,25 +56,74 @@ const licenses: Rolldown.Plugin = {
   },
 };
 
+/** Modules that share a file of this name, or stay apart if it is null. The first group of a module counts. */
+type Group = readonly [name: string | null, modules: ReadonlySet<string>];
+
+let groups: readonly Group[] = [];
+
+/** A plugin that forms the groups of modules. */
+const grouping: Rolldown.Plugin = {
+  name: "grouping",
+  renderStart() {
+    const idOf = (file: string): string => join(import.meta.dirname, file);
+    const lazyOf = (id: string): string[] => this.getModuleInfo(id)?.dynamicallyImportedIds ?? [];
+    const isApp = (id: string): boolean => id === idOf(ENTRIES.app);
+    /** Returns the modules that these modules load, and themselves. With `later`, also those that a call loads. */
+    const loadedBy = (ids: readonly string[], later = false): Set<string> => {
+      const loaded = new Set(ids);
+      for (const id of loaded) {
+        const next = [...(this.getModuleInfo(id)?.importedIds ?? []), ...(later ? lazyOf(id) : [])];
+        for (const one of next) if (!(later && isApp(one))) loaded.add(one);
+      }
+      return loaded;
+    };
+    const usesStore = (id: string): boolean => [...loadedBy([id])].some((one) => one.includes("/node_modules/kysely/"));
+
+    const gateway = loadedBy([idOf(ENTRIES.app)]);
+    const ofCommands = loadedBy([idOf(ENTRIES.main)], true);
+    const smallParts = [...ofCommands].flatMap(lazyOf).filter((id) => !isApp(id) && !usesStore(id));
+    const stores = loadedBy([idOf(WORKERS["parts/backup-worker"]), idOf(WORKERS["parts/replay-worker"])]);
+    groups = [
+      [null, new Set(Object.values(ENTRIES).map(idOf))],
+      ["workers", loadedBy([idOf(WORKERS["parts/file-worker"]), idOf(WORKERS["parts/read-worker"])])],
+      // Every command loads these.
+      ["start", loadedBy([idOf(ENTRIES.main)])],
+      // A command without a store must not load the engine.
+      [null, loadedBy(smallParts)],
+      ["engine", new Set([...stores].filter((id) => gateway.has(id)))],
+      [null, new Set([...ofCommands, ...stores])],
+      ["gateway", gateway],
+    ];
+  },
+};
+
+/** A plugin that escapes all characters outside of ASCII (B5). */
+const ascii: Rolldown.Plugin = {
+  name: "ascii",
+  generateBundle(_options, bundle) {
+    for (const part of Object.values(bundle)) {
+      if (part.type !== "chunk") continue;
+      part.code = part.code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+    }
+  },
+};
+
 export default defineConfig([
   {
     ...COMMON,
     name: "program",
-    entry: {
-      main: "src/main.ts",
-      app: "src/app.ts",
-      "parts/backup-worker": "src/store/transfer/backup-worker.ts",
-      "parts/file-worker": "src/tools/files/file-worker.ts",
-      "parts/read-worker": "src/store/sqlite/read-worker.ts",
-      "parts/replay-worker": "src/replay/replay-worker.ts",
-    },
+    entry: ENTRIES,
     platform: "node",
     target: "node24",
-    plugins: [licenses],
+    plugins: [licenses, grouping, ascii],
     // Bundles these libraries and their dependencies.
     deps: { alwaysBundle: BUILT_IN.map((name) => new RegExp(`^${name}(/|$)`)), onlyBundle: false },
     // V8 keeps the sources of loaded modules in memory. Comments would take a megabyte of it.
-    outputOptions: { chunkFileNames: "parts/[name].js", comments: { legal: true, annotation: false, jsdoc: false } },
+    outputOptions: {
+      chunkFileNames: "parts/[name].js",
+      comments: { legal: true, annotation: false, jsdoc: false },
+      codeSplitting: { groups: [{ name: (id) => groups.find(([, modules]) => modules.has(id))?.[0] ?? null }], includeDependenciesRecursively: false },
+    },
     dts: false,
     // The program is built in another folder and then moved into place (build.js).
     clean: false,

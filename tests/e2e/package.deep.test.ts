@@ -167,6 +167,18 @@ async function stop(child: ChildProcess, signal: "SIGINT" | "SIGTERM"): Promise<
   return (await exited)[0];
 }
 
+/** Returns the files that the program loads when it starts with these files of `dist`, and themselves. */
+function filesLoadedBy(...names: string[]): ReadonlySet<string> {
+  const dist = join(app, "node_modules/parley-gateway/dist");
+  const loaded = new Set(names.map((name) => join(dist, name)));
+  for (const file of loaded) {
+    const text = readFileSync(file, "latin1");
+    for (const [, path = ""] of text.matchAll(/^(?:import|export)\b[^"]*"(\.[^"]+)";$/gm))
+      loaded.add(join(dirname(file), path));
+  }
+  return loaded;
+}
+
 /** Writes the programs in docs/CLIENT.md into the folder. The first line of each names its file. */
 function writePrograms(): string[] {
   const text = readFileSync(join(ROOT, "docs/CLIENT.md"), "utf8");
@@ -201,6 +213,16 @@ function sizeOf(folder: string): number {
   const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name));
   return files.reduce((sum, file) => sum + (statSync(file).isFile() ? statSync(file).size : 0), 0);
 }
+
+test("the program starts from few files, and they are ASCII", () => {
+  const [command, gateway] = [filesLoadedBy("main.js"), filesLoadedBy("main.js", "app.js")];
+  expect(command.size).toBeGreaterThan(1);
+  expect(command.size).toBeLessThan(15);
+  expect(gateway.size).toBeGreaterThan(command.size);
+  expect(gateway.size).toBeLessThan(60);
+  const isAscii = (file: string): boolean => readFileSync(file).every((byte) => byte < 0x80);
+  expect([...gateway].filter((file) => !isAscii(file))).toEqual([]);
+});
 
 test("the package is small and contains no development files", () => {
   const folder = join(app, "node_modules/parley-gateway");

@@ -11,6 +11,7 @@ import { isSubagentKey } from "../../src/core/shapes/session-key.ts";
 import type { Settings } from "../../src/core/shapes/settings/settings.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { Executor } from "../../src/engine/lanes/lanes.ts";
+import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import { createExecutor, createSandboxFor, type SandboxFor } from "../../src/execute.ts";
 import { createChildCleanup, lostAttachments } from "../../src/flows/job/archive.ts";
 import { removeAttachments } from "../../src/flows/job/attachments.ts";
@@ -405,6 +406,7 @@ export class GatewayProcess {
       sandboxFor: this.#sandboxFor(),
       engine: () => this.engine,
     });
+    const started = new WeakSet<LaneHandle>();
     return {
       execute: async (handle) => {
         const sessions = await story.refresh();
@@ -421,7 +423,10 @@ export class GatewayProcess {
           calling: 0,
         };
         noteBegin(story, work);
-        await checkStarts(story, this, handle.run);
+        // After an error of the store, the same execution begins again: it keeps its slot and is no start.
+        const isRepeated = started.has(handle);
+        started.add(handle);
+        if (!isRepeated) await checkStarts(story, this, handle.run);
         try {
           return await real.execute(watched(story, settings, work, handle));
         } finally {

@@ -3,15 +3,17 @@
 // session.
 // WI1: a window keeps its number while its `parley mcp` runs. A free number is used again, so a restarted
 //      window returns to its session.
+//      The files name a process by its id and its start, so a later process with the same id holds nothing.
 // WI2: a hook belongs to the window whose program started it, directly or through other processes. A program
 //      that was started to continue the conversation of a closed window belongs to that window.
 
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { replaceFile } from "../../config/replace-file.ts";
 import { isObject, jsonOf } from "../../core/json.ts";
 import { pause } from "../../world/pause.ts";
+import { markOf, runningProcess } from "../../world/process-start.ts";
 import type { Clock } from "../../world.ts";
 import { WINDOW_NUMBERS } from "./record.ts";
 
@@ -26,15 +28,6 @@ const ANCESTORS_MAX = 8;
 interface Window {
   readonly bridge: number;
   readonly program: number;
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
 }
 
 function readText(file: string): string | undefined {
@@ -74,8 +67,9 @@ async function locked<T>(folder: string, clock: Clock, work: () => T): Promise<T
 
 function windowAt(folder: string, number: number): Window | undefined {
   const window = jsonOf(readText(join(folder, `${number}.json`)) ?? "");
-  if (!isObject(window) || typeof window.bridge !== "number" || typeof window.program !== "number") return;
-  return isAlive(window.bridge) ? { bridge: window.bridge, program: window.program } : undefined;
+  if (!isObject(window) || typeof window.program !== "number") return;
+  const bridge = runningProcess(String(window.bridge));
+  return bridge === undefined ? undefined : { bridge, program: window.program };
 }
 
 /** Reserves the lowest free number. Returns undefined if all numbers are in use. */
@@ -83,7 +77,8 @@ export async function openWindow(folder: string, window: Window, clock: Clock): 
   return locked(folder, clock, () => {
     for (const number of WINDOW_NUMBERS) {
       if (windowAt(folder, number) !== undefined || isContinued(folder, number)) continue;
-      writeFileSync(join(folder, `${number}.json`), JSON.stringify(window), { mode: 0o600 });
+      const written = { ...window, bridge: markOf(window.bridge) };
+      writeFileSync(join(folder, `${number}.json`), JSON.stringify(written), { mode: 0o600 });
       return number;
     }
     return undefined;
@@ -148,7 +143,7 @@ export const isContinued = (folder: string, number: number): boolean =>
  */
 export function continueWindow(folder: string, number: number): () => void {
   const file = continuedFile(folder, number);
-  replaceFile(file, String(process.pid));
+  replaceFile(file, markOf(process.pid));
   return () => rmSync(file, { force: true });
 }
 
@@ -158,8 +153,9 @@ export function continueWindow(folder: string, number: number): () => void {
  */
 export function takeOver(folder: string, number: number, kind: "waiter" | "waker"): () => boolean {
   const file = join(folder, `${number}.${kind}`);
-  replaceFile(file, String(process.pid));
-  return () => readText(file) === String(process.pid);
+  const mark = markOf(process.pid);
+  replaceFile(file, mark);
+  return () => readText(file) === mark;
 }
 
 /**
@@ -177,10 +173,9 @@ export function cursorOf(folder: string, number: number): string | undefined {
 }
 
 /** Returns the id of the process that a file names, if the process is running. */
-function holderOf(file: string): number | undefined {
-  const pid = Number(readText(file) ?? Number.NaN);
-  return Number.isInteger(pid) && isAlive(pid) ? pid : undefined;
-}
+const holderOf = (file: string): number | undefined => runningProcess(readText(file) ?? "");
+
+const claimFile = (folder: string, number: number): string => join(folder, `${number}.telling`);
 
 /**
  * Claims the messages after `from`, so that only this process passes them on. Returns false if another
@@ -192,10 +187,10 @@ export async function claimNews(
   from: string | undefined,
   clock: Clock,
 ): Promise<boolean> {
-  const claim = join(folder, `${number}.telling`);
+  const claim = claimFile(folder, number);
   const claimed = await locked(folder, clock, () => {
     if (cursorOf(folder, number) !== from || holderOf(claim) !== undefined) return false;
-    replaceFile(claim, String(process.pid));
+    replaceFile(claim, markOf(process.pid));
     return true;
   });
   return claimed === true;
@@ -210,13 +205,13 @@ export async function endClaim(
 ): Promise<void> {
   await locked(folder, clock, () => {
     if (to !== undefined) replaceFile(join(folder, `${number}.cursor`), to);
-    rmSync(join(folder, `${number}.telling`), { force: true });
+    rmSync(claimFile(folder, number), { force: true });
   });
 }
 
 /**
  * Moves the cursor past messages that the program has read itself. Does nothing if the cursor is no longer at
- * `from`, or if a claim exists.
+ * `from`, or if a running process has claimed the messages.
  */
 export async function skipNews(
   folder: string,
@@ -225,7 +220,7 @@ export async function skipNews(
   clock: Clock,
 ): Promise<void> {
   await locked(folder, clock, () => {
-    if (cursorOf(folder, number) !== from || existsSync(join(folder, `${number}.telling`))) return;
+    if (cursorOf(folder, number) !== from || holderOf(claimFile(folder, number)) !== undefined) return;
     replaceFile(join(folder, `${number}.cursor`), to);
   });
 }

@@ -9,6 +9,7 @@
 
 import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { startTicks } from "../../world/process-start.ts";
 
 const MOUNT = "/sys/fs/cgroup";
 const NAME = "parley-sandbox-";
@@ -17,8 +18,6 @@ const NAME = "parley-sandbox-";
  * run.
  */
 const GROUP = new RegExp(`^${NAME}(\\d+)-(\\d+)-(\\d+)-`);
-/** Index of the start time in /proc/<pid>/stat, counted from the field after the program's name. */
-const START_FIELD_AFTER_NAME = 19;
 
 export interface ProcessWall {
   /**
@@ -59,19 +58,6 @@ function removeQuietly(folder: string): void {
   }
 }
 
-/**
- * Returns the start time of a process, in ticks since the machine started. The start time distinguishes
- * processes that have had the same id.
- */
-function startOf(pid: number | "self"): string | undefined {
-  try {
-    const afterName = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1) ?? "";
-    return afterName.split(" ")[START_FIELD_AFTER_NAME];
-  } catch {
-    return undefined;
-  }
-}
-
 /** Returns the process namespace, because containers may share the folder of control groups. */
 function processNamespace(): string {
   try {
@@ -87,7 +73,7 @@ function processNamespace(): string {
  */
 function isLeft(name: string): boolean {
   const [, namespace, pid, start] = GROUP.exec(name) ?? [];
-  return namespace === processNamespace() && startOf(Number(pid)) !== start;
+  return namespace === processNamespace() && startTicks(Number(pid)) !== start;
 }
 
 /** Removes groups that a killed gateway left behind. */
@@ -108,7 +94,7 @@ export function removeLeftWalls(): void {
  */
 export function buildProcessWall(id: string, processesMax: number): ProcessWall | undefined {
   if (process.getuid?.() !== 0) return undefined;
-  const maker = `${processNamespace()}-${process.pid}-${startOf("self") ?? 0}`;
+  const maker = `${processNamespace()}-${process.pid}-${startTicks("self") ?? 0}`;
   for (const place of groupFolders()) {
     const folder = join(place, `${NAME}${maker}-${id}`);
     try {

@@ -1,18 +1,21 @@
-// Tests the hook of a joined program with a fake gateway: how the hook asks for messages, and when a message
-// counts as delivered.
+// Tests the hook and the waker of a joined program with a fake gateway: how they ask for messages, and when a
+// message counts as delivered.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
+import type { JoinRecord } from "../../src/cli/join/record.ts";
+import { readSessionToken, sessionToken } from "../../src/contract/session-token.ts";
 import { test } from "../kit/deep.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { serveHttp } from "../kit/loopback.ts";
 import { LAUNCHER } from "../kit/process/fleet.ts";
 import { homeWith } from "../kit/process/gateway-process.ts";
-import { run, TOKEN } from "./kit.ts";
+import { fakeWorld } from "../kit/world.ts";
+import { call, run, TOKEN } from "./kit.ts";
 
 const SLOW = { timeout: 30_000 };
 const LONG = "x".repeat(1024 * 1024);
@@ -37,7 +40,7 @@ const oneMessage =
   };
 
 /** Makes a joined program with one open window. This process stands for the program. */
-async function openScene(program: string, inbox: Inbox): Promise<Scene> {
+async function openScene(program: string, inbox: Inbox, words: readonly string[] = []): Promise<Scene> {
   const asked: Record<string, unknown>[] = [];
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
     let body = "";
@@ -53,7 +56,7 @@ async function openScene(program: string, inbox: Inbox): Promise<Scene> {
   const port = Number(new URL(origin).port);
   const home = homeWith({ gateway: { port, auth: { token: TOKEN } } });
   const folder = mkdtempSync(join(tmpdir(), "parley-hook-"));
-  await run(home, ["join", program, "--yes", "--session", "writer"], { folder });
+  await run(home, ["join", program, "--yes", "--session", "writer", ...words], { folder });
   const state = join(home, ".parley", "joined", "writer");
   mkdirSync(state, { recursive: true });
   writeFileSync(join(state, "1.json"), JSON.stringify({ bridge: process.pid, program: process.pid }));
@@ -143,3 +146,63 @@ test("a hook that waits delivers a message after a reset of the session, which r
   expect(await outputOf(hook)).toContain("which port?");
   expect(readFileSync(scene.file("1.cursor"), "utf8")).toBe("m1");
 });
+
+/** Starts the waker of the window in this process. */
+function startWaker({ home }: Scene) {
+  const world = fakeWorld({ clock: "real" });
+  const waker = call(home, ["inbox", "--joined", "writer", "--window", "1"], { world });
+  cleanup(() => waker.interrupt());
+  let hasEnded = false;
+  const end = (): void => {
+    hasEnded = true;
+  };
+  waker.code.then(end, end);
+  const logged = (text: string) => world.logged.some((line) => line.text === text);
+  return { waker, logged, hasEnded: () => hasEnded };
+}
+
+const waits = ({ asked }: Scene): number =>
+  asked.filter(({ waitSeconds }) => waitSeconds !== undefined).length;
+
+test("after an error, the waker waits for messages again", async () => {
+  const scene = await openScene("gemini", oneMessage("which port?"));
+  const record = join(scene.home, ".parley", "joined", "writer.json");
+  const known = JSON.parse(readFileSync(record, "utf8")) as JoinRecord;
+  const sessionKey = readSessionToken(known.tokens[0] ?? "")?.grant.sessionKey ?? "";
+  const soon = sessionToken(TOKEN, { sessionKey, series: known.series, until: Date.now() + 60_000 });
+  writeFileSync(record, JSON.stringify({ ...known, tokens: [soon] }));
+  // The renewed tokens cannot be written.
+  const beside = `${record}.parley-${process.pid}`;
+  mkdirSync(beside);
+  const { waker, logged, hasEnded } = startWaker(scene);
+  await expect.poll(() => hasEnded() || logged("waiting for a window's messages failed"), SLOW).toBe(true);
+  expect(hasEnded()).toBe(false);
+  expect(waits(scene)).toBe(0);
+  rmdirSync(beside);
+  await expect.poll(() => waits(scene), SLOW).toBe(1);
+  waker.interrupt();
+  expect(await waker.code).toBe(0);
+});
+
+test.deep(
+  "after an attempt to wake a window threw an error, the waker waits until the messages are read",
+  async () => {
+    let isRead = false;
+    const scene = await openScene("gemini", () => ({ count: isRead ? 0 : 1, messages: [] }), [
+      "--wake",
+      "resume",
+    ]);
+    writeFileSync(scene.file("1.conversation"), JSON.stringify({ id: "c1", busy: false }));
+    // The mark of a continued window cannot be written.
+    mkdirSync(scene.file("1.continued"));
+    const { waker, logged, hasEnded } = startWaker(scene);
+    await expect.poll(() => hasEnded() || logged("a window could not be woken"), SLOW).toBe(true);
+    expect(hasEnded()).toBe(false);
+    expect(waits(scene)).toBe(1);
+    isRead = true;
+    await expect.poll(() => waits(scene), SLOW).toBe(2);
+    waker.interrupt();
+    expect(await waker.code).toBe(0);
+  },
+  90_000,
+);

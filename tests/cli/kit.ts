@@ -34,6 +34,7 @@ import {
 import { askModel } from "../../src/replay/ask.ts";
 import { replayIn } from "../../src/replay.ts";
 import { checkStoreDir, inspectStoreDir } from "../../src/store/inspect.ts";
+import type { World } from "../../src/world.ts";
 import { cleanup, putEmptyStore, quietWorld } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
 import { homeWith } from "../kit/process/gateway-process.ts";
@@ -137,6 +138,8 @@ const MACHINE: Machine = {
 };
 
 export interface CallOptions {
+  /** Default: a world without a log. */
+  readonly world?: World;
   /** Replaces properties of the machine. */
   readonly machine?: Partial<Machine>;
   readonly env?: Readonly<Record<string, string>>;
@@ -180,7 +183,7 @@ export function call(home: string, argv: readonly string[], options: CallOptions
   const exits: number[] = [];
   const handlers = new Map<string, Set<() => void>>();
   const parts: CliParts = {
-    world: quietWorld(),
+    world: options.world ?? quietWorld(),
     env: options.env ?? {},
     home,
     folder: options.folder ?? home,

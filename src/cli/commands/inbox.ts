@@ -120,7 +120,7 @@ async function waitForNews(
   stop: AbortSignal,
   write: (text: string) => Promise<boolean>,
 ): Promise<void> {
-  const { clock } = cli.parts.world;
+  const { clock, log } = cli.parts.world;
   const isOurs = takeOver(place.folder, place.number, "waiter");
   const over = new AbortController();
   const ends = AbortSignal.any([stop, over.signal]);
@@ -131,9 +131,20 @@ async function waitForNews(
   };
   void watch();
   const until = clock.monotonic() + WAIT_MAX_SECONDS * 1_000;
+  let hasPrinted = false;
+  const writeOnce = (text: string): Promise<boolean> => {
+    hasPrinted = true;
+    return write(text);
+  };
   try {
     while (!ends.aborted && clock.monotonic() < until) {
-      const done = await tellNews(cli, place, { stop: ends, waitSeconds: INBOX_WAIT_SECONDS, write });
+      const telling = { stop: ends, waitSeconds: INBOX_WAIT_SECONDS, write: writeOnce };
+      const done = await tellNews(cli, place, telling).catch((error: unknown) => {
+        // The program reads only one answer of a hook.
+        if (hasPrinted) throw error;
+        log.debug({ err: error }, "a waiting hook could not read the inbox");
+        return "away" as const;
+      });
       if (done === "told") return;
       // A gateway that is stopping ends the wait at once. So pause even if it answered.
       await pause(clock, done === "away" ? AWAY_EVERY_MS : LOOK_EVERY_MS, ends, "alive");

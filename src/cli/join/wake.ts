@@ -5,6 +5,7 @@
 //      only after all of these messages were read.
 // WK3: a program is started without a window only if the owner allowed it, never during a turn, and one at a
 //      time for each window.
+// WK4: an error does not end the wait for messages, which continues after a pause.
 
 import { spawn } from "node:child_process";
 import { connect } from "node:net";
@@ -44,6 +45,9 @@ const GRACE_MS = 3_000;
 const TAKEN_WITHIN_MS = 60_000;
 const LOOK_EVERY_MS = 1_000;
 const AGAIN_EVERY_MS = 10_000;
+/** Pause after an error. It doubles with each further error, up to the maximum. */
+const FAILED_PAUSE_MS = 1_000;
+const FAILED_PAUSE_MAX_MS = 5 * 60_000;
 /** Time limit of a program that runs without a window. */
 const RUN_MAX_MS = 30 * 60_000;
 const QUEUE_MAX_MS = 30_000;
@@ -285,6 +289,29 @@ function isNeeded(waker: Waker, isOurs: () => boolean): boolean {
   return known?.series === record.series && (isOpenNow(waker) || mayResume(waker));
 }
 
+/** Waits for messages once, and wakes the window if they arrive. */
+async function wakeOnce(waker: Waker): Promise<void> {
+  const { cli, record, folder, number, stop } = waker;
+  const { home, world } = cli.parts;
+  const ownDoor = (): boolean => PROGRAM[record.program].door === "own" && isOpenNow(waker);
+  const rest = (ms: number): Promise<void> => pause(world.clock, ms, stop, "alive");
+  if (ownDoor() || isContinued(folder, number)) return rest(LOOK_EVERY_MS);
+  const known = readRecord(home, record.handle);
+  if (known !== undefined) await renewTokens(cli, known);
+  const count = await countWaiting(waker, INBOX_WAIT_SECONDS);
+  if (count === undefined || count === 0) return rest(count === undefined ? AGAIN_EVERY_MS : LOOK_EVERY_MS);
+  await rest(GRACE_MS);
+  if (ownDoor() || (await countWaiting(waker)) === 0 || stop.aborted) return;
+  await refresh(waker);
+  // An attempt that throws is not repeated either: it may have started the program already (WK2).
+  const failed = await attempt(waker).catch((error: unknown) => {
+    world.log.warn({ err: error, handle: record.handle }, "a window could not be woken");
+    return `it could not be woken: ${String(error)}`;
+  });
+  if (failed !== undefined) await tellOwner(waker, failed);
+  while (!stop.aborted && (await countWaiting(waker)) !== 0) await rest(AGAIN_EVERY_MS);
+}
+
 /**
  * Waits for messages to one window, and wakes the window when they arrive. Ends when the window is closed. If
  * the setting is `resume`, closed windows are continued, so it ends only after `parley leave`.
@@ -317,25 +344,15 @@ export async function wakeWhenIdle(
     over.abort();
   };
   void watch();
-  const ownDoor = (): boolean => PROGRAM[record.program].door === "own" && isOpenNow(waker);
-  const rest = (ms: number): Promise<void> => pause(world.clock, ms, waker.stop, "alive");
-  while (!waker.stop.aborted) {
-    if (ownDoor() || isContinued(folder, number)) {
-      await rest(LOOK_EVERY_MS);
-      continue;
+  for (let failures = 0; !waker.stop.aborted; ) {
+    try {
+      await wakeOnce(waker);
+      failures = 0;
+    } catch (error) {
+      world.log.warn({ err: error, handle: record.handle }, "waiting for a window's messages failed");
+      const ms = Math.min(FAILED_PAUSE_MAX_MS, FAILED_PAUSE_MS * 2 ** Math.min(failures, 20));
+      failures += 1;
+      await pause(world.clock, ms, waker.stop, "alive");
     }
-    const known = readRecord(home, record.handle);
-    if (known !== undefined) await renewTokens(cli, known);
-    const count = await countWaiting(waker, INBOX_WAIT_SECONDS);
-    if (count === undefined || count === 0) {
-      await rest(count === undefined ? AGAIN_EVERY_MS : LOOK_EVERY_MS);
-      continue;
-    }
-    await rest(GRACE_MS);
-    if (ownDoor() || (await countWaiting(waker)) === 0 || waker.stop.aborted) continue;
-    await refresh(waker);
-    const failed = await attempt(waker);
-    if (failed !== undefined) await tellOwner(waker, failed);
-    while (!waker.stop.aborted && (await countWaiting(waker)) !== 0) await rest(AGAIN_EVERY_MS);
   }
 }

@@ -17,7 +17,7 @@ import { writeMenu } from "./commands.ts";
 import { type Ending, type GatewaySession, holdConnection } from "./connection.ts";
 import { idOf } from "./ids.ts";
 import { type DiscordAccountContext, readCommand, readMessage } from "./incoming.ts";
-import { Intake } from "./intake.ts";
+import { Intake, type Piece } from "./intake.ts";
 import { DiscordProblem, TOKEN_WORDS } from "./problem.ts";
 import { Marks } from "./read-position.ts";
 import type { Rest } from "./rest.ts";
@@ -121,12 +121,18 @@ export async function listenToDiscord(line: DiscordClient, ear: Ear): Promise<vo
   }
 }
 
+/** A stored message, behind which the read position of its channel may move. */
+interface PassedMessage {
+  readonly channelId: string;
+  readonly messageId: string;
+}
+
 class Listening {
   readonly #line: DiscordClient;
   readonly #ear: Ear;
   readonly #marks: Marks;
   readonly #botId: string;
-  readonly #intake: Intake;
+  readonly #intake: Intake<PassedMessage>;
   readonly #reader: DiscordAccountContext;
   /** Aborted when listening must stop: the caller asked for it, or an event could not be stored. */
   readonly #stopper = new AbortController();
@@ -147,7 +153,10 @@ class Listening {
     const { clock } = host.world;
     this.#reader = { accountId: account.accountId, botId, restUrl: account.restUrl, places, signal, clock };
     this.#intake = new Intake(
-      (sequence) => marks.settled(sequence),
+      async (sequence, passed) => {
+        if (passed !== undefined) await marks.passed(passed.channelId, passed.messageId);
+        if (sequence !== undefined) await marks.settled(sequence);
+      },
       (error) => {
         // After listening was stopped, it is no problem if an event was aborted.
         if (!this.#stopper.signal.aborted) this.#problem = error;
@@ -231,7 +240,7 @@ class Listening {
       settled: () => this.#marks.session?.sequence ?? 0,
       begun: (begun: GatewaySession | undefined) => {
         this.#beginning = begun;
-        if (begun === undefined) this.#intake.push({ work: () => this.#marks.begin(undefined) });
+        if (begun === undefined) this.#intake.push({ work: () => this.#forget() });
       },
       ready: (how: "anew" | "resumed") => {
         wasReady();
@@ -240,36 +249,45 @@ class Listening {
         if (how === "anew") this.#intake.push({ work: () => this.#begin() });
       },
       event: (type: string, data: Fields, sequence: number) => {
-        const work = this.#workOf(type, data);
-        this.#intake.push(work === undefined ? { sequence } : { sequence, work });
+        this.#intake.push({ sequence, ...this.#workOf(type, data) });
       },
     };
     return holdConnection(parts, this.#stopper.signal);
   }
 
+  async #forget(): Promise<undefined> {
+    await this.#marks.begin(undefined);
+  }
+
   /** Reads missed messages. Only then stores the session, so that it can be resumed. */
-  async #begin(): Promise<void> {
+  async #begin(): Promise<undefined> {
     const { rest, places, host, account } = this.#line;
     const { signal } = this.#stopper;
     const around = { world: host.world, rest, places, marks: this.#marks, signal };
-    await catchUp(around, (message) => this.#take(message, false));
+    await catchUp(around, async (message) => {
+      const passed = await this.#take(message, false);
+      if (passed !== undefined) await this.#marks.passed(passed.channelId, passed.messageId);
+    });
     const begun = this.#beginning;
     if (begun === undefined) return;
     const { restUrl } = account;
     await this.#marks.begin({ ...begun, sequence: 0, botId: this.#botId, restUrl });
   }
 
-  #workOf(type: string, data: Fields): (() => Promise<void>) | undefined {
+  #workOf(type: string, data: Fields): Pick<Piece<PassedMessage>, "work" | "lane"> {
+    const { author, user, member } = data;
+    const person = idOf((objectOf(author) ?? objectOf(user) ?? objectOf(objectOf(member)?.user))?.id);
+    const lane = `${idOf(data.channel_id)} ${person}`;
     switch (type) {
       case "MESSAGE_CREATE":
-        return () => this.#take(data, false);
+        return { lane, work: () => this.#take(data, false) };
       case "MESSAGE_UPDATE":
-        return () => this.#take(data, true);
+        return { lane, work: () => this.#take(data, true) };
       case "INTERACTION_CREATE":
-        return () => this.#called(data);
+        return { lane, work: () => this.#called(data) };
       default:
         this.#line.places.learn(type, data);
-        return undefined;
+        return {};
     }
   }
 
@@ -288,19 +306,19 @@ class Listening {
     }
   }
 
-  async #take(data: Fields, isUpdate: boolean): Promise<void> {
+  async #take(data: Fields, isUpdate: boolean): Promise<PassedMessage | undefined> {
     const { host } = this.#line;
     const message = await this.#read(() => readMessage(data, this.#reader, isUpdate));
-    if (message === undefined) return;
+    if (message === undefined) return undefined;
     await host.receive(message);
     const channelId = idOf(data.channel_id);
-    if (channelId !== undefined && !isUpdate) await this.#marks.passed(channelId, message.messageId);
+    return channelId === undefined || isUpdate ? undefined : { channelId, messageId: message.messageId };
   }
 
-  async #called(data: Fields): Promise<void> {
+  async #called(data: Fields): Promise<undefined> {
     const { host, rest } = this.#line;
     const called = await this.#read(() => readCommand(data, this.#reader));
-    if (called === undefined) return;
+    if (called === undefined) return undefined;
     const { id, token, message } = called;
     if (message !== undefined) await host.receive(message);
     const content = message === undefined ? "I can't answer here." : "Taken.";

@@ -7,6 +7,7 @@ import { openDiscord } from "../../../src/channels/discord/channel.ts";
 import { type HostParts, recordingHost } from "../../contract/channel.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
 import {
+  BOB,
   BOT,
   DIRECT,
   type DiscordServer,
@@ -197,6 +198,34 @@ test("DC2, DK1: an event that is not stored is not acknowledged, and arrives aga
   held.resolve();
   await expect.poll(() => server.gateway.beats.at(-1)).toBe(5);
   expect(texts()).toEqual(["quick", "slow", "behind"]);
+});
+
+test("DQ3, DK1: a message that is stored slowly delays only its author, and nothing behind it is acknowledged", async () => {
+  const host = recordingHost();
+  const held = Promise.withResolvers<void>();
+  const receive = host.receive.bind(host);
+  host.receive = async (message) => {
+    if (message.text === "slow") await held.promise;
+    return receive(message);
+  };
+  const server = await startDiscord();
+  server.rules.heartbeatMs = 60;
+  const { texts } = await listeningDiscord({ server, host });
+  server.say({ channel_id: ROOM, content: "slow" });
+  server.say({ channel_id: ROOM, content: "behind" });
+  const other = { channel_id: ROOM, author: BOB };
+  server.say({ ...other, content: "quick" });
+  const last = server.say({ ...other, content: "quicker" });
+  await expect.poll(texts).toEqual(["quick", "quicker"]);
+  const count = server.gateway.beats.length;
+  await expect.poll(() => server.gateway.beats.length).toBeGreaterThan(count + 3);
+  expect(server.gateway.beats.at(-1)).toBe(2);
+  expect(host.cursors.has(`default last:${ROOM}`)).toBe(false);
+  held.resolve();
+  await expect.poll(() => server.gateway.beats.at(-1)).toBe(6);
+  expect(texts()).toEqual(["quick", "quicker", "slow", "behind"]);
+  await expect.poll(() => host.cursors.get(`default last:${ROOM}`)).toBeDefined();
+  expect(BigInt(host.cursors.get(`default last:${ROOM}`) ?? "0")).toBeLessThanOrEqual(BigInt(last.id));
 });
 
 test("if the connection does not answer heartbeats, the bot reconnects and resumes its session", async () => {

@@ -24,13 +24,18 @@ import { listeningDiscord } from "./ground.ts";
 const never = new AbortController().signal;
 
 /**
- * Sends a message and waits until it arrives. Events are processed in order, so earlier events are then
- * finished, too.
+ * Sends a message in a new chat and waits until its read position is stored. This is done in the order of the
+ * events, so earlier events are then finished, too.
  */
-async function said(ground: Awaited<ReturnType<typeof listeningDiscord>>): Promise<readonly Json[]> {
-  ground.server.say({ channel_id: DIRECT, content: "the end" });
-  await expect.poll(() => ground.texts().at(-1)).toBe("the end");
-  return ground.host.received.slice(0, -1);
+async function said({
+  server,
+  host,
+}: Awaited<ReturnType<typeof listeningDiscord>>): Promise<readonly Json[]> {
+  const chat = server.nextId();
+  server.channels.set(chat, { id: chat, type: 1, recipients: [ADA] });
+  server.say({ channel_id: chat, content: "the end" });
+  await expect.poll(() => host.cursors.has(`default last:${chat}`)).toBe(true);
+  return host.received.filter(({ text }) => text !== "the end");
 }
 
 test("DI3: a direct chat has the person's id; a group setting can name a channel or its server", async () => {

@@ -1,6 +1,7 @@
 // Reads missed messages after an interruption that was too long for Discord to resume the session.
-// DU1: for each channel from which messages came before, the missed messages are read in order, up to a
-//      limit. A message that is already stored is recognised by its id.
+// DU1: for each channel from which messages came before, the missed messages are read in order. At the limit,
+//      only the newest page of the others is read, so the latest messages always arrive. A message that is
+//      already stored is recognised by its id.
 
 import { type Fields, objectsOf } from "../../core/json.ts";
 import type { World } from "../../world.ts";
@@ -12,7 +13,8 @@ import { patiently } from "./retry.ts";
 
 /** Maximum number of messages per request, set by Discord. */
 const PAGE = 100;
-const PAGES_MAX = 5;
+/** Maximum number of pages that are read in order for one channel. */
+const PAGES_MAX = 50;
 /** Maximum age of a missed message. Older messages are not read. */
 const AGE_MAX_MS = 24 * 3_600_000;
 
@@ -24,25 +26,40 @@ interface Around {
   readonly signal: AbortSignal;
 }
 
+/** Returns messages after `after`, oldest first: the page that follows it, or the newest page. */
+async function readPage(
+  { world, rest, signal }: Around,
+  channelId: string,
+  { after, newest }: { readonly after: string; readonly newest: boolean },
+): Promise<[id: string, message: Fields][]> {
+  const query = newest ? { limit: PAGE } : { after, limit: PAGE };
+  const answer = await patiently(world, signal, () =>
+    seen(rest.ask((api, inner) => api.channels.getMessages(channelId, query, { signal: inner }), signal)),
+  );
+  return objectsOf(answer, PAGE)
+    .flatMap((message): [string, Fields][] => {
+      const id = idOf(message.id);
+      return id === undefined || !isNewer(id, after) ? [] : [[id, message]];
+    })
+    .sort(([left], [right]) => (isNewer(left, right) ? 1 : -1));
+}
+
 /** Reads the missed messages of one channel, oldest first. */
 async function readChannel(
-  { world, rest, signal }: Around,
+  around: Around,
   channelId: string,
   afterId: string,
   take: (message: Fields) => Promise<void>,
 ): Promise<void> {
+  const { world, signal } = around;
   let after = afterId;
-  for (let page = 0; page < PAGES_MAX && !signal.aborted; page += 1) {
-    const query = { after, limit: PAGE };
-    const answer = await patiently(world, signal, () =>
-      seen(rest.ask((api, inner) => api.channels.getMessages(channelId, query, { signal: inner }), signal)),
-    );
-    const messages = objectsOf(answer, PAGE)
-      .flatMap((message): [string, Fields][] => {
-        const id = idOf(message.id);
-        return id === undefined || !isNewer(id, after) ? [] : [[id, message]];
-      })
-      .sort(([left], [right]) => (isNewer(left, right) ? 1 : -1));
+  for (let page = 0; page <= PAGES_MAX; page += 1) {
+    const newest = page === PAGES_MAX;
+    const messages = await readPage(around, channelId, { after, newest });
+    if (newest && messages.length === PAGE) {
+      const told = { channel: "discord", chat: channelId };
+      world.log.warn(told, `too many messages were missed: those before the newest ${PAGE} may be skipped`);
+    }
     for (const [id, message] of messages) {
       signal.throwIfAborted();
       await take(message);
@@ -50,10 +67,6 @@ async function readChannel(
     }
     if (messages.length < PAGE) return;
   }
-  world.log.warn(
-    { channel: "discord", chat: channelId },
-    "too many messages were missed; the newest ones are skipped",
-  );
 }
 
 /** Passes each missed message to `take`, which resolves after the message is stored. */

@@ -159,6 +159,23 @@ test("DU1: after a long disconnection, the missed messages of the last day are r
   expect(host.cursors.get("default channels")).toBe(JSON.stringify([DIRECT]));
 });
 
+test("DU1: of more missed messages than are read, the oldest and the newest arrive", async () => {
+  const host = recordingHost();
+  const { server, heard, accounts } = await listeningDiscord({ host });
+  server.say({ channel_id: DIRECT, content: "seen" });
+  await heard(1);
+  await accounts.stop();
+  server.gateway.forget();
+  const missed = Array.from({ length: 5_250 }, (_, at) => `missed ${at}`);
+  for (const content of missed) server.say({ channel_id: DIRECT, content }, true);
+  host.received.length = 0;
+  const again = await listeningDiscord({ server, host });
+  await again.heard(5_100);
+  server.say({ channel_id: DIRECT, content: "new" });
+  await expect.poll(() => again.texts().at(-1)).toBe("new");
+  expect(again.texts()).toEqual([...missed.slice(0, 5_000), ...missed.slice(-100), "new"]);
+}, 60_000);
+
 test("DN2: a missed message that could not be stored is read again the next time", async () => {
   const host = recordingHost();
   const { server, heard, accounts } = await listeningDiscord({ host });

@@ -154,10 +154,11 @@ function createThread({ server }: State, parentId: string, body: Json): Answer {
 
 function messagesAfter({ server, history }: State, channelId: string, query: URLSearchParams): Answer {
   if (!server.channels.has(channelId)) return unknownChannel;
-  const after = BigInt(query.get("after") ?? "0");
-  const found = (history.get(channelId) ?? []).filter(({ id }) => BigInt(id) > after);
-  // Discord returns the newest messages first, and without the id of their guild.
-  const page = found.slice(0, Number(query.get("limit") ?? 50)).reverse();
+  const [after, limit] = [query.get("after"), Number(query.get("limit") ?? 50)];
+  const all = history.get(channelId) ?? [];
+  const found = all.filter(({ id }) => BigInt(id) > BigInt(after ?? "0"));
+  // Without "after", Discord returns the newest messages. The newest is always first, without its guild's id.
+  const page = (after === null ? found.slice(-limit) : found.slice(0, limit)).reverse();
   return ok(page.map(({ guild_id: _guild, member: _member, ...message }) => message));
 }
 

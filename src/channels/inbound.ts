@@ -5,11 +5,16 @@
 // IN3: the messages of one person in one chat are processed in order, and do not wait for the files of other
 //      people.
 // IN4: a failed command is reported as failed, and does not block later messages.
+// IN5: a message that cannot be processed is skipped after some attempts, because the platform would repeat
+//      it for ever, and later messages would wait. A message that cannot be stored is never skipped (I2).
 // Admission: inbound/admission.ts. Storing messages and joining them to runs: inbound/burst.ts. The session:
 // inbound/chat-session.ts. Files: inbound/media.ts.
 
+import { evictOldest } from "../core/bounded.ts";
 import { COMMANDS } from "../core/rules/command.ts";
 import { agentOf } from "../core/shapes/settings/settings.ts";
+import { head } from "../core/text/cut.ts";
+import { safeLine } from "../core/text/safe-text.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Unit } from "../engine/unit.ts";
 import { StoreConflict, StoreProblem } from "../store/problems.ts";
@@ -26,9 +31,16 @@ import {
   burstKeyOf,
   createAdmission,
 } from "./inbound/admission.ts";
-import { joinBurst, keepCommand, keepFailedCommand, keepMessage, seesImages } from "./inbound/burst.ts";
+import { joinBurst, keepCommand, keepFailed, keepMessage, seesImages } from "./inbound/burst.ts";
 import { keyOfChat } from "./inbound/chat-session.ts";
 import { createMediaReader, type MediaReader, type MediaTarget, NO_MEDIA } from "./inbound/media.ts";
+
+/** Maximum number of attempts to process one message, and of messages whose attempts are counted. */
+const ATTEMPTS_MAX = 10;
+const COUNTED_MAX = 1_000;
+/** Maximum length of an id in a log line. */
+const ID_SHOWN = 100;
+const SEE_LOG = "See the gateway's log.";
 
 export interface InboundParts extends AdmissionParts, CommandParts {}
 
@@ -61,6 +73,10 @@ async function targetOf(
   };
 }
 
+/** Returns whether an error has its cause in the store, which may work again later. */
+const isOfStore = (error: unknown): boolean =>
+  error instanceof StoreProblem || error instanceof StoreConflict;
+
 /** Runs a command. A failed command is not retried, because that would delay later messages. */
 async function takeCommand(parts: InboundParts, admitted: AdmittedMessage): Promise<void> {
   const { engine, world } = parts;
@@ -76,9 +92,9 @@ async function takeCommand(parts: InboundParts, admitted: AdmittedMessage): Prom
       "a command succeeded, but its answer is dropped: too many texts wait for this chat",
     );
   } catch (error) {
-    if (error instanceof StoreProblem || error instanceof StoreConflict) throw error;
+    if (isOfStore(error)) throw error;
     world.log.error({ err: error, command: command.command }, "a command failed");
-    await engine.commit((unit) => keepFailedCommand(parts, unit, admitted));
+    await engine.commit((unit) => keepFailed(parts, unit, admitted, `This command failed. ${SEE_LOG}`));
   }
 }
 
@@ -96,12 +112,42 @@ async function take(parts: InboundParts, reader: MediaReader, admitted: Admitted
   if (!isKept) await reader.drop(media, target);
 }
 
+/**
+ * Handles a failure to process a message: rethrows it, or skips the message after the last attempt.
+ * `attempts`: for each message, the number of failures.
+ */
+async function endure(
+  parts: InboundParts,
+  attempts: Map<string, number>,
+  failed: { readonly message: InboundMessage; readonly admitted: AdmittedMessage | undefined },
+  error: unknown,
+): Promise<void> {
+  if (isOfStore(error)) throw error;
+  const { message, admitted } = failed;
+  const { channel, accountId, messageId, edit } = message;
+  const key = JSON.stringify([burstKeyOf(message), messageId, edit]);
+  const count = (attempts.get(key) ?? 0) + 1;
+  attempts.delete(key);
+  attempts.set(key, count);
+  evictOldest(attempts, COUNTED_MAX);
+  if (count < ATTEMPTS_MAX) throw error;
+  // If this fails, the store may be the cause after all, so the message is not skipped.
+  if (admitted !== undefined) {
+    const text = `This message cannot be processed. ${SEE_LOG}`;
+    await parts.engine.commit((unit) => keepFailed(parts, unit, admitted, text));
+  }
+  attempts.delete(key);
+  const about = { account: accountName(channel, accountId), messageId: safeLine(head(messageId, ID_SHOWN)) };
+  parts.world.log.error({ err: error, ...about }, "a message is skipped, because it cannot be processed");
+}
+
 /** Creates the handler for incoming messages. It does nothing before the first message. */
 export function openInbound(parts: InboundParts): Inbound {
   const admit = createAdmission(parts);
   const reader = createMediaReader({ world: parts.world, store: parts.settings.store });
   /** For each sender and chat, the task that runs or waits last. */
   const taking = new Map<string, Promise<void>>();
+  const attempts = new Map<string, number>();
   /** Runs tasks with the same key one after the other, even if one of them fails. */
   const inTurn = async (key: string, work: () => Promise<void>): Promise<void> => {
     const own = (taking.get(key) ?? Promise.resolve()).then(work, work);
@@ -117,8 +163,13 @@ export function openInbound(parts: InboundParts): Inbound {
       // Decide about admission in this queue, too, so that decisions about one sender's messages are made in
       // order.
       await inTurn(burstKeyOf(message), async () => {
-        const admitted = await admit(message);
-        if (admitted !== undefined) await take(parts, reader, admitted);
+        let admitted: AdmittedMessage | undefined;
+        try {
+          admitted = await admit(message);
+          if (admitted !== undefined) await take(parts, reader, admitted);
+        } catch (error) {
+          await endure(parts, attempts, { message, admitted }, error);
+        }
       });
     },
     async burstDue(unit: Unit, burstKey: string) {

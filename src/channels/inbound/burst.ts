@@ -298,7 +298,7 @@ async function keyFor(parts: CommandParts, unit: Unit, place: ChatContext): Prom
   return bound?.key ?? keyOfChat(parts.settings, place) ?? "";
 }
 
-/** Stores the message of a command as settled. Returns false if the message was stored before. */
+/** Stores a message that needs no run as settled. Returns false if the message was stored before. */
 async function keepSettled(
   unit: Unit,
   admitted: AdmittedMessage,
@@ -348,17 +348,15 @@ export async function keepCommand(
   return answer(parts, unit, admitted, { sessionKey, text });
 }
 
-/**
- * Stores the message of a command that threw an error, and answers the sender. The command is not retried.
- */
-export async function keepFailedCommand(
+/** Stores a message whose processing threw an error as refused, and answers the sender. It is not retried. */
+export async function keepFailed(
   parts: CommandParts,
   unit: Unit,
   admitted: AdmittedMessage,
+  text: string,
 ): Promise<void> {
   if (!(await keepSettled(unit, admitted, "refused"))) return;
   const sessionKey = await keyFor(parts, unit, admitted.place);
-  const text = "This command failed. See the gateway's log.";
   await answer(parts, unit, admitted, { sessionKey, text });
 }
 

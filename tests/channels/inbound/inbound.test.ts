@@ -353,6 +353,48 @@ describe("a full queue", () => {
   });
 });
 
+test("IN5: a message that cannot be processed is skipped after some attempts, and later messages are not", async () => {
+  const world = fakeWorld();
+  const { app, chat, receive } = await open({ world }, slow());
+  const message = said("meet at 5");
+  await receive(message);
+  // An edit of this message cannot be processed, because the stored message is damaged.
+  await app.store.transaction((tx) => tx.updateTable("inbound").set({ body_json: "{" }).execute());
+  const edit = { ...message, text: "meet at 6", edit: "1" };
+  const outcomes: string[] = [];
+  for (let attempt = 0; attempt < 20; attempt += 1)
+    outcomes.push(
+      await receive(edit).then(
+        () => "skipped",
+        () => "failed",
+      ),
+    );
+  expect(outcomes.slice(0, 9)).toEqual(Array(9).fill("failed"));
+  expect(outcomes.slice(9)).toEqual(Array(11).fill("skipped"));
+  const named = world.logged.filter(({ fields }) => fields.messageId === message.messageId);
+  expect(named.map(({ level, text }) => [level, text])).toEqual([
+    ["error", "a message is skipped, because it cannot be processed"],
+  ]);
+  await receive(said("hello", { from: "8" }));
+  expect((await rows(app)).map(({ state }) => state)).toEqual(["pending", "refused", "pending"]);
+  await expect
+    .poll(() => chat.shown.map(({ text }) => text))
+    .toEqual(["This message cannot be processed. See the gateway's log."]);
+});
+
+test("IN5: a message that cannot be stored is not skipped, however often it fails", async () => {
+  let isFull = false;
+  const { app, receive } = await open({ refuses: () => isFull });
+  const message = said("hello");
+  isFull = true;
+  for (let attempt = 0; attempt < 20; attempt += 1)
+    await expect(receive(message)).rejects.toThrow("the disk is full");
+  isFull = false;
+  await receive(message);
+  await app.quiet();
+  expect(await app.texts(MAIN)).toEqual(["user: hello", "assistant: echo hello"]);
+});
+
 test("the read position of each account is stored", async () => {
   const { app } = await open();
   const place = { channel: "telegram", accountId: "default", name: "offset" };

@@ -105,7 +105,7 @@ async function take(parts: InboundParts, reader: MediaReader, admitted: Admitted
   if (await isKnown(engine.store.db, id)) return;
   if (command !== undefined) return takeCommand(parts, admitted);
   const target = await targetOf(parts, admitted);
-  const media = message.edit === undefined ? await reader.read(message.media, target) : NO_MEDIA;
+  const media = message.edit === undefined ? await reader.read(message, target) : NO_MEDIA;
   // Do not delete the files if the commit fails, because the message may be stored nevertheless. The gateway
   // removes files that are not needed at its next start.
   const isKept = await engine.commit((unit) => keepMessage(parts, unit, admitted, { media, ...target }));

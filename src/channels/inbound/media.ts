@@ -5,6 +5,7 @@
 // MD2: bytes, files and time are limited, and a file that fails does not affect the others.
 // MD3: files are written to disk before the message is stored. If storing the message fails, they are
 //      deleted.
+// MD4: slow files of one chat or one account do not stop the files of the others.
 
 import { foldName, nameProblem } from "../../core/rules/attachment-rules.ts";
 import { fail, type Result } from "../../core/shapes/errors.ts";
@@ -24,7 +25,9 @@ import {
   writeAttachments,
 } from "../../flows/job/attachments.ts";
 import type { World } from "../../world.ts";
-import type { InboundMedia } from "../channel.ts";
+import { accountName } from "../accounts.ts";
+import type { InboundMedia, InboundMessage } from "../channel.ts";
+import { type FairLimits, fairLimit } from "./fair-limit.ts";
 
 /** Maximum number of files per message. Further files are only counted. */
 const FILES_MAX = 10;
@@ -35,9 +38,10 @@ const LOADS_MS = 60_000;
 const IMAGE_MAX_BYTES = 3.5 * 1024 * 1024;
 const IMAGES_MAX_BYTES = 8 * 1024 * 1024;
 /**
- * Maximum number of messages whose files are read at the same time. It limits the memory for the contents.
+ * Maximum number of messages whose files are read at the same time. It limits the memory for the contents. A
+ * slow server keeps a place for LOADS_MS, so one account or one chat must not get all places.
  */
-const AT_ONCE_MAX = 4;
+const AT_ONCE: FairLimits = { all: 4, account: 3, chat: 2 };
 /** Maximum length of file names: of the sender's name, and of the name under which the file is stored. */
 const GIVEN_CHARS_MAX = 500;
 const NAME_CHARS_MAX = 80;
@@ -129,9 +133,11 @@ interface Gathered {
   bytes: number;
 }
 
+type MessageWithFiles = Pick<InboundMessage, "channel" | "accountId" | "chat" | "media">;
+
 export interface MediaReader {
   /** Reads the files of a message. Never fails: a file that cannot be read becomes a note. */
-  read(media: readonly InboundMedia[], target: MediaTarget): Promise<KeptMedia>;
+  read(message: MessageWithFiles, target: MediaTarget): Promise<KeptMedia>;
   /** Deletes the files of a message that was not stored. */
   drop(kept: KeptMedia, target: Pick<MediaTarget, "agent">): Promise<void>;
 }
@@ -221,26 +227,8 @@ async function gather(world: World, media: readonly InboundMedia[], target: Medi
   return into;
 }
 
-/** Returns a function that runs at most `max` tasks at the same time. Further tasks wait in order. */
-function concurrencyLimit(max: number): <T>(work: () => Promise<T>) => Promise<T> {
-  let inside = 0;
-  const waiting: (() => void)[] = [];
-  return async (work) => {
-    if (inside === max) await new Promise<void>((resolve) => waiting.push(resolve));
-    else inside += 1;
-    try {
-      return await work();
-    } finally {
-      const next = waiting.shift();
-      // Otherwise the next task takes over this place.
-      if (next === undefined) inside -= 1;
-      else next();
-    }
-  };
-}
-
 export function createMediaReader({ world, store }: ReaderParts): MediaReader {
-  const inTurn = concurrencyLimit(AT_ONCE_MAX);
+  const inTurn = fairLimit(AT_ONCE);
   const keep = async (into: Gathered, { agent }: MediaTarget): Promise<KeptMedia> => {
     const { images, files, notes } = into;
     if (files.length === 0) return { images, notes };
@@ -261,9 +249,10 @@ export function createMediaReader({ world, store }: ReaderParts): MediaReader {
     return { images, notes: [...notes, ...lines], folder };
   };
   return {
-    async read(media, target) {
+    async read({ channel, accountId, chat, media }, target) {
       if (media.length === 0) return NO_MEDIA;
-      return inTurn(async () => keep(await gather(world, media, target), target));
+      const group = { account: accountName(channel, accountId), chat: chat.id };
+      return inTurn(group, async () => keep(await gather(world, media, target), target));
     },
     async drop({ folder }, { agent }) {
       if (folder === undefined) return;

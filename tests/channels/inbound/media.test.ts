@@ -47,7 +47,7 @@ async function open(more: { world?: FakeWorld; sees?: boolean; mediaMaxBytes?: n
   const app = await openFlowApp({
     plays: {},
     chat: fakeChannel(),
-    choices: { channels: [account], agents: [agent], providers: [seer] },
+    choices: { channels: [account, { ...account, accountId: "second" }], agents: [agent], providers: [seer] },
     ...optional({ world }),
   });
   return { app, workspace, receive: app.inbound.receive };
@@ -201,6 +201,25 @@ describe("a file", () => {
       'with a file\n[A file "slow" came with this message, but is missing: it could not be loaded within 30 seconds]',
       "behind it",
     ]);
+  });
+
+  test.each([
+    ["a group", "another chat", {}],
+    ["an account", "another account", { accountId: "second" }],
+  ])("MD4: files of %s that never arrive do not delay the files of %s", async (slow, _, other) => {
+    const world = fakeWorld();
+    const { app, receive } = await open({ world });
+    const stuck = offered(new Uint8Array(1), { name: "slow", load: () => new Promise(() => {}) });
+    const ids = Array.from({ length: 8 }, (_, at) => String(100 + at));
+    const all = ids.map((from) =>
+      receive((slow === "a group" ? saidInGroup : said)("slow", { from, media: [stuck] })),
+    );
+    const file = offered(new Uint8Array(10), { name: "quick" });
+    await receive(said("quick", { from: "8", media: [file], ...other }));
+    expect((await app.runs(MAIN)).map(({ input }) => input.text)).toEqual([expect.stringContaining("quick")]);
+    let left = all.length;
+    for (const one of all) void one.finally(() => left--);
+    while (left > 0) await world.advance(30_000);
   });
 
   test("MD2: if no file has arrived after a minute, the message and later messages are stored without it", async () => {

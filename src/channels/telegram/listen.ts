@@ -10,6 +10,8 @@
 //      unchanged.
 // TA2: only consecutive updates are joined, so updates that were not confirmed before a crash are joined in
 //      the same way again.
+// TA3: the size of an album is stored before the album. If a crash makes its updates arrive again with a late
+//      picture, this picture becomes a message of its own. Joined to the known album, it would be lost.
 // Chats do not wait for the files of other chats: the updates of one chat are stored in order, and different
 // chats concurrently.
 
@@ -35,6 +37,8 @@ const POLL_GRACE_MS = 10_000;
  */
 const HASTY_MS = 1_000;
 const UPDATES_MAX = 100;
+/** Name under which the last album that was to be stored is remembered. */
+const SEALED = "album";
 /** Pause before an album is read again, because further pictures may arrive. */
 const ALBUM_MS = 500;
 /** Maximum number of consecutive failures, and the first and longest pause after one. */
@@ -50,6 +54,8 @@ interface ReadPosition {
   offset?: number;
   /** The album at the end of the last batch: the id of its first update, and the number of its updates. */
   album?: { readonly firstId: number; readonly parts: number };
+  /** The last album at the end of a batch that was to be stored. No picture is joined to it any more. */
+  sealed: string | undefined;
   failures: number;
 }
 
@@ -81,7 +87,8 @@ export async function listen(bot: Bot, host: ChannelHost, ear: Ear): Promise<voi
   const reader = await introduce(bot, host, ear.signal);
   // The caller has stopped the listener while it prepared the bot.
   if (reader === undefined) return;
-  const place: ReadPosition = { failures: 0 };
+  const sealed = await host.cursor(bot.accountId, SEALED);
+  const place: ReadPosition = { failures: 0, sealed };
   let isFirst = true;
   while (!ear.signal.aborted) {
     const waits = !isFirst && place.album === undefined;
@@ -185,8 +192,17 @@ function join(one: MessageReading, other: MessageReading): MessageReading {
   };
 }
 
-/** Reads the updates of one response. */
-export function readBatch(updates: readonly unknown[], reader: TelegramAccountContext): Batch {
+/** Identifies an album with its size. */
+function sealOf({ chat, messageId }: MessageReading["message"], parts: number): string {
+  return JSON.stringify([chat.id, messageId, parts]);
+}
+
+/** Reads the updates of one response. `sealed`: the album to which no further picture is joined. */
+export function readBatch(
+  updates: readonly unknown[],
+  reader: TelegramAccountContext,
+  sealed?: string,
+): Batch {
   const named = updates.flatMap((update): { id: number; update: unknown }[] => {
     const id = integerOf(fieldsOf(update).update_id);
     return id === undefined ? [] : [{ id, update }];
@@ -200,7 +216,8 @@ export function readBatch(updates: readonly unknown[], reader: TelegramAccountCo
       before !== undefined &&
       last?.kind === "message" &&
       reading.kind === "message" &&
-      isSameAlbum(last, reading)
+      isSameAlbum(last, reading) &&
+      sealOf(last.message, before.parts) !== sealed
     ) {
       const joined = join(last, reading);
       items[items.length - 1] = { ...before, lastId: id, parts: before.parts + 1, reading: joined };
@@ -228,7 +245,7 @@ interface Taker {
 async function take(updates: readonly unknown[], place: ReadPosition, taker: Taker): Promise<void> {
   const { host, signal } = taker;
   const { world } = host;
-  const batch = readBatch(updates, taker.reader);
+  const batch = readBatch(updates, taker.reader, place.sealed);
   if (batch.nameless > 0) {
     world.log.warn({ channel: "telegram", count: batch.nameless }, "updates without an id were skipped");
   }
@@ -246,7 +263,9 @@ async function take(updates: readonly unknown[], place: ReadPosition, taker: Tak
   // Also wait for an album at the end of a full response: its next pictures are in the next one.
   const waiting = !isStill && batch.items.length > (isFull ? 1 : 0) ? album : undefined;
   const items = batch.items.filter((item) => item !== waiting);
-  const left = await takeItems(items, taker);
+  const left = (await seal(album === waiting ? undefined : album, place, taker))
+    ? await takeItems(items, taker)
+    : items[0]?.firstId;
   const before = place.offset;
   place.offset = left ?? waiting?.firstId ?? (batch.items.at(-1)?.lastId ?? 0) + 1;
   delete place.album;
@@ -261,6 +280,22 @@ async function take(updates: readonly unknown[], place: ReadPosition, taker: Tak
     return stumble("Telegram sends confirmed messages again", place, world, signal);
   }
   place.failures = 0;
+}
+
+/** Stores the size of an album that is about to be stored. Returns false if that fails. */
+async function seal(album: Item | undefined, place: ReadPosition, { bot, host }: Taker): Promise<boolean> {
+  if (album?.reading.kind !== "message") return true;
+  const sealed = sealOf(album.reading.message, album.parts);
+  if (sealed === place.sealed) return true;
+  try {
+    await host.remember(bot.accountId, SEALED, sealed);
+    place.sealed = sealed;
+    return true;
+  } catch (error) {
+    const account = accountName("telegram", bot.accountId);
+    host.world.log.warn({ err: error, account }, "an album could not be stored; Telegram keeps it");
+    return false;
+  }
 }
 
 /**

@@ -312,6 +312,30 @@ test("TA2: an album at the end of a full response stays one message if earlier m
   );
 });
 
+test("TA3: a picture that comes late for a stored album is a message of its own, even after a crash", async () => {
+  const { channel, brings, listening, host } = await ground();
+  const [began, stored] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const receive = host.receive;
+  host.receive = async (message) => {
+    began.resolve();
+    await stored.promise;
+    await receive(message);
+  };
+  const first = brings(photo("a", "g1"));
+  brings(photo("b", "g1"));
+  const { accounts } = await listening();
+  await began.promise;
+  const late = brings(photo("c", "g1"));
+  // The listener stops before it confirms the stored updates, as in a crash.
+  const stopped = accounts.stop();
+  stored.resolve();
+  await stopped;
+  await listenAt(channel, host);
+  const files = () => new Set(host.received.map(({ messageId, media }) => `${messageId}: ${media.length}`));
+  // A message that is stored already arrives again, and the host recognises it by its id.
+  await expect.poll(files).toEqual(new Set([`${first.message_id}: 2`, `${late.message_id}: 1`]));
+});
+
 test("the log reports a group that became a supergroup, with both ids, and a group that removed the bot", async () => {
   const { brings, server, bot, listening, logged, heard } = await ground();
   brings({ chat: GROUP_CHAT, migrate_to_chat_id: -1_009 });

@@ -539,7 +539,9 @@ export const SESSION_TOOLS = {
             },
             {
               from: text("Key of the session that wrote the message."),
-              replyTo: text("Session key for an answer. Absent if no answer is expected."),
+              replyTo: text(
+                "Session key for an answer. Absent if none is expected, or if you may not send there.",
+              ),
               acknowledged: about(oneOf(true), "Present if you have acknowledged the message."),
               runId: text("In a notice about one of your own messages: the run of that message."),
             },

@@ -4,9 +4,10 @@
 // Messages are redacted and within the limits of `tools.history`, and an answer says what it omits.
 // A notification has no content; each listener gets at most one per `NEWS_EVERY_MS`.
 
-import { shownKey } from "../../access/access.ts";
+import { shownKey, visibleAmong } from "../../access/access.ts";
 import { INBOX_ACK_MAX, INBOX_LIMIT, INBOX_WAIT_SECONDS } from "../../contract/tools/sessions.ts";
 import { type ToolResultOf, toolSpec } from "../../contract/tools.ts";
+import { shownMessage, sourceKeyOf } from "../../core/message-source.ts";
 import { optional } from "../../core/optional.ts";
 import { hasScope } from "../../core/rules/scopes.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -42,31 +43,39 @@ export function waitsForNews(args: Readonly<Record<string, unknown>>): boolean {
   return args.waitSeconds !== undefined && args.waitSeconds !== 0 && args.before === undefined;
 }
 
-/** Returns one message in the client's form. */
-async function rowOf(
+type ShowsRow = (message: Message, mark: InboxMark | undefined) => Promise<InboxRow>;
+
+/**
+ * Returns a function that converts one of these messages to the client's form. It does not name a sender that
+ * the client may not see, nor give a reply address to which the client may not send (I9).
+ */
+async function rowsFor(
   { settings, engine, world }: BasicDeps,
-  client: McpClient,
-  message: Message,
-  mark: InboxMark | undefined,
-): Promise<InboxRow> {
+  { viewer }: McpClient,
+  messages: readonly Message[],
+): Promise<ShowsRow> {
   const { maxTextChars, maxBytes } = settings.tools.history;
   const access = { db: engine.store.db, settings };
-  const {
-    messages: [cut],
-  } = await cutHistory([message], { maxTextChars, maxBytes }, world.redactor);
-  const told = message.role === "user" ? message.provenance : undefined;
-  const source = told !== undefined && "sourceSessionKey" in told ? told.sourceSessionKey : undefined;
-  return {
-    id: message.id,
-    at: message.timestamp,
-    kind: told?.kind ?? "person",
-    ...(source === undefined ? {} : { from: shownKey(access, client.viewer, source) }),
-    ...(source === undefined || told?.kind !== "inter_session"
-      ? {}
-      : { replyTo: shownKey(access, client.viewer, source) }),
-    ...(mark?.inTurnAt === undefined ? {} : { acknowledged: true }),
-    ...(told?.kind === "notice" && told.runId !== undefined ? { runId: told.runId } : {}),
-    text: cut === undefined ? "" : world.redactor.mask(textOf(cut)),
+  const senders = messages.flatMap((message) => sourceKeyOf(message) ?? []);
+  const sees = await visibleAmong(access, viewer, "list", senders);
+  const mayAnswer = await visibleAmong(access, viewer, "send", senders);
+  return async (message, mark) => {
+    const {
+      messages: [cut],
+    } = await cutHistory([message], { maxTextChars, maxBytes }, world.redactor);
+    const told = message.role === "user" ? message.provenance : undefined;
+    const from = sourceKeyOf(shownMessage(message, sees));
+    const replyTo = told?.kind === "inter_session" ? told.sourceSessionKey : undefined;
+    return {
+      id: message.id,
+      at: message.timestamp,
+      kind: told?.kind ?? "person",
+      ...(from === undefined ? {} : { from: shownKey(access, viewer, from) }),
+      ...(replyTo === undefined || !mayAnswer(replyTo) ? {} : { replyTo: shownKey(access, viewer, replyTo) }),
+      ...(mark?.inTurnAt === undefined ? {} : { acknowledged: true }),
+      ...(told?.kind === "notice" && told.runId !== undefined ? { runId: told.runId } : {}),
+      text: cut === undefined ? "" : world.redactor.mask(textOf(cut)),
+    };
   };
 }
 
@@ -244,8 +253,13 @@ async function pageOf(
     db,
     entries.map(({ runId }) => runId),
   );
+  const rowOf = await rowsFor(
+    deps,
+    client,
+    entries.map(({ message }) => message),
+  );
   const rows: InboxRow[] = [];
-  for (const { message, runId } of entries) rows.push(await rowOf(deps, client, message, marks.get(runId)));
+  for (const { message, runId } of entries) rows.push(await rowOf(message, marks.get(runId)));
   const messages = within(rows, settings.tools.history.maxBytes, !forward);
   const shown = new Set(messages.map(({ id }) => id));
   const fresh = entries.filter(

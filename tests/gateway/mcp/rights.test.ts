@@ -19,6 +19,7 @@ const TOKENS = [
   },
   { token: NODE, role: "node" as const, scopes: [] },
 ];
+const OPEN = { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } };
 const WITH_TOKENS = { gateway: { tokens: TOKENS } };
 
 function bearer(token: string, more: Record<string, string> = {}): Record<string, string> {
@@ -84,6 +85,27 @@ test("a token for some sessions sees only those, can act as one of them, and can
     error: { message: expect.stringContaining("x-parley-handle"), data: { code: "not_visible" } },
   });
   expect(await getSession(house.store.db, "agent:main:mcp:bert")).toBeUndefined();
+});
+
+test("I9: an inbox names no sender outside of the token's sessions, and gives no reply address that the client cannot use", async () => {
+  const house = await openHouse({ ...WITH_TOKENS, choices: { tools: OPEN } });
+  const anna = bearer(ANNA, { "x-parley-handle": "anna" });
+  const rowsFor = async (headers: Record<string, string>) =>
+    (await call(house, "sessions_inbox", {}, headers)).messages as Answer[];
+  await rowsFor(anna);
+  for (const from of ["agent:writer:main", "agent:research:main"]) {
+    const came = written(house, "agent:main:mcp:anna");
+    await sendAs(house, from, "agent:main:mcp:anna", `from ${from.slice(6, 12)}`);
+    await came;
+  }
+  const [hidden, seen] = await rowsFor(anna);
+  expect(hidden).toMatchObject({ kind: "inter_session", from: "(not visible)", text: "from writer" });
+  expect(hidden).not.toHaveProperty("replyTo");
+  expect(seen).toMatchObject({ from: "agent:research:main", replyTo: "agent:research:main" });
+
+  const [, read] = await rowsFor(bearer(READER, { "x-parley-handle": "anna" }));
+  expect(read).toMatchObject({ from: "agent:research:main" });
+  expect(read).not.toHaveProperty("replyTo");
 });
 
 test("a node's token is not accepted for MCP", async () => {

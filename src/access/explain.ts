@@ -77,7 +77,8 @@ async function spawn({ ctx, chain, viewer, target }: ExplainContext): Promise<Ch
     return { of: "spawn", allowed: false, rule, code: "agent_not_found" };
   }
   const open = await openSpawnsOf(ctx.db, { sessionKey: viewer.key });
-  const question = { call: { agentId }, chain, unfinishedChildren: open.length };
+  // Only the refusal's own text is shown, without its list of agents.
+  const question = { call: { agentId }, chain, unfinishedChildren: open.length, mayName: () => false };
   const decided = decideSpawn(question, ctx.settings);
   if (!decided.ok) return { of: "spawn", allowed: false, rule: decided.error, code: decided.code };
   const rule = spawnRule(agentOf(ctx.settings, viewer), agentId);

@@ -57,6 +57,8 @@ export interface SpawnQuestion {
   readonly unfinishedChildren: number;
   /** Channel in which people read the requester's answers. Absent if there is none. */
   readonly channel?: { readonly id: string; readonly threads: ThreadSupport } | undefined;
+  /** Returns whether the caller may learn that an agent may be spawned (I9). */
+  readonly mayName: (agentId: string) => boolean;
 }
 
 /** Properties of a sub-agent that may be spawned. */
@@ -123,19 +125,17 @@ export function checkChildren(unfinished: number, settings: Settings): Failure |
   });
 }
 
-function chooseAgent(
-  wanted: string | undefined,
-  chain: SpawnChain,
-  settings: Settings,
-): Result<AgentSettings> {
+function chooseAgent({ call, chain, mayName }: SpawnQuestion, settings: Settings): Result<AgentSettings> {
   const requester = agentOf(settings, chain[0]);
-  const id = (wanted ?? chain[0].agentId).trim().toLowerCase();
+  const id = (call.agentId ?? chain[0].agentId).trim().toLowerCase();
   if (!isAgentId(id)) return fail("invalid_argument", "agentId must be 1 to 64 of a-z, 0-9, _ and -");
   const allowed = spawnableAgents(requester, settings);
   const found = allowed.find((agent) => agent.id === id);
   if (found !== undefined) return ok(found);
-  const allowedAgents = allowed.map((agent) => agent.id).slice(0, LISTED_MAX);
-  const more = { hint: `Allowed: ${allowedAgents.join(", ")}.`, details: { allowedAgents } };
+  const ids = allowed.map((agent) => agent.id).filter(mayName);
+  const allowedAgents = ids.slice(0, LISTED_MAX);
+  const more =
+    ids.length === 0 ? {} : { hint: `Allowed: ${allowedAgents.join(", ")}.`, details: { allowedAgents } };
   if (requester.subagents.allowAgents.includes("*") || id === requester.id) {
     return fail("agent_not_found", `there is no agent ${shown(id)} in agents.list`, more);
   }
@@ -319,7 +319,7 @@ export function decideSpawn(question: SpawnQuestion, settings: Settings): Result
   const { spawnDepth } = chain[0];
   const tooDeep = checkDepth(spawnDepth, settings);
   if (tooDeep !== undefined) return tooDeep;
-  const agent = chooseAgent(call.agentId, chain, settings);
+  const agent = chooseAgent(question, settings);
   const mode = chooseMode(question);
   const cleanup = chooseWord("cleanup", call.cleanup, ["keep", "delete"]);
   const announced = settings.subagents.announce;

@@ -179,6 +179,7 @@ async function plan(
       chain,
       unfinishedChildren: open.length,
       channel: route === undefined ? undefined : { id: route.channel, threads: threadsAt(ctx, route) },
+      mayName: (id) => coversSubagents(ctx, ctx.viewer, "spawn", id),
     },
     settings,
   );

@@ -49,7 +49,9 @@ const PROVIDERS = [
 
 function decide(call: SpawnCall, more: Partial<SpawnQuestion> = {}, choices: Choices = {}) {
   const settings = { ...settingsWith({ agents: AGENTS, ...choices }), providers: PROVIDERS };
-  return decideSpawn({ call, chain: [link()], unfinishedChildren: 0, ...more }, settings);
+  const chain: SpawnQuestion["chain"] = [link()];
+  const question = { call, chain, unfinishedChildren: 0, mayName: () => true, ...more };
+  return decideSpawn(question, settings);
 }
 
 test("without arguments the child has the requester's agent and default settings, runs once and is kept", () => {

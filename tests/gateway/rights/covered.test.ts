@@ -85,7 +85,7 @@ test("I9: a token spawns only sub-agents that it covers, over each interface", a
     agentSettings("writer"),
   ];
   const scoped = { token: SCOPED, role: "operator" as const, scopes: ["operator.admin" as const] };
-  const tokens = [{ ...scoped, sessions: ["agent:research:*"] }];
+  const tokens = [{ ...scoped, sessions: ["agent:research:*", "agent:gone:*"] }];
   const house = await openHouse({ choices: { agents }, gateway: { tokens } });
   const client = await house.client({ token: SCOPED });
   const spawn = (agentId: string) =>
@@ -94,4 +94,6 @@ test("I9: a token spawns only sub-agents that it covers, over each interface", a
     });
   expect(await spawn("writer")).toMatchObject({ status: "forbidden", code: "spawn_denied" });
   expect(await spawn("research")).toMatchObject({ status: "accepted" });
+  // A refusal lists only agents that the token covers.
+  expect(await spawn("gone")).toMatchObject({ code: "spawn_denied", hint: "Allowed: research." });
 });

@@ -155,6 +155,7 @@ const guidanceOf = ({ world, environment }: AppOptions): GuidanceFiles =>
 
 /** Dependencies of runs besides the model and the store. */
 interface Helpers {
+  readonly token: string;
   readonly watching: Watching;
   readonly sandboxFor: SandboxFor;
   readonly outside: OutsideTools;
@@ -185,7 +186,7 @@ function buildEngine(
   options: AppOptions,
   store: Store,
   jsonlCopies: JsonlCopies,
-  { watching: { metrics, traces }, sandboxFor, outside, acp, ways, guidance }: Helpers,
+  { token, watching: { metrics, traces }, sandboxFor, outside, acp, ways, guidance }: Helpers,
 ): Working {
   const { settings, world } = options;
   const { channels } = ways;
@@ -240,7 +241,7 @@ function buildEngine(
   // Separate from the outbox for texts, so that slow receivers of web hooks do not delay texts.
   const news: OutboxWorker = new OutboxWorker({
     ...common,
-    channels: newsChannels(settings, store, asPart(world, "channels")),
+    channels: newsChannels(settings, store, asPart(world, "channels"), token),
     of: "hooks",
   });
   const webchat = createWebchat(engine.bus, world.clock);
@@ -458,7 +459,7 @@ async function openParts(
   undo.push(() => watching.close());
   const ways = channelParts({ settings, world: asPart(world, "channels") });
   const guidance = guidanceOf(options);
-  const helpers = { watching, sandboxFor, outside, acp, ways, guidance };
+  const helpers = { token, watching, sandboxFor, outside, acp, ways, guidance };
   const working = buildEngine({ ...options, world }, store, jsonlCopies, helpers);
   const { engine, outbox, nodes, deadlines } = working;
   undo.push(() => engine.stop(0));

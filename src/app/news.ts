@@ -8,6 +8,8 @@ import type { Recorder } from "../engine/unit.ts";
 import type { OutboxListener } from "../flows/delivery/outbox.ts";
 import { createHookRecorder } from "../flows/delivery/outgoing-hooks.ts";
 import { bothRecorders, createPushRecorder } from "../flows/delivery/push.ts";
+import { taskReaders } from "../gateway/a2a/readers.ts";
+import { tokensOf } from "../gateway/auth.ts";
 import type { Metrics } from "../gateway/metrics/metrics.ts";
 import type { Store } from "../store/sql.ts";
 import type { World } from "../world.ts";
@@ -22,8 +24,14 @@ export function recorderOf(
   return bothRecorders(hooks, createPushRecorder(told));
 }
 
-/** Returns the channels to programs. */
-export function newsChannels(settings: Settings, { db }: Store, world: World): Map<string, Channel> {
-  const channels = [createWebhooks(settings, world), createPushes(settings, db, world)];
+/** Returns the channels to programs. `token`: the gateway's own. */
+export function newsChannels(
+  settings: Settings,
+  { db }: Store,
+  world: World,
+  token: string,
+): Map<string, Channel> {
+  const mayRead = taskReaders({ settings, db, clock: world.clock, tokens: tokensOf(settings, token) });
+  const channels = [createWebhooks(settings, world), createPushes({ settings, db, world, mayRead })];
   return new Map(channels.map((channel) => [channel.id, channel]));
 }

@@ -24,7 +24,7 @@ import { readSessionToken, type SessionGrant } from "../contract/session-token.t
 import { isObject } from "../core/json.ts";
 import { type AdminPart, adminParts, expandScopes, limitedTo, SCOPES } from "../core/rules/scopes.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
-import type { TokenSettings } from "../core/shapes/settings/settings.ts";
+import type { Settings, TokenSettings } from "../core/shapes/settings/settings.ts";
 import { asStoreProblem, StoreProblem } from "../store/problems.ts";
 import type { AccessTokenRow } from "../store/queries/access-tokens.ts";
 import { tokenId } from "../triggers/creator.ts";
@@ -118,6 +118,14 @@ export const JOIN_AGAIN = "Join again in the project's folder: parley join PROGR
 const WHICH_TOKEN = `Use gateway.auth.token, or the token in the file ${TOKEN_FILE} of the store directory.`;
 /** Matches a usable token in a file. The generated token is much longer. */
 const TOKEN_IN_FILE = /^[^\p{Cc}\p{Cs}\uFFFD]{8,}$/u;
+
+/** Returns the gateway's own token and those of the configuration, each with its setting. */
+export function tokensOf({ gateway }: Settings, token: string): (TokenSettings & { setting: string })[] {
+  const setting = gateway.token === undefined ? "generated" : "gateway.auth.token";
+  const main = { token, role: "operator", scopes: ["operator.admin"], setting } as const;
+  const others = gateway.tokens.map((one, at) => ({ ...one, setting: `gateway.auth.tokens[${at}]` }));
+  return [main, ...others];
+}
 
 function digest(text: string): Buffer {
   return createHash("sha256").update(text).digest();
@@ -327,6 +335,28 @@ function rowRights(tokens: readonly TokenSettings[], row: AccessTokenRow): Token
   return { role: "operator", ...limitedTo({ ...row, scopes: expandScopes(row.scopes) }, callerOf(parent)) };
 }
 
+function accessTokenText(id: string, parent: string): string {
+  return `${ACCESS_TOKEN_PREFIX}.${id}.${accessSeal(id, parent)}`;
+}
+
+/**
+ * Returns the current rights of all tokens that are valid over HTTP, with the ids of their callers. `rows`:
+ * the access tokens that have not expired.
+ */
+export function currentRights(
+  tokens: readonly TokenSettings[],
+  rows: readonly AccessTokenRow[],
+): (TokenRights & Pick<Caller, "id">)[] {
+  const derived = rows.flatMap((row) => {
+    const parent = operatorToken(tokens, row.tokenId);
+    const rights = rowRights(tokens, row);
+    // The token of a signed-in client is valid for requests to /mcp only (AU7).
+    if (parent === undefined || rights === undefined || row.signIn !== undefined) return [];
+    return [{ ...rights, id: tokenId(accessTokenText(row.id, parent.token)) }];
+  });
+  return [...tokens.map(callerOf), ...derived];
+}
+
 /** Returns the rights of an access token. */
 function admitAccess(
   { id, sealedBy, caller, until = Number.POSITIVE_INFINITY }: SealedToken,
@@ -379,8 +409,7 @@ export function createAuthority(
     },
     accessToken(caller, id) {
       const parent = operatorToken(tokens, caller.id);
-      if (parent === undefined) return undefined;
-      return `${ACCESS_TOKEN_PREFIX}.${id}.${accessSeal(id, parent.token)}`;
+      return parent === undefined ? undefined : accessTokenText(id, parent.token);
     },
     async admit(remote, claim) {
       if (claim.token === undefined || claim.token === "") {

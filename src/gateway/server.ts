@@ -22,7 +22,7 @@ import type { Passes } from "../tools/passes.ts";
 import { plainHttp } from "../world/http.ts";
 import type { Timer } from "../world.ts";
 import { AccessTokenUsers, accessTokenRows } from "./access-tokens.ts";
-import { type Caller, createAuthority } from "./auth.ts";
+import { type Caller, createAuthority, tokensOf } from "./auth.ts";
 import { DEMO_PATH, Demo, type OpenDemo } from "./demo.ts";
 import { renewDeviceToken } from "./device-tokens.ts";
 import { createDispatcher, type Dispatcher, type MethodDeps } from "./dispatch.ts";
@@ -30,7 +30,6 @@ import { featuresFor, maxPayloadFor } from "./features.ts";
 import { checkHeaders } from "./http/host.ts";
 import type { HttpDeps } from "./http/http.ts";
 import { createListener } from "./http/listener.ts";
-import type { TokenDeps } from "./methods/rights/tokens.ts";
 import { health, readGauges } from "./methods/system.ts";
 import { History } from "./metrics/history.ts";
 import type { GaugeReadings, Metrics } from "./metrics/metrics.ts";
@@ -112,15 +111,6 @@ export interface Gateway {
   close(shutdown?: EventPayloads["shutdown"]): Promise<void>;
 }
 
-/** Returns the gateway's own token and those of the configuration, each with its setting. */
-function tokensOf({ settings, token }: GatewayDeps): TokenDeps["accessTokens"]["configured"] {
-  const { gateway } = settings;
-  const setting = gateway.token === undefined ? "generated" : "gateway.auth.token";
-  const main = { token, role: "operator", scopes: ["operator.admin"], setting } as const;
-  const others = gateway.tokens.map((one, at) => ({ ...one, setting: `gateway.auth.tokens[${at}]` }));
-  return [main, ...others];
-}
-
 class GatewayServer implements Gateway {
   readonly #deps: GatewayDeps;
   readonly #http: Server;
@@ -161,7 +151,7 @@ class GatewayServer implements Gateway {
       shared: engine.store.shared !== undefined,
     });
     this.#presence = createPresence(world, () => this.#tellPresence());
-    const configured = tokensOf(deps);
+    const configured = tokensOf(settings, deps.token);
     const authority = createAuthority(
       clock,
       configured,

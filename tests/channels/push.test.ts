@@ -37,7 +37,8 @@ async function open(host: string, notifyHosts: readonly string[] = [host]) {
   const config = { token: "", scheme: "", credentials: "", createdAt: 1 };
   const place = { runId: "run-1", id: "one", url: `http://${host}/told` };
   await store.transaction((tx) => putPushConfig(tx, { ...config, ...place }));
-  const pushes = createPushes({ a2a: { expose: [], descriptions: {}, notifyHosts } }, store.db, world);
+  const settings = { a2a: { expose: [], descriptions: {}, notifyHosts } };
+  const pushes = createPushes({ settings, db: store.db, world, mayRead: async () => true });
   const text = JSON.stringify({ runId: "run-1", configId: "one", body: { statusUpdate: {} } });
   const route = { channel: "a2a", to: host };
   const message = { deliveryId: "d", sessionKey: "agent:main:a2a:x", route, text, part: 1, parts: 1 };

@@ -1,6 +1,7 @@
 // Owns the operations for push notifications: an A2A client names an address that is notified when its task
 // ends.
 // PU1: only hosts in `a2a.notifyHosts` are notified, so a client cannot send requests into this network.
+// PU2: an address is told nothing once its client's token may no longer read the task (`readers.ts`).
 
 import {
   DeleteTaskPushNotificationConfigRequest,

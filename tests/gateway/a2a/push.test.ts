@@ -107,6 +107,34 @@ test("a receiver gets the request that the official library sends and reads, wit
   }
 });
 
+test("PU2: after a token was revoked or narrowed, nothing is told to the address that it named", async () => {
+  const { got, host, url } = await receiver();
+  const held = Promise.withResolvers<void>();
+  const { gateway } = await startGateway([host], async () => {
+    await held.promise;
+    return "Done";
+  });
+  const operator = await gateway.connect();
+  const begin = async (name: string) => {
+    const made = await operator.request("tokens.create", { name, scopes: ["operator.write"] });
+    const { entry, token = "" } = made;
+    const client = await a2aClient({ http: gateway.httpUrl }, { token });
+    const configuration = asking(addressOf(`${url}?${name}`));
+    const task = await taskIn(client.sendMessage({ ...saying("Go"), configuration }));
+    return { id: entry.id, taskId: task.id };
+  };
+  const revoked = await begin("revoked");
+  const narrowed = await begin("narrowed");
+  const kept = await begin("kept");
+  await operator.request("tokens.revoke", { id: revoked.id });
+  await operator.request("tokens.narrow", { id: narrowed.id, sessions: ["agent:main:*"] });
+  held.resolve();
+  const states = async () =>
+    (await operator.request("deliveries.list", {})).deliveries.map(({ state }) => state).sort();
+  await expect.poll(states).toEqual(["failed", "failed", "sent"]);
+  expect(got).toMatchObject([{ body: { statusUpdate: { taskId: kept.taskId } } }]);
+});
+
 test.deep(
   "a gateway that is killed after the end of the task, before it could notify, notifies once after its restart",
   async () => {

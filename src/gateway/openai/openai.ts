@@ -38,12 +38,6 @@ import { endedResponse, responseStream, storedResponse } from "./responses.ts";
 
 /** Maximum bytes of a body: it may include pictures. */
 const BODY_MAX_BYTES = 25 * 1024 * 1024;
-/**
- * Maximum bytes of all bodies that are being read or not yet accepted. Above this limit, requests are refused
- * and may be retried.
- */
-const BODIES_MAX_BYTES = 200 * 1024 * 1024;
-const BODIES_RETRY_MS = 1_000;
 const SESSION_HEADER = "x-parley-session-key";
 const ROUTES = "GET /v1/models, POST /v1/chat/completions, POST /v1/responses, GET /v1/responses/{id}";
 
@@ -200,8 +194,6 @@ class OpenAiDoor {
   readonly #deps: BasicDeps;
   readonly #dispatcher: Dispatcher;
   readonly #feed: RunFeed;
-  /** Sum of the announced sizes of the bodies in memory. */
-  #bodyBytes = 0;
 
   constructor({ deps, dispatcher }: DoorParts) {
     this.#deps = deps;
@@ -273,12 +265,6 @@ class OpenAiDoor {
     c: Context<Env>,
     api: OpenAiApi,
   ): Promise<Result<{ asked: ReadRequest; followed: Followed }>> {
-    const bytes = Math.min(BODY_MAX_BYTES, Number(c.req.header("content-length") ?? BODY_MAX_BYTES));
-    if (this.#bodyBytes + bytes > BODIES_MAX_BYTES) {
-      const details = { retryAfterMs: BODIES_RETRY_MS };
-      return fail("rate_limited", "too many large requests at once; try again in a moment", { details });
-    }
-    this.#bodyBytes += bytes;
     try {
       const asked = await readHttpRequest(c, api, this.#deps);
       if (!asked.ok) return asked;
@@ -295,8 +281,6 @@ class OpenAiDoor {
       // The run may have been accepted, so a retry without a key could run twice.
       const accepted = c.req.header("idempotency-key") === undefined;
       return { ...failure, details: { ...failure.details, accepted } };
-    } finally {
-      this.#bodyBytes -= bytes;
     }
   }
 

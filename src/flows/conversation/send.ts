@@ -439,8 +439,7 @@ export async function sentSoFar(
   if (isInInbox(run) && wait === undefined) return { run, outcome: await notAwaited(parts, sent) };
   const hasAnswer = isInInbox(run) ? flow.round1Reply !== undefined : isEnded(run.state);
   const lastsUntil = isInInbox(run) ? engine.now() : (run.endedAt ?? engine.now());
-  const isOver = wait?.state === "ended" && lastsUntil < wait.deadlineAt;
-  const givenUp = isOver || wait?.state === "lost";
+  const givenUp = wait?.state === "ended" && lastsUntil < wait.deadlineAt;
   const isAnswered = wait?.state === "answered";
   if (hasAnswer) return { run, outcome: await ended(parts, sent), givenUp, isAnswered };
   if (wait?.state === "open" && engine.now() < wait.deadlineAt) return { run };

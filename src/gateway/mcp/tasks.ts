@@ -34,7 +34,7 @@ export type Task = {
   readonly ttlMs: number;
   readonly pollIntervalMs: number;
 } & (
-  | { readonly status: "working"; readonly statusMessage: string }
+  | { readonly status: "working" | "cancelled"; readonly statusMessage: string }
   | { readonly status: "completed"; readonly result: { readonly resultType: "complete" } }
 );
 
@@ -58,7 +58,8 @@ function iso(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-function taskOf({ deps, client, tell }: TaskParts, taskId: string, { run, outcome }: SentSoFar): Task {
+function taskOf({ deps, client, tell }: TaskParts, taskId: string, sent: SentSoFar): Task {
+  const { run, outcome, givenUp } = sent;
   const { acceptedAt, startedAt, endedAt } = run;
   return {
     taskId,
@@ -66,13 +67,20 @@ function taskOf({ deps, client, tell }: TaskParts, taskId: string, { run, outcom
     lastUpdatedAt: iso(endedAt ?? startedAt ?? acceptedAt),
     ttlMs: TASK_TTL_MS,
     pollIntervalMs: POLL_EVERY_MS,
-    ...(outcome === undefined
-      ? { status: "working", statusMessage: stateText(run) }
+    ...(outcome === undefined || givenUp === true
+      ? stateOf(run, givenUp)
       : {
           status: "completed",
           result: { resultType: "complete", ...tell(sendResult(deps.settings, client.session, outcome)) },
         }),
   };
+}
+
+/** Returns the state of a task without a result. A cancelled task has none, even if its run ends later. */
+function stateOf(run: Run, givenUp: boolean | undefined) {
+  return givenUp === true
+    ? ({ status: "cancelled", statusMessage: "the answer goes to the inbox" } as const)
+    : ({ status: "working", statusMessage: stateText(run) } as const);
 }
 
 function stateText(run: Run): string {
@@ -97,12 +105,10 @@ export async function readTask(parts: TaskParts, taskId: string): Promise<Task |
 export async function readOlderTask(parts: TaskParts, taskId: string): Promise<OlderTask | undefined> {
   const sent = await sentSoFar(parts.deps, { requester: parts.client.session, callId: taskId });
   if (sent === undefined) return undefined;
-  const { createdAt, lastUpdatedAt, ttlMs: ttl, pollIntervalMs: pollInterval } = taskOf(parts, taskId, sent);
-  const facts = { taskId, createdAt, lastUpdatedAt, ttl, pollInterval };
-  if (sent.givenUp === true)
-    return { ...facts, status: "cancelled", statusMessage: "the answer goes to the inbox" };
-  if (sent.outcome !== undefined) return { ...facts, status: "completed" };
-  return { ...facts, status: "working", statusMessage: stateText(sent.run) };
+  const task = taskOf(parts, taskId, sent);
+  const { createdAt, lastUpdatedAt, ttlMs: ttl, pollIntervalMs: pollInterval, status } = task;
+  const facts = { taskId, createdAt, lastUpdatedAt, ttl, pollInterval, status };
+  return "statusMessage" in task ? { ...facts, statusMessage: task.statusMessage } : facts;
 }
 
 /** Waits until a task is done, and returns its result. Returns undefined if there is no such task. */

@@ -176,9 +176,9 @@ test("cancelling a task ends the wait; the run continues, and its result arrives
   const house = await openHouse({ play: model.play, world });
   const { taskId } = await sendTask(house, world);
   expect(await task(house, "cancel", String(taskId))).toMatchObject({ result: { resultType: "complete" } });
-  const { result } = (await task(house, "get", String(taskId))) as { result: Answer };
-  expect(result.status).toBe("completed");
-  expect(objectOf(result.result)).toMatchObject({ status: "timeout", state: "running" });
+  const state = async () => (await task(house, "get", String(taskId))).result as Answer;
+  const cancelled = { resultType: "complete", status: "cancelled", statusMessage: expect.any(String) };
+  expect(await state()).toMatchObject(cancelled);
   const told = written(house, "agent:main:mcp:patient");
   model.answer("for whoever wants it");
   await timeUntil(world, told);
@@ -190,6 +190,9 @@ test("cancelling a task ends the wait; the run continues, and its result arrives
   expect(objectOf(inbox)).toMatchObject({
     messages: [{ kind: "notice", text: expect.stringContaining("for whoever") }],
   });
+  // A cancelled task stays cancelled, and never has a result.
+  expect(await state()).toMatchObject(cancelled);
+  expect(await state()).not.toHaveProperty("result");
 });
 
 test("if the wait of a task has timed out, the task reports that", async () => {

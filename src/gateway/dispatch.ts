@@ -337,23 +337,24 @@ function underKey<T>(
 }
 
 /**
- * Runs a request that changes data and has no key. Its answer is stored under a generated key, where a
- * repeated attempt finds it if the database's reply to the commit was lost.
+ * Does the work of a request that changes data and has no key. Its answer is stored under a generated key,
+ * where a repeated attempt finds it if the database's reply to the commit was lost. `work` gets the function
+ * that stores the answer.
  */
-function withoutKey<T>(
-  base: BaseContext,
+export function answeredOnce<T>(
+  { world, engine }: Pick<BasicDeps, "world" | "engine">,
+  signal: AbortSignal,
   own: KeyedCall,
-  handle: (ctx: CallContext<MethodDeps>) => Promise<Result<T>>,
+  work: (remember: CallContext["remember"]) => Promise<Result<T>>,
 ): Promise<Result<T>> {
-  const { world, engine } = base.deps;
   const remember = async (unit: Unit, answer: unknown): Promise<void> => {
     if (!(await rememberAnswer(unit.tx, own, answer, unit.now))) throw new AnsweredElsewhere();
   };
   const ask = async (): Promise<Result<T>> => {
     const known = await recallAnswer(engine.store.db, own);
-    return typeof known === "object" ? ok(known.answer as T) : handle({ ...base, ...NO_KEY, remember });
+    return typeof known === "object" ? ok(known.answer as T) : work(remember);
   };
-  return throughDoubt(world, base.signal, async () => {
+  return throughDoubt(world, signal, async () => {
     try {
       return await ask();
     } catch (error) {
@@ -420,7 +421,9 @@ export function createDispatcher(deps: MethodDeps): Dispatcher {
     if (idempotencyOf(name) === "none" || method.repeats?.(params.value) === true)
       return { result: await method.handle({ ...base, ...NO_KEY }, params.value) };
     const own = callUnder(base.callId, caller, name, params.value);
-    return { result: await withoutKey(base, own, (ctx) => method.handle(ctx, params.value)) };
+    const handle = (remember: CallContext["remember"]) =>
+      method.handle({ ...base, ...NO_KEY, remember }, params.value);
+    return { result: await answeredOnce(deps, signal, own, handle) };
   };
 
   return {
@@ -460,7 +463,8 @@ function keyedCall(caller: Caller, method: string, params: object): KeyedCall | 
   return callUnder(key, caller, method, rest);
 }
 
-function callUnder(key: string, caller: Caller, method: string, params: object): KeyedCall {
+/** Returns the call with this key, as its answer is stored. */
+export function callUnder(key: string, caller: Caller, method: string, params: object): KeyedCall {
   const paramsHash = createHash("sha256").update(canonicalJson(params)).digest("hex");
   // Older versions stored a node's keys with the node's id as a prefix.
   const before = caller.nodeId === undefined ? key : `node:${caller.nodeId}:${key}`;

@@ -101,7 +101,7 @@ export async function callAs(
   try {
     if (call.name === INBOX_TOOL.name)
       return toolResult(await inboxOf(deps, client, call.arguments, { signal, atEnd }));
-    if (call.name === FORK_TOOL.name) return toolResult(await forkAs(deps, client, call.arguments));
+    if (call.name === FORK_TOOL.name) return toolResult(await forkAs(deps, client, call, signal));
     if (!inThisDoor(call.name)) {
       const names = toolsOf(deps, client).map((tool) => tool.name);
       const error = `there is no tool ${quoted(call.name, 80)} here`;

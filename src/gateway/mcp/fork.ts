@@ -9,9 +9,10 @@ import { hasScope } from "../../core/rules/scopes.ts";
 import { ok, type Result } from "../../core/shapes/errors.ts";
 import { KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
 import type { ToolSpec } from "../../core/shapes/tool.ts";
-import { forkSession } from "../../flows/session/fork.ts";
+import { type Forked, forkSession } from "../../flows/session/fork.ts";
 import { readArguments, textLimit } from "../../tools/arguments.ts";
 import type { BasicDeps } from "../call.ts";
+import { answeredOnce, callUnder } from "../dispatch.ts";
 import type { McpClient } from "./client.ts";
 
 const MESSAGE_ID_CHARS_MAX = 200;
@@ -25,12 +26,20 @@ export function mayFork({ viewer }: McpClient): boolean {
   return viewer.kind === "operator" && viewer.as === undefined && hasScope(viewer.scopes, "operator.write");
 }
 
-/** Executes a call. A client that may not fork gets an error. */
+type ForkResult = ToolResultOf<"sessions_fork">;
+
+function resultOf({ session, point, leftBehind }: Forked): ForkResult {
+  const { key, sessionId } = session;
+  return { status: "ok", sessionKey: key, sessionId, at: point.messageId, leftBehind };
+}
+
+/** Executes a call once. A client that may not fork gets an error. */
 export async function forkAs(
-  { engine, settings }: BasicDeps,
+  { engine, settings, world }: BasicDeps,
   { viewer, caller }: McpClient,
-  given: unknown,
-): Promise<Result<ToolResultOf<"sessions_fork">>> {
+  { callId, arguments: given }: { readonly callId: string; readonly arguments: unknown },
+  signal: AbortSignal,
+): Promise<Result<ForkResult>> {
   const args = await readArguments(FORK_TOOL.parameters, given, LIMITS);
   if (!args.ok) return args;
   const { sessionKey, at, label } = args.value as { sessionKey: string; at: string; label?: string };
@@ -40,13 +49,14 @@ export async function forkAs(
   const origin = await resolveSession(access, viewer, "send", { sessionKey: read.value.key });
   if (!origin.ok) return origin;
   const sees = createGate(settings, caller, "list");
-  const forked = await forkSession({ engine, settings }, viewer, origin.value, {
-    at,
-    sees,
-    ...optional({ label }),
+  const own = callUnder(callId, caller, FORK_TOOL.name, args.value);
+  return answeredOnce({ engine, world }, signal, own, async (remember) => {
+    const forked = await forkSession({ engine, settings }, viewer, origin.value, {
+      at,
+      sees,
+      ...optional({ label }),
+      also: (unit, made) => remember(unit, resultOf(made)),
+    });
+    return forked.ok ? ok(resultOf(forked.value)) : forked;
   });
-  if (!forked.ok) return forked;
-  const { session, point, leftBehind } = forked.value;
-  const { key, sessionId } = session;
-  return ok({ status: "ok", sessionKey: key, sessionId, at: point.messageId, leftBehind });
 }

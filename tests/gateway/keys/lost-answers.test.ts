@@ -11,7 +11,7 @@ import { both, share, test } from "../../kit/deep.ts";
 import { cleanup, openStoreOn, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
 import { openPostgresStore } from "../../kit/store/postgres.ts";
-import { openHouse } from "../kit.ts";
+import { type House, openHouse } from "../kit.ts";
 import { openPeer } from "../mcp/kit.ts";
 
 const MAIN = "agent:main:main";
@@ -133,11 +133,30 @@ describe.each(share(["sqlite"], ["postgres"]))("on %s", (kind) => {
   );
 });
 
+interface ClientCall extends Pick<Asked, "table"> {
+  readonly params: (house: House) => Asked["params"] | Promise<Asked["params"]>;
+  readonly result: object;
+}
+
 /** Calls of an MCP client, and the table to which each execution adds a row. */
-const CALLS: Readonly<Record<string, Pick<Asked, "params" | "table">>> = {
-  sessions_send: { params: { ...send, timeoutSeconds: 30 }, table: "flows" },
-  sessions_spawn: { params: { task: "work" }, table: "flows" },
+const CALLS: Readonly<Record<string, ClientCall>> = {
+  sessions_send: {
+    params: () => ({ ...send, timeoutSeconds: 30 }),
+    table: "flows",
+    result: { status: "ok", reply: "echo hello" },
+  },
+  sessions_spawn: { params: () => ({ task: "work" }), table: "flows", result: { status: "accepted" } },
+  sessions_fork: { params: forkable, table: "sessions", result: { status: "ok", at: expect.any(String) } },
 };
+
+/** Lets a person talk with an agent. Returns the arguments of a fork after that. */
+async function forkable(house: House): Promise<Asked["params"]> {
+  const client = await house.client();
+  const { runId } = await client.request("chat.send", { sessionKey: MAIN, message: "one" });
+  await client.request("agent.wait", { runId });
+  const { messages } = await client.request("chat.history", { sessionKey: MAIN });
+  return { sessionKey: MAIN, at: messages.at(-1)?.id };
+}
 
 describe.each(share([["lost", "sqlite", false] as const], [["late", "postgres", true] as const]))(
   "the answer to the commit of an MCP client's call is %s",
@@ -145,18 +164,16 @@ describe.each(share([["lost", "sqlite", false] as const], [["late", "postgres", 
     both.each(Object.keys(CALLS))(
       "the call is executed once, and its client gets the result: %s",
       async (name) => {
-        const { params, table } = CALLS[name] as (typeof CALLS)[string];
+        const { params, table, result } = CALLS[name] as ClientCall;
         const { store, cut } = cutting(await openStoreOn(kind, temporaryFolder()));
-        const peer = await openPeer(await openHouse({ disk: store }), "version 1", {
-          headers: { "x-parley-handle": "me" },
-        });
+        const house = await openHouse({ disk: store });
+        const peer = await openPeer(house, "version 1", { headers: { "x-parley-handle": "me" } });
+        const given = await params(house);
         const before = await rowsIn(store, table);
         const isCut = cut(1, isLate);
-        const result = await peer.call(name, params);
+        const told = await peer.call(name, given);
         expect(isCut()).toBe(true);
-        expect(result).toMatchObject(
-          name === "sessions_send" ? { status: "ok", reply: "echo hello" } : { status: "accepted" },
-        );
+        expect(told).toMatchObject(result);
         expect((await rowsIn(store, table)) - before).toBe(1);
       },
     );

@@ -233,6 +233,14 @@ test("I9: a command is allowed for longer by callers who cover its sessions, and
     ["$ make all", "always", RESEARCH],
     ["$ make", "session", RESEARCH],
   ]);
+  // A token for some sessions does not learn who else answers.
+  const creators = rules.map(({ command, createdBy }) => [command, createdBy]);
+  expect(Object.fromEntries(creators)).toEqual({
+    "$ make all": "(not visible)",
+    "$ make": expect.stringMatching(/^[0-9a-f]{32}$/),
+  });
+  const all = (await admin.request("permissions.rules", {})).rules;
+  expect(all.map(({ createdBy }) => createdBy)).not.toContain("(not visible)");
   expect(await other.request("permissions.rules", {})).toEqual({ rules: [] });
   const id = rules[0]?.id ?? "";
   await expect(other.request("permissions.forget", { id })).rejects.toThrow("there is no allowed command");

@@ -2,14 +2,26 @@
 // delete the commands that are allowed for longer.
 // A caller who may not see a session sees none of its requests and rules, and answers and deletes none.
 
-import { createGate } from "../../../access/token.ts";
+import { createGate, seesEverything } from "../../../access/token.ts";
+import { NOT_VISIBLE } from "../../../core/rules/visibility.ts";
 import { ok } from "../../../core/shapes/errors.ts";
+import type { PermissionRule } from "../../../core/shapes/permission.ts";
 import { answerPermission, forgetRule } from "../../../flows/permission.ts";
 import { listRules } from "../../../store/queries/permission-rules.ts";
 import { openPermissions } from "../../../store/queries/permissions.ts";
+import type { Caller } from "../../auth.ts";
 import type { BasicDeps, Methods } from "../../call.ts";
 
 type Names = "permissions.list" | "permissions.answer" | "permissions.rules" | "permissions.forget";
+
+/**
+ * Returns a rule as this caller may see it. Its creator is a person or another token, so a token for some
+ * sessions reads only its own name.
+ */
+function ruleRow({ world }: BasicDeps, caller: Caller, rule: PermissionRule): PermissionRule {
+  const isKnown = rule.createdBy === caller.id || seesEverything(caller);
+  return { ...rule, createdBy: isKnown ? world.redactor.mask(rule.createdBy) : NOT_VISIBLE };
+}
 
 export const permissionMethods: Methods<Names, BasicDeps> = {
   "permissions.list": {
@@ -36,7 +48,8 @@ export const permissionMethods: Methods<Names, BasicDeps> = {
   "permissions.rules": {
     async handle({ access, deps, caller }) {
       const sees = createGate(deps.settings, caller, "status");
-      return ok({ rules: (await listRules(access.db)).filter(({ sessionKey }) => sees(sessionKey)) });
+      const rules = (await listRules(access.db)).filter(({ sessionKey }) => sees(sessionKey));
+      return ok({ rules: rules.map((rule) => ruleRow(deps, caller, rule)) });
     },
   },
   "permissions.forget": {

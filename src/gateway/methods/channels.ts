@@ -14,7 +14,7 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { WEBCHAT } from "../../core/shapes/route.ts";
 import { agentIdInKey } from "../../core/shapes/session-key.ts";
 import type { ChannelAccount } from "../../core/shapes/settings/channels.ts";
-import { programOf, type Settings } from "../../core/shapes/settings/settings.ts";
+import { programOf } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Unit } from "../../engine/unit.ts";
@@ -32,7 +32,7 @@ import { channelPrefix, routeKeyOf } from "../../store/queries/channels/deliveri
 import { type DeliveryFigures, deliveryFigures } from "../../store/queries/channels/delivery-figures.ts";
 import { listBindings } from "../../store/queries/channels/thread-bindings.ts";
 import type { OutsideServerStatus, OutsideTools } from "../../tools/tool.ts";
-import type { CallContext, Methods, SendingDeps } from "../call.ts";
+import type { BasicDeps, CallContext, Methods, SendingDeps } from "../call.ts";
 import { needEverySession } from "./operations.ts";
 
 export interface ChannelDeps extends SendingDeps {
@@ -180,8 +180,9 @@ async function test(
   return fail("channel_failed", found.error);
 }
 
-function peerRow(settings: Settings, { toldAt: _, route: __, ...peer }: ChannelPeer): PeerRow {
-  return { ...peer, agentId: agentOfPeer(settings, peer) };
+function peerRow({ settings, world }: BasicDeps, { toldAt: _, route: __, ...peer }: ChannelPeer): PeerRow {
+  const name = peer.name === undefined ? undefined : world.redactor.mask(peer.name);
+  return { ...peer, ...optional({ name }), agentId: agentOfPeer(settings, peer) };
 }
 
 /**
@@ -197,7 +198,7 @@ async function decide(
   return ctx.deps.engine.commit(async (unit): Promise<Result<{ ok: true; peer: PeerRow }>> => {
     const done = await work(unit);
     if (!done.ok) return done;
-    const answer = { ok: true, peer: peerRow(ctx.deps.settings, done.value) } as const;
+    const answer = { ok: true, peer: peerRow(ctx.deps, done.value) } as const;
     await ctx.remember(unit, answer);
     return ok(answer);
   });
@@ -234,7 +235,7 @@ export const channelMethods: Methods<keyof typeof CHANNEL_METHODS, ChannelDeps> 
       const allowed = needEverySession(ctx.caller, "channels.pair.list");
       if (!allowed.ok) return allowed;
       const peers = await listPairings(ctx.access.db, ctx.deps.engine.now());
-      return ok({ peers: peers.map((peer) => peerRow(ctx.deps.settings, peer)) });
+      return ok({ peers: peers.map((peer) => peerRow(ctx.deps, peer)) });
     },
   },
   "channels.pair.approve": {

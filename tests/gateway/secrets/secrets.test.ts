@@ -2,6 +2,7 @@
 
 import { expect, test } from "vitest";
 import type { LiveEvent } from "../../../src/core/shapes/event.ts";
+import { putPeer } from "../../../src/store/queries/channels/channel-peers.ts";
 import { startProcess } from "../../kit/process/gateway-process.ts";
 import { joined, openHouse, openRaw, type Play, type Raw } from "../kit.ts";
 import { refusingModel } from "./refusing-model.ts";
@@ -70,6 +71,16 @@ test("I14: a key that a provider quotes and a secret that a person sent are in n
     expect(JSON.stringify(raw.frames)).not.toContain(secret);
     expect(gateway.stderr()).not.toContain(secret);
   }
+});
+
+test("I14: a secret in the name of a person on a channel is in no list of people", async () => {
+  const house = await openHouse();
+  const person = { channel: "telegram", accountId: "default", peerId: "1", name: `me ${KEY}` };
+  const times = { askedAt: house.engine.now(), toldAt: 0 };
+  await house.store.transaction((tx) => putPeer(tx, { ...person, ...times, state: "approved" }));
+  const { peers } = await (await house.client()).request("channels.pair.list", {});
+  expect(peers).toMatchObject([{ peerId: "1", name: expect.stringMatching(/^me /) }]);
+  expect(JSON.stringify(peers)).not.toContain(KEY);
 });
 
 test("I14: secrets are redacted in every log line", async () => {

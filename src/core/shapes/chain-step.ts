@@ -16,6 +16,11 @@ export function visibleRoute(route: Route, sees: (sessionKey: string) => boolean
   return isInHouse(route) && !sees(route.to) ? { ...route, to: NOT_VISIBLE } : route;
 }
 
+/** Returns the session keys in an error text. */
+export function keysInError(text: string): string[] {
+  return text.match(KEY_IN_TEXT) ?? [];
+}
+
 /** Returns an error text without the keys of sessions that the reader may not see (I9). */
 export function visibleErrorText(text: string, sees: (sessionKey: string) => boolean): string {
   return text.replace(KEY_IN_TEXT, (key) => (sees(key) ? key : NOT_VISIBLE));

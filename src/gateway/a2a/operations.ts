@@ -31,6 +31,7 @@ import { getRun } from "../../store/queries/runs/runs.ts";
 import { type Caller, keyOwnerOf } from "../auth.ts";
 import type { BasicDeps, CallContext } from "../call.ts";
 import type { Dispatcher } from "../dispatch.ts";
+import { errorsFor } from "../error-line.ts";
 import { untilEnded } from "../methods/agent.ts";
 import { type MessageContent, readMessage } from "./message.ts";
 import { beginOfPeer } from "./peer-message.ts";
@@ -127,7 +128,9 @@ export class A2aOperations {
 
   #partsFor({ caller }: A2aCall): TaskParts {
     const { engine, world } = this.#deps;
-    return { db: engine.store.db, redactor: world.redactor, owner: contextOwner(keyOwnerOf(caller)) };
+    const owner = contextOwner(keyOwnerOf(caller));
+    const shownError = errorsFor(this.#deps, caller);
+    return { db: engine.store.db, redactor: world.redactor, owner, shownError };
   }
 
   taskOf(call: A2aCall, run: Run, scope: TaskScope = WHOLE): Promise<Task> {

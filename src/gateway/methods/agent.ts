@@ -16,7 +16,6 @@ import { endCodeOf, isEnded, type Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { mainKeyOf } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
-import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { sendDirect } from "../../flows/conversation/direct.ts";
 import { answerPlace, destinationOf } from "../../flows/delivery/destination.ts";
@@ -26,6 +25,7 @@ import { getRun } from "../../store/queries/runs/runs.ts";
 import { acceptWake } from "../../triggers/hooks.ts";
 import { keyOwnerOf } from "../auth.ts";
 import { type CallContext, type Methods, onlyFresh, type SendingDeps } from "../call.ts";
+import { errorsFor } from "../error-line.ts";
 import { readImages } from "./attachments.ts";
 import { checkThinking, runTimeout } from "./chat.ts";
 import { splitModel } from "./session-row.ts";
@@ -151,7 +151,8 @@ type RunSummary = {
 );
 
 /** Returns the result of a run in the protocol's form. A run without a reply has no payloads. */
-async function summaryOf(run: Run, redactor: Redactor): Promise<RunSummary> {
+async function summaryOf({ deps, caller }: CallContext, run: Run): Promise<RunSummary> {
+  const { redactor } = deps.world;
   const { runId, state, startedAt, endedAt, usage } = run;
   const text = run.reply === undefined || isSilent(run.reply) ? undefined : await redactor.whole(run.reply);
   const { modelProvider: provider, model } = splitModel(run.model ?? "");
@@ -167,7 +168,7 @@ async function summaryOf(run: Run, redactor: Redactor): Promise<RunSummary> {
   return {
     runId,
     status: "error",
-    summary: redactor.mask(run.error ?? `the run ended: ${state}`),
+    summary: errorsFor(deps, caller)(run.error ?? `the run ended: ${state}`),
     runStatus: state,
     ...optional({ code: run.code }),
     result,
@@ -188,19 +189,19 @@ export async function untilEnded(
   return undefined;
 }
 
-async function followRun({ deps, signal }: CallContext, answer: unknown): Promise<Result<unknown>> {
+async function followRun(ctx: CallContext, answer: unknown): Promise<Result<unknown>> {
   const { runId } = answer as PayloadOf<"agent">;
-  const run = await untilEnded(deps.engine, runId, signal);
-  if (run !== undefined) return run.ok ? ok(await summaryOf(run.value, deps.world.redactor)) : run;
+  const run = await untilEnded(ctx.deps.engine, runId, ctx.signal);
+  if (run !== undefined) return run.ok ? ok(await summaryOf(ctx, run.value)) : run;
   return fail("shutting_down", "the connection ended before the run; agent.wait returns its result");
 }
 
-function waitAnswer(run: Run, redactor: Redactor): WaitAnswer {
+function waitAnswer({ deps, caller }: CallContext, run: Run): WaitAnswer {
   const { runId, state, startedAt, endedAt } = run;
   const base = { runId, runStatus: state, ...optional({ startedAt, endedAt }) };
   if (!isEnded(state)) return { ...base, status: "timeout" };
   if (state === "ok") return { ...base, status: "ok" };
-  const error = redactor.mask(run.error ?? `the run ended: ${state}`);
+  const error = errorsFor(deps, caller)(run.error ?? `the run ended: ${state}`);
   const code = endCodeOf(run);
   return { ...base, status: "error", error, ...optional({ code }) };
 }
@@ -216,7 +217,7 @@ async function wait(ctx: CallContext, params: ParamsOf<"agent.wait">): Promise<R
   if (known === undefined || !createGate(settings, ctx.caller, "status")(known.sessionKey)) return missing;
   const waitMs = Math.min(timeoutMs ?? WAIT_DEFAULT_MS, WAIT_MAX_MS);
   const run = await engine.waitForRun(runId, engine.now() + waitMs, ctx.signal);
-  return run === undefined ? missing : ok(waitAnswer(run, ctx.deps.world.redactor));
+  return run === undefined ? missing : ok(waitAnswer(ctx, run));
 }
 
 async function send(

@@ -25,6 +25,7 @@ import {
   updateJob,
 } from "../../triggers/jobs.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
+import { errorsFor } from "../error-line.ts";
 
 export type CronDeps = BasicDeps & JobContext;
 
@@ -34,7 +35,7 @@ const CURSOR = /^(\d{1,15}):(.{1,64})$/;
 
 type States = Awaited<ReturnType<typeof deliveryStates>>;
 
-function turnRow(turn: Turn, states: States, redactor: Redactor): CronTurnRow {
+function turnRow(turn: Turn, states: States, shown: (error: string) => string): CronTurnRow {
   const { seq, cause, dueAt, firedAt, code, error, runId, startedAt, endedAt, totalTokens } = turn;
   const delivery = runId === undefined ? undefined : states.get(runId);
   return {
@@ -43,7 +44,7 @@ function turnRow(turn: Turn, states: States, redactor: Redactor): CronTurnRow {
     firedAtMs: firedAt,
     status: turn.state ?? "skipped",
     ...optional({ dueAtMs: dueAt, code }),
-    ...(error === undefined ? {} : { error: redactor.mask(error) }),
+    ...(error === undefined ? {} : { error: shown(error) }),
     ...optional({ runId, startedAtMs: startedAt, endedAtMs: endedAt }),
     ...(startedAt === undefined || endedAt === undefined ? {} : { durationMs: endedAt - startedAt }),
     ...optional({ totalTokens, delivery }),
@@ -97,9 +98,10 @@ async function rowsOf(ctx: CallContext, jobs: readonly CronJob[]): Promise<CronJ
   );
   const { settings, world } = ctx.deps;
   const { redactor } = world;
+  const shownError = errorsFor(ctx.deps, ctx.caller);
   return jobs.map((job) => {
     const turn = turns.get(job.id);
-    const last = turn === undefined ? undefined : turnRow(turn, states, redactor);
+    const last = turn === undefined ? undefined : turnRow(turn, states, shownError);
     return jobRow(job, last, { settings, redactor, sees });
   });
 }
@@ -171,7 +173,8 @@ async function runs(
     db,
     turns.flatMap(({ runId }) => runId ?? []),
   );
-  return ok({ id, entries: turns.map((turn) => turnRow(turn, states, ctx.deps.world.redactor)) });
+  const shownError = errorsFor(ctx.deps, ctx.caller);
+  return ok({ id, entries: turns.map((turn) => turnRow(turn, states, shownError)) });
 }
 
 /** Resolves a destination, if the caller may send there. */

@@ -32,6 +32,7 @@ import { firstUserTexts } from "../../store/queries/transcripts/first-texts.ts";
 import { hasCompaction, lastMessages } from "../../store/queries/transcripts/transcripts.ts";
 import { keyOwnerOf } from "../auth.ts";
 import { type BasicDeps, type CallContext, type Methods, onlyFresh } from "../call.ts";
+import { errorsFor } from "../error-line.ts";
 import { untilEnded } from "./agent.ts";
 import { listedRows, sessionRow, splitModel } from "./session-row.ts";
 import type { SystemDeps } from "./system.ts";
@@ -273,7 +274,7 @@ async function compact(
     const compacted = state === "ok" && (await hasCompaction(ctx.access.db, runId));
     const reason = compacted
       ? undefined
-      : deps.world.redactor.mask(error ?? reply ?? `the run ended: ${state}`);
+      : errorsFor(deps, caller)(error ?? reply ?? `the run ended: ${state}`);
     return ok({ ok: true, key: session.key, runId, compacted, ...optional({ reason }) });
   });
 }

@@ -27,6 +27,7 @@ import { thrown } from "../answer.ts";
 import { type Caller, keyOwnerOf } from "../auth.ts";
 import type { BasicDeps, CallContext } from "../call.ts";
 import { type Dispatcher, needScope } from "../dispatch.ts";
+import { errorsFor } from "../error-line.ts";
 import { checkedKey, type Door, type Env, readBody, refuse } from "../http/request.ts";
 import { type EndedRun, type Followed, RunFeed, streamRun } from "../http/run-stream.ts";
 import { untilEnded } from "../methods/agent.ts";
@@ -190,6 +191,11 @@ function isCutShort(messages: readonly Message[]): boolean {
   return last?.role === "assistant" && last.stopReason === "length";
 }
 
+/** Returns a run, with its error as the caller may see it. */
+function shownTo(deps: BasicDeps, caller: Caller, run: Run): Run {
+  return run.error === undefined ? run : { ...run, error: errorsFor(deps, caller)(run.error) };
+}
+
 class OpenAiDoor {
   readonly #deps: BasicDeps;
   readonly #dispatcher: Dispatcher;
@@ -235,7 +241,7 @@ class OpenAiDoor {
     if (!found.ok) return refuse(c, found);
     const { engine, world } = this.#deps;
     const { db } = engine.store;
-    const run = found.value;
+    const run = shownTo(this.#deps, c.get("caller"), found.value);
     const ended = {
       run,
       cutShort: isCutShort(await readRun(db, runId)),
@@ -285,7 +291,7 @@ class OpenAiDoor {
   }
 
   async #answer(c: Context<Env>, asked: ReadRequest, followed: Followed): Promise<Response> {
-    const ended = await this.#ended(asked, followed, c.req.raw.signal);
+    const ended = await this.#ended(c, asked, followed);
     if (!ended.ok) return refuse(c, ended);
     const { request } = asked;
     const text = await this.#deps.world.redactor.whole(ended.value.run.reply ?? "");
@@ -300,7 +306,7 @@ class OpenAiDoor {
     const { request } = asked;
     const { redactor } = this.#deps.world;
     const gone = new AbortController();
-    const ended = this.#ended(asked, followed, AbortSignal.any([c.req.raw.signal, gone.signal]));
+    const ended = this.#ended(c, asked, followed, AbortSignal.any([c.req.raw.signal, gone.signal]));
     const body = streamRun({
       feed: this.#feed,
       clock: this.#deps.world.clock,
@@ -325,13 +331,18 @@ class OpenAiDoor {
    * Waits for the end of the run. Returns a failure if the run did not succeed, or if the gateway stops
    * first.
    */
-  async #ended(asked: ReadRequest, followed: Followed, client: AbortSignal): Promise<Result<EndedRun>> {
+  async #ended(
+    c: Context<Env>,
+    asked: ReadRequest,
+    followed: Followed,
+    client = c.req.raw.signal,
+  ): Promise<Result<EndedRun>> {
     const { stopped } = this.#dispatcher;
     const accepted = asked.idempotencyKey === undefined;
     try {
       const run = await untilEnded(this.#deps.engine, followed.runId, AbortSignal.any([client, stopped]));
       if (run?.ok === false) return { ...run, details: { accepted } };
-      if (run !== undefined) return await this.#outcome(run.value);
+      if (run !== undefined) return await this.#outcome(run.value, c.get("caller"));
       if (!stopped.aborted) await this.#left(asked, followed);
       return fail(
         "shutting_down",
@@ -347,7 +358,7 @@ class OpenAiDoor {
     }
   }
 
-  async #outcome(run: Run): Promise<Result<EndedRun>> {
+  async #outcome(run: Run, caller: Caller): Promise<Result<EndedRun>> {
     const code = endCodeOf(run);
     if (code === undefined) {
       const { world, engine } = this.#deps;
@@ -360,7 +371,7 @@ class OpenAiDoor {
       return ok({ run, cutShort, pictures: await picturesOf(db, run) });
     }
     const details = { accepted: true, ended: true };
-    return fail(code, run.error ?? `the run ended: ${run.state}`, { details });
+    return fail(code, shownTo(this.#deps, caller, run).error ?? `the run ended: ${run.state}`, { details });
   }
 
   /** Handles a client that left before its run ended (OA3). */

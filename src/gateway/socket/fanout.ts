@@ -104,17 +104,17 @@ export interface FanoutParts {
 /** Returns the function that sends an event to the connections that may see it. */
 function tellerOf(audience: Audience) {
   return (out: OutEvent): void => {
-    const { event, sessionKey, payload, other, access = "events", marks, unless } = out;
+    const { event, sessionKey, payload, others, access = "events", marks, unless } = out;
     let whole: EncodedEvent | undefined;
     let without: EncodedEvent | undefined;
     for (const subscriber of audience.of(access, sessionKey)) {
       const admits = subscriber[access];
       if (unless !== undefined && admits(unless)) continue;
-      if (other === undefined || admits(other.sessionKey)) {
+      if (others === undefined || others.sessionKeys.every(admits)) {
         whole ??= encodeEvent(event, payload, marks);
         subscriber.event(whole);
       } else {
-        without ??= encodeEvent(event, other.withoutIt, marks);
+        without ??= encodeEvent(event, others.without, marks);
         subscriber.event(without);
       }
     }

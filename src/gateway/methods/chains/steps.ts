@@ -133,6 +133,11 @@ class Steps {
     return excerpt(this.#viewer.redactor, text, isLong ? SHORT_CHARS_MAX : TEXT_CHARS_MAX);
   }
 
+  /** Returns an error without the keys of sessions that the viewer may not see (I9). */
+  #error(text: string): string {
+    return this.#excerpt(visibleErrorText(text, this.#viewer.sees));
+  }
+
   /** Returns the text, unless its session was deleted. */
   #quoted(sessionKey: string, text: string | undefined): string | undefined {
     return this.#chain.sessions.has(sessionKey) ? text : undefined;
@@ -154,7 +159,7 @@ class Steps {
     const said = run.reply ?? "";
     const silent = state === "ok" && run.kind === "turn" && isSilent(said);
     const reply = silent || said === "" ? undefined : this.#quoted(sessionKey, this.#excerpt(said));
-    const error = run.error === undefined ? undefined : this.#excerpt(run.error);
+    const error = run.error === undefined ? undefined : this.#error(run.error);
     return {
       id: `run:${runId}`,
       ...nature,
@@ -187,7 +192,10 @@ class Steps {
     const messages = this.#chain.messages.get(run.runId);
     const answered = state === "answered";
     const silent = answered && !inInbox && run.state === "ok" && isSilent(run.reply ?? "");
-    const words = answered && !silent ? this.#quoted(run.sessionKey, run.reply ?? run.error) : undefined;
+    const words =
+      answered && !silent
+        ? this.#quoted(run.sessionKey, run.reply ?? this.#error(run.error ?? ""))
+        : undefined;
     return [
       {
         id: `wait:${wait.callId}`,
@@ -257,8 +265,7 @@ class Steps {
     const messages = runId === undefined ? undefined : this.#chain.messages.get(runId);
     const run = runId === undefined ? undefined : this.#runs.get(runId);
     const opens = run?.sessionKey === sessionKey ? this.#opens(sessionKey, messages?.answer) : {};
-    const error =
-      delivery.error === undefined ? undefined : this.#excerpt(visibleErrorText(delivery.error, sees));
+    const error = delivery.error === undefined ? undefined : this.#error(delivery.error);
     return {
       id: `delivery:${id}`,
       kind: "delivery",

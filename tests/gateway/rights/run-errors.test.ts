@@ -1,0 +1,67 @@
+// The error of a failed run may quote text of other sessions, for example if a model provider repeats a part of
+// its request. No door shows the keys in it to a caller that may not see those sessions.
+
+import { expect, test } from "vitest";
+import { getRun } from "../../../src/store/queries/runs/runs.ts";
+import { until } from "../../kit/until.ts";
+import { a2aClient, EXPOSED, saying, taskIn } from "../a2a/kit.ts";
+import { openHouse } from "../kit.ts";
+import { openAi } from "../openai/kit.ts";
+
+const SCOPED = "a-token-for-research-sessions";
+const OWN = "agent:research:main";
+const HIDDEN = "agent:writer:main";
+const TOKENS = [
+  {
+    token: SCOPED,
+    role: "operator" as const,
+    scopes: ["operator.write" as const],
+    sessions: ["agent:research:*"],
+  },
+];
+
+test("I9: the error of a run names no session that the caller may not see, over any door", async () => {
+  const play = (): string => {
+    throw new Error(`the provider quoted ${OWN} and ${HIDDEN}`);
+  };
+  const house = await openHouse({ play, gateway: { tokens: TOKENS }, choices: { a2a: EXPOSED } });
+  const scoped = await house.client({ token: SCOPED });
+  const admin = await house.client();
+  const heard = { scoped: [] as string[], admin: [] as string[] };
+  scoped.onEvent((event) => void heard.scoped.push(JSON.stringify(event)));
+  admin.onEvent((event) => void heard.admin.push(JSON.stringify(event)));
+
+  const shownTo = async (client: typeof scoped, token?: string): Promise<Record<string, string>> => {
+    const { runId } = await client.request("chat.send", { sessionKey: OWN, message: "hi" });
+    const waited = await client.request("agent.wait", { runId });
+    const history = await client.request("chat.history", { sessionKey: OWN, includeRuns: true });
+    const chainId = (await getRun(house.store.db, runId))?.chainId ?? "";
+    const chain = await client.request("chains.get", { chainId });
+    const messages = [{ role: "user" as const, content: "hi" }];
+    const options = token === undefined ? {} : { apiKey: token };
+    const asked = openAi(house, options).chat.completions.create({ model: "parley/research", messages });
+    const chat = await asked.catch((error: unknown) => String(error));
+    const a2a = await a2aClient(house, token === undefined ? {} : { token });
+    const answers = {
+      "agent.wait": waited,
+      "chat.history": history.runs,
+      "chains.get": chain,
+      OpenAI: chat,
+      A2A: await taskIn(a2a.sendMessage(saying("hi"))),
+    };
+    const entries = Object.entries(answers).map(([door, answer]) => [door, JSON.stringify(answer)]);
+    return Object.fromEntries(entries) as Record<string, string>;
+  };
+  const ended = (events: readonly string[]) =>
+    events.filter((event) => event.includes("the provider quoted"));
+
+  for (const [door, text] of Object.entries(await shownTo(admin))) expect(text, door).toContain(HIDDEN);
+  for (const [door, text] of Object.entries(await shownTo(scoped, SCOPED))) {
+    expect(text, door).toContain(`the provider quoted ${OWN} and (not visible)`);
+    expect(text, door).not.toContain(HIDDEN);
+  }
+  // Each failed run has an event of its lifecycle, and one of the chat.
+  await until(async () => ended(heard.scoped).length >= 12 && ended(heard.admin).length >= 12);
+  expect(heard.scoped.join("\n")).not.toContain(HIDDEN);
+  expect(ended(heard.admin).every((event) => event.includes(HIDDEN))).toBe(true);
+});

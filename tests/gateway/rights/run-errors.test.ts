@@ -24,7 +24,11 @@ test("I9: the error of a run names no session that the caller may not see, over 
   const play = (): string => {
     throw new Error(`the provider quoted ${OWN} and ${HIDDEN}`);
   };
-  const house = await openHouse({ play, gateway: { tokens: TOKENS }, choices: { a2a: EXPOSED } });
+  const house = await openHouse({
+    play,
+    gateway: { tokens: TOKENS },
+    choices: { a2a: EXPOSED, tools: { visibility: "tree" } },
+  });
   const scoped = await house.client({ token: SCOPED });
   const admin = await house.client();
   const heard = { scoped: [] as string[], admin: [] as string[] };
@@ -60,6 +64,13 @@ test("I9: the error of a run names no session that the caller may not see, over 
     expect(text, door).toContain(`the provider quoted ${OWN} and (not visible)`);
     expect(text, door).not.toContain(HIDDEN);
   }
+  const { runId } = await scoped.request("chat.send", { sessionKey: OWN, message: "hi" });
+  await scoped.request("agent.wait", { runId });
+  // The call has the rights of the session, which sees only its own tree.
+  const status = { name: "session_status", args: { runId }, sessionKey: OWN };
+  expect(await admin.request("tools.invoke", status)).toMatchObject({
+    error: `the provider quoted ${OWN} and (not visible)`,
+  });
   // Each failed run has an event of its lifecycle, and one of the chat.
   await until(async () => ended(heard.scoped).length >= 12 && ended(heard.admin).length >= 12);
   expect(heard.scoped.join("\n")).not.toContain(HIDDEN);

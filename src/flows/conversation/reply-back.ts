@@ -6,6 +6,8 @@
 // The target's agent writes the announcement for the target's channel. Silence is not delivered; any other
 // text becomes one outbox row (I5).
 
+import { mayAccess, sessionViewer } from "../../access/access.ts";
+import { spawnChainOf } from "../../access/spawn-chain.ts";
 import { sendVerdict } from "../../core/rules/send-policy.ts";
 import {
   announceContext,
@@ -122,12 +124,22 @@ async function close(context: FlowContext, reason: string): Promise<void> {
 }
 
 /**
+ * Returns whether the requester may still send to the target. The settings, and with them the rights of a
+ * session, may have changed since the last turn (I9).
+ */
+async function isAdmitted({ unit, settings }: FlowContext, from: Session, to: Session): Promise<boolean> {
+  const viewer = sessionViewer(await spawnChainOf(unit.tx, from), settings);
+  return mayAccess({ db: unit.tx, settings }, viewer, "send", to);
+}
+
+/**
  * Accepts the next reply turn: its input is the other party's last text. Returns false if the turn was
  * refused.
  */
 async function acceptReplyTurn(context: FlowContext, turn: number, words: string): Promise<boolean> {
   const { acceptor, unit, settings, flow, run, requester, target } = context;
   if (requester === undefined || target === undefined) return false;
+  if (!(await isAdmitted(context, requester, target))) return false;
   const [speaker, other] = replyTurnOwner(turn) === "requester" ? [requester, target] : [target, requester];
   if (!sendVerdict(settings, speaker).allowed) return false;
   const chain = { chainId: run.chainId, hop: run.hop };

@@ -84,6 +84,30 @@ describe("the reply-back loop and the announce step", () => {
     expect((await app.runs(RESEARCH)).map((run) => run.flow?.step)).toEqual(["round1", "announce"]);
   });
 
+  test.each([
+    ["agent-to-agent messages are no longer enabled", { agentToAgent: { enabled: false, allow: [] } }],
+    ["their list no longer has the target", { agentToAgent: { enabled: true, allow: ["main"] } }],
+    ["the requester no longer sees other agents", { visibility: "agent" as const }],
+  ])("I9: the reply turns end when %s, and the announcement is still made", async (_, tools) => {
+    const app = await openFlowApp({
+      plays: {
+        [MAIN]: (actor) => {
+          if (actor.step === "message") return asks("begin")(actor);
+          Object.assign(app.settings.tools, tools);
+          return "main goes on";
+        },
+        [RESEARCH]: talk("research"),
+      },
+      choices: turns(5),
+    });
+    await app.route(RESEARCH);
+    await resultOf(app);
+    await app.quiet();
+    expect((await app.runs(MAIN)).map((run) => run.flow?.step)).toEqual([undefined, "reply"]);
+    expect((await app.runs(RESEARCH)).map((run) => run.flow?.step)).toEqual(["round1", "announce"]);
+    expect(app.sent.map((message) => message.text)).toEqual(["research announces"]);
+  });
+
   test("a failed reply turn ends the reply turns, and the announcement is still made", async () => {
     const app = await openFlowApp({
       plays: {

@@ -4,8 +4,8 @@
 // change a session's route (I10).
 // The answer of a run that came from a channel is queued by the transaction that ends the run (I4, I5). It
 // goes to the route of the run's first message, so nobody gets an answer that was meant for another person.
-// DR2: silence is not delivered; a failed run reports its error in one sentence; an aborted run sends
-//      nothing.
+// DR2: silence is not delivered; a failed run reports its error in one sentence, once for all messages that
+//      it has read; an aborted run sends nothing.
 // DR3: the send policy is checked for the chat that gets the answer. If it denies, the outbox row is
 // `skipped`.
 // The queue mode of a channel account decides how a message from that channel is accepted. In every mode, the
@@ -35,7 +35,7 @@ import type { Accepted, AcceptRequest } from "../../engine/run/accept.ts";
 import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { holdForAbort, holdSessions } from "../../store/locks.ts";
-import { activeRuns } from "../../store/queries/runs/runs.ts";
+import { activeRuns, getRun } from "../../store/queries/runs/runs.ts";
 import { getSession, updateSession } from "../../store/queries/sessions/sessions.ts";
 import { leaveVerdict } from "../delivery/destination.ts";
 import { queueDelivery } from "../delivery/outbox.ts";
@@ -209,6 +209,23 @@ function failureWords({ state, error }: Run, redactor: Redactor): string {
   return `I could not finish this: ${cut(cause, CAUSE_CHARS_MAX)}`;
 }
 
+/**
+ * Returns whether people are told about the failure of a run. If the run was started to report a sub-agent's
+ * result and could not start, the result is reported in another way, so its failure need not be reported.
+ */
+function reportsFailure(run: Run): boolean {
+  return run.input.provenance === undefined || (run.startedAt !== undefined && !isOverBudget(run));
+}
+
+/**
+ * Returns whether the run that read this run's message reports its failure to the same chat, itself or by its
+ * job.
+ */
+async function isToldByReader({ tx }: Unit, { input: { takenBy } }: Run): Promise<boolean> {
+  const reader = takenBy === undefined ? undefined : await getRun(tx, takenBy);
+  return reader !== undefined && (reader.flow !== undefined || reportsFailure(reader));
+}
+
 /** Returns the text to deliver at the end of a run, or undefined if there is none. */
 async function wordsOf(run: Run, redactor: Redactor): Promise<string | undefined> {
   switch (run.state) {
@@ -217,12 +234,8 @@ async function wordsOf(run: Run, redactor: Redactor): Promise<string | undefined
       return isSilent(reply) ? undefined : redactor.whole(reply);
     }
     case "error":
-    case "timeout": {
-      // If the run was started to report a sub-agent's result and could not start, the result is reported in
-      // another way, so its failure need not be reported.
-      const isToldElsewhere = run.startedAt === undefined || isOverBudget(run);
-      return run.input.provenance !== undefined && isToldElsewhere ? undefined : failureWords(run, redactor);
-    }
+    case "timeout":
+      return reportsFailure(run) ? failureWords(run, redactor) : undefined;
     default:
       return undefined;
   }
@@ -242,7 +255,7 @@ export async function directRunEnded(
   const origin = run.input.provenance?.kind;
   // Runs of hooks and cron jobs have their own destination for replies.
   if (origin === "hook" || origin === "cron") return;
-  const text = await wordsOf(run, unit.redactor);
+  const text = (await isToldByReader(unit, run)) ? undefined : await wordsOf(run, unit.redactor);
   const session = text === undefined ? undefined : await getSession(unit.tx, run.sessionKey);
   if (text === undefined || session === undefined) return;
   // The answer goes to the chat of the question, even if other chats have written since. If an operator chose

@@ -8,6 +8,7 @@ import type { LiveEvent } from "../../../src/core/shapes/event.ts";
 import { isCompaction, type Message, textOf } from "../../../src/core/shapes/message.ts";
 import { isEnded, type Run } from "../../../src/core/shapes/run.ts";
 import type { Route } from "../../../src/core/shapes/session.ts";
+import { deliveriesOfRuns } from "../../../src/store/queries/channels/deliveries.ts";
 import { type CrashPoint, endOf, temporaryFolder } from "../../kit/engine/engine.ts";
 import type { ScriptedAnswer } from "../../kit/scripted-model.ts";
 import { openTurnApp, type TurnApp } from "../turn-app.ts";
@@ -127,6 +128,26 @@ describe("steer", () => {
     expect(ended).toMatchObject({ state: "aborted", code: "run_aborted", input: { takenBy: first.runId } });
     expect(ended.error).toContain("before its model answered");
     await app.quiet();
+  });
+
+  test("if the run that read a message fails, the chat gets its failure, and no second one for the message", async () => {
+    const gate = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    const script = async (request: ModelRequest): Promise<ScriptedAnswer> => {
+      if (heard(request).results > 0) return { error: "the model is overloaded" };
+      begun.resolve();
+      await gate.promise;
+      return LOOKS;
+    };
+    const app = await openTurnApp({ script, sessionKey: MAIN });
+    const first = await app.says("first", HERE, "followup");
+    await begun.promise;
+    const second = await app.says("second", HERE, "steer");
+    gate.resolve();
+    await app.quiet();
+    expect((await app.runs(MAIN)).map(({ state }) => state)).toEqual(["error", "error"]);
+    const told = await deliveriesOfRuns(app.store.db, [first.runId, second.runId], 10);
+    expect(told.map(({ text }) => text)).toEqual(["I could not finish this: the model is overloaded"]);
   });
 
   test("ST2: if a message is queued behind another one, the current run does not read it", async () => {

@@ -37,7 +37,7 @@ export function createSuccessors(parts: JobParts): Successors {
         }
       }
       if (run.state === "error" || run.state === "timeout") await endItsUnanswered(unit, run);
-      await wakeRunEnded(parts, unit, run);
+      await wakeRunEnded(parts, acceptor, unit, run);
       const flow = run.flow === undefined ? undefined : await holdFlow(unit.tx, run.flow.flowId);
       if (flow?.kind === "send") await conversationRunEnded(parts, { acceptor, unit, flow, run, answered });
       if (flow?.kind === "spawn") await jobRunEnded(parts, acceptor, unit, run, flow);

@@ -248,18 +248,25 @@ export async function writeDownWakes(
 
 /**
  * If a run that should tell the requester's agent a result did not start, or ended at a budget, announces the
- * result in another way. A run that ended at a budget has written the result to the transcript.
+ * result in another way. A run that ended at a budget has written the result to the transcript. After a stop
+ * the result is appended, so that the agent's next turn knows it.
  */
-export async function wakeRunEnded(parts: JobParts, unit: Unit, run: Run): Promise<void> {
+export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Unit, run: Run): Promise<void> {
   if (!isOverBudget(run) && run.startedAt !== undefined) return;
   const session = await getSession(unit.tx, run.sessionKey);
   if (session === undefined || !isWake(run, session)) return;
-  const { runId, route, sessionKey, code = "run_failed" } = run;
-  const { text } = run.input;
+  const { runId, route, sessionKey, code = "run_failed", chainId, hop } = run;
+  const { text, provenance } = run.input;
   if (route !== undefined) {
     const told = { session, route, text, kind: "announce", runId } as const;
     await queueDelivery(parts, unit, { ...told, isAnswer: true });
-  } else if (run.startedAt === undefined && code !== "run_aborted") {
+  }
+  if (run.startedAt !== undefined) return;
+  if (code === "run_aborted") {
+    const input = { text, ...optional({ provenance }) };
+    const chain = { chainId, hop };
+    await acceptor.acceptIn(unit, { sessionKey, kind: "append", input, chain, successor: true });
+  } else if (route === undefined) {
     await keepForOperators(unit, { sessionKey, runId, requesterKey: sessionKey, text, code });
   }
 }

@@ -324,6 +324,31 @@ test("if a reset ends the run that should wake the requester, the result is post
   expect(await app.texts(MAIN)).toEqual([]);
 });
 
+test.each([
+  ["a chat, which gets the result", true],
+  ["no chat", false],
+])(
+  "a stop before the requester is woken leaves the result in its transcript, once; it has %s",
+  async (_, hasChat) => {
+    const app = await openSpawnApp({
+      settings: settings({ announce: "wake" }),
+      play: (turn) => (turn.input === "wait" ? endless(turn) : family(plain)(turn)),
+    });
+    if (hasChat) await app.route(MAIN);
+    await spawned(app, MAIN, "x");
+    await app.tell(MAIN, "wait");
+    await until(async () => (await app.runs(MAIN)).some((run) => run.input.provenance !== undefined));
+    await app.engine.abort({ sessionKey: MAIN });
+    await app.quiet();
+    const results = (lines: string[]) => lines.filter((line) => line.includes("Result: announced"));
+    expect(results(app.sent.map(({ text }) => text))).toHaveLength(hasChat ? 1 : 0);
+    expect(results(await app.texts(MAIN))).toHaveLength(1);
+    expect((await app.runs(MAIN)).filter((run) => run.kind === "turn").map((run) => run.state)).toEqual([
+      ...["ok", "aborted", "aborted"],
+    ]);
+  },
+);
+
 describe("an abort during a spawn", () => {
   test("I1: an aborted run spawns no session", async () => {
     const results: Record<string, unknown>[] = [];

@@ -431,11 +431,6 @@ export class Engine {
     return this.#watch.until(runId, deadlineAt, signal);
   }
 
-  /** Resolves once one of these jobs has ended, the deadline has passed or the signal has fired. */
-  waitForJob(flowIds: readonly string[], deadlineAt: number, signal: AbortSignal): Promise<void> {
-    return this.#watch.untilJob(flowIds, deadlineAt, signal);
-  }
-
   /**
    * Ends unfinished runs. If several transactions end a run, the first to commit decides: an end never
    * changes.

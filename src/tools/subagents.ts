@@ -25,6 +25,7 @@ import {
 import type { Flow } from "../store/queries/chains/flows.ts";
 import { getRun } from "../store/queries/runs/runs.ts";
 import { textLimit, waitLimit } from "./arguments.ts";
+import type { SendContext } from "./sessions/send.ts";
 import { type Tool, tool, type WritingContext } from "./tool.ts";
 
 const TASK_SHOWN_CHARS = 200;
@@ -35,7 +36,7 @@ const RESULTS_CHARS_MAX = 400_000;
 const STILL_AT_WORK =
   "They still run: do not start them again. Wait again, or continue; each result is announced on arrival.";
 
-export const subagents: Tool<WritingContext> = tool("subagents", {
+export const subagents: Tool<SendContext> = tool("subagents", {
   limits: {
     sessionKey: textLimit(KEY_CHARS_MAX),
     timeoutSeconds: waitLimit(CHILDREN_WAIT_SECONDS),
@@ -57,9 +58,9 @@ type Answer = ToolResultOf<"subagents">;
 type ListResult = Extract<Answer, { readonly subagents: unknown }>;
 type WaitResult = Extract<Answer, { readonly results: unknown }>;
 
-function waitingCall(ctx: WritingContext, { any = false }: Args, callId: string) {
+function waitingCall(ctx: SendContext, { any = false }: Args, callId: string) {
   const until = any ? ("any" as const) : ("all" as const);
-  return { requester: ctx.session, callId, until, signal: ctx.signal, wait: ctx.wait };
+  return { requester: ctx.session, callId, until, wait: ctx.wait };
 }
 
 /** Returns the jobs that the call names, or all jobs that have not returned a result yet. */
@@ -86,7 +87,7 @@ async function jobsToWaitFor(
   return ok(jobs);
 }
 
-async function waitForChildren(ctx: WritingContext, args: Args, callId: string): Promise<Result<WaitResult>> {
+async function waitForChildren(ctx: SendContext, args: Args, callId: string): Promise<Result<WaitResult>> {
   const jobs = await jobsToWaitFor(ctx, args);
   if (!jobs.ok) return jobs;
   if (jobs.value.length === 0) {
@@ -96,6 +97,8 @@ async function waitForChildren(ctx: WritingContext, args: Args, callId: string):
     ...waitingCall(ctx, args, callId),
     jobs: jobs.value,
     timeoutSeconds: args.timeoutSeconds,
+    signal: ctx.signal,
+    confirmsAnswers: ctx.confirmsAnswers,
   });
   return waited.ok ? ok(waitResult(ctx, waited.value)) : waited;
 }

@@ -371,6 +371,7 @@ const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
   loseAnswer: (tx) => waits.loseAnswer(tx, "c"),
   giveUpWaitsOf: (tx) => waits.giveUpWaitsOf(tx, "run-1"),
   giveUpCallerWaits: (tx) => waits.giveUpCallerWaits(tx),
+  giveUpCallerJobWaits: (tx) => jobWaits.giveUpCallerJobWaits(tx),
   endFlow: (tx) => flows.endFlow(tx, "f", "reason", 5),
   noteReply: (tx) => flows.noteReply(tx, "f", "reply", true),
 };

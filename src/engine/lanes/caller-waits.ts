@@ -8,6 +8,7 @@
 import type { Result } from "../../core/shapes/errors.ts";
 import { isEnded } from "../../core/shapes/run.ts";
 import { StoreProblem } from "../../store/problems.ts";
+import { giveUpCallerJobWaits, giveUpJobWaits } from "../../store/queries/runs/job-waits.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
 import { confirmAnswer, giveUpCallerWaits, loseAnswer } from "../../store/queries/runs/waits.ts";
 import type { World } from "../../world.ts";
@@ -17,8 +18,12 @@ import type { Unit } from "../unit.ts";
 import {
   answeredBefore,
   type GaveUp,
+  type JobsWaitEnd,
+  type JobsWaitRequest,
+  openJobsWait,
   openWait,
   type SettleParts,
+  settleJobsWait,
   settleWait,
   type WaitEnd,
   type WaitRequest,
@@ -45,8 +50,23 @@ export class CallerWaits {
    * each of its calls; if that session is external, the wait adds an edge to the wait graph.
    */
   open(unit: Unit, request: WaitRequest, clientKey = ""): Promise<Result<unknown>> {
-    const { processId } = this.#parts;
-    return openWait(unit, { runId: "", sessionKey: clientKey, processId }, request);
+    return openWait(unit, this.#waiter(clientKey), request);
+  }
+
+  /** Records the wait of a caller for jobs. `clientKey` is that of `open`. */
+  openJobs(unit: Unit, request: JobsWaitRequest, clientKey = ""): Promise<Result<void>> {
+    return openJobsWait(unit, this.#waiter(clientKey), request);
+  }
+
+  /** Waits for the jobs of a recorded wait. The results also go to the session, so none can be lost. */
+  async settleJobs(callId: string, until: "all" | "any", signal: AbortSignal): Promise<JobsWaitEnd> {
+    const settle = () => settleJobsWait(this.#parts, callId, until, signal);
+    try {
+      return await untilStored(this.#parts.world, signal, settle);
+    } catch (error) {
+      await this.#record((unit) => giveUpJobWaits(unit.tx, callId));
+      throw error;
+    }
   }
 
   async settle(callId: string, signal: AbortSignal, gaveUp?: GaveUp): Promise<WaitEnd> {
@@ -96,10 +116,15 @@ export class CallerWaits {
   /** Ends the waits of callers whose process is dead. Without `of`: of all processes but this one. */
   async giveUp(unit: Unit, of?: "the dead"): Promise<void> {
     await this.#lost(unit, await giveUpCallerWaits(unit.tx, of));
+    await giveUpCallerJobWaits(unit.tx, of);
   }
 
   stop(): void {
     this.#stop.abort();
+  }
+
+  #waiter(sessionKey: string) {
+    return { runId: "", sessionKey, processId: this.#parts.processId };
   }
 
   /** Tells the sessions of the callers about those runs that have ended. */

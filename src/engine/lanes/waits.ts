@@ -1,6 +1,6 @@
 // Waits for a run or for jobs of sub-agents, and owns the wait graph: each wait of a run is an edge, and the
 // waiting run holds no slot (I6). A caller that is not a run adds no edge, unless it is the client of an
-// external session.
+// external session (`isEdge`).
 // One transaction checks for cycles and inserts the wait (I7); such transactions run one at a time. If a run
 // sends a message and waits, one transaction accepts the message and inserts the wait. A wait is a row: after
 // a crash the same call finds it again, with its original deadline, and gets the same result.
@@ -208,11 +208,14 @@ interface Waiter {
   readonly processId?: string;
 }
 
+/** Returns whether the waits of this waiter are edges: it is a run, or the client of an external session. */
+async function isEdge({ tx }: Unit, { runId, sessionKey }: Waiter): Promise<boolean> {
+  return runId !== "" || (sessionKey !== "" && (await getSession(tx, sessionKey))?.external === true);
+}
+
 /** Records a wait, unless it would close a cycle. */
 export async function openWait(unit: Unit, waiter: Waiter, request: WaitRequest): Promise<Result<Wait>> {
-  const isClient = waiter.runId === "" && waiter.sessionKey !== "";
-  const session = isClient ? await getSession(unit.tx, waiter.sessionKey) : undefined;
-  if (waiter.runId !== "" || session?.external === true) {
+  if (await isEdge(unit, waiter)) {
     await takeAdvisoryLock(unit.tx, "waits");
     const target = { kind: "run", sessionKey: request.targetSessionKey } as const;
     const free = await refuseCycle(unit, waiter.sessionKey, target);
@@ -412,7 +415,7 @@ export async function answeredBefore(store: Store, callId: string): Promise<Wait
  * Records a wait for jobs, unless it would close a cycle. If a job has ended, its wait is answered
  * immediately.
  */
-async function openJobsWait(
+export async function openJobsWait(
   unit: Unit,
   waiter: Waiter,
   { callId, jobs, deadlineAt }: JobsWaitRequest,
@@ -420,28 +423,25 @@ async function openJobsWait(
   const inOrder = jobs.toSorted((a, b) => (a.flowId < b.flowId ? -1 : 1));
   const isOpen = new Map<string, boolean>();
   for (const { flowId } of inOrder) isOpen.set(flowId, (await holdFlow(unit.tx, flowId))?.open === true);
-  await takeAdvisoryLock(unit.tx, "waits");
-  for (const { flowId, targetSessionKey } of inOrder) {
-    if (isOpen.get(flowId) !== true) continue;
-    const free = await refuseCycle(unit, waiter.sessionKey, { kind: "job", sessionKey: targetSessionKey });
-    if (!free.ok) return free;
+  if (await isEdge(unit, waiter)) {
+    await takeAdvisoryLock(unit.tx, "waits");
+    for (const { flowId, targetSessionKey: sessionKey } of inOrder) {
+      if (isOpen.get(flowId) !== true) continue;
+      const free = await refuseCycle(unit, waiter.sessionKey, { kind: "job", sessionKey });
+      if (!free.ok) return free;
+    }
   }
+  const ends = { waiterRunId: waiter.runId, waiterSessionKey: waiter.sessionKey };
   for (const { flowId, targetSessionKey } of inOrder) {
-    await insertJobWait(unit.tx, {
-      callId,
-      flowId,
-      waiterRunId: waiter.runId,
-      waiterSessionKey: waiter.sessionKey,
-      targetSessionKey,
-      state: isOpen.get(flowId) === true ? "open" : "answered",
-      deadlineAt,
-    });
+    const state = isOpen.get(flowId) === true ? "open" : "answered";
+    const wait: JobWait = { ...ends, callId, flowId, targetSessionKey, state, deadlineAt };
+    await insertJobWait(unit.tx, wait, waiter.processId);
   }
   return ok(undefined);
 }
 
 /** Waits until all or one of the jobs of a recorded wait have ended. Does not handle slots. */
-async function settleJobsWait(
+export async function settleJobsWait(
   { store, commit, watch }: SettleParts,
   callId: string,
   until: "all" | "any",

@@ -9,10 +9,10 @@ import { ok, type Result } from "../../core/shapes/errors.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import type { Engine } from "../../engine/engine.ts";
-import type { JobsWaitEnd, RunWait } from "../../engine/lanes/waits.ts";
+import type { JobsWaitEnd, JobsWaitRequest, RunWait } from "../../engine/lanes/waits.ts";
 import { holdSessions } from "../../store/locks.ts";
-import { endedFlowsAmong, type Flow, getFlow, spawnsOfRun } from "../../store/queries/chains/flows.ts";
-import { jobsAnsweredTo, jobWaitsOfCall } from "../../store/queries/runs/job-waits.ts";
+import { type Flow, getFlow, spawnsOfRun } from "../../store/queries/chains/flows.ts";
+import { type JobWait, jobsAnsweredTo, jobWaitsOfCall } from "../../store/queries/runs/job-waits.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { statusOf, writeDownWakes } from "./end.ts";
@@ -27,9 +27,11 @@ export interface JobWaitRequest {
   readonly signal: AbortSignal;
   /** The wait of the calling run. Absent if another caller acts for the session. */
   readonly wait?: RunWait | undefined;
+  /** As in `SendRequest`. */
+  readonly confirmsAnswers?: boolean | undefined;
 }
 
-type WaitingCall = Omit<JobWaitRequest, "jobs" | "timeoutSeconds">;
+type WaitingCall = Pick<JobWaitRequest, "requester" | "callId" | "until" | "wait">;
 
 interface WaitParts {
   readonly engine: Engine;
@@ -75,15 +77,10 @@ async function awaitedJob({ engine }: WaitParts, { targetKey: childKey }: Flow):
   return { childKey, ...optional({ label: (await getSession(engine.store.db, childKey))?.label }) };
 }
 
-interface Ended {
-  readonly answered: readonly string[];
-  readonly unanswered: readonly string[];
-}
-
-async function waited(parts: WaitParts, until: "all" | "any", ended: Ended): Promise<JobsWaited> {
+async function waited(parts: WaitParts, until: "all" | "any", ended: JobsWaitEnd): Promise<JobsWaited> {
   const { db } = parts.engine.store;
-  const jobsOf = async (flowIds: readonly string[]): Promise<Flow[]> =>
-    (await Promise.all(flowIds.map((flowId) => getFlow(db, flowId)))).filter((job) => job !== undefined);
+  const jobsOf = async (waits: readonly JobWait[]): Promise<Flow[]> =>
+    (await Promise.all(waits.map(({ flowId }) => getFlow(db, flowId)))).filter((job) => job !== undefined);
   const finished: FinishedJob[] = [];
   for (const job of await jobsOf(ended.answered)) {
     finished.push({ ...(await awaitedJob(parts, job)), outcome: await outcomeOf(parts, job) });
@@ -101,43 +98,15 @@ async function waited(parts: WaitParts, until: "all" | "any", ended: Ended): Pro
 async function waitedAsRun(
   parts: WaitParts,
   { requester, until, wait }: WaitingCall & { wait: RunWait },
-  { answered, unanswered }: JobsWaitEnd,
+  ended: JobsWaitEnd,
 ): Promise<JobsWaited> {
   await parts.engine.commit(async (unit) => {
     await holdSessions(unit.tx, [requester.key]);
     if (!(await wait.holds(unit))) return;
-    const keys = answered.map((row) => row.targetSessionKey);
+    const keys = ended.answered.map((row) => row.targetSessionKey);
     await writeDownWakes(unit, requester, keys);
   });
-  return waited(parts, until, {
-    answered: answered.map((row) => row.flowId),
-    unanswered: unanswered.map((row) => row.flowId),
-  });
-}
-
-/** Waits for a caller that is not a run. No row is stored, and the wait ends with its process. */
-async function waitAsCaller(
-  parts: WaitParts,
-  { jobs, until, signal }: JobWaitRequest,
-  deadlineAt: number,
-): Promise<JobsWaited> {
-  const { engine } = parts;
-  const all = jobs.map((job) => job.flowId);
-  let answered: string[] = [];
-  const open = (): string[] => all.filter((flowId) => !answered.includes(flowId));
-  // Each round waits until one more job has ended or the deadline has passed.
-  for (let rounds = all.length + 1; rounds > 0; rounds -= 1) {
-    const before = answered.length;
-    answered = await endedFlowsAmong(engine.store.db, all);
-    const isOver = open().length === 0 || (until === "any" && answered.length > 0);
-    if (isOver || engine.now() >= deadlineAt || (rounds <= all.length && answered.length === before)) break;
-    await engine.waitForJob(open(), deadlineAt, signal);
-    signal.throwIfAborted();
-  }
-  return waited(parts, until, {
-    answered: all.filter((flowId) => answered.includes(flowId)),
-    unanswered: open(),
-  });
+  return waited(parts, until, ended);
 }
 
 /** Continues a wait that was recorded before a crash, or returns undefined if no wait was recorded. */
@@ -152,19 +121,24 @@ export async function waitedBefore(parts: WaitParts, call: WaitingCall): Promise
 /** Waits for jobs of the requester's own sub-agents. */
 export async function waitForJobs(parts: WaitParts, request: JobWaitRequest): Promise<Result<JobsWaited>> {
   const { engine } = parts;
-  const { callId, jobs, requester, timeoutSeconds, until, wait } = request;
-  const deadlineAt = engine.now() + Math.round(timeoutSeconds * 1000);
-  if (wait === undefined) return ok(await waitAsCaller(parts, request, deadlineAt));
+  const { jobs, requester, timeoutSeconds, until, signal, wait } = request;
+  // Only a run continues its wait after a crash. Any other caller may repeat the id of its call.
+  const callId = wait === undefined ? `caller:${engine.newId()}` : request.callId;
+  const asked: JobsWaitRequest = {
+    callId,
+    jobs: jobs.map((job) => ({ flowId: job.flowId, targetSessionKey: job.targetKey })),
+    deadlineAt: engine.now() + Math.round(timeoutSeconds * 1000),
+  };
+  const clientKey = request.confirmsAnswers === true ? requester.key : "";
   const opened = await engine.commit(async (unit): Promise<Result<void>> => {
     await holdSessions(unit.tx, [requester.key]);
+    if (wait === undefined) return engine.callerWaits.openJobs(unit, asked, clientKey);
     // A run that has ended needs no wait: it will read no answer (I1).
-    if (!(await wait.holds(unit))) return ok(undefined);
-    return wait.openJobs(unit, {
-      callId,
-      jobs: jobs.map((job) => ({ flowId: job.flowId, targetSessionKey: job.targetKey })),
-      deadlineAt,
-    });
+    return (await wait.holds(unit)) ? wait.openJobs(unit, asked) : ok(undefined);
   });
   if (!opened.ok) return opened;
-  return ok(await waitedAsRun(parts, { ...request, wait }, await wait.settleJobs(callId, until)));
+  if (wait !== undefined) {
+    return ok(await waitedAsRun(parts, { ...request, wait }, await wait.settleJobs(callId, until)));
+  }
+  return ok(await waited(parts, until, await engine.callerWaits.settleJobs(callId, until, signal)));
 }

@@ -19,6 +19,7 @@ import {
   chainGuests,
   chainTokenLimits,
   gatewayKeys,
+  jobWaitOwners,
   KINDS_OF_AGENTS,
   lastFailures,
   mcpSignIns,
@@ -520,4 +521,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   revisions(T, "bigint"),
   peers(T, "bigint"),
   chainTokenLimits("bigint"),
+  jobWaitOwners(T),
 ];

@@ -125,6 +125,9 @@ export const chainGuests = (flag: string): string =>
 export const chainTokenLimits = (number: string): string =>
   `alter table chains add column token_limit ${number};`;
 
+/** Adds the process of a caller that waits for jobs. `text` is the type of a text column. */
+export const jobWaitOwners = (text: string): string => `alter table job_waits add column owner ${text};`;
+
 /** Adds the revision of the configuration that a process runs. `text` is the type of a text column. */
 export const processRevisions = (text: string): string =>
   `alter table processes add column config_revision ${text};`;

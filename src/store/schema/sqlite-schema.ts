@@ -13,6 +13,7 @@ import {
   chainGuests,
   chainTokenLimits,
   gatewayKeys,
+  jobWaitOwners,
   KINDS_OF_AGENTS,
   lastFailures,
   mcpSignIns,
@@ -494,6 +495,7 @@ const MIGRATIONS: readonly string[] = [
   revisions("text", "integer", " strict"),
   peers("text", "integer", " strict, without rowid"),
   chainTokenLimits("integer"),
+  jobWaitOwners("text"),
 ];
 
 /** Schema version that this program writes. */

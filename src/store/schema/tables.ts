@@ -174,6 +174,8 @@ export interface JobWaitTable {
   /** `open | answered | ended`, as in queries/runs/job-waits.ts. */
   state: string;
   deadline_at: number;
+  /** Process of a waiting caller that is not a run. */
+  owner: Generated<string | null>;
 }
 
 /**

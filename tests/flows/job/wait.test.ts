@@ -2,9 +2,11 @@
 
 import { describe, expect, test } from "vitest";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
+import { insertSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { gate } from "../../contract/cluster-stage.ts";
-import { endOf } from "../../kit/engine/engine.ts";
+import { endOf, sessionRow, temporaryFolder } from "../../kit/engine/engine.ts";
 import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../../kit/engine/spawn-app.ts";
+import { until } from "../../kit/until.ts";
 import { settingsWith } from "../../tools/app.ts";
 
 const MAIN = "agent:main:main";
@@ -368,5 +370,76 @@ describe("I7: waits for jobs are edges of the wait graph", () => {
     });
     expect(await ask(app)).toMatchObject({ status: "forbidden", code: "wait_cycle" });
     await app.quiet();
+  });
+
+  describe("of an external client", () => {
+    const CLIENT = "agent:main:mcp:desk";
+    const OWN = { confirmsAnswers: true } as const;
+    const askClient = (turn: Turn, timeoutSeconds = 30) =>
+      turn.tool("sessions_send", { sessionKey: CLIENT, message: "and you?", timeoutSeconds });
+
+    /** Opens an app whose external client has started a sub-agent, and that a sub-agent of its own. */
+    async function withClient(leaf: SpawnPlay, more: { dir?: string; dies?: boolean } = {}) {
+      const app = await openSpawnApp({ settings: withSend(), play: nested(() => "", leaf), ...more });
+      await app.store.transaction((tx) => insertSession(tx, sessionRow(CLIENT, { external: true })));
+      await app.call(CLIENT, "sessions_spawn", { task: "nest" });
+      return app;
+    }
+    const isWaiting = (app: SpawnApp) => until(async () => (await jobWaits(app)).includes("open"));
+    const jobWaits = async ({ store }: SpawnApp) =>
+      (await store.db.selectFrom("job_waits").select("state").execute()).map(({ state }) => state);
+
+    test("a sub-agent can't wait for the client while the client waits for its job", async () => {
+      const begun = Promise.withResolvers<void>();
+      const told: Record<string, unknown>[] = [];
+      const app = await withClient(async (turn) => {
+        await begun.promise;
+        told.push(await askClient(turn));
+        return "asked";
+      });
+      const waited = app.call(CLIENT, "subagents", { action: "wait" }, OWN);
+      await isWaiting(app);
+      begun.resolve();
+      expect(await waited).toMatchObject({ status: "ok", results: [{ result: "done" }] });
+      expect(told).toMatchObject([{ code: "wait_cycle" }]);
+      expect(await jobWaits(app)).toEqual(["answered"]);
+    });
+
+    test("the client can't wait for a job while a sub-agent of that job waits for the client's answer", async () => {
+      const app = await withClient(async (turn) => String((await askClient(turn)).status));
+      await until(async () => (await app.texts(CLIENT)).some((line) => line.includes("and you?")));
+      expect(await app.call(CLIENT, "subagents", { action: "wait" }, OWN)).toMatchObject({
+        ...{ status: "forbidden", code: "wait_cycle" },
+      });
+      const [child] = await app.children(CLIENT);
+      const [leaf] = await app.children(child?.key ?? "");
+      await app.call(CLIENT, "sessions_send", { sessionKey: leaf?.key, message: "yes", timeoutSeconds: 0 });
+      await app.quiet();
+    });
+
+    test("a wait ends with its call, and with its process", async () => {
+      const dir = temporaryFolder();
+      const [begun, gone] = [Promise.withResolvers<void>(), new AbortController()];
+      const leaf: SpawnPlay = async (turn) => {
+        await begun.promise;
+        return JSON.stringify(await askClient(turn, 0.01));
+      };
+      const first = await withClient(leaf, { dir, dies: true });
+      const left = first.call(CLIENT, "subagents", { action: "wait" }, { ...OWN, signal: gone.signal });
+      await isWaiting(first);
+      gone.abort(new Error("gone"));
+      await expect(left).rejects.toThrow("gone");
+      expect(await jobWaits(first)).toEqual(["ended"]);
+      void first.call(CLIENT, "subagents", { action: "wait" }, OWN).catch(() => {});
+      await isWaiting(first);
+      await first.store.close();
+      const second = await openSpawnApp({ settings: withSend(), play: nested(() => "", leaf), dir });
+      expect(await jobWaits(second)).toEqual(["ended", "ended"]);
+      begun.resolve();
+      await second.quiet();
+      const [child] = await second.children(CLIENT);
+      const [asked] = await second.children(child?.key ?? "");
+      expect((await second.texts(asked?.key ?? "")).join("\n")).toContain('"status":"timeout"');
+    });
   });
 });

@@ -82,8 +82,13 @@ export interface SpawnApp {
   readonly sent: OutgoingMessage[];
   readonly events: LiveEvent[];
   tell(sessionKey: string, text: string, runId?: string, route?: Route): Promise<Run>;
-  /** Calls a tool as an operator on behalf of the session. */
-  call(sessionKey: string, name: string, args: Record<string, unknown>): Promise<ToolResult>;
+  /** Calls a tool as an operator on behalf of the session, or as the session's own client (`as`). */
+  call(
+    sessionKey: string,
+    name: string,
+    args: Record<string, unknown>,
+    as?: { readonly confirmsAnswers: true; readonly signal?: AbortSignal },
+  ): Promise<ToolResult>;
   route(sessionKey: string): Promise<void>;
   session(sessionKey: string): Promise<Session | undefined>;
   children(of: string): Promise<Session[]>;
@@ -109,6 +114,7 @@ async function callAs(
   session: Session,
   call: { id: string; name: string; args: object },
   handle?: LaneHandle,
+  as?: Parameters<SpawnApp["call"]>[3],
 ) {
   const { engine, settings, threads } = parts;
   const chain = await spawnChainOf(engine.store.db, session);
@@ -124,6 +130,7 @@ async function callAs(
     threads,
     signal: handle?.signal ?? new AbortController().signal,
     ...(handle === undefined ? {} : { run: handle.run, wait: handle.wait }),
+    ...as,
   };
   const request = { callId: call.id, attempt: 1, name: call.name, arguments: { ...call.args } };
   return callTool(context, request);
@@ -247,11 +254,12 @@ export async function openSpawnApp(options: SpawnAppOptions): Promise<SpawnApp> 
       if (!accepted.ok) throw new Error(accepted.error);
       return accepted.value.run;
     },
-    async call(sessionKey, name, args) {
+    async call(sessionKey, name, args, as) {
       const found = await session(sessionKey);
       if (found === undefined) throw new Error(`no session ${sessionKey}`);
       calls += 1;
-      return callAs({ engine, settings, play, threads }, found, { id: `operator:${calls}`, name, args });
+      const call = { id: `operator:${calls}`, name, args };
+      return callAs({ engine, settings, play, threads }, found, call, undefined, as);
     },
     route: (key) =>
       store.transaction((tx) => updateSession(tx, key, { lastRoute: { channel: "webchat", to: key } })),

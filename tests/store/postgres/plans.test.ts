@@ -311,6 +311,7 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   countOpenWaits: (tx) => waits.countOpenWaits(tx),
   answerWaits: (tx) => waits.answerWaits(tx, "r1001", 5),
   giveUpCallerWaits: (tx) => waits.giveUpCallerWaits(tx, "the dead"),
+  giveUpCallerJobWaits: (tx) => jobWaits.giveUpCallerJobWaits(tx, "the dead"),
   confirmAnswer: (tx) => waits.confirmAnswer(tx, "c5"),
   loseAnswer: (tx) => waits.loseAnswer(tx, "c5"),
   giveUpWaitsOf: (tx) => waits.giveUpWaitsOf(tx, "r1000"),

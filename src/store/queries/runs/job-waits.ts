@@ -1,12 +1,15 @@
-// Owns the table of runs that wait for jobs of sub-agents, with deadlines and outcomes.
-// Open rows of unfinished runs are edges of the wait graph (I7). They and their deadlines survive a crash.
-// The transaction that ends a job sets `answered`. `ended` means that the run stopped waiting before the job
-// ended.
+// Owns the table of runs and other callers that wait for jobs of sub-agents, with deadlines and outcomes.
+// Open rows of unfinished runs, and of clients of external sessions, are edges of the wait graph (I7). The
+// rows of runs and their deadlines survive a crash.
+// The transaction that ends a job sets `answered`. `ended` means that the waiter stopped waiting before the
+// job ended.
 
 import { type Selectable, sql } from "kysely";
 import { idParts } from "../../id-parts.ts";
 import type { JobWaitTable } from "../../schema/tables.ts";
 import type { Db, Tx } from "../../sql.ts";
+import { livingProcesses } from "../processes.ts";
+import { clientIsHeldUp } from "./waits.ts";
 
 /** A literal instead of a parameter, so that queries can use a partial index (see runs.ts). */
 const OPEN = sql.lit("open");
@@ -14,7 +17,9 @@ const OPEN = sql.lit("open");
 export interface JobWait {
   readonly callId: string;
   readonly flowId: string;
+  /** `""` for a caller that is not a run. */
   readonly waiterRunId: string;
+  /** As in `Wait`. */
   readonly waiterSessionKey: string;
   readonly targetSessionKey: string;
   readonly state: "open" | "answered" | "ended";
@@ -37,10 +42,11 @@ function toJobWait(row: Selectable<JobWaitTable>): JobWait {
  * The end of a run does not update the waits of the run, which saves a statement per run. So queries check
  * whether the run has ended.
  */
-const waiterIsUnfinished = sql<boolean>`exists (
+const runIsUnfinished = sql<boolean>`exists (
   select 1 from runs where runs.run_id = job_waits.waiter_run_id and runs.ended_at is null)`;
 
-export async function insertJobWait(tx: Tx, wait: JobWait): Promise<void> {
+/** Inserts a wait. `owner` is the process of a waiting caller that is not a run. */
+export async function insertJobWait(tx: Tx, wait: JobWait, owner?: string): Promise<void> {
   await tx
     .insertInto("job_waits")
     .values({
@@ -51,6 +57,7 @@ export async function insertJobWait(tx: Tx, wait: JobWait): Promise<void> {
       target_session_key: wait.targetSessionKey,
       state: wait.state,
       deadline_at: wait.deadlineAt,
+      owner: owner ?? null,
     })
     .execute();
 }
@@ -78,8 +85,8 @@ export async function jobsAnsweredTo(db: Db, waiterRunId: string): Promise<strin
 }
 
 /**
- * Returns edges of the wait graph that begin at `sessionKeys`. An edge goes from a session with a run that
- * waits for a job at `now` to the sub-agent that has the job.
+ * Returns edges of the wait graph that begin at `sessionKeys`. An edge goes from a session whose run or
+ * external client waits for a job at `now` to the sub-agent that has the job.
  */
 export async function openJobEdges(
   db: Db,
@@ -93,7 +100,7 @@ export async function openJobEdges(
     .where("state", "=", OPEN)
     .where("waiter_session_key", "in", sessionKeys)
     .where("deadline_at", ">", now)
-    .where(waiterIsUnfinished)
+    .where(sql<boolean>`(${runIsUnfinished} or ${clientIsHeldUp("job_waits")})`)
     .execute();
   return rows.map((row) => ({ from: row.waiter_session_key, to: row.target_session_key }));
 }
@@ -125,13 +132,27 @@ export async function giveUpJobWaits(tx: Tx, callId: string): Promise<void> {
     .execute();
 }
 
+/**
+ * Ends the waits of callers that are not runs. With `of`, only those whose process is dead; otherwise all,
+ * because no other process exists.
+ */
+export async function giveUpCallerJobWaits(tx: Tx, of?: "the dead"): Promise<void> {
+  const query = tx
+    .updateTable("job_waits")
+    .set({ state: "ended" })
+    .where("waiter_run_id", "=", "")
+    .where("state", "=", OPEN);
+  const ended = of === undefined ? query : query.where("owner", "not in", livingProcesses());
+  await ended.execute();
+}
+
 /** Counts the tool calls that wait for jobs. */
 export async function countOpenJobWaits(db: Db): Promise<number> {
   const row = await db
     .selectFrom("job_waits")
     .select((eb) => eb.fn.count<number>("call_id").distinct().as("n"))
     .where("state", "=", OPEN)
-    .where(waiterIsUnfinished)
+    .where(sql<boolean>`(waiter_run_id = '' or ${runIsUnfinished})`)
     .executeTakeFirstOrThrow();
   return Number(row.n);
 }

@@ -81,8 +81,10 @@ export async function waitsOfCalls(db: Db, callIds: readonly string[]): Promise<
 }
 
 /** The client of an external session is blocked while it waits, as a waiting run blocks its lane. */
-const WAITER_IS_HELD_UP = sql<boolean>`(waiter_run_id != '' or exists (
-  select 1 from sessions where sessions.key = waits.waiter_session_key and sessions.external = 1))`;
+export const clientIsHeldUp = (table: "waits" | "job_waits") => sql<boolean>`(waiter_run_id = '' and exists (
+  select 1 from sessions where external = 1 and sessions.key = ${sql.ref(`${table}.waiter_session_key`)}))`;
+
+const WAITER_IS_HELD_UP = sql<boolean>`(waiter_run_id != '' or ${clientIsHeldUp("waits")})`;
 
 /**
  * Returns the edges of the wait graph that begin at `sessionKeys`: links to the sessions for which their runs

@@ -16,6 +16,7 @@ import { isInHouse } from "../core/shapes/route.ts";
 import { cut, quoted } from "../core/text/cut.ts";
 import { markdownLine } from "../core/text/safe-text.ts";
 import type { Unit } from "../engine/unit.ts";
+import { takeAdvisoryLock } from "../store/locks.ts";
 import { countRules, deleteRule, insertRule, listRules } from "../store/queries/permission-rules.ts";
 import {
   type AskedCommand,
@@ -124,6 +125,7 @@ export async function openPermission(
 ): Promise<PermissionQuestion | undefined> {
   const { attempt, askMs, rawInput, title, kind, sessionKey, agentId, runId, about } = request;
   const { redactor, now: askedAt } = unit;
+  await takeAdvisoryLock(unit.tx, "limits");
   const known = await openPermissions(unit.tx, askedAt);
   const ofSession = known.filter((one) => one.sessionKey === sessionKey);
   if (known.length >= OPEN_MAX || ofSession.length >= OPEN_OF_SESSION_MAX) return undefined;
@@ -188,6 +190,7 @@ async function keepRule(
 ): Promise<Result<void>> {
   const asked = scope === "once" ? undefined : await commandOf(unit.tx, id);
   if (asked === undefined || scope === "once") return ok(undefined);
+  await takeAdvisoryLock(unit.tx, "limits");
   if ((await countRules(unit.tx)) >= RULES_MAX) {
     return fail("too_large", `${RULES_MAX} commands are allowed already`, {
       hint: "Delete some with: parley permissions forget",

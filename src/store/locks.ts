@@ -2,8 +2,8 @@
 // embedded store runs one transaction at a time and needs no locks.
 // A transaction whose decision depends on a session, its lane or its runs first locks the session's row. If
 // it depends on a single run, it locks the run's row. The order is sessions (by key), runs, flows, chains,
-// waits, slots, budgets. If a transaction cannot keep this order, the database may detect a deadlock; the
-// transaction is then retried (`StoreConflict`).
+// waits, slots, budgets, limits. If a transaction cannot keep this order, the database may detect a deadlock;
+// the transaction is then retried (`StoreConflict`).
 
 import { type RawBuilder, type SelectQueryBuilder, sql } from "kysely";
 import { prepared } from "./prepared.ts";
@@ -127,11 +127,13 @@ export async function holdForDeletion(tx: Tx, sessionKey: string): Promise<void>
 }
 
 /** Advisory locks. In the whole deployment only one transaction at a time can hold each of them. */
-type AdvisoryLock = "waits" | "slots" | "budgets";
+type AdvisoryLock = "waits" | "slots" | "budgets" | "limits";
 const ADVISORY_LOCKS: Record<AdvisoryLock, number> = {
   waits: 0x70617201,
   slots: 0x70617202,
   budgets: 0x70617203,
+  // Held by a transaction that counts rows, to add one only below a limit.
+  limits: 0x70617204,
 };
 
 /** Waits for an advisory lock and holds it until the transaction ends. Does nothing on the embedded store. */

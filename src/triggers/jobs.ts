@@ -18,6 +18,7 @@ import {
 import { quoted } from "../core/text/cut.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
+import { takeAdvisoryLock } from "../store/locks.ts";
 import {
   countJobs,
   deleteJob,
@@ -162,6 +163,7 @@ export async function addJob(ctx: JobContext, by: JobCaller, wanted: NewJob): Pr
     const id = unit.newId();
     const allowed = checkRights(ctx.settings, by.viewer, turnOfJob({ id, agentId: agentId.value }));
     if (!allowed.ok) return allowed;
+    await takeAdvisoryLock(unit.tx, "limits");
     if ((await countJobs(unit.tx)) >= JOBS_MAX) {
       return fail("too_many_jobs", `there are ${JOBS_MAX} jobs, the maximum`, {
         hint: "Remove a job that is no longer needed. cron.list shows all jobs.",

@@ -24,6 +24,7 @@ import { quoted } from "../core/text/cut.ts";
 import { checkLabel } from "../core/text/label.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
+import { takeAdvisoryLock } from "../store/locks.ts";
 import {
   countNodes,
   deleteNode,
@@ -199,6 +200,7 @@ export async function approveDevice(
   if (!agent.ok) return agent;
   let paired: NodeRow | undefined;
   const settled = await settle(ctx, wanted, asked.covers, async (unit, request) => {
+    await takeAdvisoryLock(unit.tx, "limits");
     if ((await countNodes(unit.tx)) >= NODES_MAX) {
       return fail("rate_limited", `there are already ${NODES_MAX} paired nodes, the maximum`, {
         hint: "Remove one: parley node remove.",

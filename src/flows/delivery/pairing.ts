@@ -17,6 +17,7 @@ import { defaultAgent, findAgent, type Settings } from "../../core/shapes/settin
 import { quoted } from "../../core/text/cut.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Unit } from "../../engine/unit.ts";
+import { takeAdvisoryLock } from "../../store/locks.ts";
 import {
   type ChannelPeer,
   deletePeer,
@@ -98,6 +99,7 @@ export function wasToldLately(known: Pick<ChannelPeer, "toldAt"> | undefined, no
  */
 async function hasRoom(unit: Unit, account: Omit<PeerId, "peerId">): Promise<boolean> {
   const { tx, now } = unit;
+  await takeAdvisoryLock(tx, "limits");
   if ((await openAsks(tx, account, now - CODE_MS)) < OPEN_MAX) return true;
   return forgetStalestAsk(tx, account, now - TELL_AGAIN_MS);
 }

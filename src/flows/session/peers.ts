@@ -16,6 +16,7 @@ import { findAgent, type Settings } from "../../core/shapes/settings/settings.ts
 import { quoted } from "../../core/text/cut.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Unit } from "../../engine/unit.ts";
+import { takeAdvisoryLock } from "../../store/locks.ts";
 import { deletePeer, getPeer, holdPeer, listPeers, peerOfKey, putPeer } from "../../store/queries/peers.ts";
 import { listSessions } from "../../store/queries/sessions/session-lists.ts";
 import { getSession, updateSession } from "../../store/queries/sessions/sessions.ts";
@@ -123,6 +124,7 @@ export async function invitePeer(
   const wishes = checkWishes(ctx, given);
   if (!wishes.ok) return wishes;
   return ctx.engine.commit(async (unit) => {
+    await takeAdvisoryLock(unit.tx, "limits");
     const free = await checkFree(unit.tx, wishes.value.name);
     if (!free.ok) return free;
     const letters = newCode(unit, CODE_LENGTH);
@@ -159,6 +161,7 @@ export async function beginPairing(
       if (theirs === undefined)
         return fail("peer_unavailable", "the answer was not made with this pairing code; nothing was stored");
       return ctx.engine.commit(async (unit) => {
+        await takeAdvisoryLock(unit.tx, "limits");
         const stillFree = await checkFree(unit.tx, name);
         if (!stillFree.ok) return stillFree;
         const base: Peer = { name, exposes, offers: [], createdAt: unit.now, ...optional({ url }) };

@@ -20,6 +20,7 @@ import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { queuePush } from "../../flows/delivery/push.ts";
+import { takeAdvisoryLock } from "../../store/locks.ts";
 import {
   deletePushConfig,
   getPushConfig,
@@ -113,6 +114,7 @@ export function pushOperations({ engine, settings, outbound }: SendingDeps): Pus
       const address = readAddress(config, settings);
       const { runId } = await ownRun(config.taskId);
       const stored = await engine.commit(async (unit) => {
+        await takeAdvisoryLock(unit.tx, "limits");
         const known = await pushConfigsOf(unit.tx, runId);
         if (known.length >= CONFIGS_MAX && !known.some(({ id }) => id === address.id))
           throw malformed(`a task has at most ${CONFIGS_MAX} addresses`);

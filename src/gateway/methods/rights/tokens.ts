@@ -17,6 +17,7 @@ import type { TokenSettings } from "../../../core/shapes/settings/settings.ts";
 import { quoted } from "../../../core/text/cut.ts";
 import { isPlainLine } from "../../../core/text/label.ts";
 import type { Unit } from "../../../engine/unit.ts";
+import { takeAdvisoryLock } from "../../../store/locks.ts";
 import {
   type AccessTokenRow,
   addAccessToken,
@@ -94,6 +95,7 @@ export const mayCreate = ({ accessToken, device }: Context["caller"]): boolean =
 
 /** Adds a token, unless there are already too many. */
 export async function addWithin(unit: Unit, row: AccessTokenRow): Promise<Result<void>> {
+  await takeAdvisoryLock(unit.tx, "limits");
   await dropExpiredAccessTokens(unit.tx, unit.now);
   const rows = await listAccessTokens(unit.tx, unit.now);
   const signIns = rows.filter(({ tokenId, signIn }) => signIn !== undefined && tokenId === row.tokenId);

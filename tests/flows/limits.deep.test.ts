@@ -1,0 +1,105 @@
+// Limits of the number of rows, on a shared database: two transactions that count at the same time do not
+// both get the last free place.
+
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { operatorViewer } from "../../src/access/access.ts";
+import { PEERS_MAX } from "../../src/core/peer.ts";
+import { JOBS_MAX } from "../../src/core/shapes/schedule.ts";
+import type { Unit } from "../../src/engine/unit.ts";
+import { askToPair } from "../../src/flows/delivery/pairing.ts";
+import { openPermission } from "../../src/flows/permission.ts";
+import { invitePeer } from "../../src/flows/session/peers.ts";
+import { addWithin } from "../../src/gateway/methods/rights/tokens.ts";
+import { getPeer } from "../../src/store/queries/channels/channel-peers.ts";
+import { addJob } from "../../src/triggers/jobs.ts";
+import { cleanup } from "../kit/engine/engine.ts";
+import { type Actor, type FlowApp, openFlowApp } from "../kit/engine/flow-app.ts";
+import { openPostgresStore } from "../kit/store/postgres.ts";
+import { until } from "../kit/until.ts";
+
+const MAIN = "agent:main:main";
+const ADMIN = operatorViewer(["operator.admin"]);
+
+/** Adds a row, unless there are too many. Calls `then` before the commit. Returns whether it was added. */
+type Add = (app: FlowApp, at: number, then: (unit: Unit) => Promise<void>) => Promise<boolean>;
+
+const permission: Add = async (app, at, then) => {
+  const { runId } = (await app.runs(MAIN))[0] ?? (await app.tell(MAIN, "go"));
+  return app.engine.commit(async (unit) => {
+    const facts = { sessionKey: MAIN, agentId: "main", runId, attempt: 1 };
+    const asked = { ...facts, title: `command ${at}`, rawInput: {}, askMs: 600_000 };
+    const question = await openPermission(app, unit, asked);
+    await then(unit);
+    return question !== undefined;
+  });
+};
+
+const pairing: Add = (app, at, then) =>
+  app.engine.commit(async (unit) => {
+    const who = { channel: "telegram", accountId: "default", peerId: String(at) };
+    await askToPair(app, unit, { ...who, route: { channel: who.channel, to: who.peerId } });
+    const asked = await getPeer(unit.tx, who);
+    await then(unit);
+    return asked !== undefined;
+  });
+
+const token: Add = ({ engine }, at, then) =>
+  engine.commit(async (unit) => {
+    const facts = { tokenId: "t", name: `n ${at}`, scopes: [], createdAt: unit.now };
+    const added = await addWithin(unit, { ...facts, id: unit.newId(), expiresAt: unit.now + 60_000 });
+    await then(unit);
+    return added.ok;
+  });
+
+const peer: Add = async (app, at, then) =>
+  (await invitePeer(app, { name: `peer-${at}`, exposes: [] }, then)).ok;
+
+const job: Add = async (app, _, then) => {
+  const ctx = { ...app, timeZone: () => "UTC", checkModel: () => ({ ok: true, value: "" }) as const };
+  const schedule = { kind: "every", everyMs: 60_000_000 } as const;
+  const wanted = { schedule, message: "work", agentId: "main", also: then };
+  return (await addJob(ctx, { viewer: ADMIN, id: "me" }, wanted)).ok;
+};
+
+test.each<[string, number, Add]>([
+  ["open permission requests of a session", 20, permission],
+  ["open pairings of an account", 20, pairing],
+  ["access tokens", 500, token],
+  ["peers", PEERS_MAX, peer],
+  ["jobs", JOBS_MAX, job],
+])(
+  "%s: of two that are added at once, one gets the last place",
+  { timeout: 120_000 },
+  async (_, max, add) => {
+    const { store, dispose } = await openPostgresStore();
+    cleanup(dispose);
+    const app = await openFlowApp({ disk: store, plays: { [MAIN]: untilAborted } });
+    for (let at = 0; at < max - 1; at += 1) expect(await add(app, at, async () => {})).toBe(true);
+    const [counted, mayEnd] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const first = add(app, max, async () => {
+      counted.resolve();
+      await mayEnd.promise;
+    });
+    await counted.promise;
+    let hasEnded = false;
+    const second = add(app, max + 1, async () => {}).finally(() => {
+      hasEnded = true;
+    });
+    await until(async () => hasEnded || (await isBlocked(app)));
+    mayEnd.resolve();
+    expect([await first, await second]).toEqual([true, false]);
+  },
+);
+
+/** A turn that lasts until the app stops. */
+async function untilAborted({ handle }: Actor): Promise<string> {
+  await new Promise((resolve) => handle.signal.addEventListener("abort", resolve));
+  return "";
+}
+
+async function isBlocked({ store }: FlowApp): Promise<boolean> {
+  const { rows } = await sql`select 1 from pg_locks where locktype = 'advisory' and not granted
+    and database = (select oid from pg_database where datname = current_database())`.execute(store.db);
+  return rows.length > 0;
+}

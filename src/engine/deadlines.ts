@@ -3,6 +3,7 @@
 // updated when a transaction that sets a row commits.
 // DD2: a row whose handler fails is postponed, and does not delay the rows behind it. A row that was deleted
 //      or moved stays so: its handler has succeeded, and only the answer to the commit was lost.
+// DD3: a process that finds only due rows which others handle pauses before it looks again.
 
 import {
   type Deadline,
@@ -20,6 +21,8 @@ import type { Commit, Unit } from "./unit.ts";
 const AT_ONCE_MAX = 50;
 /** Delay before a failed handler is called again. */
 const FAILED_AGAIN_MS = 60_000;
+/** Delay before the next look if other processes handle all due rows. */
+const TAKEN_AGAIN_MS = 100;
 
 /** `done` deletes the row. A number (ms since 1970) sets its next due time. */
 export type DeadlineVerdict = "done" | number;
@@ -83,12 +86,19 @@ export class Deadlines {
     const { db, world, handlers } = this.#parts;
     try {
       const due = await dueDeadlines(db, world.clock.now(), AT_ONCE_MAX, [...handlers.keys()]);
+      let handled = due.length === 0;
       for (const deadline of due) {
         const handler = handlers.get(deadline.kind);
         if (handler === undefined) continue;
-        await this.#fire(deadline, handler).catch((error: unknown) => this.#postpone(deadline, error));
+        const isMine = await this.#fire(deadline, handler).catch(async (error: unknown) => {
+          await this.#postpone(deadline, error);
+          return true;
+        });
+        handled ||= isMine;
       }
-      this.#wakeAt(await nextDeadlineAt(db, [...handlers.keys()]));
+      const next = await nextDeadlineAt(db, [...handlers.keys()]);
+      const pauseEnd = handled ? 0 : world.clock.now() + TAKEN_AGAIN_MS;
+      this.#wakeAt(next === undefined ? undefined : Math.max(next, pauseEnd));
     } catch (error) {
       logRetry(world.log, error, "stored deadlines could not be handled");
       this.#wakeAt(world.clock.now() + STORE_RETRY_MS);
@@ -105,14 +115,15 @@ export class Deadlines {
     });
   }
 
-  async #fire(deadline: Deadline, handler: DeadlineHandler): Promise<void> {
+  /** Handles a due row. Returns false if another process handles it. */
+  async #fire(deadline: Deadline, handler: DeadlineHandler): Promise<boolean> {
     const { kind, key } = deadline;
-    await this.#parts.commit(async (unit) => {
-      // Skips a row that another process handles.
-      if (!(await takeDeadline(unit.tx, deadline))) return;
+    return this.#parts.commit(async (unit) => {
+      if (!(await takeDeadline(unit.tx, deadline))) return false;
       const verdict = await handler(unit, key);
       if (verdict === "done") await dropDeadline(unit.tx, kind, key);
       else await setDeadline(unit.tx, { kind, key, dueAt: Math.max(verdict, unit.now + 1) });
+      return true;
     });
   }
 

@@ -7,6 +7,7 @@ import type { GatewayClient } from "../../src/contract/client/node.ts";
 import type { AttentionItem } from "../../src/contract/methods/attention.ts";
 import { asksPerson, placeOfTurn, questionOf } from "../../src/core/rules/attention/groups.ts";
 import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
+import { getChain } from "../../src/store/queries/chains/chains.ts";
 import { putPeer } from "../../src/store/queries/channels/channel-peers.ts";
 import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
 import { putRemoteTask } from "../../src/store/queries/remote-tasks.ts";
@@ -237,6 +238,22 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     expect(done).toMatchObject([{ sessionKey: RESEARCH, summary: "done: fail 1", actions: [] }]);
     const runs = await house.store.db.selectFrom("runs").select("run_id").execute();
     expect(runs).toHaveLength(4);
+  });
+
+  test("ME3: the retry of an owner's message by a guest is a guest's run; an owner's retry is not", async () => {
+    const { play } = player();
+    const house = await open({ play });
+    const [admin, scoped] = [await house.client(), await house.client({ token: "scoped" })];
+    const guests: unknown[] = [];
+    for (const client of [admin, scoped]) {
+      const failed = await say(house, RESEARCH, "fail");
+      await quiet(house);
+      const { runId } = await client.request("runs.retry", { runId: failed });
+      await quiet(house);
+      const run = await getRun(house.store.db, runId);
+      guests.push(run?.input.guest, (await getChain(house.store.db, run?.chainId ?? "")).guest);
+    }
+    expect(guests).toEqual([undefined, false, true, true]);
   });
 
   test("a retry with an idempotency key gets the first answer, and decisions survive a restart", async () => {

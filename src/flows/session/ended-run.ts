@@ -31,11 +31,14 @@ function gone(runId: string) {
   });
 }
 
-/** Accepts the message of a failed turn again, and dismisses that turn. Returns the new run. */
+/**
+ * Accepts the message of a failed turn again, and dismisses that turn. Returns the new run. If the caller is
+ * a `guest`, the new run counts as one of a guest (`RunInput.guest`).
+ */
 export async function retryRun(
   { engine, settings }: Parts,
   runId: string,
-  { covers, also }: Decision,
+  { covers, also, guest }: Decision & { readonly guest: boolean },
 ): Promise<Result<Run>> {
   const open = engine.accepting();
   if (!open.ok) return open;
@@ -52,7 +55,7 @@ export async function retryRun(
   return engine.commit(async (unit): Promise<Result<Run>> => {
     const accepted = await engine.acceptIn(unit, {
       sessionKey: failed.sessionKey,
-      input: { ...input, retries: (input.retries ?? 0) + 1 },
+      input: { ...input, ...optional({ guest: guest || undefined }), retries: (input.retries ?? 0) + 1 },
       timeoutMs: failed.timeoutMs,
       ...optional({ route: failed.route }),
     });

@@ -17,6 +17,7 @@ import {
   oncePerBudget,
   placeOfTurn,
 } from "../../core/rules/attention/groups.ts";
+import { isGuest } from "../../core/rules/prompt/memory.ts";
 import { ok } from "../../core/shapes/errors.ts";
 import { dismissRun, retryRun } from "../../flows/session/ended-run.ts";
 import { failedDeliveries } from "../../store/queries/channels/deliveries.ts";
@@ -171,6 +172,7 @@ export const attentionMethods: Methods<keyof typeof ATTENTION_METHODS> = {
         ({ ok: true, runId: run.runId, sessionKey: run.sessionKey }) as const;
       const retried = await retryRun(ctx.deps, runId, {
         covers,
+        guest: isGuest(ctx.viewer),
         also: (unit, run) => ctx.remember(unit, answer(run)),
       });
       return retried.ok ? ok(answer(retried.value)) : retried;

@@ -33,7 +33,10 @@ function toldOf(books: Books, job: Row, own: readonly RunBook[]): Told {
     (row) => ids.has(String(row.run_id)) && String(row.text).includes(`session ${child} `),
   );
   return {
-    wakes: fromJob.filter((run) => run.kind === "turn"),
+    // A stop replaces a wake that has not started by an append.
+    wakes: fromJob.filter(
+      (run) => run.kind === "turn" && (run.startedAt !== undefined || run.code !== "run_aborted"),
+    ),
     appends: fromJob.filter((run) => run.kind === "append"),
     posts,
   };

@@ -3,6 +3,7 @@
 // a message that expired in an inbox.
 // A notice has no receipt, so it causes no further notice.
 
+import { errorToldTo } from "../../access/shown-error.ts";
 import type { Provenance } from "../../core/shapes/message.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
@@ -25,7 +26,12 @@ export interface Sent {
   readonly target: Session | undefined;
 }
 
-function noticeText({ flow, run }: Sent, to: string, expired: string | undefined): string {
+async function noticeText(
+  { unit, settings, flow, run }: Sent,
+  reader: Session,
+  to: string,
+  expired: string | undefined,
+): Promise<string> {
   const about = `Notice from the gateway about your earlier message to ${to} (run ${run.runId})`;
   if (expired !== undefined) return `${about}: it expired in the inbox: ${expired}.`;
   if (run.state === "ok") {
@@ -33,7 +39,8 @@ function noticeText({ flow, run }: Sent, to: string, expired: string | undefined
       ? `${about}: it was processed; there was no reply.`
       : `${about}: it was answered:\n\n${flow.round1Reply}`;
   }
-  const error = run.error ?? "no reason given";
+  const why = run.error ?? "no reason given";
+  const error = await errorToldTo({ db: unit.tx, settings }, { reader, from: flow.targetKey }, why);
   return `${about}: its run ended with status "${run.state}" (${run.code ?? "run_failed"}): ${error}`;
 }
 
@@ -63,7 +70,7 @@ export async function notifySender(sent: Sent, expired?: string): Promise<void> 
     sessionKey: requester.key,
     kind: run.state === "ok" || hasStopped(flow) ? "append" : "turn",
     // The text comes from another session, so it is redacted like the result of a wait (I14).
-    input: { text: unit.redactor.mask(noticeText(sent, to, expired)), provenance },
+    input: { text: unit.redactor.mask(await noticeText(sent, requester, to, expired)), provenance },
     chain,
     successor: true,
   };

@@ -7,9 +7,11 @@
 // every process. The sender gets an answer once: as the reply of its wait or, if the wait has ended, as a new
 // message.
 
+import { errorSeenBy } from "../../access/shown-error.ts";
 import { optional } from "../../core/optional.ts";
 import { sendVerdict } from "../../core/rules/send-policy.ts";
 import { isSilent, messageContext, refuseToPartner } from "../../core/rules/turn-rules.ts";
+import type { Viewer } from "../../core/rules/visibility.ts";
 import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { isEnded, type ReceiptState, type Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
@@ -52,6 +54,8 @@ export interface SendRequest {
   /** How long to wait, counted from acceptance. 0: do not wait. */
   readonly timeoutSeconds: number;
   readonly signal: AbortSignal;
+  /** The rights of the caller, who may not see every session that an error names. */
+  readonly viewer: Viewer;
   /** The wait of the calling run. Absent if an operator acts as the session. */
   readonly wait?: RunWait;
   /**
@@ -105,7 +109,7 @@ export type SendOutcome = { readonly receipt: ReceiptState } /** The sender does
 );
 
 /** The fields of a call that are needed to wait for its answer. */
-type WaitingCall = Pick<SendRequest, "callId" | "timeoutSeconds" | "signal" | "wait">;
+type WaitingCall = Pick<SendRequest, "callId" | "timeoutSeconds" | "signal" | "wait" | "viewer">;
 
 /** A sent message and its run. */
 interface SentRun {
@@ -346,11 +350,13 @@ async function unanswered(
 }
 
 async function ended(
-  { engine: { store, redactor } }: SendParts,
+  { engine: { store, redactor }, settings }: SendParts,
+  viewer: Viewer,
   { run, target }: SentRun,
 ): Promise<SendOutcome> {
   if (run.state !== "ok") {
-    const error = redactor.mask(run.error ?? "the run failed without saying why");
+    const why = run.error ?? "the run failed without saying why";
+    const error = redactor.mask(await errorSeenBy({ db: store.db, settings }, viewer, why));
     const receipt = (await receiptsOf(store.db, [run])).get(run.runId)?.state ?? "failed";
     return { kind: "failed", run, code: run.code ?? "run_failed", error, receipt };
   }
@@ -378,7 +384,7 @@ async function awaited(parts: SendParts, request: WaitingCall, sent: SentRun): P
     : request.wait.settle(request.callId, gaveUp));
   const then = { run: end.run, target: sent.target };
   const isAnswered = end.answered && !(await hasLostInbox(parts, end.run));
-  return isAnswered ? ended(parts, then) : notAnswered(parts, request, then);
+  return isAnswered ? ended(parts, request.viewer, then) : notAnswered(parts, request, then);
 }
 
 /** Returns whether the wait ended because the session of the message's inbox was reset or deleted. */
@@ -423,11 +429,12 @@ export interface SentSoFar {
 }
 
 /**
- * Returns the state of a send of this session, without waiting, or undefined if this call has sent nothing.
+ * Returns the state of a send of this caller, without waiting, or undefined if this call has sent nothing.
  */
 export async function sentSoFar(
   parts: SendParts,
-  { requester, callId }: { requester: Session; callId: string },
+  { session: requester, viewer }: { readonly session: Session; readonly viewer: Viewer },
+  callId: string,
 ): Promise<SentSoFar | undefined> {
   const { engine } = parts;
   const { db } = engine.store;
@@ -441,10 +448,10 @@ export async function sentSoFar(
   const lastsUntil = isInInbox(run) ? engine.now() : (run.endedAt ?? engine.now());
   const givenUp = wait?.state === "ended" && lastsUntil < wait.deadlineAt;
   const isAnswered = wait?.state === "answered";
-  if (hasAnswer) return { run, outcome: await ended(parts, sent), givenUp, isAnswered };
+  if (hasAnswer) return { run, outcome: await ended(parts, viewer, sent), givenUp, isAnswered };
   if (wait?.state === "open" && engine.now() < wait.deadlineAt) return { run };
   const timeoutSeconds = ((wait?.deadlineAt ?? run.acceptedAt) - run.acceptedAt) / 1000;
-  const call = { callId, timeoutSeconds, signal: new AbortController().signal };
+  const call = { callId, timeoutSeconds, signal: new AbortController().signal, viewer };
   return { run, outcome: await notAnswered(parts, call, sent), givenUp };
 }
 

@@ -6,6 +6,7 @@
 //      are not part of the job.
 // The result is the child's own text. If the child was stopped, it is the text written so far.
 
+import { errorToldTo } from "../../access/shown-error.ts";
 import { optional } from "../../core/optional.ts";
 import {
   type AnnouncedStatus,
@@ -298,6 +299,16 @@ interface Settlement {
   readonly stopped?: boolean;
 }
 
+/** Returns the error of a job's last run as the requester may read it. */
+async function errorNotes(
+  { unit, settings, flow, child }: JobContext,
+  error: string | undefined,
+): Promise<string | undefined> {
+  const reader = (await getSession(unit.tx, flow.requesterKey)) ?? child;
+  const ctx = { db: unit.tx, settings };
+  return error === undefined ? undefined : errorToldTo(ctx, { reader, from: child.key }, error);
+}
+
 /** Ends the job and announces it once. */
 async function settle(
   context: JobContext,
@@ -308,7 +319,9 @@ async function settle(
   const { flowId, requesterKey: to, targetKey: from, turnsMax } = flow;
   const runId = last?.runId ?? flowId;
   const waited = stopped === true && last?.state === "ok";
-  const notes = waited ? "it was stopped while sub-agents of its own were at work" : last?.error;
+  const notes = waited
+    ? "it was stopped while sub-agents of its own were at work"
+    : await errorNotes(context, last?.error);
   const own: AnnouncementFacts = {
     status: waited ? "aborted" : statusOf(last),
     result,

@@ -57,7 +57,7 @@ async function waitsFor(
   const { db } = deps.engine.store;
   const { session: requester, caller } = client;
   if (!createGate(deps.settings, caller, "send")(question.sessionKey)) return false;
-  const sent = await sentSoFar(deps, { requester, callId });
+  const sent = await sentSoFar(deps, client, callId);
   const run = sent === undefined ? undefined : await getRun(db, question.runId);
   if (run !== undefined && run.chainId === sent?.run.chainId) return true;
   const asker = await getSession(db, question.sessionKey);

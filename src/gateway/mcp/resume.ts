@@ -56,18 +56,17 @@ export function primed(response: Response, call: ResumableCall): Response {
 
 /** Returns the result of a call for a client that comes back without it. */
 export async function resultAgain(deps: McpDeps, client: McpClient, callId: string): Promise<ToolResult> {
-  const requester = client.session;
-  const isOwn = (await sentSoFar(deps, { requester, callId })) !== undefined;
+  const isOwn = (await sentSoFar(deps, client, callId)) !== undefined;
   // A connection that only its client sees as broken may still be open here.
   if (isOwn) await stopWaiting(deps, callId);
-  const sent = isOwn ? await sentSoFar(deps, { requester, callId }) : undefined;
+  const sent = isOwn ? await sentSoFar(deps, client, callId) : undefined;
   if (sent === undefined) {
     const error = "the connection broke before this call had an answer";
     const hint = "Check the effects of the call before you repeat it.";
     return toolFailure(fail("outcome_unknown", error, { hint }));
   }
   const { run, outcome, isAnswered } = sent;
-  if (isAnswered === true && outcome !== undefined) return sendResult(deps.settings, requester, outcome);
+  if (isAnswered === true && outcome !== undefined) return sendResult(deps.settings, client.session, outcome);
   const error =
     "the connection broke before the answer came; the message was accepted, and its run continues";
   const hint = "Do not send it again. The answer comes to your inbox: read it with sessions_inbox.";

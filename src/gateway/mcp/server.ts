@@ -160,7 +160,7 @@ function recordAtEnd({ deps: { engine, world }, atEnd }: Exchange, callId: strin
 
 /** Returns the answer to a call that still waits when the gateway stops. */
 async function stoppedResult({ deps, client }: Exchange, { callId }: ToolCall): Promise<ToolResult> {
-  const sent = await sentSoFar(deps, { requester: client.session, callId });
+  const sent = await sentSoFar(deps, client, callId);
   if (sent === undefined) {
     const error = "the gateway stopped before this call had an answer";
     const hint = "Check the effects of the call before you repeat it.";

@@ -96,14 +96,13 @@ export interface TaskParts {
 
 /** Returns the task with the id `taskId`, if this session sent it. */
 export async function readTask(parts: TaskParts, taskId: string): Promise<Task | undefined> {
-  const requester = parts.client.session;
-  const sent = await sentSoFar(parts.deps, { requester, callId: taskId });
+  const sent = await sentSoFar(parts.deps, parts.client, taskId);
   return sent && taskOf(parts, taskId, sent);
 }
 
 /** Returns the task in the form of revision 2025-11-25, if this session sent it. */
 export async function readOlderTask(parts: TaskParts, taskId: string): Promise<OlderTask | undefined> {
-  const sent = await sentSoFar(parts.deps, { requester: parts.client.session, callId: taskId });
+  const sent = await sentSoFar(parts.deps, parts.client, taskId);
   if (sent === undefined) return undefined;
   const task = taskOf(parts, taskId, sent);
   const { createdAt, lastUpdatedAt, ttlMs: ttl, pollIntervalMs: pollInterval, status } = task;
@@ -119,7 +118,7 @@ export async function taskResult(
 ): Promise<Record<string, unknown> | undefined> {
   const { clock } = deps.world;
   for (;;) {
-    const sent = await sentSoFar(deps, { requester: client.session, callId: taskId });
+    const sent = await sentSoFar(deps, client, taskId);
     if (sent === undefined) return undefined;
     const { run, outcome } = sent;
     if (outcome !== undefined) return tell(sendResult(deps.settings, client.session, outcome));
@@ -131,8 +130,7 @@ export async function taskResult(
 
 /** Ends the wait for a task. Returns false if this session has no such task. */
 export async function cancelTask(parts: TaskParts, taskId: string): Promise<boolean> {
-  const requester = parts.client.session;
-  if ((await sentSoFar(parts.deps, { requester, callId: taskId })) === undefined) return false;
+  if ((await sentSoFar(parts.deps, parts.client, taskId)) === undefined) return false;
   await stopWaiting(parts.deps, taskId);
   return true;
 }
@@ -209,7 +207,7 @@ export async function withProgress<T>(
   const told = async (): Promise<void> => {
     await pause(deps.world.clock, PROGRESS_EVERY_MS, over.signal);
     while (!over.signal.aborted) {
-      const sent = await sentSoFar(deps, { requester: client.session, callId: call.callId });
+      const sent = await sentSoFar(deps, client, call.callId);
       const message = sent === undefined ? unsentText(call) : stateText(sent.run);
       const progress = Math.round(clock.monotonic() - startedAt) / 1000;
       if (!over.signal.aborted && sent?.outcome === undefined) await tell({ progress, message, ...total });

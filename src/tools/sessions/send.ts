@@ -155,6 +155,7 @@ function requestOf(
     timeoutSeconds,
     callId: call.callId,
     signal: ctx.signal,
+    viewer: ctx.viewer,
     ...optional({ wait: ctx.wait }),
   };
 }

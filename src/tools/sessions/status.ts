@@ -3,11 +3,11 @@
 
 import { openGate, partiesSeenIn, shownKey, viewerScope, visibleAmong } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";
+import { errorSeenBy } from "../../access/shown-error.ts";
 import type { ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
 import { sourceOf } from "../../core/rules/receipt.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
-import { keysInError, visibleErrorText } from "../../core/shapes/chain-step.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
@@ -88,13 +88,8 @@ async function messageReport(ctx: ReadingContext, messageId: string): Promise<Re
   return fail("not_visible", `no message ${JSON.stringify(messageId)} is visible to you`, { hint });
 }
 
-/** Returns an error without the keys of sessions that the viewer may not see (I9). */
-async function shownError(ctx: ReadingContext, error: string): Promise<string> {
-  const sees = await visibleAmong(ctx, ctx.viewer, "status", keysInError(error));
-  return ctx.engine.redactor.mask(visibleErrorText(error, sees));
-}
-
 async function runStatus(ctx: ReadingContext, run: Run): Promise<RunStatus> {
+  const shown = run.error === undefined ? undefined : await errorSeenBy(ctx, ctx.viewer, run.error);
   const queuedBehind = run.state === "queued" ? { queuedBehind: await countAhead(ctx.db, run) } : {};
   return {
     runId: run.runId,
@@ -106,7 +101,7 @@ async function runStatus(ctx: ReadingContext, run: Run): Promise<RunStatus> {
     ...optional({ startedAt: run.startedAt, endedAt: run.endedAt, model: run.model }),
     ...(run.reply === undefined ? {} : { reply: await ctx.engine.redactor.whole(run.reply) }),
     ...optional({ code: run.code }),
-    ...(run.error === undefined ? {} : { error: await shownError(ctx, run.error) }),
+    ...(shown === undefined ? {} : { error: ctx.engine.redactor.mask(shown) }),
     ...(run.crashes === 0 ? {} : { crashes: run.crashes }),
     ...optional({ takenBy: run.input.takenBy }),
     usage: tokensOf(run.usage),

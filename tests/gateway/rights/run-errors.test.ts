@@ -5,12 +5,15 @@ import { expect, test } from "vitest";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
 import { until } from "../../kit/until.ts";
 import { a2aClient, EXPOSED, saying, taskIn } from "../a2a/kit.ts";
-import { openHouse } from "../kit.ts";
+import { type House, openHouse, quiet } from "../kit.ts";
+import { askNew, objectOf, oldClient, sendAs } from "../mcp/kit.ts";
 import { openAi } from "../openai/kit.ts";
 
 const SCOPED = "a-token-for-research-sessions";
 const OWN = "agent:research:main";
 const HIDDEN = "agent:writer:main";
+const TASKS = { "io.modelcontextprotocol/tasks": {} };
+const BEARER = { authorization: `Bearer ${SCOPED}`, "x-parley-handle": "scoped" };
 const TOKENS = [
   {
     token: SCOPED,
@@ -75,4 +78,73 @@ test("I9: the error of a run names no session that the caller may not see, over 
   await until(async () => ended(heard.scoped).length >= 12 && ended(heard.admin).length >= 12);
   expect(heard.scoped.join("\n")).not.toContain(HIDDEN);
   expect(ended(heard.admin).every((event) => event.includes(HIDDEN))).toBe(true);
+});
+
+const WORK = { sessionKey: OWN, message: "work", timeoutSeconds: 60 };
+const SHOWN = `the provider quoted ${OWN} and (not visible)`;
+
+/** Opens a gateway whose agents see only sessions of their own agent, and whose runs fail. */
+function openStrict(play: () => string | Promise<string>): Promise<House> {
+  const mcpToo = TOKENS.map((token) => ({ ...token, sessions: [...token.sessions, "agent:main:mcp:*"] }));
+  return openHouse({
+    play,
+    gateway: { tokens: mcpToo },
+    choices: { tools: { visibility: "agent" } },
+  });
+}
+
+const broken = (): string => {
+  throw new Error(`the provider quoted ${OWN} and ${HIDDEN}`);
+};
+
+async function textsIn(house: House, sessionKey: string): Promise<string> {
+  await quiet(house);
+  const admin = await house.client();
+  return JSON.stringify(await admin.request("chat.history", { sessionKey }));
+}
+
+test("I9: a sender reads no hidden session in the error of its message's run", async () => {
+  const house = await openStrict(broken);
+  const admin = await house.client();
+  const { key } = await admin.request("sessions.create", { agentId: "research" });
+  expect(await sendAs(house, key, OWN, "work", 60)).toMatchObject({ status: "error", error: SHOWN });
+
+  // Without a wait the sender gets a notice.
+  expect(await sendAs(house, key, OWN, "work")).toMatchObject({ status: "accepted" });
+  const told = await textsIn(house, key);
+  expect(told).toContain(SHOWN);
+  expect(told).not.toContain(HIDDEN);
+});
+
+test("I9: an MCP client reads no hidden session in results, tasks and notices of its sends", async () => {
+  const house = await openStrict(broken);
+  const client = await oldClient(house, "scoped", SCOPED);
+  const call = { name: "sessions_send", arguments: WORK };
+  expect(objectOf(await client.callTool(call))).toMatchObject({ status: "error", error: SHOWN });
+
+  const stream = client.experimental.tasks.callToolStream(call, undefined, { task: {} });
+  for await (const message of stream)
+    if (message.type === "result") expect(objectOf(message.result)).toMatchObject({ error: SHOWN });
+  const ids = await house.store.db.selectFrom("waits").select("call_id").execute();
+  for (const { call_id: taskId } of ids) {
+    const asked = { method: "tasks/get", params: { taskId }, name: taskId, extensions: TASKS };
+    const { result } = (await askNew(house, asked, BEARER)) as { result: { result: unknown } };
+    expect(objectOf(result.result)).toMatchObject({ error: SHOWN });
+  }
+  const later = { ...call, arguments: { ...WORK, timeoutSeconds: 0 } };
+  expect(objectOf(await client.callTool(later))).toMatchObject({ status: "accepted" });
+  await quiet(house);
+  const inbox = JSON.stringify(await client.callTool({ name: "sessions_inbox" }));
+  expect(inbox).toContain(SHOWN);
+  expect(inbox).not.toContain(HIDDEN);
+});
+
+test("I9: a requester reads no hidden session in the error of its sub-agent's run", async () => {
+  const house = await openStrict(broken);
+  const admin = await house.client();
+  const spawn = { name: "sessions_spawn", args: { task: "dig" }, sessionKey: OWN };
+  expect(await admin.request("tools.invoke", spawn)).toMatchObject({ status: "accepted" });
+  const told = await textsIn(house, OWN);
+  expect(told).toContain(SHOWN);
+  expect(told).not.toContain(HIDDEN);
 });

@@ -1,5 +1,6 @@
 // Engine, flows and outbox on a real store. A function replaces the model and plays each turn of a session.
 
+import { operatorViewer } from "../../../src/access/access.ts";
 import { engineSettings, slotPoolOf } from "../../../src/app/engine-settings.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../../src/channels/channel.ts";
 import { type Inbound, openInbound } from "../../../src/channels/inbound.ts";
@@ -135,12 +136,15 @@ function watchedStore(
   };
 }
 
+/** The rights of a caller that sees every session. */
+export const EVERYTHING = operatorViewer(["operator.admin"]);
+
 /** Sends a message, and returns the result that the sender's tool call would get. */
 export async function sendAs(
   parts: { readonly engine: Engine; readonly settings: Settings },
-  request: SendRequest,
+  request: Omit<SendRequest, "viewer">,
 ): Promise<Record<string, unknown>> {
-  const sent = await sendToSession(parts, request);
+  const sent = await sendToSession(parts, { ...request, viewer: EVERYTHING });
   return toolResult(sent.ok ? ok(sendResult(parts.settings, request.requester, sent.value)) : sent);
 }
 
@@ -162,6 +166,7 @@ function actorOf(handle: LaneHandle, engine: Engine, settings: Settings): Actor 
           text,
           timeoutSeconds,
           signal: handle.signal,
+          viewer: EVERYTHING,
           wait: handle.wait,
         };
         const before = await sentBefore({ engine, settings }, request);

@@ -331,14 +331,19 @@ function addTasks(server: Server, exchange: Exchange): void {
     const signal = AbortSignal.any([ctx.mcpReq.signal, exchange.stop]);
     const result = await taskResult(exchange, taskId, signal);
     if (result === undefined) return undefined;
+    if (result === "cancelled") {
+      const error = "the task was cancelled; the answer goes to the inbox";
+      throw new ProtocolError(ProtocolErrorCode.InvalidRequest, error);
+    }
     recordAtEnd(exchange, taskId, () => "outcome");
     return { ...result, _meta: { [RELATED_TASK_KEY]: { taskId } } };
   });
-  on(
-    "tasks/cancel",
-    async (taskId) => ((await cancelTask(exchange, taskId)) ? {} : undefined),
-    async (taskId) => ((await cancelTask(exchange, taskId)) ? getOlder(taskId) : undefined),
-  );
+  const cancel = async (taskId: string) => ((await cancelTask(exchange, taskId)) ? {} : undefined);
+  on("tasks/cancel", cancel, async (taskId) => {
+    const { status = "working" } = (await readOlderTask(exchange, taskId)) ?? {};
+    if (status === "working") return (await cancel(taskId)) && getOlder(taskId);
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, `the task has ended with status "${status}"`);
+  });
   // Parley's tasks never request input.
   const update = async (taskId: string) =>
     (await readTask(exchange, taskId)) === undefined ? undefined : {};

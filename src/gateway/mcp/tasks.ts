@@ -110,17 +110,21 @@ export async function readOlderTask(parts: TaskParts, taskId: string): Promise<O
   return "statusMessage" in task ? { ...facts, statusMessage: task.statusMessage } : facts;
 }
 
-/** Waits until a task is done, and returns its result. Returns undefined if there is no such task. */
+/**
+ * Waits until a task has ended, and returns its result. A cancelled task has none. Returns undefined if there
+ * is no such task.
+ */
 export async function taskResult(
   { deps, client, tell }: TaskParts,
   taskId: string,
   signal: AbortSignal,
-): Promise<Record<string, unknown> | undefined> {
+): Promise<Record<string, unknown> | "cancelled" | undefined> {
   const { clock } = deps.world;
   for (;;) {
     const sent = await sentSoFar(deps, client, taskId);
     if (sent === undefined) return undefined;
-    const { run, outcome } = sent;
+    const { run, outcome, givenUp } = sent;
+    if (givenUp === true) return "cancelled";
     if (outcome !== undefined) return tell(sendResult(deps.settings, client.session, outcome));
     signal.throwIfAborted();
     if (isEnded(run.state)) await pause(clock, POLL_EVERY_MS, signal);

@@ -1,10 +1,15 @@
 // A client that waits for an answer while the gateway stops: the client gets an error, and later finds the
 // answer in its inbox, once.
 
-import { expect, test } from "vitest";
+import { sql } from "kysely";
+import { expect } from "vitest";
+import { StoreProblem } from "../../src/store/problems.ts";
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";
-import { temporaryFolder } from "../kit/engine/engine.ts";
+import type { Store } from "../../src/store/sql.ts";
+import { test } from "../kit/deep.ts";
+import { openStoreOn, temporaryFolder } from "../kit/engine/engine.ts";
 import { sendAs } from "../kit/engine/flow-app.ts";
+import { until } from "../kit/until.ts";
 import { type House, openHouse, quiet } from "./kit.ts";
 import { type Answer, heldModel, openPeer, type Peer, SPEAKERS } from "./mcp/kit.ts";
 
@@ -149,6 +154,63 @@ test("a client that confirmed the result of its wait gets no notice after its in
   expect(await waitStates(house)).toEqual(["answered"]);
   expect(await notices(house)).toEqual([]);
 });
+
+/**
+ * Returns a store that loses the answer to the commit after `holdNext`, and makes that commit only after
+ * `release`.
+ */
+function holding(store: Store) {
+  let isNext = false;
+  const held = Promise.withResolvers<void>();
+  const transaction: Store["transaction"] = async (work) => {
+    if (!isNext) return store.transaction(work);
+    isNext = false;
+    const { promise: lost, reject } = Promise.withResolvers<never>();
+    const done = store.transaction(async (tx) => {
+      const value = await work(tx);
+      reject(new StoreProblem("unreachable", "store", { detail: "connection lost", inDoubt: true }));
+      await held.promise;
+      return value;
+    });
+    return Promise.race([done, lost]);
+  };
+  const holdNext = (): void => {
+    isNext = true;
+  };
+  return { store: { ...store, transaction }, holdNext, release: held.resolve };
+}
+
+test.deep(
+  "CW1: if the commit of a message is late and its client is gone, the answer arrives once in the inbox",
+  async () => {
+    const disk = await openStoreOn("postgres", temporaryFolder());
+    const { store, holdNext, release } = holding(disk);
+    const house = await openHouse({ disk: store });
+    await openPeer(house, "version 1", ME);
+    const requester = await getSession(disk.db, "agent:main:mcp:waiting");
+    const target = await getSession(disk.db, "agent:main:main");
+    if (requester === undefined || target === undefined) throw new Error("a session is missing");
+    holdNext();
+    const sent = sendAs(house, {
+      ...{ requester, target, callId: "call-1", text: "work", timeoutSeconds: 60 },
+      ...{ signal: new AbortController().signal, confirmsAnswers: true },
+    });
+    await expect(sent).rejects.toThrow("connection lost");
+    const lost = house.engine.callerWaits.lose("call-1").then(() => "done");
+    const blocked = async (): Promise<boolean> => {
+      const { rows } = await sql`select 1 from pg_locks where not granted`.execute(disk.db);
+      return rows.length > 0;
+    };
+    await Promise.race([lost, until(blocked)]);
+    release();
+    await lost;
+    await until(async () => (await waitStates(house)).length > 0);
+    expect(await notices(house)).toEqual([expect.stringContaining("it was answered:\n\necho work")]);
+    // Another call of this client that sent nothing leaves no trace.
+    await house.engine.callerWaits.lose("call-2");
+    expect(await waitStates(house)).toEqual(["ended"]);
+  },
+);
 
 async function waitStates({ store }: House): Promise<string[]> {
   const rows = await store.db.selectFrom("waits").select("state").execute();

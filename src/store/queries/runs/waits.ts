@@ -217,7 +217,30 @@ const targetsOf = (rows: readonly Pick<Selectable<WaitTable>, "target_run_id">[]
  * undefined if the wait was over.
  */
 export async function loseAnswer(tx: Tx, callId: string): Promise<string | undefined> {
-  return targetsOf(await endCallerWaits(tx).where("call_id", "=", callId).execute())[0];
+  const lose = async () => targetsOf(await endCallerWaits(tx).where("call_id", "=", callId).execute())[0];
+  const runId = await lose();
+  if (runId !== undefined) return runId;
+  await untilInserted(tx, callId);
+  return lose();
+}
+
+/**
+ * Waits for a transaction that has inserted the wait of this call, but is not committed yet: the gateway may
+ * have lost its connection during the commit. An update skips such a row; an insert of the same key waits.
+ */
+async function untilInserted(tx: Tx, callId: string): Promise<void> {
+  const nobody = { waiter_run_id: "", waiter_session_key: "", target_run_id: "", target_session_key: "" };
+  const row = { ...nobody, call_id: callId, state: "ended", deadline_at: 0 };
+  await tx
+    .insertInto("waits")
+    .values(row)
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  await tx
+    .deleteFrom("waits")
+    .where("call_id", "=", callId)
+    .where("target_run_id", "=", sql.lit(""))
+    .execute();
 }
 
 /**

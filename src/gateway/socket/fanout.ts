@@ -148,7 +148,8 @@ export function createFanout(parts: FanoutParts): Fanout {
     handle,
     async inSteps(event, pace) {
       if (!isLiveText(event)) return handle(event, await translator.readAhead(event, pace));
-      for (const piece of piecesOf(event)) {
+      const live = event.kind === "text" ? texts : thinking;
+      for (const piece of piecesOf(live.unknownOf(event))) {
         handle(piece);
         await pace();
       }

@@ -48,6 +48,16 @@ export class GrowingText<Client> {
     this.#stream = redactor.stream();
   }
 
+  /**
+   * Returns a change without the text that is already known. A run publishes its whole text again if any
+   * process has missed a part; the others have most of it.
+   */
+  unknownOf<Change extends TextDelta>(change: Change): Change {
+    const { length } = this.raw;
+    if (change.offset > 0 || !this.raw.begins(change.text)) return change;
+    return { ...change, offset: length, text: change.text.slice(length) };
+  }
+
   /** Returns false if the delta does not continue the known text. */
   add(delta: TextDelta, redactor: Redactor): boolean {
     const continues = delta.offset === this.raw.length;

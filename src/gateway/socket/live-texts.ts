@@ -69,10 +69,16 @@ export class LiveTexts {
     const { runs, redactor, watching } = this.#parts;
     if (runs.isQuiet(event.runId)) return;
     const text = this.#textOf(event);
-    if (!text.add(event, redactor)) return;
+    if (!text.add(text.unknownOf(event), redactor)) return;
     const listeners = watching(text.sessionKey);
     if (listeners.length > 0) this.#tellNew(text, listeners, text.read(false));
     else if (text.unreadChars > UNREAD_CHARS_MAX) text.read(false);
+  }
+
+  /** See `GrowingText.unknownOf`. */
+  unknownOf(event: LiveTextEvent): LiveTextEvent {
+    const known = this.#texts.get(event.runId);
+    return known?.part === event.part ? known.unknownOf(event) : event;
   }
 
   /** Sends the complete text so far, before the run continues with something else. */

@@ -46,9 +46,15 @@ export class LiveThinking {
     const { runs, redactor } = this.#parts;
     if (runs.isQuiet(event.runId)) return;
     const thought = this.#thoughtOf(event);
-    if (!thought.add(event, redactor)) return;
+    if (!thought.add(thought.unknownOf(event), redactor)) return;
     thought.ms = Math.round(this.#parts.clock.monotonic() - thought.startedAt);
     this.#tell(thought);
+  }
+
+  /** See `GrowingText.unknownOf`. */
+  unknownOf(event: LiveTextEvent): LiveTextEvent {
+    const known = this.#thoughts.get(event.runId);
+    return known?.part === event.part ? known.unknownOf(event) : event;
   }
 
   /** Drops the thinking of a run, because its message is stored or the run has ended. */

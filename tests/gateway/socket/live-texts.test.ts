@@ -350,3 +350,32 @@ test("a long text and the final text behind it arrive complete and redacted", as
   expect(watchers.map(({ text }) => text)).toEqual([REDACTED, REDACTED]);
   expect(redactor.stepMaxChars).toBeLessThanOrEqual(LONG_CHARS);
 });
+
+test.each([
+  ["short", "many words ".repeat(1_000)],
+  ["long", LONG],
+])(
+  "a %s text that is published again, because another process missed a part, is sent to nobody again",
+  async (_, text) => {
+    const { redactor, house } = steppedHouse();
+    const watchers = [client(house.fanout, ["text-deltas"]), client(house.fanout, [])];
+    house.start();
+    for (let at = 0; at < text.length; at += LONG_CHARS) house.say(text.slice(at, at + LONG_CHARS));
+    await house.world.advance(60_000);
+    const before = watchers.map(({ frames }) => frames.length);
+    const shown = watchers.map((watcher) => watcher.text.length);
+    house.restart(text);
+    house.publish({ kind: "session", sessionKey: RUN.sessionKey, change: "created" });
+    await until(() => watchers.every(({ frames }) => frames.at(-1)?.event === "sessions"));
+    expect(watchers.map(({ frames }) => frames.length)).toEqual(before.map((count) => count + 1));
+
+    // The text that is published again may also be longer than the known one.
+    house.restart(`${text} and more`);
+    house.call("c1");
+    await until(() => watchers.every((watcher) => watcher.text.endsWith(" and more")));
+    const bytes = watchers[0]?.told.slice(before[0]).reduce((sum, { head }) => sum + head.length, 0);
+    expect(bytes).toBeLessThan(2_000);
+    expect(watchers.every((watcher, at) => watcher.text.length > (shown[at] ?? 0))).toBe(true);
+    expect(redactor.stepMaxChars).toBeLessThanOrEqual(LONG_CHARS);
+  },
+);

@@ -8,6 +8,7 @@ import type {
   ModelRequest,
   WrittenMessage,
 } from "../../src/agent/model/model.ts";
+import { optional } from "../../src/core/optional.ts";
 import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
 
 export interface ScriptedCall {
@@ -23,6 +24,8 @@ export type ScriptedAnswer =
       readonly text?: string;
       readonly toolCalls?: readonly ScriptedCall[];
       readonly stopReason?: string;
+      /** With the stop reason `error`. */
+      readonly errorMessage?: string;
       readonly totalTokens?: number;
     }
   | { readonly error: string; readonly code?: FailureCode }
@@ -79,5 +82,6 @@ function written(
     model: request.model.settings.id,
     usage: { ...ZERO_USAGE, input: total - 5, output: 5, totalTokens: total },
     stopReason: said.stopReason ?? (calls.length > 0 ? "toolUse" : "stop"),
+    ...optional({ errorMessage: said.errorMessage }),
   };
 }

@@ -3,6 +3,7 @@
 
 import { expect, test } from "vitest";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
+import { scriptedModel } from "../../kit/scripted-model.ts";
 import { until } from "../../kit/until.ts";
 import { a2aClient, EXPOSED, saying, taskIn } from "../a2a/kit.ts";
 import { type House, openHouse, quiet } from "../kit.ts";
@@ -147,4 +148,18 @@ test("I9: a requester reads no hidden session in the error of its sub-agent's ru
   const told = await textsIn(house, OWN);
   expect(told).toContain(SHOWN);
   expect(told).not.toContain(HIDDEN);
+});
+
+test("I9: an answer that a model broke off names no hidden session in its error", async () => {
+  const errorMessage = `the provider quoted ${OWN} and ${HIDDEN}`;
+  const model = scriptedModel(() => ({ text: "Well,", stopReason: "error", errorMessage }));
+  const house = await openHouse({ model, gateway: { tokens: TOKENS } });
+  const admin = await house.client();
+  const scoped = await house.client({ token: SCOPED });
+  const { runId } = await admin.request("chat.send", { sessionKey: OWN, message: "hi" });
+  await admin.request("agent.wait", { runId });
+  const lastIn = async (client: typeof admin) =>
+    (await client.request("chat.history", { sessionKey: OWN })).messages.at(-1);
+  expect(await lastIn(admin)).toMatchObject({ errorMessage });
+  expect(await lastIn(scoped)).toMatchObject({ errorMessage: SHOWN });
 });

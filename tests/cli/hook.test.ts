@@ -4,6 +4,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
@@ -201,6 +202,29 @@ test.deep(
     expect(waits(scene)).toBe(1);
     isRead = true;
     await expect.poll(() => waits(scene), SLOW).toBe(2);
+    waker.interrupt();
+    expect(await waker.code).toBe(0);
+  },
+  90_000,
+);
+
+test.deep(
+  "after the waker failed to store that it passed a message on, the next hook delivers that message",
+  async () => {
+    const scene = await openScene("qwen", oneMessage("which port?"));
+    const socket = scene.file("socket");
+    const window = createServer((door) => door.resume().on("end", () => door.end())).listen(socket);
+    cleanup(() => void window.close());
+    writeFileSync(
+      scene.file("1.conversation"),
+      JSON.stringify({ id: "c1", busy: false, socket, token: "t" }),
+    );
+    mkdirSync(scene.file("1.cursor"));
+    const { waker, logged } = startWaker(scene);
+    await expect.poll(() => logged("a window could not be woken"), SLOW).toBe(true);
+    rmdirSync(scene.file("1.cursor"));
+    // The waker still runs.
+    expect(await outputOf(startHook(scene, "qwen", "UserPromptSubmit"))).toContain("which port?");
     waker.interrupt();
     expect(await waker.code).toBe(0);
   },

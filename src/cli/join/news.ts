@@ -106,7 +106,11 @@ export async function tellNews(
   const { messages, nextAfter } = page;
   if (messages.length === 0 || nextAfter === undefined || nextAfter === after) return "none";
   if (!(await claimNews(folder, number, after, clock))) return "none";
-  const written = await write(wordsFor(messages));
-  await endClaim(folder, number, written ? nextAfter : undefined, clock);
+  let written = false;
+  try {
+    written = await write(wordsFor(messages));
+  } finally {
+    await endClaim(folder, number, written ? nextAfter : undefined, clock);
+  }
   return written ? "told" : "none";
 }

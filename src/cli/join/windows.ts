@@ -196,7 +196,10 @@ export async function claimNews(
   return claimed === true;
 }
 
-/** Ends the claim. `to`: the id of the last message that was passed on, or undefined if none was. */
+/**
+ * Ends the claim, even if the cursor cannot be written: this process may run on after the error. `to`: the id
+ * of the last message that was passed on, or undefined if none was.
+ */
 export async function endClaim(
   folder: string,
   number: number,
@@ -204,8 +207,11 @@ export async function endClaim(
   clock: Clock,
 ): Promise<void> {
   await locked(folder, clock, () => {
-    if (to !== undefined) replaceFile(join(folder, `${number}.cursor`), to);
-    rmSync(claimFile(folder, number), { force: true });
+    try {
+      if (to !== undefined) replaceFile(join(folder, `${number}.cursor`), to);
+    } finally {
+      rmSync(claimFile(folder, number), { force: true });
+    }
   });
 }
 

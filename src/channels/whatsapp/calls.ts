@@ -37,16 +37,16 @@ function isSigned({ header, body }: PlatformCall, { appSecret }: WhatsAppAccount
   return timingSafeEqual(createHmac("sha256", appSecret).update(body).digest(), Buffer.from(given, "hex"));
 }
 
-/** Answers a request. `take` stores the messages that a webhook contains for one phone number. */
+/** Answers a request. `take` stores the messages that a webhook contains. */
 export async function answerCall(
   call: PlatformCall,
   account: WhatsAppAccount,
-  take: (news: NumberNews) => Promise<void>,
+  take: (news: readonly NumberNews[]) => Promise<void>,
 ): Promise<PlatformAnswer> {
   if (call.method === "GET") return verify(call, account);
   if (!isSigned(call, account)) return answer(401, "not accepted");
   const body = jsonOf(call.body);
   if (body === undefined) return answer(400, "not JSON");
-  for (const news of readWebHook(body)) await take(news);
+  await take(readWebHook(body));
   return answer(200, "ok");
 }

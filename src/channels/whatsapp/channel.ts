@@ -3,6 +3,7 @@
 // WA1: if an account's token, number or app stops working, the account's status shows this, whichever request
 //      fails first.
 // WA2: two accounts can share an app. Messages in a webhook go to the account that has their phone number.
+// WA3: the messages of one chat are stored in order, and do not wait for the files of other chats.
 // The platform has no threads and does not deduplicate.
 
 import { optional } from "../../core/optional.ts";
@@ -16,7 +17,7 @@ import { type Account, accountName, type Ear, ListenProblem } from "../accounts.
 import type { Channel, ChannelHost, DeliveryOutcome, InboundMessage, OutgoingMessage } from "../channel.ts";
 import { answerCall } from "./calls.ts";
 import { formatText } from "./format.ts";
-import type { Arrived, NumberNews } from "./incoming.ts";
+import type { Arrived, NumberNews, WebHookEvent } from "./incoming.ts";
 import { readMedia } from "./media.ts";
 import { type ChatMemory, createChatMemory } from "./memory.ts";
 import { type GraphProblem, outcomeOf, saidProblem } from "./problems.ts";
@@ -116,49 +117,62 @@ async function takeMessage(parts: Parts, line: WhatsAppNumber, arrived: Arrived)
   memory.note(message.chat.id, messageId, { text, isOurs: false, ...optional({ senderName }) });
 }
 
-/** Stores the messages that a webhook contains for one phone number, in order. */
-async function take(
-  parts: Parts,
-  called: WhatsAppNumber,
-  { phoneNumberId, events }: NumberNews,
-): Promise<void> {
+/** Handles an event that is not a message. */
+function note(parts: Parts, line: WhatsAppNumber, event: Exclude<WebHookEvent, Arrived>): void {
   const { clock, log } = parts.host.world;
-  // Accept only an account of the app that signed the webhook: the secret of another app proves nothing.
-  const line = parts.lines.find(
-    ({ account }) =>
-      account.phoneNumberId === phoneNumberId && account.appSecret === called.account.appSecret,
-  );
-  if (line === undefined) {
-    log.debug({ account: called.name }, "a WhatsApp webhook for a number without an account was ignored");
-    return;
-  }
   const { name, memory } = line;
-  for (const event of events) {
-    switch (event.kind) {
-      case "message":
-        await takeMessage(parts, line, event);
-        break;
-      case "failed": {
-        // Ignore a failure that the platform reports a second time.
-        if (!memory.failed(event.messageId)) break;
-        const words = saidProblem(event.error, line.account.accessToken)?.words ?? "WhatsApp gives no reason";
-        line.failure = { words, atMs: clock.now() };
-        const fields = { account: name, to: safeLine(event.to), messageId: safeLine(event.messageId) };
-        log.warn(fields, `WhatsApp accepted a text but did not deliver it: ${words}`);
-        break;
-      }
-      case "told": {
-        const problem = saidProblem(event.error, line.account.accessToken);
-        if (problem !== undefined) noteTrouble(line, problem);
-        const words = problem?.words ?? "no details";
-        log.warn({ account: name }, `WhatsApp reports a problem: ${words}`);
-        break;
-      }
-      case "skipped":
-        if (event.isFine) log.debug({ account: name }, `skipped: ${event.why}`);
-        else log.warn({ account: name }, `part of a webhook was skipped: ${event.why}`);
+  switch (event.kind) {
+    case "failed": {
+      // Ignore a failure that the platform reports a second time.
+      if (!memory.failed(event.messageId)) return;
+      const words = saidProblem(event.error, line.account.accessToken)?.words ?? "WhatsApp gives no reason";
+      line.failure = { words, atMs: clock.now() };
+      const fields = { account: name, to: safeLine(event.to), messageId: safeLine(event.messageId) };
+      log.warn(fields, `WhatsApp accepted a text but did not deliver it: ${words}`);
+      return;
+    }
+    case "told": {
+      const problem = saidProblem(event.error, line.account.accessToken);
+      if (problem !== undefined) noteTrouble(line, problem);
+      const words = problem?.words ?? "no details";
+      log.warn({ account: name }, `WhatsApp reports a problem: ${words}`);
+      return;
+    }
+    case "skipped":
+      if (event.isFine) log.debug({ account: name }, `skipped: ${event.why}`);
+      else log.warn({ account: name }, `part of a webhook was skipped: ${event.why}`);
+  }
+}
+
+/** Stores the messages of a webhook. Throws if one of them could not be stored. */
+async function take(parts: Parts, called: WhatsAppNumber, listed: readonly NumberNews[]): Promise<void> {
+  const { log } = parts.host.world;
+  const chats = new Map<string, (() => Promise<void>)[]>();
+  for (const { phoneNumberId, events } of listed) {
+    // Accept only an account of the app that signed the webhook: the secret of another app proves nothing.
+    const line = parts.lines.find(
+      ({ account }) =>
+        account.phoneNumberId === phoneNumberId && account.appSecret === called.account.appSecret,
+    );
+    if (line === undefined) {
+      log.debug({ account: called.name }, "a WhatsApp webhook for a number without an account was ignored");
+      continue;
+    }
+    for (const event of events) {
+      if (event.kind === "message") {
+        const chat = JSON.stringify([line.name, event.groupId ?? event.senderId]);
+        const works = chats.get(chat) ?? [];
+        works.push(() => takeMessage(parts, line, event));
+        chats.set(chat, works);
+      } else note(parts, line, event);
     }
   }
+  const taken = [...chats.values()].map(async (works) => {
+    for (const work of works) await work();
+  });
+  // Wait for all chats, because after a failure the platform sends the whole webhook again.
+  const failed = (await Promise.allSettled(taken)).find((one) => one.status === "rejected");
+  if (failed !== undefined) throw failed.reason;
 }
 
 async function deliver(parts: Parts, { route, text, file }: OutgoingMessage): Promise<DeliveryOutcome> {

@@ -53,7 +53,7 @@ export interface Skipped {
   readonly isFine: boolean;
 }
 
-type WebHookEvent = Arrived | Failed | AccountError | Skipped;
+export type WebHookEvent = Arrived | Failed | AccountError | Skipped;
 
 /** The events that a webhook reports about one phone number, in order. */
 export interface NumberNews {

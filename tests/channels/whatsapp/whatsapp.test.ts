@@ -278,3 +278,30 @@ test("I5: an upload whose answer is lost is repeated, but not the message with t
   expect(await send()).toMatchObject({ kind: "unknown" });
   expect(server.sent).toHaveLength(1);
 });
+
+test("WA3: the messages of a web hook wait for files of their own chat only, and all must be stored", async () => {
+  const host = recordingHost();
+  const { post } = await openGround(host);
+  const slow = Promise.withResolvers<void>();
+  const receive = host.receive.bind(host);
+  let hasFailed = false;
+  host.receive = async (one) => {
+    if (one.text === "slow") await slow.promise;
+    if (one.text === "fails" && !hasFailed) {
+      hasFailed = true;
+      throw new Error("it cannot be stored");
+    }
+    await receive(one);
+  };
+  const other = "4917012345";
+  const messages = [said("slow"), said("after slow"), said("fails", { from: "4917099999" })];
+  messages.push(said("other", { from: other }), said("later", { from: other }));
+  const posted = post({ contacts: [CONTACT], messages });
+  const texts = () => host.received.map(({ text }) => text);
+  await expect.poll(texts).toEqual(["other", "later"]);
+  slow.resolve();
+  // After the failure, the platform posts the whole web hook again.
+  expect(await posted).toEqual([503, 200]);
+  expect(texts().slice(0, 4)).toEqual(["other", "later", "slow", "after slow"]);
+  expect(texts()).toContain("fails");
+});

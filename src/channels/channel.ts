@@ -94,6 +94,11 @@ export interface InboundMessage {
   readonly quoted?: { readonly text: string; readonly senderName?: string };
   readonly media: readonly InboundMedia[];
   /**
+   * Present if the platform has several messages for this one, like the pictures of an album: the id and the
+   * text of each. An edit has the id of its part.
+   */
+  readonly parts?: readonly { readonly messageId: string; readonly text: string }[];
+  /**
    * Present if this message is an edit of an earlier message. Both have the same message id, and each edit
    * has a different value here.
    */

@@ -10,6 +10,8 @@
 //      message (I2, I4).
 // BU4: the text for the model contains the sender's name, unless there is only one possible sender: the
 //      person in their own direct chat, or an owner in a main session.
+// BU5: a message of several parts, like an album, is stored with the id of each part. So an edit of any part
+//      counts as an edit, and never replaces the text of the other parts.
 
 import { createHash } from "node:crypto";
 import type { CommandCall } from "../../core/rules/command.ts";
@@ -70,8 +72,10 @@ const BURST_MAX_CHARS = 16 * 1024 * 1024;
 interface WaitingMessage extends MessageText {
   readonly place: ChatContext;
   readonly images: readonly ImageBlock[];
-  /** Hash of the text. It shows whether an edit has changed the text. */
+  /** Hash of the text, or of the text of the first part. It shows whether an edit has changed the text. */
   readonly fold: string;
+  /** True if the text is that of several parts. */
+  readonly hasParts?: boolean | undefined;
 }
 
 /** The part of a message that stays stored after it is settled (it became part of a run, or was ignored). */
@@ -219,6 +223,19 @@ function insert(unit: Unit, { id, burstKey }: AdmittedMessage, body: object): Pr
   return insertInbound(unit.tx, row);
 }
 
+const keptText = (text: string): string => cutText(cleanText(text), TEXT_MAX_BYTES);
+
+/** Stores the id of a part of a message, and what an edit of the part is compared with. */
+async function keepPart(
+  unit: Unit,
+  admitted: AdmittedMessage,
+  { messageId, text }: { readonly messageId: string; readonly text: string },
+): Promise<void> {
+  const body = { fold: foldOf(keptText(text)) };
+  const seq = await insert(unit, { ...admitted, id: { ...admitted.id, messageId } }, body);
+  if (seq !== undefined) await settleInbound(unit.tx, seq, { state: "ignored", body: settledBody(body) });
+}
+
 /**
  * Stores a message. Returns false if nothing new was stored, so that the caller deletes the message's files.
  */
@@ -231,18 +248,20 @@ export async function keepMessage(
   const { engine } = parts;
   const { account, message, place, burstKey } = admitted;
   const { media, sessionKey } = came;
-  const text = cutText(cleanText(message.text), TEXT_MAX_BYTES);
+  const { parts: [first = message, ...others] = [] } = message;
   const said: WaitingMessage = {
     place,
-    text,
+    text: keptText(message.text),
     images: media.images,
     notes: media.notes,
-    fold: foldOf(text),
+    fold: foldOf(keptText(first.text)),
+    ...(others.length === 0 ? {} : { hasParts: true }),
     ...(message.quoted === undefined ? {} : { quoted: cutQuoted(message.quoted) }),
   };
   const seq = await insert(unit, admitted, said);
   if (seq === undefined) return false;
   if (!(await isNews(unit, admitted, seq, said))) return false;
+  for (const part of others) await keepPart(unit, admitted, part);
   const { folder } = media;
   if (folder !== undefined) await keepInboundFiles(engine, unit, folder, sessionKey);
   const { debounceMs } = account.inbound;
@@ -258,8 +277,8 @@ export async function keepMessage(
 
 /**
  * Returns whether a message, or a version of it, must be handled as a new message. An edit of a waiting
- * message only changes that message. An edit with the same text is ignored, and so is an older version that
- * arrives late.
+ * message only changes that message, unless it has parts. An edit with the same text is ignored, and so is an
+ * older version that arrives late.
  */
 async function isNews(
   unit: Unit,
@@ -275,8 +294,8 @@ async function isNews(
     return false;
   }
   const waiting = others.findLast(({ state }) => state === "pending");
-  if (waiting !== undefined) {
-    const before = JSON.parse(waiting.body) as WaitingMessage;
+  const before = waiting && (JSON.parse(waiting.body) as WaitingMessage);
+  if (waiting !== undefined && before?.hasParts !== true) {
     const changed = { ...before, text: said.text, fold: said.fold };
     await rewriteInbound(unit.tx, waiting.seq, JSON.stringify(changed));
     await settleInbound(unit.tx, seq, ignored);

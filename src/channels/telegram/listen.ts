@@ -180,6 +180,8 @@ function join(one: MessageReading, other: MessageReading): MessageReading {
   const isSaid = other.message.forwarded === true && one.message.text.split("\n")[0] === other.message.text;
   const texts = [one.message.text, isSaid ? "" : other.message.text].filter((text) => text !== "");
   const quoted = one.message.quoted ?? other.message.quoted;
+  const partsOf = ({ message }: MessageReading) => message.parts ?? [message];
+  const parts = [one, other].flatMap(partsOf).map(({ messageId, text }) => ({ messageId, text }));
   return {
     ...one,
     files: [...one.files, ...other.files],
@@ -187,6 +189,7 @@ function join(one: MessageReading, other: MessageReading): MessageReading {
       ...one.message,
       text: texts.join("\n"),
       mentioned: one.message.mentioned || other.message.mentioned,
+      parts,
       ...optional({ quoted }),
     },
   };

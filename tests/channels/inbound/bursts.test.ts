@@ -121,6 +121,50 @@ describe("edits", () => {
     ]);
   });
 
+  test("BU5: an edit of a later picture of an album is an edit, and an edit without a change is ignored", async () => {
+    const { app, receive } = await open();
+    const album = {
+      ...said("our trip\nthe lake"),
+      parts: [
+        { messageId: "a1", text: "our trip" },
+        { messageId: "a2", text: "the lake" },
+        { messageId: "a3", text: "" },
+      ],
+      messageId: "a1",
+    };
+    await receive(album);
+    const { parts: _, ...picture } = album;
+    await receive({ ...picture, text: "our trip", edit: "1" });
+    await receive({ ...picture, messageId: "a2", text: "the lake", edit: "2" });
+    await receive({ ...picture, messageId: "a2", text: "the sea", edit: "3" });
+    await receive({ ...picture, messageId: "a3", text: "the hotel", edit: "4" });
+    // If the platform sends a picture alone again, it is recognised.
+    await receive({ ...picture, messageId: "a2", text: "the lake" });
+    await app.quiet();
+    const changes = "[This changes an earlier message, which now reads:]";
+    expect((await app.runs(MAIN)).map(({ input }) => input.text)).toEqual([
+      "our trip\nthe lake",
+      `${changes}\nthe sea`,
+      `${changes}\nthe hotel`,
+    ]);
+  });
+
+  test("BU5: an edit of one picture of an album that waits in a burst keeps the other captions", async () => {
+    const world = fakeWorld();
+    const { app, receive } = await open({ world }, slow());
+    const parts = [
+      { messageId: "a1", text: "our trip" },
+      { messageId: "a2", text: "the lake" },
+    ];
+    const album = { ...said("our trip\nthe lake"), messageId: "a1" };
+    await receive({ ...album, parts });
+    await receive({ ...album, text: "our voyage", edit: "1" });
+    await workOff(app, world, DEBOUNCE_MS);
+    expect((await app.texts(MAIN))[0]).toBe(
+      "user: our trip\nthe lake\n\n[This changes an earlier message, which now reads:]\nour voyage",
+    );
+  });
+
   test("an edit of an unknown message is treated as a message; if the original arrives later, it is ignored", async () => {
     const { app, receive } = await open();
     const message = saidInGroup("@bot look", { mentioned: true, edit: "1" });

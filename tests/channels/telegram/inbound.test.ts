@@ -375,7 +375,14 @@ test("TA1: an album becomes one message with the id of its first picture and all
   expect(items[0]).toMatchObject({
     ...{ firstId: 10, lastId: 12, parts: 3 },
     reading: {
-      message: { messageId: "10", text: `our trip\n@${USERNAME}`, mentioned: true },
+      message: {
+        ...{ messageId: "10", text: `our trip\n@${USERNAME}`, mentioned: true },
+        parts: [
+          { messageId: "10", text: "our trip" },
+          { messageId: "11", text: `@${USERNAME}` },
+          { messageId: "12", text: "" },
+        ],
+      },
       files: [{ fileId: "p10" }, { fileId: "p11" }, { fileId: "p12" }],
     },
   });

@@ -5,9 +5,11 @@
 // If the daemon repeats a message after a reconnect, the message has the same id, so it is recognised.
 // SG3: if the daemon does not have the account, the problem is permanent, and its message contains the
 //      number.
+// SG5: an older daemon sends no event ids, so it cannot repeat an event. An event of such a daemon that names
+//      files is stored until its message is stored, because loading files takes long.
 // SG4: an attachment is fetched by the daemon's id for it, with a limited size.
 
-import { type Fields, fieldsOf, jsonOf, objectsOf, textOf } from "../../core/json.ts";
+import { fieldsOf, jsonOf, objectsOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { SignalAccount } from "../../core/shapes/settings/channels.ts";
@@ -25,8 +27,8 @@ import type {
 } from "../channel.ts";
 import { receivePatiently } from "../retry-receive.ts";
 import { type Answer, type Daemon, daemonAt } from "./daemon.ts";
-import { readEnvelope } from "./envelope.ts";
-import { eventsOf } from "./events.ts";
+import { type Read, readEnvelope } from "./envelope.ts";
+import { eventsOf, type StreamEvent } from "./events.ts";
 import { dataUriOf, outcomeOf, recipientOf, styled, TEXT_MAX_CHARS } from "./send.ts";
 
 const ID = "signal";
@@ -48,6 +50,8 @@ const ASK_LIMITS = { timeoutMs: ASK_TIMEOUT_MS, bytesMax: ANSWER_BYTES_MAX };
 const ACCOUNTS_MAX = 1_000;
 /** Name under which the id of the last stored event is kept. */
 const CURSOR = "events";
+/** Name under which an event without an id is kept until its message is stored. Empty: none. */
+const KEPT = "event";
 const METHOD_NOT_FOUND = -32601;
 
 /** One account, its daemon, and the gateway's services. */
@@ -109,11 +113,20 @@ function loadOf({ settings, daemon }: SignalAccountContext, id: string): Inbound
   };
 }
 
+/** A message to store. */
+interface Pending {
+  readonly message: InboundMessage;
+  /** Id of its event. */
+  readonly id?: string;
+  /** True if its event is kept in the store (SG5). */
+  readonly isKept?: boolean;
+}
+
 /** Listens to one account. */
 class Listener {
   readonly #place: SignalAccountContext;
   /** A message that could not be stored. When listening starts again, this message is stored first. */
-  #pending: { readonly message: InboundMessage; readonly id?: string } | undefined;
+  #pending: Pending | undefined;
 
   constructor(place: SignalAccountContext) {
     this.#place = place;
@@ -124,6 +137,8 @@ class Listener {
     const { number, accountId } = settings;
     if (this.#pending !== undefined) await this.#store(this.#pending, signal);
     const own = await ownIds(this.#place, signal);
+    const kept = await host.cursor(accountId, KEPT);
+    if (kept) await this.#take({ data: kept, isKept: true }, own, signal);
     const last = await host.cursor(accountId, CURSOR);
     const headers = {
       accept: "text/event-stream",
@@ -142,8 +157,8 @@ class Listener {
       const { log } = host.world;
       const tooLong = (): void =>
         log.warn({ account: accountName(ID, accountId) }, "an event was skipped because it is too long");
-      for await (const { id, data } of eventsOf(opened.answer, host.world.clock, tooLong)) {
-        await this.#take(fieldsOf(jsonOf(data)), own, id, signal);
+      for await (const event of eventsOf(opened.answer, host.world.clock, tooLong)) {
+        await this.#take(event, own, signal);
         if (signal.aborted) return;
       }
     } catch (error) {
@@ -157,38 +172,58 @@ class Listener {
   }
 
   async #take(
-    event: Fields,
+    { id, data, isKept: wasKept = false }: StreamEvent & Pick<Pending, "isKept">,
     own: ReadonlySet<string>,
-    id: string | undefined,
     signal: AbortSignal,
   ): Promise<void> {
     const { settings, host } = this.#place;
     const { accountId, number } = settings;
+    const event = fieldsOf(jsonOf(data));
     const account = textOf(event.account);
+    const isOther = account !== undefined && !own.has(account);
     // The daemon runs for a single account, and that is not the configured one.
-    if (account !== undefined && !own.has(account)) {
+    if (isOther && !wasKept) {
       const other = head(safeLine(account), 40);
       throw new ListenProblem(`the daemon at ${settings.url} receives for ${other}, not for ${number}`, true);
     }
     const load = (attachment: string) => loadOf(this.#place, attachment);
-    const read = readEnvelope(event, { channel: ID, accountId, own, load });
+    // The number in the settings may have changed since the event was kept.
+    const read: Read = isOther
+      ? { kind: "nothing" }
+      : readEnvelope(event, { channel: ID, accountId, own, load });
     if (read.kind === "unreadable") {
       host.world.log.warn({ account: accountName(ID, accountId) }, `a message was skipped: ${read.why}`);
     }
-    if (read.kind !== "message") return;
-    await this.#store({ message: read.message, ...optional({ id }) }, signal);
+    if (read.kind !== "message") {
+      if (wasKept) await this.#keep("");
+      return;
+    }
+    const { message } = read;
+    const isKept = wasKept || (id === undefined && message.media.length > 0 && (await this.#keep(data)));
+    await this.#store({ message, isKept, ...optional({ id }) }, signal);
+  }
+
+  /** Stores an event, or an empty text. Returns false if that fails: the message is then only in memory. */
+  async #keep(data: string): Promise<boolean> {
+    const { settings, host } = this.#place;
+    try {
+      await host.remember(settings.accountId, KEPT, data);
+      return true;
+    } catch (error) {
+      const account = accountName(ID, settings.accountId);
+      host.world.log.warn({ err: error, account }, "an event of Signal could not be stored");
+      return false;
+    }
   }
 
   /** Stores a message. If that fails, keeps the message until listening starts again, and throws. */
-  async #store(
-    one: { readonly message: InboundMessage; readonly id?: string },
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #store(one: Pending, signal: AbortSignal): Promise<void> {
     const { settings, host } = this.#place;
     this.#pending = one;
     await receivePatiently(host, accountName(ID, settings.accountId), one.message, signal);
     this.#pending = undefined;
-    // If this fails, no harm is done: the message arrives again and is recognised.
+    // If one of these fails, no harm is done: the message is read again and recognised.
+    if (one.isKept === true) await this.#keep("");
     if (one.id !== undefined) await host.remember(settings.accountId, CURSOR, one.id).catch(() => undefined);
   }
 }

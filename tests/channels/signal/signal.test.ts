@@ -152,6 +152,49 @@ describe("Signal: incoming events", () => {
     },
   );
 
+  test("SG5: if the daemon sends no event ids, a message whose file is loaded during a crash is not lost", async () => {
+    const { host, server, says } = await listening({ keepsEvents: false });
+    const [began, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    host.receive = async () => {
+      began.resolve();
+      await over.promise;
+    };
+    const media = { name: "a.pdf", mimeType: "application/pdf", bytes: new Uint8Array(10) };
+    await says({ chat: "direct", text: "see", media });
+    await began.promise;
+    /** Starts a process with the store that the last one left. */
+    const restart = async ({ cursors }: HostParts) => {
+      const next = recordingHost();
+      for (const [name, value] of cursors) next.cursors.set(name, value);
+      await listenAt(openSignal([signalAccount(server.url)], next), next);
+      const texts = () => next.received.map(({ text, media: files }) => [text, files.length]);
+      return { next, texts };
+    };
+    const second = await restart(host);
+    await expect.poll(second.texts).toEqual([["see", 1]]);
+    await expect.poll(() => server.listeners()).toBe(2);
+    // A message that is stored is not read again.
+    const third = await restart(second.next);
+    await expect.poll(() => server.listeners()).toBe(3);
+    over.resolve();
+    await says({ chat: "direct", text: "later" });
+    await expect.poll(third.texts).toEqual([["later", 0]]);
+    await expect.poll(second.texts).toEqual([
+      ["see", 1],
+      ["later", 0],
+    ]);
+  });
+
+  test("SG5: a kept event of a number that the account no longer has is dropped", async () => {
+    const host = recordingHost();
+    host.cursors.set("default event", JSON.stringify({ account: ADA.number, envelope: {} }));
+    const { channel, says } = await ground(host);
+    await listenAt(channel, host);
+    await expect.poll(() => host.cursors.get("default event")).toBe("");
+    await says({ chat: "direct", text: "hello" });
+    await expect.poll(() => host.received.length).toBe(1);
+  });
+
   test("EN3: receipts, typing, reactions, renamed groups and own messages are ignored", async () => {
     const { server, says, heard } = await listening();
     const bring = (what: object, who: { number: string | null; aci: string } = ADA) =>

@@ -5,15 +5,15 @@
 //      start, or another process, ends the wait, and the notice follows.
 // CW2: a wait that fails counts as lost, and never as answered.
 
-import type { Result } from "../../core/shapes/errors.ts";
+import { ok, type Result } from "../../core/shapes/errors.ts";
 import { isEnded } from "../../core/shapes/run.ts";
 import { StoreProblem } from "../../store/problems.ts";
-import { giveUpCallerJobWaits, giveUpJobWaits } from "../../store/queries/runs/job-waits.ts";
+import { giveUpCallerJobWaits, giveUpJobWaits, jobWaitsOfCall } from "../../store/queries/runs/job-waits.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
 import { confirmAnswer, giveUpCallerWaits, loseAnswer } from "../../store/queries/runs/waits.ts";
 import type { World } from "../../world.ts";
 import type { Acceptor, Successors } from "../run/finish.ts";
-import { logRetry, storedAtLast, untilStored } from "../run/until-stored.ts";
+import { logRetry, storedAtLast, throughDoubt, untilStored } from "../run/until-stored.ts";
 import type { Unit } from "../unit.ts";
 import {
   answeredBefore,
@@ -37,6 +37,13 @@ interface CallerWaitParts extends SettleParts {
   readonly successors: Pick<Successors, "answerLost">;
 }
 
+/** A call that waits for jobs. */
+interface JobsCall {
+  readonly callId: string;
+  readonly until: "all" | "any";
+  readonly signal: AbortSignal;
+}
+
 export class CallerWaits {
   readonly #parts: CallerWaitParts;
   readonly #stop = new AbortController();
@@ -53,16 +60,28 @@ export class CallerWaits {
     return openWait(unit, this.#waiter(clientKey), request);
   }
 
-  /** Records the wait of a caller for jobs. `clientKey` is that of `open`. */
-  openJobs(unit: Unit, request: JobsWaitRequest, clientKey = ""): Promise<Result<void>> {
-    return openJobsWait(unit, this.#waiter(clientKey), request);
+  /**
+   * Records the wait of a caller for jobs. `clientKey` is that of `open`. If the answer to the first commit
+   * was lost, a repeated one finds the wait.
+   */
+  async openJobs(unit: Unit, request: JobsWaitRequest, clientKey = ""): Promise<Result<void>> {
+    const known = await jobWaitsOfCall(unit.tx, request.callId);
+    return known.length > 0 ? ok(undefined) : openJobsWait(unit, this.#waiter(clientKey), request);
   }
 
-  /** Waits for the jobs of a recorded wait. The results also go to the session, so none can be lost. */
-  async settleJobs(callId: string, until: "all" | "any", signal: AbortSignal): Promise<JobsWaitEnd> {
-    const settle = () => settleJobsWait(this.#parts, callId, until, signal);
+  /**
+   * Waits for jobs after `open` has recorded the wait. The results also go to the session, so none can be
+   * lost. If this fails, ends the wait, which `open` may have recorded.
+   */
+  async duringJobs(
+    { callId, until, signal }: JobsCall,
+    open: () => Promise<Result<void>>,
+  ): Promise<Result<JobsWaitEnd>> {
+    const { world } = this.#parts;
     try {
-      return await untilStored(this.#parts.world, signal, settle);
+      const opened = await throughDoubt(world, signal, open);
+      if (!opened.ok) return opened;
+      return ok(await untilStored(world, signal, () => settleJobsWait(this.#parts, callId, until, signal)));
     } catch (error) {
       await this.#record((unit) => giveUpJobWaits(unit.tx, callId));
       throw error;

@@ -130,15 +130,18 @@ export async function waitForJobs(parts: WaitParts, request: JobWaitRequest): Pr
     deadlineAt: engine.now() + Math.round(timeoutSeconds * 1000),
   };
   const clientKey = request.confirmsAnswers === true ? requester.key : "";
-  const opened = await engine.commit(async (unit): Promise<Result<void>> => {
-    await holdSessions(unit.tx, [requester.key]);
-    if (wait === undefined) return engine.callerWaits.openJobs(unit, asked, clientKey);
-    // A run that has ended needs no wait: it will read no answer (I1).
-    return (await wait.holds(unit)) ? wait.openJobs(unit, asked) : ok(undefined);
-  });
-  if (!opened.ok) return opened;
-  if (wait !== undefined) {
-    return ok(await waitedAsRun(parts, { ...request, wait }, await wait.settleJobs(callId, until)));
+  const open = () =>
+    engine.commit(async (unit): Promise<Result<void>> => {
+      await holdSessions(unit.tx, [requester.key]);
+      if (wait === undefined) return engine.callerWaits.openJobs(unit, asked, clientKey);
+      // A run that has ended needs no wait: it will read no answer (I1).
+      return (await wait.holds(unit)) ? wait.openJobs(unit, asked) : ok(undefined);
+    });
+  if (wait === undefined) {
+    const ended = await engine.callerWaits.duringJobs({ callId, until, signal }, open);
+    return ended.ok ? ok(await waited(parts, until, ended.value)) : ended;
   }
-  return ok(await waited(parts, until, await engine.callerWaits.settleJobs(callId, until, signal)));
+  const opened = await open();
+  if (!opened.ok) return opened;
+  return ok(await waitedAsRun(parts, { ...request, wait }, await wait.settleJobs(callId, until)));
 }

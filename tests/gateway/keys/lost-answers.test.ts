@@ -3,6 +3,7 @@
 
 import { describe, expect } from "vitest";
 import { toolCallsOf } from "../../../src/core/shapes/message.ts";
+import type { LaneHandle } from "../../../src/engine/run/execution.ts";
 import { openPostgres } from "../../../src/store/postgres/postgres.ts";
 import { StoreProblem } from "../../../src/store/problems.ts";
 import { readRun } from "../../../src/store/queries/transcripts/transcripts.ts";
@@ -11,8 +12,9 @@ import { both, share, test } from "../../kit/deep.ts";
 import { cleanup, openStoreOn, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
 import { openPostgresStore } from "../../kit/store/postgres.ts";
+import { until } from "../../kit/until.ts";
 import { type House, openHouse } from "../kit.ts";
-import { openPeer } from "../mcp/kit.ts";
+import { openPeer, type Peer } from "../mcp/kit.ts";
 
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
@@ -22,7 +24,7 @@ interface Asked {
   readonly method: string;
   readonly params: Readonly<Record<string, unknown>>;
   /** The table to which each execution adds a row. */
-  readonly table: "runs" | "sessions" | "cron_jobs" | "flows";
+  readonly table: "runs" | "sessions" | "cron_jobs" | "flows" | "job_waits";
 }
 
 const CRON = { schedule: { kind: "every", everyMs: 3_600_000 }, message: "look" };
@@ -134,9 +136,16 @@ describe.each(share(["sqlite"], ["postgres"]))("on %s", (kind) => {
 });
 
 interface ClientCall extends Pick<Asked, "table"> {
-  readonly params: (house: House) => Asked["params"] | Promise<Asked["params"]>;
+  readonly params: (house: House, client: Peer) => Asked["params"] | Promise<Asked["params"]>;
   readonly result: object;
 }
+
+const ENDLESS = "endless";
+const play = async ({ run, signal }: LaneHandle): Promise<string> => {
+  const { text } = run.input;
+  if (text.includes(ENDLESS)) await new Promise((resolve) => signal.addEventListener("abort", resolve));
+  return `echo ${text}`;
+};
 
 /** Calls of an MCP client, and the table to which each execution adds a row. */
 const CALLS: Readonly<Record<string, ClientCall>> = {
@@ -147,7 +156,19 @@ const CALLS: Readonly<Record<string, ClientCall>> = {
   },
   sessions_spawn: { params: () => ({ task: "work" }), table: "flows", result: { status: "accepted" } },
   sessions_fork: { params: forkable, table: "sessions", result: { status: "ok", at: expect.any(String) } },
+  subagents: {
+    params: busyChild,
+    table: "job_waits",
+    result: { status: "timeout", unfinished: [expect.anything()] },
+  },
 };
+
+/** Lets the client start a sub-agent that does not finish. Returns the arguments of a wait for it. */
+async function busyChild({ engine }: House, client: Peer): Promise<Asked["params"]> {
+  await client.call("sessions_spawn", { task: ENDLESS });
+  await until(async () => (await engine.load()).running === 1);
+  return { action: "wait", timeoutSeconds: 0.1 };
+}
 
 /** Lets a person talk with an agent. Returns the arguments of a fork after that. */
 async function forkable(house: House): Promise<Asked["params"]> {
@@ -166,9 +187,9 @@ describe.each(share([["lost", "sqlite", false] as const], [["late", "postgres", 
       async (name) => {
         const { params, table, result } = CALLS[name] as ClientCall;
         const { store, cut } = cutting(await openStoreOn(kind, temporaryFolder()));
-        const house = await openHouse({ disk: store });
+        const house = await openHouse({ disk: store, play });
         const peer = await openPeer(house, "version 1", { headers: { "x-parley-handle": "me" } });
-        const given = await params(house);
+        const given = await params(house, peer);
         const before = await rowsIn(store, table);
         const isCut = cut(1, isLate);
         const told = await peer.call(name, given);

@@ -108,6 +108,14 @@ const ABORT_TEXT: Record<AbortReason, string> = {
   session_deleted: "the session was deleted before the run ended",
 };
 
+/**
+ * Returns whether a stop for this reason ends a run of the session. A run that only appends a text starts no
+ * turn, so a plain stop lets it write the text, which nobody would send again.
+ */
+function isStopped({ kind }: Run, reason: AbortReason): boolean {
+  return kind === "turn" || reason !== "run_aborted";
+}
+
 /** Connects this process with the others that share its store. */
 interface Cluster {
   readonly shared: SharedStore;
@@ -445,7 +453,7 @@ export class Engine {
     await holdForAbort(unit.tx, sessionKey);
     const runs =
       runId === undefined
-        ? await activeRuns(unit.tx, sessionKey)
+        ? (await activeRuns(unit.tx, sessionKey)).filter((run) => isStopped(run, code))
         : await this.#named(unit, sessionKey, runId);
     const ended: string[] = [];
     for (const run of runs) {

@@ -325,13 +325,15 @@ test("if a reset ends the run that should wake the requester, the result is post
 });
 
 test.each([
-  ["a chat, which gets the result", true],
-  ["no chat", false],
-])(
-  "a stop before the requester is woken leaves the result in its transcript, once; it has %s",
-  async (_, hasChat) => {
+  ["wake", "a chat, which gets the result", true],
+  ["wake", "no chat", false],
+  ["post", "a chat, which gets the result", true],
+  ["post", "no chat", false],
+] as const)(
+  "a stop before the requester reads the result (%s) leaves it in its transcript, once; it has %s",
+  async (announce, _, hasChat) => {
     const app = await openSpawnApp({
-      settings: settings({ announce: "wake" }),
+      settings: settings({ announce }),
       play: (turn) => (turn.input === "wait" ? endless(turn) : family(plain)(turn)),
     });
     if (hasChat) await app.route(MAIN);
@@ -344,7 +346,7 @@ test.each([
     expect(results(app.sent.map(({ text }) => text))).toHaveLength(hasChat ? 1 : 0);
     expect(results(await app.texts(MAIN))).toHaveLength(1);
     expect((await app.runs(MAIN)).filter((run) => run.kind === "turn").map((run) => run.state)).toEqual([
-      ...["ok", "aborted", "aborted"],
+      ...["ok", "aborted", ...(announce === "wake" ? ["aborted"] : [])],
     ]);
   },
 );

@@ -6,10 +6,18 @@ import { isInHouse, type Route } from "./route.ts";
 import type { Receipt, RunState } from "./run.ts";
 
 /**
- * Matches a session key or node id in an error text. A key ends where the next one begins. A node id is a
- * hash.
+ * Matches a session key or node id in an error text. A key ends before punctuation, and where the next one
+ * begins. A node id is a hash.
  */
-const KEY_IN_TEXT = /\b(?:(?:agent|cron|hook):(?:(?!\b(?:agent|cron|hook):)\S)+|node-[0-9a-f]{64})/g;
+const KEY_IN_TEXT = new RegExp(
+  [
+    /\b(?:(?:peer:[^\s/:]+\/)?agent|cron|hook):(?:(?!\b(?:peer|agent|cron|hook):)\S)+(?<!["'`.,:;!?)\]}>])/,
+    /\bnode-[0-9a-f]{64}/,
+  ]
+    .map(({ source }) => source)
+    .join("|"),
+  "g",
+);
 
 /** Returns the route, without its session if the reader may not see it (I9). */
 export function visibleRoute(route: Route, sees: (sessionKey: string) => boolean): Route {

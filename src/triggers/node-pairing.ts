@@ -100,6 +100,7 @@ async function requestOf(unit: Unit, device: Device): Promise<PairRequest | unde
   await dropRequests(unit.tx, oldest);
   const known = await holdRequestOf(unit.tx, device.id);
   if (known !== undefined) return known;
+  await takeAdvisoryLock(unit.tx, "limits");
   const open = await listRequests(unit.tx, oldest);
   if (open.length >= PAIR_REQUESTS_MAX) return undefined;
   const { id: nodeId, ...said } = device;

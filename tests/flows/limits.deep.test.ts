@@ -5,7 +5,9 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { operatorViewer } from "../../src/access/access.ts";
 import { PEERS_MAX } from "../../src/core/peer.ts";
+import { PAIR_REQUESTS_MAX } from "../../src/core/shapes/node.ts";
 import { JOBS_MAX } from "../../src/core/shapes/schedule.ts";
+import type { Engine } from "../../src/engine/engine.ts";
 import type { Unit } from "../../src/engine/unit.ts";
 import { askToPair } from "../../src/flows/delivery/pairing.ts";
 import { openPermission } from "../../src/flows/permission.ts";
@@ -13,6 +15,7 @@ import { invitePeer } from "../../src/flows/session/peers.ts";
 import { addWithin } from "../../src/gateway/methods/rights/tokens.ts";
 import { getPeer } from "../../src/store/queries/channels/channel-peers.ts";
 import { addJob } from "../../src/triggers/jobs.ts";
+import { admitDevice } from "../../src/triggers/node-pairing.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { type Actor, type FlowApp, openFlowApp } from "../kit/engine/flow-app.ts";
 import { openPostgresStore } from "../kit/store/postgres.ts";
@@ -62,11 +65,26 @@ const job: Add = async (app, _, then) => {
   return (await addJob(ctx, { viewer: ADMIN, id: "me" }, wanted)).ok;
 };
 
+const device: Add = async (app, at, then) => {
+  const commit: Engine["commit"] = (work) =>
+    app.engine.commit(async (unit) => {
+      const done = await work(unit);
+      await then(unit);
+      return done;
+    });
+  const facts = { name: "phone", platform: "test", version: "1", caps: [], commands: [] };
+  const shown = { ...facts, id: String(at).padStart(64, "0"), publicKey: "k", remote: "127.0.0.1" };
+  const engine: Engine = Object.assign(Object.create(app.engine), { commit });
+  const met = await admitDevice({ ...app, engine }, shown, { owner: "p", connId: `c ${at}` });
+  return !met.ok && met.details?.pairing !== undefined;
+};
+
 test.each<[string, number, Add]>([
   ["open permission requests of a session", 20, permission],
   ["open pairings of an account", 20, pairing],
   ["access tokens", 500, token],
   ["peers", PEERS_MAX, peer],
+  ["devices that wait to be paired", PAIR_REQUESTS_MAX, device],
   ["jobs", JOBS_MAX, job],
 ])(
   "%s: of two that are added at once, one gets the last place",

@@ -14,6 +14,11 @@ import {
 } from "../../src/store/queries/idempotency.ts";
 import { joinProcesses } from "../../src/store/queries/processes.ts";
 import { hasOrphans } from "../../src/store/queries/runs/claims.ts";
+import {
+  giveUpCallerJobWaits,
+  insertJobWait,
+  jobWaitsOfCall,
+} from "../../src/store/queries/runs/job-waits.ts";
 import { addUsageRow, usageOf } from "../../src/store/queries/runs/ledger.ts";
 import {
   answerWaits,
@@ -237,6 +242,27 @@ export function outboxContract(store: () => Store): void {
     expect(await lose("its own")).toBe("run of its own");
     expect(await lose("its own")).toBeUndefined();
     expect(await lose("written")).toBeUndefined();
+  });
+
+  test("the wait of a dead process's client for a job is found and ended; other such waits stay open", async () => {
+    const wait = { waiterRunId: "", waiterSessionKey: "client", targetSessionKey: "s" } as const;
+    const add = (callId: string, owner: string) =>
+      store().transaction((tx) => {
+        const row = { ...wait, callId, flowId: "f", state: "open", deadlineAt: Date.now() + 60_000 } as const;
+        return insertJobWait(tx, row, owner);
+      });
+    await store().transaction((tx) =>
+      joinProcesses(tx, { processId: "alive", host: "", version: "" }, Date.now()),
+    );
+    await add("its own", "alive");
+    expect(await hasOrphans(store().db)).toBe(false);
+    await add("left", "dead");
+    expect(await hasOrphans(store().db)).toBe(true);
+    await store().transaction((tx) => giveUpCallerJobWaits(tx, "the dead"));
+    expect(await hasOrphans(store().db)).toBe(false);
+    const states = async (callId: string) =>
+      (await jobWaitsOfCall(store().db, callId)).map(({ state }) => state);
+    expect([await states("left"), await states("its own")]).toEqual([["ended"], ["open"]]);
   });
 
   test("a failed delivery can be requeued at its old position, or dismissed, but only once", async () => {

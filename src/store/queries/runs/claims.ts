@@ -229,7 +229,16 @@ export async function hasOrphans(db: Db): Promise<boolean> {
     .where(sql`coalesce(owner, '')`, "not in", living)
     .limit(1)
     .executeTakeFirst();
-  return wait !== undefined;
+  if (wait !== undefined) return true;
+  const jobWait = await db
+    .selectFrom("job_waits")
+    .select("call_id")
+    .where("waiter_run_id", "=", sql.lit(""))
+    .where("state", "=", sql.lit("open"))
+    .where("owner", "not in", living)
+    .limit(1)
+    .executeTakeFirst();
+  return jobWait !== undefined;
 }
 
 /** A run that a process holds. */

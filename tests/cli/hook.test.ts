@@ -149,9 +149,8 @@ test("a hook that waits delivers a message after a reset of the session, which r
 });
 
 /** Starts the waker of the window in this process. */
-function startWaker({ home }: Scene) {
-  const world = fakeWorld({ clock: "real" });
-  const waker = call(home, ["inbox", "--joined", "writer", "--window", "1"], { world });
+function startWaker({ home }: Scene, env = {}, world = fakeWorld({ clock: "real" })) {
+  const waker = call(home, ["inbox", "--joined", "writer", "--window", "1"], { world, env });
   cleanup(() => waker.interrupt());
   let hasEnded = false;
   const end = (): void => {
@@ -225,6 +224,54 @@ test.deep(
     rmdirSync(scene.file("1.cursor"));
     // The waker still runs.
     expect(await outputOf(startHook(scene, "qwen", "UserPromptSubmit"))).toContain("which port?");
+    waker.interrupt();
+    expect(await waker.code).toBe(0);
+  },
+  90_000,
+);
+
+test.deep.each([
+  ["is not notified if the program has read the messages then", true],
+  ["is notified if the program does not read the messages within another minute", false],
+] as const)(
+  "if the gateway is away for more than a minute after a window was woken, the owner %s",
+  async (_, isRead) => {
+    let count: number | undefined = 1;
+    const scene = await openScene("codex", () => ({
+      ...(count === undefined ? {} : { count, messages: [] }),
+    }));
+    writeFileSync(scene.file("1.conversation"), JSON.stringify({ id: "c1", busy: false }));
+    const bin = mkdtempSync(join(tmpdir(), "parley-bin-"));
+    for (const name of ["codex", "notify-send"])
+      writeFileSync(join(bin, name), `#!/bin/sh\necho "$*" >>${join(bin, "calls-")}${name}\n`, {
+        mode: 0o755,
+      });
+    const calls = (name: string) => {
+      const file = join(bin, `calls-${name}`);
+      return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : [];
+    };
+    const world = fakeWorld();
+    const { waker } = startWaker(scene, { PATH: `${bin}:/usr/bin:/bin`, DISPLAY: ":0" }, world);
+    /** Advances the clock in steps, because the fake gateway must answer between them. */
+    const goOn = async (isDone: () => boolean): Promise<void> => {
+      const step = async () => {
+        await world.advance(1_000);
+        return isDone();
+      };
+      await expect.poll(step, SLOW).toBe(true);
+    };
+    await goOn(() => calls("codex").length === 1);
+    count = undefined;
+    const until = world.clock.monotonic() + 70_000;
+    await goOn(() => world.clock.monotonic() > until);
+    count = isRead ? 0 : 1;
+    if (isRead) await goOn(() => waits(scene) > 1);
+    const back = world.clock.monotonic();
+    if (!isRead) await goOn(() => calls("notify-send").length > 0);
+    if (!isRead) expect(world.clock.monotonic() - back).toBeGreaterThan(50_000);
+    expect(calls("notify-send").map((words) => words.includes("has not read the message yet"))).toEqual(
+      isRead ? [] : [true],
+    );
     waker.interrupt();
     expect(await waker.code).toBe(0);
   },

@@ -223,13 +223,17 @@ async function countWaiting(waker: Waker, waitSeconds?: number): Promise<number 
 
 /**
  * Waits until the program has received all messages. Resolves to false if this takes longer than `withinMs`.
+ * While the gateway is away, the program cannot receive them, so the time starts when the gateway answers.
  */
 async function untilTaken(waker: Waker, withinMs: number): Promise<boolean> {
   const { clock } = waker.cli.parts.world;
-  const until = clock.monotonic() + withinMs;
+  let until = clock.monotonic() + withinMs;
   for (;;) {
-    if ((await countWaiting(waker)) === 0) return true;
-    if (waker.stop.aborted || clock.monotonic() >= until) return false;
+    const count = await countWaiting(waker);
+    if (count === 0) return true;
+    if (waker.stop.aborted) return false;
+    if (count === undefined) until = clock.monotonic() + withinMs;
+    else if (clock.monotonic() >= until) return false;
     await pause(clock, LOOK_EVERY_MS, waker.stop, "alive");
   }
 }
@@ -275,10 +279,9 @@ async function attempt(waker: Waker): Promise<string | undefined> {
   }
   const failed = await resume(waker, conversation);
   if (failed !== undefined) return failed;
-  await skipRead(waker, from);
-  return (await countWaiting(waker)) === 0
-    ? undefined
-    : "it was continued without a window but did not read the message";
+  const taken = await untilTaken(waker, 0);
+  if (taken) await skipRead(waker, from);
+  return taken ? undefined : "it was continued without a window but did not read the message";
 }
 
 /** Returns whether this process must continue to wait for messages to the window. */

@@ -257,7 +257,7 @@ async function openConversation(story: Story, keys: string, beforeMs: number): P
 
 /**
  * Checks that after an abort, reset or deletion all earlier work has ended, including the work that it
- * started.
+ * started. An abort ends only turns.
  */
 async function checkStopped(story: Story, { request, atMs, keyed: known }: Asked): Promise<void> {
   const { method, params } = request;
@@ -268,9 +268,10 @@ async function checkStopped(story: Story, { request, atMs, keyed: known }: Asked
   const list = JSON.stringify(keys);
   const [run] = await story.look(
     `select run_id, session_key from runs where session_key in ${LISTED}
-      and ended_at is null and accepted_at < ?2`,
+      and ended_at is null and accepted_at < ?2 and (?3 or kind = 'turn')`,
     list,
     sinceMs,
+    Number(stops),
   );
   if (run !== undefined)
     story.wrong("LC1", `${method} of ${key} leaves run ${String(run.run_id)} of ${String(run.session_key)}`);

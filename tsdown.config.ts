@@ -116,13 +116,18 @@ export default defineConfig([
     platform: "node",
     target: "node24",
     plugins: [licenses, grouping, ascii],
+    // The groups need it: an entry may export more than its module, for other files.
+    inputOptions: { preserveEntrySignatures: "allow-extension" },
     // Bundles these libraries and their dependencies.
     deps: { alwaysBundle: BUILT_IN.map((name) => new RegExp(`^${name}(/|$)`)), onlyBundle: false },
     // V8 keeps the sources of loaded modules in memory. Comments would take a megabyte of it.
     outputOptions: {
       chunkFileNames: "parts/[name].js",
       comments: { legal: true, annotation: false, jsdoc: false },
-      codeSplitting: { groups: [{ name: (id) => groups.find(([, modules]) => modules.has(id))?.[0] ?? null }], includeDependenciesRecursively: false },
+      codeSplitting: {
+        groups: [{ debugName: "B4", name: (id) => groups.find(([, modules]) => modules.has(id))?.[0] ?? null }],
+        includeDependenciesRecursively: false,
+      },
     },
     dts: false,
     // The program is built in another folder and then moved into place (build.js).

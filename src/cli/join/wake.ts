@@ -308,7 +308,7 @@ async function wakeOnce(waker: Waker): Promise<void> {
   await refresh(waker);
   // An attempt that throws is not repeated either: it may have started the program already (WK2).
   const failed = await attempt(waker).catch((error: unknown) => {
-    world.log.warn({ err: error, handle: record.handle }, "a window could not be woken");
+    world.log.warn({ err: error, dir: record.folder }, "a window could not be woken");
     return `it could not be woken: ${String(error)}`;
   });
   if (failed !== undefined) await tellOwner(waker, failed);
@@ -352,7 +352,7 @@ export async function wakeWhenIdle(
       await wakeOnce(waker);
       failures = 0;
     } catch (error) {
-      world.log.warn({ err: error, handle: record.handle }, "waiting for a window's messages failed");
+      world.log.warn({ err: error, dir: record.folder }, "waiting for a window's messages failed");
       const ms = Math.min(FAILED_PAUSE_MAX_MS, FAILED_PAUSE_MS * 2 ** Math.min(failures, 20));
       failures += 1;
       await pause(world.clock, ms, waker.stop, "alive");

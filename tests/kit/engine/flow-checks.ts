@@ -67,7 +67,9 @@ export async function checkJobs(db: Db): Promise<number> {
     const told = (byLane.get(job.requester_key) ?? []).filter((run) => isTold(run, job.target_key));
     const posted = deliveries.filter((row) => row.run_id !== null && ownIds.includes(row.run_id));
     const mine = posted.filter((row) => row.text.includes(`session ${job.target_key}`));
-    const wakes = told.filter((run) => run.kind === "turn");
+    // A stop replaces a wake that has not started by an append.
+    const wasStopped = (run: Run): boolean => run.startedAt === undefined && run.code === "run_aborted";
+    const wakes = told.filter((run) => run.kind === "turn" && !wasStopped(run));
     const appends = told.filter((run) => run.kind === "append");
     const about = `${job.target_key} (${job.end_reason}): ${wakes.length} ${appends.length} ${mine.length}`;
     if (job.end_reason !== "announced") {

@@ -117,7 +117,8 @@ export default defineConfig([
     target: "node24",
     plugins: [licenses, grouping, ascii],
     // The groups need it: an entry may export more than its module, for other files.
-    inputOptions: { preserveEntrySignatures: "allow-extension" },
+    // No warning about a module that one command loads late and another at its start: both are meant.
+    inputOptions: { preserveEntrySignatures: "allow-extension", checks: { ineffectiveDynamicImport: false } },
     // Bundles these libraries and their dependencies.
     deps: { alwaysBundle: BUILT_IN.map((name) => new RegExp(`^${name}(/|$)`)), onlyBundle: false },
     // V8 keeps the sources of loaded modules in memory. Comments would take a megabyte of it.

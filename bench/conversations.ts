@@ -96,7 +96,7 @@ async function rowsOf(ground: Ground): Promise<Row[]> {
   });
   const above = waited.map((ms) => ms - call);
   return [
-    row("`sessions_send`, waited reply: above its model call (its p50)", above, "< 15"),
+    row("`sessions_send`, waited reply: above its model call (its p50)", above, "< 8"),
     row(
       `\`sessions_send\` until the flow has ended: ${WHOLE_CALLS} runs in turn, model calls included`,
       whole,

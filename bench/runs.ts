@@ -130,7 +130,7 @@ async function atOnce(sessions: number, runs: number, target?: string): Promise<
 export async function runs(): Promise<Row[]> {
   return [
     ...(await onGround({ sessions: 1 }, inTurn)),
-    ...(await atOnce(16, 3_000, "> 400")),
+    ...(await atOnce(16, 3_000, "> 600")),
     ...(await atOnce(256, 3_000)),
   ];
 }

@@ -7,6 +7,7 @@
 // AC3: a failing account is retried after growing pauses, and its status shows the reason. Other accounts are
 //      not affected.
 
+import { grownPause } from "../core/backoff.ts";
 import type { Commit } from "../engine/unit.ts";
 import { hold, letGo } from "../store/queries/holdings.ts";
 import type { Timer, World } from "../world.ts";
@@ -223,7 +224,7 @@ class Keeper {
     const steady = readyAt !== undefined && now - readyAt >= STEADY_MS;
     this.#failures = steady ? 1 : this.#failures + 1;
     const lasting = error instanceof ListenProblem && error.lasting;
-    const grownMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(this.#failures - 1, 20));
+    const grownMs = grownPause(RETRY_MIN_MS, RETRY_MAX_MS, this.#failures - 1);
     const pauseMs = Math.round((lasting ? RETRY_MAX_MS : grownMs) * (0.75 + world.random() / 2));
     this.#pausedUntil = now + pauseMs;
     const text = error instanceof Error ? error.message : String(error);

@@ -5,6 +5,8 @@
 // HP2: a slow or failing receiver does not reduce the share of the others.
 // All times are on the monotonic clock: the wall clock can be set back, and a pause must not become longer.
 
+import { grownPause } from "../core/backoff.ts";
+
 /** Maximum number of concurrent requests: to all receivers together, and to one. */
 export const HOOKS_AT_ONCE = 128;
 const ONE_AT_ONCE = 32;
@@ -57,7 +59,7 @@ export class HookPace {
     const program = this.#of(name);
     // Failures during a pause belong to requests that began before it. Such concurrent failures count once.
     const failures = now < program.pausedUntil ? program.failures : program.failures + 1;
-    const pauseMs = Math.min(PAUSE_MAX_MS, PAUSE_MIN_MS * 2 ** Math.min(failures - 1, 20));
+    const pauseMs = grownPause(PAUSE_MIN_MS, PAUSE_MAX_MS, failures - 1);
     const pausedUntil = Math.max(program.pausedUntil, now + Math.max(pauseMs, afterMs));
     this.#put(name, { ...program, failures, pausedUntil });
   }

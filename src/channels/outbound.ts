@@ -8,6 +8,7 @@
 // Retries continue for 24 h, after pauses that grow from 1 s to 5 min. Then the delivery is `failed`, and
 // operators see it.
 
+import { grownPause } from "../core/backoff.ts";
 import { optional } from "../core/optional.ts";
 import type { Route } from "../core/shapes/session.ts";
 import { splitText } from "../core/text/text-split.ts";
@@ -361,7 +362,7 @@ export class OutboxWorker implements LeasedWorker, OutboxListener {
         if (now - delivery.createdAt >= GIVE_UP_MS) {
           return { kind: "failed", code: "gave_up", error: outcome.error };
         }
-        const backoffMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(delivery.attempts, 20));
+        const backoffMs = grownPause(RETRY_MIN_MS, RETRY_MAX_MS, delivery.attempts);
         const jitteredMs = backoffMs * (0.75 + world.random() / 2);
         return {
           kind: "retry",

@@ -3,6 +3,8 @@
 // R2: a delay requested by the provider is respected; one above RETRY_AFTER_MAX_MS makes the failure final. A
 //     delay of zero ("0", a date in the past) is ignored, and the backoff applies.
 
+import { grownPause } from "../../core/backoff.ts";
+
 const BACKOFF_MIN_MS = 500;
 const BACKOFF_MAX_MS = 30_000;
 const RETRY_AFTER_MAX_MS = 5 * 60_000;
@@ -58,7 +60,7 @@ export function judge(
   if (tries >= triesMax) {
     return { kind: "final", error: `${failure.error} (given up after ${tries} tries)` };
   }
-  const ceilingMs = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** (tries - 1));
+  const ceilingMs = grownPause(BACKOFF_MIN_MS, BACKOFF_MAX_MS, tries - 1);
   const backoffMs = Math.round(ceilingMs * (0.5 + random / 2));
   return { kind: "retry", afterMs: askedMs || backoffMs };
 }

@@ -11,6 +11,7 @@ import { spawn } from "node:child_process";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { INBOX_WAIT_SECONDS } from "../../contract/tools/sessions.ts";
+import { grownPause } from "../../core/backoff.ts";
 import { optional } from "../../core/optional.ts";
 import type { HostProgramEnd } from "../../core/rules/node-exec.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
@@ -353,7 +354,7 @@ export async function wakeWhenIdle(
       failures = 0;
     } catch (error) {
       world.log.warn({ err: error, dir: record.folder }, "waiting for a window's messages failed");
-      const ms = Math.min(FAILED_PAUSE_MAX_MS, FAILED_PAUSE_MS * 2 ** Math.min(failures, 20));
+      const ms = grownPause(FAILED_PAUSE_MS, FAILED_PAUSE_MAX_MS, failures);
       failures += 1;
       await pause(world.clock, ms, waker.stop, "alive");
     }

@@ -6,6 +6,7 @@
 
 import { connect, type DeviceKey, type GatewayClient, GatewayError } from "../../contract/client/node.ts";
 import { NODE_REPLACED } from "../../contract/protocol.ts";
+import { grownPause } from "../../core/backoff.ts";
 import { evictOldest } from "../../core/bounded.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
@@ -130,7 +131,7 @@ export class NodeProgram {
     }
     if (this.#shownError !== error.message) cli.note(safeLine(`${error.message} Retrying.`));
     this.#shownError = error.message;
-    const backoffMs = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** Math.min(this.#failures++, 10));
+    const backoffMs = grownPause(RETRY_FIRST_MS, RETRY_MAX_MS, this.#failures++);
     await this.#pause(Math.max(error.retryAfterMs ?? 0, backoffMs * (0.5 + cli.parts.world.random() / 2)));
     return undefined;
   }

@@ -6,6 +6,7 @@
 // them.
 
 import type { Client, Notification } from "pg";
+import { grownPause } from "../../core/backoff.ts";
 import { TRANSPORT_MESSAGE_MAX_BYTES } from "../sql.ts";
 import { type Connecting, connectClient, endClient } from "./connection.ts";
 import type { Outage } from "./pool.ts";
@@ -212,7 +213,7 @@ export class Listener {
 
   #again(): void {
     const { clock, random, log } = this.#connecting.world;
-    const fullMs = Math.min(RECONNECT_MAX_MS, RECONNECT_MIN_MS * 2 ** Math.min(this.#failures, 10));
+    const fullMs = grownPause(RECONNECT_MIN_MS, RECONNECT_MAX_MS, this.#failures);
     this.#failures += 1;
     this.#timer = clock.after(fullMs * (0.5 + random() / 2), () => {
       this.connect().then(

@@ -8,6 +8,7 @@
 // - Pauses and waits are measured on the monotonic clock: the wall clock can be set back, and they must not
 //   become longer then. Only times that people see are of the wall clock.
 
+import { grownPause } from "../../core/backoff.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
 import { pause } from "../../world/pause.ts";
@@ -419,8 +420,8 @@ export class Server {
   #fell(why: string, details: { said?: string }): Failure {
     const { world } = this.#parts;
     this.#failures += 1;
-    const grown = PAUSE_FIRST_MS * 2 ** Math.min(this.#failures - 1, 20);
-    const pauseMs = Math.round(Math.min(grown, PAUSE_MAX_MS) * (0.75 + world.random() / 2));
+    const grownMs = grownPause(PAUSE_FIRST_MS, PAUSE_MAX_MS, this.#failures - 1);
+    const pauseMs = Math.round(grownMs * (0.75 + world.random() / 2));
     const failure = fail("mcp_unavailable", why, { details });
     const untilMs = world.clock.monotonic() + pauseMs;
     this.#state = { kind: "down", untilMs, atMs: world.clock.now(), why: failure };

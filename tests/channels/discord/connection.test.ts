@@ -43,6 +43,23 @@ async function listening(server: DiscordServer, host: HostParts) {
   };
 }
 
+/**
+ * Returns a host that stores messages, or those with this text, only after `release` was called. `begun`: the
+ * texts that it was given.
+ */
+function holdingHost(text?: string) {
+  const host = recordingHost();
+  const held = Promise.withResolvers<void>();
+  const receive = host.receive.bind(host);
+  const begun: string[] = [];
+  host.receive = async (message) => {
+    begun.push(message.text);
+    if (text === undefined || message.text === text) await held.promise;
+    return receive(message);
+  };
+  return { host, begun, release: held.resolve };
+}
+
 test("DN3, DN1: when Discord asks for a new connection, the bot resumes its session without a log line", async () => {
   const { server, accounts, texts, heard } = await listeningDiscord();
   const since = accounts.statuses()[0]?.since;
@@ -74,21 +91,13 @@ test("DC3: after Discord asks for a new connection, the old one stays closed, al
 }, 20_000);
 
 test("DN1: if an event is being stored when the connection breaks, the bot does not request it again", async () => {
-  const host = recordingHost();
-  const held = Promise.withResolvers<void>();
-  const receive = host.receive.bind(host);
-  const begun: string[] = [];
-  host.receive = async (message) => {
-    begun.push(message.text);
-    if (message.text === "slow") await held.promise;
-    return receive(message);
-  };
+  const { host, begun, release } = holdingHost("slow");
   const { server, texts } = await listeningDiscord({ host });
   for (const content of ["slow", "behind"]) server.say({ channel_id: DIRECT, content });
   await expect.poll(() => begun).toEqual(["slow"]);
   server.gateway.reconnect();
   await expect.poll(() => server.gateway.connections()).toBe(0);
-  held.resolve();
+  release();
   await expect.poll(() => server.gateway.resumed, { timeout: 5_000 }).toMatchObject([{ replayed: 0 }]);
   expect(texts()).toEqual(["slow", "behind"]);
 });
@@ -194,13 +203,7 @@ test("DN2: a missed message that could not be stored is read again the next time
 });
 
 test("DC2, DK1: an event that is not stored is not acknowledged, and arrives again in its order", async () => {
-  const host = recordingHost();
-  const held = Promise.withResolvers<void>();
-  const receive = host.receive.bind(host);
-  host.receive = async (message) => {
-    if (message.text === "slow") await held.promise;
-    return receive(message);
-  };
+  const { host, release } = holdingHost("slow");
   const server = await startDiscord();
   server.rules.heartbeatMs = 60;
   const { texts } = await listeningDiscord({ server, host });
@@ -212,19 +215,13 @@ test("DC2, DK1: an event that is not stored is not acknowledged, and arrives aga
   const count = server.gateway.beats.length;
   await expect.poll(() => server.gateway.beats.length).toBeGreaterThan(count + 3);
   expect(server.gateway.beats.at(-1)).toBe(3);
-  held.resolve();
+  release();
   await expect.poll(() => server.gateway.beats.at(-1)).toBe(5);
   expect(texts()).toEqual(["quick", "slow", "behind"]);
 });
 
 test("DQ3, DK1: a message that is stored slowly delays only its author, and nothing behind it is acknowledged", async () => {
-  const host = recordingHost();
-  const held = Promise.withResolvers<void>();
-  const receive = host.receive.bind(host);
-  host.receive = async (message) => {
-    if (message.text === "slow") await held.promise;
-    return receive(message);
-  };
+  const { host, release } = holdingHost("slow");
   const server = await startDiscord();
   server.rules.heartbeatMs = 60;
   const { texts } = await listeningDiscord({ server, host });
@@ -238,7 +235,7 @@ test("DQ3, DK1: a message that is stored slowly delays only its author, and noth
   await expect.poll(() => server.gateway.beats.length).toBeGreaterThan(count + 3);
   expect(server.gateway.beats.at(-1)).toBe(2);
   expect(host.cursors.has(`default last:${ROOM}`)).toBe(false);
-  held.resolve();
+  release();
   await expect.poll(() => server.gateway.beats.at(-1)).toBe(6);
   expect(texts()).toEqual(["quick", "quicker", "slow", "behind"]);
   await expect.poll(() => host.cursors.get(`default last:${ROOM}`)).toBeDefined();
@@ -256,19 +253,13 @@ test("if the connection does not answer heartbeats, the bot reconnects and resum
 });
 
 test("DQ2: too many waiting events close the connection, and no event is lost", async () => {
-  const host = recordingHost();
-  const gate = Promise.withResolvers<void>();
-  const receive = host.receive.bind(host);
-  host.receive = async (message) => {
-    await gate.promise;
-    return receive(message);
-  };
+  const { host, release } = holdingHost();
   const server = await startDiscord();
   const { accounts, heard, texts } = await listeningDiscord({ server, host });
   const flood = Array.from({ length: 1_200 }, (_, at) => `m${at}`);
   for (const content of flood) server.say({ channel_id: DIRECT, content });
   await expect.poll(() => server.gateway.connections(), { timeout: 5_000 }).toBe(0);
-  gate.resolve();
+  release();
   await expect.poll(() => accounts.statuses()[0]?.error).toContain("could not be stored");
   await heard(1_200);
   expect([...new Set(texts())]).toEqual(flood);

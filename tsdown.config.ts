@@ -9,7 +9,8 @@
 // B4: modules that are loaded together are in one file, because each file costs time and memory. By default
 // the bundler makes one file for each combination of entries that share modules, which are hundreds. A group
 // imports only itself and earlier groups, so no two files import each other.
-// B5: the files are ASCII, because V8 keeps a source with any other character at two bytes for each character.
+// B5: ws loads TLS only for a connection with TLS, because loading takes 6 MB, and no server needs it.
+// B6: the files are ASCII, because V8 keeps a source with any other character at two bytes for each character.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -97,7 +98,27 @@ const grouping: Rolldown.Plugin = {
   },
 };
 
-/** A plugin that escapes all characters outside of ASCII (B5). */
+/** Statements of ws that load TLS, and statements that load it at the first use. */
+const LATE_TLS = [
+  ["const https = require('https');", "const https = { get request() { return require('https').request; } };"],
+  ["const tls = require('tls');", "const tls = { get connect() { return require('tls').connect; } };"],
+] as const;
+
+/** A plugin that delays TLS (B5). */
+const lateTls: Rolldown.Plugin = {
+  name: "late-tls",
+  transform: {
+    filter: { id: /node_modules\/ws\/lib\/websocket\.js$/ },
+    handler(code) {
+      return LATE_TLS.reduce((text, [early, late]) => {
+        if (!text.includes(early)) throw new Error(`ws no longer contains ${early}`);
+        return text.replace(early, late);
+      }, code);
+    },
+  },
+};
+
+/** A plugin that escapes all characters outside of ASCII (B6). */
 const ascii: Rolldown.Plugin = {
   name: "ascii",
   generateBundle(_options, bundle) {
@@ -115,7 +136,7 @@ export default defineConfig([
     entry: ENTRIES,
     platform: "node",
     target: "node24",
-    plugins: [licenses, grouping, ascii],
+    plugins: [licenses, grouping, lateTls, ascii],
     // The groups need it: an entry may export more than its module, for other files.
     // No warning about a module that one command loads late and another at its start: both are meant.
     inputOptions: { preserveEntrySignatures: "allow-extension", checks: { ineffectiveDynamicImport: false } },

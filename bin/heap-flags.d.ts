@@ -2,8 +2,11 @@
 
 type Environment = Record<string, string | undefined>;
 
-/** Returns the Node flags for a command line. `given`: the current flags, which are not returned again. */
-export function heapFlags(args: readonly string[], given: readonly string[]): string[];
+/**
+ * Returns the Node flags for a command line. `given`: the current flags, which are not returned again.
+ * `version`: the version of the Node that gets them. Default: that of this process.
+ */
+export function heapFlags(args: readonly string[], given: readonly string[], version?: string): string[];
 /**
  * Returns `env` with settings of the C library that save memory. Returns `env` unchanged if it has one of
  * them.

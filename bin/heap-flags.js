@@ -2,11 +2,16 @@
 // and later, because the launcher imports it before it checks the version.
 
 /**
- * `--max-semi-space-size`: MB for young objects. Node's default is up to 128, but more than 8 does not make a
- * busy gateway faster. `--heap-growing-percent`: percentage by which the heap may grow between two
- * collections.
+ * MB for young objects. Node's default is up to 128, but more than 8 does not make a busy gateway faster.
  */
-const FLAGS = { "--max-semi-space-size": 8, "--heap-growing-percent": 20 };
+const FLAGS = { "--max-semi-space-size": 8 };
+/**
+ * Flags of V8 that another version might not know; then it would not start. `--heap-growing-percent`:
+ * percentage by which the heap may grow between two collections. `--concurrent-maglev-max-threads`: 0 means
+ * all threads. With two, 200 functions wait for their compilation in the first second of work, and the
+ * memory of their queue, 6 MB, stays with the process.
+ */
+const FLAGS_OF_NODE_24 = { "--heap-growing-percent": 20, "--concurrent-maglev-max-threads": 0 };
 /**
  * Settings of the C library: use one memory arena instead of one for each thread, and return free memory to
  * the system. Blocks from 8 KB are mapped one by one, because V8's compilers take many of them for a moment:
@@ -22,10 +27,14 @@ const ADDED = "PARLEY_ADDED_ENV";
 /** Commands that run for a long time; only these get the flags. */
 const SERVERS = ["gateway", "demo"];
 
-/** Returns the Node flags for a command line. `given`: the current flags, which are not returned again. */
-export function heapFlags(args, given) {
+/**
+ * Returns the Node flags for a command line. `given`: the current flags, which are not returned again.
+ * `version`: the version of the Node that gets them. Default: that of this process.
+ */
+export function heapFlags(args, given, version = process.versions.node) {
   if (args.length > 0 && !args.some((arg) => SERVERS.includes(arg))) return [];
-  return Object.entries(FLAGS)
+  const flags = Number(version.split(".")[0]) === 24 ? { ...FLAGS, ...FLAGS_OF_NODE_24 } : FLAGS;
+  return Object.entries(flags)
     .filter(([flag]) => !given.some((text) => text.includes(flag)))
     .map(([flag, value]) => `${flag}=${value}`);
 }

@@ -44,8 +44,8 @@ async function isFreshlyBuilt() {
   return isFresh(pathOf("../"));
 }
 
-function ownHeapFlags() {
-  return heapFlags(process.argv.slice(2), [...process.execArgv, process.env.NODE_OPTIONS ?? ""]);
+function ownHeapFlags(version) {
+  return heapFlags(process.argv.slice(2), [...process.execArgv, process.env.NODE_OPTIONS ?? ""], version);
 }
 
 function replaceWithSmallHeap() {
@@ -53,10 +53,10 @@ function replaceWithSmallHeap() {
   process.execve(process.execPath, [process.execPath, ...launchArgs()], withHeapEnv(process.env));
 }
 
-/** Returns the arguments of the Node process that replaces this one. */
-function launchArgs() {
+/** Returns the arguments of a Node process of this version that replaces this one. */
+function launchArgs(version) {
   const script = fileURLToPath(import.meta.url);
-  return [...process.execArgv, ...ownHeapFlags(), script, ...process.argv.slice(2)];
+  return [...process.execArgv, ...ownHeapFlags(version), script, ...process.argv.slice(2)];
 }
 
 /**
@@ -69,10 +69,11 @@ function dieWithLauncher() {
   process.channel?.unref();
 }
 
-/** Returns the path of the Node that npm installed as the package `node`, or undefined if there is none. */
+/** Returns the Node that npm installed as the package `node`, or undefined if there is none. */
 function installedNode() {
+  const require = createRequire(import.meta.url);
   try {
-    return createRequire(import.meta.url).resolve("node/bin/node");
+    return { path: require.resolve("node/bin/node"), version: require("node/package.json").version };
   } catch {
     return undefined;
   }
@@ -85,16 +86,17 @@ function startNewerNode() {
     refuse(`this is Node ${process.versions.node}.`);
     return;
   }
-  const own = ownHeapFlags().length === 0 ? process.env : withHeapEnv(process.env);
+  const { path, version } = node;
+  const own = ownHeapFlags(version).length === 0 ? process.env : withHeapEnv(process.env);
   const env = { ...own, [LAUNCHED]: "1" };
-  const child = spawn(node, launchArgs(), { env, stdio: ["inherit", "inherit", "inherit", "ipc"] });
+  const child = spawn(path, launchArgs(version), { env, stdio: ["inherit", "inherit", "inherit", "ipc"] });
   const onTerminal = [process.stdin, process.stdout, process.stderr].some((stream) => stream.isTTY === true);
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
     // On Ctrl+C the terminal signals both processes, so don't forward this signal a second time.
     const fromTerminal = onTerminal && signal === "SIGINT";
     process.on(signal, () => fromTerminal || child.kill(signal));
   }
-  child.once("error", (error) => refuse(`${node} could not be started: ${error.message}.`));
+  child.once("error", (error) => refuse(`${path} could not be started: ${error.message}.`));
   child.once("exit", (code, signal) => {
     process.exitCode = signal === null ? code : 128 + constants.signals[signal];
   });

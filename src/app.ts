@@ -28,6 +28,7 @@ import { createWebchat } from "./channels/webchat.ts";
 import { forgetSent } from "./channels/webhook.ts";
 import { secretsOf, secretsOfEnvironment } from "./config/describe.ts";
 import type { Reload } from "./config/reload.ts";
+import { processEnvironment } from "./config.ts";
 import { once } from "./core/once.ts";
 import { optional } from "./core/optional.ts";
 import { fail, ok, type Result } from "./core/shapes/errors.ts";
@@ -53,6 +54,7 @@ import type { NetworkPeers } from "./sandbox/peers.ts";
 import { fillFirstWords } from "./store/first-words.ts";
 import { StoreProblem } from "./store/problems.ts";
 import { jobsOfOthers } from "./store/queries/cron-jobs.ts";
+import { Contexts } from "./store/queries/transcripts/contexts.ts";
 import type { Store } from "./store/sql.ts";
 import type { JsonlCopies } from "./store/sqlite/jsonl-copies.ts";
 import { openSqlite } from "./store/sqlite/sqlite.ts";
@@ -61,15 +63,10 @@ import { watchWrites } from "./store/write-watch.ts";
 import { GuidanceFiles } from "./tools/guidance/guidance.ts";
 import type { OutsideTools } from "./tools/tool.ts";
 import { withReplies } from "./triggers/replies.ts";
+import { createCalendar } from "./world/calendar.ts";
 import { logging, type World } from "./world.ts";
 
-let knownTimeZone: string | undefined;
-
-/** Returns the machine's IANA time zone. Node reads it only once, at its start. */
-function timeZone(): string {
-  knownTimeZone ??= new Intl.DateTimeFormat().resolvedOptions().timeZone;
-  return knownTimeZone;
-}
+const CALENDAR = createCalendar(() => processEnvironment().env.TZ);
 
 /** Maximum number of scheduled jobs in the start-up log's list of jobs that will fail. */
 const JOB_WARNINGS_MAX = 10;
@@ -108,6 +105,8 @@ export interface App {
   readonly store: Store;
   /** Reads the configuration file at once. Absent if it is not followed. */
   readonly reload?: () => void;
+  /** Drops what can be read again, to save memory. */
+  emptyCaches(): void;
   /** Waits up to `graceMs` for running work, parks the rest, then closes everything. */
   close(graceMs: number): Promise<void>;
 }
@@ -169,6 +168,7 @@ interface Working {
   readonly outbox: OutboxListener;
   readonly nodes: NodeHub | undefined;
   readonly deadlines: Follower;
+  readonly emptyCaches: App["emptyCaches"];
 }
 
 /** Returns the facts about this process that the others of a cluster show. */
@@ -198,11 +198,13 @@ function buildEngine(
   const successors = withReplies(flows, { settings, outbound });
   const asked = { settings, world: asPart(world, "gateway"), engine: () => engine };
   const nodes = settings.nodes.enabled ? new NodeHub(asked) : undefined;
+  const contexts = new Contexts(store.db);
   const executor = createExecutor({
     settings,
     store,
     world,
-    timeZone,
+    contexts,
+    today: CALENDAR.today,
     port: openModelPort(asPart(world, "agent"), metrics.modelCalled, options.offlineThinkMs),
     answered: metrics.toolAnswered,
     traces,
@@ -216,12 +218,7 @@ function buildEngine(
     ...{ acp: acp.open, remote: openRemote, peers: peersOf() },
     engine: () => engine,
   });
-  const handlers = deadlineHandlers({
-    ...asked,
-    world: asPart(world, "flows"),
-    jsonlCopies,
-    outbound,
-  });
+  const handlers = deadlineHandlers({ ...asked, world: asPart(world, "flows"), jsonlCopies, outbound });
   const engine: Engine = new Engine({
     store,
     world: asPart(world, "engine"),
@@ -249,7 +246,8 @@ function buildEngine(
   nodes?.start();
   const deadlines = optionalDeadlines(handlers, { ...asked, burstDue: ways.burstDue });
   for (const worker of [outbox, news]) engine.attach(worker);
-  return { engine, outbox: listenerOf([outbox, news]), nodes, deadlines };
+  const outboxes = listenerOf([outbox, news]);
+  return { engine, outbox: outboxes, nodes, deadlines, emptyCaches: () => contexts.clear() };
 }
 
 const listenerOf = (workers: readonly OutboxWorker[]): OutboxListener => ({
@@ -461,7 +459,7 @@ async function openParts(
   const guidance = guidanceOf(options);
   const helpers = { token, watching, sandboxFor, outside, acp, ways, guidance };
   const working = buildEngine({ ...options, world }, store, jsonlCopies, helpers);
-  const { engine, outbox, nodes, deadlines } = working;
+  const { engine, outbox, nodes, deadlines, emptyCaches } = working;
   undo.push(() => engine.stop(0));
   await followRuns({ engine, store, world, jsonlCopies, settings });
   const checkModel = (name: string): Result<string> => fullModelName(settings.providers, name);
@@ -482,7 +480,7 @@ async function openParts(
     channelStatuses: () => ways.statuses(),
     version,
     token,
-    timeZone,
+    ...CALENDAR,
     hostName: hostname(),
     models: () => modelRows(settings),
     checkModel,
@@ -508,8 +506,7 @@ async function openParts(
     port: gateway.port,
     token,
     tokenIsGenerated: settings.gateway.token === undefined,
-    engine,
-    store,
+    ...{ engine, store, emptyCaches },
     close: (graceMs) => closeParts({ gateway, ways, engine, world }, graceMs, undo),
   };
 }

@@ -104,8 +104,10 @@ export interface ExecuteParts {
   readonly store: Store;
   readonly world: World;
   readonly port: ModelPort;
-  /** Returns the IANA time zone for the date in the prompt. If absent, the prompt has no date. */
-  readonly timeZone?: () => string;
+  /** Default: a cache of its own. */
+  readonly contexts?: Contexts;
+  /** Returns the date at this time for the prompt. If absent, the prompt has no date. */
+  readonly today?: (atMs: number) => Today;
   /**
    * Returns the sandbox of a session's tools, or undefined if they run without one. Fails if no backend
    * works.
@@ -190,12 +192,11 @@ async function contextOf(parts: ExecuteParts, run: Run, session: Session): Promi
 
 /** Returns the parts of a turn that come from outside of the store: MCP tools, paired devices, files. */
 async function suppliesOf(
-  { settings, store, outside, nodes, guidance, timeZone, world }: ExecuteParts,
+  { settings, store, outside, nodes, guidance, today, world }: ExecuteParts,
   agent: AgentSettings,
   chain: SpawnChain,
   { run, signal }: LaneHandle,
 ) {
-  const today: Today | undefined = timeZone && { atMs: world.clock.now(), timeZone: timeZone() };
   const files = await guidance?.forAgent(agent, guidanceReach(chain, settings));
   return {
     outside: await outside?.forSession(chain, signal),
@@ -203,7 +204,7 @@ async function suppliesOf(
     guidance: files,
     skills: files?.skills,
     memory: await memoryFor(store.db, settings, chain, run),
-    today,
+    today: today?.(world.clock.now()),
   };
 }
 
@@ -515,8 +516,7 @@ async function executeAtPeer(parts: ExecuteParts, contexts: Contexts, handle: La
 }
 
 export function createExecutor(parts: ExecuteParts): Executor {
-  const { traces } = parts;
-  const contexts = new Contexts(parts.store.db);
+  const { traces, contexts = new Contexts(parts.store.db) } = parts;
   // The run keeps the settings with which it begins (LS1 of core/shapes/settings/live.ts).
   const turn = (handle: LaneHandle, trace?: RunTrace): Promise<EndFacts> =>
     peerInKey(handle.run.sessionKey) === undefined

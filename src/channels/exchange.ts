@@ -10,7 +10,7 @@
 import type { ClientRequest, IncomingHttpHeaders, Agent as PlainAgent, RequestOptions } from "node:http";
 import type { Agent as SecureAgent } from "node:https";
 import { optional } from "../core/optional.ts";
-import { AddressRefused, type Destination, outgoingRequest } from "../world/outgoing.ts";
+import { AddressRefused, type Destination, outgoingRequest, whenConnected } from "../world/outgoing.ts";
 import type { Clock } from "../world.ts";
 
 /** Maximum pause that a server can request. */
@@ -88,7 +88,6 @@ export function outgoingOf({
   agent,
 }: RequestParts): Outgoing | Unanswered {
   const destination = { purpose, configured, url: String(url) };
-  const isSecure = destination.url.startsWith("https:");
   const ofBody = { "content-type": "application/json", "content-length": Buffer.byteLength(body ?? "") };
   const options: RequestOptions = {
     method: body === undefined ? "GET" : "POST",
@@ -104,10 +103,7 @@ export function outgoingOf({
   let reached = false;
   try {
     const request = outgoingRequest(destination, options);
-    request.once("socket", (socket) => {
-      if (request.reusedSocket) reached = true;
-      else socket.once(isSecure ? "secureConnect" : "connect", () => (reached = true));
-    });
+    whenConnected(request, () => (reached = true));
     return { kind: "outgoing", request, reached: () => reached };
   } catch (error) {
     return unsent(error instanceof AddressRefused ? error.message : UNSENDABLE);

@@ -1,7 +1,10 @@
-// Returns memory to the system when the process becomes idle after being busy.
+// Returns memory to the system after the start, and when the process becomes idle after being busy.
 // IM1: no garbage is collected while the process is busy, because a full collection pauses it.
 // IM2: garbage is collected once after each busy period, and only if memory has grown enough.
+// IM3: Node keeps a copy of the compiled code of each module, to write it into its cache on disk when the
+//      process ends. It is written earlier, which frees 3 MB, and keeps it for the start after a crash.
 
+import { flushCompileCache } from "node:module";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Clock, Timer } from "./plain.ts";
@@ -17,6 +20,8 @@ const WORTH_BYTES = 32 * 1024 * 1024;
 export interface Machine {
   cpuMs(): number;
   residentBytes(): number;
+  /** Writes compiled code into Node's cache on disk, and frees the copy in memory. */
+  dropCode(): void;
   /** Collects all garbage and returns free memory to the system. */
   collect(): void;
 }
@@ -31,6 +36,7 @@ export function thisMachine(): Machine {
       return (user + system) / 1_000;
     },
     residentBytes: () => process.memoryUsage.rss(),
+    dropCode: flushCompileCache,
     collect() {
       if (gc === undefined) {
         setFlagsFromString("--expose-gc");
@@ -43,19 +49,28 @@ export function thisMachine(): Machine {
   };
 }
 
-/** Checks the process every 10 s until the returned function is called. */
-export function releaseIdleMemory(clock: Clock, machine: Machine): () => void {
+/**
+ * Checks the process every 10 s until the returned function is called. `emptyCaches` is called before each
+ * collection.
+ */
+export function releaseIdleMemory(clock: Clock, machine: Machine, emptyCaches: () => void): () => void {
   let floorBytes = machine.residentBytes();
   let [lookedAt, cpuMs] = [clock.monotonic(), machine.cpuMs()];
-  let wasBusy = false;
+  let [isStart, wasBusy] = [true, false];
   let timer: Timer;
   const look = (): void => {
+    if (isStart) machine.dropCode();
+    isStart = false;
     const now = clock.monotonic();
     const share = (machine.cpuMs() - cpuMs) / Math.max(1, now - lookedAt);
     if (share > BUSY_SHARE) wasBusy = true;
     else if (wasBusy && share < IDLE_SHARE) {
       wasBusy = false;
-      if (machine.residentBytes() > floorBytes + WORTH_BYTES) machine.collect();
+      if (machine.residentBytes() > floorBytes + WORTH_BYTES) {
+        machine.dropCode();
+        emptyCaches();
+        machine.collect();
+      }
       floorBytes = machine.residentBytes();
     }
     [lookedAt, cpuMs] = [clock.monotonic(), machine.cpuMs()];

@@ -116,8 +116,17 @@ export function outgoingRequest(
   return httpFor(url).request(url, { ...options, agent: false, lookup: publicLookup(systemLookup) });
 }
 
+/** Calls `then` when the connection of a request is established, including TLS. */
+export function whenConnected(request: ClientRequest, then: () => void): void {
+  request.once("socket", (socket) => {
+    // A reused connection, or one through a proxy, is established before the request gets it.
+    if (!socket.connecting) then();
+    else socket.once(request.protocol === "https:" ? "secureConnect" : "connect", then);
+  });
+}
+
 export type Fetch = typeof fetch;
-export type Dispatcher = NonNullable<RequestInit["dispatcher"]>;
+type Dispatcher = NonNullable<RequestInit["dispatcher"]>;
 type DispatcherKind = new (options: object) => Dispatcher;
 
 /** Limits of a request to a server that may answer slowly. */
@@ -135,7 +144,7 @@ const dispatchers = new Map<number, Dispatcher>();
  * dispatcher (behind a global symbol), because another version of undici may not work with this fetch. Like
  * fetch, that class uses a proxy named in the environment.
  */
-export function dispatcherFor({ connectTimeoutSeconds }: FetchLimits): Dispatcher {
+function dispatcherFor({ connectTimeoutSeconds }: FetchLimits): Dispatcher {
   const known = dispatchers.get(connectTimeoutSeconds);
   if (known !== undefined) return known;
   // The first access to Headers makes Node load its fetch.
@@ -155,8 +164,12 @@ export function dispatcherFor({ connectTimeoutSeconds }: FetchLimits): Dispatche
   return made;
 }
 
+/** Thrown if the connection was not established in time. */
+export class ConnectTimeout extends Error {}
+
 /** Returns whether a request failed because the connection was not established in time. */
 export function isConnectTimeout(error: unknown): boolean {
+  if (error instanceof ConnectTimeout) return true;
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: { code?: unknown } };
   return (code ?? cause?.code) === "UND_ERR_CONNECT_TIMEOUT";
 }

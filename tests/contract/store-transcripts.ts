@@ -473,6 +473,17 @@ function readingContract({ store, append, ids, history }: Reading): void {
     expect(await context()).toEqual(["m1"]);
   });
 
+  test("after the cache was emptied, a context is read again in full", async () => {
+    const contexts = new Contexts(db());
+    await append([userMessage("m1", "a")]);
+    const [first] = await contexts.read("session-1");
+    expect((await contexts.read("session-1"))[0]).toBe(first);
+    contexts.clear();
+    const again = await contexts.read("session-1");
+    expect(again[0]).not.toBe(first);
+    expect(again).toEqual([first]);
+  });
+
   test("a context that is larger than the cache does not evict the cached contexts", async () => {
     const contexts = new Contexts(db());
     await append([userMessage("m1", "a")]);

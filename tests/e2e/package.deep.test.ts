@@ -19,7 +19,7 @@ import {
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { createContext, Script } from "node:vm";
 import { build } from "tsdown";
@@ -134,8 +134,12 @@ await client.request("agent.wait", { runId: "x", timeoutMs: "3" });
 `;
 
 /** Starts a program. Resolves when its output contains `words`; `said` returns the output so far. */
-async function start(file: string, args: readonly string[], words: RegExp) {
-  const env = { ...environment(home), PARLEY_URL: url, PARLEY_TOKEN: TOKEN };
+async function start(
+  file: string,
+  args: readonly string[],
+  words: RegExp,
+  env: NodeJS.ProcessEnv = { ...environment(home), PARLEY_URL: url, PARLEY_TOKEN: TOKEN },
+) {
   const child = spawn(process.execPath, [file, ...args], {
     cwd: app,
     env,
@@ -222,6 +226,44 @@ test("the program starts from few files, and they are ASCII", () => {
   expect(gateway.size).toBeLessThan(60);
   const isAscii = (file: string): boolean => readFileSync(file).every((byte) => byte < 0x80);
   expect([...gateway].filter((file) => !isAscii(file))).toEqual([]);
+});
+
+test("NH1: a client over WebSocket makes the gateway load neither TLS nor fetch", async () => {
+  const loaded = join(home, "loaded.json");
+  const probe = join(home, "probe.mjs");
+  const list = `JSON.stringify(process.moduleLoadList)`;
+  writeFileSync(
+    probe,
+    `import { writeFileSync } from "node:fs";
+     if (process.argv.includes("gateway"))
+       process.once("exit", () => writeFileSync(${JSON.stringify(loaded)}, ${list}));`,
+  );
+  const own = join(home, "own home");
+  mkdirSync(join(own, ".parley"), { recursive: true });
+  const config = { gateway: { port: 0, auth: { token: TOKEN } } };
+  writeFileSync(join(own, ".parley/parley.json5"), JSON.stringify(config));
+  const env = { ...environment(own), NODE_OPTIONS: `--import=${pathToFileURL(probe)}` };
+  const { child, found } = await start(launcher(), ["gateway"], /http:\/\/127\.0\.0\.1:\d+/, env);
+  expect(
+    await parley(
+      "--url",
+      found[0],
+      "--token",
+      TOKEN,
+      "send",
+      "--session",
+      "main",
+      "--wait",
+      "20",
+      "say hello",
+    ),
+  ).toContain("hello");
+  expect(await stop(child, "SIGTERM")).toBe(0);
+  const names = JSON.parse(readFileSync(loaded, "utf8")) as string[];
+  expect(names).toContain("NativeModule http");
+  expect(names.filter((name) => /NativeModule (internal\/deps\/undici|http2|https|tls)/.test(name))).toEqual(
+    [],
+  );
 });
 
 test("the package is small and contains no development files", () => {

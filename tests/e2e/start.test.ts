@@ -1,4 +1,5 @@
-// The modules that a gateway loads before its first request. They determine its start time and its memory.
+// The modules that a gateway loads before its first request and for a run. They determine its start time and
+// its memory.
 
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -6,13 +7,16 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { connect } from "../../src/contract/client/node.ts";
 import { cleanup } from "../kit/engine/engine.ts";
+import { startModelServer } from "../kit/model-server/server.ts";
+import { TOKEN } from "../kit/process/fleet.ts";
 import { homeWith } from "../kit/process/gateway-process.ts";
 
 const MAIN = new URL("../../src/main.ts", import.meta.url).href;
 const SRC = fileURLToPath(new URL("../../src/", import.meta.url));
 
-/** A program that runs src, and prints the loaded modules when it is asked. */
+/** A program that runs src, and prints the loaded modules and the formatters of dates when it is asked. */
 const PROGRAM = `
   import { enableCompileCache, registerHooks } from "node:module";
   enableCompileCache();
@@ -23,7 +27,14 @@ const PROGRAM = `
       return next(url, context);
     },
   });
-  process.once("message", () => process.send({ urls, builtins: process.moduleLoadList }));
+  const formatters = [];
+  Intl.DateTimeFormat = new Proxy(Intl.DateTimeFormat, {
+    construct(target, given) {
+      formatters.push(new Error().stack);
+      return new target(...given);
+    },
+  });
+  process.once("message", () => process.send({ urls, builtins: process.moduleLoadList, formatters }));
   const { main } = await import(${JSON.stringify(MAIN)});
   await main(["gateway"]);
 `;
@@ -31,10 +42,16 @@ const PROGRAM = `
 interface Loaded {
   readonly urls: readonly string[];
   readonly builtins: readonly string[];
+  /** The stack of each call that created a formatter of dates. */
+  readonly formatters: readonly string[];
 }
 
-async function startAndAsk(): Promise<{ probe: number; loaded: Loaded }> {
-  const home = homeWith({});
+/** Starts a gateway, does `work` with it, and returns the work's result and what is loaded then. */
+async function startAndAsk<T>(
+  config: Record<string, unknown>,
+  work: (url: string) => Promise<T>,
+): Promise<{ result: T; loaded: Loaded }> {
+  const home = homeWith(config);
   const file = join(home, "program.mjs");
   writeFileSync(file, PROGRAM);
   const env = { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "warn" };
@@ -55,10 +72,10 @@ async function startAndAsk(): Promise<{ probe: number; loaded: Loaded }> {
     child.stderr?.on("data", hear);
     child.once("exit", () => reject(new Error(`the gateway ended: ${said}`)));
   });
-  const { status } = await fetch(`${url}/readyz`);
+  const result = await work(url);
   child.send("what is loaded?");
   const [loaded] = (await once(child, "message")) as [Loaded];
-  return { probe: status, loaded };
+  return { result, loaded };
 }
 
 const OF_PINO = [
@@ -79,8 +96,8 @@ const LATER = [
 ];
 
 test("HT3, LI1, NH1: a gateway that has only answered /readyz has loaded no module of an unused feature", async () => {
-  const { probe, loaded } = await startAndAsk();
-  expect(probe).toBe(200);
+  const { result, loaded } = await startAndAsk({}, async (url) => (await fetch(`${url}/readyz`)).status);
+  expect(result).toBe(200);
   const packages = loaded.urls.flatMap((url) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []);
   expect([...new Set(packages)].sort()).toEqual([...OF_PINO, "commander", "json5", "kysely", "zod"].sort());
   const own = loaded.urls.flatMap((url) => {
@@ -92,4 +109,25 @@ test("HT3, LI1, NH1: a gateway that has only answered /readyz has loaded no modu
   // Node's own fetch, HTTP/2 and TLS each take megabytes. A single import of node:http loads fetch.
   const heavy = /NativeModule (internal\/deps\/undici|internal\/http2|http2|https|tls|_tls)/;
   expect(loaded.builtins.filter((name) => heavy.test(name))).toEqual([]);
+});
+
+test("NH1: after a run with a model over plain HTTP, neither Node's fetch nor a formatter of dates is loaded", async () => {
+  const models = await startModelServer(() => "the answer");
+  cleanup(() => models.close());
+  const provider = models.provider("openai-completions");
+  const config = {
+    models: { providers: { [provider.id]: { ...provider, id: undefined } } },
+    agents: { defaults: { model: `${provider.id}/test-model` } },
+  };
+  const { result, loaded } = await startAndAsk(config, async (url) => {
+    const client = await connect({ url, token: TOKEN });
+    const run = await client.agent({ sessionKey: "main", message: "hello" }).done;
+    client.close();
+    return run;
+  });
+  expect(result).toMatchObject({ status: "ok", result: { text: "the answer" } });
+  // Fetch takes 12 MB. Node's tables of languages, which a formatter reads, take 8 MB.
+  expect(loaded.builtins.filter((name) => /internal\/(deps\/undici|http2)/.test(name))).toEqual([]);
+  expect(loaded.formatters).toEqual([]);
+  expect(JSON.stringify(models.requests[0])).toMatch(/ \d{4}-\d\d-\d\d \(time zone /);
 });

@@ -53,6 +53,8 @@ const PAGE_DIR = fileURLToPath(new URL("../../dist/ui", import.meta.url));
 /** Plays a run of a session and returns its answer. An exception fails the run. */
 export type Play = (handle: LaneHandle) => Promise<string> | string;
 
+const TODAY = { date: "Saturday, 2026-11-21", timeZone: "UTC" };
+
 export interface House {
   readonly port: number;
   readonly url: string;
@@ -119,10 +121,7 @@ function executorOf(
   settings: Settings,
   store: Store,
   world: World,
-  more: Pick<
-    ExecuteParts,
-    "engine" | "outside" | "answered" | "nodes" | "outbound" | "guidance" | "timeZone"
-  >,
+  more: Pick<ExecuteParts, "engine" | "outside" | "answered" | "nodes" | "outbound" | "guidance" | "today">,
 ): Executor {
   const { model: port, play } = options;
   if (port === undefined) return { execute: (handle) => playTurn(handle, play) };
@@ -165,7 +164,7 @@ async function openWorkers(
       outside,
       nodes,
       guidance,
-      timeZone: () => "UTC",
+      today: () => TODAY,
       answered: metrics.toolAnswered,
       outbound: { deliveryQueued: () => outbox.deliveryQueued() },
     }),
@@ -247,6 +246,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     version: "0.0.0-test",
     token: TOKEN,
     timeZone: () => "UTC",
+    today: () => TODAY,
     ...modelsOf(options),
     ...optional({ agentSources, doctor, openDemo }),
     ...{ localServers: async () => [], tryModel: options.tryModel ?? builtIn },

@@ -1,10 +1,13 @@
 // A POST request whose answer is read piece by piece, over real HTTP.
 
+import { execFile } from "node:child_process";
 import type { ServerResponse } from "node:http";
+import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { AddressRefused, isConnectTimeout } from "../../src/world/outgoing.ts";
 import { outgoingPost, type Post } from "../../src/world/outgoing-stream.ts";
 import { cleanup } from "../kit/engine/engine.ts";
-import { serveHttp } from "../kit/loopback.ts";
+import { deafServer, serveHttp } from "../kit/loopback.ts";
 import { fakeWorld } from "../kit/world.ts";
 
 const NEVER = new AbortController().signal;
@@ -30,6 +33,88 @@ test("the answer has its status, all of its headers and its bytes", async () => 
   expect(String(await answer.read())).toBe("/v1?a=b");
   expect(await answer.read()).toBeUndefined();
   expect(await answer.read()).toBeUndefined();
+});
+
+test("two requests, one after the other, share a connection", async () => {
+  const ports = new Set<unknown>();
+  const post = await serve((response) => {
+    ports.add(response.socket?.remotePort);
+    response.end("ok");
+  });
+  for (let round = 0; round < 2; round += 1) {
+    const answer = await outgoingPost(post, NEVER, fakeWorld().clock);
+    expect(String(await answer.read())).toBe("ok");
+    expect(await answer.read()).toBeUndefined();
+    await arrival();
+  }
+  expect(ports.size).toBe(1);
+});
+
+test("another host than the configured one is refused", async () => {
+  const post = await serve((response) => response.end("ok"));
+  const elsewhere = { ...post, configured: "http://127.0.0.2:1" };
+  await expect(outgoingPost(elsewhere, NEVER, fakeWorld().clock)).rejects.toThrow(AddressRefused);
+});
+
+test("a connection that is not established in time is given up, but a slow answer is not", async () => {
+  const deaf = await deafServer();
+  cleanup(() => deaf.close());
+  const limits = { connectTimeoutSeconds: 0.05 };
+  const slow = await serve((response) => {
+    // Longer than the limit, which is over with the connection.
+    setTimeout(() => response.end("late"), 200);
+  });
+  const silent = { ...slow, limits, url: `${deaf.url}/v1`, configured: deaf.url };
+  const failed = await outgoingPost(silent, NEVER, fakeWorld().clock).catch((error: unknown) => error);
+  expect(isConnectTimeout(failed)).toBe(true);
+  const answer = await outgoingPost({ ...slow, limits }, NEVER, fakeWorld().clock);
+  expect(String(await answer.read())).toBe("late");
+});
+
+test("an abort before the answer closes the connection, and rejects with its reason", async () => {
+  const [arrived, gone] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const post = await serve((response) => {
+    response.on("close", () => gone.resolve());
+    arrived.resolve();
+  });
+  const abort = new AbortController();
+  const waiting = outgoingPost(post, abort.signal, fakeWorld().clock);
+  void arrived.promise.then(() => abort.abort(new Error("enough")));
+  await expect(waiting).rejects.toThrow("enough");
+  await gone.promise;
+  await expect(outgoingPost(post, abort.signal, fakeWorld().clock)).rejects.toThrow("enough");
+});
+
+test("a connection that breaks in the middle rejects the next read, after the bytes before it", async () => {
+  const { answer, response } = await begun();
+  response.write("more");
+  await arrival();
+  response.destroy();
+  expect(String(await answer.read())).toBe("more");
+  await expect(answer.read()).rejects.toThrow("socket hang up");
+});
+
+test("with Node's own setting, a request uses the proxy of the environment", async () => {
+  const asked: string[] = [];
+  const { origin, close } = await serveHttp((request, response) => {
+    asked.push(`${request.method} ${request.url}`);
+    request.resume().on("end", () => response.end("through the proxy"));
+  });
+  cleanup(close);
+  const module = new URL("../../src/world/outgoing-stream.ts", import.meta.url).href;
+  const post = { purpose: "model", url: "http://model.test/v1", configured: "http://model.test" };
+  const rest = { headers: {}, body: "{}", limits: { connectTimeoutSeconds: 10 } };
+  const program = `
+    import { outgoingPost } from ${JSON.stringify(module)};
+    const clock = { after: () => ({ cancel() {} }) };
+    const post = ${JSON.stringify({ ...post, ...rest })};
+    const answer = await outgoingPost(post, new AbortController().signal, clock);
+    console.log(String(await answer.read()));`;
+  const env = { NODE_USE_ENV_PROXY: "1", HTTP_PROXY: origin };
+  const args = ["--input-type=module", "--eval", program];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { env });
+  expect(stdout).toBe("through the proxy\n");
+  expect(asked).toEqual(["POST http://model.test/v1"]);
 });
 
 test("a redirect is not followed", async () => {

@@ -4,6 +4,7 @@
 //     delay of zero ("0", a date in the past) is ignored, and the backoff applies.
 
 import { grownPause } from "../../core/backoff.ts";
+import type { AnswerHeaders } from "../../world/outgoing-stream.ts";
 
 const BACKOFF_MIN_MS = 500;
 const BACKOFF_MAX_MS = 30_000;
@@ -17,7 +18,7 @@ export interface RequestFailure {
   readonly raw?: string;
   /** HTTP status. Absent if there was no response. */
   readonly status?: number;
-  readonly headers?: Headers;
+  readonly headers?: AnswerHeaders;
   /** True if text was passed on or a tool call had begun. */
   readonly begun: boolean;
   /** True if the provider's message says that the input is larger than the window. */

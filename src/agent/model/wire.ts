@@ -9,7 +9,7 @@ import { createPaces } from "../../core/pace.ts";
 import type { AnswerFormat } from "../../core/shapes/run.ts";
 import type { ProviderApi } from "../../core/shapes/settings/settings.ts";
 import { isConnectTimeout } from "../../world/outgoing.ts";
-import { outgoingPost, type StreamedAnswer } from "../../world/outgoing-stream.ts";
+import { type AnswerHeaders, outgoingPost, type StreamedAnswer } from "../../world/outgoing-stream.ts";
 import type { World } from "../../world.ts";
 import type { Answer } from "./answer.ts";
 import type { ModelRequest, ResolvedModel } from "./model.ts";
@@ -20,7 +20,7 @@ export type ProviderModel = Extract<ResolvedModel, { kind: "provider" }>;
 /** Facts about the HTTP response, for error messages. */
 export interface Seen {
   status?: number;
-  headers?: Headers;
+  headers?: AnswerHeaders;
   /** Origin of a refused redirect's target. */
   redirectedTo?: string;
   /** True if no connection was made in time. */
@@ -200,7 +200,7 @@ function wireError(error: unknown): WireError {
 }
 
 /** Returns the origin of the redirect's target. */
-export function originIn(headers: Headers, url: string): string {
+export function originIn(headers: AnswerHeaders, url: string): string {
   const location = headers.get("location") ?? "";
   return URL.canParse(location, url) ? new URL(location, url).origin : "nowhere";
 }

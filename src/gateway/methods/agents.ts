@@ -17,7 +17,7 @@ import type {
 import { optional } from "../../core/optional.ts";
 import { guidanceReach } from "../../core/rules/prompt/guidance.ts";
 import { MEMORY_MAX_BYTES } from "../../core/rules/prompt/memory.ts";
-import { promptParts } from "../../core/rules/prompt/prompt.ts";
+import { promptParts, type Today } from "../../core/rules/prompt/prompt.ts";
 import type { SpawnChain } from "../../core/rules/sandbox-policy.ts";
 import { ok, type Result } from "../../core/shapes/errors.ts";
 import type { Usage } from "../../core/shapes/message.ts";
@@ -34,7 +34,6 @@ import { memoryFor } from "../../tools/guidance/memory.ts";
 import { promptOf } from "../../tools/guidance/prompt.ts";
 import { nodesIn } from "../../tools/nodes.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
-import type { CronDeps } from "./cron.ts";
 import { needEverySession } from "./operations.ts";
 import type { ToolDeps } from "./tools.ts";
 
@@ -49,10 +48,9 @@ interface Trial {
   readonly usage?: Usage;
 }
 
-export interface DescribeDeps
-  extends BasicDeps,
-    Pick<ToolDeps, "outside" | "nodes" | "guidance">,
-    Pick<CronDeps, "timeZone"> {
+export interface DescribeDeps extends BasicDeps, Pick<ToolDeps, "outside" | "nodes" | "guidance"> {
+  /** Returns the date at this time for prompts. */
+  today(atMs: number): Today;
   /** Absent if the sources are unknown. */
   readonly agentSources?: AgentSources;
   checkModel(name: string): Result<string>;
@@ -98,17 +96,16 @@ async function namesOf(ctx: Context, agent: AgentSettings, key: string) {
 
 /** Returns the prompt of an agent's main session, as its next run would get it. */
 async function prompt(ctx: Context, agent: AgentSettings): Promise<AgentPrompt> {
-  const { settings, timeZone, engine, world } = ctx.deps;
+  const { settings, today, engine, world } = ctx.deps;
   const key = mainKeyOf(agent.id, keyRulesOf(settings));
   const { tools, specs, guidance, chain } = await toolsOf(ctx, agent, key);
-  const today = { atMs: engine.now(), timeZone: timeZone() };
   const sources = {
     settings,
     session: { key },
     agent,
     tools: tools.map((name) => ({ spec: { name } })),
     guidance,
-    today,
+    today: today(engine.now()),
     memory: await memoryFor(ctx.access.db, settings, chain, undefined),
   };
   const sized = (text: string) => {

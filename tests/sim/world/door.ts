@@ -39,6 +39,7 @@ export function openDoor(given: Pick<MethodDeps, Given>) {
     version: "story",
     token: OWNER_TOKEN,
     timeZone: () => "UTC",
+    today: () => ({ date: "Saturday, 2026-11-21", timeZone: "UTC" }),
     models: () => [],
     checkModel: (name) => fullModelName(settings.providers, name),
     localServers: async () => [],

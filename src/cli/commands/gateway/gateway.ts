@@ -115,7 +115,7 @@ export async function runGateway(cli: Cli, _args: readonly string[], options: St
     // In a terminal the signal means that the terminal was closed, which stops the gateway.
     const { reload } = gateway;
     const onHup = reload && !cli.parts.isTTY ? cli.parts.onSignal("SIGHUP", reload) : undefined;
-    const leaveMemory = releaseIdleMemory(cli.parts.world.clock, thisMachine());
+    const leaveMemory = releaseIdleMemory(cli.parts.world.clock, thisMachine(), gateway.emptyCaches);
     await stop.asked;
     leaveMemory();
     onHup?.();

@@ -51,41 +51,12 @@ export interface PromptPart {
   readonly text: string;
 }
 
+/** The date in a prompt. It has no time, so that a provider's prompt cache stays valid all day. */
 export interface Today {
-  readonly atMs: number;
+  /** Like `Saturday, 2026-11-21`. */
+  readonly date: string;
   /** IANA name, such as `Europe/Berlin`. */
   readonly timeZone: string;
-}
-
-/**
- * The offset of every time zone is a multiple of this, so the date never changes within one quarter of an
- * hour.
- */
-const QUARTER_HOUR_MS = 15 * 60_000;
-
-let lastDate = { key: "", text: "" };
-
-/** Returns the date without the time: "Saturday, 2026-11-21 (time zone Europe/Berlin)". */
-function dateText({ atMs, timeZone }: Today): string {
-  const key = `${Math.floor(atMs / QUARTER_HOUR_MS)} ${timeZone}`;
-  // Cached, because creating a formatter costs more than the rest of the prompt.
-  if (lastDate.key !== key) lastDate = { key, text: formattedDate(atMs, timeZone) };
-  return lastDate.text;
-}
-
-function formattedDate(atMs: number, timeZone: string): string {
-  const format = new Intl.DateTimeFormat("en", {
-    timeZone,
-    calendar: "gregory",
-    numberingSystem: "latn",
-    weekday: "long",
-    year: "numeric",
-    month: "2-digit",
-    day: "2-digit",
-  });
-  const parts = new Map(format.formatToParts(atMs).map(({ type, value }) => [type, value]));
-  const part = (type: Intl.DateTimeFormatPartTypes): string => parts.get(type) ?? "";
-  return `${part("weekday")}, ${part("year")}-${part("month")}-${part("day")} (time zone ${timeZone})`;
 }
 
 /** Returns the rules of the runtime, which depend only on the session and its tools. */
@@ -150,7 +121,8 @@ export function promptParts(parts: PromptParts): PromptPart[] {
   const { instructions = "", context = "", today, missingTools = [], files = [], skills = [] } = parts;
   const { memory = "", ofSession = "" } = parts;
   const missing = missingTools.length === 0 ? "" : ["Missing in this run:", ...missingTools].join("\n");
-  const date = today === undefined ? "" : `Date at the start of this run: ${dateText(today)}.`;
+  const date =
+    today === undefined ? "" : `Date at the start of this run: ${today.date} (time zone ${today.timeZone}).`;
   return [
     { title: "Rules of the runtime", text: runtimeRules(parts) },
     settingsPart(instructions),

@@ -68,6 +68,12 @@ export class Contexts {
     return context.entries;
   }
 
+  /** Empties the cache. */
+  clear(): void {
+    this.#cached.clear();
+    this.#chars = 0;
+  }
+
   #drop(sessionId: string): void {
     this.#chars -= this.#cached.get(sessionId)?.chars ?? 0;
     this.#cached.delete(sessionId);

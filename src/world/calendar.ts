@@ -4,53 +4,73 @@
 
 import { existsSync, readlinkSync } from "node:fs";
 
-const ZONES = "/usr/share/zoneinfo";
 /** The system's zone: a link to a file in a folder `zoneinfo`. */
 const LOCAL = "/etc/localtime";
-const IN_FOLDER = /\/zoneinfo\/(?:posix\/|right\/)?([A-Za-z][\w+-]*(?:\/[\w+-]+)*)$/;
+const ZONES = "/usr/share/zoneinfo";
+/** A name like `Europe/Berlin`. Names of one word may be files of the system that are no zones. */
+const PLAIN = /^[A-Za-z][\w+-]*(?:\/[\w+-]+)+$/;
 const UTC = /^(?:Etc\/)?(?:UTC|UCT|GMT|Universal|Zulu|Greenwich)$/;
 const DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 export interface Calendar {
-  /** Returns the machine's IANA time zone, such as `Europe/Berlin`. An unknown zone is UTC, as for Node. */
+  /** Returns the machine's IANA time zone, such as `Europe/Berlin`. An unknown zone is UTC. */
   timeZone(): string;
   /** Returns the date at this time in the machine's zone, like `Saturday, 2026-11-21`. */
   today(atMs: number): { readonly date: string; readonly timeZone: string };
 }
 
+interface Zone {
+  readonly name: string;
+  /** True if Node's own dates are in this zone. */
+  readonly isLocal: boolean;
+}
+
 function linkTarget(): string | undefined {
   try {
-    return readlinkSync(LOCAL);
+    return readlinkSync(LOCAL).replace(/^.*\/zoneinfo\/(?:posix\/|right\/)?/, "");
   } catch {
     return undefined;
   }
 }
 
-/** Returns the zone that the system names, or undefined if there is no such zone. */
+/** Returns the zone that the system names, or undefined if it is not certain that Node knows this zone. */
 function namedZone(wanted: string | undefined): string | undefined {
-  const path = wanted === undefined ? linkTarget() : `${ZONES}/${wanted.replace(/^:/, "")}`;
-  const name = IN_FOLDER.exec(path ?? "")?.[1];
-  if (name === undefined || wanted === undefined) return name;
-  return existsSync(`${ZONES}/${name}`) ? name : undefined;
+  const given = wanted?.replace(/^:/, "");
+  const ofSystem = given === undefined || given === LOCAL;
+  const name = ofSystem ? linkTarget() : given;
+  if (name === undefined) return undefined;
+  if (UTC.test(name)) return "UTC";
+  return PLAIN.test(name) && existsSync(ofSystem ? LOCAL : `${ZONES}/${name}`) ? name : undefined;
 }
 
-function readZone(wanted: string | undefined): string {
-  const name = namedZone(wanted) ?? new Intl.DateTimeFormat().resolvedOptions().timeZone;
-  return name === undefined || name === "Etc/Unknown" || UTC.test(name) ? "UTC" : name;
+function readZone(wanted: string | undefined): Zone {
+  const named = namedZone(wanted);
+  if (named !== undefined) return { name: named, isLocal: true };
+  const name: string | undefined = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+  return { name: name === undefined || name === "Etc/Unknown" ? "UTC" : name, isLocal: false };
 }
 
-function dateText(at: Date): string {
-  const numbers = [at.getFullYear(), at.getMonth() + 1, at.getDate()];
-  return `${DAYS[at.getDay()]}, ${numbers.map((part) => String(part).padStart(2, "0")).join("-")}`;
+/** Returns the date in this zone, like `2026-11-21`. */
+function dayIn({ name, isLocal }: Zone, at: Date): string {
+  // Swedish dates have this form.
+  if (!isLocal) return at.toLocaleDateString("sv", { timeZone: name });
+  const parts = [at.getFullYear(), at.getMonth() + 1, at.getDate()];
+  return parts.map((part) => String(part).padStart(2, "0")).join("-");
 }
 
 /** `wanted`: returns the variable `TZ` of this process. */
 export function createCalendar(wanted: () => string | undefined): Calendar {
-  let zone: string | undefined;
-  const timeZone = (): string => {
+  let known: Zone | undefined;
+  const zone = (): Zone => {
     // Node, too, reads it only once.
-    zone ??= readZone(wanted());
-    return zone;
+    known ??= readZone(wanted());
+    return known;
   };
-  return { timeZone, today: (atMs) => ({ date: dateText(new Date(atMs)), timeZone: timeZone() }) };
+  return {
+    timeZone: () => zone().name,
+    today(atMs) {
+      const day = dayIn(zone(), new Date(atMs));
+      return { date: `${DAYS[new Date(day).getUTCDay()]}, ${day}`, timeZone: zone().name };
+    },
+  };
 }

@@ -53,7 +53,8 @@ export async function outgoingPost(post: Post, signal: AbortSignal, clock: Clock
   const options = {
     method: "POST",
     headers: { ...headers, "accept-encoding": "identity" },
-    // Limits the silence of the socket, also while a proxy opens the way.
+    // Limits the silence of the socket until it is connected, also while a proxy opens the way. The time of
+    // TLS through a proxy has no limit but the caller's.
     timeout: limits.connectTimeoutSeconds * 1_000,
   };
   const request = outgoingRequest({ purpose, url, configured }, options);
@@ -95,6 +96,10 @@ class Exchange implements StreamedAnswer {
     whenConnected(request, () => request.off("timeout", onSilence));
     request.once("response", (response) => this.#begin(response));
     request.on("error", (error) => this.#over({ error }));
+    // No response and no error: the server has changed the protocol.
+    request.once("close", () => {
+      if (this.#response === undefined) this.#over({ error: new Error("socket hang up") });
+    });
   }
 
   read(collectMs = 0): Promise<Uint8Array | undefined> {

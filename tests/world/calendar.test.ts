@@ -44,11 +44,25 @@ test.skipIf(!hasZones)("CA1: the date changes at midnight of the zone, and Intl 
 });
 
 test("a zone that no table contains is UTC, as Node takes it", async () => {
-  for (const zone of ["Nowhere/Town", "", "../../etc/passwd", "CET-1CEST"])
+  for (const zone of ["Nowhere/Town", "", "Europe", "localtime", "posixrules", "Factory"])
     expect(await inZone(zone, "2026-11-21T23:59:00Z")).toMatchObject({
       zone: "UTC",
       days: ["Saturday, 2026-11-21"],
     });
+});
+
+test("if Intl names the zone, the date is that of this zone, also if Node's own date is another", async () => {
+  for (const zone of ["/usr/share/zoneinfo/Europe/Berlin", "Japan", "PST"]) {
+    const { zone: named, days } = await inZone(zone, "2026-07-21T22:30:00Z");
+    const date = new Date("2026-07-21T22:30:00Z").toLocaleDateString("sv", { timeZone: named });
+    expect([zone, days[0]]).toEqual([zone, expect.stringContaining(`day, ${date}`)]);
+  }
+});
+
+test("TZ may name the zone of the system", async () => {
+  expect(await inZone(":/etc/localtime", "2026-11-21T12:00:00Z")).toEqual(
+    await inZone(undefined, "2026-11-21T12:00:00Z"),
+  );
 });
 
 test("without TZ, it is the zone of the system", async () => {

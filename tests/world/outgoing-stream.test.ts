@@ -2,12 +2,13 @@
 
 import { execFile } from "node:child_process";
 import type { ServerResponse } from "node:http";
+import { createServer } from "node:net";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { AddressRefused, isConnectTimeout } from "../../src/world/outgoing.ts";
 import { outgoingPost, type Post } from "../../src/world/outgoing-stream.ts";
 import { cleanup } from "../kit/engine/engine.ts";
-import { deafServer, serveHttp } from "../kit/loopback.ts";
+import { deafServer, listenHere, serveHttp } from "../kit/loopback.ts";
 import { fakeWorld } from "../kit/world.ts";
 
 const NEVER = new AbortController().signal;
@@ -92,6 +93,43 @@ test("a connection that breaks in the middle rejects the next read, after the by
   response.destroy();
   expect(String(await answer.read())).toBe("more");
   await expect(answer.read()).rejects.toThrow("socket hang up");
+});
+
+test("an answer is read to its end, although the server has closed the connection", async () => {
+  const gone = Promise.withResolvers<void>();
+  const bytes = 600 * 1024;
+  const post = await serve((response) => {
+    response.writeHead(200, { connection: "close" }).end("x".repeat(bytes));
+    response.socket?.on("close", () => gone.resolve());
+  });
+  const answer = await outgoingPost(post, NEVER, fakeWorld().clock);
+  await gone.promise;
+  await arrival();
+  let read = 0;
+  for (let piece = await answer.read(); piece !== undefined; piece = await answer.read())
+    read += piece.byteLength;
+  expect(read).toBe(bytes);
+});
+
+test("an answer that switches the protocol is an error, and does not wait for the idle limit", async () => {
+  const server = createServer((socket) => {
+    socket.on("error", () => {});
+    socket.once("data", () => {
+      socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n");
+    });
+  });
+  const origin = `http://127.0.0.1:${await listenHere(server)}`;
+  cleanup(async () => void server.close());
+  const limits = { connectTimeoutSeconds: 10 };
+  const post = {
+    purpose: "model",
+    url: origin,
+    configured: origin,
+    headers: {},
+    body: "{}",
+    limits,
+  } as const;
+  await expect(outgoingPost(post, NEVER, fakeWorld().clock)).rejects.toThrow("socket hang up");
 });
 
 test("with Node's own setting, a request uses the proxy of the environment", async () => {

@@ -34,6 +34,7 @@ import { GuidanceFiles } from "../../src/tools/guidance/guidance.ts";
 import { type OutsideServers, openOutsideServers } from "../../src/tools/mcp/servers.ts";
 import { withReplies } from "../../src/triggers/replies.ts";
 import { CRON_DEADLINE, createCronHandler } from "../../src/triggers/turns.ts";
+import { createCalendar } from "../../src/world/calendar.ts";
 import type { World } from "../../src/world.ts";
 import {
   assistantText,
@@ -53,7 +54,7 @@ const PAGE_DIR = fileURLToPath(new URL("../../dist/ui", import.meta.url));
 /** Plays a run of a session and returns its answer. An exception fails the run. */
 export type Play = (handle: LaneHandle) => Promise<string> | string;
 
-const TODAY = { date: "Saturday, 2026-11-21", timeZone: "UTC" };
+const CALENDAR = createCalendar(() => "UTC");
 
 export interface House {
   readonly port: number;
@@ -164,7 +165,7 @@ async function openWorkers(
       outside,
       nodes,
       guidance,
-      today: () => TODAY,
+      today: CALENDAR.today,
       answered: metrics.toolAnswered,
       outbound: { deliveryQueued: () => outbox.deliveryQueued() },
     }),
@@ -245,8 +246,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     channels,
     version: "0.0.0-test",
     token: TOKEN,
-    timeZone: () => "UTC",
-    today: () => TODAY,
+    ...CALENDAR,
     ...modelsOf(options),
     ...optional({ agentSources, doctor, openDemo }),
     ...{ localServers: async () => [], tryModel: options.tryModel ?? builtIn },

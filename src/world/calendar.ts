@@ -52,6 +52,7 @@ function readZone(wanted: string | undefined): Zone {
 
 /** Returns the date in this zone, like `2026-11-21`. */
 function dayIn({ name, isLocal }: Zone, at: Date): string {
+  if (name === "UTC") return at.toISOString().slice(0, 10);
   // Swedish dates have this form.
   if (!isLocal) return at.toLocaleDateString("sv", { timeZone: name });
   const parts = [at.getFullYear(), at.getMonth() + 1, at.getDate()];

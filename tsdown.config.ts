@@ -108,7 +108,7 @@ const LATE_TLS = [
 const lateTls: Rolldown.Plugin = {
   name: "late-tls",
   transform: {
-    filter: { id: /node_modules\/ws\/lib\/websocket\.js$/ },
+    filter: { id: /node_modules[\\/]ws[\\/]lib[\\/]websocket\.js$/ },
     handler(code) {
       return LATE_TLS.reduce((text, [early, late]) => {
         if (!text.includes(early)) throw new Error(`ws no longer contains ${early}`);

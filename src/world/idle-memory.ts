@@ -56,11 +56,9 @@ export function thisMachine(): Machine {
 export function releaseIdleMemory(clock: Clock, machine: Machine, emptyCaches: () => void): () => void {
   let floorBytes = machine.residentBytes();
   let [lookedAt, cpuMs] = [clock.monotonic(), machine.cpuMs()];
-  let [isStart, wasBusy] = [true, false];
+  let wasBusy = false;
   let timer: Timer;
   const look = (): void => {
-    if (isStart) machine.dropCode();
-    isStart = false;
     const now = clock.monotonic();
     const share = (machine.cpuMs() - cpuMs) / Math.max(1, now - lookedAt);
     if (share > BUSY_SHARE) wasBusy = true;
@@ -76,6 +74,9 @@ export function releaseIdleMemory(clock: Clock, machine: Machine, emptyCaches: (
     [lookedAt, cpuMs] = [clock.monotonic(), machine.cpuMs()];
     timer = clock.after(LOOK_EVERY_MS, look);
   };
-  timer = clock.after(LOOK_EVERY_MS, look);
+  timer = clock.after(LOOK_EVERY_MS, () => {
+    machine.dropCode();
+    look();
+  });
   return () => timer.cancel();
 }

@@ -6,7 +6,13 @@
 // OS3: a reader may stop early. The connection is reused if the rest of the answer is short and arrives soon.
 
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from "node:http";
-import { ConnectTimeout, type FetchLimits, outgoingRequest, whenConnected } from "./outgoing.ts";
+import {
+  ConnectTimeout,
+  type Destination,
+  type FetchLimits,
+  outgoingRequest,
+  whenConnected,
+} from "./outgoing.ts";
 import type { Clock, Timer } from "./plain.ts";
 
 const WAITING_BYTES_MAX = 256 * 1024;
@@ -18,11 +24,8 @@ const END_BYTES_MAX = 64 * 1024;
 
 const LEFT = new Error("the reader has stopped");
 
-export interface Post {
+export interface Post extends Destination {
   readonly purpose: "model";
-  readonly url: string;
-  /** The configured address that permits this request. */
-  readonly configured: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   readonly limits: FetchLimits;
@@ -49,7 +52,7 @@ export interface StreamedAnswer {
 /** Sends the request and resolves at the first bytes of its answer. */
 export async function outgoingPost(post: Post, signal: AbortSignal, clock: Clock): Promise<StreamedAnswer> {
   signal.throwIfAborted();
-  const { purpose, url, configured, headers, body, limits } = post;
+  const { headers, body, limits } = post;
   const options = {
     method: "POST",
     headers: { ...headers, "accept-encoding": "identity" },
@@ -57,7 +60,7 @@ export async function outgoingPost(post: Post, signal: AbortSignal, clock: Clock
     // TLS through a proxy has no limit but the caller's.
     timeout: limits.connectTimeoutSeconds * 1_000,
   };
-  const request = outgoingRequest({ purpose, url, configured }, options);
+  const request = outgoingRequest(post, options);
   const exchange = new Exchange(request, signal, clock);
   request.end(body);
   return exchange.begun.promise;

@@ -231,12 +231,11 @@ test("the program starts from few files, and they are ASCII", () => {
 test("NH1: a client over WebSocket makes the gateway load neither TLS nor fetch", async () => {
   const loaded = join(home, "loaded.json");
   const probe = join(home, "probe.mjs");
-  const list = `JSON.stringify(process.moduleLoadList)`;
   writeFileSync(
     probe,
     `import { writeFileSync } from "node:fs";
      if (process.argv.includes("gateway"))
-       process.once("exit", () => writeFileSync(${JSON.stringify(loaded)}, ${list}));`,
+       process.once("exit", () => writeFileSync(${JSON.stringify(loaded)}, JSON.stringify(process.moduleLoadList)));`,
   );
   const own = join(home, "own home");
   mkdirSync(join(own, ".parley"), { recursive: true });
@@ -244,20 +243,8 @@ test("NH1: a client over WebSocket makes the gateway load neither TLS nor fetch"
   writeFileSync(join(own, ".parley/parley.json5"), JSON.stringify(config));
   const env = { ...environment(own), NODE_OPTIONS: `--import=${pathToFileURL(probe)}` };
   const { child, found } = await start(launcher(), ["gateway"], /http:\/\/127\.0\.0\.1:\d+/, env);
-  expect(
-    await parley(
-      "--url",
-      found[0],
-      "--token",
-      TOKEN,
-      "send",
-      "--session",
-      "main",
-      "--wait",
-      "20",
-      "say hello",
-    ),
-  ).toContain("hello");
+  const at = ["--url", found[0], "--token", TOKEN];
+  expect(await parley(...at, "send", "--session", "main", "--wait", "20", "say hello")).toContain("hello");
   expect(await stop(child, "SIGTERM")).toBe(0);
   const names = JSON.parse(readFileSync(loaded, "utf8")) as string[];
   expect(names).toContain("NativeModule http");

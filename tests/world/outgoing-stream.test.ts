@@ -60,10 +60,10 @@ test("another host than the configured one is refused", async () => {
 test("a connection that is not established in time is given up, but a slow answer is not", async () => {
   const deaf = await deafServer();
   cleanup(() => deaf.close());
-  const limits = { connectTimeoutSeconds: 0.05 };
+  const limits = { connectTimeoutSeconds: 1 };
   const slow = await serve((response) => {
     // Longer than the limit, which is over with the connection.
-    setTimeout(() => response.end("late"), 200);
+    setTimeout(() => response.end("late"), 1_200);
   });
   const silent = { ...slow, limits, url: `${deaf.url}/v1`, configured: deaf.url };
   const failed = await outgoingPost(silent, NEVER, fakeWorld().clock).catch((error: unknown) => error);
@@ -95,21 +95,24 @@ test("a connection that breaks in the middle rejects the next read, after the by
   await expect(answer.read()).rejects.toThrow("socket hang up");
 });
 
-test("an answer is read to its end, although the server has closed the connection", async () => {
-  const gone = Promise.withResolvers<void>();
-  const bytes = 600 * 1024;
-  const post = await serve((response) => {
-    response.writeHead(200, { connection: "close" }).end("x".repeat(bytes));
-    response.socket?.on("close", () => gone.resolve());
-  });
-  const answer = await outgoingPost(post, NEVER, fakeWorld().clock);
-  await gone.promise;
-  await arrival();
-  let read = 0;
-  for (let piece = await answer.read(); piece !== undefined; piece = await answer.read())
-    read += piece.byteLength;
-  expect(read).toBe(bytes);
-});
+// With some of these sizes, a pause of the reader leaves a part in Node's stream, and the connection closes.
+test.each([300, 330, 352, 380, 420])(
+  "an answer of %i KiB is read to its end, although the server has closed the connection",
+  async (kib) => {
+    const gone = Promise.withResolvers<void>();
+    const post = await serve((response) => {
+      response.writeHead(200, { connection: "close" }).end("x".repeat(kib * 1024));
+      response.socket?.on("close", () => gone.resolve());
+    });
+    const answer = await outgoingPost(post, NEVER, fakeWorld().clock);
+    await gone.promise;
+    await arrival();
+    let read = 0;
+    for (let piece = await answer.read(); piece !== undefined; piece = await answer.read())
+      read += piece.byteLength;
+    expect(read).toBe(kib * 1024);
+  },
+);
 
 test("an answer that switches the protocol is an error, and does not wait for the idle limit", async () => {
   const server = createServer((socket) => {

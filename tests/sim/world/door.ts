@@ -7,6 +7,7 @@ import { createDispatcher, type MethodDeps } from "../../../src/gateway/dispatch
 import { History } from "../../../src/gateway/metrics/history.ts";
 import { Metrics } from "../../../src/gateway/metrics/metrics.ts";
 import { createFanout } from "../../../src/gateway/socket/fanout.ts";
+import { createCalendar } from "../../../src/world/calendar.ts";
 import { OWNER_TOKEN } from "../plan.ts";
 
 type Given = "settings" | "world" | "engine" | "outbound" | "sandboxFor" | "dropTranscript";
@@ -38,8 +39,7 @@ export function openDoor(given: Pick<MethodDeps, Given>) {
     channels: new Map(),
     version: "story",
     token: OWNER_TOKEN,
-    timeZone: () => "UTC",
-    today: () => ({ date: "Saturday, 2026-11-21", timeZone: "UTC" }),
+    ...createCalendar(() => "UTC"),
     models: () => [],
     checkModel: (name) => fullModelName(settings.providers, name),
     localServers: async () => [],

@@ -18,6 +18,7 @@ import type { ActiveTurn, EndedTurn, TurnTexts } from "../../store/queries/runs/
 import { openRequests } from "../../triggers/node-pairing.ts";
 import type { CallContext } from "../call.ts";
 import { errorLine, LINE_MAX_CHARS } from "../error-line.ts";
+import { storeTrouble } from "../methods/system.ts";
 
 const AWAITED_MAX = 5;
 
@@ -77,6 +78,15 @@ export async function permissionItems(ctx: CallContext, covers: Covers): Promise
       title: line(ctx, kind ?? title),
     };
   });
+}
+
+/** Returns the problem of the store, if it has one, for callers who may see all work of the gateway. */
+export async function storeItems(ctx: CallContext, covers: Covers): Promise<AttentionItem[]> {
+  const trouble = covers.everything ? await storeTrouble(ctx.deps) : undefined;
+  if (trouble === undefined) return [];
+  const summary = line(ctx, `New messages are refused: ${trouble.reason}.`);
+  const since = ctx.deps.engine.now();
+  return [{ id: "store", kind: "store", ref: "store", since, summary, actions: [], title: "Store" }];
 }
 
 /** Returns the pairing requests of people and devices. */

@@ -22,6 +22,8 @@ function commandFor({ kind, ref, sessionKey = "", actions }: AttentionItem): str
       return `parley permissions allow ${ref} (or deny)`;
     case "pairing":
       return `parley channels pair approve ${ref} (or reject)`;
+    case "store":
+      return undefined;
     case "node":
       return `parley node approve ${ref} (or reject)`;
     case "delivery":

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { makeHome, run, runJson, startGateway } from "./kit.ts";
+import { makeHome, run, runJson, startGateway } from "../kit.ts";
 
 interface Sessions {
   readonly sessions: readonly { readonly key: string }[];

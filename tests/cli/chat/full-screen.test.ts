@@ -98,6 +98,19 @@ describe.skipIf(noPty !== undefined)("a drawn chat", () => {
     await later.leave();
   });
 
+  test("runs the commands and sends the messages that were typed before it was drawn", async () => {
+    const { home } = await house();
+    const chat = open(home);
+    chat.type("/help", ENTER, "say early", ENTER, "say half");
+    await chat.shows("Commands of the gateway:");
+    await expect.poll(() => written(home)).toEqual(["say early"]);
+    await chat.ready("say half");
+    chat.type(" and half", ENTER);
+    await expect.poll(() => written(home)).toEqual(["say early", "say half and half"]);
+    await chat.ready();
+    await chat.leave();
+  });
+
   test("Alt+Enter, a backslash and a pasted text make one message of several lines", async () => {
     const { home } = await house();
     const chat = open(home);

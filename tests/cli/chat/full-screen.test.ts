@@ -225,6 +225,21 @@ describe.skipIf(noPty !== undefined)("a drawn chat", () => {
     await chat.leave();
   });
 
+  test("shows the answer to a command once, also while a run waits for permission", async () => {
+    const { home } = await house();
+    const chat = open(home);
+    await chat.ready();
+    chat.type("run: touch approved.txt", ENTER);
+    await chat.shows("type y to allow");
+    chat.type("/approvals", ENTER);
+    await chat.shows("1 request.");
+    chat.type("y", ENTER);
+    await chat.shows("· allowed");
+    await chat.ready();
+    expect(chat.pty.text().split("1 request.")).toHaveLength(2);
+    await chat.leave();
+  });
+
   test("no control character of an agent reaches the terminal", async () => {
     const { home } = await house();
     const hostile =

@@ -1,6 +1,7 @@
 // Writes the offline model's sentences about tool results, answers and announcements. Its functions are pure.
 
 import { isObject, jsonOf } from "../../core/json.ts";
+import { resultWords } from "../../core/result-words.ts";
 import { cut } from "../../core/text/cut.ts";
 import type { NamedSession } from "./sentences.ts";
 
@@ -168,8 +169,7 @@ function suffix(text: string | undefined): string {
 }
 
 function raw(json: ToolJson): string {
-  const words = str(json, "text") ?? str(json, "content") ?? JSON.stringify(json, undefined, 1);
-  return cut(words, RAW_CHARS_MAX);
+  return cut(resultWords(json), RAW_CHARS_MAX);
 }
 
 const GREETING = /^(?:hi|hello|hey|ping|good (?:morning|evening|day)|thanks?|thank you|ok|okay)\b/i;

@@ -163,8 +163,15 @@ function unseen(wanted: string): Refusal {
 /** Returns `session_not_found` only to a viewer who would have been allowed to see the session. */
 async function missing(lookup: SessionLookup, verdict: Refusal | { allowed: true }): Promise<Failure> {
   if (!verdict.allowed) return refusal(lookup, verdict);
+  const agents = lookup.ctx.settings.agents.map(({ id }) => id);
+  const [, agentId] = /^agent:([^:]+):/i.exec(lookup.wanted) ?? [];
   const closest = await suggestKeys(lookup, closeNames);
-  return fail("session_not_found", `no session ${JSON.stringify(lookup.wanted)}`, {
+  const error = `no session ${JSON.stringify(lookup.wanted)}`;
+  if (agentId !== undefined && !agents.includes(agentId.toLowerCase())) {
+    const hint = `Configured agents: ${agents.join(", ")}.`;
+    return fail("session_not_found", `${error}: no agent ${agentId}`, { hint, details: { closest, agents } });
+  }
+  return fail("session_not_found", error, {
     hint: closest.length > 0 ? `Closest: ${closest.join(", ")}.` : "sessions_list shows what you can see.",
     details: { closest },
   });

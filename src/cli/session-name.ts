@@ -133,7 +133,9 @@ export async function findOrName(
   const isKey = text === "" || text.length > KEY_CHARS_MAX || /^agent:/i.test(text);
   const found = isKey ? ok(undefined) : await searched(link, text, options);
   if (!found.ok) return found;
-  const { closest } = (resolved.details ?? {}) as { closest?: readonly string[] };
+  const { closest, agents } = (resolved.details ?? {}) as Record<string, readonly string[] | undefined>;
+  // The gateway lists its agents if the key names another one. Then no session can be opened.
+  if (found.value === undefined && agents !== undefined) return resolved;
   if (found.value === undefined) return ok({ key: name, isThere: false, similar: closest ?? [] });
   cli.note(safeLine(`Session: ${found.value}`));
   return ok({ key: found.value, isThere: true, similar: [] });

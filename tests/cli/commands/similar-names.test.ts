@@ -50,3 +50,12 @@ test("the sessions that are suggested for an unknown one have similar names, nev
   const typo = await run(home, ["sessions", "history", "agent:main:writre"]);
   expect(typo.err).toContain("Closest: agent:main:writer.");
 });
+
+test("a key of an agent that is not configured is refused with the agents, not with --new", async () => {
+  const { home } = await homeWithWriter();
+  const refused = await run(home, ["send", "--session", "agent:reserch:main", "say hi"]);
+  expect(refused.code).toBe(1);
+  expect(refused.err).toContain('no session "agent:reserch:main": no agent reserch');
+  expect(refused.err).toContain("Configured agents: main, research, ops.");
+  expect(refused.err).not.toContain("--new");
+});

@@ -219,7 +219,9 @@ export const EVENTS = {
       id: text("Id of the request, for `exec.approval.resolve`."),
       request: about(
         object({
-          command: text("The action, redacted and shortened."),
+          command: text(
+            "The whole action, not redacted. Characters that cannot be seen are marked or escaped.",
+          ),
           agentId: text(),
           sessionKey: text(),
         }),

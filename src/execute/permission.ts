@@ -31,10 +31,12 @@ export async function askPermission(
   const { engine, world } = parts;
   if (signal.aborted) return DENIED;
   try {
-    const question = await engine.commit(async (unit) =>
+    const opened = await engine.commit(async (unit) =>
       (await wait.holds(unit)) ? openPermission(parts, unit, asked) : undefined,
     );
-    if (question === undefined) return DENIED;
+    if (opened?.ok === false) log.warn({ why: opened.error }, "a permission request was denied");
+    if (!opened?.ok) return DENIED;
+    const question = opened.value;
     const { id, title: what } = question;
     log.warn({ permissionId: id, what }, ASKS);
     const { store, bus } = engine;

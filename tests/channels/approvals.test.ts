@@ -192,7 +192,7 @@ test.each(PLACES)(
     await stage.says("ada", `/allow ${id}`);
     await expect.poll(stage.hasRun, { timeout: 10_000 }).toBe(true);
     await expect.poll(() => stage.seenBy("ada"), { timeout: 10_000 }).toHaveLength(3);
-    expect(stage.seenBy("ada")).toContain(`Allowed for main: ${COMMAND}`);
+    expect(stage.seenBy("ada")).toContain(`Allowed for main:\n┃ ${COMMAND}`);
     await expect.poll(stage.runs).toMatchObject([{ state: "ok" }]);
   },
 );
@@ -205,10 +205,12 @@ test.each(PLACES)(
     expect(await stage.app.engine.accept({ sessionKey: MAIN, input })).toMatchObject({ ok: true });
     await until(async () => (await stage.runs())[0]?.state === "waiting");
     await stage.says("ada", "/approvals");
-    const id = await toldAda(stage, /([0-9a-f]{8}) main: echo done/);
+    const id = await toldAda(stage, /([0-9a-f]{8}) main:\n┃ echo done/);
     await bobIsRefused(stage, id);
     await stage.says("ada", `/deny ${id}`);
-    await expect.poll(() => stage.seenBy("ada")[1], { timeout: 10_000 }).toBe(`Denied for main: ${COMMAND}`);
+    await expect
+      .poll(() => stage.seenBy("ada")[1], { timeout: 10_000 })
+      .toBe(`Denied for main:\n┃ ${COMMAND}`);
     await expect.poll(async () => (await stage.runs())[0]?.state, { timeout: 10_000 }).toBe("ok");
     expect((await stage.runs())[0]?.reply).toContain("denied by the owner");
     expect(stage.hasRun()).toBe(false);

@@ -10,10 +10,11 @@ import {
   type PermissionDecision,
   type PermissionQuestion,
 } from "../../core/shapes/permission.ts";
+import { markdownQuote } from "../../core/text/safe-text.ts";
 import { answerPermission, shortPermissionId } from "../../flows/permission.ts";
 import { openPermissions } from "../../store/queries/permissions.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
-import { accessOf, type CommandContext, code, count, excerpt, senderName, viewerOf, why } from "./context.ts";
+import { accessOf, type CommandContext, code, count, senderName, viewerOf, why } from "./context.ts";
 
 const LISTED_MAX = 20;
 
@@ -37,9 +38,8 @@ async function openFor(context: CommandContext): Promise<PermissionQuestion[]> {
 
 function lineOf({ unit }: CommandContext, question: PermissionQuestion): string {
   const { id, agentId, title, detail } = question;
-  const shown = detail === undefined ? "" : `; ${excerpt(unit, detail, 200)}`;
-  const head = `- ${code(unit, shortPermissionId(id))} ${code(unit, agentId)}`;
-  return `${head}: ${excerpt(unit, title, 300)}${shown}`;
+  const texts = [title, ...(detail === undefined ? [] : [detail])].map(markdownQuote);
+  return [`${code(unit, shortPermissionId(id))} ${code(unit, agentId)}:`, ...texts].join("\n");
 }
 
 /** Runs `/approvals`. */
@@ -74,7 +74,7 @@ async function answer(context: CommandContext, decision: PermissionDecision): Pr
   const { agentId, title } = answered.value;
   const lasting = { once: "", session: " in this session", always: " always" }[scope];
   const done = `${decision === "allow" ? `Allowed${lasting}` : "Denied"} for ${code(unit, agentId)}`;
-  return request.chatType === "direct" ? `${done}: ${excerpt(unit, title, 300)}` : `${done}.`;
+  return request.chatType === "direct" ? `${done}:\n${markdownQuote(title)}` : `${done}.`;
 }
 
 export const allow = (context: CommandContext): Promise<string> => answer(context, "allow");

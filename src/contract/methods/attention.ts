@@ -25,7 +25,9 @@ const ITEM = named(
         "Argument for the actions: the id of a permission request, delivery or run, or a pairing code.",
       ),
       since: number("Start of the state, in ms since 1970."),
-      summary: text("One line, redacted, at most 200 characters."),
+      summary: text(
+        "One line, redacted, at most 200 characters. Of a permission request: the whole action as it is.",
+      ),
       actions: about(
         list(oneOf("approve", "deny", "retry", "dismiss", "answer", "stop")),
         "Actions that the caller is allowed to take.",

@@ -55,7 +55,8 @@ function plain(ctx: CallContext, text: string, lineOf = plainLine): string {
   return line(ctx, lineOf(ctx.deps.world.redactor.mask(text)));
 }
 
-function askedLine({ title, detail, asked }: PermissionQuestion): string {
+/** Returns the whole action, because people answer from the list. */
+function askedText({ title, detail, asked }: PermissionQuestion): string {
   return asked?.command ?? [title, detail].filter((part) => part !== undefined).join(" · ");
 }
 
@@ -70,7 +71,7 @@ export async function permissionItems(ctx: CallContext, covers: Covers): Promise
       kind: "permission",
       ref: id,
       since: askedAt,
-      summary: line(ctx, askedLine(question)),
+      summary: askedText(question),
       actions: covers.isAdmin && covers.send(sessionKey) ? ["approve", "deny"] : [],
       sessionKey,
       agentId,

@@ -431,7 +431,7 @@ export interface PermissionTable {
   call_id: string | null;
   /** The scopes that an answer may have. Null: only `once`. */
   scopes_json: string | null;
-  /** Digest of the command and its folder. Null: the request is not about a command. */
+  /** JSON of the files that the command names, with their digests. Null: the request is about no command. */
   digest: string | null;
   folder: string | null;
   /** The scope of the answer. Null: `once`. */

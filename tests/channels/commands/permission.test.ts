@@ -11,6 +11,8 @@ import type { SpawnPlay } from "../../kit/engine/spawn-app.ts";
 import { until } from "../../kit/until.ts";
 import { GROUP, MAIN, open, type Stage } from "./kit.ts";
 
+/** The action of the agent, in Markdown. */
+const QUOTED = "┃ rm \\-rf \\*build\\*";
 const OWNER = { isOwner: true } as const;
 const BY_CHAT = { channel: "telegram", to: "7", accountId: "default" } as const;
 
@@ -24,7 +26,7 @@ async function openAsking(): Promise<Stage> {
     if (isJob || input === "clean up here")
       return askIn({ engine: stage.engine, world: quietWorld() }, handle, {
         title: "rm -rf *build*",
-        about: { callId: undefined, digest: "digest", folder: "/project" },
+        about: { callId: undefined, folder: "/project", files: [] },
         rawInput: { command: "rm -rf build; folder: /tmp", why: "[see](x) _this_", "in: b": 1 },
       });
     if (input === "work") await tool("sessions_spawn", { task: "clean up" });
@@ -62,8 +64,8 @@ test("a sub-agent's request reaches the chat of its requester, and an owner allo
   const [note, ...more] = await notes(stage);
   expect(more).toEqual([]);
   expect(note?.to).toBe("7");
-  expect(await stage.give("/approvals", OWNER)).toContain(`\`${id}\` \`main\`: rm -rf \\*build\\*`);
-  expect(await stage.give(`/allow ${id}`, OWNER)).toBe("Allowed for `main`: rm -rf \\*build\\*");
+  expect(await stage.give("/approvals", OWNER)).toContain(`\`${id}\` \`main\`:\n${QUOTED}\n`);
+  expect(await stage.give(`/allow ${id}`, OWNER)).toBe(`Allowed for \`main\`:\n${QUOTED}`);
   expect(await stage.give(`/deny ${id}`, OWNER)).toContain("There is no open permission request");
   expect(await childReply(stage)).toBe("allow");
   expect(await stage.give("/approvals", OWNER)).toBe("No permission request is open.");
@@ -74,7 +76,7 @@ test("a note shows title and arguments as plain text, not as Markdown", async ()
   await stage.says("telegram:7", "work");
   await askedId(stage);
   const { text, entities } = telegramText((await notes(stage))[0]?.text ?? "");
-  expect(text).toContain("Agent main asks for permission: rm -rf *build*\n");
+  expect(text).toContain("Agent main asks for permission:\n┃ rm -rf *build*\n");
   expect(text).toContain('command: "rm -rf build; folder: /tmp"; why: [see](x) _this_; "in: b": 1');
   expect(entities).toEqual([]);
 });
@@ -120,9 +122,7 @@ test("an owner allows a command for longer by a word after the id, and other wor
   expect((await notes(stage))[0]?.text).toContain("Add session or always after the id of /allow");
   for (const line of [`/allow ${id} forever`, `/allow ${id} always always`, `/deny ${id} always`])
     expect(await stage.give(line, OWNER)).toContain("takes the id of one request");
-  expect(await stage.give(`/allow ${id} always`, OWNER)).toBe(
-    "Allowed always for `main`: rm -rf \\*build\\*",
-  );
+  expect(await stage.give(`/allow ${id} always`, OWNER)).toBe(`Allowed always for \`main\`:\n${QUOTED}`);
   expect(await childReply(stage)).toBe("allow");
   expect(await listRules(stage.store.db)).toMatchObject([{ scope: "always", agentId: "main" }]);
 });

@@ -23,9 +23,7 @@ async function openAsking(options: HouseOptions = {}): Promise<House> {
   const world = options.world ?? quietWorld();
   const play = async (handle: LaneHandle) => {
     const { text: title } = handle.run.input;
-    const about = title.startsWith("$ ")
-      ? { callId: undefined, digest: title, folder: "/project" }
-      : undefined;
+    const about = title.startsWith("$ ") ? { callId: undefined, folder: "/project", files: [] } : undefined;
     const asked = { title, ...(title === "too late" ? { askMs: 40 } : {}), ...optional({ about }) };
     // A run of an earlier process may resume before `openHouse` returns.
     const { engine } = await house;
@@ -122,7 +120,9 @@ test("PD2: an answer that is stored while its request expires counts, even if an
     const [asked] = await openAt(client);
     await client.request("permissions.answer", { id: asked?.id ?? "", decision: "allow" });
     const other = { ...asked, id: "other", askedAt: (asked?.expiresAt ?? 0) + 1, expiresAt: 9e15 };
-    await house.store.transaction((tx) => insertPermission(tx, other as PermissionQuestion, 1));
+    await house.store.transaction((tx) =>
+      insertPermission(tx, { ...(other as PermissionQuestion), attempt: 1 }),
+    );
   };
   expect(await replyOf(house, await say(house, MAIN, "deploy"))).toBe("allow");
 });

@@ -5,6 +5,7 @@ import type { PermissionScope } from "../../../core/shapes/permission.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import { withLink } from "../../gateway-link.ts";
+import { wholeText } from "../../layout.ts";
 
 export async function listPermissions(cli: Cli): Promise<number> {
   return withLink(cli, async (link) => {
@@ -14,8 +15,8 @@ export async function listPermissions(cli: Cli): Promise<number> {
     if (permissions.length === 0) cli.line(cli.style("dim", "(no pending requests)"));
     for (const { id, sessionKey, title, detail, expiresAt } of permissions) {
       const seconds = Math.max(0, Math.round((expiresAt - cli.parts.world.clock.now()) / 1000));
-      cli.line(`${safeLine(id)}  ${safeLine(sessionKey)}  ${safeLine(title)}  (${seconds} s left)`);
-      if (detail !== undefined) cli.line(`  ${safeLine(detail)}`);
+      cli.line(`${safeLine(id)}  ${safeLine(sessionKey)}  ${wholeText(title, "  ")}  (${seconds} s left)`);
+      if (detail !== undefined) cli.line(`  ${wholeText(detail, "  ")}`);
     }
     cli.document(answer.value);
     return EXIT.done;
@@ -55,7 +56,7 @@ export async function listPermissionRules(cli: Cli): Promise<number> {
     if (rules.length === 0) cli.line(cli.style("dim", "(no commands)"));
     for (const { id, agentId, sessionKey, scope, command, folder } of rules) {
       const where = scope === "always" ? `agent ${agentId}` : sessionKey;
-      cli.line(`${safeLine(id)}  ${safeLine(where)}  ${safeLine(command)}  (in ${safeLine(folder)})`);
+      cli.line(`${safeLine(id)}  ${safeLine(where)}  ${wholeText(command, "  ")}  (in ${safeLine(folder)})`);
     }
     cli.document(answer.value);
     return EXIT.done;

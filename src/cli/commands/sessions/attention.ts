@@ -7,7 +7,7 @@ import { safeLine } from "../../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import { withLink } from "../../gateway-link.ts";
 import type { ProgramId } from "../../join/programs.ts";
-import { age, excerpt } from "../../layout.ts";
+import { age, excerpt, wholeText } from "../../layout.ts";
 
 const SUMMARY_MAX_CHARS = 160;
 
@@ -58,7 +58,7 @@ function linesOf(item: AttentionItem, nowMs: number): string[] {
   const command = commandFor(item);
   return [
     head,
-    `    ${excerpt(summary, SUMMARY_MAX_CHARS)}`,
+    ...(kind === "permission" ? wholeText(summary, "    ") : [`    ${excerpt(summary, SUMMARY_MAX_CHARS)}`]),
     ...(command === undefined ? [] : [`    ${safeLine(command)}`]),
   ];
 }

@@ -214,7 +214,7 @@ export const EVENTS = {
     ),
   },
   "exec.approval.requested": {
-    summary: "An agent asks for permission. Sent to clients of version 4 that may see its session.",
+    summary: "An agent asks for permission. Sent to clients of version 4 that may answer.",
     payload: object({
       id: text("Id of the request, for `exec.approval.resolve`."),
       request: about(
@@ -232,7 +232,7 @@ export const EVENTS = {
     }),
   },
   "exec.approval.resolved": {
-    summary: "A permission request has ended. Sent to clients of version 4 that may see its session.",
+    summary: "A permission request has ended. Sent to clients of version 4 that may answer.",
     payload: object(
       { id: text() },
       {

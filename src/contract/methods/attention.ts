@@ -26,7 +26,7 @@ const ITEM = named(
       ),
       since: number("Start of the state, in ms since 1970."),
       summary: text(
-        "One line, redacted, at most 200 characters. Of a permission request: the whole action as it is.",
+        "One line, redacted, at most 200 characters. Of a permission request: see `permissions.list`.",
       ),
       actions: about(
         list(oneOf("approve", "deny", "retry", "dismiss", "answer", "stop")),

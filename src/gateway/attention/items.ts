@@ -5,7 +5,7 @@ import { createGate, seesEverything } from "../../access/token.ts";
 import type { AttentionItem } from "../../contract/methods/attention.ts";
 import { optional } from "../../core/optional.ts";
 import { firstLine, questionOf, type TurnPlace } from "../../core/rules/attention/groups.ts";
-import { hasScope } from "../../core/rules/scopes.ts";
+import { hasScope, mayAnswerPermissions } from "../../core/rules/scopes.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
 import { visibleRoute } from "../../core/shapes/chain-step.ts";
 import { nodeKey } from "../../core/shapes/node.ts";
@@ -64,6 +64,7 @@ function askedText({ title, detail, asked }: PermissionQuestion): string {
 export async function permissionItems(ctx: CallContext, covers: Covers): Promise<AttentionItem[]> {
   const open = await openPermissions(ctx.access.db, ctx.deps.engine.now());
   const shown = open.filter(({ sessionKey }) => covers.list(sessionKey));
+  const isWhole = mayAnswerPermissions(ctx.caller);
   return shown.map((question) => {
     const { id, sessionKey, agentId, title, kind, askedAt, expiresAt } = question;
     return {
@@ -71,7 +72,7 @@ export async function permissionItems(ctx: CallContext, covers: Covers): Promise
       kind: "permission",
       ref: id,
       since: askedAt,
-      summary: askedText(question),
+      summary: isWhole ? askedText(question) : line(ctx, askedText(question)),
       actions: covers.isAdmin && covers.send(sessionKey) ? ["approve", "deny"] : [],
       sessionKey,
       agentId,

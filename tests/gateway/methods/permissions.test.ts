@@ -205,6 +205,29 @@ test("I9: a token lists and answers only requests of sessions that it covers", a
   await untilOpen(admin, 1);
 });
 
+test("I14: callers who may answer see a request whole, and others see it redacted", async () => {
+  const tokens = [{ token: "reader", role: "operator", scopes: ["operator.write"] }] as const;
+  const house = await openAsking({ gateway: { tokens: [...tokens] } });
+  const [admin, reader] = [await house.client(), await house.client({ token: "reader" })];
+  const title = 'DB_PASSWORD="hunter2hunter2" make';
+  await say(house, MAIN, `$ ${title}`);
+  const [open] = await untilOpen(admin, 1);
+  expect(open).toMatchObject({ title: `$ ${title}`, asked: { command: `$ ${title}` } });
+  const summaries = async (client: GatewayClient) =>
+    (await client.request("attention.list", {})).groups.flatMap(({ items }) =>
+      items.map((one) => one.summary),
+    );
+  expect(await summaries(admin)).toContain(`$ ${title}`);
+  expect(JSON.stringify(await openAt(reader))).not.toContain("hunter2");
+  expect((await summaries(reader)).join()).not.toContain("hunter2");
+  const id = open?.id ?? "";
+  await admin.request("permissions.answer", { id, decision: "allow", scope: "session" });
+  const ruleOf = async (client: GatewayClient) =>
+    (await client.request("permissions.rules", {})).rules[0]?.command;
+  expect(await ruleOf(admin)).toBe(`$ ${title}`);
+  expect(await ruleOf(reader)).not.toContain("hunter2");
+});
+
 test("I9: a command is allowed for longer by callers who cover its sessions, and they list and delete the rule", async () => {
   const tokens = [
     { token: "scoped", role: "operator", scopes: ["operator.admin"], sessions: [RESEARCH] },

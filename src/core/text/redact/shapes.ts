@@ -40,6 +40,25 @@ import {
 import { type Body, NONE, run, TOKENS } from "./tokens.ts";
 
 export const MASK = "[redacted]";
+/** Matches a mask, also one that says how much it hides. */
+const MASKED = /^\[redacted\](?: \[\d+ characters\])?$/;
+/** Matches what a credential can be: one word without signs of a shell, or a private key. */
+const CREDENTIAL =
+  /^(?:[\w.+/=~:%@#!^*?,-]{1,512}|-----BEGIN [A-Z\d ]+-----(?:\s|\\[nr]|[\w+/=])*(?:-----END [A-Z\d ]+-----)?)$/;
+
+/** Maximum length of a credential. */
+export const CREDENTIAL_CHARS_MAX = 20_000;
+
+/**
+ * Returns the mask for a hidden text. The mask says how long the text is if it is more than a credential can
+ * be, so that nobody can hide an instruction in it. `length`: the length of all that is hidden, if `hidden` is
+ * only the beginning, with `CREDENTIAL_CHARS_MAX` characters or more.
+ */
+export function maskOf(hidden: string, length = hidden.length): string {
+  if (MASKED.test(hidden)) return hidden;
+  const isCredential = length <= CREDENTIAL_CHARS_MAX && CREDENTIAL.test(hidden);
+  return isCredential ? MASK : `${MASK} [${length} characters]`;
+}
 
 /** A matcher decides within this distance whether a credential begins (SH2). */
 const DECIDED_WITHIN = 20_480;
@@ -128,6 +147,8 @@ export interface Scanned {
   readonly floor: number;
   /** How the credential continues, if the text ends inside one. */
   readonly tail?: Tail;
+  /** The part of that credential before the end. Its mask is the end of `text`. */
+  readonly hidden?: string;
 }
 
 /**
@@ -241,12 +262,14 @@ export class Scan {
         if (goesOn && this.#looked > at + 1) farSighted.add(at, this.#looked);
         at += 1;
       } else {
-        out += text.slice(shown, this.#start) + MASK;
+        const hidden = text.slice(this.#start, end);
+        out += text.slice(shown, this.#start);
         this.#floor = end;
         shown = end;
         at = end;
         const tail = short === undefined ? undefined : tailAt(text, end, short);
-        if (tail !== undefined) return { text: out, stop: end, floor: end, tail };
+        if (tail !== undefined) return { text: out + MASK, stop: end, floor: end, tail, hidden };
+        out += maskOf(hidden);
       }
     }
     const stop = Math.max(shown, farSighted.firstBeyond(at));
@@ -254,7 +277,7 @@ export class Scan {
   }
 
   #isMasked(end: number): boolean {
-    return end - this.#start === MASK.length && this.#text.startsWith(MASK, this.#start);
+    return this.#text.startsWith(MASK, this.#start) && MASKED.test(this.#text.slice(this.#start, end));
   }
 
   /** Returns the end of the sequence of one kind that begins at this position or contains it. */

@@ -162,11 +162,10 @@ export function createFanout(parts: FanoutParts): Fanout {
     add(listener) {
       const gate = (access: "events" | "deliveries") => createGate(settings, listener.caller, access);
       const events = gate("events");
-      const messages = isLenient(listener.params?.maxProtocol) ? events : () => false;
       const told: Subscriber = {
         events,
-        messages,
-        approvals: mayAnswerPermissions(listener.caller) ? messages : () => false,
+        messages: isLenient(listener.params?.maxProtocol) ? events : () => false,
+        approvals: (key) => mayAnswerPermissions(listener.caller) && told.messages(key),
         deliveries: gate("deliveries"),
         textDeltas: listener.params?.caps?.includes(TEXT_DELTAS) === true,
         thinkingDeltas: listener.params?.caps?.includes(THINKING_DELTAS) === true,

@@ -14,7 +14,8 @@ import type { Message } from "../../shapes/message.ts";
 import { head } from "../cut.ts";
 import { LongText } from "../text-delta.ts";
 import { KnownValues } from "./known.ts";
-import { isSecretName, MASK, maskOf, maskShapes, type Work } from "./shapes.ts";
+import { MASK, maskOf } from "./mask.ts";
+import { isSecretName, maskShapes, type Work } from "./shapes.ts";
 import { MaskStream } from "./stream.ts";
 
 /**

@@ -37,28 +37,8 @@ import {
   WORD,
   WORDLESS_DIGITS,
 } from "./kinds.ts";
+import { isMask, MASK, maskOf } from "./mask.ts";
 import { type Body, NONE, run, TOKENS } from "./tokens.ts";
-
-export const MASK = "[redacted]";
-/** Matches a mask, also one that says how much it hides. */
-const MASKED = /^\[redacted\](?: \[\d+ characters\])?$/;
-/** Matches what a credential can be: one word without signs of a shell, or a private key. */
-const CREDENTIAL =
-  /^(?:[\w.+/=~:%@#!^*?,-]{1,512}|-----BEGIN [A-Z\d ]+-----(?:\s|\\[nr]|[\w+/=])*(?:-----END [A-Z\d ]+-----)?)$/;
-
-/** Maximum length of a credential. */
-export const CREDENTIAL_CHARS_MAX = 20_000;
-
-/**
- * Returns the mask for a hidden text. The mask says how long the text is if it is more than a credential can
- * be, so that nobody can hide an instruction in it. `length`: the length of all that is hidden, if `hidden` is
- * only the beginning, with `CREDENTIAL_CHARS_MAX` characters or more.
- */
-export function maskOf(hidden: string, length = hidden.length): string {
-  if (MASKED.test(hidden)) return hidden;
-  const isCredential = length <= CREDENTIAL_CHARS_MAX && CREDENTIAL.test(hidden);
-  return isCredential ? MASK : `${MASK} [${length} characters]`;
-}
 
 /** A matcher decides within this distance whether a credential begins (SH2). */
 const DECIDED_WITHIN = 20_480;
@@ -277,7 +257,7 @@ export class Scan {
   }
 
   #isMasked(end: number): boolean {
-    return this.#text.startsWith(MASK, this.#start) && MASKED.test(this.#text.slice(this.#start, end));
+    return this.#text.startsWith(MASK, this.#start) && isMask(this.#text.slice(this.#start, end));
   }
 
   /** Returns the end of the sequence of one kind that begins at this position or contains it. */

@@ -5,18 +5,8 @@
 
 import { BASE64, isOf, type Kind, VALUE } from "./kinds.ts";
 import type { KnownValues } from "./known.ts";
-import {
-  CREDENTIAL_CHARS_MAX,
-  KEY_GAP,
-  KEY_GAP_MAX,
-  KEY_LINE_MIN,
-  MASK,
-  maskOf,
-  PASSES_MAX,
-  Scan,
-  type Tail,
-  type Work,
-} from "./shapes.ts";
+import { CREDENTIAL_CHARS_MAX, MASK, maskOf } from "./mask.ts";
+import { KEY_GAP, KEY_GAP_MAX, KEY_LINE_MIN, PASSES_MAX, Scan, type Tail, type Work } from "./shapes.ts";
 
 /** Number of characters kept as context. No matcher looks back further. */
 const CONTEXT_CHARS = 64;
@@ -113,8 +103,8 @@ class ShapeStage {
   }
 
   /**
-   * Removes the rest of a credential from the waiting text. Returns what follows its mask, or undefined if all
-   * of that text may belong to the credential.
+   * Removes the rest of a credential from the waiting text. Returns what follows its mask, or undefined if
+   * all of that text may belong to the credential.
    */
   #skipTail(tail: Tail, last: boolean): string | undefined {
     const text = this.#rest;

@@ -1,7 +1,7 @@
 // Owns the methods about agents' permission requests: list the open ones, answer one, and list and
 // delete the commands that are allowed for longer.
-// A caller who may not see a session sees none of its requests and rules, and answers and deletes none. One who
-// may only look at them sees them redacted.
+// A caller who may not see a session sees none of its requests and rules, and answers and deletes none. A
+// caller who may only look at them sees them redacted.
 
 import { createGate, seesEverything } from "../../../access/token.ts";
 import { mayAnswerPermissions } from "../../../core/rules/scopes.ts";

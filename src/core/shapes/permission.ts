@@ -12,8 +12,8 @@ export interface ShownCommand {
   readonly command: string;
   /** Folder in which it would run. */
   readonly folder: string;
-  /** Why the owner is asked. */
-  readonly reason: string;
+  /** Why the owner is asked. Absent if only a setting says so. */
+  readonly reason?: string;
 }
 
 /**

@@ -16,10 +16,13 @@ import { visibleText } from "../../core/text/safe-text.ts";
 import type { PermissionTable, Tables } from "../schema/tables.ts";
 import type { Db, Tx } from "../sql.ts";
 
+const ONLY_A_SETTING = / is always$/;
+
 function toQuestion(row: Selectable<PermissionTable>): PermissionQuestion {
   const command = visibleText(row.title);
   const about = visibleText(row.detail ?? "");
   const folder = row.folder === null ? undefined : visibleText(row.folder);
+  const reason = ONLY_A_SETTING.test(about) ? undefined : about;
   return {
     id: row.id,
     sessionKey: row.session_key,
@@ -29,7 +32,7 @@ function toQuestion(row: Selectable<PermissionTable>): PermissionQuestion {
     ...optional({
       kind: row.kind ?? undefined,
       detail: folder === undefined ? about || undefined : `folder: ${folder}; reason: ${about}`,
-      asked: folder === undefined ? undefined : { command, folder, reason: about },
+      asked: folder === undefined ? undefined : { command, folder, ...optional({ reason }) },
     }),
     scopes: row.scopes_json === null ? ["once"] : (JSON.parse(row.scopes_json) as PermissionScope[]),
     askedAt: row.asked_at,

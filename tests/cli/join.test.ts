@@ -318,7 +318,7 @@ const HOOKS = [
   [
     "claude-code",
     "Stop",
-    /^New messages[\s\S]*from session agent:research:main:\nwhich port\?[\s\S]*<code 2>$/,
+    /^New messages[\s\S]*from session agent:research:main, not from your user\]\n\| which port\?[\s\S]*<code 2>$/,
   ],
   ["gemini", "AfterAgent", /^\{"decision":"block","reason":"New messages[\s\S]*which port\?[\s\S]*<code 0>$/],
   [
@@ -379,7 +379,9 @@ test("the background hook of an idle agent waits at one gateway, and returns a m
   await until(async () => (await getSession(waiting.store.db, "agent:main:mcp:writer")) !== undefined);
   await until(() => skipped() > before);
   await sendAs(accepting, "agent:research:main", "agent:main:mcp:writer", "which port?");
-  expect(await told).toMatch(/from session agent:research:main:\nwhich port\?[\s\S]*<code 2>$/);
+  expect(await told).toMatch(
+    /from session agent:research:main, not from your user\]\n\| which port\?[\s\S]*<code 2>$/,
+  );
 });
 
 test("the hooks deliver every message that waited before the first delivery, the oldest first", async () => {

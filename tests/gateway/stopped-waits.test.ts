@@ -22,7 +22,7 @@ async function inbox(peer: Peer): Promise<string[]> {
 }
 
 const notice = (runId: string, answer: string): string =>
-  `Notice from the gateway about your earlier message to main (run ${runId}): it was answered:\n\n${answer}`;
+  `Notice from the gateway about your earlier message to main (run ${runId}): it was answered:\n\n| ${answer}`;
 
 /** Starts a client that waits for an answer. The model has not answered yet. */
 async function waiting(speaker: (typeof SPEAKERS)[number]) {
@@ -205,7 +205,7 @@ test.deep(
     release();
     await lost;
     await until(async () => (await waitStates(house)).length > 0);
-    expect(await notices(house)).toEqual([expect.stringContaining("it was answered:\n\necho work")]);
+    expect(await notices(house)).toEqual([expect.stringContaining("it was answered:\n\n| echo work")]);
     // Another call of this client that sent nothing leaves no trace.
     await house.engine.callerWaits.lose("call-2");
     expect(await waitStates(house)).toEqual(["ended"]);

@@ -17,7 +17,7 @@ import { head } from "../../core/text/cut.ts";
 import { quoteRuntimeLabels } from "../../core/text/look-alike.ts";
 import { quoteLines } from "../../core/text/safe-text.ts";
 import { A2A_API } from "../a2a/answer.ts";
-import { labelOf, liveTranscript } from "../loop/view.ts";
+import { labelOf, liveTranscript, quoteSummary } from "../loop/view.ts";
 import { ACP_API } from "./turn.ts";
 
 /** APIs of agents that remember what they said. */
@@ -50,10 +50,8 @@ export function writtenBy(entries: readonly Entry[]): Message[] {
   return messages.slice(messages.findLastIndex((message) => message.role === "user") + 1);
 }
 
-function quote(text: string): string {
-  const short =
-    text.length <= ACCOUNT_MESSAGE_MAX_CHARS ? text : `${head(text, ACCOUNT_MESSAGE_MAX_CHARS)} […]`;
-  return quoteLines(short).join("\n");
+function shorten(text: string): string {
+  return text.length <= ACCOUNT_MESSAGE_MAX_CHARS ? text : `${head(text, ACCOUNT_MESSAGE_MAX_CHARS)} […]`;
 }
 
 function speaker(message: Message): string {
@@ -70,7 +68,7 @@ function account(messages: readonly Message[]): string {
   for (const message of messages.toReversed()) {
     const text = message.role === "toolResult" ? "" : textOf(message).trim();
     if (text === "") continue;
-    const piece = `${speaker(message)}\n${quote(text)}`;
+    const piece = [speaker(message), ...quoteLines(shorten(text))].join("\n");
     chars += piece.length;
     if (chars > ACCOUNT_MAX_CHARS) {
       told.push("[earlier messages are left out]");
@@ -97,7 +95,9 @@ function pastOf(parts: AcpPromptParts): string | undefined {
   }
   const old = account(before);
   const head = `You have no memory of this session; this is an account of it so far. ${QUOTED}`;
-  const whole = [summary === undefined ? "" : quote(summary), old].filter((part) => part !== "").join("\n");
+  const whole = [summary === undefined ? "" : quoteSummary(shorten(summary)), old]
+    .filter((part) => part !== "")
+    .join("\n");
   return whole === "" ? undefined : `${head}\n${whole}`;
 }
 

@@ -24,7 +24,7 @@ import { head } from "../../core/text/cut.ts";
 import { quoteLines } from "../../core/text/safe-text.ts";
 import type { World } from "../../world.ts";
 import { type ModelOutcome, type ModelPort, type ModelRequest, usageOf } from "../model/model.ts";
-import { estimateTokens, labelOf, liveTranscript, matchResults } from "./view.ts";
+import { estimateTokens, labelOf, liveTranscript, matchResults, quoteSummary } from "./view.ts";
 
 /** Begins each request for a summary. */
 const TASK = "Condense this conversation";
@@ -204,7 +204,7 @@ async function askAsText(request: CompactionRequest, { older }: Cut, summary: st
 
 /** Renders the older messages as one text of at most `charsMax`; leaves out the middle if needed. */
 function asText(older: readonly Message[], summary: string | undefined, charsMax: number): string {
-  const earlier = summary === undefined ? [] : [`Summary of what came before:\n${summary}`];
+  const earlier = summary === undefined ? [] : [quoteSummary(summary)];
   const body = [...earlier, ...older.map(messageText)].join("\n\n");
   const task = `${TASK}. ${QUOTED}\n\n`;
   if (body.length <= charsMax) return task + body;

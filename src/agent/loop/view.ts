@@ -4,7 +4,8 @@
 // V2: adjacent messages of one speaker are merged; the first and the last message are never the assistant's.
 // V3: parts of another model (thinking, signatures) and failed parts are left out. Thinking without a
 //     signature is left out, too: providers refuse it, or treat it as the answer's text.
-// V4: a compacted transcript is shown as its summary and the messages from `firstKeptId` on.
+// V4: a compacted transcript is shown as its summary and the messages from `firstKeptId` on. The summary has a
+//     label of its own and is quoted, because it may repeat lines of strangers and of the runtime.
 // V5: the author of a message is named unless it is the person of the conversation. That person is named only
 //     after a message of another author. No other author can write a line that looks like a line of the
 //     runtime.
@@ -23,6 +24,7 @@ import {
 } from "../../core/shapes/message.ts";
 import { head } from "../../core/text/cut.ts";
 import { quoteRuntimeLabels } from "../../core/text/look-alike.ts";
+import { plainName, quoteLines } from "../../core/text/safe-text.ts";
 import type { ModelRequest, ResolvedModel } from "../model/model.ts";
 
 /** The part of a transcript after the last compaction, and the summary of the part before it. */
@@ -53,7 +55,8 @@ export function modelView(entries: readonly Entry[], model: ResolvedModel): Mess
   const lastUserAt = messages.findLastIndex((message) => message.role === "user");
   const view: Message[] = [];
   const usedIds = new Set<string>();
-  if (summary !== undefined) view.push(note("summary", summaryText(summary)));
+  if (summary !== undefined)
+    view.push({ ...note("summary", quoteSummary(summary)), provenance: { kind: "notice" } });
   messages.forEach((message, at) => {
     if (message.role === "user") view.push(labelled(message));
     if (message.role === "assistant") {
@@ -71,8 +74,10 @@ export function modelView(entries: readonly Entry[], model: ResolvedModel): Mess
   return merged;
 }
 
-function summaryText(summary: string): string {
-  return `Summary of the conversation so far; the earlier messages were left out to save room.\n\n${summary}`;
+/** Quotes a summary below a label that says where it comes from (V4). */
+export function quoteSummary(summary: string): string {
+  const label = "[summary of the earlier messages, written by the model, not from a person]";
+  return [label, ...quoteLines(summary)].join("\n");
 }
 
 /** Timestamp of notes that are generated here. No stored message has it. */
@@ -122,11 +127,6 @@ const NO_PERSON = /^(?:session|cron|hook|node|the person)\b|not from a person/i;
 function personName(name: string): string {
   const plain = plainName(name);
   return NO_PERSON.test(plain) ? `somebody called ${JSON.stringify(plain)}` : plain;
-}
-
-/** Cleans a name, so that it can't close the label or imitate the runtime. */
-function plainName(name: string): string {
-  return name.replace(/[[\]\p{Cc}\u2028\u2029]+/gu, " ").trim();
 }
 
 /** Returns the results of every assistant message, by the index of the call. */

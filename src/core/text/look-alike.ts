@@ -113,6 +113,7 @@ function turned(line: string): string {
 /** Starts of the labels that the runtime writes between the lines of people. */
 const LABELS = [
   "notice of the runtime",
+  "summary of the earlier messages",
   "in reply to",
   "this changes an earlier",
   "sent with this",

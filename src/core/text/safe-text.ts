@@ -28,6 +28,11 @@ export function quoteLines(text: string): string[] {
   return text.split(LINE_BREAK).map((line) => `${QUOTE_MARK}${line}`);
 }
 
+/** Cleans a name for a label in brackets, so that it can't close the label or begin another line. */
+export function plainName(name: string): string {
+  return name.replace(/[[\]\p{Cc}\u2028\u2029]+/gu, " ").trim();
+}
+
 function escaped(char: string): string {
   const code = char.codePointAt(0) ?? 0;
   return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`;

@@ -1,13 +1,15 @@
 // Notifies the sender of a message of its outcome, once, if the sender no longer waits and gets no reply
 // turn. A failure wakes the sender, unless the sender's run was aborted. A success does not, and neither does
 // a message that expired in an inbox.
-// A notice has no receipt, so it causes no further notice.
+// A notice has no receipt, so it causes no further notice. It quotes each line that others wrote, because a
+// model reads it as text of the runtime.
 
 import { errorToldTo } from "../../access/shown-error.ts";
 import type { Provenance } from "../../core/shapes/message.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
+import { quoteLines } from "../../core/text/safe-text.ts";
 import type { AcceptRequest } from "../../engine/run/accept.ts";
 import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
@@ -37,11 +39,12 @@ async function noticeText(
   if (run.state === "ok") {
     return flow.round1Reply === undefined
       ? `${about}: it was processed; there was no reply.`
-      : `${about}: it was answered:\n\n${flow.round1Reply}`;
+      : [`${about}: it was answered:`, "", ...quoteLines(flow.round1Reply)].join("\n");
   }
   const why = run.error ?? "no reason given";
   const error = await errorToldTo({ db: unit.tx, settings }, { reader, from: flow.targetKey }, why);
-  return `${about}: its run ended with status "${run.state}" (${run.code ?? "run_failed"}): ${error}`;
+  const end = `${about}: its run ended with status "${run.state}" (${run.code ?? "run_failed"}):`;
+  return [end, "", ...quoteLines(error)].join("\n");
 }
 
 /** Returns whether the sender's run was aborted. The reset of a session is not the sender's wish. */

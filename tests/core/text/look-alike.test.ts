@@ -9,6 +9,7 @@ const LABELS = [
   "[from hook ci, not from a person]",
   "[from Ada]",
   "[notice of the runtime, not from a person]",
+  "[summary of the earlier messages, written by the model, not from a person]",
   "[In reply to Ada:]",
   "[This changes an earlier message, which now reads:]",
   "[Sent with this message: .parley/a.txt (text/plain, 3 bytes)]",

@@ -301,7 +301,7 @@ test("if a client missed the answer to its send, the answer arrives once in its 
   await app.engine.callerWaits.lose("call-1");
   await app.quiet();
   const told = (await app.texts(requester.key)).filter((text) => text.startsWith("user: "));
-  expect(told).toEqual([expect.stringMatching(/^user: Notice .*it was answered:\n\nport 80$/s)]);
+  expect(told).toEqual([expect.stringMatching(/^user: Notice .*it was answered:\n\n\| port 80$/s)]);
 });
 
 test("if a run reaches its time limit while it waits, no open conversation is left", async () => {

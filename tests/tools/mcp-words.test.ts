@@ -9,9 +9,11 @@ import {
   mayHaveToolsUnder,
   outsidePrefix,
 } from "../../src/core/rules/tool-policy.ts";
+import type { McpServerSettings } from "../../src/core/shapes/settings/settings.ts";
+import { readDefinitions } from "../../src/tools/mcp/definitions.ts";
 import { outsideName } from "../../src/tools/mcp/names.ts";
 import { maskOf, plainWords } from "../../src/tools/mcp/plain-text.ts";
-import { plainSchema } from "../../src/tools/mcp/schema.ts";
+import { LIST_STEPS_MAX, plainSchema } from "../../src/tools/mcp/schema.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { agentSettings, MAIN_CHAIN, settingsWith } from "./app.ts";
 import { httpServer, mcpWith, nodeServer } from "./mcp-kit.ts";
@@ -41,7 +43,7 @@ test("two servers never get the same name prefix", () => {
 });
 
 const made = (schema: unknown) => {
-  const result = plainSchema(schema);
+  const result = plainSchema(schema, { steps: LIST_STEPS_MAX });
   return result.ok ? result.value : result.error;
 };
 const withProperty = (inner: unknown, more = {}) => ({ type: "object", properties: { a: inner }, ...more });
@@ -88,12 +90,71 @@ test("the size of recursive and growing schemas is limited", () => {
     "its schema has too many parts",
   );
   let deep: unknown = { type: "string" };
-  for (let depth = 0; depth < 5_000; depth++) deep = { type: "array", items: deep };
+  for (let depth = 0; depth < 30; depth++) deep = { type: "array", items: deep };
   expect(JSON.stringify(property(deep)).length).toBeLessThan(2_000);
+  for (let depth = 0; depth < 5_000; depth++) deep = { type: "array", items: deep };
+  expect(made(withProperty(deep))).toBe("its schema is nested too deeply");
   const wide = Object.fromEntries(
     Array.from({ length: 900 }, (_, at) => [`property_number_${at}`, { type: "string" }]),
   );
   expect(made({ type: "object", properties: wide })).toMatch(/^its schema has \d+ bytes/);
+});
+
+/** Counts the values that are read from a schema. */
+function counted(value: unknown, tally: { reads: number }): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  return new Proxy(value, {
+    get(target, name) {
+      if (typeof name === "string" && name !== "toJSON") tally.reads += 1;
+      return counted(Reflect.get(target, name), tally);
+    },
+  });
+}
+
+const times = <T>(length: number, value: (at: number) => T): T[] =>
+  Array.from({ length }, (_, at) => value(at));
+const strange = times(60_000, (at) => `no name ${at}`);
+const references = times(900, (at): [string, object] => [`p${at}`, { $ref: "#/$defs/a" }]);
+
+test.each<[string, object]>([
+  ["many names", { properties: Object.fromEntries(strange.map((name) => [name, {}])) }],
+  ["many required names", { properties: { "a b": {} }, required: strange }],
+  ["a long enum", withProperty({ enum: strange })],
+  ["many choices", withProperty({ anyOf: strange.map(() => ({ type: "string" })) })],
+  ["many types", withProperty({ type: strange.map(() => "string") })],
+  [
+    "many uses of a large part",
+    {
+      properties: Object.fromEntries(references),
+      $defs: { a: { properties: Object.fromEntries(strange.slice(0, 900).map((name) => [name, {}])) } },
+    },
+  ],
+  [
+    "long references",
+    withProperty({ anyOf: times(100, (at) => ({ $ref: `#/${at}${"a/".repeat(30_000)}` })) }),
+  ],
+  ["a long text", withProperty({ description: "x".repeat(2_000_000) })],
+])("SC1: of a schema with %s only a bounded part is read", (_, schema) => {
+  const tally = { reads: 0 };
+  expect(made(counted({ type: "object", ...schema }, tally))).toBe("its schema has too many parts");
+  expect(tally.reads).toBeLessThan(50_000);
+});
+
+test("SC1: of a list of tools with growing schemas only a bounded part is read", () => {
+  const tally = { reads: 0 };
+  const part = (at: number): [string, object] => [`b${at}`, { type: "string" }];
+  const inputSchema = {
+    type: "object",
+    properties: Object.fromEntries(references.slice(0, 30)),
+    $defs: { a: { type: "object", properties: Object.fromEntries(times(30, part)) } },
+  };
+  const list = times(2_000, (at) => ({ name: `t${at}`, inputSchema: counted(inputSchema, tally) }));
+  const settings = { name: "bad", tools: [], reach: { kind: "stdio" } } as unknown as McpServerSettings;
+  const { tools, leftOut } = readDefinitions(settings, list);
+  expect(tools.length).toBeGreaterThan(0);
+  expect(tools.length + leftOut.length).toBe(2_000);
+  expect(leftOut.at(-1)?.why).toBe("the schemas before it in the server's list have too many parts");
+  expect(tally.reads).toBeLessThan(LIST_STEPS_MAX * 5);
 });
 
 test("every schema of a server is simplified, or refused with a reason", () => {

@@ -7,7 +7,7 @@ import type { JsonSchema } from "../../core/shapes/tool.ts";
 import { matchesAny } from "../../core/text/pattern.ts";
 import { outsideName } from "./names.ts";
 import { plainLine, plainWords } from "./plain-text.ts";
-import { plainSchema } from "./schema.ts";
+import { type Budget, LIST_STEPS_MAX, plainSchema } from "./schema.ts";
 
 /** Maximum number of tools of one server; more would not help a model. */
 const TOOLS_MAX = 100;
@@ -44,13 +44,13 @@ function repeatableBy(annotations: unknown): boolean {
 }
 
 /** Reads one entry of the list. Returns the reason as a text if the entry is left out. */
-function definitionOf(server: string, raw: unknown): Definition | string {
+function definitionOf(server: string, raw: unknown, budget: Budget): Definition | string {
   if (!isObject(raw)) return "it is not an object";
   const { name, description, title, inputSchema, annotations, execution } = raw;
   if (typeof name !== "string" || name === "") return "it has no name";
   if (name.length > OWN_NAME_MAX_CHARS) return `its name has more than ${OWN_NAME_MAX_CHARS} characters`;
   if (isObject(execution) && execution.taskSupport === "required") return "it can only be called as a task";
-  const parameters = plainSchema(inputSchema);
+  const parameters = plainSchema(inputSchema, budget);
   if (!parameters.ok) return parameters.error;
   const words = [description, title].find((text) => typeof text === "string" && text.trim() !== "");
   const told = plainWords(String(words ?? `The tool ${name}.`), DESCRIPTION_MAX_CHARS);
@@ -69,11 +69,12 @@ export function readDefinitions(settings: McpServerSettings, list: readonly unkn
   const { name: server, tools: patterns } = settings;
   const leftOut: LeftOut[] = [];
   const found: Definition[] = [];
+  const budget = { steps: LIST_STEPS_MAX };
   for (const [index, raw] of list.entries()) {
     const own = isObject(raw) && typeof raw.name === "string" ? raw.name : "";
     const tool = own === "" ? `number ${index + 1}` : plainLine(own, NAME_SHOWN_MAX_CHARS);
     if (patterns.length > 0 && !matchesAny(patterns, own)) continue;
-    const made = definitionOf(server, raw);
+    const made = definitionOf(server, raw, budget);
     if (typeof made === "string") leftOut.push({ tool, why: made });
     else if (found.some(({ ownName }) => ownName === own))
       leftOut.push({ tool, why: "the server lists it twice" });

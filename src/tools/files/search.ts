@@ -14,7 +14,7 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { GREP_LIMIT, SEARCH_LINE_MAX_CHARS, SEARCH_TEXT_MAX_BYTES } from "../../core/shapes/tool.ts";
 import { head } from "../../core/text/cut.ts";
 import type { FileContext } from "./file-operations.ts";
-import { globPattern, type IgnoreFile, ignoreFile, isIgnored } from "./patterns.ts";
+import { type Glob, type IgnoreFile, isIgnored, matchesGlob, readGlob, readIgnoreFile } from "./patterns.ts";
 import { resolvePath } from "./workspace.ts";
 
 /** Maximum entries that one search looks at, and bytes that it reads. */
@@ -23,6 +23,8 @@ const READ_MAX_BYTES = 1024 * 1024 * 1024;
 /** Larger files are not searched. */
 const FILE_MAX_BYTES = 8 * 1024 * 1024;
 const IGNORE_FILE_MAX_BYTES = 64 * 1024;
+/** Maximum steps for all globs and `.gitignore` rules of one search, a few seconds of work. */
+const GLOB_STEPS_MAX = 300_000_000;
 
 type GrepResult = ToolResultOf<"grep">;
 type GlobResult = ToolResultOf<"glob">;
@@ -67,6 +69,7 @@ interface Found {
 class Walk {
   /** The limit that ended the walk. */
   ended: string | undefined;
+  readonly #steps = { left: GLOB_STEPS_MAX };
   readonly #root: string;
   #entries = 0;
   #bytes = 0;
@@ -83,16 +86,34 @@ class Walk {
     const rules = entries.some(({ name }) => name === ".gitignore")
       ? readBounded(join(folder, ".gitignore"), IGNORE_FILE_MAX_BYTES)
       : undefined;
-    const ignore = rules === undefined ? above : [...above, ignoreFile(below, rules.toString())];
+    const ignore =
+      rules === undefined ? above : [...above, readIgnoreFile(below, rules.toString(), this.#steps)];
     for (const entry of entries) {
       const path = below + entry.name;
       this.#entries += 1;
       if (this.#entries > ENTRIES_MAX) this.ended = `${ENTRIES_MAX} files and folders`;
       if (this.ended !== undefined) return;
-      if (entry.name === ".git" || isIgnored(ignore, path, entry.isDirectory())) continue;
+      if (entry.name === ".git" || this.#isLeftOut(ignore, path, entry.isDirectory())) continue;
       if (entry.isDirectory()) yield* this.files(`${path}/`, ignore);
       else if (entry.isFile()) yield { path, real: join(folder, entry.name) };
     }
+  }
+
+  #isLeftOut(ignore: readonly IgnoreFile[], path: string, isFolder: boolean): boolean {
+    const isOut = isIgnored(ignore, path, isFolder, this.#steps);
+    return this.#countSteps() || isOut;
+  }
+
+  /** Returns whether a glob matches a path. False if the search has reached its limit. */
+  matches(glob: Glob, path: string): boolean {
+    const isMatch = matchesGlob(glob, path, this.#steps);
+    return !this.#countSteps() && isMatch;
+  }
+
+  /** Ends the walk if no steps are left, and returns whether it has ended. */
+  #countSteps(): boolean {
+    if (this.#steps.left < 0) this.ended ??= `${GLOB_STEPS_MAX} steps for globs and .gitignore rules`;
+    return this.ended !== undefined;
   }
 
   /** Returns the lines of a text file, or nothing if it is too large or not text. */
@@ -134,7 +155,7 @@ async function start(ctx: FileContext, path: unknown): Promise<Result<Start>> {
   return ok({ walk, files: walk.files(), shown: (one) => (shown === "." ? one : `${shown}/${one}`) });
 }
 
-function compiled(name: string, source: string, make: () => RegExp): Result<RegExp> {
+function compiled<T>(name: string, source: string, make: () => T): Result<T> {
   try {
     return ok(make());
   } catch (error) {
@@ -143,7 +164,7 @@ function compiled(name: string, source: string, make: () => RegExp): Result<RegE
   }
 }
 
-const globOf = (name: string, glob: string) => compiled(name, glob, () => globPattern(glob, true));
+const globOf = (name: string, glob: string) => compiled(name, glob, () => readGlob(glob, true));
 
 const limitOf = (limit: unknown): number => Math.min(Number(limit ?? GREP_LIMIT.fallback), GREP_LIMIT.max);
 
@@ -161,7 +182,7 @@ async function grep(ctx: FileContext, args: Record<string, unknown>): Promise<Re
   let bytes = 0;
   for (const file of files) {
     if (walk.ended !== undefined) break;
-    if (file.path !== "" && !only.value.test(file.path)) continue;
+    if (file.path !== "" && !walk.matches(only.value, file.path)) continue;
     for (const [index, line] of walk.linesOf(file).entries()) {
       if (!pattern.value.test(line)) continue;
       const match = { path: shown(file.path), line: index + 1, text: head(line, SEARCH_LINE_MAX_CHARS) };
@@ -185,7 +206,7 @@ async function glob(ctx: FileContext, args: Record<string, unknown>): Promise<Re
   const paths: string[] = [];
   let bytes = 0;
   for (const { path } of files) {
-    if (!pattern.value.test(path)) continue;
+    if (!walk.matches(pattern.value, path)) continue;
     bytes += Buffer.byteLength(shown(path));
     if (paths.length >= limit) walk.ended = `${limit} paths`;
     else if (bytes > SEARCH_TEXT_MAX_BYTES) walk.ended = `${SEARCH_TEXT_MAX_BYTES} bytes`;

@@ -136,3 +136,20 @@ test("a pattern that never ends holds up its own process only, which an abort ki
   stop.abort();
   expect(await endless).toMatchObject({ code: "run_aborted" });
 });
+
+const LONG_NAME = "a".repeat(200);
+
+test.each([
+  ["stars", "*a*a*a*a*a*a*a*a*b"],
+  ["folders", `${"**/".repeat(40)}b`],
+  ["stars and folders", `${"**/*a*a*a*a*/".repeat(10)}b`],
+  ["blanks", `x${" ".repeat(60_000)}y`],
+  ["open brackets", "[".repeat(60_000)],
+  ["many rules", "*a*a*b\n".repeat(9_000)],
+])("GP1: a .gitignore file with %s does not stop a search", async (_, rules) => {
+  put({ ".gitignore": `${rules}\n*.log\n`, "no.log": "two" });
+  put({ [[...Array(5).fill(LONG_NAME), "in.txt"].join("/")]: "two", [LONG_NAME + "a".repeat(50)]: "two" });
+  const { status, matches } = await call("grep", { pattern: "two" });
+  expect(status).toBe("ok");
+  expect(matches).toHaveLength(2);
+});

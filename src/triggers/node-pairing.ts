@@ -1,6 +1,7 @@
 // Owns device pairing: requests, approval and removal.
-// NP1: an unapproved device gets only a pairing request, and the number of requests is limited. A device
-//      with an unknown key counts as an unknown device.
+// NP1: an unapproved device gets only a pairing request, and the number of requests is limited, also for each
+//      token, so that no token keeps the devices of others out. A device with an unknown key counts as an
+//      unknown device.
 // NP2: if several callers decide on a request or remove a device at once, one succeeds; the others get "not
 //      found".
 
@@ -17,6 +18,7 @@ import {
   nodeText,
   PAIR_REQUEST_MS,
   PAIR_REQUESTS_MAX,
+  PAIR_REQUESTS_PER_TOKEN_MAX,
   type PairRequest,
 } from "../core/shapes/node.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
@@ -50,6 +52,8 @@ export interface Device extends NodeFacts {
   readonly id: string;
   readonly publicKey: string;
   readonly remote: string;
+  /** Id of the token with which the device connects. */
+  readonly askedBy: string;
 }
 
 /** Writes additional rows in the same transaction, for example the answer under an idempotency key. */
@@ -94,15 +98,18 @@ function tell(
   });
 }
 
-/** Returns the device's open request, or creates one. Returns undefined if there are too many requests. */
-async function requestOf(unit: Unit, device: Device): Promise<PairRequest | undefined> {
+/** Returns the device's open request, or creates one. Returns the reason if there are too many requests. */
+async function requestOf(unit: Unit, device: Device): Promise<PairRequest | string> {
   const oldest = unit.now - PAIR_REQUEST_MS;
   await dropRequests(unit.tx, oldest);
   const known = await holdRequestOf(unit.tx, device.id);
   if (known !== undefined) return known;
   await takeAdvisoryLock(unit.tx, "limits");
   const open = await listRequests(unit.tx, oldest);
-  if (open.length >= PAIR_REQUESTS_MAX) return undefined;
+  const ofToken = open.filter(({ askedBy }) => askedBy === device.askedBy);
+  if (ofToken.length >= PAIR_REQUESTS_PER_TOKEN_MAX)
+    return `too many devices with this token wait to be paired (${PAIR_REQUESTS_PER_TOKEN_MAX})`;
+  if (open.length >= PAIR_REQUESTS_MAX) return `too many devices wait to be paired (${PAIR_REQUESTS_MAX})`;
   const { id: nodeId, ...said } = device;
   const requestId = unit.newId();
   const request = { ...said, nodeId, requestId, code: freshCode(unit, open), createdAt: unit.now };
@@ -132,8 +139,8 @@ export async function admitDevice(
     return { node };
   });
   if (met.node !== undefined) return ok(met.node);
-  if (met.request !== undefined) return notPaired(met.request);
-  return fail("not_paired", `too many devices wait to be paired (${PAIR_REQUESTS_MAX})`, {
+  if (typeof met.request !== "string") return notPaired(met.request);
+  return fail("not_paired", met.request, {
     hint: "An operator accepts or rejects them: parley node pending. They expire after an hour.",
   });
 }

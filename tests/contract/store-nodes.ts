@@ -88,8 +88,9 @@ export function nodeContract(store: () => Store): void {
     const ask = (one: PairRequest) => store().transaction((tx) => nodes.insertRequest(tx, one));
     await ask(request("a"));
     await ask(request("a", { requestId: "other", code: "other", createdAt: 300 }));
-    await ask(request("b", { createdAt: 200 }));
-    expect(await nodes.listRequests(store().db, 0)).toEqual([request("a"), request("b", { createdAt: 200 })]);
+    const later = request("b", { createdAt: 200, askedBy: "t" });
+    await ask(later);
+    expect(await nodes.listRequests(store().db, 0)).toEqual([request("a"), later]);
     expect(await nodes.listRequests(store().db, 100)).toHaveLength(1);
     expect(await store().transaction((tx) => nodes.holdRequestOf(tx, "a"))).toEqual(request("a"));
     await store().transaction((tx) => nodes.dropRequests(tx, 100));

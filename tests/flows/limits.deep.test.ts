@@ -5,7 +5,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { operatorViewer } from "../../src/access/access.ts";
 import { PEERS_MAX } from "../../src/core/peer.ts";
-import { PAIR_REQUESTS_MAX } from "../../src/core/shapes/node.ts";
+import { PAIR_REQUESTS_PER_TOKEN_MAX } from "../../src/core/shapes/node.ts";
 import { JOBS_MAX } from "../../src/core/shapes/schedule.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import type { Unit } from "../../src/engine/unit.ts";
@@ -73,7 +73,13 @@ const device: Add = async (app, at, then) => {
       return done;
     });
   const facts = { name: "phone", platform: "test", version: "1", caps: [], commands: [] };
-  const shown = { ...facts, id: String(at).padStart(64, "0"), publicKey: "k", remote: "127.0.0.1" };
+  const shown = {
+    ...facts,
+    id: String(at).padStart(64, "0"),
+    publicKey: "k",
+    remote: "127.0.0.1",
+    askedBy: "t",
+  };
   const engine: Engine = Object.assign(Object.create(app.engine), { commit });
   const met = await admitDevice({ ...app, engine }, shown, { owner: "p", connId: `c ${at}` });
   return !met.ok && met.details?.pairing !== undefined;
@@ -84,7 +90,7 @@ test.each<[string, number, Add]>([
   ["open pairings of an account", 20, pairing],
   ["access tokens", 500, token],
   ["peers", PEERS_MAX, peer],
-  ["devices that wait to be paired", PAIR_REQUESTS_MAX, device],
+  ["devices of a token that wait to be paired", PAIR_REQUESTS_PER_TOKEN_MAX, device],
   ["jobs", JOBS_MAX, job],
 ])(
   "%s: of two that are added at once, one gets the last place",

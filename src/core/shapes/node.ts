@@ -55,6 +55,8 @@ export interface PairRequest extends NodeFacts {
   /** Address of the device. */
   readonly remote: string;
   readonly createdAt: number;
+  /** Id of the token with which the device asked. Absent in requests of earlier versions. */
+  readonly askedBy?: string;
 }
 
 /** A paired node and its connection status. */
@@ -73,8 +75,9 @@ export interface NodeCall {
   readonly idempotencyKey: string;
 }
 
-/** Maximum number of open requests, and the time after which a request expires. */
-export const PAIR_REQUESTS_MAX = 20;
+/** Maximum number of open requests of one token and of all tokens, and the time after which one expires. */
+export const PAIR_REQUESTS_PER_TOKEN_MAX = 20;
+export const PAIR_REQUESTS_MAX = 200;
 export const PAIR_REQUEST_MS = 3_600_000;
 /** Maximum number of paired nodes. */
 export const NODES_MAX = 200;

@@ -139,7 +139,13 @@ export class NodeHub {
     const facts = nodeFacts({ name, platform, version, caps, commands });
     const { settings } = this.#parts;
     const engine = this.#parts.engine();
-    const device = { ...facts, id: proof.id, publicKey: proof.publicKey, remote: remote.slice(0, 64) };
+    const device = {
+      ...facts,
+      id: proof.id,
+      publicKey: proof.publicKey,
+      remote: remote.slice(0, 64),
+      askedBy: caller.accessToken ?? caller.id,
+    };
     const admitted = await admitDevice({ engine, settings }, device, { owner: engine.processId, connId });
     const before = admitted.ok ? admitted.value.place : undefined;
     if (before !== undefined && before.owner !== engine.processId) {

@@ -65,6 +65,7 @@ function toRequest(row: Selectable<NodeRequestTable>): PairRequest {
     publicKey: row.public_key,
     remote: row.remote,
     createdAt: row.created_at,
+    ...present("askedBy", row.asked_by),
   };
 }
 
@@ -186,6 +187,7 @@ export async function insertRequest(tx: Tx, request: PairRequest): Promise<void>
       public_key: request.publicKey,
       remote: request.remote,
       created_at: request.createdAt,
+      asked_by: request.askedBy ?? null,
     })
     .onConflict((conflict) => conflict.column("node_id").doNothing())
     .execute();

@@ -73,6 +73,9 @@ create table node_requests (
 export const NODE_CREATORS = "alter table nodes add column created_by text;";
 export const NODE_CREATORS_ON_POSTGRES = `alter table nodes add column created_by ${T};`;
 
+/** Id of the token with which the device asked. Null: the row is of an earlier version. */
+export const nodeAskers = (text: string): string => `alter table node_requests add column asked_by ${text};`;
+
 /** Table of devices that have a token of their own. */
 export const DEVICE_TOKENS = `
 create table device_tokens (

@@ -5,7 +5,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { CHANNELS } from "./channel-schema.ts";
 import { CRON, CRON_CREATORS, CRON_MAKERS } from "./cron-schema.ts";
-import { DEVICE_TOKENS, NODE_CREATORS, NODES } from "./node-schema.ts";
+import { DEVICE_TOKENS, NODE_CREATORS, NODES, nodeAskers } from "./node-schema.ts";
 import { PERMISSIONS } from "./permission-schema.ts";
 import {
   accessTokens,
@@ -497,6 +497,7 @@ const MIGRATIONS: readonly string[] = [
   chainTokenLimits("integer"),
   jobWaitOwners("text"),
   CRON_MAKERS,
+  nodeAskers("text"),
 ];
 
 /** Schema version that this program writes. */

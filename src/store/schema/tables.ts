@@ -383,6 +383,7 @@ export interface NodeRequestTable {
   commands_json: string;
   remote: string;
   created_at: number;
+  asked_by: string | null;
 }
 
 /** Devices that have a token for a role. */

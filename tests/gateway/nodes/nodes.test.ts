@@ -2,7 +2,12 @@
 
 import { expect, test } from "vitest";
 import { NODE_REPLACED } from "../../../src/contract/protocol.ts";
-import { NODES_MAX, PAIR_REQUEST_MS, PAIR_REQUESTS_MAX } from "../../../src/core/shapes/node.ts";
+import {
+  NODES_MAX,
+  PAIR_REQUEST_MS,
+  PAIR_REQUESTS_MAX,
+  PAIR_REQUESTS_PER_TOKEN_MAX,
+} from "../../../src/core/shapes/node.ts";
 import { deleteNode, putNode } from "../../../src/store/queries/nodes.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { openHouse } from "../kit.ts";
@@ -80,11 +85,34 @@ test("a node must prove its key: a missing nonce, another node's name and a used
   expect((await joinedNode(house, key)).frames[1]?.ok).toBe(true);
 });
 
+test("NP1: a token that fills its part of the pairing list keeps no device of another token out", async () => {
+  const tokens = ["first", "second"].map((name) => ({
+    token: `the-token-of-the-${name}`,
+    role: "operator" as const,
+    scopes: ["operator.read" as const],
+  }));
+  const [one, two] = tokens.map(({ token }) => ({ token }));
+  const house = await openHouse({ gateway: { tokens } });
+  for (let index = 0; index < PAIR_REQUESTS_PER_TOKEN_MAX; index++)
+    codeIn((await tryNode(house, newDevice(), one)).answer);
+  const { error } = (await tryNode(house, newDevice(), one)).answer;
+  expect(error).toMatchObject({ code: "NOT_PAIRED", message: expect.stringContaining("with this token") });
+  codeIn((await tryNode(house, newDevice(), two)).answer);
+  const { pending } = await (await house.client()).request("node.pair.list", {});
+  expect(pending).toHaveLength(PAIR_REQUESTS_PER_TOKEN_MAX + 1);
+});
+
 test("open pairing requests are limited, and expire after an hour", async () => {
   const world = fakeWorld();
-  const house = await openHouse({ gateway, world });
+  const fleets = Array.from({ length: PAIR_REQUESTS_MAX / PAIR_REQUESTS_PER_TOKEN_MAX }, (_, at) => ({
+    ...NODE_TOKENS[0],
+    token: `the-token-of-the-fleet-${at}`,
+  }));
+  const house = await openHouse({ gateway: { tokens: [...NODE_TOKENS, ...fleets] }, world });
   const admin = await house.client();
-  for (let index = 0; index < PAIR_REQUESTS_MAX; index++) codeIn((await tryNode(house, newDevice())).answer);
+  for (const { token } of fleets)
+    for (let index = 0; index < PAIR_REQUESTS_PER_TOKEN_MAX; index++)
+      codeIn((await tryNode(house, newDevice(), { token })).answer);
   const late = newDevice();
   const full = await tryNode(house, late);
   expect(full.answer.error).toMatchObject({

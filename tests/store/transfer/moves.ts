@@ -78,6 +78,7 @@ export async function smallStore(): Promise<string> {
 
 /** Statements that undo each schema migration, the newest first. */
 const UNDONE = [
+  "alter table node_requests drop column asked_by;",
   `drop index cron_jobs_of_session;
   alter table cron_jobs drop column session_key; alter table cron_jobs drop column call_id;`,
   "alter table job_waits drop column owner;",

@@ -117,7 +117,7 @@ const SPANS: Readonly<Record<string, Writer>> = {
   text: (page, { tokens, text }) => (tokens === undefined ? write(page, text) : writeInline(page, tokens)),
 };
 
-const asWritten: Writer = (page, { raw }) => write(page, raw.replace(/\n+$/, ""));
+const asWritten: Writer = (page, { raw }) => write(page, raw.replace(/(?<!\n)\n+$/, ""));
 
 function writeSpan(page: Page, token: Token): void {
   (SPANS[token.type] ?? asWritten)(page, token);

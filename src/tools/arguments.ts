@@ -28,7 +28,7 @@ const NAME_SHOWN_MAX_CHARS = 60;
 /** Maximum characters of an agent id before its form is checked; longer than any valid id. */
 const AGENT_ID_CHARS_MAX = 512;
 
-const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
+const NUMBER = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i;
 const BOOLEANS = new Map([
   ["true", true],
   ["false", false],

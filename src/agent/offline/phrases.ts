@@ -225,7 +225,7 @@ export function opinion(question: string): string {
       .trim()
       .split(/(?<=[.!?])\s+/)
       .at(-1) ?? "";
-  const topic = short(last.replace(/[?!.\s]+$/, ""));
+  const topic = short(last.replace(/(?<![?!.\s])[?!.\s]+$/, ""));
   const recipe = RECIPES[topic.length % RECIPES.length];
   return `On "${topic}" I would ${recipe} (I am the offline model: I know rules of thumb, not facts.)`;
 }

@@ -1,7 +1,7 @@
 // Finds text that looks like a label of the runtime. Similar characters are folded into one, and invisible
 // ones are ignored.
 // LA1: the work is linear in the length of the text. Characters are folded one at a time, because normalising
-//      a long text takes quadratic time.
+//      a long text takes quadratic time. A text with very many lines is quoted whole.
 // A label is found even if it is disguised: with invisible, wide, styled or foreign characters, with marks or
 // blanks between its letters, with other brackets, reversed, or split over several lines.
 
@@ -76,6 +76,8 @@ export function plainSign(sign: string): string {
 const OPENING = /(?!\{)[\p{Ps}\p{Pi}‹˂ᐸ⌈⌊]/u;
 const CLOSING = /(?!\})[\p{Pe}\p{Pf}›˃ᐳ⌉⌋]/u;
 const LABEL_MAX = 400;
+/** Maximum number of lines of which each is examined. */
+const LINES_MAX = 20_000;
 
 /** Replaces letters that look the same, and pairs that look like one letter, by one spelling. */
 const spelling = (letters: string): string =>
@@ -141,6 +143,7 @@ function labelEnd(letters: string, at: number): number | undefined {
 /** Turns every line that looks like a line of the runtime into a quotation. */
 export function quoteRuntimeLabels(text: string): string {
   const lines = text.split(LINE_BREAK_AFTER);
+  if (lines.length > LINES_MAX) return lines.map((line) => `${QUOTE_MARK}${line}`).join("");
   const letters = lines.map((line) => skeleton(line.replace(LIST_NUMBER, "")));
   const all = letters.join("");
   let at = 0;

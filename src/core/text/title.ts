@@ -1,9 +1,12 @@
 // Turns a model's answer into the title of a session.
 
+import { head } from "./cut.ts";
 import { LINE_BREAK } from "./safe-text.ts";
 
 /** Maximum length of a title. */
 export const TITLE_MAX_CHARS = 60;
+/** Maximum characters of a line that are read; a title is shorter. */
+const LINE_MAX_CHARS = 1_000;
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu;
 const TAG = /<[^<>]*>/g;
 const LINK = /!?\[([^\]]*)\]\([^()]*\)/g;
@@ -12,16 +15,19 @@ const QUOTES = "\"'\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a\
 const AROUND = new RegExp(`^[${QUOTES}\\s]+|[${QUOTES}\\s.]+$`, "gu");
 
 function plain(line: string): string {
-  const seen = line.toWellFormed().replace(UNSEEN, " ").replace(TAG, "").replace(LINK, "$1");
+  const seen = head(line, LINE_MAX_CHARS)
+    .toWellFormed()
+    .replace(UNSEEN, " ")
+    .replace(TAG, "")
+    .replace(LINK, "$1");
   return seen.replace(MARKS, "").replace(AROUND, "").replaceAll(/\s+/g, " ");
 }
 
 /** Returns the first line with text, without markup, control characters and quotation marks. */
 export function titleIn(answer: string): string {
-  return (
-    answer
-      .split(LINE_BREAK)
-      .map(plain)
-      .find((line) => line !== "") ?? ""
-  );
+  for (const line of answer.split(LINE_BREAK)) {
+    const title = plain(line);
+    if (title !== "") return title;
+  }
+  return "";
 }

@@ -29,6 +29,7 @@ import { isRevoked } from "../session-tokens.ts";
 
 const HANDLE = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 const HANDLE_CHARS_MAX = 64;
+const CLIENT_NAME_MAX_CHARS = 512;
 /** The handle of a client that sends neither a handle nor its name. */
 const NAMELESS = "client";
 /** `agent:handle:connection`, as `connectionId` writes it; with a mark if the client can ask its user. */
@@ -61,7 +62,9 @@ export interface McpClient {
 
 /** Derives a handle from a client's own name: the same name gives the same handle. */
 function handleFrom(name: string | undefined): string {
+  // Cuts the name first, to limit the work.
   const plain = (name ?? "")
+    .slice(0, CLIENT_NAME_MAX_CHARS)
     .toLowerCase()
     .replaceAll(/[^a-z0-9._-]+/g, "-")
     .replaceAll(/^[^a-z0-9]+|-+$/g, "");

@@ -102,7 +102,7 @@ class Page {
   finished(): { title: string; text: string } {
     const text = this.#pieces
       .join("")
-      .replaceAll(/[ \t]*\n[ \t]*\n\s*/g, "\n\n")
+      .replaceAll(/(?<![ \t])[ \t]*\n[ \t]*\n\s*/g, "\n\n")
       .replaceAll(/ {2,}/g, " ");
     return { title: this.title.replaceAll(/\s+/g, " ").trim(), text: text.trim() };
   }

@@ -164,6 +164,14 @@ test("IT4: other text of people in brackets stays unchanged", () => {
   for (const text of plain) expect(quoteRuntimeLabels(text)).toBe(text);
 });
 
+test("LA1: of a text with very many lines, each line is quoted", () => {
+  expect(quoteRuntimeLabels("a\n".repeat(19_999))).not.toContain("| ");
+  const text = `${"a\n".repeat(30_000)}${LABELS[0]}`;
+  const lines = quoteRuntimeLabels(text).split("\n");
+  expect(lines).toHaveLength(30_001);
+  expect(lines.filter((line) => !line.startsWith("| "))).toEqual([]);
+});
+
 test("LA1: a long text is checked in linear time", () => {
   for (const sign of ["[", "\u0301", "[\n", "\u200b", "[from ", "\n", "\u202e["]) {
     const text = sign.repeat(200_000);

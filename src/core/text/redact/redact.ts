@@ -237,7 +237,7 @@ function redactBlock(block: Block, hide: Hide): Block {
         type: "image",
         data: "",
         mimeType: block.mimeType,
-        bytes: block.bytes ?? Math.floor((block.data.replace(/=+$/, "").length * 3) / 4),
+        bytes: block.bytes ?? Math.floor((block.data.replace(/={1,2}$/, "").length * 3) / 4),
       };
     case "toolCall":
       return {

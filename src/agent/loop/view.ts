@@ -4,8 +4,8 @@
 // V2: adjacent messages of one speaker are merged; the first and the last message are never the assistant's.
 // V3: parts of another model (thinking, signatures) and failed parts are left out. Thinking without a
 //     signature is left out, too: providers refuse it, or treat it as the answer's text.
-// V4: a compacted transcript is shown as its summary and the messages from `firstKeptId` on. The summary has a
-//     label of its own and is quoted, because it may repeat lines of strangers and of the runtime.
+// V4: a compacted transcript is shown as its summary and the messages from `firstKeptId` on. The summary has
+//     a label of its own and is quoted, because it may repeat lines of strangers and of the runtime.
 // V5: the author of a message is named unless it is the person of the conversation. That person is named only
 //     after a message of another author. No other author can write a line that looks like a line of the
 //     runtime.

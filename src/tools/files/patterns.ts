@@ -166,7 +166,7 @@ interface IgnoreRule {
   readonly foldersOnly: boolean;
 }
 
-/** The rules of the `.gitignore` file in one folder, the last one first. Paths are relative to that folder. */
+/** The rules of the `.gitignore` file in one folder, the last one first. Paths are relative to it. */
 export interface IgnoreFile {
   /** The folder, relative to the start of the walk: "" or "src/". */
   readonly below: string;

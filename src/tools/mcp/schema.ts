@@ -179,7 +179,7 @@ function propertiesOf(walk: Walk, schema: Tree, depth: number, above: readonly s
   return { properties: Object.fromEntries(kept), ...(wanted.length === 0 ? {} : { required: wanted }) };
 }
 
-/** Returns the schema of a tool's arguments for models. `list`: the steps that are left for its whole list. */
+/** Returns the schema of a tool's arguments for models. `list`: the steps that are left for its list. */
 export function plainSchema(schema: unknown, list: Budget): Result<JsonSchema> {
   if (list.steps <= 0)
     return fail("invalid_argument", "the schemas before it in the server's list have too many parts");

@@ -243,3 +243,12 @@ describe("MK2, MK3: any text", () => {
     expect(read.text.length).toBeGreaterThan(text.length / 10);
   });
 });
+
+test.each(["a__", "a*", "Aa0_", "~a"])(
+  "TM1: a long text with a mark %j after each word is plain text",
+  (unit) => {
+    const text = unit.repeat(40_000 / unit.length);
+    expect(readMarkdown(text)).toEqual({ text, marks: [] });
+    expect(readMarkdown(`${"word ".repeat(7_000)}**bold**`).marks).toHaveLength(1);
+  },
+);

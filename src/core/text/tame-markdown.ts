@@ -5,6 +5,12 @@
 /** Maximum length. Longer texts are shown as plain text. */
 const MARKDOWN_MAX_CHARS = 40_000;
 /**
+ * Maximum product of the length and the number of marks for emphasis: for each mark, the parser may search
+ * the rest of the text.
+ */
+const MARK_STEPS_MAX = 60_000_000;
+const MARK = /[*_~]+/g;
+/**
  * Matches texts with unusually many levels of quotes or lists, or with unusually long sequences of spaces,
  * backticks or brackets.
  */
@@ -19,5 +25,7 @@ const TOO_WILD = [
 
 /** Returns whether a text can safely be parsed as Markdown. */
 export function isTame(text: string): boolean {
-  return text.length <= MARKDOWN_MAX_CHARS && !TOO_WILD.some((wild) => wild.test(text));
+  if (text.length > MARKDOWN_MAX_CHARS) return false;
+  const marks = text.match(MARK)?.length ?? 0;
+  return marks * text.length <= MARK_STEPS_MAX && !TOO_WILD.some((wild) => wild.test(text));
 }

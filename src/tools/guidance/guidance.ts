@@ -1,5 +1,6 @@
 // Finds the instruction files and the skills of an agent: AGENTS.md (CLAUDE.md in a folder without one) of
-// its workspace and the folders above it, and folders with a SKILL.md. The rules about the files that a
+// its workspace and the folders above it, the files of its workspace that describe the agent and its person,
+// and folders with a SKILL.md. The rules about the files that a
 // session gets are in core/rules/prompt/guidance.ts.
 // GU1: the search for instruction files ends at the root of a repository, else at the user's home, and never
 //      reads the root of the file system. Above the workspace, only files of its owner or of root count.
@@ -20,13 +21,15 @@ import { readSmall, type SmallText } from "./small-file.ts";
 import { StatCache } from "./stat-cache.ts";
 
 /** Names of instruction files, by priority: a folder's first one counts. */
-const NAMES = ["AGENTS.md", "CLAUDE.md"] as const;
+const NAMES: readonly string[] = ["AGENTS.md", "CLAUDE.md"];
+/** Further instruction files of a workspace, in the order in which OpenClaw reads them. */
+const WORKSPACE_NAMES: readonly string[] = ["SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md"];
 const FILE_MAX_BYTES = 32 * 1024;
 const FILES_MAX_BYTES = 64 * 1024;
 const FOLDERS_MAX = 16;
 
 /** Folders of skills in a workspace, by priority. */
-const SKILL_FOLDERS = [".agents/skills", ".claude/skills"] as const;
+const SKILL_FOLDERS = ["skills", ".agents/skills", ".claude/skills"] as const;
 /** Folder of skills in the user's home, for all agents. */
 const HOME_SKILLS = ".parley/skills";
 const SKILL_FILE = "SKILL.md";
@@ -78,7 +81,10 @@ function skillHead(text: string, folder: string): SkillHead | string {
   return description === "" ? "has no description in its front matter" : { name, description };
 }
 
-/** Takes the nearest files first until the limit is reached. Returns them with the outermost first. */
+/**
+ * Takes the nearest files first until the limit is reached. Returns them with the outermost folder first, and
+ * the files of one folder in their order.
+ */
 function withinLimit(nearestFirst: readonly { path: string; found: SmallText }[]): Omit<Guidance, "skills"> {
   const files: InstructionFile[] = [];
   const skipped: SkippedFile[] = [];
@@ -91,15 +97,17 @@ function withinLimit(nearestFirst: readonly { path: string; found: SmallText }[]
     }
     left -= size;
     if (found.text.trim() === "") continue;
-    files.unshift({ path, text: found.text.trim(), ...(found.cut ? { cutFromBytes: found.bytes } : {}) });
+    files.push({ path, text: found.text.trim(), ...(found.cut ? { cutFromBytes: found.bytes } : {}) });
   }
+  // A folder has a longer path than the folders above it.
+  files.sort((a, b) => dirname(a.path).length - dirname(b.path).length);
   return { files, skipped };
 }
 
 interface Folder {
   readonly isRepository: boolean;
-  /** Name of its instruction file. */
-  readonly name: string | undefined;
+  /** Names of the instruction files that it has. */
+  readonly names: readonly string[];
 }
 
 /** Reads the texts from files. One object serves all agents, because it caches what has not changed. */
@@ -165,14 +173,18 @@ export class GuidanceFiles {
     return { files, skipped: [...unusable, ...skipped] };
   }
 
-  /** Returns the folders with an instruction file, the nearest first (GU1). */
+  /** Returns the instruction files, those of the nearest folder first (GU1). */
   async #foldersFrom(workspace: string, max: number): Promise<{ folder: string; name: string }[]> {
     const home = await this.#home;
     const found: { folder: string; name: string }[] = [];
     let folder = workspace;
     for (let steps = 0; steps < max; steps += 1) {
       const facts = await this.#folders.get(folder, () => folderFacts(folder));
-      if (facts?.name !== undefined) found.push({ folder, name: facts.name });
+      const names = [
+        ...NAMES.filter((name) => facts?.names.includes(name)).slice(0, 1),
+        ...(folder === workspace ? WORKSPACE_NAMES.filter((name) => facts?.names.includes(name)) : []),
+      ];
+      for (const name of names) found.push({ folder, name });
       const above = dirname(folder);
       if (facts?.isRepository === true || folder === home || above === dirname(above)) break;
       folder = above;
@@ -234,8 +246,9 @@ export async function skillText({ root, folder }: FoundSkill): Promise<Result<Sm
 async function folderFacts(folder: string): Promise<Folder> {
   const isThere = async (name: string): Promise<boolean> =>
     (await lstat(join(folder, name)).catch(nothing)) !== undefined;
-  const [isRepository = false, ...has] = await Promise.all([".git", ...NAMES].map(isThere));
-  return { isRepository, name: NAMES.find((_, at) => has[at]) };
+  const names = [...NAMES, ...WORKSPACE_NAMES];
+  const [isRepository = false, ...has] = await Promise.all([".git", ...names].map(isThere));
+  return { isRepository, names: names.filter((_, at) => has[at]) };
 }
 
 /** Returns the names in a folder in their order, without hidden ones. */

@@ -47,6 +47,19 @@ test("files of the workspace and the folders above it are used, CLAUDE.md only w
   ]);
 });
 
+test("a workspace's files about the agent and its person follow its AGENTS.md; above it only AGENTS.md counts", async () => {
+  const { home, workspace, read } = makeHome();
+  put(join(home, "projects", "SOUL.md"), "of another place");
+  put(join(home, "projects", "AGENTS.md"), "projects");
+  for (const name of ["USER.md", "TOOLS.md", "SOUL.md", "AGENTS.md", "IDENTITY.md"])
+    put(join(workspace, name), name);
+  put(join(workspace, "skills", "brew", "SKILL.md"), skill("brew"));
+  const { files, skills } = await read();
+  const order = ["projects", "AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md"];
+  expect(files.map(({ text }) => text)).toEqual(order);
+  expect(skills.map(({ name }) => name)).toEqual(["brew"]);
+});
+
 test("GU1: the search ends at the root of a repository", async () => {
   const { home, workspace, read } = makeHome();
   put(join(home, "AGENTS.md"), "home");

@@ -1,6 +1,6 @@
 // Creates, changes, removes, runs and previews scheduled jobs. turns.ts handles their due dates. One
 // transaction writes a job and its next date.
-// A caller that may not see the session `cron:<id>` gets the same answer as for a missing job (I9).
+// A caller that may not see the session of a job gets the same answer as for a missing job (I9).
 // JO3: removing or pausing a job removes only its dates: a run in progress continues, and the session stays.
 
 import { accessRulesOf, chosenAgent } from "../access/access.ts";
@@ -8,13 +8,8 @@ import { decideAccess, type Viewer } from "../core/rules/visibility.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Route } from "../core/shapes/route.ts";
 import type { Run } from "../core/shapes/run.ts";
-import {
-  type CronJob,
-  cronKey,
-  JOBS_MAX,
-  type MissedPolicy,
-  type Schedule,
-} from "../core/shapes/schedule.ts";
+import { type CronJob, JOBS_MAX, jobKey, type MissedPolicy, type Schedule } from "../core/shapes/schedule.ts";
+import type { Session } from "../core/shapes/session.ts";
 import { quoted } from "../core/text/cut.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
@@ -54,8 +49,10 @@ type Also<T> = (unit: Unit, done: T) => Promise<void>;
 export interface NewJob extends Choices {
   readonly schedule: RequestedSchedule;
   readonly message: string;
-  /** Default: the agent that is the default when the job is created. */
+  /** Default: the agent of the session, else the agent that is the default when the job is created. */
   readonly agentId?: string | undefined;
+  /** A session in which the job runs. The caller may write to it. Default: a session of its own. */
+  readonly session?: Pick<Session, "key" | "agentId"> | undefined;
   readonly also?: Also<CronJob>;
 }
 
@@ -71,13 +68,16 @@ export interface JobCaller {
 }
 
 const DATES_SHOWN = 5;
+const NO_MODEL = fail("invalid_argument", "a job in a session that is not its own can't choose a model", {
+  hint: "Set the model of that session.",
+});
 
 /**
  * Returns an existing job if the caller may run it. Fails with "not found" if the caller may not see the
  * job's session.
  */
 function touched(ctx: JobContext, by: JobCaller, id: string, job: CronJob | undefined): Result<CronJob> {
-  const target = { key: cronKey(id), agentId: "", archived: false, ancestors: [] };
+  const target = { key: jobKey(job ?? { id }), agentId: "", archived: false, ancestors: [] };
   const sees = decideAccess("send", by.viewer, target, accessRulesOf(ctx.settings)).allowed;
   if (job === undefined || !sees) return jobNotFound(id);
   const allowed = checkRights(ctx.settings, by.viewer, turnOfJob(job));
@@ -129,6 +129,7 @@ function withChoices(base: CronJob, choices: Choices): CronJob {
     ...chosen("thinking", thinking, base.thinking),
     ...chosen("deliver", deliver, base.deliver),
     ...chosen("createdBy", undefined, base.createdBy),
+    ...chosen("session", undefined, base.session),
   };
 }
 
@@ -139,7 +140,7 @@ async function store(ctx: JobContext, unit: Unit, job: CronJob, isNew: boolean):
   if (nextAt === undefined) await dropDeadline(unit.tx, CRON_DEADLINE, id);
   else await ctx.engine.setDeadline(unit, { kind: CRON_DEADLINE, key: id, dueAt: nextAt });
   const change = isNew ? "added" : "updated";
-  unit.publish({ kind: "cron", jobId: id, sessionKey: cronKey(id), change });
+  unit.publish({ kind: "cron", jobId: id, sessionKey: jobKey(job), change });
 }
 
 function calendarOf(ctx: JobContext) {
@@ -151,8 +152,12 @@ function calendarOf(ctx: JobContext) {
  * agent.
  */
 export async function addJob(ctx: JobContext, by: JobCaller, wanted: NewJob): Promise<Result<CronJob>> {
-  const agentId = chosenAgent(ctx.settings, wanted.agentId);
+  const { session } = wanted;
+  const agentId = chosenAgent(ctx.settings, wanted.agentId ?? session?.agentId);
   if (!agentId.ok) return agentId;
+  if (session !== undefined && session.agentId !== agentId.value)
+    return fail("invalid_argument", `the session ${session.key} belongs to the agent ${session.agentId}`);
+  if (session !== undefined && wanted.model != null) return NO_MODEL;
   const choices = checkChoices(ctx, agentId.value, wanted);
   if (!choices.ok) return choices;
   const schedule = await readSchedule(wanted.schedule, calendarOf(ctx));
@@ -161,7 +166,8 @@ export async function addJob(ctx: JobContext, by: JobCaller, wanted: NewJob): Pr
   if (!open.ok) return open;
   return ctx.engine.commit(async (unit): Promise<Result<CronJob>> => {
     const id = unit.newId();
-    const allowed = checkRights(ctx.settings, by.viewer, turnOfJob({ id, agentId: agentId.value }));
+    const own = { agentId: agentId.value, ...chosen("session", undefined, session?.key) };
+    const allowed = checkRights(ctx.settings, by.viewer, turnOfJob({ id, ...own }));
     if (!allowed.ok) return allowed;
     await takeAdvisoryLock(unit.tx, "limits");
     if ((await countJobs(unit.tx)) >= JOBS_MAX) {
@@ -169,7 +175,7 @@ export async function addJob(ctx: JobContext, by: JobCaller, wanted: NewJob): Pr
         hint: "Remove a job that is no longer needed. cron.list shows all jobs.",
       });
     }
-    const blank = { id, agentId: agentId.value, message: "", enabled: false, missed: "once" } as const;
+    const blank = { id, ...own, message: "", enabled: false, missed: "once" } as const;
     const times = { timeoutMs: 0, createdAt: unit.now, updatedAt: unit.now };
     const job = withChoices({ ...blank, ...times, schedule: schedule.value }, wanted);
     const owned = creatorAfter(ctx, by, job);
@@ -199,9 +205,10 @@ async function enable(job: CronJob, now: number): Promise<Result<CronJob>> {
   });
 }
 
-/** Updates a job's session after a change of name or model. */
+/** Updates the session of a job's own after a change of name or model. */
 async function changeSession(unit: Unit, before: CronJob, after: CronJob): Promise<void> {
-  const key = cronKey(after.id);
+  if (after.session !== undefined) return;
+  const key = jobKey(after);
   const session = await getSession(unit.tx, key);
   if (session === undefined) return;
   const isRenamed = session.label === before.name && before.name !== after.name;
@@ -239,9 +246,10 @@ export async function updateJob(
 ): Promise<Result<CronJob>> {
   const known = touched(ctx, by, id, await getJob(ctx.engine.store.db, id));
   if (!known.ok) return known;
+  if (known.value.session !== undefined && patch.model != null) return NO_MODEL;
   const choices = checkChoices(ctx, known.value.agentId, patch);
   if (!choices.ok) return choices;
-  if (patch.deliver?.to === cronKey(id)) {
+  if (patch.deliver?.to === jobKey({ id })) {
     return fail(
       "invalid_argument",
       "deliver.to is the job's own session, which contains its replies already",
@@ -274,7 +282,7 @@ export async function removeJob(
     if (!job.ok) return job;
     await deleteJob(unit.tx, id);
     await dropDeadline(unit.tx, CRON_DEADLINE, id);
-    unit.publish({ kind: "cron", jobId: id, sessionKey: cronKey(id), change: "removed" });
+    unit.publish({ kind: "cron", jobId: id, sessionKey: jobKey(job.value), change: "removed" });
     await also(unit, id);
     return ok(id);
   });
@@ -295,7 +303,7 @@ export async function runJob(
     const busy = await unfinishedRunOf(unit.tx, id);
     if (busy !== undefined) {
       return fail("cron_job_busy", `a run of this job is in progress: ${busy}`, {
-        hint: `Wait for it (agent.wait), or stop it: chat.abort with sessionKey ${cronKey(id)}.`,
+        hint: `Wait for it (agent.wait), or stop it: chat.abort with sessionKey ${jobKey(job.value)}.`,
       });
     }
     const parts = { settings: ctx.settings, engine: () => ctx.engine };

@@ -7,7 +7,7 @@
 import { isSilent } from "../core/rules/turn-rules.ts";
 import { LAST, type Route, WEBCHAT } from "../core/shapes/route.ts";
 import type { Run } from "../core/shapes/run.ts";
-import { cronKey } from "../core/shapes/schedule.ts";
+import { jobKey } from "../core/shapes/schedule.ts";
 import type { Session } from "../core/shapes/session.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Acceptor, Successors } from "../engine/run/finish.ts";
@@ -51,6 +51,8 @@ async function whereTo(unit: Unit, route: Route): Promise<Route> {
 async function send(parts: ReplyParts, acceptor: Acceptor, unit: Unit, asked: Reply): Promise<void> {
   const reply = { ...asked, route: await whereTo(unit, asked.route) };
   const { route, session, text, runId } = reply;
+  // The transcript has it already.
+  if (route.channel === WEBCHAT && route.to === session.key) return;
   const verdict = await leaveVerdict(unit.tx, parts.settings, session, route);
   if (!verdict.allowed) {
     return keep(unit, reply, { state: "skipped", code: "send_denied", error: verdict.error });
@@ -74,7 +76,7 @@ async function send(parts: ReplyParts, acceptor: Acceptor, unit: Unit, asked: Re
 /** Returns the current destination of a job's replies. */
 async function jobRouteOf(unit: Unit, run: Run, jobId: string): Promise<Route | undefined> {
   const job = await getJob(unit.tx, jobId);
-  if (job === undefined || run.sessionKey !== cronKey(job.id)) return undefined;
+  if (job === undefined || run.sessionKey !== jobKey(job)) return undefined;
   unit.publish({ kind: "cron", jobId: job.id, sessionKey: run.sessionKey, change: "ended" });
   return job.deliver;
 }

@@ -22,12 +22,15 @@ export const SCHEDULE_KINDS = ["cron", "every", "at"] as const;
 export const MISSED_POLICIES = ["once", "skip"] as const;
 export type MissedPolicy = (typeof MISSED_POLICIES)[number];
 
-/** A message that is sent to an agent at set times, in the session `cron:<id>`. */
+/** A message that is sent to an agent at set times. */
 export interface CronJob {
   readonly id: string;
   readonly name?: string;
   readonly schedule: Schedule;
   readonly agentId: string;
+  /** Key of the session in which it runs. Absent: a session of its own, `cron:<id>`. */
+  readonly session?: string;
+  /** In a session that is not its own, `/reset` starts a new conversation instead of a run. */
   readonly message: string;
   /** False if the job is paused, or if no due time is left. */
   readonly enabled: boolean;
@@ -57,9 +60,9 @@ export const EVERY_MAX_MS = 10 * 366 * 86_400_000;
 /** Latest possible time: the end of the year 9999. */
 export const DATE_MAX_MS = 253_402_300_799_999;
 
-/** Returns the session key of a job. */
-export function cronKey(jobId: string): string {
-  return formatKey({ form: "cron", id: jobId });
+/** Returns the key of the session in which a job runs. */
+export function jobKey({ id, session }: Pick<CronJob, "id" | "session">): string {
+  return session ?? formatKey({ form: "cron", id });
 }
 
 const UNITS: readonly (readonly [name: string, ms: number])[] = [

@@ -52,6 +52,7 @@ function toJob(row: Selectable<CronJobTable>): CronJob {
     ...present("thinking", row.thinking),
     ...present("nextAt", row.next_at),
     ...present("createdBy", row.created_by),
+    ...present("session", row.session_key),
   };
 }
 
@@ -72,6 +73,7 @@ function toRow(job: CronJob): Insertable<CronJobTable> {
     created_at: job.createdAt,
     updated_at: job.updatedAt,
     created_by: job.createdBy ?? null,
+    session_key: job.session ?? null,
   };
 }
 

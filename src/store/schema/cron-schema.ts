@@ -72,3 +72,7 @@ create index cron_runs_of_job on cron_runs (job_id, seq);
 /** Id of the token whose rights the job has (triggers/creator.ts). */
 export const CRON_CREATORS = "alter table cron_jobs add column created_by text;";
 export const CRON_CREATORS_ON_POSTGRES = `alter table cron_jobs add column created_by ${T};`;
+
+/** Key of the session in which a job runs, if it is not its own. */
+export const CRON_SESSIONS = "alter table cron_jobs add column session_key text;";
+export const CRON_SESSIONS_ON_POSTGRES = `alter table cron_jobs add column session_key ${T};`;

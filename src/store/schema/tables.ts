@@ -371,6 +371,8 @@ export interface CronJobTable {
   updated_at: number;
   /** Id of the token that created the job. Null: the gateway's own token. */
   created_by: string | null;
+  /** Key of the session in which it runs. Null: its own. */
+  session_key: string | null;
 }
 
 /** Turns of a job, started by its schedule or by hand. The outcome of a turn is in the table `runs`. */

@@ -12,7 +12,7 @@ import { KEY_VARIABLES } from "./models.ts";
 import { drop, replace } from "./tree.ts";
 
 /** Groups of settings, whose names accept all of their settings. */
-export const TRUST_GROUPS = [
+const TRUST_GROUPS = [
   ...["providers", "owners", "workspaces", "mcp", "images", "tokens", "people", "nodes"],
 ] as const;
 
@@ -137,9 +137,9 @@ function tokenOf(account: Tree, channel: string, name: string, path: Path): Foun
   if (token === undefined) return [];
   const [variable] = variablesIn(token);
   const [, id] = /^(\d{1,20}):/.exec(token) ?? [];
-  const whose =
-    variable === undefined ? (id === undefined ? "" : ` ${id}`) : ` whose token is in ${variable}`;
-  const text = `answers as the bot${whose} of ${channel}; whoever else has its token can read and answer, too`;
+  const bot = id === undefined ? "a bot" : `the bot ${id}`;
+  const from = variable === undefined ? "" : ` with the token in ${variable}`;
+  const text = `answers as ${bot} of ${channel}${from}; everybody who has its token can read and answer, too`;
   // The keys of a channel are also defaults of its accounts.
   const isAccount = path.length > 2;
   return [{ name: `${name}.${key}`, group: "tokens", paths: [isAccount ? path : [...path, key]], text }];

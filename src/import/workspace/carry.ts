@@ -1,5 +1,5 @@
 // Carries the accepted workspaces of a source over: their files into the workspaces of the agents here, and
-// their memory into the agents' memory. What is already here is never changed.
+// their memory into the agents' memory. Nothing that is already here is changed.
 
 import { findAgent, type Settings } from "../../core/shapes/settings/settings.ts";
 import { holdMemory, readMemory, writeMemory } from "../../store/queries/agent-memory.ts";

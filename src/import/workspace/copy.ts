@@ -1,6 +1,6 @@
 // Copies the files of a source's workspace into the workspace of an agent, and reads its memory.
-// WC1: links are neither followed nor copied, on either side, and no file is overwritten. The folder `.git` is
-//      left out, because its settings can run programs.
+// WC1: links are neither followed nor copied, on either side, and no file is overwritten. The folder `.git`
+//      is left out, because its settings can run programs.
 
 import { createWriteStream, type Stats } from "node:fs";
 import { lstat } from "node:fs/promises";
@@ -51,7 +51,7 @@ export async function missingIn(target: string, { files }: FileList): Promise<(r
   return missing;
 }
 
-/** Returns whether a file can be made at this path of a folder: nothing is there, and no link is on the way. */
+/** Returns whether a file can be made at this path of a folder: nothing is there, and no link on the way. */
 async function isFree(root: string, path: readonly string[]): Promise<boolean> {
   for (let parts = 1; parts < path.length; parts += 1) {
     const status = await statusOf(join(root, ...path.slice(0, parts)));

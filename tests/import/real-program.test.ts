@@ -5,12 +5,14 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { loadSettings } from "../../src/config.ts";
+import { guidanceReach } from "../../src/core/rules/prompt/guidance.ts";
 import { readMemory } from "../../src/store/queries/agent-memory.ts";
 import { getPeer } from "../../src/store/queries/channels/channel-peers.ts";
 import { listNodes } from "../../src/store/queries/nodes.ts";
 import { GuidanceFiles } from "../../src/tools/guidance/guidance.ts";
 import { temporaryFolder } from "../kit/engine/engine.ts";
 import { good } from "../store/transfer/moves.ts";
+import { MAIN_CHAIN } from "../tools/app.ts";
 import { put } from "./source.ts";
 import { stage } from "./stage.ts";
 
@@ -49,7 +51,7 @@ test("workspaces, memory, fallback models and MCP servers of openclaw 2026.9.6 a
   expect(settings.agents[0]).toMatchObject({ workspace, fallbackModels: ["test/spare-model"] });
   expect(settings.tools.mcp.servers).toMatchObject([{ name: "notes", reach: { command: "notes-server" } }]);
   const guidance = new GuidanceFiles({ now: () => Date.now(), home: at.home });
-  const { files } = await guidance.forAgent(settings.agents[0] as never, { outside: true, untrusted: [] });
+  const { files } = await guidance.forAgent(settings.agents[0] as never, guidanceReach(MAIN_CHAIN, settings));
   const order = ["AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md"];
   expect(files.map(({ text: one }) => one)).toEqual(order.map((name) => `text of workspace-main/${name}`));
   const again = await at.imported(dir, { accept: ["workspaces"] });

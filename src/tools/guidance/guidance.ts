@@ -14,7 +14,6 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { AgentSettings } from "../../core/shapes/settings/settings.ts";
 import { cut } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
-import { isInside } from "../../world/folders.ts";
 import { FileFacts } from "./file-facts.ts";
 import { frontMatter } from "./front-matter.ts";
 import { readSmall, type SmallText } from "./small-file.ts";
@@ -132,30 +131,18 @@ export class GuidanceFiles {
 
   async forAgent(agent: Agent, reach: GuidanceReach): Promise<Guidance> {
     const workspace = await this.#facts.realPath(agent.workspace);
-    const untrusted = await this.#realPaths(reach.untrusted);
     const [found, listed] = await Promise.all([
-      agent.instructionFiles && workspace !== undefined
-        ? this.#files(workspace, reach.outside, untrusted)
-        : NO_FILES,
-      agent.skills ? this.#skills(workspace, reach.outside, untrusted) : NO_SKILLS,
+      agent.instructionFiles && workspace !== undefined ? this.#files(workspace, reach.outside) : NO_FILES,
+      agent.skills ? this.#skills(workspace, reach.outside) : NO_SKILLS,
     ]);
     return { files: found.files, skills: listed.skills, skipped: [...found.skipped, ...listed.skipped] };
   }
 
-  async #realPaths(folders: readonly string[]): Promise<string[]> {
-    return Promise.all(folders.map(async (folder) => (await this.#facts.realPath(folder)) ?? folder));
-  }
-
-  async #files(
-    workspace: string,
-    outside: boolean,
-    untrusted: readonly string[],
-  ): Promise<Omit<Guidance, "skills">> {
+  async #files(workspace: string, outside: boolean): Promise<Omit<Guidance, "skills">> {
     const folders = await this.#foldersFrom(workspace, outside ? FOLDERS_MAX : 1);
-    const used = folders.filter(({ folder }) => !untrusted.some((other) => isInside(other, folder)));
     const owner = (await this.#facts.status(workspace))?.uid ?? ROOT_USER;
     const found = await Promise.all(
-      used.map(async ({ folder, name }) => {
+      folders.map(async ({ folder, name }) => {
         const owners = folder === workspace ? undefined : [owner, ROOT_USER];
         const read = () => readSmall(folder, name, FILE_MAX_BYTES, owners);
         const path = join(folder, name);
@@ -192,16 +179,10 @@ export class GuidanceFiles {
     return found;
   }
 
-  async #skills(
-    workspace: string | undefined,
-    outside: boolean,
-    untrusted: readonly string[],
-  ): Promise<Omit<Guidance, "files">> {
+  async #skills(workspace: string | undefined, outside: boolean): Promise<Omit<Guidance, "files">> {
     const home = await this.#home;
     const roots = [
-      ...(workspace !== undefined && !untrusted.some((other) => isInside(other, workspace))
-        ? SKILL_FOLDERS.map((below) => ({ root: workspace, below }))
-        : []),
+      ...(workspace !== undefined ? SKILL_FOLDERS.map((below) => ({ root: workspace, below })) : []),
       ...(outside && home !== undefined ? [{ root: home, below: HOME_SKILLS }] : []),
     ];
     const lists = await Promise.all(

@@ -157,7 +157,7 @@ function jobOf(value: unknown, rules: JobRules): CronJob | undefined {
     updatedAt: createdAt,
     ...optional({
       name,
-      session: isInMain ? mainKeyOf(agentId, rules.keys) : undefined,
+      sessionKey: isInMain ? mainKeyOf(agentId, rules.keys) : undefined,
       deliver: placeOf(deliveryIn(job, isInMain), agentId, rules.keys),
       model: isInMain ? undefined : model,
       thinking: thinkingNamed(textIn(payload.thinking, 40) ?? ""),

@@ -45,7 +45,7 @@ const WORDS = {
 
 /** Returns the run that a job is about to start. */
 export function turnOfJob(
-  job: Pick<CronJob, "id" | "agentId" | "session" | "createdBy" | "deliver">,
+  job: Pick<CronJob, "id" | "agentId" | "createdBy" | "deliver" | "sessionKey">,
 ): CreatedTurn {
   const { agentId, createdBy, deliver } = job;
   return { by: "job", sessionKey: jobKey(job), agentId, createdBy, deliver };

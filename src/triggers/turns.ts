@@ -11,7 +11,6 @@ import { isGuest } from "../core/rules/prompt/memory.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Run } from "../core/shapes/run.ts";
 import { type CronJob, cronContext, jobKey } from "../core/shapes/schedule.ts";
-import type { Session } from "../core/shapes/session.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -39,44 +38,48 @@ export interface TurnParts {
   engine(): Engine;
 }
 
-/** Returns the session of a job. The first turn of a job creates the session of its own. */
-async function sessionOf(parts: TurnParts, unit: Unit, job: CronJob): Promise<Result<Session>> {
+/** Prepares the job's own session: creates it for the first turn, and gives it the job's model. */
+async function prepareSession(parts: TurnParts, unit: Unit, job: CronJob): Promise<void> {
   const key = jobKey(job);
   const known = await getSession(unit.tx, key);
-  if (job.session !== undefined)
-    return known === undefined ? fail("session_not_found", `there is no session ${key}`) : ok(known);
   if (known === undefined) {
     const named = job.name === undefined ? {} : { label: job.name };
     const made = newSession(parts, unit, { key, agentId: job.agentId, ...named });
-    const session = job.model === undefined ? made : { ...made, model: job.model };
-    await insertNew(unit, session);
-    return ok(session);
-  }
-  if (job.model !== undefined && known.model !== job.model)
+    await insertNew(unit, job.model === undefined ? made : { ...made, model: job.model });
+  } else if (job.model !== undefined && known.model !== job.model)
     await updateSession(unit.tx, key, { model: job.model });
-  return ok(known);
 }
 
-const resets = ({ session, message }: CronJob): boolean =>
-  session !== undefined && message.trim().toLowerCase() === RESET;
+const resets = ({ sessionKey, message }: CronJob): boolean =>
+  sessionKey !== undefined && message.trim().toLowerCase() === RESET;
 
-/** Accepts the run of a turn. That of a reset only writes a text into the new transcript. */
-async function acceptRun(parts: TurnParts, unit: Unit, job: CronJob, session: Session) {
+/** Starts a new conversation in the session of a job. Its run only writes a text into the new transcript. */
+async function acceptReset(parts: TurnParts, unit: Unit, job: CronJob) {
   const engine = parts.engine();
-  const provenance = { kind: "cron", source: job.id } as const;
-  if (resets(job)) {
-    const reset = await resetIn({ engine, settings: parts.settings }, unit, session);
-    if (!reset.ok) return reset;
-    const input = { text: RESET_TEXT, injected: true, provenance };
-    return engine.acceptIn(unit, { sessionKey: session.key, kind: "append", input });
-  }
+  const sessionKey = jobKey(job);
+  const session = await getSession(unit.tx, sessionKey);
+  if (session === undefined) return fail("session_not_found", `there is no session ${sessionKey}`);
+  const reset = await resetIn({ engine, settings: parts.settings }, unit, session);
+  if (!reset.ok) return reset;
+  const input = { text: RESET_TEXT, injected: true, provenance: { kind: "cron", source: job.id } } as const;
+  return engine.acceptIn(unit, { sessionKey, kind: "append", input });
+}
+
+/** Accepts a run of the job. */
+async function acceptTurn(parts: TurnParts, unit: Unit, job: CronJob) {
+  if (resets(job)) return acceptReset(parts, unit, job);
+  if (job.sessionKey === undefined) await prepareSession(parts, unit, job);
   const creator = job.createdBy === undefined ? undefined : creatorViewer(parts.settings, job.createdBy);
-  return engine.acceptIn(unit, {
-    sessionKey: session.key,
+  return parts.engine().acceptIn(unit, {
+    sessionKey: jobKey(job),
     input: {
-      ...{ text: job.message, provenance, context: cronContext(job) },
+      text: job.message,
+      provenance: { kind: "cron", source: job.id },
+      context: cronContext(job),
       ...optional({ thinking: job.thinking, guest: (creator && isGuest(creator)) || undefined }),
     },
+    // The reply to a job that an agent made goes to the chat that asked, as any answer there does.
+    ...optional({ route: job.callId === undefined ? undefined : job.deliver }),
     ...(job.timeoutMs === 0 ? {} : { timeoutMs: job.timeoutMs }),
   });
 }
@@ -90,9 +93,7 @@ export async function fire(
 ): Promise<Result<Run>> {
   const allowed = await checkCreator({ db: unit.tx, settings: parts.settings }, turnOfJob(job));
   if (!allowed.ok) return allowed;
-  const session = await sessionOf(parts, unit, job);
-  if (!session.ok) return session;
-  const accepted = await acceptRun(parts, unit, job, session.value);
+  const accepted = await acceptTurn(parts, unit, job);
   if (!accepted.ok) return accepted;
   const { run } = accepted.value;
   await insertTurn(unit.tx, { ...turn, jobId: job.id, firedAt: unit.now, runId: run.runId });

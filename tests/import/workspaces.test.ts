@@ -118,12 +118,14 @@ test("heartbeats within active hours and daily resets become jobs of the main se
   const jobs = await at.inStore(({ db }) => listJobs(db, 10));
   const [beat] = jobs.filter(({ name }) => name?.startsWith("Heartbeat"));
   expect(beat).toMatchObject({
-    ...{ agentId: "tea", session: "agent:tea:main", message: "Look around.", enabled: false },
+    ...{ agentId: "tea", sessionKey: "agent:tea:main", message: "Look around.", enabled: false },
     schedule: { kind: "cron", expr: "0 8,10,12 * * *", tz: "Europe/Berlin" },
     deliver: { channel: "telegram", to: "7", threadId: "8" },
   });
   expect(
-    jobs.filter(({ message }) => message === "/reset").map(({ session, schedule }) => [session, schedule]),
+    jobs
+      .filter(({ message }) => message === "/reset")
+      .map(({ sessionKey, schedule }) => [sessionKey, schedule]),
   ).toEqual(
     expect.arrayContaining([
       ["agent:main:main", { kind: "cron", expr: "0 5 * * *", tz: "Asia/Tokyo" }],
@@ -152,7 +154,7 @@ test("jobs of Clawdbot keep the chat to which they deliver", async () => {
   const at = await stage("embedded");
   await at.imported(dir);
   const stored = await at.inStore(({ db }) => Promise.all(jobs.map(({ id }) => getJob(db, id))));
-  expect(stored.map((job) => [job?.session, job?.deliver])).toEqual([
+  expect(stored.map((job) => [job?.sessionKey, job?.deliver])).toEqual([
     [undefined, { channel: "telegram", to: "4711" }],
     [undefined, { channel: "discord", to: "42" }],
     [undefined, undefined],

@@ -74,6 +74,8 @@ export function phrase(tool: string, json: ToolJson, about?: NamedSession): stri
       return `Started a sub-agent: ${str(json, "childSessionKey") ?? "accepted"}.`;
     case "subagents":
       return phraseSubagents(json);
+    case "cron":
+      return phraseReminders(json);
     default:
       return raw(json);
   }
@@ -133,6 +135,14 @@ function phraseSubagents(json: ToolJson): string {
     const facts = [str(row, "label"), state].filter((fact) => fact !== undefined);
     return `${str(row, "sessionKey")}${suffix(facts.join(", "))}: ${short(str(row, "task") ?? "")}`;
   });
+}
+
+function phraseReminders(json: ToolJson): string {
+  const row = (job: ToolJson): string => `${str(job, "schedule")}, next ${str(job, "next") ?? "never"}`;
+  if (isObject(json.job)) return `I made a reminder: ${row(json.job)}.`;
+  const removed = str(json, "removed");
+  if (removed !== undefined) return `Removed the reminder ${removed}.`;
+  return listed("reminder", rows(json, "jobs"), (job) => `${str(job, "id")}${suffix(row(job))}`);
 }
 
 /** Describes how many jobs were started, and why others were not. Each reason is given once. */
@@ -248,6 +258,8 @@ export function helpText(toolNames: readonly string[]): string {
     ...can("exec", "run: ls"),
     ...can("sessions_spawn", "spawn: wait 5 seconds, then say the files are counted"),
     ...can("sessions_spawn", "spawn 3 jobs: say part {n} is done"),
+    ...can("cron", "remind me in 1 minute to stretch"),
+    ...can("cron", "list reminders"),
     ...can("subagents", "list subagents"),
     ...can("subagents", "cancel subagents"),
     "- who are you",

@@ -22,14 +22,12 @@ export const SCHEDULE_KINDS = ["cron", "every", "at"] as const;
 export const MISSED_POLICIES = ["once", "skip"] as const;
 export type MissedPolicy = (typeof MISSED_POLICIES)[number];
 
-/** A message that is sent to an agent at set times. */
+/** A message that is sent to an agent at set times, in the session `cron:<id>` or in its own session. */
 export interface CronJob {
   readonly id: string;
   readonly name?: string;
   readonly schedule: Schedule;
   readonly agentId: string;
-  /** Key of the session in which it runs. Absent: a session of its own, `cron:<id>`. */
-  readonly session?: string;
   /** In a session that is not its own, `/reset` starts a new conversation instead of a run. */
   readonly message: string;
   /** False if the job is paused, or if no due time is left. */
@@ -48,6 +46,24 @@ export interface CronJob {
   readonly updatedAt: number;
   /** Name of the token whose rights the job has (triggers/creator.ts). Absent: the rights of the gateway. */
   readonly createdBy?: string;
+  /** Key of the session in which it runs. Absent: a session of its own, `cron:<id>`. */
+  readonly sessionKey?: string;
+  /**
+   * Stable id of the tool call that made the job, so that a repeated call makes no second one. The agent of
+   * `sessionKey` made it, and it has the rights of that session. Absent: a person made it.
+   */
+  readonly callId?: string;
+}
+
+/** A job that an agent wants to make. Times are as its model wrote them. */
+export interface AgentJobRequest {
+  readonly message: string;
+  readonly name?: string | undefined;
+  /** One of these three. */
+  readonly at?: string | undefined;
+  readonly every?: string | undefined;
+  readonly cron?: string | undefined;
+  readonly timeZone?: string | undefined;
 }
 
 /** Maximum number of jobs in a store. */
@@ -60,9 +76,20 @@ export const EVERY_MAX_MS = 10 * 366 * 86_400_000;
 /** Latest possible time: the end of the year 9999. */
 export const DATE_MAX_MS = 253_402_300_799_999;
 
+/** Maximum number of jobs that one session's agent may have made. */
+export const SESSION_JOBS_MAX = 20;
+/** Maximum number of jobs that all sessions of one agent may have made. */
+export const AGENT_JOBS_MAX = 100;
+/** Minimum interval of a job that an agent makes. */
+export const AGENT_EVERY_MIN_MS = 60_000;
+/** Latest first date of a job that an agent makes, from now on. */
+export const AGENT_HORIZON_MAX_MS = 5 * 366 * 86_400_000;
+/** Maximum number of characters in the message of a job that an agent makes. */
+export const AGENT_JOB_MESSAGE_MAX_CHARS = 4_000;
+
 /** Returns the key of the session in which a job runs. */
-export function jobKey({ id, session }: Pick<CronJob, "id" | "session">): string {
-  return session ?? formatKey({ form: "cron", id });
+export function jobKey({ id, sessionKey }: Pick<CronJob, "id" | "sessionKey">): string {
+  return sessionKey ?? formatKey({ form: "cron", id });
 }
 
 const UNITS: readonly (readonly [name: string, ms: number])[] = [
@@ -163,14 +190,16 @@ export function scheduleWords(schedule: Schedule): string {
 const CRON_HEADING = "Scheduled job context";
 
 /** Returns the context of a job's run: the schedule, who reads the answer, and how to send nothing. */
-export function cronContext(job: Pick<CronJob, "name" | "schedule" | "deliver">): string {
+export function cronContext(job: Pick<CronJob, "name" | "schedule" | "deliver" | "callId">): string {
   const name = job.name === undefined ? "" : ` ${JSON.stringify(job.name)}`;
   const when = scheduleWords(job.schedule);
   return [
     CRON_HEADING,
     "",
     `This is a scheduled job${name} (${JSON.stringify(when)}).`,
-    "Its message was written beforehand, and nobody waits for the answer.",
+    job.callId === undefined
+      ? "Its message was written beforehand, and nobody waits for the answer."
+      : "You made it in this session for now, with the tool cron: do what its message says.",
     readerOfAnswer(job.deliver !== undefined),
   ].join("\n");
 }

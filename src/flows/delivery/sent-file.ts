@@ -66,7 +66,8 @@ async function replyPlace(unit: Unit, session: Session, run: Run | undefined): P
   if (provenance?.kind === "hook" || provenance?.kind === "node") return run?.route;
   if (provenance?.kind !== "cron" || provenance.source === undefined) return placeOfRun(session, run);
   const job = await getJob(unit.tx, provenance.source);
-  return job !== undefined && session.key === jobKey(job) ? job.deliver : undefined;
+  if (job === undefined || job.callId !== undefined) return run?.route;
+  return session.key === jobKey(job) ? job.deliver : undefined;
 }
 
 /** Returns the chat on a channel where the people of the run are, or undefined if there is none. */

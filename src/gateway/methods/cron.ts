@@ -81,7 +81,7 @@ function jobRow(job: CronJob, last: CronTurnRow | undefined, reader: JobReader):
     ...(findAgent(settings, job.agentId) === undefined ? { problem: notConfigured(job.agentId) } : {}),
     ...(name === undefined ? {} : { name: redactor.mask(name) }),
     ...(deliver === undefined ? {} : { deliver: covered ? deliver : { ...deliver, to: NOT_VISIBLE } }),
-    ...optional({ model, thinking }),
+    ...optional({ model, thinking, madeBy: job.callId === undefined ? undefined : job.sessionKey }),
     ...(timeoutMs === 0 ? {} : { timeoutSeconds: timeoutMs / 1_000 }),
   };
 }
@@ -152,10 +152,11 @@ async function list(
   });
 }
 
-/** Returns a job whose session the caller may read. */
-async function readableJob({ access, deps, caller }: CallContext, id: string): Promise<CronJob | undefined> {
-  const job = await getJob(access.db, id);
-  return job !== undefined && createGate(deps.settings, caller, "read")(jobKey(job)) ? job : undefined;
+/** Returns a job if the caller may read its session. */
+async function readableJob(ctx: CallContext, id: string): Promise<CronJob | undefined> {
+  const job = await getJob(ctx.access.db, id);
+  const reads = createGate(ctx.deps.settings, ctx.caller, "read");
+  return job !== undefined && reads(jobKey(job)) ? job : undefined;
 }
 
 async function get(ctx: CallContext, { id }: ParamsOf<"cron.get">): Promise<Result<CronJobRow>> {
@@ -194,9 +195,9 @@ async function checkWords(
   { id, patch }: ParamsOf<"cron.update">,
 ): Promise<Result<unknown>> {
   if (patch.message === undefined || patch.deliver !== undefined) return ok(undefined);
-  const job = await getJob(ctx.access.db, id);
-  const sees = createGate(ctx.deps.settings, ctx.caller, "send");
-  if (job === undefined || ctx.caller.patterns === undefined || !sees(jobKey(job))) return ok(undefined);
+  const job = ctx.caller.patterns === undefined ? undefined : await getJob(ctx.access.db, id);
+  if (job === undefined || !createGate(ctx.deps.settings, ctx.caller, "send")(jobKey(job)))
+    return ok(undefined);
   const place = job.deliver;
   if (place === undefined || (await resolvePlace(ctx.access, ctx.viewer, place)).ok) return ok(undefined);
   return fail("not_visible", "this job delivers to a destination that you may not write to", {

@@ -2,11 +2,20 @@
 // Installs the program from the npm registry (about a gigabyte) into a temporary folder, or into
 // `--dir FOLDER`, which is reused the next time. Runs its gateway on the tests' model server, lets two agents
 // answer, adds jobs, pairs a node host, and lets people write to two bots on the tests' Telegram server.
-// Keeps only the rows that the import reads: others hold keys and facts of the machine.
+// Keeps only the rows that the import reads: others hold keys and facts of the machine. Of the workspaces it
+// keeps the names of the files that the program made, with texts of the tests.
 
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -32,7 +41,7 @@ const FILES = [
 ];
 const KEPT = new RegExp(
   "^(session_nodes|session_windows|transcript_events|schema_meta|cron_jobs|device_pairing_paired" +
-    "|channel_pairing_(requests|allow_entries)|current_conversation_bindings)$",
+    "|cron_job_scratch|channel_pairing_(requests|allow_entries)|current_conversation_bindings)$",
 );
 /** In the files that are kept, a server of the tests has this address. */
 const NO_ADDRESS = "http://127.0.0.1:1";
@@ -45,17 +54,22 @@ const configOf = (modelUrl: string) => ({
     providers: {
       test: {
         ...{ baseUrl: `${modelUrl}/openai/v1`, apiKey: "a-key-for-tests", api: "openai-completions" },
-        models: [{ id: "test-model", name: "test-model", contextWindow: 100_000, maxTokens: 4_000 }],
+        models: ["test-model", "spare-model"].map((id) => {
+          return { id, name: id, contextWindow: 100_000, maxTokens: 4_000 };
+        }),
       },
     },
   },
   agents: {
     ownership: "explicit",
     defaults: {
-      ...{ model: { primary: "test/test-model" }, skipBootstrap: true, systemAgent: { agentId: "main" } },
+      model: { primary: "test/test-model", fallbacks: ["test/spare-model"] },
+      systemAgent: { agentId: "main" },
+      heartbeat: { every: "45m", target: "last" },
     },
     entries: { main: {}, research: {} },
   },
+  session: { reset: { mode: "daily", atHour: 4 } },
 });
 
 interface Program {
@@ -177,6 +191,11 @@ async function fill(program: Program): Promise<void> {
   await said(program, "cron", "add", "--name", "Morning", ...weekdays, ...job);
   const event = ["--session", "main", "--agent", "main", "--system-event", "look"];
   await said(program, "cron", "add", "--name", "Main", "--every", "1h", ...event);
+  const { jobs } = JSON.parse(await said(program, "cron", "list", "--all", "--json")) as {
+    jobs: { id: string; declarationKey?: string }[];
+  };
+  const heartbeat = jobs.find(({ declarationKey }) => declarationKey?.startsWith("heartbeat:"));
+  await said(program, "cron", "scratch", heartbeat?.id ?? "", "--set", "Look at the garden.");
   const host = ["node", "run", "--host", "127.0.0.1", "--port", String(PORT), "--display-name", "Attic"];
   await during(program, host, async () => {
     const requestId = await until(async () => {
@@ -185,6 +204,26 @@ async function fill(program: Program): Promise<void> {
     });
     await said(program, "nodes", "approve", requestId);
   });
+}
+
+/** Adds an MCP server, and settings with which the program itself would need Docker. */
+async function finish(program: Program): Promise<void> {
+  const server = { command: "notes-server", args: ["--stdio"], env: { NOTES: "of-the-tests" } };
+  await said(program, "mcp", "set", "notes", JSON.stringify(server));
+  await said(program, "config", "set", "agents.defaults.sandbox.mode", "non-main");
+}
+
+/** Returns the files of the agents' workspaces by path, with a text of the tests instead of the program's. */
+function workspaceFiles(state: string): Record<string, string> {
+  const own = { "MEMORY.md": "The garden has a gate.", "memory/2026-01-20.md": "Rain.", "USER.md": "" };
+  for (const [path, text] of Object.entries(own)) {
+    mkdirSync(dirname(join(state, "workspace-main", path)), { recursive: true });
+    appendFileSync(join(state, "workspace-main", path), text);
+  }
+  const paths = readdirSync(state, { recursive: true, encoding: "utf8" }).filter((path) =>
+    /^workspace[^/]*\/(?!\.)[^.]+\.md$/.test(path),
+  );
+  return Object.fromEntries(paths.sort().map((path) => [path, `text of ${path}`]));
 }
 
 /** Deletes the other rows of a copy, and the folder in which the program is installed. */
@@ -226,8 +265,10 @@ try {
     await fill(program);
     await meetPeople(program, telegram, bots);
   });
+  await finish(program);
   rmSync(TARGET, { recursive: true, force: true });
   mkdirSync(TARGET);
+  writeFileSync(join(TARGET, "workspaces.json"), `${JSON.stringify(workspaceFiles(state), undefined, 2)}\n`);
   const config = readFileSync(join(state, "openclaw.json"), "utf8");
   const kept = config.replaceAll(models.url, NO_ADDRESS).replaceAll(telegram.url, NO_ADDRESS);
   writeFileSync(join(TARGET, "openclaw.json"), kept);

@@ -195,6 +195,10 @@ export function addCron(parent: Command, on: (command: Command, load: Load) => v
   const add = group.command("add").argument("<message>", "Message to the agent").description("Add a job");
   addJobOptions(add);
   add.option("--agent <id>", "Run the job as this agent (default: the default agent)");
+  add.option(
+    "--session <session>",
+    "Run the job in this session, such as main; /reset begins a new conversation there (default: its own)",
+  );
   add.option("--disabled", "Add the job disabled");
   on(add, async () => (await commands()).addJob);
   const update = group

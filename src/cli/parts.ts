@@ -181,16 +181,27 @@ export interface ImportWanted {
   readonly dir: string;
   readonly configPath?: string;
   readonly dryRun: boolean;
-  /** Names of settings that the user accepts, or `all`. */
+  /** Names of settings or groups that the user accepts, or `all`. */
   readonly accept: readonly string[];
+  /** Whether agents use the accepted workspaces where they are, instead of copies. */
+  readonly link: boolean;
   /**
    * Asks the user about each setting that must be accepted and is not. If absent, such settings are left out.
    */
-  readonly ask?: (setting: { readonly name: string; readonly text: string }) => Promise<Result<boolean>>;
+  readonly ask?: (setting: ImportedRight) => Promise<Result<boolean | "link">>;
   /** Stops the import after the current session. */
   readonly signal: AbortSignal;
   /** Called after each session. `sessions`: the number of sessions so far. */
   progress(sessions: number): void;
+}
+
+/** A setting that the user must accept. */
+export interface ImportedRight {
+  readonly name: string;
+  readonly group: string;
+  readonly text: string;
+  /** Whether neither its group nor `all` accepts it. */
+  readonly byName?: boolean;
 }
 
 /** How many of one kind an import wrote, and how many were already here. */
@@ -211,11 +222,7 @@ export interface ImportFacts {
     readonly path?: string;
     readonly notes: readonly string[];
     readonly left: readonly string[];
-    readonly trusted: readonly {
-      readonly name: string;
-      readonly text: string;
-      readonly accepted: boolean;
-    }[];
+    readonly trusted: readonly (ImportedRight & { readonly accepted: boolean })[];
   };
   readonly sessions: {
     readonly added: number;
@@ -231,6 +238,14 @@ export interface ImportFacts {
   /** People who were paired at an account. */
   readonly people: ImportedCount;
   readonly nodes: ImportedCount;
+  readonly workspaces: readonly {
+    readonly agentId: string;
+    readonly from: string;
+    readonly to: string;
+    readonly how: "copied" | "linked" | "unchanged";
+    readonly files: number;
+    readonly memory: readonly string[];
+  }[];
   readonly remarks: readonly {
     readonly what: string;
     readonly count: number;

@@ -252,8 +252,9 @@ function addOperations(parent: Command, on: (command: Command, load: Load) => vo
   moving.option("--dry-run", "Show what would be imported, and change nothing");
   moving.option(
     "--accept <name...>",
-    "Also import these settings, which affect security (all: import every one)",
+    "Also import these settings or groups of them, which affect security (all: every group)",
   );
+  moving.option("--link", "Let agents use the accepted workspaces where they are, instead of copies");
   on(moving, async () => (await import("./commands/gateway/import.ts")).runImport);
   addConfig(parent, on);
   const doctor = parent

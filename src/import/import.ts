@@ -6,22 +6,32 @@ import { existsSync, realpathSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
 import type { Tree } from "../config/source.ts";
 import { configPathOf, type LoadOptions, loadSettings, settingsOfText } from "../config.ts";
+import { fieldsOf, isObject, listOf } from "../core/json.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { defaultAgent, findAgent, type Settings, storeName } from "../core/shapes/settings/settings.ts";
 import type { World } from "../world.ts";
 import { checkConfig, type PlacedConfig, placeFor, textAt, writeConfig } from "./config/file.ts";
 import { mapConfig } from "./config/map.ts";
 import { readSourceConfig } from "./config/source.ts";
-import { judgeTrust, type TrustedSetting, withoutTrust } from "./config/trust.ts";
+import { judgeTrust, type TrustAnswer, type TrustedSetting, withoutTrust } from "./config/trust.ts";
 import { mapJobs } from "./jobs.ts";
 import { agentIdOf } from "./keys.ts";
 import { type Remark, Remarks } from "./remarks.ts";
+import { isHeartbeat, type RoutineSettings, routineJobs } from "./routines.ts";
 import { openSessions, type SessionDatabase } from "./session-database.ts";
 import { type AgentStore, importSessions } from "./sessions.ts";
 import { NAME_THE_DIRECTORY, openSourceDir, type SourceDir } from "./source-dir.ts";
 import { readSourceSessions } from "./source-sessions.ts";
 import { readSourceState, type SourceState } from "./state.ts";
 import { withImportStore } from "./store.ts";
+import {
+  type CarriedWorkspace,
+  carriedBefore,
+  carryWorkspaces,
+  workspaceGrants,
+  workspaceName,
+} from "./workspace/carry.ts";
+import { findWorkspaces, type SourceWorkspace } from "./workspace/find.ts";
 import type { SessionOutcome } from "./write-session.ts";
 import {
   type Grant,
@@ -42,13 +52,15 @@ export interface ImportOptions extends LoadOptions {
   readonly dir: string;
   /** True: only report what the import would do, and write nothing. */
   readonly dryRun: boolean;
-  /** Names of accepted settings, or `all`. Default: none. */
+  /** Names of accepted settings or groups of them, or `all`. Default: none. */
   readonly accept?: readonly string[];
+  /** True: agents use the accepted workspaces where they are. Default: they get copies. */
+  readonly link?: boolean;
   /**
    * Asks about every setting that must be accepted and is not in `accept`. If this function is absent, these
    * settings are removed.
    */
-  readonly ask?: (setting: TrustedSetting) => Promise<Result<boolean>>;
+  readonly ask?: (setting: TrustedSetting) => Promise<Result<TrustAnswer>>;
   readonly world: World;
   /** Stops the import between two sessions. */
   readonly signal: AbortSignal;
@@ -78,6 +90,7 @@ export interface ImportReport {
   /** People who were paired at an account. */
   readonly people: Written;
   readonly nodes: Written;
+  readonly workspaces: readonly CarriedWorkspace[];
   readonly remarks: readonly Remark[];
 }
 
@@ -98,8 +111,26 @@ interface Prepared {
   readonly report: ConfigReport;
   readonly keys: { readonly mainName: string; readonly isGlobal: boolean };
   readonly defaultAgentId: string;
+  readonly routines: RoutineSettings;
+  readonly workspaces: readonly SourceWorkspace[];
+  /** Names of the workspaces that are used where they are. */
+  readonly linked: ReadonlySet<string>;
   /** The configuration file to write. Absent if there is none. */
   readonly file?: { readonly text: string; readonly path: string; readonly replaces?: string };
+}
+
+/** Returns a configuration in which agents use these folders as workspaces. */
+function withWorkspaces(file: Tree, workspaces: readonly SourceWorkspace[]): Tree {
+  const changed = structuredClone(file);
+  const agents = fieldsOf(changed.agents);
+  for (const { agentId, path } of workspaces) {
+    // `${` refers to a variable there.
+    const workspace = path.replaceAll("${", "$${");
+    const own = listOf(agents.list).find((agent) => fieldsOf(agent).id === agentId);
+    if (isObject(own)) own.workspace = workspace;
+    else changed.agents = { ...agents, defaults: { ...fieldsOf(agents.defaults), workspace } };
+  }
+  return changed;
 }
 
 /** Returns the current settings, and the plan for the source's configuration. */
@@ -115,13 +146,22 @@ async function prepare(
   const mapped = mapConfig(found?.tree ?? {});
   const check = (file: Tree) =>
     found === undefined ? undefined : checkConfig(file, found.name, path, options);
-  const { accept = [], ask, home } = options;
+  const { accept = [], ask, home, link = false } = options;
+  const places = { root: source.root, home };
+  const workspaces = findWorkspaces(mapped.workspaces, mapped.sharedWorkspace, places);
   // A setting that was accepted in an earlier import needs no second acceptance.
-  const isRepeated = exists && textAt(path) === check(mapped.file)?.text;
-  const judged = await judgeTrust(mapped.file, home, { names: accept, ask, isRepeated }, grants);
+  const plain = workspaces.filter(({ isDelicate }) => !isDelicate);
+  const linkings = exists ? [[], plain, workspaces] : [];
+  const wholes = linkings.map((links) => withWorkspaces(mapped.file, links));
+  const isRepeated = wholes.some((file) => textAt(path) === check(file)?.text);
+  const rights = [...grants, ...workspaceGrants(workspaces)];
+  const judged = await judgeTrust(mapped.file, { names: accept, ask, isRepeated }, rights);
   if (!judged.ok) return judged;
   const { settings: trusted } = judged.value;
-  const checked = check(judged.value.file);
+  const accepted = trusted.filter((one) => one.accepted).map(({ name }) => name);
+  const linked = link ? new Set(accepted) : judged.value.linked;
+  const used = workspaces.filter(({ agentId }) => linked.has(workspaceName(agentId)));
+  const checked = check(withWorkspaces(judged.value.file, used));
   const { mainName, isGlobal, defaultAgentId, left } = mapped;
   const inForce = exists ? loadSettings(options) : undefined;
   if (inForce?.ok === false) return inForce;
@@ -130,13 +170,17 @@ async function prepare(
     return fail("invalid_config", "the environment contains invalid settings", {
       hint: "Run parley config check to see them.",
     });
-  const common = { settings, keys: { mainName, isGlobal }, defaultAgentId };
+  const { routines } = mapped;
+  const common = {
+    ...{ settings, keys: { mainName, isGlobal }, defaultAgentId, routines },
+    ...{ workspaces, linked },
+  };
   if (checked === undefined) {
     const notes =
       found === undefined ? [] : [`${found.name} could not be converted to a Parley configuration`];
     return ok({ ...common, report: { kind: "none", notes, left, trusted } });
   }
-  const place = placeFor(checked.text, path, exists, check(withoutTrust(mapped.file, home))?.text);
+  const place = placeFor(checked.text, path, exists, check(withoutTrust(mapped.file))?.text);
   if (!place.ok) return place;
   const notes = [
     ...mapped.notes,
@@ -203,7 +247,8 @@ async function readStores(
 /** Reports the files in the source directory that are not imported. */
 async function noteOthers(source: SourceDir, remarks: Remarks): Promise<void> {
   for (const { name } of await source.list([])) {
-    if (/^(agents|sessions|state|cron|(openclaw|clawdbot|moltbot)\.json(\.bak.*)?)$/.test(name)) continue;
+    if (/^(agents|sessions|state|cron|workspace.*|(openclaw|clawdbot|moltbot)\.json(\.bak.*)?)$/.test(name))
+      continue;
     remarks.note("other files and folders of the source, not read", name);
   }
 }
@@ -279,21 +324,31 @@ function noteAgents(stores: readonly AgentStore[], settings: Settings, remarks: 
 async function write(read: Read, options: ImportOptions): Promise<Result<ImportReport>> {
   const { source, state, grants, prepared, stores, nowMs, remarks } = read;
   const { world, dryRun, signal } = options;
-  const { settings, report, keys, file } = prepared;
+  const { settings, report, keys, file, routines, workspaces, linked } = prepared;
   const counts = new Counts();
   const repairs = { callsWithoutResult: 0, resultsWithoutCall: 0 };
   const { mainKey, scope } = settings.session;
   const rules = { mainKey, scope, defaultAgentId: defaultAgent(settings).id };
-  const jobs = mapJobs(state.jobs, { settings, keys: rules, nowMs, remarks });
+  const ids = { ids: settings.agents.map(({ id }) => id), defaultId: rules.defaultAgentId };
+  const sourceJobs = state.jobs.filter((job) => !isHeartbeat(job));
+  const routine = routineJobs(routines, ids, state.jobs);
+  for (const { name } of routine)
+    remarks.note("heartbeats and daily resets, which are scheduled jobs here", String(name));
+  const all = [...sourceJobs, ...routine];
+  const jobs = mapJobs(all, { settings, keys: rules, nowMs, remarks });
   const accepted = new Set(report.trusted.flatMap(({ name, accepted }) => (accepted ? [name] : [])));
   let rest: StateReport = NOTHING_WRITTEN;
   let given: readonly string[] = [];
+  let carried: readonly CarriedWorkspace[] = [];
   const done = await withImportStore({ settings: settings.store, world, dryRun }, async (store) => {
     const isWritten = file !== undefined && !dryRun;
     const written = isWritten ? await writeConfig(file, world.ids.uuid()) : ok(undefined);
     if (!written.ok) return written;
     const missing = await missingGrants(grants, store);
     given = grants.filter((grant) => !missing.includes(grant)).map(({ name }) => name);
+    given = [...given, ...(await carriedBefore(workspaces, settings))];
+    const wantedFolders = workspaces.filter(({ agentId }) => accepted.has(workspaceName(agentId)));
+    carried = await carryWorkspaces(wantedFolders, { settings, store, remarks, nowMs, linked });
     const wanted = grants.filter(({ name }) => accepted.has(name));
     rest = await writeState(jobs, wanted, store, remarks);
     await importSessions(stores, {
@@ -311,7 +366,8 @@ async function write(read: Read, options: ImportOptions): Promise<Result<ImportR
   const trusted = report.trusted.filter(({ name, accepted }) => accepted || !given.includes(name));
   const from = { from: source.root, to: storeName(settings.store), dryRun, interrupted: signal.aborted };
   const config = { ...report, trusted };
-  return ok({ ...from, config, sessions, entries, repairs, ...rest, remarks: remarks.list() });
+  const whole = { config, sessions, entries, repairs, ...rest, workspaces: carried };
+  return ok({ ...from, ...whole, remarks: remarks.list() });
 }
 
 /** Imports a state directory. With `dryRun`, only reports what would be imported. */

@@ -29,7 +29,7 @@ const MESSAGE_CHARS_MAX = 16_000;
 const NAME_CHARS_MAX = 200;
 const TIMEOUT_MAX_MS = 7 * 86_400_000;
 /** Keys of jobs that the program declares for itself. */
-const OF_THE_PROGRAM = /^(heartbeat|skill-collection-review|memory-core):/;
+const OF_THE_PROGRAM = /^(skill-collection-review|memory-core):/;
 const PLAIN_ID = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 
 interface JobRules {
@@ -70,9 +70,18 @@ function scheduleOf(value: unknown, nowMs: number): Schedule | string {
   return zone === undefined ? "an unknown time zone" : { kind, expr: fields, tz: zone };
 }
 
+/** Returns where a job delivers. Older versions have that in the payload. */
+function deliveryIn({ delivery, payload }: Fields, isInMain: boolean): Fields {
+  if (delivery !== undefined) return fieldsOf(delivery);
+  const { deliver, channel, provider, to, accountId } = fieldsOf(payload);
+  const isDelivered = deliver === true || (deliver !== false && to !== undefined);
+  if (isDelivered) return { mode: "announce", channel: channel ?? provider, to, accountId };
+  return isInMain ? { mode: "announce" } : {};
+}
+
 /** Returns the place to which the source sends replies, or undefined if they stay in the session. */
-function placeOf(value: unknown, agentId: string, rules: KeyRules): Route | undefined {
-  const { mode, channel: named, to: target, accountId: account } = fieldsOf(value);
+function placeOf(delivery: Fields, agentId: string, rules: KeyRules): Route | undefined {
+  const { mode, channel: named, to: target, accountId: account } = delivery;
   if (mode !== "announce") return undefined;
   const channel = textIn(named, 64)?.toLowerCase() ?? LAST;
   const to = lineIn(target, 512);
@@ -80,7 +89,13 @@ function placeOf(value: unknown, agentId: string, rules: KeyRules): Route | unde
   if (!isChannelId(channel)) return undefined;
   const accountId = lineIn(account, 128);
   const place = to.toLowerCase().startsWith(`${channel}:`) ? to.slice(channel.length + 1) : to;
-  return { channel, to: place, ...(accountId === undefined || accountId === "default" ? {} : { accountId }) };
+  const [, chat = place, threadId] = /^(.+):topic:(\d+)$/.exec(place) ?? [];
+  return {
+    channel,
+    to: chat,
+    ...optional({ threadId }),
+    ...(accountId === undefined || accountId === "default" ? {} : { accountId }),
+  };
 }
 
 /** Returns the text for the agent, or the reason why there is none. */
@@ -123,8 +138,11 @@ function jobOf(value: unknown, rules: JobRules): CronJob | undefined {
   const agentId = findAgent(settings, named ?? "")?.id ?? defaultAgent(settings).id;
   if (named !== undefined && named !== agentId)
     remarks.note("jobs of agents that are not configured here: they get the default agent", shown);
-  if (payload.kind === "systemEvent" || job.sessionTarget === "main")
-    remarks.note("jobs of a main session, which have their own session here", shown);
+  const isInMain =
+    job.sessionTarget === "main" || (payload.kind === "systemEvent" && job.sessionTarget === undefined);
+  const model = modelOf(payload, shown, rules);
+  if (isInMain && model !== undefined)
+    remarks.note("jobs in a main session that name a model: they use that of the session", shown);
   const seconds = countIn(payload.timeoutSeconds) ?? 0;
   const createdAt = timeIn(job.createdAtMs, nowMs) ?? nowMs;
   return {
@@ -139,8 +157,9 @@ function jobOf(value: unknown, rules: JobRules): CronJob | undefined {
     updatedAt: createdAt,
     ...optional({
       name,
-      deliver: placeOf(job.delivery, agentId, rules.keys),
-      model: modelOf(payload, shown, rules),
+      sessionKey: isInMain ? mainKeyOf(agentId, rules.keys) : undefined,
+      deliver: placeOf(deliveryIn(job, isInMain), agentId, rules.keys),
+      model: isInMain ? undefined : model,
       thinking: thinkingNamed(textIn(payload.thinking, 40) ?? ""),
     }),
   };

@@ -65,10 +65,13 @@ function* table(database: ForeignDatabase, name: string, wanted: readonly string
 }
 
 function jobsIn(database: ForeignDatabase, remarks: Remarks): unknown[] {
+  const notes = [...table(database, "cron_job_scratch", ["job_id", "content"], remarks)];
+  const scratches = new Map(notes.map(({ job_id, content }) => [job_id, content]));
   return [...table(database, "cron_jobs", ["job_id", "job_json", "enabled"], remarks)].map(
     ({ job_id, job_json }) => {
       const job = fieldsOf(jsonIn(job_json));
-      return Object.keys(job).length === 0 ? { name: job_id } : { id: job_id, ...job };
+      if (Object.keys(job).length === 0) return { name: job_id };
+      return { id: job_id, ...job, scratch: scratches.get(job_id) };
     },
   );
 }

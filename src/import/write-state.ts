@@ -41,11 +41,11 @@ export function grantsOf({ people, nodes }: Pick<SourceState, "people" | "nodes"
     const shown = members.slice(0, SHOWN_MAX).map(({ peerId }) => peerId);
     const more = members.length > SHOWN_MAX ? ` and ${members.length - SHOWN_MAX} more` : "";
     const text = `lets these people write to the account directly: ${shown.join(", ")}${more}`;
-    return { name: `paired.${account}`, text, people: members, nodes: [] };
+    return { name: `paired.${account}`, group: "people", text, people: members, nodes: [] };
   });
   const ofNodes = nodes.map((node): Grant => {
     const text = `lets the device ${node.name} offer commands to agents, and start runs`;
-    return { name: `nodes.${node.id.slice(0, 12)}`, text, people: [], nodes: [node] };
+    return { name: `nodes.${node.id.slice(0, 12)}`, group: "nodes", text, people: [], nodes: [node] };
   });
   return [...ofPeople, ...ofNodes];
 }

@@ -71,7 +71,9 @@ export function checkRights(
   const target = { key: sessionKey, agentId: "", archived: false, ancestors: [] };
   const hint = "See gateway.auth.tokens[].sessions.";
   if (!decideAccess("send", viewer, target, accessRulesOf(settings)).allowed) {
-    const sessions = by === "job" ? "the sessions of jobs, cron:<id>" : `the session ${sessionKey}`;
+    const sessions = sessionKey.startsWith("cron:")
+      ? "the sessions of jobs, cron:<id>"
+      : `the session ${sessionKey}`;
     return fail("not_visible", `the token does not cover ${sessions}`, { hint });
   }
   if (maySpeakAs(settings, viewer, agentId)) return ok(undefined);

@@ -9,6 +9,7 @@ import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import { isInHouse, LAST, type Route } from "../core/shapes/route.ts";
 import type { Run } from "../core/shapes/run.ts";
 import { type CronJob, JOBS_MAX, jobKey, type MissedPolicy, type Schedule } from "../core/shapes/schedule.ts";
+import type { Session } from "../core/shapes/session.ts";
 import { quoted } from "../core/text/cut.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
@@ -48,8 +49,10 @@ type Also<T> = (unit: Unit, done: T) => Promise<void>;
 export interface NewJob extends Choices {
   readonly schedule: RequestedSchedule;
   readonly message: string;
-  /** Default: the agent that is the default when the job is created. */
+  /** Default: the agent of the session, else the agent that is the default when the job is created. */
   readonly agentId?: string | undefined;
+  /** A session in which the job runs. The caller may write to it. Default: a session of its own. */
+  readonly session?: Pick<Session, "key" | "agentId"> | undefined;
   readonly also?: Also<CronJob>;
 }
 
@@ -65,6 +68,13 @@ export interface JobCaller {
 }
 
 const DATES_SHOWN = 5;
+const NO_MODEL = fail(
+  "invalid_argument",
+  "a job in another session than its own runs there, with the session's model",
+  {
+    hint: "Change the model of the session, or add a job with a session of its own.",
+  },
+);
 
 /**
  * Returns an existing job if the caller may run it. Fails with "not found" if the caller may not see the
@@ -161,8 +171,12 @@ export async function storeHasRoom({ tx }: Unit): Promise<Result<void>> {
  * agent.
  */
 export async function addJob(ctx: JobContext, by: JobCaller, wanted: NewJob): Promise<Result<CronJob>> {
-  const agentId = chosenAgent(ctx.settings, wanted.agentId);
+  const { session } = wanted;
+  const agentId = chosenAgent(ctx.settings, wanted.agentId ?? session?.agentId);
   if (!agentId.ok) return agentId;
+  if (session !== undefined && session.agentId !== agentId.value)
+    return fail("invalid_argument", `the session ${session.key} belongs to the agent ${session.agentId}`);
+  if (session !== undefined && wanted.model != null) return NO_MODEL;
   const choices = checkChoices(ctx, agentId.value, wanted);
   if (!choices.ok) return choices;
   const schedule = await readSchedule(wanted.schedule, calendarOf(ctx));
@@ -171,11 +185,12 @@ export async function addJob(ctx: JobContext, by: JobCaller, wanted: NewJob): Pr
   if (!open.ok) return open;
   return ctx.engine.commit(async (unit): Promise<Result<CronJob>> => {
     const id = unit.newId();
-    const allowed = checkRights(ctx.settings, by.viewer, turnOfJob({ id, agentId: agentId.value }));
+    const own = { agentId: agentId.value, ...chosen("sessionKey", undefined, session?.key) };
+    const allowed = checkRights(ctx.settings, by.viewer, turnOfJob({ id, ...own }));
     if (!allowed.ok) return allowed;
     const room = await storeHasRoom(unit);
     if (!room.ok) return room;
-    const blank = { id, agentId: agentId.value, message: "", enabled: false, missed: "once" } as const;
+    const blank = { id, ...own, message: "", enabled: false, missed: "once" } as const;
     const times = { timeoutMs: 0, createdAt: unit.now, updatedAt: unit.now };
     const job = withChoices({ ...blank, ...times, schedule: schedule.value }, wanted);
     const owned = creatorAfter(ctx, by, job);
@@ -205,7 +220,7 @@ export async function enable(job: CronJob, now: number): Promise<Result<CronJob>
   });
 }
 
-/** Updates a job's session after a change of name or model. */
+/** Updates the session of a job's own after a change of name or model. */
 async function changeSession(unit: Unit, before: CronJob, after: CronJob): Promise<void> {
   const key = jobKey(after);
   const session = after.sessionKey === undefined ? await getSession(unit.tx, key) : undefined;
@@ -238,18 +253,17 @@ async function patched(
 
 /** Refuses options that do not go with the session in which the job runs. */
 function checkPatch(job: CronJob, { deliver, model }: JobPatch): Result<void> {
-  if (deliver?.to === jobKey(job)) {
+  // `last` is the chat in which the people of that session wrote last.
+  const isChat = job.callId === undefined && job.sessionKey !== undefined && deliver?.channel === LAST;
+  if (deliver?.to === jobKey(job) && !isChat) {
     const error = "deliver.to is the job's own session, which contains its replies already";
     return fail("invalid_argument", error);
   }
   if (job.sessionKey === undefined) return ok(undefined);
+  if (model != null) return NO_MODEL;
   const runs = `the agent of ${job.sessionKey} made this job, which runs in that session`;
-  if (model != null) {
-    return fail("invalid_argument", `${runs} with the session's model`, {
-      hint: "Change the model of the session, or add a job of your own with cron.add.",
-    });
-  }
-  if (deliver == null || !(isInHouse(deliver) || deliver.channel === LAST)) return ok(undefined);
+  if (job.callId === undefined || deliver == null || !(isInHouse(deliver) || deliver.channel === LAST))
+    return ok(undefined);
   return fail("invalid_argument", `${runs}, so its replies go there or to a chat on a channel`, {
     hint: "Set deliver to a chat on a channel, or to null.",
   });

@@ -51,6 +51,8 @@ async function whereTo(unit: Unit, route: Route): Promise<Route> {
 async function send(parts: ReplyParts, acceptor: Acceptor, unit: Unit, asked: Reply): Promise<void> {
   const reply = { ...asked, route: await whereTo(unit, asked.route) };
   const { route, session, text, runId } = reply;
+  // The transcript has it already.
+  if (route.channel === WEBCHAT && route.to === session.key) return;
   const verdict = await leaveVerdict(unit.tx, parts.settings, session, route);
   if (!verdict.allowed) {
     return keep(unit, reply, { state: "skipped", code: "send_denied", error: verdict.error });
@@ -72,19 +74,19 @@ async function send(parts: ReplyParts, acceptor: Acceptor, unit: Unit, asked: Re
 }
 
 /**
- * Returns the current destination of a job's replies, or undefined for a job in the session that made it:
+ * Returns the current destination of a job's replies, or undefined for a job that an agent made:
  * there, the run's own route counts. Such a job is removed after its only date, unless the run failed:
  * operators see the failure. Not earlier, because its row tells a repeated tool call that it was made.
  */
 async function jobRouteOf(unit: Unit, run: Run, jobId: string): Promise<Route | undefined> {
   const job = await getJob(unit.tx, jobId);
   if (job === undefined || run.sessionKey !== jobKey(job)) return undefined;
-  const { id, schedule, sessionKey } = job;
-  const isOver = sessionKey !== undefined && schedule.kind === "at" && schedule.atMs <= unit.now;
+  const { id, schedule, callId } = job;
+  const isOver = callId !== undefined && schedule.kind === "at" && schedule.atMs <= unit.now;
   const isGone = isOver && run.state === "ok";
   if (isGone) await deleteJob(unit.tx, id);
   unit.publish({ kind: "cron", jobId, sessionKey: run.sessionKey, change: isGone ? "removed" : "ended" });
-  return sessionKey === undefined ? job.deliver : undefined;
+  return callId === undefined ? job.deliver : undefined;
 }
 
 async function runEnded(parts: ReplyParts, acceptor: Acceptor, unit: Unit, run: Run): Promise<void> {

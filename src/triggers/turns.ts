@@ -1,26 +1,33 @@
-// Handles a job that is due: starts one run in the job's session, and sets the next date.
+// Handles a job that is due: starts one run in the job's session or resets that session, and sets the next
+// date.
 // TU1: one transaction writes the run, the history row and the next date, and claims the due date:
 //      each date is handled once, by one gateway, even after a crash (I4).
-// TU2: turns never accumulate: a date is skipped if a run of the job is unfinished.
+// TU2: turns never accumulate: a date is skipped if a run of the job is unfinished. A reset is skipped if any
+//      run of the session is.
 // TU3: dates that were missed while no gateway ran cause one turn together, or none, depending on the job.
 
 import { optional } from "../core/optional.ts";
 import { isGuest } from "../core/rules/prompt/memory.ts";
-import { ok, type Result } from "../core/shapes/errors.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Run } from "../core/shapes/run.ts";
 import { type CronJob, cronContext, jobKey } from "../core/shapes/schedule.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
-import { insertNew, newSession } from "../flows/session/lifecycle.ts";
+import { insertNew, newSession, resetIn } from "../flows/session/lifecycle.ts";
 import { holdJob, insertTurn, moveJob, type NewTurn, unfinishedRunOf } from "../store/queries/cron-jobs.ts";
+import { activeRuns } from "../store/queries/runs/runs.ts";
 import { getSession, updateSession } from "../store/queries/sessions/sessions.ts";
 import { checkCreator, creatorViewer, turnOfJob } from "./creator.ts";
 import { nextDate } from "./dates.ts";
 
 /** The kind of the stored deadline for a job's next date. */
 export const CRON_DEADLINE = "cron";
+
+/** The message of a job that starts a new conversation in its session. */
+const RESET = "/reset";
+const RESET_TEXT = "A scheduled job started a new conversation. The earlier one is kept in the transcripts.";
 
 /** A date that is handled later than this counts as missed, because no gateway ran. */
 const LATE_MS = 60_000;
@@ -43,6 +50,40 @@ async function prepareSession(parts: TurnParts, unit: Unit, job: CronJob): Promi
     await updateSession(unit.tx, key, { model: job.model });
 }
 
+const resets = ({ sessionKey, message }: CronJob): boolean =>
+  sessionKey !== undefined && message.trim().toLowerCase() === RESET;
+
+/** Starts a new conversation in the session of a job. Its run only writes a text into the new transcript. */
+async function acceptReset(parts: TurnParts, unit: Unit, job: CronJob) {
+  const engine = parts.engine();
+  const sessionKey = jobKey(job);
+  const session = await getSession(unit.tx, sessionKey);
+  if (session === undefined) return fail("session_not_found", `there is no session ${sessionKey}`);
+  const reset = await resetIn({ engine, settings: parts.settings }, unit, session);
+  if (!reset.ok) return reset;
+  const input = { text: RESET_TEXT, injected: true, provenance: { kind: "cron", source: job.id } } as const;
+  return engine.acceptIn(unit, { sessionKey, kind: "append", input });
+}
+
+/** Accepts a run of the job. */
+async function acceptTurn(parts: TurnParts, unit: Unit, job: CronJob) {
+  if (resets(job)) return acceptReset(parts, unit, job);
+  if (job.sessionKey === undefined) await prepareSession(parts, unit, job);
+  const creator = job.createdBy === undefined ? undefined : creatorViewer(parts.settings, job.createdBy);
+  return parts.engine().acceptIn(unit, {
+    sessionKey: jobKey(job),
+    input: {
+      text: job.message,
+      provenance: { kind: "cron", source: job.id },
+      context: cronContext(job),
+      ...optional({ thinking: job.thinking, guest: (creator && isGuest(creator)) || undefined }),
+    },
+    // The reply to a job that an agent made goes to the chat that asked, as any answer there does.
+    ...optional({ route: job.callId === undefined ? undefined : job.deliver }),
+    ...(job.timeoutMs === 0 ? {} : { timeoutMs: job.timeoutMs }),
+  });
+}
+
 /** Accepts a run of the job and records the turn. */
 export async function fire(
   parts: TurnParts,
@@ -52,26 +93,11 @@ export async function fire(
 ): Promise<Result<Run>> {
   const allowed = await checkCreator({ db: unit.tx, settings: parts.settings }, turnOfJob(job));
   if (!allowed.ok) return allowed;
-  const sessionKey = jobKey(job);
-  const isOwn = job.sessionKey === undefined;
-  if (isOwn) await prepareSession(parts, unit, job);
-  const creator = job.createdBy === undefined ? undefined : creatorViewer(parts.settings, job.createdBy);
-  const accepted = await parts.engine().acceptIn(unit, {
-    sessionKey,
-    input: {
-      text: job.message,
-      provenance: { kind: "cron", source: job.id },
-      context: cronContext(job),
-      ...optional({ thinking: job.thinking, guest: (creator && isGuest(creator)) || undefined }),
-    },
-    // In the session of a conversation, the reply goes to the chat that asked, as any answer there does.
-    ...optional({ route: isOwn ? undefined : job.deliver }),
-    ...(job.timeoutMs === 0 ? {} : { timeoutMs: job.timeoutMs }),
-  });
+  const accepted = await acceptTurn(parts, unit, job);
   if (!accepted.ok) return accepted;
   const { run } = accepted.value;
   await insertTurn(unit.tx, { ...turn, jobId: job.id, firedAt: unit.now, runId: run.runId });
-  unit.publish({ kind: "cron", jobId: job.id, sessionKey, change: "fired" });
+  unit.publish({ kind: "cron", jobId: job.id, sessionKey: jobKey(job), change: "fired" });
   return ok(run);
 }
 
@@ -80,7 +106,8 @@ async function leftOut(unit: Unit, job: CronJob, isLate: boolean) {
   if (isLate && job.missed === "skip") {
     return { code: "missed", error: "no gateway ran at that time, and the job skips missed dates" };
   }
-  const runId = await unfinishedRunOf(unit.tx, job.id);
+  const busy = resets(job) ? (await activeRuns(unit.tx, jobKey(job)))[0]?.runId : undefined;
+  const runId = busy ?? (await unfinishedRunOf(unit.tx, job.id));
   return runId === undefined
     ? undefined
     : { code: "still_running", error: `the run before it (${runId}) had not ended` };

@@ -5,10 +5,14 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { loadSettings } from "../../src/config.ts";
+import { guidanceReach } from "../../src/core/rules/prompt/guidance.ts";
+import { readMemory } from "../../src/store/queries/agent-memory.ts";
 import { getPeer } from "../../src/store/queries/channels/channel-peers.ts";
 import { listNodes } from "../../src/store/queries/nodes.ts";
+import { GuidanceFiles } from "../../src/tools/guidance/guidance.ts";
 import { temporaryFolder } from "../kit/engine/engine.ts";
 import { good } from "../store/transfer/moves.ts";
+import { MAIN_CHAIN } from "../tools/app.ts";
 import { put } from "./source.ts";
 import { stage } from "./stage.ts";
 
@@ -21,8 +25,41 @@ function source(): string {
     const path = file.replace(/\.gz$/, "").replaceAll("--", "/");
     put(dir, path, gunzipSync(readFileSync(join(MADE, file))));
   }
+  const workspaces = JSON.parse(readFileSync(join(MADE, "workspaces.json"), "utf8"));
+  for (const [path, text] of Object.entries(workspaces)) put(dir, path, String(text));
   return dir;
 }
+
+test("workspaces, memory, fallback models and MCP servers of openclaw 2026.9.6 are carried over", async () => {
+  const dir = source();
+  const at = await stage("embedded");
+  const report = await at.imported(dir, { accept: ["workspaces", "mcp"] });
+  const workspace = join(at.home, ".parley", "workspace");
+  expect(report.workspaces).toEqual([
+    {
+      ...{ agentId: "main", from: join(dir, "workspace-main"), to: workspace, how: "copied", files: 7 },
+      memory: ["MEMORY.md", "memory/2026-01-20.md"],
+    },
+    {
+      ...{ agentId: "research", from: join(dir, "workspace-research"), to: `${workspace}-research` },
+      ...{ how: "copied", files: 5, memory: [] },
+    },
+  ]);
+  const { text } = await at.inStore(({ db }) => readMemory(db, "main"));
+  expect(text).toContain("text of workspace-main/MEMORY.md\n\n## memory/2026-01-20.md");
+  const { settings } = good(loadSettings({ env: {}, home: at.home }));
+  expect(settings.agents[0]).toMatchObject({ workspace, fallbackModels: ["test/spare-model"] });
+  expect(settings.tools.mcp.servers).toMatchObject([{ name: "notes", reach: { command: "notes-server" } }]);
+  const guidance = new GuidanceFiles({ now: () => Date.now(), home: at.home });
+  const { files } = await guidance.forAgent(settings.agents[0] as never, guidanceReach(MAIN_CHAIN, settings));
+  const order = ["AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md"];
+  expect(files.map(({ text: one }) => one)).toEqual(order.map((name) => `text of workspace-main/${name}`));
+  const again = await at.imported(dir, { accept: ["workspaces"] });
+  expect(again.workspaces.map(({ how, files: copied, memory }) => [how, copied, memory])).toEqual([
+    ["unchanged", 0, []],
+    ["unchanged", 0, []],
+  ]);
+});
 
 test("sessions, jobs and nodes that openclaw 2026.9.6 stored are imported", async () => {
   const dir = source();
@@ -40,19 +77,31 @@ test("sessions, jobs and nodes that openclaw 2026.9.6 stored are imported", asyn
     "person: what is new in research?",
     "assistant: noted",
   ]);
-  expect(report.jobs).toEqual({ added: 2, unchanged: 0 });
+  expect(report.jobs).toEqual({ added: 6, unchanged: 0 });
   const jobs = await at.inStore(({ db }) => db.selectFrom("cron_jobs").selectAll().orderBy("name").execute());
-  expect(jobs.map(({ name, agent_id: agent, message }) => [name, agent, message])).toEqual([
-    ["Main", "main", "look"],
-    ["Morning", "research", "what is new?"],
+  expect(jobs.map(({ name, session_key: key, message, enabled }) => [name, key, message, enabled])).toEqual([
+    ["Daily reset (main)", "agent:main:main", "/reset", 0],
+    ["Daily reset (research)", "agent:research:main", "/reset", 0],
+    [
+      "Heartbeat (main)",
+      "agent:main:main",
+      expect.stringMatching(/HEARTBEAT_OK.\n\nLook at the garden\.$/),
+      0,
+    ],
+    ["Heartbeat (research)", "agent:research:main", expect.stringMatching(/HEARTBEAT_OK\.$/), 0],
+    ["Main", "agent:main:main", "look", 0],
+    ["Morning", null, "what is new?", 0],
   ]);
+  const beat = jobs.find(({ name }) => name === "Heartbeat (main)");
+  expect(JSON.parse(beat?.schedule_json ?? "")).toMatchObject({ kind: "every", everyMs: 45 * 60_000 });
+  expect(JSON.parse(beat?.deliver_json ?? "")).toEqual({ channel: "last", to: "agent:main:main" });
   expect(report.nodes).toMatchObject({ added: 1 });
   expect((await at.inStore(({ db }) => listNodes(db))).map(({ node }) => node.name)).toEqual(["Attic"]);
-  // Nothing is unknown: these are the program's own jobs, and the job that moves to a session of its own.
+  // Nothing is unknown: these are the program's own jobs.
   expect(report.remarks.map(({ what, count }) => [what, count])).toEqual([
     ["open requests for pairing, which must be made again", 1],
-    ["jobs that the source's program made for itself, skipped", 4],
-    ["jobs of a main session, which have their own session here", 1],
+    ["heartbeats and daily resets, which are scheduled jobs here", 4],
+    ["jobs that the source's program made for itself, skipped", 3],
   ]);
   expect((await at.imported(dir)).sessions).toMatchObject({ added: 0, unchanged: 3 });
 });
@@ -63,11 +112,12 @@ test("bots, bindings, allow lists, pairings and the owner that openclaw 2026.9.6
   const offered = await at.imported(dir, { dryRun: true });
   const names = offered.config.trusted.map(({ name }) => name);
   expect(names).toEqual([
-    "commands.owners.telegram:801",
-    ...["channels.telegram.accounts.default.allowFrom", "channels.telegram.accounts.default.groups"],
-    ...["channels.telegram.accounts.work.allowFrom", "channels.telegram.accounts.work.groups"],
+    ...["commands.owners.telegram:801", "tools.mcp.servers.notes"],
+    ...["botToken", "allowFrom", "groups"].map((key) => `channels.telegram.accounts.default.${key}`),
+    ...["botToken", "allowFrom", "groups"].map((key) => `channels.telegram.accounts.work.${key}`),
     ...["paired.telegram.default", "paired.telegram.work"],
     expect.stringMatching(/^nodes\./),
+    ...["agents.list.main.workspace", "agents.list.research.workspace"],
   ]);
   expect(offered.config.trusted.every(({ accepted }) => !accepted)).toBe(true);
   const report = await at.imported(dir, { accept: ["all"] });

@@ -37,7 +37,7 @@ const OTHERS = [
   { id: "seconds", schedule: { kind: "cron", expr: "* * * * * *" }, payload: TURN },
   { id: "zone", schedule: { kind: "cron", expr: "* * * * *", tz: "Moon/Base" }, payload: TURN },
   { id: "shell", schedule: JOB.schedule, payload: { kind: "command", argv: ["rm"] } },
-  { id: "own", declarationKey: "heartbeat:main", schedule: JOB.schedule, payload: { kind: "heartbeat" } },
+  { id: "own", declarationKey: "memory-core:x", schedule: JOB.schedule, payload: TURN },
   { id: "mute", schedule: JOB.schedule, payload: { kind: "agentTurn", message: " " } },
 ];
 
@@ -163,12 +163,14 @@ const CHANNELS = {
 
 test("allow lists and bindings become those of the accounts once they are accepted", async () => {
   const at = await stage("embedded");
-  const accept = ["all"];
+  const accept = ["people", "tokens"];
   const { config } = await at.imported(sourceWith({ config: CHANNELS }), { accept });
   expect(config.trusted.map(({ name }) => name)).toEqual([
-    ...["channels.telegram.allowFrom", "channels.telegram.groups"],
-    ...["channels.telegram.accounts.second.allowFrom", "channels.telegram.accounts.second.groups"],
-    "channels.discord.allowFrom",
+    // If the source names no owners, these are the people who may write directly.
+    ...["telegram:4711", "telegram:4712", "discord:8"].map((owner) => `commands.owners.${owner}`),
+    ...["channels.telegram.botToken", "channels.telegram.allowFrom", "channels.telegram.groups"],
+    ...["botToken", "allowFrom", "groups"].map((key) => `channels.telegram.accounts.second.${key}`),
+    ...["channels.discord.token", "channels.discord.allowFrom"],
   ]);
   const { channels } = good(loadSettings({ env: {}, home: at.home })).settings;
   const [first, second, discord] = channels;
@@ -198,7 +200,7 @@ test("allow lists and bindings become those of the accounts once they are accept
 test("without acceptance nobody is let in, and accounts do not inherit what was declined", async () => {
   const at = await stage("embedded");
   const dir = sourceWith({ config: CHANNELS });
-  await at.imported(dir, { accept: ["channels.telegram.allowFrom", "channels.telegram.groups"] });
+  await at.imported(dir, { accept: ["tokens", "channels.telegram.allowFrom", "channels.telegram.groups"] });
   const { channels } = good(loadSettings({ env: {}, home: at.home })).settings;
   const [first, second, discord] = channels;
   expect(Object.keys(first?.groups ?? {})).toHaveLength(3);

@@ -238,6 +238,57 @@ test("TU2: if the previous run is unfinished, a due time is skipped", async () =
   expect(await turnsOf(app, job)).toEqual(["schedule ok", "schedule still_running", "schedule ok"]);
 });
 
+test("a job of another session runs there and in its name, and /reset begins a new conversation unless a run is going on", async () => {
+  const world = fakeWorld();
+  const held = Promise.withResolvers<void>();
+  const MAIN = "agent:main:main";
+  const session = { key: MAIN, agentId: "main" };
+  const plays: FlowAppOptions["plays"] = { [MAIN]: () => "HEARTBEAT_OK" };
+  const app = await open({ world, plays });
+  const deliver = { channel: "last", to: MAIN };
+  const beat = await add(app, {
+    schedule: { kind: "every", everyMs: HOUR },
+    message: "look",
+    session,
+    deliver,
+  });
+  await pass(app, world, HOUR);
+  const other = { ...session, agentId: "other" };
+  const foreign = addJob(jobsOf(app), ADMIN, { schedule: beat.schedule, message: "x", session: other });
+  await expect(foreign).resolves.toMatchObject({ ok: false });
+  expect(await app.texts(MAIN)).toEqual(["user: look", "assistant: HEARTBEAT_OK"]);
+  expect(app.sent).toEqual([]);
+  plays[MAIN] = () => "The garden is dry.";
+  await pass(app, world, HOUR);
+  // Its people use the session itself, so the transcript has the answer once.
+  expect((await app.texts(MAIN)).slice(2)).toEqual(["user: look", "assistant: The garden is dry."]);
+  const reset = await add(app, {
+    schedule: { kind: "at", atMs: world.clock.now() + MINUTE },
+    message: "/reset",
+    session,
+  });
+  const before = (await app.session(MAIN)).sessionId;
+  await pass(app, world, MINUTE);
+  expect(await turnsOf(app, reset)).toEqual(["schedule ok"]);
+  expect((await app.session(MAIN)).sessionId).not.toBe(before);
+  expect(await app.texts(MAIN)).toEqual([expect.stringContaining("started a new conversation")]);
+  plays[MAIN] = async () => {
+    await held.promise;
+    return "done";
+  };
+  const busy = await add(app, {
+    schedule: { kind: "every", everyMs: 2 * MINUTE },
+    message: "/reset",
+    session,
+  });
+  await runJob(jobsOf(app), ADMIN, beat.id, async () => {});
+  await world.advance(2 * MINUTE);
+  while ((await turnsOf(app, busy)).length < 1) await world.advance(0);
+  expect(await turnsOf(app, busy)).toEqual(["schedule still_running"]);
+  held.resolve();
+  await app.quiet();
+});
+
 test("JO3: if a job is removed while it runs, only its later due times end", async () => {
   const world = fakeWorld();
   const held = Promise.withResolvers<void>();

@@ -3,7 +3,7 @@
 
 import { operatorViewer } from "../../src/access/access.ts";
 import { ok } from "../../src/core/shapes/errors.ts";
-import { type CronJob, cronKey } from "../../src/core/shapes/schedule.ts";
+import { type CronJob, jobKey } from "../../src/core/shapes/schedule.ts";
 import { listTurns } from "../../src/store/queries/cron-jobs.ts";
 import { addJob, type JobCaller, type JobContext, type NewJob } from "../../src/triggers/jobs.ts";
 import type { FlowApp } from "../kit/engine/flow-app.ts";
@@ -43,4 +43,5 @@ export async function untilTurns(app: FlowApp, job: Pick<CronJob, "id">, count: 
   });
 }
 
-export { cronKey };
+/** Returns the key of a job's own session. */
+export const cronKey = (id: string): string => jobKey({ id });

@@ -29,6 +29,7 @@ interface JobOptions {
   readonly in?: string;
   readonly name?: string;
   readonly agent?: string;
+  readonly session?: string;
   readonly message?: string;
   readonly deliver?: string | false;
   readonly channel?: string;
@@ -232,7 +233,10 @@ export async function addJob(cli: Cli, args: readonly string[], options: JobOpti
   return withLink(cli, async (link) => {
     const to = await deliveryOf(cli, link, options);
     if (!to.ok) return cli.fail(to);
-    const job = { ...params, ...optional({ deliver: to.value }) };
+    const { session } = options;
+    const where = session === undefined ? ok(undefined) : await findOrName(cli, link, session);
+    if (!where.ok) return cli.fail(where);
+    const job = { ...params, ...optional({ deliver: to.value, sessionKey: where.value?.key }) };
     return show(cli, await link.request("cron.add", job), "scheduled");
   });
 }

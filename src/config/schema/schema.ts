@@ -168,14 +168,15 @@ const agents = z
           .default(true)
           .describe(
             "Whether AGENTS.md files (CLAUDE.md in a folder without one) of the workspace and the folders " +
-              "above it are added to the system prompt.",
+              "above it, and SOUL.md, IDENTITY.md, USER.md and TOOLS.md of the workspace, are added to the " +
+              "system prompt.",
           ),
         skills: z
           .boolean()
           .default(true)
           .describe(
-            "Whether an agent can use skills: folders with a SKILL.md in .agents/skills and .claude/skills " +
-              "of the workspace, and in ~/.parley/skills.",
+            "Whether an agent can use skills: folders with a SKILL.md in skills, .agents/skills and " +
+              ".claude/skills of the workspace, and in ~/.parley/skills.",
           ),
         memory: z
           .boolean()

@@ -232,12 +232,18 @@ export const CRON_METHODS = {
     scope: ADMIN,
     outlivesToken: true,
     summary:
-      "Creates a job, which sends a message to an agent in the session `cron:<id>` at scheduled times.",
+      "Creates a job, which sends a message to an agent in the session `cron:<id>`, or in another one, at " +
+      "scheduled times.",
     params: object(
       { schedule: when, message },
       {
         name: about(name, title),
-        agentId: about(name, "Agent of the job. Default: the default agent."),
+        agentId: about(name, "Agent of the job. Default: the agent of `sessionKey`, else the default agent."),
+        sessionKey: about(
+          name,
+          "Session in which the job runs, for example `main`. There the message `/reset` starts a new " +
+            "conversation. Default: a session of the job's own.",
+        ),
         deliver: place,
         model: about(name, model),
         thinking: about(name, thinking),

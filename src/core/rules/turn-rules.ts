@@ -13,8 +13,11 @@ import { quoteLines } from "../text/safe-text.ts";
 import type { AnnouncedStatus } from "./announcement.ts";
 import { type ResultDelivery, resultReader } from "./result-delivery.ts";
 
-/** Replies that mean "no reply". In the announce step of a sub-agent, only the second one is valid. */
-export const SKIP_TOKENS = ["REPLY_SKIP", "ANNOUNCE_SKIP"] as const;
+/**
+ * Replies that mean "no reply". In the announce step of a sub-agent, only the second one is valid. The
+ * last two are those of agents that were written for OpenClaw.
+ */
+export const SKIP_TOKENS = ["REPLY_SKIP", "ANNOUNCE_SKIP", "HEARTBEAT_OK", "NO_REPLY"] as const;
 
 const [REPLY_SKIP, ANNOUNCE_SKIP] = SKIP_TOKENS;
 
@@ -53,7 +56,7 @@ export function refuseToPartner(
 /** Returns whether a reply is silent: it is a skip token or empty. */
 export function isSilent(text: string): boolean {
   const reply = text.trim();
-  return reply === "" || reply === REPLY_SKIP || reply === ANNOUNCE_SKIP;
+  return reply === "" || SKIP_TOKENS.some((token) => token === reply);
 }
 
 /**

@@ -28,6 +28,7 @@ export interface CronJob {
   readonly name?: string;
   readonly schedule: Schedule;
   readonly agentId: string;
+  /** In a session that is not its own, `/reset` starts a new conversation instead of a run. */
   readonly message: string;
   /** False if the job is paused, or if no due time is left. */
   readonly enabled: boolean;
@@ -45,12 +46,12 @@ export interface CronJob {
   readonly updatedAt: number;
   /** Name of the token whose rights the job has (triggers/creator.ts). Absent: the rights of the gateway. */
   readonly createdBy?: string;
-  /**
-   * Session whose agent made the job (tool `cron`). The job runs there, with the rights of that session.
-   * Absent: a person made the job, which has a session of its own.
-   */
+  /** Key of the session in which it runs. Absent: a session of its own, `cron:<id>`. */
   readonly sessionKey?: string;
-  /** Stable id of the tool call that made the job, so that a repeated call makes no second one. */
+  /**
+   * Stable id of the tool call that made the job, so that a repeated call makes no second one. The agent of
+   * `sessionKey` made it, and it has the rights of that session. Absent: a person made it.
+   */
   readonly callId?: string;
 }
 
@@ -86,14 +87,9 @@ export const AGENT_HORIZON_MAX_MS = 5 * 366 * 86_400_000;
 /** Maximum number of characters in the message of a job that an agent makes. */
 export const AGENT_JOB_MESSAGE_MAX_CHARS = 4_000;
 
-/** Returns the key of the session `cron:<id>`. */
-export function cronKey(jobId: string): string {
-  return formatKey({ form: "cron", id: jobId });
-}
-
 /** Returns the key of the session in which a job runs. */
 export function jobKey({ id, sessionKey }: Pick<CronJob, "id" | "sessionKey">): string {
-  return sessionKey ?? cronKey(id);
+  return sessionKey ?? formatKey({ form: "cron", id });
 }
 
 const UNITS: readonly (readonly [name: string, ms: number])[] = [
@@ -194,14 +190,14 @@ export function scheduleWords(schedule: Schedule): string {
 const CRON_HEADING = "Scheduled job context";
 
 /** Returns the context of a job's run: the schedule, who reads the answer, and how to send nothing. */
-export function cronContext(job: Pick<CronJob, "name" | "schedule" | "deliver" | "sessionKey">): string {
+export function cronContext(job: Pick<CronJob, "name" | "schedule" | "deliver" | "callId">): string {
   const name = job.name === undefined ? "" : ` ${JSON.stringify(job.name)}`;
   const when = scheduleWords(job.schedule);
   return [
     CRON_HEADING,
     "",
     `This is a scheduled job${name} (${JSON.stringify(when)}).`,
-    job.sessionKey === undefined
+    job.callId === undefined
       ? "Its message was written beforehand, and nobody waits for the answer."
       : "You made it in this session for now, with the tool cron: do what its message says.",
     readerOfAnswer(job.deliver !== undefined),

@@ -10,7 +10,7 @@ import { insteadOfFile, sentFileId, takesFile } from "../../core/sent-file.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { isInHouse, isSameRoute, LAST, type Route } from "../../core/shapes/route.ts";
 import type { Run } from "../../core/shapes/run.ts";
-import { cronKey } from "../../core/shapes/schedule.ts";
+import { jobKey } from "../../core/shapes/schedule.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -65,8 +65,9 @@ async function replyPlace(unit: Unit, session: Session, run: Run | undefined): P
   const provenance = run?.input.provenance;
   if (provenance?.kind === "hook" || provenance?.kind === "node") return run?.route;
   if (provenance?.kind !== "cron" || provenance.source === undefined) return placeOfRun(session, run);
-  if (session.key !== cronKey(provenance.source)) return run?.route;
-  return (await getJob(unit.tx, provenance.source))?.deliver;
+  const job = await getJob(unit.tx, provenance.source);
+  if (job === undefined || job.callId !== undefined) return run?.route;
+  return session.key === jobKey(job) ? job.deliver : undefined;
 }
 
 /** Returns the chat on a channel where the people of the run are, or undefined if there is none. */

@@ -2,6 +2,7 @@
 // A job whose session the token does not cover is not listed, counted or found (I9).
 // Only callers who may write to a destination may set the text that is delivered there.
 
+import { resolveSession } from "../../access/resolve.ts";
 import { createGate } from "../../access/token.ts";
 import type { CRON_METHODS, CronJobRow, CronTurnRow } from "../../contract/methods/cron.ts";
 import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
@@ -80,7 +81,7 @@ function jobRow(job: CronJob, last: CronTurnRow | undefined, reader: JobReader):
     ...(findAgent(settings, job.agentId) === undefined ? { problem: notConfigured(job.agentId) } : {}),
     ...(name === undefined ? {} : { name: redactor.mask(name) }),
     ...(deliver === undefined ? {} : { deliver: covered ? deliver : { ...deliver, to: NOT_VISIBLE } }),
-    ...optional({ model, thinking, madeBy: job.sessionKey }),
+    ...optional({ model, thinking, madeBy: job.callId === undefined ? undefined : job.sessionKey }),
     ...(timeoutMs === 0 ? {} : { timeoutSeconds: timeoutMs / 1_000 }),
   };
 }
@@ -228,12 +229,17 @@ export const cronMethods: Methods<keyof typeof CRON_METHODS, CronDeps> = {
     },
   },
   "cron.add": {
-    async handle(ctx, { idempotencyKey: _, deliver: asked, ...wanted }) {
+    async handle(ctx, { idempotencyKey: _, deliver: asked, sessionKey, ...wanted }) {
       const deliver = await destinationOf(ctx, asked);
       if (!deliver.ok) return deliver;
+      const session =
+        sessionKey === undefined
+          ? ok(undefined)
+          : await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey });
+      if (!session.ok) return session;
       const made = await addJob(ctx.deps, callerOf(ctx), {
         ...wanted,
-        deliver: deliver.value,
+        ...{ deliver: deliver.value, session: session.value },
         also: (unit, job) => ctx.remember(unit, answerOf(ctx, job)),
       });
       return made.ok ? ok(answerOf(ctx, made.value)) : made;

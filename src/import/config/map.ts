@@ -4,11 +4,17 @@
 
 import type { Tree } from "../../config/source.ts";
 import { fieldsOf, isObject } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import { countIn, textIn, textsIn } from "../fields.ts";
 import { agentIdOf } from "../keys.ts";
+import type { RoutineSettings } from "../routines.ts";
+import type { WorkspaceOwner } from "../workspace/find.ts";
 import { bindAgents } from "./bindings.ts";
 import { mapChannels } from "./channels.ts";
+import { splitUnused } from "./counterparts.ts";
+import { mapMcp } from "./mcp.ts";
 import { aliasesIn, mapModels, modelNameIn } from "./models.ts";
+import { mapOwners } from "./owners.ts";
 import { mapTools, takeFilter } from "./tools.ts";
 import { compact, leftIn, noteRest, putBack, take, takeTree } from "./tree.ts";
 
@@ -23,7 +29,15 @@ export interface MappedConfig {
   readonly mainName: string;
   readonly isGlobal: boolean;
   readonly defaultAgentId: string;
+  readonly routines: RoutineSettings;
+  /** The agents, with the folders that the source names for their workspaces. */
+  readonly workspaces: readonly WorkspaceOwner[];
+  /** The folder that it names for all agents. */
+  readonly sharedWorkspace?: string;
 }
+
+/** Key of the settings for all agents. */
+const DEFAULTS = "";
 
 interface Mapping {
   readonly aliases: ReadonlyMap<string, string>;
@@ -32,16 +46,31 @@ interface Mapping {
   readonly notes: string[];
   /** Unused settings of each agent, or of the defaults, by path. */
   readonly leftOf: Map<string, Tree>;
+  readonly heartbeats: Map<string, Tree>;
+  readonly workspaces: Map<string, string>;
 }
 
-/** Removes and returns the model of one section. */
-function takeModel(tree: Tree, where: string, mapping: Mapping): string | undefined {
+/** Removes the model of one section. Returns it with the models that replace it after a failure. */
+function takeModels(
+  tree: Tree,
+  where: string,
+  mapping: Mapping,
+): { model?: string; fallbackModels?: string[] } {
   const value = take(tree, "model");
-  const { primary: _, ...rest } = fieldsOf(value);
+  const { primary: _, fallbacks, ...rest } = fieldsOf(value);
   noteRest(rest, `${where}.model`, mapping.notes);
-  const name = modelNameIn(value, mapping.aliases);
-  if (name !== undefined) mapping.models.add(name);
-  return name;
+  const model = modelNameIn(value, mapping.aliases);
+  const others = textsIn(fallbacks).flatMap((name) => modelNameIn(name, mapping.aliases) ?? []);
+  for (const name of [...(model === undefined ? [] : [model]), ...others]) mapping.models.add(name);
+  return optional({ model, fallbackModels: others.length === 0 ? undefined : others });
+}
+
+/** Removes the settings for which the import has another place than the configuration: see MappedConfig. */
+function takeRoutines(tree: Tree, id: string, mapping: Mapping): void {
+  const workspace = textIn(take(tree, "workspace"), 2_000);
+  if (workspace !== undefined) mapping.workspaces.set(id, workspace);
+  const heartbeat = takeTree(tree, "heartbeat");
+  if (Object.keys(heartbeat).length > 0) mapping.heartbeats.set(id, heartbeat);
 }
 
 const flagIn = (value: unknown): boolean | undefined => (typeof value === "boolean" ? value : undefined);
@@ -59,22 +88,27 @@ function mapSandbox(tree: Tree): Tree {
 
 function mapSubagents(tree: Tree, where: string, mapping: Mapping): Tree {
   const allow = textsIn(take(tree, "allowAgents"));
+  const { model, fallbackModels } = takeModels(tree, `${where}.subagents`, mapping);
+  if (fallbackModels !== undefined)
+    mapping.notes.push(
+      `${where}.subagents.model.fallbacks is not imported: sub-agents have those of their agent`,
+    );
   return {
     allowAgents:
       allow.length === 0 ? undefined : allow.map((name) => (name === "*" ? name : (agentIdOf(name) ?? name))),
-    model: takeModel(tree, `${where}.subagents`, mapping),
+    model,
   };
 }
 
 function mapDefaults(defaults: Tree, mapping: Mapping): Tree {
   const where = "agents.defaults";
   take(defaults, "models");
+  takeRoutines(defaults, DEFAULTS, mapping);
   const subagents = takeTree(defaults, "subagents");
   const sandbox = takeTree(defaults, "sandbox");
   const mapped = {
-    model: takeModel(defaults, where, mapping),
+    ...takeModels(defaults, where, mapping),
     thinking: textIn(take(defaults, "thinkingDefault"), 20),
-    workspace: textIn(take(defaults, "workspace"), 2_000),
     maxConcurrent: countIn(take(defaults, "maxConcurrent")),
     subagents: {
       ...mapSubagents(subagents, where, mapping),
@@ -96,6 +130,7 @@ function mapAgent(agent: Tree, mapping: Mapping): Tree | undefined {
   const id = agentIdOf(textIn(take(agent, "id"), 200) ?? "");
   if (id === undefined) return undefined;
   const where = `agents.list[${id}]`;
+  takeRoutines(agent, id, mapping);
   const tools = takeTree(agent, "tools");
   const filter = takeFilter(tools, `${where}.tools`, mapping.notes);
   putBack(agent, "tools", tools);
@@ -105,9 +140,8 @@ function mapAgent(agent: Tree, mapping: Mapping): Tree | undefined {
     id,
     default: take(agent, "default") === true ? true : undefined,
     name: textIn(take(agent, "name"), 200) ?? textIn(take(agent, "identity", "name"), 200),
-    model: takeModel(agent, where, mapping),
+    ...takeModels(agent, where, mapping),
     thinking: textIn(take(agent, "thinkingDefault"), 20),
-    workspace: textIn(take(agent, "workspace"), 2_000),
     tools: filter,
     sandbox: mapSandbox(sandbox),
     subagents: mapSubagents(subagents, where, mapping),
@@ -172,6 +206,15 @@ function mapSendPolicy(policy: Tree, notes: string[]): Tree {
   return { rules: mapped.length === 0 ? undefined : mapped, default: textIn(take(policy, "default"), 10) };
 }
 
+/** Removes the daily reset of sessions. Returns its hour; other kinds of resets stay. */
+function takeResetHour(session: Tree, notes: string[]): number | undefined {
+  if (fieldsOf(session.reset).mode !== "daily") return undefined;
+  const { mode: _, atHour, ...rest } = takeTree(session, "reset");
+  noteRest(rest, "session.reset", notes);
+  const hour = countIn(atHour) ?? 4;
+  return hour < 24 ? hour : undefined;
+}
+
 function mapSession(session: Tree, notes: string[]): Tree {
   const policy = takeTree(session, "sendPolicy");
   const dmScope = textIn(take(session, "dmScope"), 40);
@@ -215,38 +258,54 @@ export function mapConfig(source: Tree): MappedConfig {
   const defaults = { ...takeTree(rest, "agent"), ...takeTree(agents, "defaults") };
   const aliases = aliasesIn(defaults.models);
   const models = new Set(Object.keys(fieldsOf(defaults.models)));
-  const mapping: Mapping = { aliases, models, notes, leftOf: new Map() };
+  const own = { leftOf: new Map(), heartbeats: new Map(), workspaces: new Map() };
+  const mapping: Mapping = { aliases, models, notes, ...own };
+  const timeZone = textIn(defaults.userTimezone, 100);
   const mappedDefaults = mapDefaults(defaults, mapping);
   const list = mapList(take(agents, "list") ?? namedAgents(agents, defaults), mapping);
   putBack(rest, "agents", agents);
   const tools = takeTree(rest, "tools");
   const routing = take(rest, "routing", "agentToAgent");
   if (isObject(routing) && tools.agentToAgent === undefined) tools.agentToAgent = routing;
-  const mappedTools = mapTools(tools, notes);
+  const mcp = mapMcp(take(rest, "mcp", "servers"), notes);
+  const mappedTools = mapTools(tools, notes, mcp.deny);
   putBack(rest, "tools", tools);
   const session = takeTree(rest, "session");
+  const resetHour = takeResetHour(session, notes);
   const mappedSession = mapSession(session, notes);
   putBack(rest, "session", session);
   const first = list.find((agent) => agent.default === true) ?? list[0];
   const defaultAgentId = first === undefined ? "main" : String(first.id);
   const channels = mapChannels(rest, notes);
   bindAgents(take(rest, "bindings"), channels, defaultAgentId, notes);
-  const owners = textsIn(take(rest, "commands", "ownerAllowFrom"));
+  const owners = mapOwners(take(rest, "commands", "ownerAllowFrom"), channels);
+  const { [DEFAULTS]: heartbeatDefaults, ...heartbeats } = Object.fromEntries(mapping.heartbeats);
+  const ids = list.length === 0 ? [defaultAgentId] : list.map(({ id }) => String(id));
   const file = {
     models: mapModels(rest, models, notes),
     agents: { defaults: mappedDefaults, list: list.length === 0 ? undefined : list },
     session: mappedSession,
-    tools: mappedTools,
+    tools: { ...mappedTools, mcp: { servers: mcp.servers } },
     channels,
     commands: { owners: owners.length === 0 ? undefined : owners },
   };
   for (const name of ["meta", "wizard", "update"]) take(rest, name);
+  const unused = splitUnused(leftIn(rest, mapping.leftOf));
   return {
     file: escapeText(compact(file)) as Tree,
-    notes: [...new Set(notes)].slice(0, 100),
-    left: leftIn(rest, mapping.leftOf),
+    notes: [...new Set([...notes, ...unused.notes])].slice(0, 100),
+    left: unused.left,
     mainName: mappedSession.mainKey === undefined ? "main" : String(mappedSession.mainKey),
     isGlobal: mappedSession.scope === "global",
     defaultAgentId,
+    routines: {
+      heartbeats: new Map(Object.entries(heartbeats)),
+      ...optional({ heartbeatDefaults, resetHour, timeZone }),
+    },
+    workspaces: ids.map((agentId) => {
+      const workspace = mapping.workspaces.get(agentId);
+      return { agentId, isDefault: agentId === defaultAgentId, workspace };
+    }),
+    ...optional({ sharedWorkspace: mapping.workspaces.get(DEFAULTS) }),
   };
 }

@@ -50,9 +50,10 @@ function lists(allow: readonly string[], deny: readonly string[]): Tree {
   return { ...(allow.length === 0 ? {} : { allow }), ...(deny.length === 0 ? {} : { deny }) };
 }
 
-/** Maps the section `tools`. */
-export function mapTools(tools: Tree, notes: string[]): Tree {
+/** Maps the section `tools`. `denied`: further patterns of tools that nobody may use. */
+export function mapTools(tools: Tree, notes: string[], denied: readonly string[]): Tree {
   const own = takeFilter(tools, "tools", notes);
+  const deny = [...textsIn(own.deny), ...denied];
   const inner = (name: string): Tree | undefined => {
     const there = { ...fieldsOf(take(tools, name, "tools")) };
     if (Object.keys(there).length === 0) return undefined;
@@ -66,6 +67,7 @@ export function mapTools(tools: Tree, notes: string[]): Tree {
   const seconds = take(tools, "exec", "timeoutSec");
   return {
     ...own,
+    deny: deny.length === 0 ? undefined : deny,
     subagents: inner("subagents"),
     sandbox: inner("sandbox"),
     sessions: { visibility: typeof visibility === "string" ? visibility : undefined },

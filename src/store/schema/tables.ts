@@ -1,6 +1,5 @@
-// Declares the types of the tables for the query builder. Times are ms since 1970, flags are 0 or 1, and
-// `*_json` columns hold JSON text. Both databases share these declarations, so only types that SQLite and
-// PostgreSQL have in common are used.
+// Declares the types of the tables for the query builder. Times are ms since 1970, flags are 0 or 1, `*_json`
+// columns hold JSON text. Both databases share these declarations, so only types that both have are used.
 
 import type { ColumnType, Generated } from "kysely";
 import type {

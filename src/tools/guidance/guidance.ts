@@ -1,5 +1,6 @@
 // Finds the instruction files and the skills of an agent: AGENTS.md (CLAUDE.md in a folder without one) of
-// its workspace and the folders above it, and folders with a SKILL.md. The rules about the files that a
+// its workspace and the folders above it, the files of its workspace that describe the agent and its person,
+// and folders with a SKILL.md. The rules about the files that a
 // session gets are in core/rules/prompt/guidance.ts.
 // GU1: the search for instruction files ends at the root of a repository, else at the user's home, and never
 //      reads the root of the file system. Above the workspace, only files of its owner or of root count.
@@ -13,20 +14,21 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { AgentSettings } from "../../core/shapes/settings/settings.ts";
 import { cut } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
-import { isInside } from "../../world/folders.ts";
 import { FileFacts } from "./file-facts.ts";
 import { frontMatter } from "./front-matter.ts";
 import { readSmall, type SmallText } from "./small-file.ts";
 import { StatCache } from "./stat-cache.ts";
 
 /** Names of instruction files, by priority: a folder's first one counts. */
-const NAMES = ["AGENTS.md", "CLAUDE.md"] as const;
+const NAMES: readonly string[] = ["AGENTS.md", "CLAUDE.md"];
+/** Further instruction files of a workspace, in the order in which OpenClaw reads them. */
+const WORKSPACE_NAMES: readonly string[] = ["SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md"];
 const FILE_MAX_BYTES = 32 * 1024;
 const FILES_MAX_BYTES = 64 * 1024;
 const FOLDERS_MAX = 16;
 
 /** Folders of skills in a workspace, by priority. */
-const SKILL_FOLDERS = [".agents/skills", ".claude/skills"] as const;
+const SKILL_FOLDERS = ["skills", ".agents/skills", ".claude/skills"] as const;
 /** Folder of skills in the user's home, for all agents. */
 const HOME_SKILLS = ".parley/skills";
 const SKILL_FILE = "SKILL.md";
@@ -78,7 +80,10 @@ function skillHead(text: string, folder: string): SkillHead | string {
   return description === "" ? "has no description in its front matter" : { name, description };
 }
 
-/** Takes the nearest files first until the limit is reached. Returns them with the outermost first. */
+/**
+ * Takes the nearest files first until the limit is reached. Returns them with the outermost folder first, and
+ * the files of one folder in their order.
+ */
 function withinLimit(nearestFirst: readonly { path: string; found: SmallText }[]): Omit<Guidance, "skills"> {
   const files: InstructionFile[] = [];
   const skipped: SkippedFile[] = [];
@@ -91,15 +96,17 @@ function withinLimit(nearestFirst: readonly { path: string; found: SmallText }[]
     }
     left -= size;
     if (found.text.trim() === "") continue;
-    files.unshift({ path, text: found.text.trim(), ...(found.cut ? { cutFromBytes: found.bytes } : {}) });
+    files.push({ path, text: found.text.trim(), ...(found.cut ? { cutFromBytes: found.bytes } : {}) });
   }
+  // A folder has a longer path than the folders above it.
+  files.sort((a, b) => dirname(a.path).length - dirname(b.path).length);
   return { files, skipped };
 }
 
 interface Folder {
   readonly isRepository: boolean;
-  /** Name of its instruction file. */
-  readonly name: string | undefined;
+  /** Names of the instruction files that it has. */
+  readonly names: readonly string[];
 }
 
 /** Reads the texts from files. One object serves all agents, because it caches what has not changed. */
@@ -124,30 +131,18 @@ export class GuidanceFiles {
 
   async forAgent(agent: Agent, reach: GuidanceReach): Promise<Guidance> {
     const workspace = await this.#facts.realPath(agent.workspace);
-    const untrusted = await this.#realPaths(reach.untrusted);
     const [found, listed] = await Promise.all([
-      agent.instructionFiles && workspace !== undefined
-        ? this.#files(workspace, reach.outside, untrusted)
-        : NO_FILES,
-      agent.skills ? this.#skills(workspace, reach.outside, untrusted) : NO_SKILLS,
+      agent.instructionFiles && workspace !== undefined ? this.#files(workspace, reach.outside) : NO_FILES,
+      agent.skills ? this.#skills(workspace, reach.outside) : NO_SKILLS,
     ]);
     return { files: found.files, skills: listed.skills, skipped: [...found.skipped, ...listed.skipped] };
   }
 
-  async #realPaths(folders: readonly string[]): Promise<string[]> {
-    return Promise.all(folders.map(async (folder) => (await this.#facts.realPath(folder)) ?? folder));
-  }
-
-  async #files(
-    workspace: string,
-    outside: boolean,
-    untrusted: readonly string[],
-  ): Promise<Omit<Guidance, "skills">> {
+  async #files(workspace: string, outside: boolean): Promise<Omit<Guidance, "skills">> {
     const folders = await this.#foldersFrom(workspace, outside ? FOLDERS_MAX : 1);
-    const used = folders.filter(({ folder }) => !untrusted.some((other) => isInside(other, folder)));
     const owner = (await this.#facts.status(workspace))?.uid ?? ROOT_USER;
     const found = await Promise.all(
-      used.map(async ({ folder, name }) => {
+      folders.map(async ({ folder, name }) => {
         const owners = folder === workspace ? undefined : [owner, ROOT_USER];
         const read = () => readSmall(folder, name, FILE_MAX_BYTES, owners);
         const path = join(folder, name);
@@ -165,14 +160,18 @@ export class GuidanceFiles {
     return { files, skipped: [...unusable, ...skipped] };
   }
 
-  /** Returns the folders with an instruction file, the nearest first (GU1). */
+  /** Returns the instruction files, those of the nearest folder first (GU1). */
   async #foldersFrom(workspace: string, max: number): Promise<{ folder: string; name: string }[]> {
     const home = await this.#home;
     const found: { folder: string; name: string }[] = [];
     let folder = workspace;
     for (let steps = 0; steps < max; steps += 1) {
       const facts = await this.#folders.get(folder, () => folderFacts(folder));
-      if (facts?.name !== undefined) found.push({ folder, name: facts.name });
+      const names = [
+        ...NAMES.filter((name) => facts?.names.includes(name)).slice(0, 1),
+        ...(folder === workspace ? WORKSPACE_NAMES.filter((name) => facts?.names.includes(name)) : []),
+      ];
+      for (const name of names) found.push({ folder, name });
       const above = dirname(folder);
       if (facts?.isRepository === true || folder === home || above === dirname(above)) break;
       folder = above;
@@ -180,16 +179,10 @@ export class GuidanceFiles {
     return found;
   }
 
-  async #skills(
-    workspace: string | undefined,
-    outside: boolean,
-    untrusted: readonly string[],
-  ): Promise<Omit<Guidance, "files">> {
+  async #skills(workspace: string | undefined, outside: boolean): Promise<Omit<Guidance, "files">> {
     const home = await this.#home;
     const roots = [
-      ...(workspace !== undefined && !untrusted.some((other) => isInside(other, workspace))
-        ? SKILL_FOLDERS.map((below) => ({ root: workspace, below }))
-        : []),
+      ...(workspace !== undefined ? SKILL_FOLDERS.map((below) => ({ root: workspace, below })) : []),
       ...(outside && home !== undefined ? [{ root: home, below: HOME_SKILLS }] : []),
     ];
     const lists = await Promise.all(
@@ -234,8 +227,9 @@ export async function skillText({ root, folder }: FoundSkill): Promise<Result<Sm
 async function folderFacts(folder: string): Promise<Folder> {
   const isThere = async (name: string): Promise<boolean> =>
     (await lstat(join(folder, name)).catch(nothing)) !== undefined;
-  const [isRepository = false, ...has] = await Promise.all([".git", ...NAMES].map(isThere));
-  return { isRepository, name: NAMES.find((_, at) => has[at]) };
+  const names = [...NAMES, ...WORKSPACE_NAMES];
+  const [isRepository = false, ...has] = await Promise.all([".git", ...names].map(isThere));
+  return { isRepository, names: names.filter((_, at) => has[at]) };
 }
 
 /** Returns the names in a folder in their order, without hidden ones. */

@@ -1,6 +1,6 @@
 // `parley import` on the command line.
 
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { hashOf, START, sourceWith, Talk } from "../../import/source.ts";
@@ -56,13 +56,17 @@ test("imported sessions can be listed and read like other sessions, and have a J
 });
 
 test("import lists settings that require trust with the option that accepts them, as text and as JSON", async () => {
-  const dir = sourceWith({ config: { agents: { list: [{ id: "main", workspace: "/etc" }] } } });
+  const workspace = temporaryFolder();
+  writeFileSync(join(workspace, "SOUL.md"), "kind");
+  const dir = sourceWith({ config: { agents: { list: [{ id: "main", workspace }] } } });
   const { home } = await makeHome();
   const listed = await run(home, ["import", dir, "--dry-run"]);
-  expect(listed.out).toContain("Left out until you accept them (--accept NAME, or --accept all):");
-  expect(listed.out).toContain("agents.list.main.workspace: lets agents read and write /etc");
+  expect(listed.out).toContain("Left out until you accept them:");
   const name = "agents.list.main.workspace";
-  const trusted = [{ name, text: expect.any(String), accepted: true }];
+  expect(listed.out).toContain(`${name}: gives the agent main the files of ${workspace}`);
+  // It is outside of the home, so only its name accepts it.
+  expect(listed.out).toContain(`parley import ${dir} --accept ${name}`);
+  const trusted = [{ name, group: "workspaces", byName: true, text: expect.any(String), accepted: true }];
   expect(await runJson(home, ["import", dir, "--accept", name])).toMatchObject({
     ok: true,
     config: { trusted },

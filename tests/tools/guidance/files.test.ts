@@ -10,8 +10,8 @@ import { GuidanceFiles, skillText } from "../../../src/tools/guidance/guidance.t
 import { temporaryFolder } from "../../kit/cleanup.ts";
 import { agentSettings, MAIN_CHAIN, settingsWith } from "../app.ts";
 
-const EVERYTHING = { outside: true, untrusted: [] };
-const CONTAINED = { outside: false, untrusted: [] };
+const EVERYTHING = { outside: true };
+const CONTAINED = { outside: false };
 
 function put(path: string, text: string | Buffer): void {
   mkdirSync(dirname(path), { recursive: true });
@@ -45,6 +45,19 @@ test("files of the workspace and the folders above it are used, CLAUDE.md only w
     { path: join(home, "projects", "CLAUDE.md"), text: "projects" },
     { path: join(workspace, "AGENTS.md"), text: "tea" },
   ]);
+});
+
+test("a workspace's files about the agent and its person follow its AGENTS.md; above it only AGENTS.md counts", async () => {
+  const { home, workspace, read } = makeHome();
+  put(join(home, "projects", "SOUL.md"), "of another place");
+  put(join(home, "projects", "AGENTS.md"), "projects");
+  for (const name of ["USER.md", "TOOLS.md", "SOUL.md", "AGENTS.md", "IDENTITY.md"])
+    put(join(workspace, name), name);
+  put(join(workspace, "skills", "brew", "SKILL.md"), skill("brew"));
+  const { files, skills } = await read();
+  const order = ["projects", "AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md"];
+  expect(files.map(({ text }) => text)).toEqual(order);
+  expect(skills.map(({ name }) => name)).toEqual(["brew"]);
 });
 
 test("GU1: the search ends at the root of a repository", async () => {
@@ -137,15 +150,16 @@ test("G1: a sandboxed session gets only files and skills of its workspace", asyn
   expect(guidanceReach(MAIN_CHAIN, settings)).toEqual(CONTAINED);
 });
 
-test("G2: a session outside of a sandbox gets no file from a workspace of sandboxed sessions", async () => {
+test("the main session of an agent whose other sessions are sandboxed gets the files and skills of the workspace", async () => {
   const { home, workspace, reader, agent } = makeHome();
   put(join(home, "AGENTS.md"), "home");
-  put(join(workspace, "AGENTS.md"), "written in the sandbox");
-  put(join(workspace, ".claude/skills/trap/SKILL.md"), skill("trap"));
+  put(join(workspace, "AGENTS.md"), "tea");
+  put(join(workspace, ".claude/skills/brew/SKILL.md"), skill("brew"));
   const sandbox = { ...agentSettings("main").sandbox, mode: "non-main" as const };
   const settings = settingsWith({ agents: [agentSettings("main", { workspace, sandbox })] });
   const { files, skills } = await reader.forAgent(agent, guidanceReach(MAIN_CHAIN, settings));
-  expect([files.map(({ text }) => text), skills]).toEqual([["home"], []]);
+  expect(files.map(({ text }) => text)).toEqual(["home", "tea"]);
+  expect(skills.map(({ name }) => name)).toEqual(["brew"]);
 });
 
 test("SC1: a change is seen by the next run, also one in the same moment and of the same size", async () => {

@@ -4,11 +4,12 @@
 
 import { resolve } from "node:path";
 import { optional } from "../../../core/optional.ts";
+import { ok, type Result } from "../../../core/shapes/errors.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
 import { openPrompter } from "../../channels/prompter.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import { count } from "../../layout.ts";
-import type { ImportFacts } from "../../parts.ts";
+import type { ImportedRight, ImportFacts } from "../../parts.ts";
 
 const INTERRUPTED = 130;
 /** Number of sessions between two progress reports. */
@@ -33,10 +34,33 @@ function configLines({ config, dryRun }: ImportFacts): string[] {
   ];
 }
 
+const quotedWord = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+
+/** Returns the arguments that accept these settings: groups, and names of those that no group accepts. */
+function acceptance(settings: ImportFacts["config"]["trusted"]): string {
+  const words = settings.map(({ name, group, byName }) => (byName === true ? name : group));
+  return [...new Set(words)].map(quotedWord).join(" ");
+}
+
+/** Returns a line for each workspace. */
+function workspaceLines({ workspaces, dryRun }: ImportFacts): string[] {
+  const would = dryRun ? "would be " : "";
+  return workspaces.map(({ agentId, from, to, how, files, memory }) => {
+    const done = {
+      copied: `${count(files, "file")} ${would}copied from ${from} to ${to}`,
+      linked: `${would}used where it is: ${from}`,
+      unchanged: `all files of ${from} are in ${to} already`,
+    }[how];
+    const known = memory.length === 0 ? "" : `; its memory ${would}${memory.join(", ")}`;
+    return `Workspace of ${agentId}: ${done}${known}.`;
+  });
+}
+
 /**
  * Returns a line for each setting that the user has to accept: its effect, and the option that accepts it.
  */
-function trustLines({ config }: ImportFacts): string[] {
+function trustLines({ config, from }: ImportFacts): string[] {
   const left = config.trusted.filter(({ accepted }) => !accepted);
   const taken = config.trusted.filter(({ accepted }) => accepted);
   const list = (settings: ImportFacts["config"]["trusted"]): string[] =>
@@ -45,7 +69,11 @@ function trustLines({ config }: ImportFacts): string[] {
     ...(taken.length === 0 ? [] : ["Accepted:", ...list(taken)]),
     ...(left.length === 0
       ? []
-      : ["Left out until you accept them (--accept NAME, or --accept all):", ...list(left)]),
+      : [
+          "Left out until you accept them:",
+          ...list(left),
+          `  Take all of these: parley import ${quotedWord(from)} --accept ${acceptance(left)}`,
+        ]),
   ];
 }
 
@@ -91,10 +119,16 @@ function remarkLines({ remarks }: ImportFacts): string[] {
   return ["Changed or left out:", ...lines];
 }
 
+interface ImportOptions {
+  readonly dryRun?: boolean;
+  readonly accept?: readonly string[];
+  readonly link?: boolean;
+}
+
 export async function runImport(
   cli: Cli,
   args: readonly string[],
-  { dryRun = false, accept = [] }: { readonly dryRun?: boolean; readonly accept?: readonly string[] },
+  { dryRun = false, accept = [], link = false }: ImportOptions,
 ): Promise<number> {
   const { parts, options } = cli;
   const [dir = ""] = args;
@@ -106,13 +140,22 @@ export async function runImport(
       stop.abort();
     }),
   );
-  const ask = async ({ name, text }: { readonly name: string; readonly text: string }) =>
-    (await openPrompter(parts)).confirm(safeLine(`${name} ${text}. Import it?`));
+  const ask = async ({ name, group, text }: ImportedRight): Promise<Result<boolean | "link">> => {
+    const prompter = await openPrompter(parts);
+    if (group !== "workspaces") return prompter.confirm(safeLine(`${name} ${text}. Import it?`));
+    const way = await prompter.choose(safeLine(`${name} ${text}.`), [
+      { value: "no", label: "Leave it" },
+      { value: "copy", label: "Copy its files" },
+      { value: "link", label: "Use it where it is" },
+    ]);
+    if (!way.ok) return way;
+    return ok(way.value === "link" ? "link" : way.value === "copy");
+  };
   try {
     const facts = await parts.importState({
       dir: dir.startsWith("~/") ? `${parts.home}${dir.slice(1)}` : resolve(dir),
       dryRun,
-      accept,
+      ...{ accept: accept.flatMap((names) => names.split(",")), link },
       ...(parts.isTTY && !options.json && !dryRun ? { ask } : {}),
       signal: stop.signal,
       progress: (sessions) => {
@@ -126,7 +169,7 @@ export async function runImport(
     cli.line(
       safeLine(dryRun ? `Dry run, nothing is written: from ${from} to ${to}` : `From ${from} to ${to}`),
     );
-    for (const lines of [configLines, trustLines, sessionLines, stateLines, remarkLines]) {
+    for (const lines of [configLines, trustLines, workspaceLines, sessionLines, stateLines, remarkLines]) {
       for (const line of lines(facts.value)) cli.line(safeLine(line));
     }
     if (interrupted) cli.line("The import was interrupted. Run the same command again to continue.");

@@ -210,7 +210,7 @@ export interface AgentSettings extends AnswerLimits {
   readonly workspace: string;
   /** Text that is added after the system prompt of the runtime. */
   readonly instructions?: string;
-  /** Whether AGENTS.md and CLAUDE.md files are added to the system prompt. */
+  /** Whether AGENTS.md, CLAUDE.md and a workspace's further files are added to the system prompt. */
   readonly instructionFiles: boolean;
   /** Whether the agent can use skills. */
   readonly skills: boolean;

@@ -64,6 +64,22 @@ export interface PermissionRule {
   readonly createdBy: string;
 }
 
+/** A change of an instruction file, a skill or a memory that waits for an owner. */
+export interface InstructionChange {
+  /** Stands for the file and its new text. */
+  readonly id: string;
+  /** Path of the file, or `memory:` and the agent. */
+  readonly path: string;
+  readonly kind: "new" | "changed" | "deleted";
+  /** Source of the outside content of the run that may have changed the file. */
+  readonly source: string;
+  readonly sessionKey: string;
+  /** ms since 1970. */
+  readonly since: number;
+  /** The whole change as lines of a unified diff. Control characters are escaped. */
+  readonly diff: string;
+}
+
 /** A field of `detail`: a name, and a value that is quoted if it could be mistaken for other fields. */
 const FIELD = /([\w-]+): ("(?:[^"\\]|\\.)*"|[^;\p{Cc}]+)(?:; |$)/uy;
 const NEEDS_QUOTES = /[;\p{Cc}]/u;

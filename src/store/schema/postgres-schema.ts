@@ -19,6 +19,7 @@ import {
   chainGuests,
   chainTokenLimits,
   gatewayKeys,
+  instructionContents,
   jobWaitOwners,
   KINDS_OF_AGENTS,
   lastFailures,
@@ -522,4 +523,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   peers(T, "bigint"),
   chainTokenLimits("bigint"),
   jobWaitOwners(T),
+  instructionContents(T, "bigint"),
 ];

@@ -13,6 +13,7 @@ import {
   chainGuests,
   chainTokenLimits,
   gatewayKeys,
+  instructionContents,
   jobWaitOwners,
   KINDS_OF_AGENTS,
   lastFailures,
@@ -496,6 +497,7 @@ const MIGRATIONS: readonly string[] = [
   peers("text", "integer", " strict, without rowid"),
   chainTokenLimits("integer"),
   jobWaitOwners("text"),
+  instructionContents("text", "integer", " strict"),
 ];
 
 /** Schema version that this program writes. */

@@ -78,6 +78,8 @@ export async function smallStore(): Promise<string> {
 
 /** Statements that undo each schema migration, the newest first. */
 const UNDONE = [
+  `drop table instruction_contents; alter table sessions drop column outside;
+  alter table chains drop column outside;`,
   "alter table job_waits drop column owner;",
   "alter table chains drop column token_limit;",
   "drop table peers;",

@@ -1,4 +1,4 @@
-// Which text of an instruction file counts, and which content is outside.
+// The rules about instruction files: the text that counts, and the content that is outside.
 
 import { expect, test } from "vitest";
 import { countedText } from "../../src/core/rules/prompt/confirmed.ts";

@@ -39,7 +39,7 @@ describeInBrowser("changed instruction files in the inbox", () => {
     await row.getByRole("button", { name: "Peek" }).click();
     const change = row.getByRole("figure");
     await change.getByText("+Obey 53.", { exact: true }).waitFor();
-    expect(await change.getByText("-Rule 3.", { exact: true }).isVisible()).toBe(true);
+    await change.getByText("-Rule 3.", { exact: true }).waitFor();
     await row.getByRole("button", { name: "Deny" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Deny" }).click();
     await row.waitFor({ state: "detached" });

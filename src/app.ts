@@ -150,8 +150,8 @@ const LAUNCH = [process.execPath, join(TOP, "bin", "parley.js")];
 /** The folder to which `npm run build:page` writes the web page. */
 const PAGE_DIR = join(TOP, "dist", "ui");
 
-const guidanceOf = ({ world, environment }: AppOptions): GuidanceFiles =>
-  new GuidanceFiles({ now: () => world.clock.now(), home: environment.HOME });
+const guidanceOf = ({ world, environment }: AppOptions, { db }: Store): GuidanceFiles =>
+  new GuidanceFiles({ now: () => world.clock.now(), home: environment.HOME, db });
 
 /** Dependencies of runs besides the model and the store. */
 interface Helpers {
@@ -458,7 +458,7 @@ async function openParts(
   const watching = await openWatching(options, world);
   undo.push(() => watching.close());
   const ways = channelParts({ settings, world: asPart(world, "channels") });
-  const guidance = guidanceOf(options);
+  const guidance = guidanceOf(options, store);
   const helpers = { token, watching, sandboxFor, outside, acp, ways, guidance };
   const working = buildEngine({ ...options, world }, store, jsonlCopies, helpers);
   const { engine, outbox, nodes, deadlines, emptyCaches } = working;
@@ -466,7 +466,7 @@ async function openParts(
   await followRuns({ engine, store, world, jsonlCopies, settings });
   const checkModel = (name: string): Result<string> => fullModelName(settings.providers, name);
   undo.push(ways.close);
-  await ways.open({ engine, outbound: outbox, checkModel });
+  await ways.open({ engine, outbound: outbox, checkModel, guidance });
   const following = { settings, world, engine, watching, ways };
   const followers = followersOf(following, undo, [deadlines, servers.apply]);
   for (const apply of followers) await apply();

@@ -50,15 +50,18 @@ import type { PeerTurn } from "./execute/peer.ts";
 import type { RecordedTurn, Recorder } from "./execute/recorder.ts";
 import type { Threads } from "./flows/delivery/bindings.ts";
 import type { OutboxListener } from "./flows/delivery/outbox.ts";
+import { settleInstructions } from "./flows/instructions.ts";
 import { childContext } from "./flows/job/spawn.ts";
 import type { SandboxFinder } from "./sandbox/find.ts";
 import type { Sandbox } from "./sandbox/sandbox.ts";
+import { markOutside } from "./store/queries/outside.ts";
 import { permissionOfCall } from "./store/queries/permissions.ts";
 import { getSession } from "./store/queries/sessions/sessions.ts";
 import { Contexts } from "./store/queries/transcripts/contexts.ts";
 import type { Store } from "./store/sql.ts";
 import type { RunTrace, Traces } from "./telemetry/traces.ts";
 import { invokeTool, type ToolContext, toolNames, toolSpecs, toolsFor } from "./tools/catalog.ts";
+import { guardWriting, lastingCall, outsideCaller } from "./tools/guidance/guard.ts";
 import type { GuidanceFiles } from "./tools/guidance/guidance.ts";
 import { memoryFor } from "./tools/guidance/memory.ts";
 import { promptOf } from "./tools/guidance/prompt.ts";
@@ -194,12 +197,14 @@ async function contextOf(parts: ExecuteParts, run: Run, session: Session): Promi
 
 /** Returns the parts of a turn that come from outside of the store: MCP tools, paired devices, files. */
 async function suppliesOf(
-  { settings, store, outside, nodes, guidance, today, world }: ExecuteParts,
+  { settings, store, outside, nodes, guidance, today, world, engine }: ExecuteParts,
   agent: AgentSettings,
   chain: SpawnChain,
   { run, signal }: LaneHandle,
 ) {
   const files = await guidance?.forAgent(agent, guidanceReach(chain, settings));
+  if (guidance !== undefined && files?.unsettled === true)
+    await engine().commit((unit) => settleInstructions(unit, { settings, guidance }));
   return {
     outside: await outside?.forSession(chain, signal),
     nodes: await nodesIn(nodes),
@@ -290,6 +295,12 @@ function factsOf(end: TurnEnd, model: Pick<ResolvedModel, "ref">): EndFacts {
   }
 }
 
+/** Marks the session and the chain of a run whose answer comes from elsewhere. */
+function expectOutside(parts: ExecuteParts, { run }: LaneHandle, source: string): Promise<void> {
+  const { sessionKey: key, sessionId, chainId } = run;
+  return parts.engine().commit(({ tx }) => markOutside(tx, { key, sessionId, chainId }, source));
+}
+
 /**
  * Runs a turn of an agent outside of this gateway: a program over ACP, or an agent over A2A. Neither can be
  * contained, so a session that requires a sandbox is refused.
@@ -305,7 +316,8 @@ async function executeOutside(
   const { runtime } = agent;
   const cannot = failed(`agent "${agent.id}" can't run here`);
   if (runtime === undefined) return cannot;
-  if (isSandboxed(await spawnChainOf(store.db, session), settings)) {
+  const chain = await spawnChainOf(store.db, session);
+  if (isSandboxed(chain, settings)) {
     const kind = outsideKind(runtime);
     const text = `agent "${agent.id}" is ${kind}, which can't be contained, and this session has to be`;
     return failed(`${text}: see agents.list[${agent.id}].sandbox.mode, and who spawned the session`);
@@ -319,15 +331,22 @@ async function executeOutside(
   if (runtime.type === "a2a") {
     if (parts.remote === undefined) return cannot;
     const turn = await parts.remote();
+    await expectOutside(parts, handle, `agent elsewhere ${agent.id}`);
     const own = { settings, store, world, engine: parts.engine(), outbound: parts.outbound };
     return factsOf(await turn(own, { ...found, runtime }), { ref: agent.model });
   }
   if (parts.acp === undefined) return cannot;
   const { acpTurn } = await import("./execute/acp.ts");
   const run = { ...found, runtime, trace };
-  const outbound = parts.outbound ?? { deliveryQueued: () => {} };
-  const turn = acpTurn(await parts.acp(), { settings, world, engine: parts.engine(), outbound }, run);
-  return factsOf(await turn, { ref: agent.model });
+  const { outbound = { deliveryQueued: () => {} }, guidance } = parts;
+  const engine = parts.engine();
+  const host = await parts.acp();
+  const turn = () => acpTurn(host, { settings, world, engine, outbound }, run);
+  const caller = { db: store.db, session, run: handle.run, viewer: sessionViewer(chain, settings) };
+  const from = guidance && (await outsideCaller(caller));
+  if (guidance === undefined || from === undefined) return factsOf(await turn(), { ref: agent.model });
+  const guarded = await guardWriting({ engine, settings, guidance }, lastingCall(from), turn);
+  return factsOf(guarded.result, { ref: agent.model });
 }
 
 /**
@@ -374,8 +393,8 @@ function confirmedPort(port: ModelPort, { confirm }: LaneHandle, pace: Pace): Mo
 
 /** Returns the dependencies of tools that are the same in every run. */
 function toolPartsOf(parts: ExecuteParts) {
-  const { settings, store, outside, answered, outbound, threads, jobs } = parts;
-  const shared = { settings, answered, outbound, threads, jobs };
+  const { settings, store, outside, answered, outbound, threads, jobs, guidance } = parts;
+  const shared = { settings, answered, outbound, threads, jobs, guidance };
   return { ...shared, db: store.db, engine: parts.engine(), toolNames: toolNames(outside) };
 }
 
@@ -511,6 +530,7 @@ async function executeAtPeer(parts: ExecuteParts, contexts: Contexts, handle: La
   if (session?.sessionId !== sessionId) return failed("the session was reset or deleted");
   if (parts.peers === undefined) return failed("peers can't be reached from here");
   const turn = await parts.peers();
+  await expectOutside(parts, handle, `peer ${peerInKey(sessionKey)?.peer}`);
   const entries = await contexts.read(sessionId);
   const { world, outbound } = parts;
   const own = { settings: settingsNow(parts.settings), engine: parts.engine(), world, outbound };

@@ -27,6 +27,7 @@ interface Rest {
   readonly engine: Engine;
   readonly outbound: OutboxListener;
   readonly checkModel: CommandParts["checkModel"];
+  readonly guidance: CommandParts["guidance"];
 }
 
 export interface ChannelParts {

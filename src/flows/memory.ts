@@ -3,12 +3,16 @@
 //      once none is lost.
 // AM2: a call that is repeated after a crash changes nothing again.
 // AM3: secrets are redacted before the text is stored (I14).
+// AM4: a change of a run with outside content waits for an owner (`instructions.ts`). A later change of
+//      another run counts at once, and is made in the waiting text, too, if it fits there.
 
-import { changedMemory, type MemoryChange } from "../core/rules/prompt/memory.ts";
+import { changedMemory, countedMemory, type MemoryChange } from "../core/rules/prompt/memory.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { RunWait } from "../engine/lanes/waits.ts";
-import { type AgentMemory, holdMemory, writeMemory } from "../store/queries/agent-memory.ts";
+import type { Unit } from "../engine/unit.ts";
+import { type AgentMemory, holdMemory, memoryRowId, writeMemory } from "../store/queries/agent-memory.ts";
+import { deleteInstructionRows, putInstructionRow } from "../store/queries/instruction-contents.ts";
 
 const CALLS_KEPT_MAX = 50;
 
@@ -19,13 +23,54 @@ interface ChangeOptions {
   readonly revision?: number;
   /** Of the run that makes the change. Absent: an operator makes it. */
   readonly wait?: RunWait | undefined;
+  /** The outside content of the caller. The change then waits for an owner (AM4). */
+  readonly outside?: OutsideCaller | undefined;
+}
+
+/** Outside content, and the session and run that have it. */
+export interface OutsideCaller {
+  readonly source: string;
+  readonly sessionKey: string;
+  readonly runId?: string;
+}
+
+/** Returns the text and the text that counts after a change (AM4). */
+function changeBoth(
+  memory: AgentMemory,
+  change: MemoryChange,
+  waits: boolean,
+): Result<{ text: string; counted: string }> {
+  const counted = countedMemory(memory);
+  const changed = changedMemory(waits ? memory.text : counted, change);
+  if (!changed.ok) return changed;
+  if (waits) return ok({ text: changed.value, counted });
+  const also = memory.confirmed === undefined ? changed : changedMemory(memory.text, change);
+  return ok({ text: also.ok ? also.value : memory.text, counted: changed.value });
+}
+
+/** Stores the text that counts, if it differs from the text with all changes. */
+async function keepConfirmed(
+  unit: Unit,
+  agentId: string,
+  { text, counted }: { readonly text: string; readonly counted: string },
+  outside: OutsideCaller | undefined,
+): Promise<void> {
+  const id = memoryRowId(agentId);
+  if (text === counted) return deleteInstructionRows(unit.tx, [id]);
+  const { tx, now: at } = unit;
+  if (outside === undefined) {
+    await tx.updateTable("instruction_contents").set({ text: counted }).where("id", "=", id).execute();
+    return;
+  }
+  await putInstructionRow(tx, { id, state: "pending", path: id, text: counted, at, ...outside });
+  unit.publish({ kind: "session", sessionKey: outside.sessionKey, change: "state" });
 }
 
 export async function changeMemory(
   { commit }: Pick<Engine, "commit">,
   agentId: string,
   change: MemoryChange,
-  { callId, revision, wait }: ChangeOptions,
+  { callId, revision, wait, outside }: ChangeOptions,
 ): Promise<Result<AgentMemory>> {
   return commit(async (unit): Promise<Result<AgentMemory>> => {
     if (wait !== undefined && !(await wait.holds(unit)))
@@ -35,11 +80,15 @@ export async function changeMemory(
     if (revision !== undefined && memory.revision !== revision) {
       return fail("memory_changed", "the memory has changed since you read it, so nothing was written");
     }
-    const text = changedMemory(memory.text, change);
-    if (!text.ok) return text;
+    const changed = changeBoth(memory, change, outside !== undefined);
+    if (!changed.ok) return changed;
+    const { redactor } = unit;
+    const text = redactor.mask(changed.value.text);
+    const counted = redactor.mask(changed.value.counted);
     const calls = callId === undefined ? memory.calls : [...memory.calls, callId].slice(-CALLS_KEPT_MAX);
-    const next = { text: unit.redactor.mask(text.value), revision: memory.revision + 1, calls };
+    const next = { text, revision: memory.revision + 1, calls };
     await writeMemory(unit.tx, agentId, next, unit.now);
-    return ok(next);
+    await keepConfirmed(unit, agentId, { text, counted }, outside);
+    return ok(text === counted ? next : { ...next, confirmed: counted });
   });
 }

@@ -127,13 +127,15 @@ export async function holdForDeletion(tx: Tx, sessionKey: string): Promise<void>
 }
 
 /** Advisory locks. In the whole deployment only one transaction at a time can hold each of them. */
-type AdvisoryLock = "waits" | "slots" | "budgets" | "limits";
+type AdvisoryLock = "waits" | "slots" | "budgets" | "limits" | "instructions";
 const ADVISORY_LOCKS: Record<AdvisoryLock, number> = {
   waits: 0x70617201,
   slots: 0x70617202,
   budgets: 0x70617203,
   // Held by a transaction that counts rows, to add one only below a limit.
   limits: 0x70617204,
+  // Held while instruction files are compared with their confirmed contents.
+  instructions: 0x70617205,
 };
 
 /** Waits for an advisory lock and holds it until the transaction ends. Does nothing on the embedded store. */

@@ -26,6 +26,8 @@ import type { Containable } from "./containment.ts";
 import { type CronContext, cronTool } from "./cron.ts";
 import { execTool } from "./exec.ts";
 import { fetchTool, fileTools, webSearchTool } from "./files/files.ts";
+import { type GuardContext, guarded, noteContent } from "./guidance/guard.ts";
+import type { GuidanceFiles } from "./guidance/guidance.ts";
 import { memoryTool } from "./guidance/memory.ts";
 import { type SkillContext, skillTool } from "./guidance/skill.ts";
 import { isOutsideName } from "./mcp/names.ts";
@@ -57,6 +59,7 @@ export interface ToolContext
     WritingContext,
     Containable,
     CronContext,
+    GuardContext,
     Renewable<ToolContext>,
     MessageContext,
     NodesContext,
@@ -64,6 +67,7 @@ export interface ToolContext
     SendFileContext,
     SkillContext,
     SpawnContext {
+  readonly guidance?: GuidanceFiles | undefined;
   /** The session's MCP tools. Absent if there are none. */
   readonly outside?: OutsideSet;
   /** Awaited before a call that must not run twice. If it throws, the tool is not called. */
@@ -219,6 +223,7 @@ function findTool(policy: Policy, name: string): Result<AnyTool> {
  */
 export async function callTool(ctx: ToolContext, call: ToolCallRequest): Promise<ToolResult> {
   const answer = await answerCall(ctx, call);
+  if (answer.ok) await noteContent(ctx, call, answer.value);
   const result = toolResult(await shownAnswer(ctx, answer));
   ctx.answered?.(call.name, result);
   if (!answer.ok && ctx.run !== undefined) await noteRefusal({ ...ctx, run: ctx.run }, call, answer);
@@ -235,7 +240,7 @@ async function answerCall(ctx: ToolContext, call: ToolCallRequest): Promise<Resu
   if (!tool.ok) return tool;
   if (!args.ok) return args;
   if (!tool.value.spec.idempotent) await ctx.begins?.();
-  return tool.value.execute(ctx, args.value, call);
+  return guarded(ctx, call, () => tool.value.execute(ctx, args.value, call));
 }
 
 /** Runs a call of the agent loop. Returns the result as the text that the model reads. */

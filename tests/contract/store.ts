@@ -17,6 +17,7 @@ import { bookContract, outboxContract } from "./store-books.ts";
 import { crashContract } from "./store-crashes.ts";
 import { cronContract } from "./store-cron.ts";
 import { forkContract } from "./store-forks.ts";
+import { instructionContract } from "./store-instructions.ts";
 import { listContract } from "./store-lists.ts";
 import { nodeContract } from "./store-nodes.ts";
 import { peerContract } from "./store-peers.ts";
@@ -81,6 +82,7 @@ export function storeContract(name: string, open: OpenStore): void {
     describe("scheduled jobs", () => cronContract(store));
     describe("nodes", () => nodeContract(store));
     describe("peers", () => peerContract(store));
+    describe("instruction files", () => instructionContract(store));
   });
 }
 

@@ -77,6 +77,8 @@ export interface HouseOptions {
   /** Uses the real agent loop with this model instead of a `play`. */
   readonly model?: ModelPort;
   readonly choices?: Choices;
+  /** Default: no session has a sandbox. */
+  readonly sandboxFor?: GatewayDeps["sandboxFor"];
   /** Home folder of the user, with skills. Default: none. */
   readonly home?: string;
   readonly gateway?: Partial<Settings["gateway"]>;
@@ -131,7 +133,7 @@ function executorOf(
   const { model: port, play } = options;
   if (port === undefined) return { execute: (handle) => playTurn(handle, play) };
   const recorder = recorderOfRuns({ version: "0.0.0-test", world });
-  const sandboxFor = async () => ok(undefined);
+  const { sandboxFor = async () => ok(undefined) } = options;
   const elsewhere = { peers: async () => openPeers(), remote: async () => openRemoteAgents() };
   return createExecutor({ settings, store, world, port, recorder, sandboxFor, ...elsewhere, ...more });
 }
@@ -240,7 +242,8 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
       ? undefined
       : openOutsideServers({ settings, world, version: "0.0.0-test", environment: process.env });
   const metrics = openMetrics({ settings, world, version: "0.0.0-test" });
-  const helpers = { metrics, outside, guidance: new GuidanceFiles({ now: () => world.clock.now(), home }) };
+  const guidance = new GuidanceFiles({ now: () => world.clock.now(), home, db: store.db });
+  const helpers = { metrics, outside, guidance };
   const { engine, outbox, channels, nodes } = await openWorkers(options, settings, store, world, helpers);
   const backups = backupsOf(options, settings, world);
   const gateway = await startGateway({
@@ -255,7 +258,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     ...modelsOf(options),
     ...optional({ agentSources, doctor, openDemo }),
     ...{ localServers: async () => [], tryModel: options.tryModel ?? builtIn },
-    sandboxFor: async () => ok(undefined),
+    sandboxFor: options.sandboxFor ?? (async () => ok(undefined)),
     ...{ outside, nodes, backups, guidance: helpers.guidance },
     pageDir: PAGE_DIR,
     ...{ metrics, replays: options.replays ?? replaysOf({ settings, world }) },

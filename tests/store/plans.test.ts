@@ -347,6 +347,7 @@ const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
       runs: 1,
       guest: false,
       tokenLimit: undefined,
+      outside: undefined,
     }),
   appendHeld: (tx) => {
     const place = { sessionKey: KEY, sessionId: "session-1", runId: FENCE.runId };

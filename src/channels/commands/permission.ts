@@ -6,17 +6,20 @@
 
 import { openGate } from "../../access/access.ts";
 import {
+  type InstructionChange,
   PERMISSION_SCOPES,
   type PermissionDecision,
   type PermissionQuestion,
 } from "../../core/shapes/permission.ts";
 import { markdownQuote } from "../../core/text/safe-text.ts";
-import { answerPermission, shortPermissionId } from "../../flows/permission.ts";
+import { answerRequest, listInstructionChanges } from "../../flows/instructions.ts";
+import { shortPermissionId } from "../../flows/permission.ts";
 import { openPermissions } from "../../store/queries/permissions.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
-import { accessOf, type CommandContext, code, count, senderName, viewerOf, why } from "./context.ts";
+import { accessOf, type CommandContext, code, count, excerpt, senderName, viewerOf, why } from "./context.ts";
 
 const LISTED_MAX = 20;
+const DIFF_LINES_MAX = 40;
 
 /** Returns the open requests that the sender may answer here. */
 async function openFor(context: CommandContext): Promise<PermissionQuestion[]> {
@@ -42,18 +45,44 @@ function lineOf({ unit }: CommandContext, question: PermissionQuestion): string 
   return [`${code(unit, shortPermissionId(id))} ${code(unit, agentId)}:`, ...texts].join("\n");
 }
 
+/** Returns the changed instruction files about which the sender may answer here. */
+async function changesFor({ parts, unit, request }: CommandContext): Promise<InstructionChange[]> {
+  // An operator's answer becomes part of this session's transcript.
+  return request.operator === undefined ? listInstructionChanges(unit.tx, parts) : [];
+}
+
+function changeLines({ unit }: CommandContext, change: InstructionChange): string {
+  const { id, path, kind, source, diff } = change;
+  const lines = diff.replaceAll("```", "` ` `").split("\n");
+  const from = excerpt(unit, source, 200);
+  const left = lines.length - DIFF_LINES_MAX;
+  return [
+    `- ${code(unit, shortPermissionId(id))} ${code(unit, path, 300)}: ${kind} (${from})`,
+    "```",
+    ...lines.slice(0, DIFF_LINES_MAX),
+    ...(left > 0 ? [`… ${left} more lines: parley permissions shows them`] : []),
+    "```",
+  ].join("\n");
+}
+
 /** Runs `/approvals`. */
 export async function approvals(context: CommandContext): Promise<string> {
   const { request } = context;
   if (request.chatType !== "direct") return "/approvals lists requests only in a direct chat.";
   const open = await openFor(context);
-  if (open.length === 0) return "No permission request is open.";
+  const changes = await changesFor(context);
+  if (open.length + changes.length === 0) return "No permission request is open.";
   const lines = open.slice(0, LISTED_MAX).map((one) => lineOf(context, one));
   const more = open.length > LISTED_MAX ? [`and ${open.length - LISTED_MAX} more`] : [];
+  const changed = changes.slice(0, LISTED_MAX).map((one) => changeLines(context, one));
   return [
-    `${count(open.length, "request")}. Answer with /allow or /deny and the id.`,
+    `${count(open.length + changes.length, "request")}. Answer with /allow or /deny and the id.`,
     ...lines,
     ...more,
+    ...(changed.length === 0
+      ? []
+      : ["Instructions changed after content from outside (/deny restores them):"]),
+    ...changed,
   ].join("\n");
 }
 
@@ -69,11 +98,14 @@ async function answer(context: CommandContext, decision: PermissionDecision): Pr
     covers: (key: string) => covered.has(key),
     everySession: request.operator?.patterns === undefined,
   };
-  const answered = await answerPermission(unit, { id, decision, scope, by }, rights);
+  const { settings, guidance } = context.parts;
+  const parts = request.operator === undefined ? { settings, guidance } : { settings };
+  const answered = await answerRequest(unit, parts, { id, decision, scope, by }, rights);
   if (!answered.ok) return why(answered);
   const { agentId, title } = answered.value;
   const lasting = { once: "", session: " in this session", always: " always" }[scope];
-  const done = `${decision === "allow" ? `Allowed${lasting}` : "Denied"} for ${code(unit, agentId)}`;
+  const whose = agentId === undefined ? "" : ` for ${code(unit, agentId)}`;
+  const done = `${decision === "allow" ? `Allowed${lasting}` : "Denied"}${whose}`;
   return request.chatType === "direct" ? `${done}:\n${markdownQuote(title)}` : `${done}.`;
 }
 

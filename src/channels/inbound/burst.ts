@@ -16,6 +16,7 @@
 import { createHash } from "node:crypto";
 import type { CommandCall } from "../../core/rules/command.ts";
 import { isOwner } from "../../core/rules/inbound-policy.ts";
+import { isOutsider } from "../../core/rules/prompt/outside.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { isSubagentKey } from "../../core/shapes/session-key.ts";
@@ -143,11 +144,6 @@ function isNamed(settings: Settings, session: Session, { channel, chat, peerId }
   return session.kind === "main" && !isOwner(settings.owners, channel, { id: peerId });
 }
 
-/** Returns whether the sender is a guest. Another rule (ME1) decides about the main session. */
-function isFromGuest(settings: Settings, session: Session, { channel, peerId }: ChatContext): boolean {
-  return session.kind !== "main" && !isOwner(settings.owners, channel, { id: peerId });
-}
-
 function requestOf(settings: Settings, session: Session, place: ChatContext, group: Group): AcceptRequest {
   const { channel, chat, peerId, peerName } = place;
   const images = group.waiting.flatMap(({ message }) => message.images);
@@ -157,13 +153,18 @@ function requestOf(settings: Settings, session: Session, place: ChatContext, gro
     name: cleanName(chat.name),
     thread: chat.thread === undefined ? undefined : { ...chat.thread, name: cleanName(chat.thread.name) },
   };
+  const sender = `${channel}:${peerId}`;
+  const isFromOwner = isOwner(settings.owners, channel, { id: peerId });
+  const isFromOutside = isOutsider(settings, { isOwner: isFromOwner, isDirect: chat.type === "direct" });
   return {
     sessionKey: session.key,
     input: {
       text: group.text,
-      sender: `${channel}:${peerId}`,
+      sender,
       ...(images.length === 0 ? {} : { images }),
-      ...(isFromGuest(settings, session, place) ? { guest: true } : {}),
+      // ME1 of core/rules/prompt/memory.ts decides about the main session.
+      ...(!isFromOwner && session.kind !== "main" ? { guest: true } : {}),
+      ...(isFromOutside ? { outside: `guest ${sender}` } : {}),
       ...(isNamed(settings, session, place)
         ? { senderName: peerName ?? cleanName(peerId) ?? "somebody" }
         : {}),

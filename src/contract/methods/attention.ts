@@ -17,12 +17,17 @@ const ITEM = named(
     {
       id: text("Id of the item, which does not change while it is in the list."),
       kind: about(
-        oneOf("store", "permission", "pairing", "node", "delivery", "run", "budget", "question"),
+        oneOf(
+          ...(["store", "permission", "instructions", "pairing", "node"] as const),
+          ...(["delivery", "run", "budget", "question"] as const),
+        ),
         "`question`: the last reply ends with a question. `budget`: a budget stopped the run. " +
-          "`node`: a pairing request. `store`: the store does not take writes.",
+          "`node`: a pairing request. `instructions`: a run with outside content changed an instruction " +
+          "file. `store`: the store does not take writes.",
       ),
       ref: text(
-        "Argument for the actions: the id of a permission request, delivery or run, or a pairing code.",
+        "Argument for the actions: the id of a permission request, a change, a delivery or a run, or a " +
+          "pairing code.",
       ),
       since: number("Start of the state, in ms since 1970."),
       summary: text(
@@ -37,7 +42,8 @@ const ITEM = named(
       sessionKey: text(),
       agentId: text("Only for runs and permission requests: the agent."),
       label: text("Label or name of the session."),
-      title: text("Requested action, or name of the person or device that asks."),
+      title: text("Requested action or changed file, or name of the person or device that asks."),
+      diff: text("Only for instruction files: the whole change as lines of a unified diff."),
       attempt: number("Only for retried runs: 2 for the first retry of a message, 3 for the next one."),
       state: text("Only for runs: state of the run. `waiting` if only jobs of the session are unfinished."),
       code: text("Error code of a failure."),

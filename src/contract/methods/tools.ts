@@ -1,6 +1,6 @@
 // Defines the methods for tools, and for permission requests of agents.
 
-import type { PermissionQuestion, PermissionRule } from "../../core/shapes/permission.ts";
+import type { InstructionChange, PermissionQuestion, PermissionRule } from "../../core/shapes/permission.ts";
 import { about, anyObject, anything, declared, list, mapOf, named, object, oneOf, text } from "../schema.ts";
 import { ADMIN, idempotencyKey, type MethodSpec, NAMES_SESSION, NOTHING, name, READ } from "./parts.ts";
 
@@ -54,18 +54,30 @@ export const TOOL_METHODS = {
   },
   "permissions.list": {
     scope: READ,
-    summary: "Lists the open permission requests of agents. Callers who may not answer see redacted texts.",
+    summary:
+      "Lists the open permission requests of agents, and changed instruction files that wait. Callers who " +
+      "may not answer see redacted requests.",
     params: NOTHING,
-    result: object({ permissions: list(declared<PermissionQuestion>("PermissionQuestion")) }),
+    result: object({
+      permissions: list(declared<PermissionQuestion>("PermissionQuestion")),
+      instructions: list(
+        declared<InstructionChange>("InstructionChange"),
+        "Changes of instruction files, skills and memories by runs with outside content. Only for tokens " +
+          "with `operator.admin` for every session.",
+      ),
+    }),
   },
   "permissions.answer": {
     scope: ADMIN,
     part: "operator.approvals",
-    summary: "Answers a permission request.",
+    summary: "Answers a permission request, or a change of an instruction file.",
     params: object(
       {
-        id: about(name, "Id of the permission request, or its first 4 or more characters."),
-        decision: about(oneOf("allow", "deny"), "Answer to the request."),
+        id: about(name, "Id of the permission request or the change, or its first 4 or more characters."),
+        decision: about(
+          oneOf("allow", "deny"),
+          "Answer to the request. For a change: `allow` makes the new text count, `deny` restores the file.",
+        ),
       },
       {
         scope: about(
@@ -82,7 +94,7 @@ export const TOOL_METHODS = {
       decision: oneOf("allow", "deny"),
       scope: oneOf("once", "session", "always"),
     }),
-    errors: ["permission_not_found", "missing_scope", "too_large"],
+    errors: ["permission_not_found", "missing_scope", "too_large", "file_problem", "path_outside"],
   },
   "permissions.rules": {
     scope: READ,

@@ -60,6 +60,10 @@ const SEARCH_COUNT = number(
 const LEFT_OUT = "Leaves out .git, and what .gitignore files below `path` exclude. Follows no links.";
 const SEARCH_NOTES = { truncated: oneOf(true), note: text("Describes the missing part.") };
 
+const WAITING = {
+  waiting: text("Only after outside content: changed instruction files or memory that wait for an owner."),
+};
+
 const WORKERS = "Every session, including sub-agents.";
 
 const NODE = {
@@ -192,12 +196,15 @@ export const WORK_TOOLS = {
       path: text("Path of the file, relative to the workspace."),
       content: text("Complete new content of the file."),
     }),
-    result: object({
-      status: done,
-      path: text(),
-      bytes: number("Size of the file."),
-      created: flag("True if the file is new."),
-    }),
+    result: object(
+      {
+        status: done,
+        path: text(),
+        bytes: number("Size of the file."),
+        created: flag("True if the file is new."),
+      },
+      WAITING,
+    ),
     errors: FILE,
     who: WORKERS,
     parallel: false,
@@ -217,11 +224,14 @@ export const WORK_TOOLS = {
         `The replacements, at most ${EDITS_MAX}.`,
       ),
     }),
-    result: object({
-      status: done,
-      path: text(),
-      lines: list(number(), "Number of the first changed line of each edit, in the new file."),
-    }),
+    result: object(
+      {
+        status: done,
+        path: text(),
+        lines: list(number(), "Number of the first changed line of each edit, in the new file."),
+      },
+      WAITING,
+    ),
     errors: FILE,
     who: WORKERS,
     parallel: false,
@@ -348,6 +358,7 @@ export const WORK_TOOLS = {
       {
         signal: text("The signal that ended the command."),
         note: text("Says that the workspace of a sandboxed session is full."),
+        ...WAITING,
       },
     ),
     errors: [
@@ -389,7 +400,7 @@ export const WORK_TOOLS = {
       },
     ),
     result: either(
-      object({ status: done, bytes: number("Size of the memory.") }),
+      object({ status: done, bytes: number("Size of the memory.") }, WAITING),
       object({ status: done, text: text("The memory.") }),
     ),
     errors: ["too_large", "run_aborted"],

@@ -64,3 +64,19 @@ export interface PermissionRule {
   /** Name of the person who allowed the command. */
   readonly createdBy: string;
 }
+
+/** A change of an instruction file, a skill or a memory that waits for an owner. */
+export interface InstructionChange {
+  /** Stands for the file and its new text. */
+  readonly id: string;
+  /** Path of the file, or `memory:` and the agent. */
+  readonly path: string;
+  readonly kind: "new" | "changed" | "deleted";
+  /** Source of the outside content of the run that may have changed the file. */
+  readonly source: string;
+  readonly sessionKey: string;
+  /** ms since 1970. */
+  readonly since: number;
+  /** The whole change as lines of a unified diff. Control characters are escaped. */
+  readonly diff: string;
+}

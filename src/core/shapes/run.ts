@@ -49,6 +49,11 @@ export interface RunInput {
    */
   readonly guest?: boolean;
   /**
+   * Source of outside content in the text, if `guest` does not say so: a stranger who writes in the main
+   * session. The session and the chain are marked with it.
+   */
+  readonly outside?: string;
+  /**
    * Tokens that the chain may use, because the gateway or program that asked for it allows no more. All later
    * runs of the chain inherit it.
    */

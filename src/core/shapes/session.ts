@@ -47,6 +47,8 @@ export interface Session {
   readonly abortedLastRun: boolean;
   /** Id of the run of the last turn, if that turn failed. */
   readonly failedRun?: string;
+  /** Source of the first outside content since the last reset. Absent: there is none. */
+  readonly outside?: string;
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly totalTokens: number;

@@ -7,12 +7,14 @@
 import { createHash } from "node:crypto";
 import { optional } from "../../core/optional.ts";
 import type { Pool } from "../../core/rules/pools.ts";
+import { outsideInput } from "../../core/rules/prompt/outside.ts";
 import { isSessionMessage } from "../../core/rules/receipt.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { ZERO_USAGE } from "../../core/shapes/message.ts";
 import type { FlowRef, Run, RunInput, RunKind } from "../../core/shapes/run.ts";
 import type { Route, Session } from "../../core/shapes/session.ts";
-import { type Chain, countChainRun, holdChain } from "../../store/queries/chains/chains.ts";
+import { type Chain, countChainRun, getChain, holdChain } from "../../store/queries/chains/chains.ts";
+import { markOutside } from "../../store/queries/outside.ts";
 import { insertMark } from "../../store/queries/runs/inbox-marks.ts";
 import { countAhead, countLane, getRun, getRunOfCall, insertRun } from "../../store/queries/runs/runs.ts";
 import { holdLane, takeLanePlace } from "../../store/queries/sessions/sessions.ts";
@@ -230,6 +232,18 @@ function inheritedFrom(chain: Chain | undefined): Pick<RunInput, "guest" | "toke
   return optional({ guest: chain?.guest || undefined, tokenLimit: chain?.tokenLimit });
 }
 
+/** Returns the source of outside content that the run begins with: its own, its chain's or its session's. */
+async function outsideIn(
+  tx: Tx,
+  { input, chain }: AcceptRequest,
+  session: Session,
+  known: Chain | undefined,
+): Promise<string | undefined> {
+  const own = outsideInput(input, session.key) ?? session.outside;
+  if (own !== undefined || chain === undefined) return own;
+  return (known ?? (await getChain(tx, chain.chainId))).outside;
+}
+
 /** Accepts a run in a transaction. A failure undoes the whole transaction. */
 export async function acceptIn(
   unit: Unit,
@@ -238,7 +252,7 @@ export async function acceptIn(
   poolOf: (run: Run) => Pool = () => undefined,
 ): Promise<Result<Accepted>> {
   const { tx } = unit;
-  const { sessionKey } = request;
+  const { sessionKey, route, flow, parentRunId, askedBy, callId } = request;
   // The first statement locks the lane. Only then do the other statements see all committed runs of the lane.
   const found = together(holdLane(tx, sessionKey), countLane(tx, sessionKey), acceptedBefore(tx, request));
   const [lane, load, before] = await found;
@@ -257,6 +271,7 @@ export async function acceptIn(
   const isForInbox = session.external && request.input.injected !== true;
   const allowed = await withinChainLimits(tx, request, chain, { kind, isForInbox, limits });
   if (!allowed.ok) return allowed;
+  const outside = await outsideIn(tx, request, session, allowed.value);
   const run: Run = {
     runId: runId ?? unit.newOrderedId(),
     sessionKey: session.key,
@@ -274,13 +289,7 @@ export async function acceptIn(
     acceptedAt: unit.now,
     timeoutMs: Math.round(request.timeoutMs ?? 0),
     usage: ZERO_USAGE,
-    ...optional({
-      route: request.route,
-      flow: request.flow,
-      parentRunId: request.parentRunId,
-      askedBy: request.askedBy,
-      callId: request.callId,
-    }),
+    ...optional({ route, flow, parentRunId, askedBy, callId }),
   };
   await together(
     takeLanePlace(tx, session.key, unit.now),
@@ -292,8 +301,10 @@ export async function acceptIn(
           runs: kind === "turn" ? 1 : 0,
           guest: request.input.guest === true,
           tokenLimit: allowed.value?.tokenLimit,
+          outside,
         })
       : undefined,
+    outside === undefined || session.outside !== undefined ? undefined : markOutside(tx, session, outside),
     insertRun(tx, run, poolOf(run)),
     isForInbox ? insertMark(tx, run, isSessionMessage(run) ? null : unit.now) : undefined,
   );

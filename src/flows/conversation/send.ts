@@ -47,6 +47,8 @@ export interface SendRequest {
   readonly requesterRun?: Run;
   /** See `RunInput.guest`. Default: that of the run that makes this call. */
   readonly guest?: boolean;
+  /** See `RunInput.outside`. Default: that of the run that makes this call. */
+  readonly outside?: string;
   /** The stable id of the tool call. */
   readonly callId: string;
   readonly target: Session;
@@ -266,7 +268,7 @@ async function enqueueFrom(parts: SendParts, request: SendRequest, unit: Unit): 
     input: {
       text,
       provenance: provenanceFrom(requester, chain),
-      ...optional({ guest: request.guest }),
+      ...optional({ guest: request.guest, outside: request.outside }),
       context: messageContext({
         requester: partyOf(settings, requester, target),
         self: partyOf(settings, target, target),

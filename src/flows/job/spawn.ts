@@ -44,6 +44,8 @@ export interface SpawnRequest {
   readonly requesterRun?: Run;
   /** See `RunInput.guest`. Default: that of the run that makes this call. */
   readonly guest?: boolean;
+  /** See `RunInput.outside`. Default: that of the run that makes this call. */
+  readonly outside?: string;
   /** The wait of the run that makes this tool call. */
   readonly wait?: RunWait;
   readonly callId: string;
@@ -183,7 +185,7 @@ async function enqueue(
     input: {
       text: taskText(request, attachments),
       provenance: provenanceFrom(requester, chain, "sessions_spawn"),
-      ...optional({ guest: request.guest }),
+      ...optional({ guest: request.guest, outside: request.outside }),
       context: contextFor(settings, child, requester),
     },
     chain,

@@ -116,8 +116,8 @@ function limitsOf(spawn: SpawnFacts | undefined, unit: Unit): SpawnFacts | undef
 }
 
 function forkOf(origin: Session, key: string, unit: Unit, label: string | undefined): Session {
-  const { agentId, spawnedBy, spawnDepth, model, thinkingLevel, verboseLevel, sendPolicy, instructions } =
-    origin;
+  const { agentId, spawnedBy, spawnDepth, model, thinkingLevel, verboseLevel, sendPolicy } = origin;
+  const { instructions, outside } = origin;
   const channel = channelOf(origin);
   return {
     ...NOT_YET_USED,
@@ -129,7 +129,7 @@ function forkOf(origin: Session, key: string, unit: Unit, label: string | undefi
     updatedAt: unit.now,
     spawnDepth,
     external: false,
-    ...optional({ label, spawnedBy, model, thinkingLevel, verboseLevel, sendPolicy, instructions }),
+    ...optional({ label, spawnedBy, model, thinkingLevel, verboseLevel, sendPolicy, instructions, outside }),
     // The send policy of a fork is that of the origin's channel.
     ...(channel === "unknown" ? {} : { groupChannel: channel }),
     ...optional({ spawn: limitsOf(origin.spawn, unit) }),

@@ -31,6 +31,7 @@ import {
   textsOfTurns,
 } from "../../store/queries/runs/attention.ts";
 import type { CallContext, Methods } from "../call.ts";
+import type { PermissionDeps } from "../methods/rights/permissions.ts";
 import { listActive } from "./active.ts";
 import {
   activeItem,
@@ -38,6 +39,7 @@ import {
   coversOf,
   deliveryItem,
   endedItem,
+  instructionItems,
   pairingItems,
   permissionItems,
   storeItems,
@@ -109,21 +111,25 @@ const NO_REQUESTS: Requests = { first: [], items: [], more: false };
 
 /**
  * Returns the items of the group `needs_you` that are not turns: a problem of the store, permission requests,
- * pairing requests and failed deliveries.
+ * changed instruction files, pairing requests and failed deliveries.
  */
-async function requests(ctx: CallContext, covers: Covers): Promise<Requests> {
+async function requests(ctx: CallContext<PermissionDeps>, covers: Covers): Promise<Requests> {
   const deliveries = covers.isAdmin ? await failedDeliveries(ctx.access.db, ROWS_MAX) : [];
   const shown = deliveries.filter(({ sessionKey }) => covers.deliveries(sessionKey));
   const items = [
     ...(await pairingItems(ctx, covers)),
     ...shown.map((delivery) => deliveryItem(ctx, covers, delivery)),
   ];
-  const first = [...(await storeItems(ctx, covers)), ...(await permissionItems(ctx, covers))];
+  const first = [
+    ...(await storeItems(ctx, covers)),
+    ...(await permissionItems(ctx, covers)),
+    ...(await instructionItems(ctx)),
+  ];
   return { first, items, more: deliveries.length === ROWS_MAX };
 }
 
 async function list(
-  ctx: CallContext,
+  ctx: CallContext<PermissionDeps>,
   params: ParamsOf<"attention.list">,
 ): Promise<PayloadOf<"attention.list">> {
   const limit = Math.min(params.limit ?? LIMIT.byDefault, LIMIT.max);
@@ -164,7 +170,7 @@ async function list(
   return { ts: ctx.deps.engine.now(), groups };
 }
 
-export const attentionMethods: Methods<keyof typeof ATTENTION_METHODS> = {
+export const attentionMethods: Methods<keyof typeof ATTENTION_METHODS, PermissionDeps> = {
   "attention.list": { handle: async (ctx, params) => ok(await list(ctx, params)) },
   "runs.list": { handle: async (ctx, params) => ok(await listActive(ctx, params)) },
   "runs.retry": {

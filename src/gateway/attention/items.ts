@@ -18,6 +18,7 @@ import type { ActiveTurn, EndedTurn, TurnTexts } from "../../store/queries/runs/
 import { openRequests } from "../../triggers/node-pairing.ts";
 import type { CallContext } from "../call.ts";
 import { errorLine, LINE_MAX_CHARS } from "../error-line.ts";
+import { type PermissionDeps, waitingChanges } from "../methods/rights/permissions.ts";
 import { storeTrouble } from "../methods/system.ts";
 
 const AWAITED_MAX = 5;
@@ -89,6 +90,23 @@ export async function storeItems(ctx: CallContext, covers: Covers): Promise<Atte
   const summary = line(ctx, `New messages are refused: ${trouble.reason}.`);
   const since = ctx.deps.engine.now();
   return [{ id: "store", kind: "store", ref: "store", since, summary, actions: [], title: "Store" }];
+}
+
+const CHANGE_WORDS = { new: "was created", changed: "was changed", deleted: "was deleted" } as const;
+
+/** Returns the changed instruction files that wait for an owner, oldest first. */
+export async function instructionItems(ctx: CallContext<PermissionDeps>): Promise<AttentionItem[]> {
+  return (await waitingChanges(ctx)).map(({ id, path, kind, source, sessionKey, since, diff }) => ({
+    id: `instructions:${path}`,
+    kind: "instructions",
+    ref: id,
+    since,
+    summary: line(ctx, `${path} ${CHANGE_WORDS[kind]} by a run with outside content (${source})`),
+    actions: ["approve", "deny"],
+    sessionKey,
+    title: line(ctx, path),
+    diff,
+  }));
 }
 
 /** Returns the pairing requests of people and devices. */

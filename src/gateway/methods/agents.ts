@@ -16,7 +16,7 @@ import type {
 } from "../../contract/methods/agents.ts";
 import { optional } from "../../core/optional.ts";
 import { guidanceReach } from "../../core/rules/prompt/guidance.ts";
-import { MEMORY_MAX_BYTES } from "../../core/rules/prompt/memory.ts";
+import { countedMemory, MEMORY_MAX_BYTES } from "../../core/rules/prompt/memory.ts";
 import { promptParts, type Today } from "../../core/rules/prompt/prompt.ts";
 import type { SpawnChain } from "../../core/rules/sandbox-policy.ts";
 import { ok, type Result } from "../../core/shapes/errors.ts";
@@ -163,8 +163,9 @@ function insightInto(ctx: Context, agentId: string, method: string): Result<stri
   return may.ok ? chosenAgent(ctx.deps.settings, agentId) : may;
 }
 
-function shownMemory({ deps }: Context, agentId: string, { text, revision }: AgentMemory): AgentMemoryText {
-  return { agentId, text: deps.world.redactor.mask(text), revision, maxBytes: MEMORY_MAX_BYTES };
+function shownMemory({ deps }: Context, agentId: string, memory: AgentMemory): AgentMemoryText {
+  const text = deps.world.redactor.mask(countedMemory(memory));
+  return { agentId, text, revision: memory.revision, maxBytes: MEMORY_MAX_BYTES };
 }
 
 async function describeAll(ctx: Context): Promise<AgentDetails[]> {

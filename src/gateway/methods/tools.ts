@@ -94,6 +94,7 @@ async function invoke(
     chain,
     nodes: await nodesIn(ctx.deps.nodes),
     skills: await skillsOf(ctx, found.value),
+    guidance: ctx.deps.guidance,
     toolNames: toolNames(ctx.deps.outside),
     signal: ctx.signal,
     begins: () => ctx.reserve(toolFailure(OUTCOME_UNKNOWN)),

@@ -1,11 +1,15 @@
-// Owns the table of agents' memories: one text for each agent.
+// Owns the table of agents' memories: one text for each agent. A change by a run with outside content waits
+// for an owner (instruction-contents.ts), and the text before it counts meanwhile.
 
 import { held } from "../locks.ts";
 import { prepared } from "../prepared.ts";
-import type { Db, Tx } from "../sql.ts";
+import { type Db, present, type Tx } from "../sql.ts";
 
 export interface AgentMemory {
+  /** The text with all changes. */
   readonly text: string;
+  /** The text that counts, if changes wait for an owner. */
+  readonly confirmed?: string;
   /** Increases with each change. 0: the agent has no memory yet. */
   readonly revision: number;
   /** Ids of the calls that made the last changes. */
@@ -18,20 +22,29 @@ interface Row {
   readonly text: string;
   readonly revision: number;
   readonly calls_json: string;
+  readonly confirmed?: string | null;
 }
 
-const toMemory = ({ text, revision, calls_json: calls }: Row): AgentMemory => ({
+const toMemory = ({ text, revision, calls_json: calls, confirmed = null }: Row): AgentMemory => ({
   text,
   revision,
   calls: JSON.parse(calls) as string[],
+  ...present("confirmed", confirmed),
 });
 
-const READ = prepared((db, { agentId }: { agentId: string }) =>
-  db.selectFrom("agent_memory").select(["text", "revision", "calls_json"]).where("agent_id", "=", agentId),
+/** Returns the id of the row in `instruction_contents` for the memory of an agent. */
+export const memoryRowId = (agentId: string): string => `memory:${agentId}`;
+
+const READ = prepared((db, { agentId, rowId }: { agentId: string; rowId: string }) =>
+  db
+    .selectFrom("agent_memory")
+    .leftJoin("instruction_contents as kept", (join) => join.on("kept.id", "=", rowId))
+    .select(["agent_memory.text", "revision", "calls_json", "kept.text as confirmed"])
+    .where("agent_id", "=", agentId),
 );
 
 export async function readMemory(db: Db, agentId: string): Promise<AgentMemory> {
-  const [row] = (await READ(db, { agentId })).rows;
+  const [row] = (await READ(db, { agentId, rowId: memoryRowId(agentId) })).rows;
   return row === undefined ? NONE : toMemory(row);
 }
 
@@ -44,7 +57,9 @@ export async function holdMemory(tx: Tx, agentId: string, now: number): Promise<
     .onConflict((conflict) => conflict.column("agent_id").doNothing())
     .execute();
   const row = tx.selectFrom("agent_memory").selectAll().where("agent_id", "=", agentId);
-  return toMemory(await held(tx, row).executeTakeFirstOrThrow());
+  const memory = await held(tx, row).executeTakeFirstOrThrow();
+  const kept = tx.selectFrom("instruction_contents").select("text").where("id", "=", memoryRowId(agentId));
+  return toMemory({ ...memory, confirmed: (await kept.executeTakeFirst())?.text ?? null });
 }
 
 export async function writeMemory(

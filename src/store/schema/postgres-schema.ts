@@ -24,6 +24,7 @@ import {
   chainGuests,
   chainTokenLimits,
   gatewayKeys,
+  instructionContents,
   jobWaitOwners,
   KINDS_OF_AGENTS,
   lastFailures,
@@ -529,4 +530,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   jobWaitOwners(T),
   CRON_MAKERS_ON_POSTGRES,
   nodeAskers(T),
+  instructionContents(T, "bigint"),
 ];

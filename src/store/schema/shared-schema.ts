@@ -203,3 +203,27 @@ create table peers (
   created_at ${number} not null
 )${strict};
 `;
+
+/**
+ * Adds the sources of outside content, and the table of instruction files that runs with such content may
+ * have changed. The parameters are those of `agentMemory`.
+ */
+export const instructionContents = (text: string, number: string, strict = ""): string => `
+alter table sessions add column outside ${text};
+alter table chains add column outside ${text};
+update chains set outside = 'a guest' where guest = 1;
+update sessions set outside = 'a guest' where session_id in (
+  select r.session_id from runs r join chains c on c.chain_id = r.chain_id where c.guest = 1);
+create table instruction_contents (
+  id ${text} primary key,
+  state ${text} not null,
+  path ${text} not null,
+  text ${text},
+  bytes ${number},
+  source ${text} not null,
+  session_key ${text} not null,
+  run_id ${text},
+  lasts ${number} not null,
+  at ${number} not null
+)${strict};
+`;

@@ -13,6 +13,7 @@ import {
   chainGuests,
   chainTokenLimits,
   gatewayKeys,
+  instructionContents,
   jobWaitOwners,
   KINDS_OF_AGENTS,
   lastFailures,
@@ -498,6 +499,7 @@ const MIGRATIONS: readonly string[] = [
   jobWaitOwners("text"),
   CRON_MAKERS,
   nodeAskers("text"),
+  instructionContents("text", "integer", " strict"),
 ];
 
 /** Schema version that this program writes. */

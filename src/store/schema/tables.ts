@@ -9,6 +9,7 @@ import type {
   ThreadBindingTable,
 } from "./channel-tables.ts";
 import type { CronJobTable, CronRunTable } from "./cron-tables.ts";
+import type { AgentMemoryTable, InstructionContentTable } from "./instruction-tables.ts";
 import type { DeviceTokenTable, NodeRequestTable, NodeTable } from "./node-tables.ts";
 import type { PeerTable } from "./peer-table.ts";
 import type { RevisionTable } from "./revision-table.ts";
@@ -46,6 +47,8 @@ export interface SessionTable {
   first_words: Generated<string | null>;
   /** Id of the run of the last turn, if that turn failed. */
   failed_run: Generated<string | null>;
+  /** Source of the first outside content since the last reset (`core/rules/prompt/outside.ts`). */
+  outside: Generated<string | null>;
   input_tokens: number;
   output_tokens: number;
   total_tokens: number;
@@ -230,6 +233,8 @@ export interface ChainTable {
   guest: Generated<number>;
   /** See `RunInput.tokenLimit`. */
   token_limit: Generated<number | null>;
+  /** Source of the first outside content in the chain. */
+  outside: Generated<string | null>;
 }
 
 /** Refused sends and spawns of runs. Kept for some days, so that the chain can show them. */
@@ -417,16 +422,6 @@ export interface AccessTokenTable {
   sign_in_json: string | null;
 }
 
-/** The memory of an agent. */
-export interface AgentMemoryTable {
-  agent_id: string;
-  text: string;
-  revision: number;
-  /** Ids of the calls that made the last changes. */
-  calls_json: string;
-  updated_at: number;
-}
-
 /** A file that an agent sent to the people of its session. */
 export interface SentFileTable {
   id: string;
@@ -504,6 +499,7 @@ export interface Tables {
   permission_rules: PermissionRuleTable;
   access_tokens: AccessTokenTable;
   agent_memory: AgentMemoryTable;
+  instruction_contents: InstructionContentTable;
   sent_files: SentFileTable;
   gateway_keys: GatewayKeyTable;
   remote_tasks: RemoteTaskTable;

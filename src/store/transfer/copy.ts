@@ -58,6 +58,7 @@ const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   access_tokens: { order: ["id"] },
   sent_files: { order: ["id"], long: ["content", "caption"] },
   agent_memory: { order: ["agent_id"], long: ["text"] },
+  instruction_contents: { order: ["id"], long: ["text"] },
   gateway_keys: { order: ["name"] },
   remote_tasks: { order: ["session_id"] },
   push_configs: { order: ["run_id", "id"] },

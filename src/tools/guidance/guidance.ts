@@ -1,19 +1,27 @@
 // Finds the instruction files and the skills of an agent: AGENTS.md (CLAUDE.md in a folder without one) of
 // its workspace and the folders above it, the files of its workspace that describe the agent and its person,
-// and folders with a SKILL.md. The rules about the files that a
-// session gets are in core/rules/prompt/guidance.ts.
+// and folders with a SKILL.md. The rules about the files that a session gets are in
+// core/rules/prompt/guidance.ts.
 // GU1: the search for instruction files ends at the root of a repository, else at the user's home, and never
 //      reads the root of the file system. Above the workspace, only files of its owner or of root count.
 // GU2: files are bounded, one by one and together. The nearest files have priority; a cut is said.
+// GU3: a file counts with the text that `countedText` returns. The rows about changes are read after the
+//      files, so that a change of a file that was just read is known.
 
-import { lstat, readdir } from "node:fs/promises";
+import { lstat, readdir, rm } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
+import { optional } from "../../core/optional.ts";
+import { countedText } from "../../core/rules/prompt/confirmed.ts";
 import type { GuidanceReach } from "../../core/rules/prompt/guidance.ts";
 import type { InstructionFile, Skill } from "../../core/rules/prompt/prompt.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { AgentSettings } from "../../core/shapes/settings/settings.ts";
+import type { AgentSettings, Settings } from "../../core/shapes/settings/settings.ts";
 import { cut } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
+import { isGuarded, type PromptFile, type PromptFiles } from "../../flows/instructions.ts";
+import { type InstructionRows, readInstructionRows } from "../../store/queries/instruction-contents.ts";
+import type { Db } from "../../store/sql.ts";
+import { fileFailure, replaceFile, resolvePath } from "../files/workspace.ts";
 import { FileFacts } from "./file-facts.ts";
 import { frontMatter } from "./front-matter.ts";
 import { readSmall, type SmallText } from "./small-file.ts";
@@ -31,6 +39,7 @@ const FOLDERS_MAX = 16;
 const SKILL_FOLDERS = ["skills", ".agents/skills", ".claude/skills"] as const;
 /** Folder of skills in the user's home, for all agents. */
 const HOME_SKILLS = ".parley/skills";
+const SKILL_PARENTS: readonly string[] = [...SKILL_FOLDERS, HOME_SKILLS].map(dirname);
 const SKILL_FILE = "SKILL.md";
 const SKILLS_MAX = 64;
 const SKILL_NAME_MAX_CHARS = 64;
@@ -48,12 +57,24 @@ export interface Guidance {
   readonly files: readonly InstructionFile[];
   readonly skills: readonly FoundSkill[];
   readonly skipped: readonly SkippedFile[];
+  /** True if the store does not know yet which of the files wait for an owner. */
+  readonly unsettled: boolean;
 }
 
 /** A skill, and where its file was found. `root`: the folder that no link may leave. */
 export interface FoundSkill extends Skill {
   readonly root: string;
 }
+
+/** A folder with skills. */
+interface SkillFolder {
+  readonly root: string;
+  readonly below: string;
+}
+
+type SkillPlace = Pick<FoundSkill, "root" | "folder">;
+
+type Listed<K extends "files" | "skills"> = Pick<Guidance, K | "skipped">;
 
 interface SkillHead {
   readonly name: string;
@@ -64,8 +85,8 @@ type Agent = Pick<AgentSettings, "workspace" | "instructionFiles" | "skills">;
 
 /** User id of root, whose files everybody may trust. */
 const ROOT_USER = 0;
-const NO_FILES: Omit<Guidance, "skills"> = { files: [], skipped: [] };
-const NO_SKILLS: Omit<Guidance, "files"> = { skills: [], skipped: [] };
+const NO_ROWS: InstructionRows = { calls: [], kept: new Map() };
+const WAITS = "was changed by a run with outside content, and waits for an owner's answer";
 
 const nothing = (): undefined => undefined;
 
@@ -84,7 +105,7 @@ function skillHead(text: string, folder: string): SkillHead | string {
  * Takes the nearest files first until the limit is reached. Returns them with the outermost folder first, and
  * the files of one folder in their order.
  */
-function withinLimit(nearestFirst: readonly { path: string; found: SmallText }[]): Omit<Guidance, "skills"> {
+function withinLimit(nearestFirst: readonly { path: string; found: SmallText }[]): Listed<"files"> {
   const files: InstructionFile[] = [];
   const skipped: SkippedFile[] = [];
   let left = FILES_MAX_BYTES;
@@ -103,26 +124,48 @@ function withinLimit(nearestFirst: readonly { path: string; found: SmallText }[]
   return { files, skipped };
 }
 
+/** The folder of a workspace, or one above it. */
 interface Folder {
   readonly isRepository: boolean;
-  /** Names of the instruction files that it has. */
+  /** Names of its instruction files, by priority. */
   readonly names: readonly string[];
 }
 
+/** Returns what counts of a file (GU3), and whether its current text waits for an owner. */
+function countFile(
+  rows: InstructionRows,
+  path: string,
+  found: SmallText | string | undefined,
+): { readonly counts: SmallText | string | undefined; readonly waits: boolean } {
+  const { text: current, real = path } = typeof found === "object" ? found : {};
+  if (!isGuarded(rows, { path, real })) return { counts: found, waits: false };
+  const { text: confirmed, bytes } = rows.kept.get(path) ?? {};
+  const { text, waits } = countedText({ current, confirmed, guarded: true });
+  if (!waits) return { counts: found, waits };
+  if (text === undefined) return { counts: undefined, waits };
+  const size = bytes ?? Buffer.byteLength(text);
+  return { counts: { text, real, bytes: size, cut: size > Buffer.byteLength(text) }, waits };
+}
+
 /** Reads the texts from files. One object serves all agents, because it caches what has not changed. */
-export class GuidanceFiles {
+export class GuidanceFiles implements PromptFiles {
   readonly #facts: FileFacts;
   readonly #home: Promise<string | undefined>;
+  readonly #rows: () => Promise<InstructionRows>;
   readonly #folders: StatCache<Folder>;
   readonly #texts: StatCache<SmallText | string>;
   readonly #lists: StatCache<readonly string[]>;
   readonly #heads: StatCache<SkillHead | string>;
 
-  /** `home`: the user's home folder. Absent: there is none. */
-  constructor({ now, home }: { now: () => number; home?: string | undefined }) {
+  /**
+   * `home`: the user's home folder; absent: there is none. `db`: the store; absent: all files count as they
+   * are.
+   */
+  constructor({ now, home, db }: { now: () => number; home?: string | undefined; db?: Db }) {
     const facts = new FileFacts(now);
     this.#facts = facts;
     this.#home = home === undefined ? Promise.resolve(undefined) : facts.realPath(home);
+    this.#rows = async () => (db === undefined ? NO_ROWS : readInstructionRows(db));
     this.#folders = new StatCache(now, facts);
     this.#texts = new StatCache(now, facts);
     this.#lists = new StatCache(now, facts);
@@ -131,47 +174,109 @@ export class GuidanceFiles {
 
   async forAgent(agent: Agent, reach: GuidanceReach): Promise<Guidance> {
     const workspace = await this.#facts.realPath(agent.workspace);
-    const [found, listed] = await Promise.all([
-      agent.instructionFiles && workspace !== undefined ? this.#files(workspace, reach.outside) : NO_FILES,
-      agent.skills ? this.#skills(workspace, reach.outside) : NO_SKILLS,
+    const wanted = agent.instructionFiles ? workspace : undefined;
+    const folders = await this.#foldersFrom(wanted, reach.outside ? FOLDERS_MAX : 1);
+    const skillFolders = agent.skills ? await this.#skillFolders(workspace, reach) : [];
+    const [texts, places] = await Promise.all([
+      this.#textsIn(folders, workspace ?? ""),
+      this.#skillPlaces(skillFolders),
     ]);
-    return { files: found.files, skills: listed.skills, skipped: [...found.skipped, ...listed.skipped] };
+    const heads = new Map(
+      await Promise.all(places.map(async (place) => [place.folder, await this.#head(place)] as const)),
+    );
+    const rows = await this.#rows();
+    const waiting = new Set<string>();
+    const files = countedFiles(folders, texts, rows, waiting);
+    const skills = await this.#countedSkills(skillFolders, heads, rows, waiting);
+    const known = (path: string): boolean => rows.kept.get(path)?.state === "pending";
+    return {
+      ...files,
+      ...skills,
+      skipped: [...[...waiting].map((path) => ({ path, why: WAITS })), ...files.skipped, ...skills.skipped],
+      unsettled: rows.calls.some(({ lasts }) => !lasts) || ![...waiting].every(known),
+    };
   }
 
-  async #files(workspace: string, outside: boolean): Promise<Omit<Guidance, "skills">> {
-    const folders = await this.#foldersFrom(workspace, outside ? FOLDERS_MAX : 1);
+  /** Reads all files that may be part of the prompt of an agent, whatever its settings are. */
+  async readAll({ agents }: Settings): Promise<PromptFile[]> {
+    const files = new Map<string, PromptFile>();
+    const add = (path: string, found: SmallText | string | undefined): void => {
+      if (found === undefined) return;
+      const { text, bytes, real = path } = typeof found === "string" ? {} : found;
+      files.set(path, { path, real, ...optional({ text, bytes }) });
+    };
+    for (const folder of new Set(agents.map(({ workspace }) => workspace))) {
+      const workspace = (await this.#facts.realPath(folder)) ?? folder;
+      const folders = await this.#foldersFrom(workspace, FOLDERS_MAX);
+      for (const [path, found] of await this.#textsIn(folders, workspace)) add(path, found);
+      const skillFolders = await this.#skillFolders(workspace, { outside: true });
+      for (const place of await this.#skillPlaces(skillFolders)) {
+        const path = join(place.folder, SKILL_FILE);
+        add(path, await this.#texts.get(path, () => readSkill(place)));
+      }
+    }
+    return [...files.values()];
+  }
+
+  async restore(path: string, text: string | undefined, temporaryId: string): Promise<Result<void>> {
+    const root = basename(path) === SKILL_FILE ? skillRoot(path) : dirname(path);
+    const shown = relative(root, path);
+    try {
+      if (text === undefined) return await removeNew(root, shown);
+      // The path of a file that nothing has, so that a link in the place of the file is not followed.
+      const beside = join(dirname(shown), `.parley-${temporaryId}`);
+      const place = await resolvePath(root, beside, { createFolders: true });
+      if (!place.ok) return place;
+      const real = join(dirname(place.value.real), basename(path));
+      const found = await lstat(real).catch(nothing);
+      const mode = found?.isFile() === true ? found.mode & 0o777 : 0o644;
+      return await replaceFile({ shown, real, found: "file", mode }, text, temporaryId);
+    } catch (error) {
+      return fileFailure(error, shown);
+    }
+  }
+
+  /** Returns the whole text of a skill. */
+  async skillText(skill: SkillPlace & Pick<Skill, "name">): Promise<Result<SmallText>> {
+    const found = await readSkill(skill);
+    const { counts } = countFile(await this.#rows(), join(skill.folder, SKILL_FILE), found);
+    if (typeof counts === "object") return ok(counts);
+    return fail("file_problem", counts ?? `the skill ${skill.name} ${WAITS}`);
+  }
+
+  /** Reads the instruction files of folders. Above the workspace, the owner of a file counts (GU1). */
+  async #textsIn(
+    folders: readonly { folder: string; names: readonly string[] }[],
+    workspace: string,
+  ): Promise<Map<string, SmallText | string>> {
     const owner = (await this.#facts.status(workspace))?.uid ?? ROOT_USER;
-    const found = await Promise.all(
-      folders.map(async ({ folder, name }) => {
+    const all = folders.flatMap(({ folder, names }) =>
+      names.map(async (name) => {
         const owners = folder === workspace ? undefined : [owner, ROOT_USER];
         const read = () => readSmall(folder, name, FILE_MAX_BYTES, owners);
         const path = join(folder, name);
-        const found = await this.#texts.get(path, read, owners?.join(" "));
-        return { path, found: found ?? "could not be read" };
+        return [path, (await this.#texts.get(path, read, owners?.join(" "))) ?? "could not be read"] as const;
       }),
     );
-    const unusable = found.flatMap(({ path, found: why }) =>
-      typeof why === "string" ? [{ path, why }] : [],
-    );
-    const usable = found.flatMap(({ path, found: text }) =>
-      typeof text === "string" ? [] : [{ path, found: text }],
-    );
-    const { files, skipped } = withinLimit(usable);
-    return { files, skipped: [...unusable, ...skipped] };
+    return new Map(await Promise.all(all));
   }
 
-  /** Returns the instruction files, those of the nearest folder first (GU1). */
-  async #foldersFrom(workspace: string, max: number): Promise<{ folder: string; name: string }[]> {
+  /** Returns the workspace and the folders above it, the nearest first (GU1). */
+  async #foldersFrom(
+    workspace: string | undefined,
+    max: number,
+  ): Promise<{ folder: string; names: readonly string[] }[]> {
+    if (workspace === undefined) return [];
     const home = await this.#home;
-    const found: { folder: string; name: string }[] = [];
+    const found: { folder: string; names: readonly string[] }[] = [];
     let folder = workspace;
     for (let steps = 0; steps < max; steps += 1) {
       const facts = await this.#folders.get(folder, () => folderFacts(folder));
-      const names = [
-        ...NAMES.filter((name) => facts?.names.includes(name)).slice(0, 1),
-        ...(folder === workspace ? WORKSPACE_NAMES.filter((name) => facts?.names.includes(name)) : []),
-      ];
-      for (const name of names) found.push({ folder, name });
+      const names = facts?.names ?? [];
+      found.push({
+        folder,
+        names: folder === workspace ? names : names.filter((name) => NAMES.includes(name)),
+      });
       const above = dirname(folder);
       if (facts?.isRepository === true || folder === home || above === dirname(above)) break;
       folder = above;
@@ -179,50 +284,122 @@ export class GuidanceFiles {
     return found;
   }
 
-  async #skills(workspace: string | undefined, outside: boolean): Promise<Omit<Guidance, "files">> {
-    const home = await this.#home;
-    const roots = [
-      ...(workspace !== undefined ? SKILL_FOLDERS.map((below) => ({ root: workspace, below })) : []),
-      ...(outside && home !== undefined ? [{ root: home, below: HOME_SKILLS }] : []),
+  async #skillFolders(
+    workspace: string | undefined,
+    { outside }: Pick<GuidanceReach, "outside">,
+  ): Promise<SkillFolder[]> {
+    const home = outside ? await this.#home : undefined;
+    return [
+      ...(workspace === undefined ? [] : SKILL_FOLDERS.map((below) => ({ root: workspace, below }))),
+      ...(home === undefined ? [] : [{ root: home, below: HOME_SKILLS }]),
     ];
-    const lists = await Promise.all(
-      roots.map(async ({ root, below }) => {
-        const folder = join(root, below);
-        const names = (await this.#lists.get(folder, () => foldersIn(folder))) ?? [];
-        return Promise.all(names.map((name) => this.#skill(root, join(below, name))));
-      }),
-    );
+  }
+
+  async #skillPlaces(folders: readonly SkillFolder[]): Promise<SkillPlace[]> {
+    const lists = folders.map(async ({ root, below }) => {
+      const folder = join(root, below);
+      const names = (await this.#lists.get(folder, () => foldersIn(folder))) ?? [];
+      return names.map((name) => ({ root, folder: join(folder, name) }));
+    });
+    return (await Promise.all(lists)).flat();
+  }
+
+  #head(place: SkillPlace): Promise<SkillHead | string | undefined> {
+    const path = join(place.folder, SKILL_FILE);
+    return this.#heads.get(path, async () => headOf(await readSkill(place), place.folder));
+  }
+
+  /** Returns the skills that count. `heads`: the skills as they are, by folder. */
+  async #countedSkills(
+    folders: readonly SkillFolder[],
+    heads: ReadonlyMap<string, SkillHead | string | undefined>,
+    rows: InstructionRows,
+    waiting: Set<string>,
+  ): Promise<Listed<"skills">> {
     const skills: FoundSkill[] = [];
     const skipped: SkippedFile[] = [];
-    for (const one of lists.flat()) {
-      if (one === undefined) continue;
-      if ("why" in one) skipped.push(one);
-      else if (skills.some(({ name }) => name === one.name)) {
-        skipped.push({ path: join(one.folder, SKILL_FILE), why: `another skill has the name "${one.name}"` });
-      } else if (skills.length < SKILLS_MAX) skills.push(one);
-      else
-        skipped.push({ path: join(one.folder, SKILL_FILE), why: `there are more than ${SKILLS_MAX} skills` });
+    for (const { root, below } of folders) {
+      const isHere = (folder: string): boolean => dirname(folder) === join(root, below);
+      const lost = [...rows.kept.keys()].filter((path) => basename(path) === SKILL_FILE).map(dirname);
+      const all = [...new Set([...heads.keys(), ...lost])].filter(isHere).sort();
+      for (const folder of all) {
+        const path = join(folder, SKILL_FILE);
+        let head = heads.get(folder);
+        if (rows.calls.length > 0 || rows.kept.size > 0) {
+          const { counts, waits } = countFile(rows, path, await readSkill({ root, folder }));
+          if (waits) waiting.add(path);
+          head = counts && headOf(counts, folder);
+        }
+        if (head === undefined) continue;
+        const why = typeof head === "string" ? head : whyLeftOut(head.name, skills);
+        if (why !== undefined) skipped.push({ path, why });
+        else if (typeof head === "object") skills.push({ ...head, folder, root });
+      }
     }
     return { skills, skipped };
   }
+}
 
-  async #skill(root: string, below: string): Promise<FoundSkill | SkippedFile | undefined> {
-    const folder = join(root, below);
-    const path = join(folder, SKILL_FILE);
-    const head = await this.#heads.get(path, async () => {
-      const found = await readSmall(root, join(below, SKILL_FILE), SKILL_MAX_BYTES);
-      return typeof found === "string" ? found : skillHead(found.text, folder);
-    });
-    if (head === undefined) return undefined;
-    return typeof head === "string" ? { path, why: head } : { ...head, folder, root };
+/** Deletes a file, or the link that is in the place of the file or of its skill's folder. */
+async function removeNew(root: string, shown: string): Promise<Result<void>> {
+  const folder = dirname(shown);
+  if (folder !== ".") {
+    const above = await resolvePath(root, dirname(folder), { createFolders: false });
+    if (!above.ok) return ok(undefined);
+    if (above.value.real !== join(root, dirname(folder))) {
+      return fail("file_problem", `${dirname(folder)} is a link, so nothing was deleted in it`, {
+        hint: "Answer about the file to which it leads, or delete the link.",
+      });
+    }
+    const isLink = (await lstat(join(root, folder)).catch(nothing))?.isSymbolicLink() === true;
+    if (isLink) return ok(await rm(join(root, folder)));
   }
+  return ok(await rm(join(root, shown), { force: true }));
 }
 
-/** Returns the whole text of a skill. */
-export async function skillText({ root, folder }: FoundSkill): Promise<Result<SmallText>> {
-  const found = await readSmall(root, join(relative(root, folder), SKILL_FILE), SKILL_MAX_BYTES);
-  return typeof found === "string" ? fail("file_problem", found) : ok(found);
+function whyLeftOut(name: string, skills: readonly FoundSkill[]): string | undefined {
+  if (skills.some((skill) => skill.name === name)) return `another skill has the name "${name}"`;
+  return skills.length < SKILLS_MAX ? undefined : `there are more than ${SKILLS_MAX} skills`;
 }
+
+/** Returns the folder in which a folder of skills is, from the path of a skill's file. */
+function skillRoot(path: string): string {
+  const above = join(path, "../../..");
+  return SKILL_PARENTS.includes(basename(above)) ? dirname(above) : above;
+}
+
+/**
+ * Returns the instruction files that count: of each folder the first one, and the further ones of the
+ * workspace, which is the first folder.
+ */
+function countedFiles(
+  folders: readonly { readonly folder: string }[],
+  texts: ReadonlyMap<string, SmallText | string>,
+  rows: InstructionRows,
+  waiting: Set<string>,
+): Listed<"files"> {
+  const unusable: SkippedFile[] = [];
+  const usable: { path: string; found: SmallText }[] = [];
+  const take = (path: string): boolean => {
+    const { counts, waits } = countFile(rows, path, texts.get(path));
+    if (waits) waiting.add(path);
+    if (typeof counts === "string") unusable.push({ path, why: counts });
+    else if (counts !== undefined) usable.push({ path, found: counts });
+    return counts !== undefined;
+  };
+  for (const [at, { folder }] of folders.entries()) {
+    NAMES.some((name) => take(join(folder, name)));
+    if (at === 0) for (const name of WORKSPACE_NAMES) take(join(folder, name));
+  }
+  const { files, skipped } = withinLimit(usable);
+  return { files, skipped: [...unusable, ...skipped] };
+}
+
+const readSkill = ({ root, folder }: SkillPlace): Promise<SmallText | string> =>
+  readSmall(root, join(relative(root, folder), SKILL_FILE), SKILL_MAX_BYTES);
+
+const headOf = (found: SmallText | string, folder: string): SkillHead | string =>
+  typeof found === "string" ? found : skillHead(found.text, folder);
 
 async function folderFacts(folder: string): Promise<Folder> {
   const isThere = async (name: string): Promise<boolean> =>

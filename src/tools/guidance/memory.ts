@@ -2,7 +2,7 @@
 // sessions have it.
 
 import { optional } from "../../core/optional.ts";
-import { isGuest, type MemoryChange, withoutMemory } from "../../core/rules/prompt/memory.ts";
+import { countedMemory, isGuest, type MemoryChange, withoutMemory } from "../../core/rules/prompt/memory.ts";
 import type { SpawnChain } from "../../core/rules/sandbox-policy.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Run } from "../../core/shapes/run.ts";
@@ -11,6 +11,7 @@ import { changeMemory } from "../../flows/memory.ts";
 import { readMemory } from "../../store/queries/agent-memory.ts";
 import type { Db } from "../../store/sql.ts";
 import { type CallerContext, type Tool, tool, type WritingContext } from "../tool.ts";
+import { outsideCaller, WAITS_NOTE } from "./guard.ts";
 
 type Context = CallerContext & WritingContext;
 
@@ -23,7 +24,7 @@ export async function memoryFor(
 ): Promise<string | undefined> {
   if (withoutMemory(chain, settings) !== undefined) return undefined;
   if (run?.input.guest === true) return undefined;
-  return (await readMemory(db, chain[0].agentId)).text;
+  return countedMemory(await readMemory(db, chain[0].agentId));
 }
 
 function changeOf(args: { action: string; text?: string; oldText?: string }): Result<MemoryChange> {
@@ -52,7 +53,10 @@ export const memoryTool: Tool<Context> = tool("memory", {
     const { action, text, oldText } = args;
     const change = changeOf({ action, ...optional({ text, oldText }) });
     if (!change.ok) return change;
-    const changed = await changeMemory(engine, agent.id, change.value, { callId, wait });
-    return changed.ok ? ok({ status: "ok", bytes: Buffer.byteLength(changed.value.text) }) : changed;
+    const outside = await outsideCaller(ctx);
+    const changed = await changeMemory(engine, agent.id, change.value, { callId, wait, outside });
+    if (!changed.ok) return changed;
+    const waiting = outside && changed.value.confirmed !== undefined ? `the memory ${WAITS_NOTE}` : undefined;
+    return ok({ status: "ok", bytes: Buffer.byteLength(changed.value.text), ...optional({ waiting }) });
   },
 });

@@ -6,6 +6,8 @@ import { openToRead, resolvePath } from "../files/workspace.ts";
 
 export interface SmallText {
   readonly text: string;
+  /** Where the file is, if a link leads there. */
+  readonly real: string;
   /** Size of the whole file. */
   readonly bytes: number;
   readonly cut: boolean;
@@ -46,7 +48,8 @@ export async function readSmall(
     if (owners !== undefined && !owners.includes(found.uid)) return "belongs to another user";
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(bytesMax), 0, bytesMax, 0);
     const text = decoded(buffer.subarray(0, bytesRead));
-    return text === undefined ? "is not a text" : { text, bytes: found.size, cut: found.size > bytesRead };
+    if (text === undefined) return "is not a text";
+    return { text, real: place.value.real, bytes: found.size, cut: found.size > bytesRead };
   } finally {
     await handle.close();
   }

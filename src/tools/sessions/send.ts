@@ -55,6 +55,7 @@ export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
       target: found.value,
       text: message,
       ...optional({ requesterRun: ctx.run, guest: isGuest(ctx.viewer) || undefined }),
+      ...optional({ outside: ctx.session.outside }),
       ...(ctx.confirmsAnswers === true ? { confirmsAnswers: true } : {}),
     });
     return sent.ok ? ok(sendResult(ctx.settings, ctx.session, sent.value)) : sent;

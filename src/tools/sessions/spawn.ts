@@ -199,6 +199,7 @@ async function plan(
       route,
       requesterRun: ctx.run,
       guest: isGuest(ctx.viewer) || undefined,
+      outside: ctx.session.outside,
       wait: ctx.wait,
       label,
       attachments: attachments.value,

@@ -78,6 +78,8 @@ export async function smallStore(): Promise<string> {
 
 /** Statements that undo each schema migration, the newest first. */
 const UNDONE = [
+  `drop table instruction_contents; alter table sessions drop column outside;
+  alter table chains drop column outside;`,
   "alter table node_requests drop column asked_by;",
   `drop index cron_jobs_of_session;
   alter table cron_jobs drop column session_key; alter table cron_jobs drop column call_id;`,

@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { guidanceReach } from "../../../src/core/rules/prompt/guidance.ts";
 import { frontMatter } from "../../../src/tools/guidance/front-matter.ts";
-import { GuidanceFiles, skillText } from "../../../src/tools/guidance/guidance.ts";
+import { GuidanceFiles } from "../../../src/tools/guidance/guidance.ts";
 import { temporaryFolder } from "../../kit/cleanup.ts";
 import { agentSettings, MAIN_CHAIN, settingsWith } from "../app.ts";
 
@@ -185,7 +185,7 @@ test("SC1: a change is seen by the next run, also one in the same moment and of 
 });
 
 test("skills are found in three folders, the nearest of two with one name counts, and a bad one is skipped with a reason", async () => {
-  const { home, workspace, read } = makeHome();
+  const { home, workspace, reader, read } = makeHome();
   put(join(workspace, ".agents/skills/brew/SKILL.md"), skill("brew", "near"));
   put(join(workspace, ".claude/skills/pour/SKILL.md"), skill("pour"));
   put(join(home, ".parley/skills/brew/SKILL.md"), skill("brew", "far"));
@@ -204,7 +204,7 @@ test("skills are found in three folders, the nearest of two with one name counts
   ]);
   const [first] = skills;
   if (first === undefined) throw new Error("no skill");
-  expect(await skillText(first)).toMatchObject({ value: { text: skill("brew", "near"), cut: false } });
+  expect(await reader.skillText(first)).toMatchObject({ value: { text: skill("brew", "near"), cut: false } });
   symlinkSync(join(home, ".parley/skills/clean"), join(workspace, ".agents/skills/out"));
   expect((await read()).skipped.map(({ why }) => why)).toContainEqual(expect.stringContaining("leaves"));
 });

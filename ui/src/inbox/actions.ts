@@ -8,7 +8,7 @@ import type { Deed } from "./marks.ts";
 import { itemName, readAgain } from "./model.ts";
 
 function decide({ kind, ref }: AttentionItem, approves: boolean): Promise<unknown> {
-  if (kind === "permission")
+  if (kind === "permission" || kind === "instructions")
     return ask("permissions.answer", { id: ref, decision: approves ? "allow" : "deny" });
   if (kind === "node") return ask(approves ? "node.pair.approve" : "node.pair.reject", { requestId: ref });
   return ask(approves ? "channels.pair.approve" : "channels.pair.reject", { code: ref });
@@ -54,7 +54,8 @@ export async function act(item: AttentionItem, deed: Deed): Promise<void> {
   try {
     await take(item, deed);
     const done = DONE[deed];
-    const what = item.kind === "permission" ? `${item.title} in ${itemName(item)}` : itemName(item);
+    const hasTitle = item.kind === "permission" || item.kind === "instructions";
+    const what = hasTitle ? `${item.title} in ${itemName(item)}` : itemName(item);
     if (done !== undefined) say(`${done}: ${what}`);
   } catch (problem) {
     complain(problem);
@@ -63,11 +64,17 @@ export async function act(item: AttentionItem, deed: Deed): Promise<void> {
   busy.value = new Map([...busy.value].filter(([one]) => one !== id));
 }
 
+const CHANGE_DOUBTS: Readonly<Partial<Record<Deed, string>>> = {
+  approve: "Later runs follow the new text, as if you had written it.",
+  deny: "The confirmed text replaces the new one. A new file is deleted.",
+};
+
 /** Returns the question to confirm before an action that cannot be undone, or undefined if none is needed. */
 export function doubtOf(
   { kind, code }: { kind: AttentionItem["kind"]; code?: string | undefined },
   deed: Deed,
 ): string | undefined {
+  if (kind === "instructions") return CHANGE_DOUBTS[deed];
   if (kind === "pairing" && deed === "deny") return "This person is blocked until you remove the decision.";
   if (kind !== "delivery") return undefined;
   if (deed === "dismiss") return "A dismissed delivery can't be retried.";

@@ -124,14 +124,43 @@ function Last({ item, answers }: PeekProps) {
   );
 }
 
+const DIFF_CLASSES: Readonly<Record<string, string>> = { "+": "added", "-": "removed", "@": "soft" };
+
+/** Shows the change of an instruction file, whole. */
+function Change({ item: { title = "", summary, diff = "" } }: { item: AttentionItem }) {
+  return (
+    <>
+      <p>
+        <Name text={summary} />
+      </p>
+      <figure>
+        <figcaption class="soft">
+          <Name text={title} />
+        </figcaption>
+        <pre class="inbox-text inbox-diff">
+          {diff.split("\n").map((line, at) => (
+            <bdi key={at} class={DIFF_CLASSES[line.charAt(0)]}>{`${line}\n`}</bdi>
+          ))}
+        </pre>
+      </figure>
+      <p class="soft">
+        Until you allow it, the text before the change counts. Deny restores that text in the file.
+      </p>
+    </>
+  );
+}
+
+function Details(props: PeekProps) {
+  const { item } = props;
+  if (item.kind === "instructions") return <Change item={item} />;
+  if (item.kind !== "permission") return <Last {...props} />;
+  return <Asked items={[item]} held={moved.value.has(item.id)} />;
+}
+
 export function Peek({ id, ...props }: PeekProps & { id: string }) {
   return (
     <div class="inbox-peek" id={id}>
-      {props.item.kind === "permission" ? (
-        <Asked items={[props.item]} held={moved.value.has(props.item.id)} />
-      ) : (
-        <Last {...props} />
-      )}
+      <Details {...props} />
     </div>
   );
 }

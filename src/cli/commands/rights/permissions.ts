@@ -11,12 +11,17 @@ export async function listPermissions(cli: Cli): Promise<number> {
   return withLink(cli, async (link) => {
     const answer = await link.request("permissions.list", {});
     if (!answer.ok) return cli.fail(answer);
-    const { permissions } = answer.value;
-    if (permissions.length === 0) cli.line(cli.style("dim", "(no pending requests)"));
+    const { permissions, instructions } = answer.value;
+    if (permissions.length + instructions.length === 0) cli.line(cli.style("dim", "(no pending requests)"));
     for (const { id, sessionKey, title, detail, expiresAt } of permissions) {
       const seconds = Math.max(0, Math.round((expiresAt - cli.parts.world.clock.now()) / 1000));
       cli.line(`${safeLine(id)}  ${safeLine(sessionKey)}  ${wholeText(title, "  ")}  (${seconds} s left)`);
       if (detail !== undefined) cli.line(`  ${wholeText(detail, "  ")}`);
+    }
+    for (const { id, path, kind, source, sessionKey, diff } of instructions) {
+      const from = `${safeLine(sessionKey)}, outside content: ${safeLine(source)}`;
+      cli.line(`${safeLine(id)}  ${safeLine(path)}  (${kind} by ${from})`);
+      for (const line of diff.split("\n")) cli.line(`  ${safeLine(line)}`);
     }
     cli.document(answer.value);
     return EXIT.done;

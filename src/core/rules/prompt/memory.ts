@@ -12,12 +12,13 @@ import { agentOf, outsideKind, type Settings } from "../../shapes/settings/setti
 import { isOwner } from "../inbound-policy.ts";
 import { type ChainLink, requesterOf, type SpawnChain } from "../sandbox-policy.ts";
 import type { Viewer } from "../visibility.ts";
+import { countedText } from "./confirmed.ts";
 
 /** Maximum size of a memory in bytes of UTF-8. */
 export const MEMORY_MAX_BYTES = 16 * 1024;
 
 /** Returns whether people whom the operator does not know may write in a direct chat of a main session. */
-function strangersInMain({ channels, session }: Settings): boolean {
+export function strangersInMain({ channels, session }: Settings): boolean {
   const isOpen = ({ dmPolicy, allowFrom }: AccountSettings): boolean =>
     dmPolicy === "open" || (dmPolicy !== "disabled" && allowFrom.some((entry) => entry.trim() === "*"));
   return session.dmScope === "main" && channels.some(isOpen);
@@ -72,6 +73,12 @@ export function memoryDenied(chain: SpawnChain, settings: Settings): string | un
   const why = withoutMemory(chain, settings);
   if (why !== undefined) return why;
   return chain[0].spawnedBy === undefined ? undefined : "a sub-agent only reads the memory of its agent";
+}
+
+/** Returns the text of a memory that counts. `confirmed`: set if changes of the text wait for an owner. */
+export function countedMemory(memory: { readonly text: string; readonly confirmed?: string }): string {
+  const { text: current, confirmed } = memory;
+  return countedText({ current, confirmed, guarded: confirmed !== undefined }).text ?? "";
 }
 
 export type MemoryChange =

@@ -1,18 +1,20 @@
-// Owns the methods about agents' permission requests: list the open ones, answer one, and list and
-// delete the commands that are allowed for longer.
+// Owns the methods about agents' permission requests and changed instruction files: list the open ones,
+// answer one, and list and delete the commands that are allowed for longer.
 // A caller who may not see a session sees none of its requests and rules, and answers and deletes none. A
 // caller who may only look at them sees them redacted.
 
 import { createGate, seesEverything } from "../../../access/token.ts";
-import { mayAnswerPermissions } from "../../../core/rules/scopes.ts";
+import { hasScope, mayAnswerPermissions } from "../../../core/rules/scopes.ts";
 import { NOT_VISIBLE } from "../../../core/rules/visibility.ts";
 import { ok } from "../../../core/shapes/errors.ts";
-import type { PermissionRule } from "../../../core/shapes/permission.ts";
-import { answerPermission, forgetRule } from "../../../flows/permission.ts";
+import type { InstructionChange, PermissionRule } from "../../../core/shapes/permission.ts";
+import { answerRequest, listInstructionChanges } from "../../../flows/instructions.ts";
+import { forgetRule } from "../../../flows/permission.ts";
 import { listRules } from "../../../store/queries/permission-rules.ts";
 import { openPermissions } from "../../../store/queries/permissions.ts";
 import type { Caller } from "../../auth.ts";
-import type { BasicDeps, Methods } from "../../call.ts";
+import type { BasicDeps, CallContext, Methods } from "../../call.ts";
+import type { ToolDeps } from "../tools.ts";
 
 type Names = "permissions.list" | "permissions.answer" | "permissions.rules" | "permissions.forget";
 
@@ -26,14 +28,28 @@ function ruleRow({ world }: BasicDeps, caller: Caller, rule: PermissionRule): Pe
   return { ...rule, command, createdBy: isKnown ? world.redactor.mask(rule.createdBy) : NOT_VISIBLE };
 }
 
-export const permissionMethods: Methods<Names, BasicDeps> = {
+export type PermissionDeps = BasicDeps & Pick<ToolDeps, "guidance">;
+
+/** Returns the changes of instruction files that wait, if the caller may answer about them. */
+export async function waitingChanges({
+  access,
+  deps,
+  caller,
+}: CallContext<PermissionDeps>): Promise<readonly InstructionChange[]> {
+  const mayAnswer = hasScope(caller.scopes, "operator.admin") && seesEverything(caller);
+  return mayAnswer ? listInstructionChanges(access.db, deps) : [];
+}
+
+export const permissionMethods: Methods<Names, PermissionDeps> = {
   "permissions.list": {
-    async handle({ access, deps, caller }) {
+    async handle(ctx) {
+      const { access, deps, caller } = ctx;
       const sees = createGate(deps.settings, caller, "status");
       const open = await openPermissions(access.db, deps.engine.now());
       const permissions = open.filter(({ sessionKey }) => sees(sessionKey));
       return ok({
         permissions: mayAnswerPermissions(caller) ? permissions : deps.world.redactor.all(permissions),
+        instructions: [...(await waitingChanges(ctx))],
       });
     },
   },
@@ -42,12 +58,13 @@ export const permissionMethods: Methods<Names, BasicDeps> = {
       const { deps, caller } = ctx;
       const covers = createGate(deps.settings, caller, "send");
       const rights = { covers, everySession: caller.patterns === undefined };
+      const answer = { id, decision, scope, by: caller.id };
       return deps.engine.commit(async (unit) => {
-        const answered = await answerPermission(unit, { id, decision, scope, by: caller.id }, rights);
+        const answered = await answerRequest(unit, deps, answer, rights);
         if (!answered.ok) return answered;
-        const answer = { ok: true, id: answered.value.id, decision, scope } as const;
-        await ctx.remember(unit, answer);
-        return ok(answer);
+        const given = { ok: true, id: answered.value.id, decision, scope } as const;
+        await ctx.remember(unit, given);
+        return ok(given);
       });
     },
   },

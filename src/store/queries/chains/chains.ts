@@ -7,7 +7,7 @@ import type { Usage } from "../../../core/shapes/message.ts";
 import { held } from "../../locks.ts";
 import { prepared } from "../../prepared.ts";
 import type { ChainTable } from "../../schema/tables.ts";
-import type { Db, Tx } from "../../sql.ts";
+import { type Db, present, type Tx } from "../../sql.ts";
 
 /** Fields of a run that are counted in its chain. */
 interface CountedRun {
@@ -21,6 +21,8 @@ interface CountedRun {
   readonly guest: boolean;
   /** The chain's limit of tokens from now on (`RunInput.tokenLimit`). Absent: it stays as it is. */
   readonly tokenLimit: number | undefined;
+  /** Source of outside content, if the run has any. */
+  readonly outside: string | undefined;
 }
 
 const COUNT_RUN = prepared((tx, row: Omit<Insertable<ChainTable>, "tokens" | "cost" | "told">) =>
@@ -35,6 +37,7 @@ const COUNT_RUN = prepared((tx, row: Omit<Insertable<ChainTable>, "tokens" | "co
         crossed: sql<number>`case when excluded.crossed = 1 then 1 else chains.crossed end`,
         guest: sql<number>`case when excluded.guest = 1 then 1 else chains.guest end`,
         token_limit: sql<number | null>`coalesce(excluded.token_limit, chains.token_limit)`,
+        outside: sql<string | null>`coalesce(chains.outside, excluded.outside)`,
       })),
     ),
 );
@@ -49,6 +52,7 @@ export async function countChainRun(tx: Tx, run: CountedRun): Promise<void> {
     crossed: run.hop > 0 ? 1 : 0,
     guest: run.guest ? 1 : 0,
     token_limit: run.tokenLimit ?? null,
+    outside: run.outside ?? null,
   });
 }
 
@@ -67,6 +71,8 @@ export interface Chain {
   readonly guest: boolean;
   /** See `RunInput.tokenLimit`. */
   readonly tokenLimit?: number;
+  /** Source of the first outside content in the chain. */
+  readonly outside?: string;
 }
 
 const chainWith = (db: Db, { chainId }: { readonly chainId: string }) =>
@@ -90,7 +96,8 @@ function chainOf(row: Selectable<ChainTable> | undefined): Chain {
   if (row === undefined) return { runs: 0, tokens: 0, cost: 0, guest: false };
   const root = row.root_session_key === null ? {} : { rootSessionKey: row.root_session_key };
   const limit = row.token_limit === null ? {} : { tokenLimit: row.token_limit };
-  return { runs: row.runs, tokens: row.tokens, cost: row.cost, guest: row.guest === 1, ...root, ...limit };
+  const { runs, tokens, cost, guest } = row;
+  return { runs, tokens, cost, guest: guest === 1, ...root, ...limit, ...present("outside", row.outside) };
 }
 
 type ChainUse = { readonly chainId: string } & {

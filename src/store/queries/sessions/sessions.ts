@@ -80,6 +80,7 @@ export function toSession(row: Selectable<SessionTable>): Session {
   if (row.display_name !== null) session.displayName = row.display_name;
   if (row.first_words !== null) session.firstWords = row.first_words;
   if (row.failed_run !== null) session.failedRun = row.failed_run;
+  if (row.outside !== null) session.outside = row.outside;
   if (row.archived_at !== null) session.archivedAt = row.archived_at;
   if (row.spawned_by !== null) session.spawnedBy = row.spawned_by;
   if (row.model !== null) session.model = row.model;
@@ -126,6 +127,7 @@ function toRow(session: Session): Insertable<SessionTable> {
     system_sent: session.systemSent ? 1 : 0,
     aborted_last_run: session.abortedLastRun ? 1 : 0,
     failed_run: session.failedRun ?? null,
+    outside: session.outside ?? null,
     input_tokens: session.inputTokens,
     output_tokens: session.outputTokens,
     total_tokens: session.totalTokens,
@@ -326,6 +328,7 @@ export async function replaceSessionId(tx: Tx, key: string, newSessionId: string
       system_sent: 0,
       aborted_last_run: 0,
       failed_run: null,
+      outside: null,
       input_tokens: 0,
       output_tokens: 0,
       total_tokens: 0,

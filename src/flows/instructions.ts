@@ -1,0 +1,286 @@
+// Keeps the texts of instruction files that an owner has confirmed, while runs with outside content may
+// change the files, and lets owners answer about changes (core/rules/prompt/confirmed.ts).
+// IN1: before such a run may write, the texts of all files below the place are stored as confirmed, in the
+//      transaction that stores the call. So they count after a crash, too.
+// IN2: files are read while the transaction holds the lock, so that of two calls at once each is compared
+//      with the files as the other left them.
+// IN3: an answer is about one text of one file. If the file has changed since, the answer finds nothing.
+// IN4: a call that may have left a program running (`lasts`) stays stored until an owner answers about a file
+//      below its place.
+
+import { createHash } from "node:crypto";
+import { optional } from "../core/optional.ts";
+import { countedText } from "../core/rules/prompt/confirmed.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import type { InstructionChange, PermissionDecision, PermissionQuestion } from "../core/shapes/permission.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
+import { unifiedDiff } from "../core/text/line-diff.ts";
+import { safeText } from "../core/text/safe-text.ts";
+import type { Unit } from "../engine/unit.ts";
+import { takeAdvisoryLock } from "../store/locks.ts";
+import { holdMemory, memoryRowId, readMemory, writeMemory } from "../store/queries/agent-memory.ts";
+import {
+  deleteInstructionRows,
+  type InstructionRows,
+  type KeptText,
+  type OpenCall,
+  pendingTexts,
+  putInstructionRow,
+  readInstructionRows,
+} from "../store/queries/instruction-contents.ts";
+import { getRun } from "../store/queries/runs/runs.ts";
+import type { Db } from "../store/sql.ts";
+import { isInside } from "../world/folders.ts";
+import { type AnswerRights, answerPermission, type PermissionAnswer } from "./permission.ts";
+
+/** A file that may be part of a prompt, as it is now. */
+export interface PromptFile {
+  readonly path: string;
+  /** Where its text is, if a link leads there. */
+  readonly real: string;
+  /** Its beginning, as a prompt would have it. Absent: the file can't be used. */
+  readonly text?: string;
+  /** Size of the whole file. */
+  readonly bytes?: number;
+}
+
+/** Reads and restores the files that may be part of a prompt. */
+export interface PromptFiles {
+  readAll(settings: Settings): Promise<readonly PromptFile[]>;
+  /** Writes a file, or deletes it if there is no text. A link is replaced, not followed. */
+  restore(path: string, text: string | undefined, temporaryId: string): Promise<Result<void>>;
+}
+
+/** The parts that the functions of this file need. */
+export interface InstructionParts {
+  readonly settings: Settings;
+  readonly guidance: PromptFiles;
+}
+
+/** Like `InstructionParts`, where it is possible that no text of a file enters a prompt. */
+export interface InstructionDeps extends Pick<InstructionParts, "settings"> {
+  readonly guidance?: PromptFiles | undefined;
+}
+
+/** Time after which a call that belongs to no run counts as ended. */
+const CALL_MAX_MS = 3_600_000;
+
+const mayWrite = ({ path }: OpenCall, file: Pick<PromptFile, "path" | "real">): boolean =>
+  isInside(path, file.path) || isInside(path, file.real);
+
+/** Returns whether a run with outside content may have written the file. */
+export function isGuarded({ calls, kept }: InstructionRows, file: PromptFile): boolean {
+  return kept.get(file.path)?.state === "pending" || calls.some((call) => mayWrite(call, file));
+}
+
+/** Stores a call that may write below a folder, and the texts that count below it (IN1). */
+export async function beginWriting(unit: Unit, parts: InstructionParts, call: OpenCall): Promise<void> {
+  await takeAdvisoryLock(unit.tx, "instructions");
+  const rows = await readInstructionRows(unit.tx);
+  if (rows.calls.some(({ id }) => id === call.id)) return;
+  const { state: _, lasts: __, ...fields } = call;
+  for (const file of await parts.guidance.readAll(parts.settings)) {
+    if (file.text === undefined || !mayWrite(call, file)) continue;
+    if (rows.kept.has(file.path) || isGuarded(rows, file)) continue;
+    const { path, text, bytes } = file;
+    await putInstructionRow(unit.tx, {
+      ...fields,
+      id: path,
+      state: "confirmed",
+      path,
+      text,
+      ...optional({ bytes }),
+    });
+  }
+  await putInstructionRow(unit.tx, call);
+}
+
+/** Returns whether a call can no longer write. */
+async function hasEnded(unit: Unit, { lasts, runId, at }: OpenCall): Promise<boolean> {
+  if (lasts) return false;
+  if (runId === undefined) return at < unit.now - CALL_MAX_MS;
+  const run = await getRun(unit.tx, runId);
+  return run === undefined || run.endedAt !== undefined;
+}
+
+/** A text that counts, its file, and the calls that may have changed the file. */
+interface Compared {
+  readonly file: PromptFile;
+  readonly row: KeptText | undefined;
+  readonly calls: readonly OpenCall[];
+}
+
+/** Returns all files about which the store knows something, also those that no longer exist. */
+function compare({ calls, kept }: InstructionRows, files: readonly PromptFile[]): Compared[] {
+  const found = new Map(files.map((file) => [file.path, file]));
+  const gone = [...kept.keys()].filter((id) => id.startsWith("/") && !found.has(id));
+  return [...files, ...gone.map((path) => ({ path, real: path }))].map((file) => ({
+    file,
+    row: kept.get(file.path),
+    calls: calls.filter((call) => mayWrite(call, file)),
+  }));
+}
+
+/**
+ * Forgets calls that have ended, `ending` among them, and stores which of the files that they could write
+ * wait for an owner. Returns the paths of those that newly do.
+ */
+export async function settleInstructions(
+  unit: Unit,
+  parts: InstructionParts,
+  ending?: string,
+): Promise<readonly string[]> {
+  await takeAdvisoryLock(unit.tx, "instructions");
+  const rows = await readInstructionRows(unit.tx);
+  const ended = new Set<string>();
+  for (const call of rows.calls)
+    if ((call.id === ending && !call.lasts) || (await hasEnded(unit, call))) ended.add(call.id);
+  const changed: string[] = [];
+  const settled: string[] = [...ended];
+  for (const { file, row, calls } of compare(rows, await parts.guidance.readAll(parts.settings))) {
+    const cause = row ?? calls[0];
+    if (cause === undefined) continue;
+    const { waits } = countedText({ current: file.text, confirmed: row?.text, guarded: true });
+    if (waits && row?.state !== "pending") {
+      const { source, sessionKey, runId } = calls.find(({ id }) => id === ending) ?? calls[0] ?? cause;
+      const who = { source, sessionKey, ...optional({ runId }) };
+      const text = optional({ text: row?.text, bytes: row?.bytes });
+      const { path } = file;
+      await putInstructionRow(unit.tx, { id: path, state: "pending", path, at: unit.now, ...who, ...text });
+      unit.publish({ kind: "session", sessionKey, change: "state" });
+      changed.push(path);
+    } else if (!waits && row !== undefined) {
+      const isOpen = calls.some(({ id }) => !ended.has(id));
+      if (!isOpen) settled.push(row.id);
+      else if (row.state === "pending") await putInstructionRow(unit.tx, { ...row, state: "confirmed" });
+    }
+  }
+  await deleteInstructionRows(unit.tx, settled);
+  return changed;
+}
+
+/** Returns the current text of a memory, or of a file. */
+async function textNow(
+  db: Db,
+  { id, path }: KeptText,
+  files: readonly PromptFile[],
+): Promise<Pick<PromptFile, "text" | "bytes">> {
+  const agentId = agentOfMemory(id);
+  if (agentId !== undefined) return { text: (await readMemory(db, agentId)).text };
+  return files.find((file) => file.path === path) ?? {};
+}
+
+/** Returns the agent whose memory has this row. */
+function agentOfMemory(id: string): string | undefined {
+  const prefix = memoryRowId("");
+  return id.startsWith(prefix) ? id.slice(prefix.length) : undefined;
+}
+
+const idOf = (path: string, text: string | undefined): string =>
+  createHash("sha256")
+    .update(JSON.stringify([path, text ?? null]))
+    .digest("hex")
+    .slice(0, 32);
+
+interface Pending {
+  readonly row: KeptText;
+  readonly now: Pick<PromptFile, "text" | "bytes">;
+  readonly change: InstructionChange;
+}
+
+async function listPending(db: Db, { settings, guidance }: InstructionParts): Promise<Pending[]> {
+  const rows = await pendingTexts(db);
+  if (rows.length === 0) return [];
+  const files = await guidance.readAll(settings);
+  const all = rows.map(async (row): Promise<Pending> => {
+    const { path, source, sessionKey, at: since, text: before } = row;
+    const now = await textNow(db, row, files);
+    const { text } = now;
+    const kind = text === undefined ? "deleted" : before === undefined ? "new" : "changed";
+    const diff = safeText(unifiedDiff(before ?? "", text ?? "").join("\n"));
+    return { row, now, change: { id: idOf(path, text), path, kind, source, sessionKey, since, diff } };
+  });
+  // An owner may have restored a text by hand.
+  return (await Promise.all(all)).filter(({ row, now }) => row.text !== now.text);
+}
+
+/** Returns the changes that wait for an owner, the oldest first. */
+export async function listInstructionChanges(
+  db: Db,
+  { settings, guidance }: InstructionDeps,
+): Promise<InstructionChange[]> {
+  if (guidance === undefined) return [];
+  return (await listPending(db, { settings, guidance })).map(({ change }) => change);
+}
+
+/** Restores the text that an owner has confirmed. */
+async function restore(unit: Unit, { guidance }: InstructionParts, { row }: Pending): Promise<Result<void>> {
+  const agentId = agentOfMemory(row.id);
+  if (agentId !== undefined) {
+    const { revision, calls } = await holdMemory(unit.tx, agentId, unit.now);
+    const memory = { text: row.text ?? "", revision: revision + 1, calls };
+    await writeMemory(unit.tx, agentId, memory, unit.now);
+    return ok(undefined);
+  }
+  if (row.text !== undefined && Buffer.byteLength(row.text) !== row.bytes) {
+    return fail("file_problem", `only the beginning of ${row.path} is known, so it can't be restored`, {
+      hint: "The beginning that was confirmed still counts. Restore the file by hand.",
+    });
+  }
+  return guidance.restore(row.path, row.text, unit.newId());
+}
+
+/**
+ * Answers about a change (IN3): from now on the new text counts, or the confirmed one is restored. `id`: the
+ * id of the change, or its first 4 or more characters.
+ */
+async function answerChange(
+  unit: Unit,
+  parts: InstructionParts,
+  { id, decision }: { readonly id: string; readonly decision: PermissionDecision },
+): Promise<Result<InstructionChange>> {
+  await takeAdvisoryLock(unit.tx, "instructions");
+  const all = await listPending(unit.tx, parts);
+  const [found, ...others] = all.filter(({ change }) => id.length >= 4 && change.id.startsWith(id));
+  if (found === undefined || others.length > 0) {
+    const error = `there is no waiting change ${JSON.stringify(id)} of an instruction file`;
+    return fail("permission_not_found", error, {
+      hint: "It may have been answered, or the file has changed since: list the changes again.",
+    });
+  }
+  if (decision === "deny") {
+    const restored = await restore(unit, parts, found);
+    if (!restored.ok) return restored;
+  }
+  const { row, change } = found;
+  const { calls } = await readInstructionRows(unit.tx);
+  const writing = calls.filter((call) => isInside(call.path, row.path));
+  const lasting = writing.filter(({ lasts }) => lasts).map((call) => call.id);
+  await deleteInstructionRows(unit.tx, [row.id, ...lasting]);
+  const { text, bytes } = decision === "allow" ? found.now : row;
+  if (writing.length > lasting.length && text !== undefined) {
+    const kept: KeptText = { ...row, state: "confirmed", text, ...optional({ bytes }) };
+    await putInstructionRow(unit.tx, kept);
+  }
+  unit.publish({ kind: "session", sessionKey: change.sessionKey, change: "state" });
+  return ok(change);
+}
+
+/** The request or the change that was answered. */
+export type Answered = Pick<PermissionQuestion, "id" | "title"> &
+  Partial<Pick<PermissionQuestion, "agentId">>;
+
+/** Answers a permission request, or else about a change. */
+export async function answerRequest(
+  unit: Unit,
+  { settings, guidance }: InstructionDeps,
+  answer: PermissionAnswer,
+  rights: AnswerRights,
+): Promise<Result<Answered>> {
+  const answered = await answerPermission(unit, answer, rights);
+  const isOther = answered.ok || answered.code !== "permission_not_found";
+  if (isOther || guidance === undefined || !rights.everySession || answer.scope !== "once") return answered;
+  const changed = await answerChange(unit, { settings, guidance }, answer);
+  if (changed.ok) return ok({ id: changed.value.id, title: changed.value.path });
+  return changed.code === "permission_not_found" ? answered : changed;
+}

@@ -1,0 +1,67 @@
+// Marks of outside content, and the texts of instruction files that count, on every store.
+
+import { expect, test } from "vitest";
+import { holdMemory, memoryRowId, readMemory, writeMemory } from "../../src/store/queries/agent-memory.ts";
+import * as contents from "../../src/store/queries/instruction-contents.ts";
+import { markOutside, outsideAmong, readOutside } from "../../src/store/queries/outside.ts";
+import { getSession, insertSession, replaceSessionId } from "../../src/store/queries/sessions/sessions.ts";
+import type { Store } from "../../src/store/sql.ts";
+import { sampleSession } from "../store/samples.ts";
+
+const call: contents.OpenCall = {
+  ...{ id: "call-1", state: "open", path: "/w", source: "guest x", sessionKey: "hook:1" },
+  ...{ runId: "run-1", lasts: true, at: 5 },
+};
+const kept: contents.KeptText = {
+  ...{ id: "/w/AGENTS.md", state: "pending", path: "/w/AGENTS.md", source: "guest x", sessionKey: "hook:1" },
+  ...{ text: "tea ☕", bytes: 7, at: 6 },
+};
+
+export function instructionContract(store: () => Store): void {
+  test("rows about instruction files are returned as they were stored, and replaced as a whole", async () => {
+    const put = (row: contents.OpenCall | contents.KeptText) =>
+      store().transaction((tx) => contents.putInstructionRow(tx, row));
+    const { text: _, bytes: __, ...without } = kept;
+    await put(call);
+    await put({ ...kept, state: "confirmed" });
+    await put(kept);
+    const read = await contents.readInstructionRows(store().db);
+    expect(read).toEqual({ calls: [call], kept: new Map([[kept.id, kept]]) });
+    await put({ ...without, id: "/w/CLAUDE.md", at: 1 });
+    expect(await contents.pendingTexts(store().db)).toEqual([
+      { ...without, id: "/w/CLAUDE.md", at: 1 },
+      kept,
+    ]);
+    const ids = [call.id, kept.id, "/w/CLAUDE.md"];
+    await store().transaction((tx) => contents.deleteInstructionRows(tx, ids));
+    expect(await contents.readInstructionRows(store().db)).toEqual({ calls: [], kept: new Map() });
+  });
+
+  test("a memory has the text that counts, if changes wait", async () => {
+    const id = memoryRowId("main");
+    await store().transaction(async (tx) => {
+      await holdMemory(tx, "main", 1);
+      await writeMemory(tx, "main", { text: "new", revision: 1, calls: [] }, 1);
+      await contents.putInstructionRow(tx, { ...kept, id, path: id, text: "" });
+    });
+    const memory = { text: "new", confirmed: "", revision: 1, calls: [] };
+    expect(await readMemory(store().db, "main")).toEqual(memory);
+    expect(await store().transaction((tx) => holdMemory(tx, "main", 1))).toEqual(memory);
+  });
+
+  test("the first source marks a session and is read with its chain, until a reset", async () => {
+    const { key, sessionId } = sampleSession();
+    const { db } = store();
+    await store().transaction((tx) => insertSession(tx, sampleSession()));
+    expect(await readOutside(db, { key, sessionId })).toBeUndefined();
+    const mark = (source: string) =>
+      store().transaction((tx) => markOutside(tx, { key, sessionId, chainId: "chain" }, source));
+    await mark("hook");
+    await mark("web search");
+    expect(await readOutside(db, { key, sessionId, chainId: "chain" })).toBe("hook");
+    expect(await outsideAmong(db, ["other", sessionId])).toBe("hook");
+    expect((await getSession(db, key))?.outside).toBe("hook");
+    await store().transaction((tx) => replaceSessionId(tx, key, "session-2", 9));
+    expect(await readOutside(db, { key, sessionId: "session-2" })).toBeUndefined();
+  });
+}

@@ -7,6 +7,7 @@ import { isObject } from "../core/json.ts";
 import { optional } from "../core/optional.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type {
+  AnsweredPermission,
   PermissionAnswered,
   PermissionQuestion,
   PermissionRule,
@@ -182,12 +183,15 @@ function byId<T extends { readonly id: string }>(all: readonly T[], id: string, 
       });
 }
 
-/** Stores the command of an allowed request, so that its repetitions are not asked about. */
+/**
+ * Stores the command of an allowed request, so that its repetitions are not asked about. Returns the rule's
+ * id, if it is one for longer than once.
+ */
 async function keepRule(
   unit: Unit,
   { id, agentId, sessionKey, title }: PermissionQuestion,
   { scope, by }: PermissionAnswer,
-): Promise<Result<void>> {
+): Promise<Result<string | undefined>> {
   const asked = scope === "once" ? undefined : await commandOf(unit.tx, id);
   if (asked === undefined || scope === "once") return ok(undefined);
   await takeAdvisoryLock(unit.tx, "limits");
@@ -199,7 +203,7 @@ async function keepRule(
   const { digest, folder } = asked;
   const made = { id: unit.newId(), createdAt: unit.now, createdBy: by };
   await insertRule(unit.tx, { ...made, agentId, sessionKey, scope, command: title, folder }, digest);
-  return ok(undefined);
+  return ok(made.id);
 }
 
 /** The rights of a person who answers. */
@@ -214,7 +218,7 @@ export async function answerPermission(
   unit: Unit,
   answer: PermissionAnswer,
   { covers, everySession }: AnswerRights,
-): Promise<Result<PermissionQuestion>> {
+): Promise<Result<AnsweredPermission>> {
   const { id, decision, scope } = answer;
   if (scope === "always" && !everySession) {
     const error = "a token for some sessions can't allow a command in all sessions of an agent";
@@ -235,7 +239,7 @@ export async function answerPermission(
   const { sessionKey } = question;
   const given = { decision, scope };
   unit.publish({ kind: "permission", id: question.id, sessionKey, change: "settled", answer: given });
-  return ok(question);
+  return ok({ ...question, ...optional({ ruleId: kept.value }) });
 }
 
 /** Deletes a rule of a session that the caller covers. Its command is asked about again. */

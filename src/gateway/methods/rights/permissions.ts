@@ -3,6 +3,7 @@
 // A caller who may not see a session sees none of its requests and rules, and answers and deletes none.
 
 import { createGate, seesEverything } from "../../../access/token.ts";
+import { optional } from "../../../core/optional.ts";
 import { NOT_VISIBLE } from "../../../core/rules/visibility.ts";
 import { ok } from "../../../core/shapes/errors.ts";
 import type { PermissionRule } from "../../../core/shapes/permission.ts";
@@ -39,7 +40,8 @@ export const permissionMethods: Methods<Names, BasicDeps> = {
       return deps.engine.commit(async (unit) => {
         const answered = await answerPermission(unit, { id, decision, scope, by: caller.id }, rights);
         if (!answered.ok) return answered;
-        const answer = { ok: true, id: answered.value.id, decision, scope } as const;
+        const given = optional({ ruleId: answered.value.ruleId });
+        const answer = { ok: true, id: answered.value.id, decision, scope, ...given } as const;
         await ctx.remember(unit, answer);
         return ok(answer);
       });

@@ -5,6 +5,7 @@
 import { spawnChainOf } from "../access/spawn-chain.ts";
 import { isObject } from "../core/json.ts";
 import { optional } from "../core/optional.ts";
+import type { Choice } from "../core/rules/command.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type {
   AnsweredPermission,
@@ -65,6 +66,20 @@ export function shortPermissionId(id: string): string {
   return id.slice(0, SHORT_ID_CHARS);
 }
 
+/** Labels of the buttons for a permission that lasts longer. The press is confirmed by a second one. */
+const LASTING_LABELS = { session: "In this session…", always: "Always…" } as const;
+
+/** Returns the buttons that answer a request. */
+export function choicesOf({ id, scopes }: Pick<PermissionQuestion, "id" | "scopes">): Choice[] {
+  return [
+    { label: "Allow once", command: `/allow ${id}` },
+    { label: "Deny", command: `/deny ${id}` },
+    ...scopes.flatMap((scope) =>
+      scope === "once" ? [] : { label: LASTING_LABELS[scope], command: `/allow ${id} ${scope}` },
+    ),
+  ];
+}
+
 /** Writes the note in Markdown. Title and arguments are escaped, so that they appear as they are. */
 function noteText({ id, agentId, title, detail = "", scopes }: PermissionQuestion, askMs: number): string {
   const shortId = shortPermissionId(id);
@@ -112,8 +127,9 @@ async function noteInChat(
     const route = placeOfRun(session, key === asker?.key ? run : undefined) ?? session.spawn?.route;
     if (route === undefined) continue;
     const text = noteText(question, question.expiresAt - question.askedAt);
+    const controls = { choices: choicesOf(question) };
     if (!isInHouse(route))
-      await queueNote(ports, unit, { sessionKey: key, route, text, about: "permission" });
+      await queueNote(ports, unit, { sessionKey: key, route, text, about: "permission", controls });
     return;
   }
 }
@@ -213,6 +229,16 @@ export interface AnswerRights {
   readonly everySession: boolean;
 }
 
+/** Returns an open request of a session that the caller covers, by its id or the beginning of the id. */
+export async function findPermission(
+  unit: Unit,
+  id: string,
+  covers: AnswerRights["covers"],
+): Promise<Result<PermissionQuestion>> {
+  const open = (await openPermissions(unit.tx, unit.now)).filter((one) => covers(one.sessionKey));
+  return byId(open, id, "open permission request");
+}
+
 /** Answers an open request of a session that the caller covers (PD2). */
 export async function answerPermission(
   unit: Unit,
@@ -224,8 +250,7 @@ export async function answerPermission(
     const error = "a token for some sessions can't allow a command in all sessions of an agent";
     return fail("missing_scope", error, { hint: "Answer with the scope once or session." });
   }
-  const open = (await openPermissions(unit.tx, unit.now)).filter((one) => covers(one.sessionKey));
-  const found = byId(open, id, "open permission request");
+  const found = await findPermission(unit, id, covers);
   if (!found.ok) return found;
   const question = found.value;
   const offered = decision === "allow" ? question.scopes : ["once" as const];

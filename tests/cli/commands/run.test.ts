@@ -93,7 +93,7 @@ test("run and send --wait say once which command an agent of theirs wants to run
   }
 });
 
-test("a command is always allowed only after a confirmation that shows it; it is listed, and asks again after it is forgotten", async () => {
+test("a command is always allowed only after a confirmation that shows it, and asks again after it is forgotten", async () => {
   const home = await house({ tools: { exec: { approval: "always" } } });
   const asks = async (): Promise<[asked: ReturnType<typeof call>, id: string]> => {
     const asked = call(home, ["run", "run: echo hello"]);

@@ -78,6 +78,7 @@ export async function smallStore(): Promise<string> {
 
 /** Statements that undo each schema migration, the newest first. */
 const UNDONE = [
+  "alter table deliveries drop column controls_json;",
   "alter table job_waits drop column owner;",
   "alter table chains drop column token_limit;",
   "drop table peers;",

@@ -21,8 +21,8 @@ function note(ids: readonly string[]): void {
 }
 
 /**
- * Returns whether the buttons in `part` have appeared or moved a moment ago. `shown`: what they do. It must be
- * read in the component that draws them.
+ * Returns whether the buttons in `part` have appeared or moved a moment ago. `shown`: what they do. Has to be
+ * called in the component that draws them.
  */
 export function useHold(part: RefObject<HTMLElement | null>, shown: string): boolean {
   const [held, setHeld] = useState(true);

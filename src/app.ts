@@ -62,6 +62,7 @@ import type { Backups } from "./store/transfer/backups.ts";
 import { watchWrites } from "./store/write-watch.ts";
 import { GuidanceFiles } from "./tools/guidance/guidance.ts";
 import type { OutsideTools } from "./tools/tool.ts";
+import { createAgentJobs } from "./triggers/agent-jobs.ts";
 import { withReplies } from "./triggers/replies.ts";
 import { createCalendar } from "./world/calendar.ts";
 import { logging, type World } from "./world.ts";
@@ -213,6 +214,7 @@ function buildEngine(
     sandboxFor,
     outside,
     nodes,
+    jobs: createAgentJobs({ engine: () => engine, timeZone: CALENDAR.timeZone }),
     guidance,
     recorder: recorderOfRuns(options),
     ...{ acp: acp.open, remote: openRemote, peers: peersOf() },

@@ -64,7 +64,7 @@ import { memoryFor } from "./tools/guidance/memory.ts";
 import { promptOf } from "./tools/guidance/prompt.ts";
 import { type NodeSource, nodesIn } from "./tools/nodes.ts";
 import { sessionsSpawn } from "./tools/sessions/spawn.ts";
-import { type OutsideTools, type ToolAnswered, toolResult } from "./tools/tool.ts";
+import { type JobDoor, type OutsideTools, type ToolAnswered, toolResult } from "./tools/tool.ts";
 import { type World, withFields } from "./world.ts";
 
 /** Called for every run and every call (I13). `settings`: default are the newest settings. */
@@ -123,6 +123,8 @@ export interface ExecuteParts {
   readonly nodes?: NodeSource | undefined;
   /** Counts tool calls. */
   readonly answered?: ToolAnswered;
+  /** Jobs that agents make. If absent, runs make none. */
+  readonly jobs?: JobDoor;
   /** Records traces. Absent if traces are disabled. */
   readonly traces?: Traces | undefined;
   /** Changes what runs get and what their tool calls do. Absent: nothing is changed. */
@@ -372,8 +374,8 @@ function confirmedPort(port: ModelPort, { confirm }: LaneHandle, pace: Pace): Mo
 
 /** Returns the dependencies of tools that are the same in every run. */
 function toolPartsOf(parts: ExecuteParts) {
-  const { settings, store, outside, answered, outbound, threads } = parts;
-  const shared = { settings, answered, outbound, threads };
+  const { settings, store, outside, answered, outbound, threads, jobs } = parts;
+  const shared = { settings, answered, outbound, threads, jobs };
   return { ...shared, db: store.db, engine: parts.engine(), toolNames: toolNames(outside) };
 }
 

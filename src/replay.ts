@@ -277,6 +277,8 @@ class Replay {
       const { endedAt = run.acceptedAt, state } = run;
       const rank = last + this.#script.runs.length + one.index;
       if (state === "error") add(endedAt, rank, () => gates.open(`end ${one.index}`));
+      // The limit of the run ends it (`limitAt`). The event keeps the replay going until then.
+      if (state === "timeout") add(endedAt, rank, () => {});
       if (state === "aborted") add(this.#stoppedAt(endedAt), rank, () => this.#stop(one));
     }
     const rank = last + this.#script.runs.length - 0.5;

@@ -97,6 +97,29 @@ function byPart(log: Log, levels: () => LogLevels): Log {
   });
 }
 
+/** Interval in which a problem of the store, such as a full disk, is logged once. */
+const PROBLEM_LINE_MS = 60_000;
+const PROBLEMS_MAX = 50;
+
+/**
+ * Returns a log that writes each problem of the store at most once a minute, in words and without a stack: a
+ * problem lasts, and each loop of the gateway that meets it reports it.
+ */
+function withRareProblems(log: Log, { clock }: { clock: Pick<Clock, "monotonic"> }): Log {
+  const lines = new Map<string, number>();
+  return everyLevel((level) => (fields: { err?: unknown }, text) => {
+    const { err } = fields;
+    if (!(err instanceof Error && err.name === "StoreProblem")) return log[level](fields, text);
+    const now = clock.monotonic();
+    if (now - (lines.get(err.message) ?? Number.NEGATIVE_INFINITY) < PROBLEM_LINE_MS) return;
+    // Messages name the store, so there are few of them. A detail that varies does not fill the map.
+    if (lines.size >= PROBLEMS_MAX) lines.clear();
+    lines.set(err.message, now);
+    const withoutStack = Object.create(err, { stack: { value: undefined }, cause: { value: undefined } });
+    log[level]({ ...fields, err: withoutStack }, text);
+  });
+}
+
 /** Resolves when all work is done that waits for no timer and no input. */
 export function otherWorkDone(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
@@ -119,6 +142,7 @@ export function realWorld(options: LogOptions = {}): World {
     { level: lowest, base: null, hooks: { streamWrite } },
     pino.destination({ fd: 2, sync: options.sync ?? false }),
   );
+  const quiet = withRareProblems(log, { clock: plainClock });
   const isSplit = levels !== undefined || Object.keys(parts).length > 0;
   // Waits for two rounds of the event loop, because one round may leave some of the arrived input unhandled.
   // A round of an idle loop takes some microseconds.
@@ -131,6 +155,6 @@ export function realWorld(options: LogOptions = {}): World {
     gather,
     logTail,
     redactor,
-    log: isSplit ? byPart(log, levels ?? (() => options)) : log,
+    log: isSplit ? byPart(quiet, levels ?? (() => options)) : quiet,
   };
 }

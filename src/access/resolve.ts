@@ -8,7 +8,7 @@ import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Session } from "../core/shapes/session.ts";
 import { canonicalKey, isAgentId, isReservedKey, KEY_CHARS_MAX } from "../core/shapes/session-key.ts";
 import { defaultAgent } from "../core/shapes/settings/settings.ts";
-import { nearestNames } from "../core/text/nearest.ts";
+import { closeNames, nearestNames } from "../core/text/nearest.ts";
 import { listSessions } from "../store/queries/sessions/session-lists.ts";
 import { findSessionId, getSession } from "../store/queries/sessions/sessions.ts";
 import {
@@ -43,6 +43,7 @@ const SUGGESTED_MAX = 5;
 /** Maximum number of sessions with one label that a lookup reads and lists. */
 const LABELLED_MAX = 50;
 const SESSION_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+const UUID_AT_END = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /** The arguments of one lookup. */
 interface SessionLookup {
@@ -162,8 +163,15 @@ function unseen(wanted: string): Refusal {
 /** Returns `session_not_found` only to a viewer who would have been allowed to see the session. */
 async function missing(lookup: SessionLookup, verdict: Refusal | { allowed: true }): Promise<Failure> {
   if (!verdict.allowed) return refusal(lookup, verdict);
-  const closest = await suggestKeys(lookup);
-  return fail("session_not_found", `no session ${JSON.stringify(lookup.wanted)}`, {
+  const agents = lookup.ctx.settings.agents.map(({ id }) => id);
+  const [, agentId] = /^agent:([^:]+):/i.exec(lookup.wanted) ?? [];
+  const closest = await suggestKeys(lookup, closeNames);
+  const error = `no session ${JSON.stringify(lookup.wanted)}`;
+  if (agentId !== undefined && !agents.includes(agentId.toLowerCase())) {
+    const hint = `Configured agents: ${agents.join(", ")}.`;
+    return fail("session_not_found", `${error}: no agent ${agentId}`, { hint, details: { closest, agents } });
+  }
+  return fail("session_not_found", error, {
     hint: closest.length > 0 ? `Closest: ${closest.join(", ")}.` : "sessions_list shows what you can see.",
     details: { closest },
   });
@@ -171,7 +179,7 @@ async function missing(lookup: SessionLookup, verdict: Refusal | { allowed: true
 
 async function refusal(lookup: SessionLookup, verdict: Refusal): Promise<Failure> {
   if (verdict.code === "missing_scope") return fail(verdict.code, verdict.error);
-  const closest = await suggestKeys(lookup);
+  const closest = await suggestKeys(lookup, nearestNames);
   const hint =
     closest.length > 0
       ? `The closest sessions that you can see: ${closest.join(", ")}.`
@@ -180,8 +188,8 @@ async function refusal(lookup: SessionLookup, verdict: Refusal): Promise<Failure
   return fail(verdict.code, verdict.error, { hint, details: { closest, ...settings } });
 }
 
-/** Returns keys of visible sessions whose key or label is closest to the wanted one. */
-async function suggestKeys(lookup: SessionLookup): Promise<string[]> {
+/** Returns keys of visible sessions whose name or label `choose` selects, best first. */
+async function suggestKeys(lookup: SessionLookup, choose: typeof nearestNames): Promise<string[]> {
   const { ctx, viewer, wanted } = lookup;
   const { rows } = await listSessions(ctx.db, { scope: viewerScope(ctx, viewer), limit: SUGGESTED_FROM_MAX });
   const gate = openGate(ctx, viewer);
@@ -189,9 +197,15 @@ async function suggestKeys(lookup: SessionLookup): Promise<string[]> {
   for (const row of rows) {
     if (!(await gate.admits("list", row))) continue;
     const shown = shownKey(ctx, viewer, row.key);
-    keyOfName.set(shown, shown);
-    if (row.label !== undefined && !keyOfName.has(row.label)) keyOfName.set(row.label, shown);
+    // A uuid is close to every other uuid, and means nothing to the reader.
+    const names = [UUID_AT_END.test(shown) ? undefined : nameInAgent(shown), row.label];
+    for (const name of names) if (name !== undefined && !keyOfName.has(name)) keyOfName.set(name, shown);
   }
-  const names = nearestNames(wanted.slice(0, KEY_CHARS_MAX), [...keyOfName.keys()], SUGGESTED_MAX);
+  const names = choose(nameInAgent(wanted.slice(0, KEY_CHARS_MAX)), [...keyOfName.keys()], SUGGESTED_MAX);
   return [...new Set(names.flatMap((name) => keyOfName.get(name) ?? []))];
+}
+
+/** Returns a key without its agent, which keys have in common, unless it is a main session. */
+function nameInAgent(key: string): string {
+  return key.endsWith(":main") ? key : key.replace(/^agent:[^:]+:/, "");
 }

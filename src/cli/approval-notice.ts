@@ -5,6 +5,7 @@ import { safeLine } from "../core/text/safe-text.ts";
 import { Approvals } from "./chat/approvals.ts";
 import type { Cli } from "./cli.ts";
 import type { Link } from "./gateway-link.ts";
+import { wholeText } from "./layout.ts";
 
 /**
  * Prints a note on standard error for each open permission request of a session and its sub-agents. Returns
@@ -15,7 +16,7 @@ export function noteApprovals(cli: Cli, link: Link, sessionKey: string): () => v
   const read = async (): Promise<void> => {
     const question = await approvals.read(0);
     if (question === undefined) return;
-    cli.note(safeLine(`Agent ${question.agentId} asks for permission: ${question.title}`));
+    cli.note(`Agent ${safeLine(question.agentId)} asks for permission: ${wholeText(question.title, "  ")}`);
     cli.note(safeLine(`Answer with: parley permissions allow ${question.id}   (or: deny ${question.id})`));
   };
   return link.client.on("attention", () => void read());

@@ -27,7 +27,9 @@ const COMMANDS: Readonly<Record<string, string>> = {
   sessions_spawn: "parley tool sessions_spawn",
   "tokens.list": "parley tokens",
 };
-const NAME = new RegExp(`\\b(?:${Object.keys(COMMANDS).join("|").replaceAll(".", "\\.")})\\b`, "g");
+const NAMES = Object.keys(COMMANDS).join("|").replaceAll(".", "\\.");
+/** A name with the quotes around it, if it has some. */
+const NAME = new RegExp(`(["\`]?)\\b(${NAMES})\\b\\1`, "g");
 
 /** Error codes about tools. Their hints list names of tools, so these hints are not rewritten. */
 const ABOUT_TOOLS: readonly string[] = ["tool_denied", "unknown_tool"];
@@ -39,7 +41,7 @@ const ABOUT_TOOLS: readonly string[] = ["tool_denied", "unknown_tool"];
 export function inCommands<T extends FailureText>(trouble: T): T {
   const { code, error, hint } = trouble;
   if (hint === undefined || ABOUT_TOOLS.includes(code)) return trouble;
-  const rewritten = hint.replaceAll(NAME, (name) => `"${COMMANDS[name]}"`);
+  const rewritten = hint.replaceAll(NAME, (_, _quote, name: string) => `"${COMMANDS[name]}"`);
   const message = error.endsWith(hint) ? `${error.slice(0, -hint.length)}${rewritten}` : error;
   return { ...trouble, error: message, hint: rewritten };
 }

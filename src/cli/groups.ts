@@ -96,7 +96,7 @@ function addSessionChanges(
 /** Adds the group `agents`. */
 export function addAgents(parent: Command, on: (command: Command, load: Load) => void): void {
   const commands = async () => await import("./commands/agents.ts");
-  const group = parent.command("agents").description("List the configured agents, and what they are told");
+  const group = parent.command("agents").description("Manage the configured agents");
   on(
     group.command("list", { isDefault: true }).description("List the configured agents"),
     async () => (await commands()).listAgents,
@@ -108,6 +108,16 @@ export function addAgents(parent: Command, on: (command: Command, load: Load) =>
       .description("Show what the model of an agent is told, part by part with sizes"),
     async () => (await commands()).showAgent,
   );
+  const add = group.command("add").argument("<id>", "Id of the agent: a-z, 0-9, _ and -");
+  add.description("Add an agent to the configuration file");
+  add.option("--name <text>", "Name for people (default: the id)");
+  add.option("--model <model>", "Model as <provider>/<model> (default: that of agents.defaults)");
+  add.option("--workspace <folder>", "Folder of the agent (default: its own folder)");
+  on(add, async () => (await commands()).addAgent);
+  const remove = group.command("remove").argument("<agent>", "Id of the agent");
+  remove.description("Remove an agent from the configuration file, and keep its sessions and files");
+  remove.option("--yes", "Remove without asking");
+  on(remove, async () => (await commands()).removeAgent);
   const memory = group.command("memory").argument("<agent>", "Id of the agent");
   memory.description("Show the memory of an agent, or replace it");
   memory.option("--from <file>", "Replace the memory with the text of this file");
@@ -426,7 +436,7 @@ export function addConfig(parent: Command, on: (command: Command, load: Load) =>
     .command("get")
     .argument("[path]", "Setting, like session.queueMax (default: the whole file)");
   on(get.description("Print a setting of the file, without secrets"), async () => (await values()).getConfig);
-  const set = group.command("set").argument("<path>", "Setting, like agents.list[0].model");
+  const set = group.command("set").argument("<path>", "Setting, like agents.list.main.model");
   set
     .argument("[value]", "JSON, or text. - reads standard input")
     .description("Change a setting of the file, and keep its comments");

@@ -1,6 +1,6 @@
 // Formats lists and numbers for people. All functions are pure.
 
-import { safeLine } from "../core/text/safe-text.ts";
+import { safeLine, safeText } from "../core/text/safe-text.ts";
 
 const CELL_CHARS_MAX = 100;
 
@@ -16,6 +16,11 @@ function clip(text: string, max: number): string {
 /** Returns the beginning of a text as one line. */
 export function excerpt(text: string, max: number): string {
   return clip(safeLine(text.trim().replaceAll(/\s+/g, " ")), max);
+}
+
+/** Returns a text that a person has to see whole. Indents the lines after the first. */
+export function wholeText(text: string, indent: string): string {
+  return safeText(text).replaceAll("\n", `\n${indent}`);
 }
 
 /** Wraps the text to lines of at most `width` characters. A word that is longer gets its own line. */

@@ -2,7 +2,8 @@
 // A reply that is meant for nobody is shown as `(silent)`, never as the token that the model wrote. No line
 // of a message can look like another speaker's.
 
-import { fieldsOf, jsonOf } from "../core/json.ts";
+import { fieldsOf, isObject, jsonOf } from "../core/json.ts";
+import { resultWords } from "../core/result-words.ts";
 import { HEADING, isSilent } from "../core/rules/turn-rules.ts";
 import { type Message, type Provenance, textOf, toolCallsOf } from "../core/shapes/message.ts";
 import { safeLine, safeText } from "../core/text/safe-text.ts";
@@ -41,7 +42,8 @@ export function callLine(paint: Painter, name: string, args: unknown): string {
 
 /** Formats a tool's result on one line. A file for people is shown with its name and size. */
 export function resultLine(paint: Painter, text: string, isError: boolean, tool?: string): string {
-  const { name, bytes, note } = fieldsOf(tool === "send_file" && !isError ? jsonOf(text) : undefined);
+  const json = jsonOf(text);
+  const { name, bytes, note } = fieldsOf(tool === "send_file" && !isError ? json : undefined);
   if (typeof name === "string" && typeof bytes === "number") {
     const more = typeof note === "string" ? ` ${excerpt(note, RESULT_CHARS_MAX)}` : "";
     const file = `file ${safeLine(name)} (${size(bytes)})`;
@@ -49,7 +51,7 @@ export function resultLine(paint: Painter, text: string, isError: boolean, tool?
   }
   return paint.style(
     isError ? "red" : "dim",
-    `    ${isError ? "✗" : "→"} ${excerpt(text, RESULT_CHARS_MAX)}`,
+    `    ${isError ? "✗" : "→"} ${excerpt(isObject(json) ? resultWords(json) : text, RESULT_CHARS_MAX)}`,
   );
 }
 

@@ -55,16 +55,13 @@ function chatPlace(text: string): string {
   throw new CommanderError(EXIT.usage, "usage", `--notify must be like telegram:123, got "${text}"`);
 }
 
+const OPEN_SIMILAR = "open it if there is none, although a similar name exists";
+
 /** Adds the commands that need a running gateway. */
 function addTalking(parent: Command, on: (command: Command, load: Load) => void): void {
   const chat = parent.command("chat").description("Chat with an agent in the terminal");
-  chat.addOption(
-    new Option(
-      "--session <session>",
-      "Use this session (default: the main session of the default agent)",
-    ).conflicts("new"),
-  );
-  chat.option("--new", "Start a new session");
+  chat.option("--session <session>", "Use this session (default: the main session of the default agent)");
+  chat.option("--new", `Start a new session; with --session, ${OPEN_SIMILAR}`);
   chat.option("--plain", "Print line by line instead of drawing (default if there is no terminal)");
   on(chat, async () => (await import("./commands/chat.ts")).runChat);
   const send = parent.command("send").argument("<message>");
@@ -73,6 +70,7 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
     "--session <session>",
     "Send to this session (with --channel: only record the text in this session)",
   );
+  send.option("--new", `With --session, ${OPEN_SIMILAR}`);
   addRouteOptions(send, "Send the text to a chat of this channel, without a run");
   send.option("--to <chat>", "Send to this chat of --channel");
   send.option("--wait <seconds>", "Wait at most this long for the reply and print it", amount("--wait", 0));
@@ -125,6 +123,7 @@ function addRun(parent: Command, on: (command: Command, load: Load) => void): vo
   run.addOption(
     new Option("--session <session>", "Ask in this session (default: a new one)").conflicts("agent"),
   );
+  run.option("--new", `With --session, ${OPEN_SIMILAR}`);
   run.option("--agent <id>", "Ask this agent (default: the default agent)");
   run.option(
     "--timeout <seconds>",

@@ -127,20 +127,51 @@ export async function findOrName(
   options: NameOptions = { whole: !cli.parts.isTTY },
 ): Promise<Reply<Destination>> {
   const resolved = await link.request("sessions.resolve", { key: name });
-  if (resolved.ok) return ok({ key: resolved.value.key, isThere: true });
+  if (resolved.ok) return ok({ key: resolved.value.key, isThere: true, similar: [] });
   if (!NO_KEY.includes(resolved.code)) return resolved;
   const text = name.trim();
   const isKey = text === "" || text.length > KEY_CHARS_MAX || /^agent:/i.test(text);
   const found = isKey ? ok(undefined) : await searched(link, text, options);
   if (!found.ok) return found;
-  if (found.value === undefined) return ok({ key: name, isThere: false });
+  const { closest, agents } = (resolved.details ?? {}) as Record<string, readonly string[] | undefined>;
+  // The gateway lists its agents if the key names another one. Then no session can be opened.
+  if (found.value === undefined && agents !== undefined) return resolved;
+  if (found.value === undefined) return ok({ key: name, isThere: false, similar: closest ?? [] });
   cli.note(safeLine(`Session: ${found.value}`));
-  return ok({ key: found.value, isThere: true });
+  return ok({ key: found.value, isThere: true, similar: [] });
 }
 
 interface Destination {
   readonly key: string;
   readonly isThere: boolean;
+  /** Keys of sessions with a similar name, if there is none with this one. */
+  readonly similar: readonly string[];
+}
+
+/**
+ * Like `findOrName`, for a person's message: opens the session if there is none, and says so. A name that is
+ * similar to that of a session may be a typo, so it opens a session only with `isNew`.
+ */
+export async function openNamed(
+  cli: Cli,
+  link: Link,
+  name: string,
+  { isNew }: { readonly isNew: boolean },
+): Promise<Reply<string>> {
+  const named = await findOrName(cli, link, name);
+  if (!named.ok) return named;
+  const { key, isThere, similar } = named.value;
+  if (isThere) return ok(key);
+  if (similar.length > 0 && !isNew) {
+    return fail("session_not_found", `There is no session ${JSON.stringify(name)}.`, {
+      hint: `Similar: ${similar.map(safeLine).join(", ")}. To open a new session of this name, add --new.`,
+      details: { closest: similar },
+    });
+  }
+  const opened = await link.request("sessions.create", { key });
+  if (!opened.ok) return opened;
+  cli.note(`New session: ${safeLine(opened.value.key)}`);
+  return ok(opened.value.key);
 }
 
 /** Connects to the gateway, finds the named session and runs `work` with its key. */

@@ -17,7 +17,9 @@ import { agentProblem } from "./schema/fields.ts";
 import { type AgentInFile, type ConfigFile, WORKSPACE_DEFAULT } from "./schema/schema.ts";
 import type { Problem } from "./source.ts";
 
-const ONE_AGENT: readonly AgentInFile[] = [{ id: "main", default: true, tools: { allow: [], deny: [] } }];
+/** The agent of a file whose list of agents is empty. */
+export const MAIN_AGENT = { id: "main", default: true } as const;
+const ONE_AGENT: readonly AgentInFile[] = [{ ...MAIN_AGENT, tools: { allow: [], deny: [] } }];
 
 const listOf = (file: ConfigFile): readonly AgentInFile[] =>
   file.agents.list.length > 0 ? file.agents.list : ONE_AGENT;

@@ -24,7 +24,7 @@ function fileSchema(): Tree {
 }
 
 /** Returns the JSON Schema of the value at `path`. */
-function schemaAt(path: Path): Tree {
+export function schemaAt(path: Path): Tree {
   let schema: unknown = fileSchema();
   for (const part of path) {
     const next = valueAt(schema, ["properties", String(part)]) ?? valueAt(schema, ["additionalProperties"]);

@@ -214,12 +214,14 @@ export const EVENTS = {
     ),
   },
   "exec.approval.requested": {
-    summary: "An agent asks for permission. Sent to clients of version 4 that may see its session.",
+    summary: "An agent asks for permission. Sent to clients of version 4 that may answer.",
     payload: object({
       id: text("Id of the request, for `exec.approval.resolve`."),
       request: about(
         object({
-          command: text("The action, redacted and shortened."),
+          command: text(
+            "The whole action, not redacted. Characters that cannot be seen are marked or escaped.",
+          ),
           agentId: text(),
           sessionKey: text(),
         }),
@@ -230,7 +232,7 @@ export const EVENTS = {
     }),
   },
   "exec.approval.resolved": {
-    summary: "A permission request has ended. Sent to clients of version 4 that may see its session.",
+    summary: "A permission request has ended. Sent to clients of version 4 that may answer.",
     payload: object(
       { id: text() },
       {

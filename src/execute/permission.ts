@@ -26,10 +26,12 @@ export async function askPermission(
   const { engine, world } = parts;
   if (signal.aborted) return "deny";
   try {
-    const question = await engine.commit(async (unit) =>
+    const opened = await engine.commit(async (unit) =>
       (await wait.holds(unit)) ? openPermission(parts, unit, asked) : undefined,
     );
-    if (question === undefined) return "deny";
+    if (opened?.ok === false) log.warn({ why: opened.error }, "a permission request was denied");
+    if (!opened?.ok) return "deny";
+    const question = opened.value;
     const { id, title: what } = question;
     log.warn({ permissionId: id, what }, ASKS);
     const { store, bus } = engine;

@@ -15,8 +15,8 @@ import type {
   PermissionScope,
 } from "../core/shapes/permission.ts";
 import { isInHouse } from "../core/shapes/route.ts";
-import { cut, quoted } from "../core/text/cut.ts";
-import { markdownLine } from "../core/text/safe-text.ts";
+import { head, quoted } from "../core/text/cut.ts";
+import { markdownQuote, visibleText } from "../core/text/safe-text.ts";
 import type { Unit } from "../engine/unit.ts";
 import { takeAdvisoryLock } from "../store/locks.ts";
 import { countRules, deleteRule, insertRule, listRules } from "../store/queries/permission-rules.ts";
@@ -38,10 +38,13 @@ const OPEN_MAX = 200;
 const OPEN_OF_SESSION_MAX = 20;
 /** Maximum number of commands that are allowed for longer than once. */
 const RULES_MAX = 1_000;
-const TITLE_MAX_CHARS = 300;
-const DETAIL_MAX_CHARS = 4_000;
-/** Maximum length of the arguments in the note to a chat. The page and the command line show them in full. */
-const NOTE_DETAIL_MAX_CHARS = 400;
+/**
+ * Maximum length of each text of a request, as it is shown. People see all of it, also in the narrowest
+ * channel, or the request is denied.
+ */
+const SHOWN_MAX_CHARS = 1_500;
+/** Kinds of actions of ACP programs whose arguments are texts to write. Long ones are shortened. */
+const WRITING: readonly string[] = ["edit", "think", "switch_mode"];
 /** Number of characters of an id that people write to answer in a chat. */
 const SHORT_ID_CHARS = 8;
 
@@ -80,15 +83,14 @@ export function choicesOf({ id, scopes }: Pick<PermissionQuestion, "id" | "scope
   ];
 }
 
-/** Writes the note in Markdown. Title and arguments are escaped, so that they appear as they are. */
-function noteText({ id, agentId, title, detail = "", scopes }: PermissionQuestion, askMs: number): string {
+/** Writes the note in Markdown. */
+function noteText({ id, agentId, title, detail, scopes }: PermissionQuestion, askMs: number): string {
   const shortId = shortPermissionId(id);
-  const more = detail.length > NOTE_DETAIL_MAX_CHARS ? " (cut: parley permissions shows the rest)" : "";
-  const shown = detail === "" ? "" : `\n${markdownLine(cut(detail, NOTE_DETAIL_MAX_CHARS))}${more}`;
   const wider = scopes.filter((scope) => scope !== "once").join(" or ");
   const longer = wider === "" ? "" : ` Add ${wider} after the id of /allow to be asked less.`;
   return (
-    `Agent ${agentId} asks for permission: ${markdownLine(title)}${shown}\n\n` +
+    `Agent ${agentId} asks for permission:\n${markdownQuote(title)}\n` +
+    `${detail === undefined ? "" : `${markdownQuote(detail)}\n`}\n` +
     `An owner answers with /allow ${shortId} or /deny ${shortId} within ${minutes(askMs)}.${longer}`
   );
 }
@@ -98,6 +100,7 @@ function noteText({ id, agentId, title, detail = "", scopes }: PermissionQuestio
  * because the agent that asks wrote them.
  */
 function detailOf(input: unknown): string {
+  if (typeof input === "string") return input;
   if (!isObject(input)) return JSON.stringify(input);
   const plain = (text: unknown, isPlain: RegExp): string =>
     typeof text === "string" && isPlain.test(text) ? text : JSON.stringify(text);
@@ -134,36 +137,51 @@ async function noteInChat(
   }
 }
 
-/** Stores a request. Returns undefined if too many are open. */
+/** Returns the texts of a request, or a failure if its owner could not see all of them. */
+function shownTexts({
+  title,
+  kind,
+  rawInput,
+}: PermissionRequest): Result<{ title: string; detail?: string }> {
+  const detail = rawInput == null ? undefined : detailOf(rawInput);
+  const texts = { title: title.toWellFormed(), ...optional({ detail: detail?.toWellFormed() }) };
+  if (Object.values(texts).every((text) => visibleText(text).length <= SHOWN_MAX_CHARS)) return ok(texts);
+  if (kind !== undefined && WRITING.includes(kind))
+    return ok({ title: shorten(texts.title), ...optional({ detail: detail && shorten(detail) }) });
+  const error = `an owner has to see the whole command, and it has over ${SHOWN_MAX_CHARS} characters`;
+  return fail("approval_denied", error, { hint: "Write it to a file with write, then run the file." });
+}
+
+function shorten(text: string): string {
+  const more = text.length - SHOWN_MAX_CHARS;
+  return more <= 0 ? text : `${head(text, SHOWN_MAX_CHARS)}… (${more} more characters are not shown)`;
+}
+
+/** Stores a request. Fails if too many are open, or if its owner could not see all of it. */
 export async function openPermission(
   ports: { readonly outbound: OutboxListener },
   unit: Unit,
   request: PermissionRequest,
-): Promise<PermissionQuestion | undefined> {
-  const { attempt, askMs, rawInput, title, kind, sessionKey, agentId, runId, about } = request;
-  const { redactor, now: askedAt } = unit;
+): Promise<Result<PermissionQuestion>> {
+  const { attempt, askMs, sessionKey, agentId, runId, kind, about } = request;
+  const { now: askedAt } = unit;
+  const shown = shownTexts(request);
+  if (!shown.ok) return shown;
   await takeAdvisoryLock(unit.tx, "limits");
   const known = await openPermissions(unit.tx, askedAt);
   const ofSession = known.filter((one) => one.sessionKey === sessionKey);
-  if (known.length >= OPEN_MAX || ofSession.length >= OPEN_OF_SESSION_MAX) return undefined;
-  const question: PermissionQuestion = {
-    id: unit.newId(),
-    sessionKey,
-    agentId,
-    runId,
-    title: redactor.cut(title, TITLE_MAX_CHARS),
-    ...optional({
-      kind,
-      detail: rawInput == null ? undefined : redactor.cut(detailOf(rawInput), DETAIL_MAX_CHARS),
-    }),
+  if (known.length >= OPEN_MAX || ofSession.length >= OPEN_OF_SESSION_MAX)
+    return fail("approval_denied", "too many permission requests are open");
+  const question = await insertPermission(unit.tx, {
+    ...{ id: unit.newId(), sessionKey, agentId, runId, attempt, about, ...shown.value },
+    ...optional({ kind }),
     scopes: request.scopes ?? ["once"],
     askedAt,
     expiresAt: askedAt + askMs,
-  };
-  await insertPermission(unit.tx, question, attempt, about);
+  });
   await noteInChat(ports, unit, question);
   unit.publish({ kind: "permission", id: question.id, sessionKey, change: "asked", question });
-  return question;
+  return ok(question);
 }
 
 /**
@@ -205,7 +223,7 @@ function byId<T extends { readonly id: string }>(all: readonly T[], id: string, 
  */
 async function keepRule(
   unit: Unit,
-  { id, agentId, sessionKey, title }: PermissionQuestion,
+  { id, agentId, sessionKey }: PermissionQuestion,
   { scope, by }: PermissionAnswer,
 ): Promise<Result<string | undefined>> {
   const asked = scope === "once" ? undefined : await commandOf(unit.tx, id);
@@ -216,9 +234,9 @@ async function keepRule(
       hint: "Delete some with: parley permissions forget",
     });
   }
-  const { digest, folder } = asked;
+  const { command, folder, files } = asked;
   const made = { id: unit.newId(), createdAt: unit.now, createdBy: by };
-  await insertRule(unit.tx, { ...made, agentId, sessionKey, scope, command: title, folder }, digest);
+  await insertRule(unit.tx, { ...made, agentId, sessionKey, scope, command, folder }, files);
   return ok(made.id);
 }
 

@@ -2,30 +2,30 @@
 // AP1: a command runs only after its request was deleted, in a transaction that checks the lane. So a request
 //      that is stored shows that its command has not begun, and a resumed run may continue the call. If the
 //      answer of the transaction is late, the command waits for the lease, or does not run.
-// AP2: an approval counts for one command in one folder. A request for another command is replaced.
+// AP2: an approval counts for one command in one folder, and for the files of the workspace that the command
+//      names, as they were when the owner was asked. A request for another command is replaced. If a file has
+//      changed, the owner is asked again.
 // AP3: the wait can be long, so the command runs with the rights that the session has after it (I13).
 // A session never answers its own request: only methods for operators and commands of owners answer.
 
-import { createHash } from "node:crypto";
-import { whyApprove } from "../core/rules/approval/policy.ts";
+import { findChange, type NamedFiles } from "../core/rules/approval/named-files.ts";
+import { readApproval } from "../core/rules/approval/policy.ts";
 import { decideTool, filtersFor } from "../core/rules/tool-policy.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { PermissionAnswered, PermissionQuestion } from "../core/shapes/permission.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { ToolCallRequest } from "../core/shapes/tool.ts";
+import { quoted } from "../core/text/cut.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { RunWait } from "../engine/lanes/waits.ts";
 import type { Unit } from "../engine/unit.ts";
 import type { OutboxListener } from "../flows/delivery/outbox.ts";
 import { closePermission, openPermission } from "../flows/permission.ts";
-import { hasRule } from "../store/queries/permission-rules.ts";
+import { allowedFiles } from "../store/queries/permission-rules.ts";
 import { deletePermissionOfCall, permissionOfCall } from "../store/queries/permissions.ts";
+import { whyNotFree } from "./free-line.ts";
+import { readNamedFiles } from "./named-files.ts";
 import type { CallerContext, RunContext, WritingContext } from "./tool.ts";
-
-/** Maximum length of a command that is asked about, because owners have to see all of it. */
-const COMMAND_MAX_CHARS = 3_000;
-/** Maximum length of a command that is shown in the title of its request. */
-const TITLE_MAX_CHARS = 300;
 
 export interface ApprovalContext
   extends Pick<CallerContext, "agent" | "chain">,
@@ -47,7 +47,8 @@ interface Asked {
   readonly wait: RunWait;
   readonly command: string;
   readonly reason: string;
-  readonly digest: string;
+  /** The files that the command names, as they are now. */
+  readonly files: NamedFiles;
   /** The tool call, if it continues after a crash. The calls of an ACP program end with it. */
   readonly callId: string | undefined;
 }
@@ -60,50 +61,61 @@ function denied(error: string, hint = DO_NOT_REPEAT): Failure {
 
 const LOST = fail("run_aborted", "the calling run has ended; the command was not run");
 
-function digestOf(folder: string, command: string): string {
-  return createHash("sha256")
-    .update(JSON.stringify([folder, command]))
-    .digest("hex");
-}
-
 /** Writes the request, in which the owner sees the whole command. */
-async function ask(ctx: ApprovalContext, unit: Unit, asked: Asked): Promise<PermissionQuestion | undefined> {
+async function ask(ctx: ApprovalContext, unit: Unit, asked: Asked): Promise<Result<Question>> {
   const { agent, settings, chain, outbound = { deliveryQueued: () => {} } } = ctx;
-  const { run, command, reason, digest, callId } = asked;
-  const folder = agent.workspace;
-  const isLong = command.length > TITLE_MAX_CHARS || command.includes("\n");
-  return openPermission({ outbound }, unit, {
+  const { run, command, reason, files, callId } = asked;
+  const opened = await openPermission({ outbound }, unit, {
     sessionKey: run.sessionKey,
     agentId: agent.id,
     runId: run.runId,
     attempt: run.attempt,
     title: command,
     kind: "exec",
-    rawInput: { ...(isLong ? { command } : {}), folder, reason },
+    rawInput: reason,
     askMs: settings.tools.exec.askSeconds * 1000,
     scopes: ofOneAgent(chain) ? ["once", "session", "always"] : ["once", "session"],
-    about: { callId, digest, folder },
+    about: { callId, folder: agent.workspace, files },
   });
+  return opened.ok ? ok({ question: opened.value, files }) : denied(opened.error, opened.hint);
+}
+
+/** A request, and the files that its command named when the owner was asked. */
+interface Question {
+  readonly question: PermissionQuestion;
+  readonly files: NamedFiles;
 }
 
 /** A rule of an agent does not serve another agent, by whose order the session works. */
 const ofOneAgent = (chain: ApprovalContext["chain"]): boolean =>
   chain.every(({ agentId }) => agentId === chain[0].agentId);
 
-/** Returns the open or decided request of this call, or `run` if no approval is needed. */
-async function requestOf(ctx: ApprovalContext, asked: Asked): Promise<Result<PermissionQuestion | "run">> {
-  const { wait, digest, callId } = asked;
+const whyChanged = (path: string): string => `${quoted(path, 200)} has changed since the command was allowed`;
+
+/**
+ * Returns the open or decided request of this call, or `run` if no approval is needed. `outdated`: a request
+ * whose answer does not count any more, because of the reason in `asked`.
+ */
+async function requestOf(
+  ctx: ApprovalContext,
+  asked: Asked,
+  outdated?: PermissionQuestion,
+): Promise<Result<Question | "run">> {
+  const { wait, command, files, callId } = asked;
   const { agentId, sessionKey } = asked.run;
+  const folder = ctx.agent.workspace;
   return ctx.engine.commit(async (unit) => {
     if (!(await wait.holds(unit))) return LOST;
+    if (outdated !== undefined) await closePermission(unit, outdated);
     const known = callId === undefined ? undefined : await permissionOfCall(unit.tx, callId);
-    const ruled = { agentId, sessionKey, digest, ofAgent: ofOneAgent(ctx.chain) };
-    const isAllowed = await hasRule(unit.tx, ruled);
-    if (known?.digest === digest && !isAllowed) return ok(known.question);
+    const ruled = { agentId, sessionKey, command, folder, ofAgent: ofOneAgent(ctx.chain) };
+    const changes = (await allowedFiles(unit.tx, ruled)).map((before) => findChange(before, files));
+    const isAllowed = changes.includes(undefined);
+    if (known?.command === command && known.folder === folder && !isAllowed) return ok(known);
     if (callId !== undefined) await deletePermissionOfCall(unit.tx, callId);
     if (isAllowed) return ok("run");
-    const question = await ask(ctx, unit, asked);
-    return question === undefined ? denied("too many permission requests are open") : ok(question);
+    const [changed] = changes;
+    return ask(ctx, unit, changed === undefined ? asked : { ...asked, reason: whyChanged(changed) });
   });
 }
 
@@ -139,35 +151,42 @@ async function withoutRequest(
   });
 }
 
-/** Waits for the approval of a run's command, if it needs one. */
+/** Waits for the approval of a run's command, if it needs one. Returns the line to run. */
 async function approved(
   ctx: ApprovalContext,
   { run, wait }: Pick<Asked, "run" | "wait">,
   command: string,
   call: ToolCallRequest,
-): Promise<Result<void>> {
+): Promise<Result<string>> {
   const { agent, chain, settings, signal } = ctx;
   const folder = agent.workspace;
   const callId = agent.runtime === undefined ? call.callId : undefined;
-  const reason = whyApprove(chain, settings, { command, folder });
+  const reading = readApproval(chain, settings, { command, folder });
+  let reason = reading.kind === "asks" ? reading.why : undefined;
+  if (reading.kind === "free") reason = await whyNotFree(folder, reading);
   if (reason === undefined) {
     // An earlier attempt may have asked under other settings (AP1).
-    return run.attempt === 1 ? ok(undefined) : withoutRequest(ctx, wait, call);
+    const begins = run.attempt === 1 ? ok(undefined) : await withoutRequest(ctx, wait, call);
+    return begins.ok ? ok(reading.kind === "free" ? reading.line : command) : begins;
   }
-  if (JSON.stringify(command).length > COMMAND_MAX_CHARS) {
-    const hint = "Write it to a file with write, then run the file.";
-    return denied(
-      `an owner has to see the whole command, and it has over ${COMMAND_MAX_CHARS} characters`,
-      hint,
-    );
+  for (let outdated: PermissionQuestion | undefined; ; ) {
+    const files = await readNamedFiles(folder, command);
+    const asked: Asked = { run, wait, command, reason, files, callId };
+    const request = await requestOf(ctx, asked, outdated);
+    if (!request.ok) return request;
+    if (request.value === "run") return ok(command);
+    const { question, files: before } = request.value;
+    const answered = await wait.decided(question, signal);
+    if (answered === undefined) return LOST;
+    const changed =
+      answered.decision === "allow" ? findChange(before, await readNamedFiles(folder, command)) : undefined;
+    if (changed === undefined) {
+      const settled = await settle(ctx, asked, question, answered);
+      return settled.ok ? ok(command) : settled;
+    }
+    reason = whyChanged(changed);
+    outdated = question;
   }
-  const asked = { run, wait, command, reason, digest: digestOf(folder, command), callId };
-  const request = await requestOf(ctx, asked);
-  if (!request.ok) return request;
-  if (request.value === "run") return ok(undefined);
-  const answered = await wait.decided(request.value, signal);
-  if (answered === undefined) return LOST;
-  return settle(ctx, asked, request.value, answered);
 }
 
 /** Returns the context with the rights of now, or a failure if the session has lost the tool (AP3). */
@@ -179,19 +198,20 @@ async function renewed<C extends ApprovalContext & Renewable<C>>(ctx: C, tool: s
 }
 
 /**
- * Waits until the command may run, and returns the context in which it runs. Fails if an owner denies it, or
- * nobody answers in time. An operator who calls the tool needs no approval.
+ * Waits until the command may run, and returns the context and the line to run. Fails if an owner denies it,
+ * or nobody answers in time. An operator who calls the tool needs no approval.
  */
 export async function approve<C extends ApprovalContext & Renewable<C>>(
   ctx: C,
   command: string,
   call: ToolCallRequest,
-): Promise<Result<C>> {
+): Promise<Result<{ readonly ctx: C; readonly line: string }>> {
   const { run, wait, signal } = ctx;
-  if (run === undefined || wait === undefined) return ok(ctx);
+  if (run === undefined || wait === undefined) return ok({ ctx, line: command });
   const result = await approved(ctx, { run, wait }, command, call);
   if (!result.ok) return result;
   const now = await renewed(ctx, call.name);
   // Another process may have the run by now, if a commit was answered late.
-  return now.ok && !(await wait.mayAct(signal)) ? LOST : now;
+  if (!now.ok) return now;
+  return (await wait.mayAct(signal)) ? ok({ ctx: now.value, line: result.value }) : LOST;
 }

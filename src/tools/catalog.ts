@@ -23,6 +23,7 @@ import { agentsList } from "./agents-list.ts";
 import type { Renewable } from "./approval.ts";
 import { readArguments } from "./arguments.ts";
 import type { Containable } from "./containment.ts";
+import { type CronContext, cronTool } from "./cron.ts";
 import { execTool } from "./exec.ts";
 import { fetchTool, fileTools, webSearchTool } from "./files/files.ts";
 import { memoryTool } from "./guidance/memory.ts";
@@ -55,6 +56,7 @@ export interface ToolContext
   extends CallerContext,
     WritingContext,
     Containable,
+    CronContext,
     Renewable<ToolContext>,
     MessageContext,
     NodesContext,
@@ -92,6 +94,7 @@ const TOOLS: readonly AnyTool[] = [
   execTool,
   skillTool,
   memoryTool,
+  cronTool,
   nodesTool,
 ];
 
@@ -108,10 +111,12 @@ type Policy = SkillContext & {
 };
 
 /** Returns the built-in tools that have something to work with, and the session's MCP tools. */
-function toolsIn({ outside, nodes, settings, skills = [] }: Omit<Policy, "chain">): readonly AnyTool[] {
+function toolsIn(policy: Omit<Policy, "chain">): readonly AnyTool[] {
+  const { outside, nodes, settings, skills = [], external = false } = policy;
   const unusable: readonly AnyTool[] = [
     ...(skills.length === 0 ? [skillTool] : []),
     ...(nodes === undefined ? [nodesTool] : []),
+    ...(external ? [cronTool] : []),
     ...(settings.channels.length === 0 ? [messageTool] : []),
     ...(settings.tools.search === undefined ? [webSearch] : []),
   ];

@@ -53,7 +53,7 @@ async function exec(
   if (!containable.ok) return containable;
   const approved = await approve(asking, command, call);
   if (!approved.ok) return approved;
-  const ctx = approved.value;
+  const { ctx, line } = approved.value;
   const sandbox = sandboxOf(ctx);
   if (!sandbox.ok) return sandbox;
   const limits = ctx.settings.tools.exec;
@@ -61,8 +61,8 @@ async function exec(
   const startedAt = ctx.engine.now();
   const timeoutMs = seconds * 1000;
   const end = await (sandbox.value === undefined
-    ? runBare(ctx, command, timeoutMs)
-    : runContained(sandbox.value, ctx, command, timeoutMs));
+    ? runBare(ctx, line, timeoutMs)
+    : runContained(sandbox.value, ctx, line, timeoutMs));
   if (!end.ok) return end;
   return report(ctx, end.value, seconds, ctx.engine.now() - startedAt);
 }

@@ -13,6 +13,7 @@ import type { Viewer } from "../core/rules/visibility.ts";
 import { type Result, toolFailure } from "../core/shapes/errors.ts";
 import type { NodeCall, NodeStatus } from "../core/shapes/node.ts";
 import type { Run } from "../core/shapes/run.ts";
+import type { AgentJobRequest, CronJob } from "../core/shapes/schedule.ts";
 import type { Session } from "../core/shapes/session.ts";
 import type { AgentSettings, Settings } from "../core/shapes/settings/settings.ts";
 import type { JsonSchema, ToolCallRequest, ToolSpec } from "../core/shapes/tool.ts";
@@ -74,6 +75,25 @@ export interface NodeDoor {
   statuses(): Promise<readonly NodeStatus[]>;
   /** Waits for the node's answer. A failure says whether the command may have taken effect. */
   invoke(call: NodeCall, signal: AbortSignal): Promise<Result<unknown>>;
+}
+
+/** A calling session, its run, and the stable id of the call. */
+export interface JobCall {
+  readonly session: Session;
+  readonly run: Run;
+  readonly wait?: RunWait | undefined;
+  readonly callId: string;
+}
+
+/** The jobs of sessions. */
+export interface JobDoor {
+  /** Returns the current time in the gateway's time zone, and the name of the zone. */
+  now(): { readonly now: string; readonly timeZone: string };
+  /** Formats a time in the gateway's time zone. */
+  format(atMs: number): string;
+  /** A repeated call returns the job that the first one made. */
+  add(call: JobCall, request: AgentJobRequest): Promise<Result<CronJob>>;
+  remove(call: JobCall, id: string): Promise<Result<string>>;
 }
 
 /** Reads sessions with the rights of a viewer. */

@@ -10,7 +10,7 @@ import { type AccessContext, accessRulesOf, maySpeakAs, operatorViewer } from ".
 import { decideAccess, type Viewer } from "../core/rules/visibility.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Route } from "../core/shapes/route.ts";
-import { type CronJob, cronKey } from "../core/shapes/schedule.ts";
+import { type CronJob, jobKey } from "../core/shapes/schedule.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import { resolvePlace } from "../flows/delivery/destination.ts";
 
@@ -44,9 +44,11 @@ const WORDS = {
 } as const;
 
 /** Returns the run that a job is about to start. */
-export function turnOfJob(job: Pick<CronJob, "id" | "agentId" | "createdBy" | "deliver">): CreatedTurn {
-  const { id, agentId, createdBy, deliver } = job;
-  return { by: "job", sessionKey: cronKey(id), agentId, createdBy, deliver };
+export function turnOfJob(
+  job: Pick<CronJob, "id" | "agentId" | "createdBy" | "deliver" | "sessionKey">,
+): CreatedTurn {
+  const { agentId, createdBy, deliver } = job;
+  return { by: "job", sessionKey: jobKey(job), agentId, createdBy, deliver };
 }
 
 /** Returns the creator of a job or a node, or undefined for the gateway's own token. */

@@ -44,7 +44,8 @@ async function open(expr: string, tz: string): Promise<Cron> {
   return new Cron(expr, { mode: "5-part", fixedTimeRule: "no-wildcard", timezone: tz, paused: true });
 }
 
-function zoneOf(wanted: string): Result<string> {
+/** Returns the name of a time zone. The failure suggests names. */
+export function zoneOf(wanted: string): Result<string> {
   try {
     const known = new Intl.DateTimeFormat("en", { timeZone: wanted }).resolvedOptions().timeZone;
     // Keeps the requested name, because the library may return an older one (Katmandu for Kathmandu).

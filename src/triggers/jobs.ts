@@ -1,20 +1,14 @@
 // Creates, changes, removes, runs and previews scheduled jobs. turns.ts handles their due dates. One
 // transaction writes a job and its next date.
-// A caller that may not see the session `cron:<id>` gets the same answer as for a missing job (I9).
+// A caller that may not see the job's session gets the same answer as for a missing job (I9).
 // JO3: removing or pausing a job removes only its dates: a run in progress continues, and the session stays.
 
 import { accessRulesOf, chosenAgent } from "../access/access.ts";
 import { decideAccess, type Viewer } from "../core/rules/visibility.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
-import type { Route } from "../core/shapes/route.ts";
+import { isInHouse, LAST, type Route } from "../core/shapes/route.ts";
 import type { Run } from "../core/shapes/run.ts";
-import {
-  type CronJob,
-  cronKey,
-  JOBS_MAX,
-  type MissedPolicy,
-  type Schedule,
-} from "../core/shapes/schedule.ts";
+import { type CronJob, JOBS_MAX, jobKey, type MissedPolicy, type Schedule } from "../core/shapes/schedule.ts";
 import { quoted } from "../core/text/cut.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
@@ -77,7 +71,7 @@ const DATES_SHOWN = 5;
  * job's session.
  */
 function touched(ctx: JobContext, by: JobCaller, id: string, job: CronJob | undefined): Result<CronJob> {
-  const target = { key: cronKey(id), agentId: "", archived: false, ancestors: [] };
+  const target = { key: jobKey(job ?? { id }), agentId: "", archived: false, ancestors: [] };
   const sees = decideAccess("send", by.viewer, target, accessRulesOf(ctx.settings)).allowed;
   if (job === undefined || !sees) return jobNotFound(id);
   const allowed = checkRights(ctx.settings, by.viewer, turnOfJob(job));
@@ -129,21 +123,37 @@ function withChoices(base: CronJob, choices: Choices): CronJob {
     ...chosen("thinking", thinking, base.thinking),
     ...chosen("deliver", deliver, base.deliver),
     ...chosen("createdBy", undefined, base.createdBy),
+    ...chosen("sessionKey", undefined, base.sessionKey),
+    ...chosen("callId", undefined, base.callId),
   };
 }
 
 /** Writes a job and its deadline. */
-async function store(ctx: JobContext, unit: Unit, job: CronJob, isNew: boolean): Promise<void> {
+export async function storeJob(
+  ctx: Pick<JobContext, "engine">,
+  unit: Unit,
+  job: CronJob,
+  isNew: boolean,
+): Promise<void> {
   await putJob(unit.tx, job);
   const { id, nextAt } = job;
   if (nextAt === undefined) await dropDeadline(unit.tx, CRON_DEADLINE, id);
   else await ctx.engine.setDeadline(unit, { kind: CRON_DEADLINE, key: id, dueAt: nextAt });
   const change = isNew ? "added" : "updated";
-  unit.publish({ kind: "cron", jobId: id, sessionKey: cronKey(id), change });
+  unit.publish({ kind: "cron", jobId: id, sessionKey: jobKey(job), change });
 }
 
 function calendarOf(ctx: JobContext) {
   return { now: ctx.engine.now(), zone: ctx.timeZone() };
+}
+
+/** Checks that the store may have another job, and lets no other job in until the transaction ends. */
+export async function storeHasRoom({ tx }: Unit): Promise<Result<void>> {
+  await takeAdvisoryLock(tx, "limits");
+  if ((await countJobs(tx)) < JOBS_MAX) return ok(undefined);
+  return fail("too_many_jobs", `there are ${JOBS_MAX} jobs, the maximum`, {
+    hint: "Remove a job that is no longer needed. cron.list shows all jobs.",
+  });
 }
 
 /**
@@ -163,19 +173,15 @@ export async function addJob(ctx: JobContext, by: JobCaller, wanted: NewJob): Pr
     const id = unit.newId();
     const allowed = checkRights(ctx.settings, by.viewer, turnOfJob({ id, agentId: agentId.value }));
     if (!allowed.ok) return allowed;
-    await takeAdvisoryLock(unit.tx, "limits");
-    if ((await countJobs(unit.tx)) >= JOBS_MAX) {
-      return fail("too_many_jobs", `there are ${JOBS_MAX} jobs, the maximum`, {
-        hint: "Remove a job that is no longer needed. cron.list shows all jobs.",
-      });
-    }
+    const room = await storeHasRoom(unit);
+    if (!room.ok) return room;
     const blank = { id, agentId: agentId.value, message: "", enabled: false, missed: "once" } as const;
     const times = { timeoutMs: 0, createdAt: unit.now, updatedAt: unit.now };
     const job = withChoices({ ...blank, ...times, schedule: schedule.value }, wanted);
     const owned = creatorAfter(ctx, by, job);
     const made = wanted.enabled === false ? ok(owned) : await enable(owned, unit.now);
     if (!made.ok) return made;
-    await store(ctx, unit, made.value, true);
+    await storeJob(ctx, unit, made.value, true);
     await wanted.also?.(unit, made.value);
     return made;
   });
@@ -191,7 +197,7 @@ async function storedDate(schedule: Schedule, now: number): Promise<number | und
 }
 
 /** Returns the enabled job with its next date. */
-async function enable(job: CronJob, now: number): Promise<Result<CronJob>> {
+export async function enable(job: CronJob, now: number): Promise<Result<CronJob>> {
   const nextAt = await storedDate(job.schedule, now);
   if (nextAt !== undefined) return ok({ ...job, enabled: true, nextAt });
   return fail("invalid_argument", "the schedule of this job has no future date", {
@@ -201,8 +207,8 @@ async function enable(job: CronJob, now: number): Promise<Result<CronJob>> {
 
 /** Updates a job's session after a change of name or model. */
 async function changeSession(unit: Unit, before: CronJob, after: CronJob): Promise<void> {
-  const key = cronKey(after.id);
-  const session = await getSession(unit.tx, key);
+  const key = jobKey(after);
+  const session = after.sessionKey === undefined ? await getSession(unit.tx, key) : undefined;
   if (session === undefined) return;
   const isRenamed = session.label === before.name && before.name !== after.name;
   const losesModel = before.model !== undefined && after.model === undefined;
@@ -230,6 +236,25 @@ async function patched(
   return ok({ ...job, ...chosen("nextAt", undefined, before.nextAt) });
 }
 
+/** Refuses options that do not go with the session in which the job runs. */
+function checkPatch(job: CronJob, { deliver, model }: JobPatch): Result<void> {
+  if (deliver?.to === jobKey(job)) {
+    const error = "deliver.to is the job's own session, which contains its replies already";
+    return fail("invalid_argument", error);
+  }
+  if (job.sessionKey === undefined) return ok(undefined);
+  const runs = `the agent of ${job.sessionKey} made this job, which runs in that session`;
+  if (model != null) {
+    return fail("invalid_argument", `${runs} with the session's model`, {
+      hint: "Change the model of the session, or add a job of your own with cron.add.",
+    });
+  }
+  if (deliver == null || !(isInHouse(deliver) || deliver.channel === LAST)) return ok(undefined);
+  return fail("invalid_argument", `${runs}, so its replies go there or to a chat on a channel`, {
+    hint: "Set deliver to a chat on a channel, or to null.",
+  });
+}
+
 /** Changes a job. Omitted fields stay as they are. */
 export async function updateJob(
   ctx: JobContext,
@@ -241,12 +266,8 @@ export async function updateJob(
   if (!known.ok) return known;
   const choices = checkChoices(ctx, known.value.agentId, patch);
   if (!choices.ok) return choices;
-  if (patch.deliver?.to === cronKey(id)) {
-    return fail(
-      "invalid_argument",
-      "deliver.to is the job's own session, which contains its replies already",
-    );
-  }
+  const fits = checkPatch(known.value, patch);
+  if (!fits.ok) return fits;
   const schedule =
     patch.schedule === undefined ? ok(undefined) : await readSchedule(patch.schedule, calendarOf(ctx));
   if (!schedule.ok) return schedule;
@@ -255,11 +276,19 @@ export async function updateJob(
     if (before === undefined) return jobNotFound(id);
     const after = await patched(creatorAfter(ctx, by, before), patch, schedule.value, unit.now);
     if (!after.ok) return after;
-    await store(ctx, unit, after.value, false);
+    await storeJob(ctx, unit, after.value, false);
     await changeSession(unit, before, after.value);
     await patch.also?.(unit, after.value);
     return after;
   });
+}
+
+/** Deletes a job, its history and its date. */
+export async function dropJob(unit: Unit, job: CronJob): Promise<void> {
+  const { id } = job;
+  await deleteJob(unit.tx, id);
+  await dropDeadline(unit.tx, CRON_DEADLINE, id);
+  unit.publish({ kind: "cron", jobId: id, sessionKey: jobKey(job), change: "removed" });
 }
 
 /** Removes a job and its history. */
@@ -272,9 +301,7 @@ export async function removeJob(
   return ctx.engine.commit(async (unit): Promise<Result<string>> => {
     const job = touched(ctx, by, id, await holdJob(unit.tx, id));
     if (!job.ok) return job;
-    await deleteJob(unit.tx, id);
-    await dropDeadline(unit.tx, CRON_DEADLINE, id);
-    unit.publish({ kind: "cron", jobId: id, sessionKey: cronKey(id), change: "removed" });
+    await dropJob(unit, job.value);
     await also(unit, id);
     return ok(id);
   });
@@ -295,7 +322,7 @@ export async function runJob(
     const busy = await unfinishedRunOf(unit.tx, id);
     if (busy !== undefined) {
       return fail("cron_job_busy", `a run of this job is in progress: ${busy}`, {
-        hint: `Wait for it (agent.wait), or stop it: chat.abort with sessionKey ${cronKey(id)}.`,
+        hint: `Wait for it (agent.wait), or stop it: chat.abort with sessionKey ${jobKey(job.value)}.`,
       });
     }
     const parts = { settings: ctx.settings, engine: () => ctx.engine };

@@ -7,7 +7,7 @@
 import { isSilent } from "../core/rules/turn-rules.ts";
 import { LAST, type Route, WEBCHAT } from "../core/shapes/route.ts";
 import type { Run } from "../core/shapes/run.ts";
-import { cronKey } from "../core/shapes/schedule.ts";
+import { jobKey } from "../core/shapes/schedule.ts";
 import type { Session } from "../core/shapes/session.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Acceptor, Successors } from "../engine/run/finish.ts";
@@ -15,7 +15,7 @@ import type { Unit } from "../engine/unit.ts";
 import { lastPlace, leaveVerdict } from "../flows/delivery/destination.ts";
 import { type OutboxListener, queueDelivery } from "../flows/delivery/outbox.ts";
 import { insertDelivery } from "../store/queries/channels/deliveries.ts";
-import { getJob } from "../store/queries/cron-jobs.ts";
+import { deleteJob, getJob } from "../store/queries/cron-jobs.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
 
 interface ReplyParts {
@@ -71,12 +71,20 @@ async function send(parts: ReplyParts, acceptor: Acceptor, unit: Unit, asked: Re
   await queueDelivery(parts, unit, { session, route, text, kind: "send", runId });
 }
 
-/** Returns the current destination of a job's replies. */
+/**
+ * Returns the current destination of a job's replies, or undefined for a job in the session that made it:
+ * there, the run's own route counts. Such a job is removed after its only date, unless the run failed:
+ * operators see the failure. Not earlier, because its row tells a repeated tool call that it was made.
+ */
 async function jobRouteOf(unit: Unit, run: Run, jobId: string): Promise<Route | undefined> {
   const job = await getJob(unit.tx, jobId);
-  if (job === undefined || run.sessionKey !== cronKey(job.id)) return undefined;
-  unit.publish({ kind: "cron", jobId: job.id, sessionKey: run.sessionKey, change: "ended" });
-  return job.deliver;
+  if (job === undefined || run.sessionKey !== jobKey(job)) return undefined;
+  const { id, schedule, sessionKey } = job;
+  const isOver = sessionKey !== undefined && schedule.kind === "at" && schedule.atMs <= unit.now;
+  const isGone = isOver && run.state === "ok";
+  if (isGone) await deleteJob(unit.tx, id);
+  unit.publish({ kind: "cron", jobId, sessionKey: run.sessionKey, change: isGone ? "removed" : "ended" });
+  return sessionKey === undefined ? job.deliver : undefined;
 }
 
 async function runEnded(parts: ReplyParts, acceptor: Acceptor, unit: Unit, run: Run): Promise<void> {

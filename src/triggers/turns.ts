@@ -8,8 +8,7 @@ import { optional } from "../core/optional.ts";
 import { isGuest } from "../core/rules/prompt/memory.ts";
 import { ok, type Result } from "../core/shapes/errors.ts";
 import type { Run } from "../core/shapes/run.ts";
-import { type CronJob, cronContext, cronKey } from "../core/shapes/schedule.ts";
-import type { Session } from "../core/shapes/session.ts";
+import { type CronJob, cronContext, jobKey } from "../core/shapes/schedule.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -32,20 +31,16 @@ export interface TurnParts {
   engine(): Engine;
 }
 
-/** Returns the session of a job. Its first turn creates the session. */
-async function sessionOf(parts: TurnParts, unit: Unit, job: CronJob): Promise<Session> {
-  const key = cronKey(job.id);
+/** Prepares the job's own session: creates it for the first turn, and gives it the job's model. */
+async function prepareSession(parts: TurnParts, unit: Unit, job: CronJob): Promise<void> {
+  const key = jobKey(job);
   const known = await getSession(unit.tx, key);
   if (known === undefined) {
     const named = job.name === undefined ? {} : { label: job.name };
     const made = newSession(parts, unit, { key, agentId: job.agentId, ...named });
-    const session = job.model === undefined ? made : { ...made, model: job.model };
-    await insertNew(unit, session);
-    return session;
-  }
-  if (job.model !== undefined && known.model !== job.model)
+    await insertNew(unit, job.model === undefined ? made : { ...made, model: job.model });
+  } else if (job.model !== undefined && known.model !== job.model)
     await updateSession(unit.tx, key, { model: job.model });
-  return known;
 }
 
 /** Accepts a run of the job and records the turn. */
@@ -57,22 +52,26 @@ export async function fire(
 ): Promise<Result<Run>> {
   const allowed = await checkCreator({ db: unit.tx, settings: parts.settings }, turnOfJob(job));
   if (!allowed.ok) return allowed;
-  const session = await sessionOf(parts, unit, job);
+  const sessionKey = jobKey(job);
+  const isOwn = job.sessionKey === undefined;
+  if (isOwn) await prepareSession(parts, unit, job);
   const creator = job.createdBy === undefined ? undefined : creatorViewer(parts.settings, job.createdBy);
   const accepted = await parts.engine().acceptIn(unit, {
-    sessionKey: session.key,
+    sessionKey,
     input: {
       text: job.message,
       provenance: { kind: "cron", source: job.id },
       context: cronContext(job),
       ...optional({ thinking: job.thinking, guest: (creator && isGuest(creator)) || undefined }),
     },
+    // In the session of a conversation, the reply goes to the chat that asked, as any answer there does.
+    ...optional({ route: isOwn ? undefined : job.deliver }),
     ...(job.timeoutMs === 0 ? {} : { timeoutMs: job.timeoutMs }),
   });
   if (!accepted.ok) return accepted;
   const { run } = accepted.value;
   await insertTurn(unit.tx, { ...turn, jobId: job.id, firedAt: unit.now, runId: run.runId });
-  unit.publish({ kind: "cron", jobId: job.id, sessionKey: session.key, change: "fired" });
+  unit.publish({ kind: "cron", jobId: job.id, sessionKey, change: "fired" });
   return ok(run);
 }
 
@@ -97,7 +96,7 @@ async function takeTurn(parts: TurnParts, unit: Unit, job: CronJob, dueAt: numbe
   // Operators see the failure in the history. The next date is set all the same.
   const { code, error } = refused;
   await insertTurn(unit.tx, { ...turn, jobId: job.id, firedAt: unit.now, code, error });
-  unit.publish({ kind: "cron", jobId: job.id, sessionKey: cronKey(job.id), change: "fired" });
+  unit.publish({ kind: "cron", jobId: job.id, sessionKey: jobKey(job), change: "fired" });
 }
 
 /**

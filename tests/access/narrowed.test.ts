@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { accessRulesOf, sessionViewer } from "../../src/access/access.ts";
 import { narrowed } from "../../src/access/narrowed.ts";
-import { whyApprove } from "../../src/core/rules/approval/policy.ts";
+import { readApproval } from "../../src/core/rules/approval/policy.ts";
 import { hasNetwork, isSandboxed, type SpawnChain } from "../../src/core/rules/sandbox-policy.ts";
 import { spawnableAgents } from "../../src/core/rules/spawn-policy.ts";
 import { decideAccess } from "../../src/core/rules/visibility.ts";
@@ -62,9 +62,9 @@ test("NR1: a run may do only what both settings allow", () => {
       const isFree = (one: Settings) => !isSandboxed(chain, one);
       const reaches = (one: Settings) => hasNetwork(chain, one);
       const asksNobody = (one: Settings) =>
-        whyApprove(chain, one, { command: "true", folder: "/w" }) === undefined;
+        readApproval(chain, one, { command: "true", folder: "/w" }).kind !== "asks";
       const runsRiskyCommands = (one: Settings) =>
-        whyApprove(chain, one, { command: "rm x", folder: "/w" }) === undefined;
+        readApproval(chain, one, { command: "rm x", folder: "/w" }).kind !== "asks";
       // Without a setting, the sandbox decides about approvals.
       const isSame = isFree(begun) === isFree(now);
       const commands = isSame ? [asksNobody, runsRiskyCommands] : [];

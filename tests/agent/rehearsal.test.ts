@@ -20,6 +20,7 @@ const NAMES = [
   "read",
   "write",
   "exec",
+  "cron",
 ];
 
 interface Said {
@@ -96,6 +97,23 @@ test.each([
   ["relay to writer: ask research: hi", "sessions_send", send("agent:writer:main", "ask research: hi")],
   ['ask "My Team": hi', "sessions_send", { label: "My Team", message: "hi", timeoutSeconds: 30 }],
   ["ask main: hello", "sessions_send", send("main", "hello")],
+  [
+    "remind me in 1 minute to stretch",
+    "cron",
+    { action: "add", at: "in 1 minute", message: "say Reminder: stretch" },
+  ],
+  [
+    "remind me every 2 hours to drink",
+    "cron",
+    { action: "add", every: "2 hours", message: "say Reminder: drink" },
+  ],
+  [
+    "remind me tomorrow at 9:30 to call",
+    "cron",
+    { action: "add", at: "tomorrow at 9:30", message: "say Reminder: call" },
+  ],
+  ["list my reminders", "cron", { action: "list" }],
+  ["remove reminder j1", "cron", { action: "remove", id: "j1" }],
 ])("the sentence %j calls %s", async (sentence, name, args) => {
   const { calls } = await say(sentence);
   expect(calls.map(({ name, arguments: made }) => ({ name, made }))).toEqual([{ name, made: args }]);

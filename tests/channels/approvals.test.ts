@@ -49,7 +49,7 @@ test.each(PLACES)(
     await stage.says("ada", `/allow ${id}`);
     await expect.poll(stage.hasRun, { timeout: 10_000 }).toBe(true);
     await expect.poll(() => stage.seenBy("ada"), { timeout: 10_000 }).toHaveLength(3);
-    expect(stage.seenBy("ada")).toContain(`Allowed for main: ${COMMAND}`);
+    expect(stage.seenBy("ada")).toContain(`Allowed for main:\n┃ ${COMMAND}`);
     await expect.poll(stage.runs).toMatchObject([{ state: "ok" }]);
   },
 );
@@ -62,10 +62,12 @@ test.each(PLACES)(
     expect(await stage.app.engine.accept({ sessionKey: MAIN, input })).toMatchObject({ ok: true });
     await until(async () => (await stage.runs())[0]?.state === "waiting");
     await stage.says("ada", "/approvals");
-    const id = await toldAda(stage, /([0-9a-f]{8}) main: echo done/);
+    const id = await toldAda(stage, /([0-9a-f]{8}) main:\n┃ echo done/);
     await bobIsRefused(stage, id);
     await stage.says("ada", `/deny ${id}`);
-    await expect.poll(() => stage.seenBy("ada")[1], { timeout: 10_000 }).toBe(`Denied for main: ${COMMAND}`);
+    await expect
+      .poll(() => stage.seenBy("ada")[1], { timeout: 10_000 })
+      .toBe(`Denied for main:\n┃ ${COMMAND}`);
     await expect.poll(async () => (await stage.runs())[0]?.state, { timeout: 10_000 }).toBe("ok");
     expect((await stage.runs())[0]?.reply).toContain("denied by the owner");
     expect(stage.hasRun()).toBe(false);
@@ -112,7 +114,7 @@ test.each(WITH_BUTTONS)(
       expect.stringContaining("There is no open permission request"),
     ]);
     await expect.poll(stage.hasRun, { timeout: 10_000 }).toBe(true);
-    await expect.poll(() => stage.now().text).toBe(`${before}\n\nAllowed for main: ${COMMAND}`);
+    await expect.poll(() => stage.now().text).toBe(`${before}\n\nAllowed for main:\n┃ ${COMMAND}`);
     expect(stage.labels()).toEqual([]);
     expect(await stage.press("ada", allow)).toMatch(/no open permission request|no longer in use/);
     expect(await stage.rules()).toEqual([]);
@@ -126,13 +128,13 @@ test.each(WITH_BUTTONS)(
     expect(await stage.press("ada", stage.commandOf("Always…"))).toBe("");
     await expect.poll(stage.labels, { timeout: 10_000 }).toEqual(["Allow once", "Deny", "Yes, always"]);
     expect(stage.now().text).toMatch(
-      /From now on agent main runs exactly this command without asking, in all its sessions, in the folder .*\necho done/,
+      /From now on agent main runs exactly this command without asking, in all its sessions, in the folder .*\n┃ echo done/,
     );
     expect(await stage.rules()).toEqual([]);
     expect(stage.hasRun()).toBe(false);
     expect(await stage.press("ada", stage.commandOf("Yes, always"))).toBe("");
     await expect.poll(stage.labels, { timeout: 10_000 }).toEqual(["Undo"]);
-    expect(stage.now().text).toContain(`Allowed always for main: ${COMMAND}`);
+    expect(stage.now().text).toContain(`Allowed always for main:\n┃ ${COMMAND}`);
     await expect.poll(stage.hasRun, { timeout: 10_000 }).toBe(true);
     expect(await stage.rules()).toMatchObject([{ scope: "always", agentId: "main" }]);
     const undo = stage.commandOf("Undo");

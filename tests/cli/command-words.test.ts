@@ -7,6 +7,7 @@ import { makeHome, run, runJson, startGateway } from "./kit.ts";
 test.each([
   ["sessions_list shows the keys that you can use.", '"parley sessions" shows the keys that you can use.'],
   ["cron.list shows all jobs.", '"parley cron" shows all jobs.'],
+  ['"sessions_list" and `sessions_send`', '"parley sessions" and "parley send"'],
   ["sessions.reset starts a new transcript.", '"parley sessions reset" starts a new transcript.'],
 ])("tools and methods in the hint and the message %j are replaced by commands", (hint, told) => {
   const trouble = { code: "invalid_session_key", error: `no key. ${hint}`, hint };

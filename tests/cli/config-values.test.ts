@@ -99,3 +99,65 @@ test("with --config, config set changes that file, although a gateway with anoth
   expect(readFileSync(configFile(other), "utf8")).toBe(before);
   expect(readFileSync(mine, "utf8")).toContain("queueMax");
 });
+
+const LISTS = `{
+  agents: {
+    list: [
+      { id: "main", default: true }, // ours
+      { id: "research", model: "offline/rehearsal" },
+    ],
+  },
+  hooks: { outgoing: [{ name: "news", url: "https://example.org/a", events: ["run.ended"], secret: "plain words of ours" }] },
+}
+`;
+
+test("config get, set and unset take an entry of a list by its id or name, as by its position", async () => {
+  const { home } = await makeHome();
+  const file = configFile(home);
+  writeFileSync(file, LISTS);
+  const set = (...argv: string[]) => run(home, ["config", "set", ...argv]);
+  expect(await run(home, ["config", "get", "agents.list.research.model"])).toMatchObject({
+    out: "offline/rehearsal\n",
+  });
+  expect(await set("agents.list.Research.thinking", "high")).toMatchObject({ code: 0 });
+  expect(readFileSync(file, "utf8")).toContain('thinking: "high"');
+  expect(await set("agents.list[1].thinking", "low")).toMatchObject({ code: 0 });
+  expect(await set("hooks.outgoing.news.enabled", "false")).toMatchObject({ code: 0 });
+  expect(readFileSync(file, "utf8")).toContain("enabled: false }");
+  expect(await set("agents.list.research", '{"thinking":"off"}')).toMatchObject({ code: 0 });
+  expect(await runJson(home, ["config", "get", "agents.list.research"])).toMatchObject({
+    value: { id: "research", thinking: "off" },
+  });
+  expect(await set("agents.list.writer", '{"name":"Writer"}')).toMatchObject({ code: 0 });
+  expect(await set("--unset", "agents.list.research")).toMatchObject({ code: 0 });
+  expect(await runJson(home, ["config", "get", "agents.list"])).toMatchObject({
+    value: [{ id: "main" }, { id: "writer", name: "Writer" }],
+  });
+  expect(readFileSync(file, "utf8")).toContain("// ours");
+});
+
+test("an id that no entry has, or that several have, is an error that names the ids or positions", async () => {
+  const { home } = await makeHome();
+  const file = configFile(home);
+  writeFileSync(file, LISTS);
+  for (const argv of [
+    ["config", "get", "agents.list.writr.model"],
+    ["config", "get", "agents.list.writr"],
+    ["config", "set", "agents.list.writr.model", "offline/rehearsal"],
+    ["config", "set", "agents.list.writr", "text"],
+    ["config", "set", "--unset", "agents.list.writr"],
+  ])
+    expect(await run(home, argv)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('agents.list has no entry with id "writr". It has: main, research.'),
+    });
+  const token = { token: "a-token-of-ours-0123456789", scopes: ["operator.read"] };
+  writeFileSync(file, JSON.stringify({ gateway: { auth: { tokens: [token] } } }));
+  const other = await run(home, ["config", "set", "gateway.auth.tokens.other.scopes", "[]"]);
+  expect(other.err).toContain("gateway.auth.tokens has no such entry. Give a position");
+  expect(other.err).not.toContain("a-token");
+  writeFileSync(file, '{ hooks: { outgoing: [{ name: "a" }, { name: "a" }] } }');
+  expect((await run(home, ["config", "set", "hooks.outgoing.a.enabled", "false"])).err).toContain(
+    "2 entries of hooks.outgoing have this name. Give a position: hooks.outgoing[0] or hooks.outgoing[1].",
+  );
+});

@@ -18,7 +18,7 @@ test.each([
   [["send", "--session", "main", "--wait", "soon", "x"], '--wait must be a number of at least 0, got "soon"'],
   [["gateway", "--port", "99999"], "--port must be a number from 0 to 65535"],
   [["gateway", "--port", ""], "--port must be a number"],
-  [["chat", "--new", "--session", "main"], "cannot be used with option"],
+  [["send", "--channel", "telegram", "--to", "1", "--new", "x"], "--new cannot be used with --channel"],
   [["chat", "--frobnicate"], "unknown option '--frobnicate'"],
   [["sessions", "list", "history", "main"], "too many arguments"],
   [["sessions", "list", "--limit", "0"], "--limit must be a number of at least 1"],

@@ -298,7 +298,7 @@ async function openScene() {
   });
   const made = await admin.request("tokens.create", { name: "tablet", scopes: ["operator.write"] });
   const ruleId = "the-rule";
-  await house.store.transaction((tx) => insertRule(tx, { ...RULE, id: ruleId }, "digest"));
+  await house.store.transaction((tx) => insertRule(tx, { ...RULE, id: ruleId }, []));
   const lab = await openHouse();
   const invited = await (await lab.client()).request("peers.add", { name: "desk", agents: ["main"] });
   const peer = { url: lab.http, code: invited.code ?? "" };

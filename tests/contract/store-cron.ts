@@ -58,6 +58,24 @@ export function cronContract(store: () => Store): void {
     expect([over?.enabled, over?.nextAt]).toEqual([false, undefined]);
   });
 
+  test("the jobs that a session's agent made are listed, counted by agent, and deleted with their runs", async () => {
+    await put(job("person"));
+    await put(job("b", { sessionKey: "agent:main:main", callId: "call", createdAt: 2 }));
+    await put(job("a", { sessionKey: "agent:main:main" }));
+    await put(job("other", { sessionKey: "agent:main:notes" }));
+    await turn("a");
+    const own = await jobs.jobsOfSession(store().db, "agent:main:main");
+    expect(own.map(({ id, callId }) => [id, callId])).toEqual([
+      ["a", undefined],
+      ["b", "call"],
+    ]);
+    expect(await jobs.countJobsMadeBy(store().db, "main")).toBe(3);
+    expect(await jobs.countJobsMadeBy(store().db, "research")).toBe(0);
+    await store().transaction((tx) => jobs.deleteJobsOfSession(tx, "agent:main:main"));
+    expect((await jobs.listJobs(store().db, 5)).map(({ id }) => id)).toEqual(["other", "person"]);
+    expect(await jobs.listTurns(store().db, "a", 5)).toEqual([]);
+  });
+
   test("jobs are listed in the order of creation", async () => {
     for (const id of ["c", "a", "b"]) await put(job(id, { createdAt: id === "b" ? 1 : 2 }));
     const ids = async (limit: number) => (await jobs.listJobs(store().db, limit)).map(({ id }) => id);

@@ -65,7 +65,7 @@ test("AP1: a run that another process has deletes no request, and runs no comman
   await engine.commit((unit) =>
     openPermission({ outbound: { deliveryQueued: () => {} } }, unit, {
       ...{ sessionKey: MAIN, agentId: "main", runId: run.runId, attempt: 1, title: "true", rawInput: {} },
-      ...{ askMs: 60_000, about: { callId: "call", digest: "d", folder: "/" } },
+      ...{ askMs: 60_000, about: { callId: "call", folder: "/", files: [] } },
     }),
   );
   await take();

@@ -1,6 +1,6 @@
 // Approvals of commands: the question, its answers, and a process that dies before or after the answer.
 
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ok } from "../../src/core/shapes/errors.ts";
@@ -141,7 +141,9 @@ test("a risky command runs after an owner has allowed it, and one that only read
   const question = await asked(life);
   expect(question).toMatchObject({ sessionKey: MAIN, agentId: "main", runId, title: APPEND, kind: "exec" });
   const folder = join(life.dir, "workspace");
-  expect(question.detail).toBe(`folder: ${folder}; reason: the command has a redirection to a file (>)`);
+  expect(question.detail).toBe(
+    `folder: ${folder}; reason: the command has more than plain words, at ">> log.txt"`,
+  );
   expect(log(life)).toBe("");
   await answer(life, question, "allow");
   expect(await resultOf(life, runId)).toMatchObject({ status: "ok", exitCode: 0 });
@@ -298,9 +300,98 @@ describe("a command that is allowed for longer", () => {
   });
 });
 
+describe("AP2: the files that a command names", () => {
+  const SCRIPT = "bash x.sh";
+  const writeScript = ({ dir }: Life, text: string) =>
+    writeFileSync(join(dir, "workspace", "x.sh"), `echo ${text} >> log.txt\n`);
+  const CHANGED = '"x.sh" has changed since the command was allowed';
+
+  test("if one changes before the answer, the owner is asked again, and says yes to the new one", async () => {
+    const life = await live();
+    writeScript(life, "good");
+    const runId = await say(life, `exec ${SCRIPT}`);
+    const first = await asked(life);
+    writeScript(life, "evil");
+    await answer(life, first, "allow");
+    const second = await until(async () => {
+      const question = await asked(life);
+      return question.id !== first.id && question;
+    });
+    expect(second.asked).toMatchObject({ command: SCRIPT, reason: CHANGED });
+    expect(log(life)).toBe("");
+    await answer(life, second, "allow");
+    expect(await resultOf(life, runId)).toMatchObject({ status: "ok" });
+    expect(log(life)).toBe("evil\n");
+  });
+
+  test("if one changes after `always`, the owner is asked again, and the new rule replaces the old one", async () => {
+    const life = await live();
+    writeScript(life, "one");
+    const first = await say(life, `exec ${SCRIPT}`);
+    await answer(life, await asked(life), "allow", "always");
+    await resultOf(life, first);
+    expect(await resultOf(life, await say(life, `exec ${SCRIPT}`))).toMatchObject({ status: "ok" });
+    writeScript(life, "two");
+    const changed = await say(life, `exec ${SCRIPT}`);
+    const question = await asked(life);
+    expect(question.asked).toMatchObject({ reason: CHANGED });
+    expect(log(life)).toBe("one\none\n");
+    await answer(life, question, "allow", "always");
+    await resultOf(life, changed);
+    expect(await resultOf(life, await say(life, `exec ${SCRIPT}`))).toMatchObject({ status: "ok" });
+    expect(log(life)).toBe("one\none\ntwo\ntwo\n");
+    expect(await listRules(life.store.db)).toHaveLength(1);
+  });
+
+  test("if one appears after `always`, the owner is asked again", async () => {
+    const life = await live();
+    const command = "npm run x || true";
+    const first = await say(life, `exec ${command}`);
+    await answer(life, await asked(life), "allow", "always");
+    await resultOf(life, first);
+    writeFileSync(join(life.dir, "workspace", "package.json"), "{}");
+    const second = await say(life, `exec ${command}`);
+    expect((await asked(life)).asked?.reason).toBe(
+      '"package.json" has changed since the command was allowed',
+    );
+    await answer(life, await asked(life), "deny");
+    await resultOf(life, second);
+  });
+
+  test("if one changes while the process is dead, the answer before does not count", async () => {
+    const life = await live();
+    writeScript(life, "good");
+    const runId = await say(life, `exec ${SCRIPT}`);
+    const first = await asked(life);
+    await stop(life);
+    writeScript(life, "evil");
+    const second = await live({ dir: life.dir });
+    await answer(second, first, "allow");
+    await until(async () => (await asked(second)).id !== first.id);
+    await answer(second, await asked(second), "deny");
+    expect(await resultOf(second, runId)).toMatchObject({ code: "approval_denied" });
+    expect(log(second)).toBe("");
+  });
+});
+
+test("the owner sees the whole command, and the rule keeps it, without redaction", async () => {
+  const life = await live();
+  const command = `DB_PASSWORD="$(id)" true\n#\u202e \u001b[2K\r${"a".repeat(600)}`;
+  const runId = await say(life, `exec ${command}`);
+  const question = await asked(life);
+  const shown = `DB_PASSWORD="$(id)" true⏎\n#\\u{202e} \\x1b[2K\\x0d${"a".repeat(600)}`;
+  expect(question).toMatchObject({ title: shown, asked: { command: shown } });
+  await answer(life, question, "allow", "always");
+  await resultOf(life, runId);
+  expect(await listRules(life.store.db)).toMatchObject([{ command: shown }]);
+  const rows = await life.store.db.selectFrom("permission_rules").select("command").execute();
+  expect(rows).toEqual([{ command }]);
+  expect(await resultOf(life, await say(life, `exec ${command}`))).toMatchObject({ status: "ok" });
+});
+
 test("a command that an owner can't see in full is denied without a question", async () => {
   const life = await live();
-  expect(await resultOf(life, await say(life, `exec echo ${"x".repeat(3_000)} > a.txt`))).toMatchObject({
+  expect(await resultOf(life, await say(life, `exec echo ${"x".repeat(1_500)} > a.txt`))).toMatchObject({
     code: "approval_denied",
     hint: "Write it to a file with write, then run the file.",
   });

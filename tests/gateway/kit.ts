@@ -32,6 +32,7 @@ import type { Store } from "../../src/store/sql.ts";
 import { Backups } from "../../src/store/transfer/backups.ts";
 import { GuidanceFiles } from "../../src/tools/guidance/guidance.ts";
 import { type OutsideServers, openOutsideServers } from "../../src/tools/mcp/servers.ts";
+import { createAgentJobs } from "../../src/triggers/agent-jobs.ts";
 import { withReplies } from "../../src/triggers/replies.ts";
 import { CRON_DEADLINE, createCronHandler } from "../../src/triggers/turns.ts";
 import { createCalendar } from "../../src/world/calendar.ts";
@@ -122,7 +123,10 @@ function executorOf(
   settings: Settings,
   store: Store,
   world: World,
-  more: Pick<ExecuteParts, "engine" | "outside" | "answered" | "nodes" | "outbound" | "guidance" | "today">,
+  more: Pick<
+    ExecuteParts,
+    "engine" | "outside" | "answered" | "nodes" | "outbound" | "guidance" | "today" | "jobs"
+  >,
 ): Executor {
   const { model: port, play } = options;
   if (port === undefined) return { execute: (handle) => playTurn(handle, play) };
@@ -166,6 +170,7 @@ async function openWorkers(
       nodes,
       guidance,
       today: CALENDAR.today,
+      jobs: createAgentJobs({ engine: () => engine, timeZone: CALENDAR.timeZone }),
       answered: metrics.toolAnswered,
       outbound: { deliveryQueued: () => outbox.deliveryQueued() },
     }),

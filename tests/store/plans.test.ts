@@ -254,6 +254,8 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   deliveryStates: (tx) => deliveries.deliveryStates(tx, ["r1", "r2"]),
   getJob: (tx) => cronJobs.getJob(tx, "j1"),
   listJobs: (tx) => cronJobs.listJobs(tx, 5),
+  jobsOfSession: (tx) => cronJobs.jobsOfSession(tx, KEY),
+  countJobsMadeBy: (tx) => cronJobs.countJobsMadeBy(tx, "main"),
   listTurns: (tx) => cronJobs.listTurns(tx, "j1", 5),
   lastTurns: (tx) => cronJobs.lastTurns(tx, ["j1", "j2"]),
   unfinishedRunOf: (tx) => cronJobs.unfinishedRunOf(tx, "j1"),

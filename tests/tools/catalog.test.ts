@@ -23,6 +23,7 @@ const NAMES = [
   "fetch",
   "exec",
   "memory",
+  "cron",
 ];
 
 const agent = agentSettings("main");

@@ -250,7 +250,7 @@ quick(describeInBrowser)("permissions", () => {
         askIn({ engine: house.engine, world: quietWorld() }, handle, {
           title: `rm ${HOSTILE}`,
           kind: "execute",
-          rawInput: HOSTILE.repeat(20),
+          rawInput: HOSTILE.repeat(10),
           askMs: 120_000,
         }),
     });
@@ -275,7 +275,7 @@ quick(describeInBrowser)("permissions", () => {
       play: (handle) =>
         askIn({ engine: house.engine, world: quietWorld() }, handle, {
           title: "$ make",
-          about: { callId: undefined, digest: "$ make", folder: "/project" },
+          about: { callId: undefined, folder: "/project", files: [] },
         }),
     });
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/permissions" });

@@ -147,11 +147,12 @@ async function send({ world, model, seen, signal, heard }: Call, wire: Wire): Pr
  * the interval between two reads of an answer with content; the engine does not publish text more often.
  */
 async function readEvents(
-  { world, answer, signal, heard }: Call,
+  { world, model: { provider }, answer, signal, heard }: Call,
   response: StreamedAnswer,
   reader: AnswerReader,
   intervalMs: () => number,
 ): Promise<boolean> {
+  let isModel = false;
   const events = new EventReader();
   const { clock } = world;
   const paceOf = createPaces(world);
@@ -172,6 +173,7 @@ async function readEvents(
     try {
       let event = events.next();
       while (event !== undefined && !isStopped()) {
+        isModel = true;
         if (reader.take(event)) return !isStopped();
         event = events.next();
         const rest = pace();
@@ -181,8 +183,18 @@ async function readEvents(
       answer.show();
     }
     if (isStopped()) return false;
-    if (bytes === undefined) return true;
+    if (bytes !== undefined) continue;
+    if (!isModel) checkIsStream(provider, response.headers);
+    return true;
   }
+}
+
+/** Throws the failure of a server that answers with something else than events, such as a web page. */
+function checkIsStream({ id }: ProviderModel["provider"], headers: AnswerHeaders): void {
+  const type = headers.get("content-type") ?? "a text without a type";
+  if (type.startsWith("text/event-stream")) return;
+  const hint = `Check models.providers.${id}.baseUrl: most servers need /v1 at its end.`;
+  throw new WireError(`The address answered with ${type} instead of a model's answer. ${hint}`);
 }
 
 async function pieceOf(response: StreamedAnswer, collectMs: number): Promise<Uint8Array | undefined> {

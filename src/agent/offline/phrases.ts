@@ -1,6 +1,7 @@
 // Writes the offline model's sentences about tool results, answers and announcements. Its functions are pure.
 
 import { isObject, jsonOf } from "../../core/json.ts";
+import { resultWords } from "../../core/result-words.ts";
 import { cut } from "../../core/text/cut.ts";
 import type { NamedSession } from "./sentences.ts";
 
@@ -74,6 +75,8 @@ export function phrase(tool: string, json: ToolJson, about?: NamedSession): stri
       return `Started a sub-agent: ${str(json, "childSessionKey") ?? "accepted"}.`;
     case "subagents":
       return phraseSubagents(json);
+    case "cron":
+      return phraseReminders(json);
     default:
       return raw(json);
   }
@@ -135,6 +138,14 @@ function phraseSubagents(json: ToolJson): string {
   });
 }
 
+function phraseReminders(json: ToolJson): string {
+  const row = (job: ToolJson): string => `${str(job, "schedule")}, next ${str(job, "next") ?? "never"}`;
+  if (isObject(json.job)) return `I made a reminder: ${row(json.job)}.`;
+  const removed = str(json, "removed");
+  if (removed !== undefined) return `Removed the reminder ${removed}.`;
+  return listed("reminder", rows(json, "jobs"), (job) => `${str(job, "id")}${suffix(row(job))}`);
+}
+
 /** Describes how many jobs were started, and why others were not. Each reason is given once. */
 export function phraseJobs(results: readonly ToolJson[]): string {
   const refused = results.filter(isFailure);
@@ -168,8 +179,7 @@ function suffix(text: string | undefined): string {
 }
 
 function raw(json: ToolJson): string {
-  const words = str(json, "text") ?? str(json, "content") ?? JSON.stringify(json, undefined, 1);
-  return cut(words, RAW_CHARS_MAX);
+  return cut(resultWords(json), RAW_CHARS_MAX);
 }
 
 const GREETING = /^(?:hi|hello|hey|ping|good (?:morning|evening|day)|thanks?|thank you|ok|okay)\b/i;
@@ -248,6 +258,8 @@ export function helpText(toolNames: readonly string[]): string {
     ...can("exec", "run: ls"),
     ...can("sessions_spawn", "spawn: wait 5 seconds, then say the files are counted"),
     ...can("sessions_spawn", "spawn 3 jobs: say part {n} is done"),
+    ...can("cron", "remind me in 1 minute to stretch"),
+    ...can("cron", "list reminders"),
     ...can("subagents", "list subagents"),
     ...can("subagents", "cancel subagents"),
     "- who are you",

@@ -72,6 +72,18 @@ const SENTENCES: readonly (readonly [RegExp, SentenceParser])[] = [
     (found) => tool("sessions_spawn", { task: part(found, 2), ...agentNamed(found[1]) }),
   ],
   [
+    /^remind\s+me\s+(every\s+)?(\S.{0,60}?)\s+to\s+([\s\S]+)$/i,
+    ([, every, when = "", what = ""]) => {
+      const message = `say Reminder: ${what.trim()}`;
+      return tool("cron", { action: "add", message, ...(every ? { every: when } : { at: when }) });
+    },
+  ],
+  [
+    /^(?:list|show)\s+(?:the\s+|my\s+|all\s+)*(?:reminders|jobs)\W*$/i,
+    () => tool("cron", { action: "list" }),
+  ],
+  [/^remove\s+(?:reminder|job)\s+(\S+)$/i, (found) => tool("cron", { action: "remove", id: part(found, 1) })],
+  [
     /^(list|show|cancel|stop)\s+(?:the\s+|my\s+|all\s+)*sub-?agents\W*$/i,
     (found) =>
       /^(?:list|show)$/i.test(part(found, 1))

@@ -12,7 +12,7 @@ import {
   type PermissionQuestion,
   type PermissionScope,
 } from "../../core/shapes/permission.ts";
-import { markdownLine } from "../../core/text/safe-text.ts";
+import { markdownLine, markdownQuote } from "../../core/text/safe-text.ts";
 import {
   answerPermission,
   choicesOf,
@@ -29,15 +29,12 @@ import {
   type CommandContext,
   code,
   count,
-  excerpt,
   senderName,
   viewerOf,
   why,
 } from "./context.ts";
 
 const LISTED_MAX = 20;
-/** Maximum number of characters of a title that an answer shows. */
-const TITLE_SHOWN = 300;
 
 /** Returns those of the sessions whose requests and rules the sender may answer here. */
 async function coveredOf(context: CommandContext, keys: readonly string[]): Promise<ReadonlySet<string>> {
@@ -69,9 +66,8 @@ async function openFor(context: CommandContext): Promise<PermissionQuestion[]> {
 
 function lineOf({ unit }: CommandContext, question: PermissionQuestion): string {
   const { id, agentId, title, detail } = question;
-  const shown = detail === undefined ? "" : `; ${excerpt(unit, detail, 200)}`;
-  const head = `- ${code(unit, shortPermissionId(id))} ${code(unit, agentId)}`;
-  return `${head}: ${excerpt(unit, title, TITLE_SHOWN)}${shown}`;
+  const texts = [title, ...(detail === undefined ? [] : [detail])].map(markdownQuote);
+  return [`${code(unit, shortPermissionId(id))} ${code(unit, agentId)}:`, ...texts].join("\n");
 }
 
 /** Runs `/approvals`. */
@@ -95,9 +91,9 @@ function confirmation(
   question: PermissionQuestion,
   scope: Exclude<PermissionScope, "once">,
 ): CommandAnswer {
-  const { id, title, asked } = question;
+  const { id, title } = question;
   const isShown = request.chatType === "direct";
-  const command = isShown ? `\n${excerpt(unit, asked?.command ?? title, TITLE_SHOWN)}` : "";
+  const command = isShown ? `\n${markdownQuote(title)}` : "";
   const words = isShown ? lastingWords(question, scope) : lastingWords({ agentId: question.agentId }, scope);
   const typed = `/allow ${shortPermissionId(id)} ${scope} yes`;
   const label = scope === "always" ? "Yes, always" : "Yes, in this session";
@@ -146,7 +142,7 @@ async function answer(
   const { agentId, title, ruleId } = answered.value;
   const lasting = { once: "", session: " in this session", always: " always" }[scope];
   const done = `${decision === "allow" ? `Allowed${lasting}` : "Denied"} for ${code(unit, agentId)}`;
-  const text = request.chatType === "direct" ? `${done}: ${excerpt(unit, title, TITLE_SHOWN)}` : `${done}.`;
+  const text = request.chatType === "direct" ? `${done}:\n${markdownQuote(title)}` : `${done}.`;
   if (ruleId === undefined) return text;
   return {
     text: `${text}\n\nUndo with /deny ${shortPermissionId(ruleId)}`,

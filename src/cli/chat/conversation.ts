@@ -13,7 +13,7 @@ import { isSubagentKey } from "../../core/shapes/session-key.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { Cli, Trouble } from "../cli.ts";
 import type { Link } from "../gateway-link.ts";
-import { count } from "../layout.ts";
+import { count, wholeText } from "../layout.ts";
 import { type Activity, activityLine, IDLE, onAgentEvent, onChatEvent } from "./activity.ts";
 import { Approvals } from "./approvals.ts";
 import { TranscriptReader } from "./catch-up.ts";
@@ -312,8 +312,8 @@ class Conversation {
     if (question === undefined) return;
     const { sessionKey, title, detail } = question;
     const from = sessionKey === this.#key ? "the agent" : safeLine(sessionKey);
-    const text = `  ? ${from} asks for permission: ${safeLine(title)}`;
-    const more = detail === undefined ? "" : `\n    ${safeLine(detail)}`;
+    const text = `  ? ${from} asks for permission: ${wholeText(title, "    ")}`;
+    const more = detail === undefined ? "" : `\n    ${wholeText(detail, "    ")}`;
     this.#screen.show([{ op: "line", text: `${this.#cli.style("yellow", text)}${more}` }]);
     this.#tell("type y to allow or n to deny, then press Enter");
   }

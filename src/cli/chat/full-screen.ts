@@ -62,6 +62,8 @@ export class FullScreen implements Screen {
   readonly #markdownTheme: MarkdownTheme;
   #open: { readonly shown: Markdown; text: string } | undefined;
   #begunAt: number | undefined;
+  /** Whether the input so far was typed before the screen was drawn. */
+  #isEarly = true;
   #interrupt: () => void = () => {};
   #leaveAsked = false;
   #status: (nowMs: number) => string = () => "";
@@ -90,7 +92,7 @@ export class FullScreen implements Screen {
       completionsOf(options.commands, cli.parts.folder, (part) => options.sessions(part)),
     );
     this.#editor.onChange = (text) => {
-      this.#begunAt = text === "" ? undefined : (this.#begunAt ?? this.#now());
+      this.#begunAt = text === "" ? undefined : (this.#begunAt ?? this.#typingAt());
     };
     this.#editor.onSubmit = (text) => this.#submit(text);
     this.#fromHistory();
@@ -167,6 +169,11 @@ export class FullScreen implements Screen {
     return this.#cli.parts.world.clock.now();
   }
 
+  /** Returns the time of the current key. An early one was meant for nothing that the screen shows. */
+  #typingAt(): number {
+    return this.#isEarly ? 0 : this.#now();
+  }
+
   #tick(): void {
     this.#tui.requestRender();
     this.#timer = this.#cli.parts.world.clock.after(TICK_MS, () => this.#tick());
@@ -217,7 +224,7 @@ export class FullScreen implements Screen {
   }
 
   #submit(text: string): void {
-    const begunAt = this.#begunAt ?? this.#now();
+    const begunAt = this.#begunAt ?? this.#typingAt();
     this.#begunAt = undefined;
     if (text.trim() === "") return;
     this.#messages.addChild(new Text(`${this.#cli.style("cyan", ">")} ${below(text)}`, 0, 0));
@@ -242,6 +249,13 @@ export class FullScreen implements Screen {
   /** Handles the keys of the chat. All others are for the input. */
   #onInput(data: string): { consume?: boolean; data?: string } | undefined {
     if (isKeyRelease(data)) return undefined;
+    // Keys that were typed before the screen was drawn arrive together, with a line feed for each Enter.
+    if (this.#isEarly) {
+      this.#cli.parts.world.clock.after(0, () => {
+        this.#isEarly = false;
+      });
+      if (data === "\n") return { data: "\r" };
+    }
     if (data.startsWith(PASTE_BEGIN) && data.endsWith(PASTE_END)) {
       const pasted = data.slice(PASTE_BEGIN.length, -PASTE_END.length).replaceAll(/\r\n?/g, "\n");
       return { data: `${PASTE_BEGIN}${safeText(pasted)}${PASTE_END}` };

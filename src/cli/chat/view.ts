@@ -122,6 +122,8 @@ export class ChatView {
   readonly #arriving = new Map<string, { readonly from: string; readonly text: string }>();
   /** The message that is growing on the terminal, with its text so far. */
   #open: { readonly runId: string; text: string } | undefined;
+  /** The last text that each run grew, if it is complete. Its final event may come much later. */
+  readonly #grown = new Map<string, string>();
   #lastSettled = "";
 
   constructor(sessionKey: string, paint: Pick<Cli, "style">) {
@@ -141,7 +143,7 @@ export class ChatView {
       const told = this.#announcement(text);
       if (told !== undefined) return told;
     }
-    const ops = this.#open?.runId === event.runId ? this.#finish(text) : this.#whole(text);
+    const ops = this.#open?.runId === event.runId ? this.#finish(text) : this.#whole(event.runId, text);
     if (event.state === "aborted") return [...ops, this.#dim("  (stopped)")];
     if (event.state === "error") {
       const why = event.errorMessage ?? event.code ?? "no reason given";
@@ -334,9 +336,10 @@ export class ChatView {
     return [{ op: "end" }, this.#dim("  (restarted)"), this.#agent("grow", whole)];
   }
 
-  /** Shows a complete text that had no deltas, unless the transcript has already shown it. */
-  #whole(text: string): Op[] {
-    if (text === "" || normalized(text) === normalized(this.#lastSettled)) return [];
+  /** Shows a complete text, unless its deltas or the transcript have already shown it. */
+  #whole(runId: string, text: string): Op[] {
+    const shown = [this.#lastSettled, this.#grown.get(runId) ?? ""].map(normalized);
+    if (text === "" || shown.includes(normalized(text))) return [];
     remember(this.#said, text);
     return [...this.#settleOpen(), this.#agent("line", safeText(text))];
   }
@@ -354,7 +357,10 @@ export class ChatView {
 
   #settleOpen(): Op[] {
     if (this.#open === undefined) return [];
-    remember(this.#said, this.#open.text);
+    const { runId, text } = this.#open;
+    remember(this.#said, text);
+    this.#grown.set(runId, text);
+    evictOldest(this.#grown, REMEMBERED_MAX);
     this.#open = undefined;
     return [{ op: "end" }, ...this.#held.splice(0)];
   }

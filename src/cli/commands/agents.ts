@@ -1,13 +1,20 @@
-// Implements `parley agents`: lists the configured agents, shows what the model of one is told, and its
-// memory.
+// Implements `parley agents`: lists the configured agents, adds and removes them, shows what the model of one
+// is told, and its memory.
 
 import { readFile } from "node:fs/promises";
+import { MAIN_AGENT } from "../../config/agents.ts";
+import { parseText, valueAt } from "../../config/source.ts";
 import type { AgentPrompt } from "../../contract/methods/agents.ts";
-import { fail } from "../../core/shapes/errors.ts";
-import { safeText } from "../../core/text/safe-text.ts";
+import { optional } from "../../core/optional.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { safeLine, safeText } from "../../core/text/safe-text.ts";
+import { showPath } from "../../core/text/value-path.ts";
+import { openPrompter } from "../channels/prompter.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { withLink } from "../gateway-link.ts";
 import { count, table } from "../layout.ts";
+import { withConfigFile } from "./config/file.ts";
+import { saveChange } from "./config/values.ts";
 
 export async function listAgents(cli: Cli): Promise<number> {
   return withLink(cli, async (link) => {
@@ -22,6 +29,88 @@ export async function listAgents(cli: Cli): Promise<number> {
     for (const line of table(["AGENT", "MODEL", "", "NAME"], rows)) cli.line(line);
     cli.document(answer.value);
     return EXIT.done;
+  });
+}
+
+/** Returns the agents in a file: those of its list, else the one that an empty list means. */
+function agentsIn(text: string, path: string): Result<readonly unknown[]> {
+  const tree = parseText(text, path);
+  if (!tree.ok) return tree;
+  const agents = valueAt(tree.value, ["agents", "list"]);
+  return ok(Array.isArray(agents) && agents.length > 0 ? agents : [MAIN_AGENT]);
+}
+
+const idOf = (agent: unknown): string => String(valueAt(agent, ["id"]));
+const pathOf = (id: string): string => showPath(["agents", "list", id]);
+
+interface NewAgent {
+  readonly name?: string;
+  readonly model?: string;
+  readonly workspace?: string;
+}
+
+export async function addAgent(
+  cli: Cli,
+  [id = ""]: readonly string[],
+  { name, model, workspace }: NewAgent,
+): Promise<number> {
+  return withConfigFile(cli, async (desk) => {
+    const file = await desk.read();
+    if (!file.ok) return cli.fail(file);
+    const agents = agentsIn(file.value.text, file.value.path);
+    if (!agents.ok) return cli.fail(agents);
+    if (agents.value.some((agent) => idOf(agent).toLowerCase() === id.toLowerCase())) {
+      const hint = `Change it: parley config set ${pathOf(id)}.model MODEL`;
+      return cli.fail(fail("invalid_argument", `there is an agent ${JSON.stringify(id)} already`, { hint }));
+    }
+    const value = optional({ name, model, workspace });
+    return saveChange(
+      cli,
+      desk,
+      { path: pathOf(id), value },
+      { revision: file.value.revision, dryRun: false },
+    );
+  });
+}
+
+/** Asks whether to remove an agent. Fails if nobody can be asked. */
+async function mayRemove(cli: Cli, id: string): Promise<Result<boolean>> {
+  if (!cli.parts.isTTY || cli.options.json)
+    return fail("invalid_argument", "Removing an agent needs --yes where no terminal can ask.");
+  const prompter = await openPrompter(cli.parts);
+  const answer = await prompter.confirm(safeLine(`Remove the agent ${id}? Its sessions and files are kept.`));
+  return answer.ok || answer.code === "cancelled" ? ok(answer.ok && answer.value) : answer;
+}
+
+export async function removeAgent(
+  cli: Cli,
+  [id = ""]: readonly string[],
+  { yes = false }: { readonly yes?: boolean },
+): Promise<number> {
+  return withConfigFile(cli, async (desk) => {
+    const file = await desk.read();
+    if (!file.ok) return cli.fail(file);
+    const agents = agentsIn(file.value.text, file.value.path);
+    if (!agents.ok) return cli.fail(agents);
+    const found = agents.value.find((agent) => idOf(agent).toLowerCase() === id.toLowerCase());
+    if (found === undefined) {
+      const hint = `There are: ${agents.value.map(idOf).join(", ")}.`;
+      return cli.fail(fail("agent_not_found", `there is no agent ${JSON.stringify(id)}`, { hint }));
+    }
+    if (agents.value.length === 1) {
+      const hint = "Add another one first: parley agents add ID";
+      return cli.fail(fail("invalid_argument", `${id} is the only agent, and a gateway needs one`, { hint }));
+    }
+    const agreed = yes ? ok(true) : await mayRemove(cli, id);
+    if (!agreed.ok) return cli.fail(agreed, EXIT.usage);
+    if (!agreed.value) return cli.fail({ code: "cancelled", error: "Nothing was removed." });
+    const change = { path: pathOf(id), unset: true } as const;
+    const code = await saveChange(cli, desk, change, { revision: file.value.revision, dryRun: false });
+    if (code !== EXIT.done) return code;
+    const folder = valueAt(found, ["workspace"]);
+    const files = typeof folder === "string" ? folder : "its workspace";
+    cli.note(safeLine(`Its sessions stay in the store, and its files in ${files}. Its scheduled jobs fail.`));
+    return code;
   });
 }
 

@@ -1,7 +1,7 @@
 // Implements `parley chat`: chooses or creates the session, opens the screen, runs the conversation, reports
 // how it ended.
 
-import { safeLine } from "../../core/text/safe-text.ts";
+import { ok } from "../../core/shapes/errors.ts";
 import { CHAT_COMMANDS, runConversation } from "../chat/conversation.ts";
 import { LineScreen } from "../chat/line-screen.ts";
 import type { Screen } from "../chat/screen.ts";
@@ -9,7 +9,7 @@ import { sessionChoices } from "../chat/sessions.ts";
 import type { Picture } from "../chat/view.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { type Link, type Reply, withLink } from "../gateway-link.ts";
-import { findOrName } from "../session-name.ts";
+import { openNamed } from "../session-name.ts";
 
 /** A larger picture is not drawn. */
 const PICTURE_MAX_BYTES = 1_000_000;
@@ -20,13 +20,11 @@ interface ChatOptions {
   readonly plain?: boolean;
 }
 
-async function chooseSession(cli: Cli, link: Link, options: ChatOptions): Promise<Reply<{ key: string }>> {
-  if (options.new === true) return link.request("sessions.create", {});
-  const named = await findOrName(cli, link, options.session ?? "main");
-  if (!named.ok || named.value.isThere) return named;
-  const opened = await link.request("sessions.create", { key: named.value.key });
-  if (opened.ok) cli.note(`New session: ${safeLine(opened.value.key)}`);
-  return opened;
+async function chooseSession(cli: Cli, link: Link, options: ChatOptions): Promise<Reply<string>> {
+  const { session, new: isNew = false } = options;
+  if (!isNew || session !== undefined) return openNamed(cli, link, session ?? "main", { isNew });
+  const created = await link.request("sessions.create", {});
+  return created.ok ? ok(created.value.key) : created;
 }
 
 /** Returns whether the terminal can draw, and the user did not forbid it. */
@@ -48,7 +46,7 @@ export async function runChat(cli: Cli, _args: readonly string[], options: ChatO
   const talk = async (link: Link): Promise<number> => {
     const session = await chooseSession(cli, link, options);
     if (!session.ok) return cli.fail(session);
-    const { key } = session.value;
+    const key = session.value;
     const full = await loading;
     const screen: Screen =
       full === undefined

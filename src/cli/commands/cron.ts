@@ -2,6 +2,7 @@
 
 import type { CronJobRow, CronTurnRow } from "../../contract/methods/cron.ts";
 import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
+import { readDuration } from "../../core/duration.ts";
 import { optional } from "../../core/optional.ts";
 import { ok } from "../../core/shapes/errors.ts";
 import type { MissedPolicy } from "../../core/shapes/schedule.ts";
@@ -9,12 +10,13 @@ import { quoted } from "../../core/text/cut.ts";
 import { nearestNames } from "../../core/text/nearest.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
-import { readDate, readDuration } from "../durations.ts";
+import { readDate } from "../dates.ts";
 import { type Link, type Reply, withLink } from "../gateway-link.ts";
 import { age, count, excerpt, table } from "../layout.ts";
 import { findOrName } from "../session-name.ts";
 
 const ERROR_CHARS_MAX = 60;
+const MESSAGE_CHARS_MAX = 40;
 
 type JobParams = ParamsOf<"cron.add">;
 
@@ -66,13 +68,15 @@ function jobLines(cli: Cli, jobs: readonly CronJobRow[]): void {
   const nowMs = cli.parts.world.clock.now();
   const rows = jobs.map((job) => [
     job.id,
-    job.name ?? "",
+    job.name ?? (job.madeBy === undefined ? "" : excerpt(job.message, MESSAGE_CHARS_MAX)),
     job.words,
     nextWords(job),
     lastWords(job.state.last, nowMs),
     job.agentId,
+    job.madeBy === undefined ? "" : `its agent, in ${job.madeBy}`,
   ]);
-  for (const line of table(["ID", "NAME", "SCHEDULE", "NEXT", "LAST", "AGENT"], rows)) cli.line(line);
+  const names = ["ID", "NAME", "SCHEDULE", "NEXT", "LAST", "AGENT", "MADE BY"];
+  for (const line of table(names, rows)) cli.line(line);
   for (const { id, name = id, problem } of jobs) {
     if (problem === undefined) continue;
     const fix = `Configure that agent, or remove the job: parley cron remove ${id}`;
@@ -265,7 +269,7 @@ export async function removeJob(cli: Cli, args: readonly string[]): Promise<numb
   return withJob(cli, args, async (link, id) => {
     const answer = await link.request("cron.remove", { id });
     if (!answer.ok) return cli.fail(answer);
-    cli.line(safeLine(`Removed ${id}. Its session cron:${id} was kept.`));
+    cli.line(safeLine(`Removed ${id}. Its conversation was kept.`));
     cli.document(answer.value);
     return EXIT.done;
   });

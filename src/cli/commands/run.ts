@@ -9,13 +9,15 @@ import { growingText, safeText } from "../../core/text/safe-text.ts";
 import { noteApprovals } from "../approval-notice.ts";
 import { type Cli, EXIT, isGone } from "../cli.ts";
 import { type Link, type Reply, withLink } from "../gateway-link.ts";
-import { findOrName } from "../session-name.ts";
+import { openNamed } from "../session-name.ts";
 import { readStdin } from "../stdin.ts";
 import { connectionLost } from "./send.ts";
 
 interface RunOptions {
   readonly agent?: string;
   readonly session?: string;
+  /** Whether `session` is opened although a similar name exists. */
+  readonly new?: boolean;
   /** Maximum time for the answer, in seconds. */
   readonly timeout?: number;
 }
@@ -38,12 +40,9 @@ async function sessionFor(
   cli: Cli,
   link: Link,
   question: string,
-  { agent, session }: RunOptions,
+  { agent, session, new: isNew = false }: RunOptions,
 ): Promise<Reply<string>> {
-  if (session !== undefined) {
-    const named = await findOrName(cli, link, session);
-    return named.ok ? ok(named.value.key) : named;
-  }
+  if (session !== undefined) return openNamed(cli, link, session, { isNew });
   const label = labelOf(question, LABEL_CHARS);
   const made = await link.request("sessions.create", { ...optional({ agentId: agent, label }) });
   return made.ok ? ok(made.value.key) : made;

@@ -7,10 +7,12 @@ import { safeLine, safeText } from "../../core/text/safe-text.ts";
 import { noteApprovals } from "../approval-notice.ts";
 import { type Cli, EXIT, isGone, type Trouble } from "../cli.ts";
 import { type Link, withLink } from "../gateway-link.ts";
-import { findOrName, findSession } from "../session-name.ts";
+import { findSession, openNamed } from "../session-name.ts";
 
 interface SendOptions {
   readonly session?: string;
+  /** Whether the session is opened although a similar name exists. */
+  readonly new?: boolean;
   readonly channel?: string;
   readonly to?: string;
   readonly account?: string;
@@ -90,7 +92,8 @@ function printReply(cli: Cli, runId: string, reply: string): number {
  * Checks which options are combined. If the combination is wrong, reports this and returns the exit code for
  * wrong usage.
  */
-function misuse(cli: Cli, { session, channel, to, account, thread, wait }: SendOptions): number | undefined {
+function misuse(cli: Cli, options: SendOptions): number | undefined {
+  const { session, channel, to, account, thread, wait } = options;
   const wrong = (error: string): number => cli.fail({ code: "usage", error }, EXIT.usage);
   if (channel === undefined) {
     if (to !== undefined || account !== undefined || thread !== undefined)
@@ -100,6 +103,7 @@ function misuse(cli: Cli, { session, channel, to, account, thread, wait }: SendO
       : undefined;
   }
   if (to === undefined) return wrong("--channel needs --to <chat>");
+  if (options.new === true) return wrong("--new cannot be used with --channel");
   return wait === undefined
     ? undefined
     : wrong("--wait cannot be used with --channel: a channel has no reply");
@@ -134,10 +138,11 @@ export async function runSend(cli: Cli, args: readonly string[], options: SendOp
     const { text, stop } = finalText(link, runId);
     let stopNotes = (): void => {};
     try {
-      const named = await findOrName(cli, link, session);
-      if (!named.ok) return cli.fail(named);
-      if (wait > 0) stopNotes = noteApprovals(cli, link, named.value.key);
-      const params = { sessionKey: named.value.key, message, idempotencyKey: runId };
+      const opened = await openNamed(cli, link, session, { isNew: options.new === true });
+      if (!opened.ok) return cli.fail(opened);
+      const sessionKey = opened.value;
+      if (wait > 0) stopNotes = noteApprovals(cli, link, sessionKey);
+      const params = { sessionKey, message, idempotencyKey: runId };
       const sent = await link.request("chat.send", params);
       if (!sent.ok) {
         return isGone(sent) ? connectionLost(cli, sent, { session, runId, sent: false }) : cli.fail(sent);

@@ -79,7 +79,7 @@ async function checkHealth(link: Link, url: string): Promise<Finding[]> {
     : {
         name,
         level: "problem",
-        text: `${text}; ${store.ok ? "it is stopping" : "its store does not answer"}`,
+        text: `${text}; ${store.reason ?? "it is stopping"}`,
       };
   if (deliveries === undefined || deliveries.failed === 0) return [first];
   const failed = `${count(deliveries.failed, "delivery", "deliveries")} in the outbox failed`;

@@ -11,10 +11,11 @@ import { type Path, parsePath, showPath } from "../../core/text/value-path.ts";
 import { pastBlanks, without } from "../insert.ts";
 import { pathProblem, tell } from "../problems.ts";
 import { parseText, type Tree, valueAt } from "../source.ts";
+import { settingsOf, withPlaces } from "./entries.ts";
 
 /** A change of one setting. Either `value` is present, or `unset` is true. */
 export interface Change {
-  /** The path as messages show it, like `agents.list[0].model`. */
+  /** The path as messages show it, like `agents.list[0].model` or `agents.list.research.model`. */
   readonly path: string;
   readonly value?: unknown;
   readonly unset?: boolean;
@@ -137,7 +138,7 @@ function withoutValue(text: string, path: Path): string[] {
 }
 
 /** Returns the tree with a change: the expected result (CH1). */
-function changed(tree: Tree, path: Path, change: Change): Tree {
+function changed(tree: Tree, path: Path, change: Omit<Change, "path">): Tree {
   const copy = structuredClone(tree);
   let parent: Draft = copy;
   for (const [at, part] of path.slice(0, -1).entries()) {
@@ -155,11 +156,24 @@ function changed(tree: Tree, path: Path, change: Change): Tree {
 }
 
 function applyOne(text: string, change: Change, file: string): Result<string> {
-  const path = parsePath(change.path);
-  if (path === undefined || "value" in change === (change.unset === true))
+  const named = parsePath(change.path);
+  if (named === undefined || "value" in change === (change.unset === true))
     return fail("invalid_argument", `the change of ${JSON.stringify(change.path)} is not valid`, {
-      hint: "Give a path like agents.list[0].model, and either a value or unset: true.",
+      hint: "Give a path like agents.list.main.model, and either a value or unset: true.",
     });
+  const before = parseText(text, file);
+  if (!before.ok) return before;
+  const places = change.unset === true ? withPlaces(before.value, named) : undefined;
+  if (places !== undefined) return places.ok ? applyAt(text, places.value, { unset: true }, file) : places;
+  const settings = settingsOf(before.value, named, change.value);
+  if (!settings.ok) return settings;
+  let result: Result<string> = ok(text);
+  for (const [path, value] of settings.value)
+    if (result.ok) result = applyAt(result.value, path, { value }, file);
+  return result;
+}
+
+function applyAt(text: string, path: Path, change: Omit<Change, "path">, file: string): Result<string> {
   const before = parseText(text, file);
   if (!before.ok) return before;
   const isSet = valueAt(before.value, path) !== undefined;

@@ -6,7 +6,8 @@
 
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { type Json5Place, json5Places, unescaped } from "../../core/text/json5-places.ts";
-import { isSecretName, MASK } from "../../core/text/redact/shapes.ts";
+import { MASK } from "../../core/text/redact/mask.ts";
+import { isSecretName } from "../../core/text/redact/shapes.ts";
 import type { Path } from "../../core/text/value-path.ts";
 import { hasSecretWord, isSecretPath } from "../describe.ts";
 import { withoutReferences } from "../source.ts";

@@ -17,15 +17,17 @@ const ITEM = named(
     {
       id: text("Id of the item, which does not change while it is in the list."),
       kind: about(
-        oneOf("permission", "pairing", "node", "delivery", "run", "budget", "question"),
+        oneOf("store", "permission", "pairing", "node", "delivery", "run", "budget", "question"),
         "`question`: the last reply ends with a question. `budget`: a budget stopped the run. " +
-          "`node`: a pairing request.",
+          "`node`: a pairing request. `store`: the store does not take writes.",
       ),
       ref: text(
         "Argument for the actions: the id of a permission request, delivery or run, or a pairing code.",
       ),
       since: number("Start of the state, in ms since 1970."),
-      summary: text("One line, redacted, at most 200 characters."),
+      summary: text(
+        "One line, redacted, at most 200 characters. Of a permission request: see `permissions.list`.",
+      ),
       actions: about(
         list(oneOf("approve", "deny", "retry", "dismiss", "answer", "stop")),
         "Actions that the caller is allowed to take.",
@@ -57,7 +59,7 @@ const GROUP = named(
     ),
     count: number("Number of items in the group, including those beyond the limit."),
     more: flag("True if `count` is a lower bound, because not all rows were read."),
-    items: list(ITEM, "Permission requests first, then the newest item first."),
+    items: list(ITEM, "A problem of the store and permission requests first, then the newest item first."),
   }),
 );
 export type AttentionGroupRows = Of<typeof GROUP>;

@@ -118,12 +118,17 @@ const CHANGE = named(
   "A change of one setting. Give either `value` or `unset`.",
   object(
     {
-      path: text('Path of the setting, like `agents.list[0].model`. Quote other names: `["a.b"]`.', {
-        maxLength: PATH_MAX_CHARS,
-      }),
+      path: text(
+        "Path of the setting, like `agents.list.research.model` or `agents.list[0].model`. " +
+          'Quote other names: `["a.b"]`.',
+        { maxLength: PATH_MAX_CHARS },
+      ),
     },
     {
-      value: about(anything, "The new value. In a list, the path after the last item adds an item."),
+      value: about(
+        anything,
+        "The new value. In a list, the position after the last item, or a new id, adds an item.",
+      ),
       unset: flag("If true, removes the setting, so that it has its default."),
     },
   ),

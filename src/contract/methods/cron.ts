@@ -135,7 +135,7 @@ const JOB = named(
   object(
     {
       id: text(),
-      key: text("Key of the job's session."),
+      key: text("Key of the session in which the job runs."),
       enabled: flag(),
       schedule: declared<Schedule>("Schedule"),
       words: text("Description of the schedule for people."),
@@ -165,6 +165,7 @@ const JOB = named(
       model: text(),
       thinking: text(),
       timeoutSeconds: number(),
+      madeBy: text("Session whose agent made the job, and in which it runs. Absent: a person made it."),
     },
   ),
 );

@@ -24,11 +24,14 @@ import { CONFIG_AGE } from "./configuration.ts";
 import { count, type MethodSpec, NAME_MAX_CHARS, NOTHING, name, READ } from "./parts.ts";
 
 const always = {
-  ok: flag("True if the store answers and the gateway accepts work."),
+  ok: flag("True if the store answers and takes writes, and the gateway accepts work."),
   ts: number(),
   version: text(),
   uptimeMs: number(),
-  store: object({ kind: text(), ok: flag() }),
+  store: object(
+    { kind: text(), ok: flag("True if the store answers and takes writes.") },
+    { reason: text("Problem of the store, for example a full disk.") },
+  ),
   accepting: flag(),
   channels: about(
     mapOf(object({ ok: flag(), configured: flag() }, { linked: flag() })),

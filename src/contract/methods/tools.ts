@@ -54,7 +54,7 @@ export const TOOL_METHODS = {
   },
   "permissions.list": {
     scope: READ,
-    summary: "Lists the open permission requests of agents.",
+    summary: "Lists the open permission requests of agents. Callers who may not answer see redacted texts.",
     params: NOTHING,
     result: object({ permissions: list(declared<PermissionQuestion>("PermissionQuestion")) }),
   },

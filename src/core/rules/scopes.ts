@@ -24,6 +24,14 @@ export function hasScope(scopes: readonly string[], needed: TokenScope): boolean
   return SCOPES.slice(0, SCOPES.indexOf(needed) + 1).some((scope) => scopes.includes(scope));
 }
 
+/** Returns whether a caller may answer permission requests. Only such callers see them without redaction. */
+export function mayAnswerPermissions(caller: {
+  readonly scopes: readonly string[];
+  readonly parts?: readonly AdminPart[];
+}): boolean {
+  return hasScope(caller.scopes, "operator.admin") || caller.parts?.includes("operator.approvals") === true;
+}
+
 /** Returns these scopes and all that they include, the most powerful first. Drops unknown names. */
 export function expandScopes(scopes: readonly string[]): readonly TokenScope[] {
   return SCOPES.filter((scope) => hasScope(scopes, scope));

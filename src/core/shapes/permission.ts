@@ -1,7 +1,5 @@
 // The shape of a permission request that an agent sends to its owner.
 
-import { jsonOf } from "../json.ts";
-
 export type PermissionDecision = "allow" | "deny";
 
 /** How long a permission lasts: for this request, for the session, or for every repetition by the agent. */
@@ -18,7 +16,10 @@ export interface ShownCommand {
   readonly reason?: string;
 }
 
-/** An action that an agent wants permission for, as its owner sees it. */
+/**
+ * An action that an agent wants permission for, as its owner sees it: whole, and not redacted. Line breaks
+ * are marked with ⏎ and tabs with ⇥. Other characters that cannot be seen are escaped.
+ */
 export interface PermissionQuestion {
   readonly id: string;
   readonly sessionKey: string;
@@ -27,9 +28,9 @@ export interface PermissionQuestion {
   /** Description of the action, written by the agent. */
   readonly title: string;
   readonly kind?: string;
-  /** Names and values of the arguments, shortened. */
+  /** Names and values of the arguments. Only a long text that a program wants to write is shortened. */
   readonly detail?: string;
-  /** The same as `title` and `detail`, if the request is about a command and none of it was cut. */
+  /** The same as `title` and `detail`, if the request is about a command. */
   readonly asked?: ShownCommand;
   /** The scopes that an answer may have. */
   readonly scopes: readonly PermissionScope[];
@@ -70,7 +71,7 @@ export interface PermissionRule {
   /** The session that asked. With scope `session`, the rule applies to it only. */
   readonly sessionKey: string;
   readonly scope: Exclude<PermissionScope, "once">;
-  /** The command, shortened. */
+  /** The whole command, as its owner saw it. */
   readonly command: string;
   /** Folder in which the command runs. */
   readonly folder: string;
@@ -78,35 +79,4 @@ export interface PermissionRule {
   readonly createdAt: number;
   /** Name of the person who allowed the command. */
   readonly createdBy: string;
-}
-
-/** A field of `detail`: a name, and a value that is quoted if it could be mistaken for other fields. */
-const FIELD = /([\w-]+): ("(?:[^"\\]|\\.)*"|[^;\p{Cc}]+)(?:; |$)/uy;
-const NEEDS_QUOTES = /[;\p{Cc}]/u;
-const ONLY_A_SETTING = / is always$/;
-
-/** Returns the value of a field. A plain value may have quotation marks of its own. */
-function unquoted(text: string): string {
-  const value = NEEDS_QUOTES.test(text) || text.includes("\\") ? jsonOf(text) : undefined;
-  return typeof value === "string" && NEEDS_QUOTES.test(value) ? value : text;
-}
-
-/** Returns the command that a request is about. Undefined if it is about something else, or was cut. */
-export function askedCommand({
-  title,
-  kind,
-  detail = "",
-}: Pick<PermissionQuestion, "title" | "kind" | "detail">): ShownCommand | undefined {
-  const fields: Record<string, string> = {};
-  FIELD.lastIndex = 0;
-  let end = 0;
-  for (let found = FIELD.exec(detail); found !== null; found = FIELD.exec(detail)) {
-    const [, name = "", value = ""] = found;
-    fields[name] = unquoted(value);
-    end = FIELD.lastIndex;
-  }
-  const { command = title, folder, reason = "", ...others } = fields;
-  const isComplete = end === detail.length && Object.keys(others).length === 0;
-  if (kind !== "exec" || folder === undefined || !isComplete) return undefined;
-  return { command, folder, ...(reason === "" || ONLY_A_SETTING.test(reason) ? {} : { reason }) };
 }

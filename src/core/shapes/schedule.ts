@@ -22,7 +22,7 @@ export const SCHEDULE_KINDS = ["cron", "every", "at"] as const;
 export const MISSED_POLICIES = ["once", "skip"] as const;
 export type MissedPolicy = (typeof MISSED_POLICIES)[number];
 
-/** A message that is sent to an agent at set times, in the session `cron:<id>`. */
+/** A message that is sent to an agent at set times, in the session `cron:<id>` or in its own session. */
 export interface CronJob {
   readonly id: string;
   readonly name?: string;
@@ -45,6 +45,24 @@ export interface CronJob {
   readonly updatedAt: number;
   /** Name of the token whose rights the job has (triggers/creator.ts). Absent: the rights of the gateway. */
   readonly createdBy?: string;
+  /**
+   * Session whose agent made the job (tool `cron`). The job runs there, with the rights of that session.
+   * Absent: a person made the job, which has a session of its own.
+   */
+  readonly sessionKey?: string;
+  /** Stable id of the tool call that made the job, so that a repeated call makes no second one. */
+  readonly callId?: string;
+}
+
+/** A job that an agent wants to make. Times are as its model wrote them. */
+export interface AgentJobRequest {
+  readonly message: string;
+  readonly name?: string | undefined;
+  /** One of these three. */
+  readonly at?: string | undefined;
+  readonly every?: string | undefined;
+  readonly cron?: string | undefined;
+  readonly timeZone?: string | undefined;
 }
 
 /** Maximum number of jobs in a store. */
@@ -57,9 +75,25 @@ export const EVERY_MAX_MS = 10 * 366 * 86_400_000;
 /** Latest possible time: the end of the year 9999. */
 export const DATE_MAX_MS = 253_402_300_799_999;
 
-/** Returns the session key of a job. */
+/** Maximum number of jobs that one session's agent may have made. */
+export const SESSION_JOBS_MAX = 20;
+/** Maximum number of jobs that all sessions of one agent may have made. */
+export const AGENT_JOBS_MAX = 100;
+/** Minimum interval of a job that an agent makes. */
+export const AGENT_EVERY_MIN_MS = 60_000;
+/** Latest first date of a job that an agent makes, from now on. */
+export const AGENT_HORIZON_MAX_MS = 5 * 366 * 86_400_000;
+/** Maximum number of characters in the message of a job that an agent makes. */
+export const AGENT_JOB_MESSAGE_MAX_CHARS = 4_000;
+
+/** Returns the key of the session `cron:<id>`. */
 export function cronKey(jobId: string): string {
   return formatKey({ form: "cron", id: jobId });
+}
+
+/** Returns the key of the session in which a job runs. */
+export function jobKey({ id, sessionKey }: Pick<CronJob, "id" | "sessionKey">): string {
+  return sessionKey ?? cronKey(id);
 }
 
 const UNITS: readonly (readonly [name: string, ms: number])[] = [
@@ -160,14 +194,16 @@ export function scheduleWords(schedule: Schedule): string {
 const CRON_HEADING = "Scheduled job context";
 
 /** Returns the context of a job's run: the schedule, who reads the answer, and how to send nothing. */
-export function cronContext(job: Pick<CronJob, "name" | "schedule" | "deliver">): string {
+export function cronContext(job: Pick<CronJob, "name" | "schedule" | "deliver" | "sessionKey">): string {
   const name = job.name === undefined ? "" : ` ${JSON.stringify(job.name)}`;
   const when = scheduleWords(job.schedule);
   return [
     CRON_HEADING,
     "",
     `This is a scheduled job${name} (${JSON.stringify(when)}).`,
-    "Its message was written beforehand, and nobody waits for the answer.",
+    job.sessionKey === undefined
+      ? "Its message was written beforehand, and nobody waits for the answer."
+      : "You made it in this session for now, with the tool cron: do what its message says.",
     readerOfAnswer(job.deliver !== undefined),
   ].join("\n");
 }

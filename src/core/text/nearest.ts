@@ -52,8 +52,15 @@ export function nearestNames(wanted: string, names: readonly string[], max: numb
     .map(({ name }) => name);
 }
 
+/** Like `nearestNames`, without names that are not similar to `wanted`. */
+export function closeNames(wanted: string, names: readonly string[], max: number): string[] {
+  return ranked(wanted, names)
+    .filter(({ score }) => score >= LIKE_MIN)
+    .slice(0, Math.max(0, max))
+    .map(({ name }) => name);
+}
+
 /** Returns the valid name that is closest to a mistyped one, or undefined if none is close. */
 export function nearestName(wanted: string, valid: readonly string[]): string | undefined {
-  const [best] = ranked(wanted, valid);
-  return best !== undefined && best.score >= LIKE_MIN ? best.name : undefined;
+  return closeNames(wanted, valid, 1)[0];
 }

@@ -49,6 +49,30 @@ export function safeText(text: string): string {
   return text.toWellFormed().replaceAll("\r", "").replace(UNSAFE, escaped);
 }
 
+/**
+ * Matches what a reader does not see, or takes for something else: control characters, characters without a
+ * shape or a meaning, line and paragraph separators, and blanks that are no spaces.
+ */
+const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{DI}\u2800]|(?! )\p{Zs}/gu;
+const MARKED: ReadonlyMap<string, string> = new Map([
+  ["\n", "⏎\n"],
+  ["\t", "⇥\t"],
+]);
+
+/**
+ * Shows a text, for example a command that somebody has to approve, so that all of it can be seen: marks line
+ * breaks and tabs, and escapes everything else that has no shape. Unlike `safeText`, removes nothing.
+ */
+export function visibleText(text: string): string {
+  return text.toWellFormed().replace(UNSEEN, (char) => MARKED.get(char) ?? escaped(char));
+}
+
+/** Quotes a visible text of several lines in Markdown. Escapes all punctuation, because agents write it. */
+export function markdownQuote(text: string): string {
+  const escapedText = text.replaceAll(/[!-/:-@[-`{-~]/g, "\\$&");
+  return escapedText.replaceAll(/^/gm, "┃ ");
+}
+
 /** Escapes a text that is shown in one line, for example a key, a label or a table cell. */
 export function safeLine(text: string): string {
   return safeText(text).replaceAll("\n", "\\n").replaceAll("\t", " ");

@@ -253,8 +253,8 @@ export async function directRunEnded(
   const { route, flow, kind, runId } = run;
   if (route === undefined || route.channel === WEBCHAT || flow !== undefined || kind !== "turn") return;
   const origin = run.input.provenance?.kind;
-  // Runs of hooks and cron jobs have their own destination for replies.
-  if (origin === "hook" || origin === "cron") return;
+  // Runs of hooks have their own destination for replies.
+  if (origin === "hook") return;
   const text = (await isToldByReader(unit, run)) ? undefined : await wordsOf(run, unit.redactor);
   const session = text === undefined ? undefined : await getSession(unit.tx, run.sessionKey);
   if (text === undefined || session === undefined) return;

@@ -33,7 +33,7 @@ export function announceRoute(session: Session): Route | undefined {
  */
 export function placeOfRun(session: Session, run: Run | undefined): Route | undefined {
   const kind = run?.input.provenance?.kind;
-  const asked = kind === undefined || kind === "inter_session" ? run?.route : undefined;
+  const asked = kind === undefined || kind === "inter_session" || kind === "cron" ? run?.route : undefined;
   return asked ?? announceRoute(session);
 }
 

@@ -65,8 +65,8 @@ async function replyPlace(unit: Unit, session: Session, run: Run | undefined): P
   const provenance = run?.input.provenance;
   if (provenance?.kind === "hook" || provenance?.kind === "node") return run?.route;
   if (provenance?.kind !== "cron" || provenance.source === undefined) return placeOfRun(session, run);
-  const job = await getJob(unit.tx, provenance.source);
-  return job !== undefined && session.key === cronKey(job.id) ? job.deliver : undefined;
+  if (session.key !== cronKey(provenance.source)) return run?.route;
+  return (await getJob(unit.tx, provenance.source))?.deliver;
 }
 
 /** Returns the chat on a channel where the people of the run are, or undefined if there is none. */

@@ -40,6 +40,7 @@ import {
   endedItem,
   pairingItems,
   permissionItems,
+  storeItems,
 } from "./items.ts";
 
 const LIMIT = { byDefault: 50, max: 200 } as const;
@@ -107,8 +108,8 @@ interface Requests {
 const NO_REQUESTS: Requests = { first: [], items: [], more: false };
 
 /**
- * Returns the items of the group `needs_you` that are not turns: permission requests, pairing requests and
- * failed deliveries.
+ * Returns the items of the group `needs_you` that are not turns: a problem of the store, permission requests,
+ * pairing requests and failed deliveries.
  */
 async function requests(ctx: CallContext, covers: Covers): Promise<Requests> {
   const deliveries = covers.isAdmin ? await failedDeliveries(ctx.access.db, ROWS_MAX) : [];
@@ -117,7 +118,8 @@ async function requests(ctx: CallContext, covers: Covers): Promise<Requests> {
     ...(await pairingItems(ctx, covers)),
     ...shown.map((delivery) => deliveryItem(ctx, covers, delivery)),
   ];
-  return { first: await permissionItems(ctx, covers), items, more: deliveries.length === ROWS_MAX };
+  const first = [...(await storeItems(ctx, covers)), ...(await permissionItems(ctx, covers))];
+  return { first, items, more: deliveries.length === ROWS_MAX };
 }
 
 async function list(

@@ -5,7 +5,7 @@ import { createGate, seesEverything } from "../../access/token.ts";
 import type { AttentionItem } from "../../contract/methods/attention.ts";
 import { optional } from "../../core/optional.ts";
 import { firstLine, questionOf, type TurnPlace } from "../../core/rules/attention/groups.ts";
-import { hasScope } from "../../core/rules/scopes.ts";
+import { hasScope, mayAnswerPermissions } from "../../core/rules/scopes.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
 import { visibleRoute } from "../../core/shapes/chain-step.ts";
 import { nodeKey } from "../../core/shapes/node.ts";
@@ -18,6 +18,7 @@ import type { ActiveTurn, EndedTurn, TurnTexts } from "../../store/queries/runs/
 import { openRequests } from "../../triggers/node-pairing.ts";
 import type { CallContext } from "../call.ts";
 import { errorLine, LINE_MAX_CHARS } from "../error-line.ts";
+import { storeTrouble } from "../methods/system.ts";
 
 const AWAITED_MAX = 5;
 
@@ -54,7 +55,8 @@ function plain(ctx: CallContext, text: string, lineOf = plainLine): string {
   return line(ctx, lineOf(ctx.deps.world.redactor.mask(text)));
 }
 
-function askedLine({ title, detail, asked }: PermissionQuestion): string {
+/** Returns the whole action, because people answer from the list. */
+function askedText({ title, detail, asked }: PermissionQuestion): string {
   return asked?.command ?? [title, detail].filter((part) => part !== undefined).join(" · ");
 }
 
@@ -62,6 +64,7 @@ function askedLine({ title, detail, asked }: PermissionQuestion): string {
 export async function permissionItems(ctx: CallContext, covers: Covers): Promise<AttentionItem[]> {
   const open = await openPermissions(ctx.access.db, ctx.deps.engine.now());
   const shown = open.filter(({ sessionKey }) => covers.list(sessionKey));
+  const isWhole = mayAnswerPermissions(ctx.caller);
   return shown.map((question) => {
     const { id, sessionKey, agentId, title, kind, askedAt, expiresAt } = question;
     return {
@@ -69,7 +72,7 @@ export async function permissionItems(ctx: CallContext, covers: Covers): Promise
       kind: "permission",
       ref: id,
       since: askedAt,
-      summary: line(ctx, askedLine(question)),
+      summary: isWhole ? askedText(question) : line(ctx, askedText(question)),
       actions: covers.isAdmin && covers.send(sessionKey) ? ["approve", "deny"] : [],
       sessionKey,
       agentId,
@@ -77,6 +80,15 @@ export async function permissionItems(ctx: CallContext, covers: Covers): Promise
       title: line(ctx, kind ?? title),
     };
   });
+}
+
+/** Returns the problem of the store, if it has one, for callers who may see all work of the gateway. */
+export async function storeItems(ctx: CallContext, covers: Covers): Promise<AttentionItem[]> {
+  const trouble = covers.everything ? await storeTrouble(ctx.deps) : undefined;
+  if (trouble === undefined) return [];
+  const summary = line(ctx, `New messages are refused: ${trouble.reason}.`);
+  const since = ctx.deps.engine.now();
+  return [{ id: "store", kind: "store", ref: "store", since, summary, actions: [], title: "Store" }];
 }
 
 /** Returns the pairing requests of people and devices. */

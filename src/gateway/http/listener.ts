@@ -5,7 +5,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { once } from "../../core/once.ts";
-import { storeAnswers } from "../methods/system.ts";
+import { storeTrouble } from "../methods/system.ts";
 import { mayProbe } from "./host.ts";
 import type { HttpParts } from "./http.ts";
 
@@ -15,9 +15,7 @@ type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 async function unreadiness({ deps }: HttpParts): Promise<string | undefined> {
   const accepting = deps.engine.accepting();
   if (!accepting.ok) return accepting.error;
-  const refusal = await deps.engine.store.refusal?.();
-  if (refusal !== undefined) return `the store ${refusal}`;
-  return (await storeAnswers(deps)) ? undefined : "the store does not answer";
+  return (await storeTrouble(deps))?.reason;
 }
 
 /** Returns the health probe that a request makes, or undefined for any other request. */

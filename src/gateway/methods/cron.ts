@@ -9,7 +9,7 @@ import { optional } from "../../core/optional.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
 import { badCursor, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { LAST, type Route, WEBCHAT } from "../../core/shapes/route.ts";
-import { type CronJob, cronKey, JOBS_MAX, scheduleWords, TURNS_KEPT } from "../../core/shapes/schedule.ts";
+import { type CronJob, JOBS_MAX, jobKey, scheduleWords, TURNS_KEPT } from "../../core/shapes/schedule.ts";
 import { findAgent, notConfigured, type Settings } from "../../core/shapes/settings/settings.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { type NamedPlace, resolvePlace } from "../../flows/delivery/destination.ts";
@@ -65,7 +65,7 @@ function jobRow(job: CronJob, last: CronTurnRow | undefined, reader: JobReader):
   const covered = deliver === undefined || !namesSession || sees(deliver.to);
   return {
     id,
-    key: cronKey(id),
+    key: jobKey(job),
     enabled: job.enabled,
     schedule,
     words: scheduleWords(schedule),
@@ -80,7 +80,7 @@ function jobRow(job: CronJob, last: CronTurnRow | undefined, reader: JobReader):
     ...(findAgent(settings, job.agentId) === undefined ? { problem: notConfigured(job.agentId) } : {}),
     ...(name === undefined ? {} : { name: redactor.mask(name) }),
     ...(deliver === undefined ? {} : { deliver: covered ? deliver : { ...deliver, to: NOT_VISIBLE } }),
-    ...optional({ model, thinking }),
+    ...optional({ model, thinking, madeBy: job.sessionKey }),
     ...(timeoutMs === 0 ? {} : { timeoutSeconds: timeoutMs / 1_000 }),
   };
 }
@@ -116,7 +116,7 @@ async function coveredJobs(ctx: CallContext, agentId: string | undefined): Promi
   const covered = createGate(ctx.deps.settings, ctx.caller, "list");
   const agent = agentId?.trim().toLowerCase();
   const all = await listJobs(ctx.access.db, JOBS_MAX);
-  return all.filter((job) => (agent === undefined || job.agentId === agent) && covered(cronKey(job.id)));
+  return all.filter((job) => (agent === undefined || job.agentId === agent) && covered(jobKey(job)));
 }
 
 const isAfter = (job: CronJob, createdAt: number, id: string): boolean =>
@@ -151,9 +151,15 @@ async function list(
   });
 }
 
+/** Returns a job if the caller may read its session. */
+async function readableJob(ctx: CallContext, id: string): Promise<CronJob | undefined> {
+  const job = await getJob(ctx.access.db, id);
+  const reads = createGate(ctx.deps.settings, ctx.caller, "read");
+  return job !== undefined && reads(jobKey(job)) ? job : undefined;
+}
+
 async function get(ctx: CallContext, { id }: ParamsOf<"cron.get">): Promise<Result<CronJobRow>> {
-  const covered = createGate(ctx.deps.settings, ctx.caller, "read")(cronKey(id));
-  const job = covered ? await getJob(ctx.access.db, id) : undefined;
+  const job = await readableJob(ctx, id);
   const [row] = job === undefined ? [] : await rowsOf(ctx, [job]);
   return row === undefined ? jobNotFound(id) : ok(row);
 }
@@ -164,10 +170,7 @@ async function runs(
 ): Promise<Result<PayloadOf<"cron.runs">>> {
   const { id } = params;
   const { db } = ctx.access;
-  const covered = createGate(ctx.deps.settings, ctx.caller, "read")(cronKey(id));
-  if (!covered || (await getJob(db, id)) === undefined) {
-    return jobNotFound(id);
-  }
+  if ((await readableJob(ctx, id)) === undefined) return jobNotFound(id);
   const turns = await listTurns(db, id, Math.min(params.limit ?? LIMIT_DEFAULT, TURNS_KEPT));
   const states = await deliveryStates(
     db,
@@ -191,10 +194,10 @@ async function checkWords(
   { id, patch }: ParamsOf<"cron.update">,
 ): Promise<Result<unknown>> {
   if (patch.message === undefined || patch.deliver !== undefined) return ok(undefined);
-  if (ctx.caller.patterns === undefined || !createGate(ctx.deps.settings, ctx.caller, "send")(cronKey(id))) {
+  const job = ctx.caller.patterns === undefined ? undefined : await getJob(ctx.access.db, id);
+  if (job === undefined || !createGate(ctx.deps.settings, ctx.caller, "send")(jobKey(job)))
     return ok(undefined);
-  }
-  const place = (await getJob(ctx.access.db, id))?.deliver;
+  const place = job.deliver;
   if (place === undefined || (await resolvePlace(ctx.access, ctx.viewer, place)).ok) return ok(undefined);
   return fail("not_visible", "this job delivers to a destination that you may not write to", {
     hint: "Set deliver, too: to null, or to a destination of a session that the token covers.",

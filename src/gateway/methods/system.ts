@@ -42,15 +42,28 @@ export type SystemDeps = HealthDeps &
     readonly demo?: Pick<Demo, "running">;
   };
 
-/** Returns whether the store answers. */
-export async function storeAnswers(deps: BasicDeps): Promise<boolean> {
+/**
+ * Returns the problem of the store, or undefined if it answers and takes writes. Every door that speaks of
+ * the gateway's health asks here: the probes, `health`, `status` and the attention list.
+ */
+export async function storeTrouble({
+  engine: { store },
+  world,
+}: BasicDeps): Promise<StoreTrouble | undefined> {
   try {
-    await deps.engine.store.db.selectFrom("sessions").select("key").limit(1).execute();
-    return true;
+    await store.db.selectFrom("sessions").select("key").limit(1).execute();
   } catch (error) {
-    deps.world.log.error({ err: error }, "the store does not answer");
-    return false;
+    world.log.error({ err: error }, "the store does not answer");
+    return { answers: false, reason: "the store does not answer" };
   }
+  const refusal = await store.refusal?.();
+  return refusal === undefined ? undefined : { answers: true, reason: `the store ${refusal}` };
+}
+
+interface StoreTrouble {
+  /** Whether the store can be read. */
+  readonly answers: boolean;
+  readonly reason: string;
 }
 
 async function workOf(deps: BasicDeps) {
@@ -102,19 +115,20 @@ export async function health(deps: HealthDeps, caller: Caller): Promise<Health> 
   const { settings, world, version } = deps;
   const ts = world.clock.now();
   const begun = world.clock.monotonic();
-  const storeOk = await storeAnswers(deps);
+  const trouble = await storeTrouble(deps);
   const accepting = deps.engine.accepting().ok;
+  const { kind } = deps.engine.store;
   return {
-    ok: storeOk && accepting,
+    ok: trouble === undefined && accepting,
     ts,
     version,
     uptimeMs: ts - deps.startedAt,
-    store: { kind: deps.engine.store.kind, ok: storeOk },
+    store: { kind, ok: trouble === undefined, ...optional({ reason: trouble?.reason }) },
     accepting,
     // The protocol's clients show a channel by `configured` and `linked`.
     channels: channelHealth(deps),
     defaultAgentId: defaultAgent(settings).id,
-    ...(storeOk && seesEverything(caller) ? await workOf(deps) : {}),
+    ...(trouble?.answers !== false && seesEverything(caller) ? await workOf(deps) : {}),
     durationMs: Math.round(world.clock.monotonic() - begun),
   };
 }

@@ -34,9 +34,9 @@ export type OutEvent = EventOf & {
   readonly sessionKey: string;
   /**
    * The right that a subscriber needs. `deliveries` needs the scope operator.admin, `messages` protocol
-   * version 4. Default: `events`.
+   * version 4, `approvals` that version and the right to answer. Default: `events`.
    */
-  readonly access?: "deliveries" | "messages";
+  readonly access?: "deliveries" | "messages" | "approvals";
   /** Other sessions that the payload names, and the event for subscribers who may not see all of them. */
   readonly others?: {
     readonly sessionKeys: readonly string[];
@@ -347,7 +347,7 @@ function flowData(event: Of<"flow">, hide: Hide): FlowData {
 
 function permissionEvent(event: Of<"permission">): OutEvent {
   const { id, sessionKey } = event;
-  const told = { sessionKey, access: "messages" } as const;
+  const told = { sessionKey, access: "approvals" } as const;
   if (event.change === "asked")
     return { ...told, event: "exec.approval.requested", payload: approvalShown(event.question) };
   const decision = event.answer && decisionShown(event.answer);

@@ -6,6 +6,7 @@
 import { createGate } from "../../access/token.ts";
 import type { ConnectParams } from "../../contract/frames.ts";
 import { isLenient, TEXT_DELTAS, THINKING_DELTAS } from "../../contract/protocol.ts";
+import { mayAnswerPermissions } from "../../core/rules/scopes.ts";
 import { isLiveText, type LiveEvent } from "../../core/shapes/event.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Hide, Redactor } from "../../core/text/redact/redact.ts";
@@ -29,7 +30,7 @@ export interface Listener {
 
 type Admits = (sessionKey: string) => boolean;
 
-type Access = "events" | "deliveries" | "messages";
+type Access = "events" | "deliveries" | "messages" | "approvals";
 
 interface Subscriber extends TextListener, ThinkingListener, Readonly<Record<Access, Admits>> {}
 
@@ -46,6 +47,7 @@ class Audience {
     events: new Map(),
     deliveries: new Map(),
     messages: new Map(),
+    approvals: new Map(),
   };
 
   add(listener: Listener, subscriber: Subscriber): void {
@@ -163,6 +165,7 @@ export function createFanout(parts: FanoutParts): Fanout {
       const told: Subscriber = {
         events,
         messages: isLenient(listener.params?.maxProtocol) ? events : () => false,
+        approvals: (key) => mayAnswerPermissions(listener.caller) && told.messages(key),
         deliveries: gate("deliveries"),
         textDeltas: listener.params?.caps?.includes(TEXT_DELTAS) === true,
         thinkingDeltas: listener.params?.caps?.includes(THINKING_DELTAS) === true,

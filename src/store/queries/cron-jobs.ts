@@ -7,7 +7,7 @@ import type { Route } from "../../core/shapes/route.ts";
 import type { RunState } from "../../core/shapes/run.ts";
 import { type CronJob, type MissedPolicy, type Schedule, TURNS_KEPT } from "../../core/shapes/schedule.ts";
 import { held } from "../locks.ts";
-import type { CronJobTable } from "../schema/tables.ts";
+import type { CronJobTable } from "../schema/cron-tables.ts";
 import { type Db, present, type Tx } from "../sql.ts";
 import { ACTIVE } from "./runs/runs.ts";
 
@@ -52,6 +52,8 @@ function toJob(row: Selectable<CronJobTable>): CronJob {
     ...present("thinking", row.thinking),
     ...present("nextAt", row.next_at),
     ...present("createdBy", row.created_by),
+    ...present("sessionKey", row.session_key),
+    ...present("callId", row.call_id),
   };
 }
 
@@ -72,6 +74,8 @@ function toRow(job: CronJob): Insertable<CronJobTable> {
     created_at: job.createdAt,
     updated_at: job.updatedAt,
     created_by: job.createdBy ?? null,
+    session_key: job.sessionKey ?? null,
+    call_id: job.callId ?? null,
   };
 }
 
@@ -120,6 +124,28 @@ export async function countJobs(db: Db): Promise<number> {
 export async function listJobs(db: Db, limit: number): Promise<CronJob[]> {
   const query = db.selectFrom("cron_jobs").selectAll().orderBy("created_at").orderBy("id").limit(limit);
   return (await query.execute()).map(toJob);
+}
+
+/** Lists the jobs that the agent of a session made, oldest first. */
+export async function jobsOfSession(db: Db, sessionKey: string): Promise<CronJob[]> {
+  const rows = await db.selectFrom("cron_jobs").selectAll().where("session_key", "=", sessionKey).execute();
+  return rows.map(toJob).sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
+}
+
+/** Deletes the jobs that the agent of a session made. */
+export async function deleteJobsOfSession(tx: Tx, sessionKey: string): Promise<void> {
+  for (const { id } of await jobsOfSession(tx, sessionKey)) await deleteJob(tx, id);
+}
+
+/** Returns the number of jobs that an agent made in all of its sessions. */
+export async function countJobsMadeBy(db: Db, agentId: string): Promise<number> {
+  const row = await db
+    .selectFrom("cron_jobs")
+    .select((eb) => eb.fn.countAll<number>().as("n"))
+    .where("session_key", "is not", null)
+    .where("agent_id", "=", agentId)
+    .executeTakeFirstOrThrow();
+  return Number(row.n);
 }
 
 /** Returns the oldest jobs whose agents are not in `agentIds`. */

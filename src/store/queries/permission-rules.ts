@@ -1,9 +1,12 @@
 // Owns the table of commands that owners allowed for longer than once, for a session or for an agent.
 
 import type { Selectable } from "kysely";
+import type { NamedFiles } from "../../core/rules/approval/named-files.ts";
 import type { PermissionRule } from "../../core/shapes/permission.ts";
+import { visibleText } from "../../core/text/safe-text.ts";
 import type { PermissionRuleTable } from "../schema/tables.ts";
 import type { Db, Tx } from "../sql.ts";
+import { readFiles } from "./permissions.ts";
 
 function toRule(row: Selectable<PermissionRuleTable>): PermissionRule {
   return {
@@ -11,7 +14,7 @@ function toRule(row: Selectable<PermissionRuleTable>): PermissionRule {
     agentId: row.agent_id,
     sessionKey: row.session_key,
     scope: row.scope,
-    command: row.command,
+    command: visibleText(row.command),
     folder: row.folder,
     createdAt: row.created_at,
     createdBy: row.created_by,
@@ -23,8 +26,14 @@ export async function countRules(db: Db): Promise<number> {
   return Number((await query.executeTakeFirstOrThrow()).n);
 }
 
-export async function insertRule(tx: Tx, rule: PermissionRule, digest: string): Promise<void> {
+/** Stores a rule in place of an earlier one for the same command. `command` is as the agent wrote it. */
+export async function insertRule(tx: Tx, rule: PermissionRule, files: NamedFiles): Promise<void> {
   const { id, agentId, sessionKey, scope, command, folder, createdAt, createdBy } = rule;
+  const ofAgent = rulesFor(tx, { agentId, command, folder });
+  const same = (await ofAgent.where("scope", "=", scope).execute()).filter(
+    (row) => scope === "always" || row.session_key === sessionKey,
+  );
+  for (const row of same) await deleteRule(tx, row.id);
   await tx
     .insertInto("permission_rules")
     .values({
@@ -32,36 +41,42 @@ export async function insertRule(tx: Tx, rule: PermissionRule, digest: string): 
       agent_id: agentId,
       session_key: sessionKey,
       scope,
-      digest,
       command,
       folder,
+      digest: JSON.stringify(files),
       created_at: createdAt,
       created_by: createdBy,
     })
     .execute();
 }
 
-/** The command of a session, as rules name it. */
-export interface RuledCommand {
+/** The command of a session, as the agent wrote it. */
+interface RuledCommand {
   readonly agentId: string;
   readonly sessionKey: string;
-  readonly digest: string;
+  readonly command: string;
+  readonly folder: string;
   /** Whether the agent's rules for all its sessions apply to the session. */
   readonly ofAgent: boolean;
 }
 
-/** Returns whether a rule allows the command in the session. */
-export async function hasRule(
+const rulesFor = (
   db: Db,
-  { agentId, sessionKey, digest, ofAgent }: RuledCommand,
-): Promise<boolean> {
-  const rows = await db
+  { agentId, command, folder }: Pick<RuledCommand, "agentId" | "command" | "folder">,
+) =>
+  db
     .selectFrom("permission_rules")
-    .select(["scope", "session_key"])
-    .where("digest", "=", digest)
+    .selectAll()
     .where("agent_id", "=", agentId)
-    .execute();
-  return rows.some((row) => (row.scope === "always" ? ofAgent : row.session_key === sessionKey));
+    .where("command", "=", command)
+    .where("folder", "=", folder);
+
+/** Returns, for each rule that allows the command in the session, the files for which it was allowed. */
+export async function allowedFiles(db: Db, ruled: RuledCommand): Promise<NamedFiles[]> {
+  const rows = await rulesFor(db, ruled).execute();
+  return rows
+    .filter((row) => (row.scope === "always" ? ruled.ofAgent : row.session_key === ruled.sessionKey))
+    .map((row) => readFiles(row.digest));
 }
 
 /** Returns all rules, newest first. */

@@ -4,28 +4,36 @@
 // belongs to a tool call survives a crash; any other one ends with the attempt of its run.
 
 import type { ExpressionBuilder, Selectable } from "kysely";
+import { jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
-import {
-  askedCommand,
-  type PermissionAnswered,
-  type PermissionQuestion,
-  type PermissionScope,
+import type { NamedFiles } from "../../core/rules/approval/named-files.ts";
+import type {
+  PermissionAnswered,
+  PermissionQuestion,
+  PermissionScope,
 } from "../../core/shapes/permission.ts";
+import { visibleText } from "../../core/text/safe-text.ts";
 import type { PermissionTable, Tables } from "../schema/tables.ts";
 import type { Db, Tx } from "../sql.ts";
 
+const ONLY_A_SETTING = / is always$/;
+
 function toQuestion(row: Selectable<PermissionTable>): PermissionQuestion {
-  const shown = {
-    title: row.title,
-    ...optional({ kind: row.kind ?? undefined, detail: row.detail ?? undefined }),
-  };
+  const command = visibleText(row.title);
+  const about = visibleText(row.detail ?? "");
+  const folder = row.folder === null ? undefined : visibleText(row.folder);
+  const reason = ONLY_A_SETTING.test(about) ? undefined : about;
   return {
     id: row.id,
     sessionKey: row.session_key,
     agentId: row.agent_id,
     runId: row.run_id,
-    ...shown,
-    ...optional({ asked: askedCommand(shown) }),
+    title: command,
+    ...optional({
+      kind: row.kind ?? undefined,
+      detail: folder === undefined ? about || undefined : `folder: ${folder}; reason: ${about}`,
+      asked: folder === undefined ? undefined : { command, folder, ...optional({ reason }) },
+    }),
     scopes: row.scopes_json === null ? ["once"] : (JSON.parse(row.scopes_json) as PermissionScope[]),
     askedAt: row.asked_at,
     expiresAt: row.expires_at,
@@ -42,13 +50,19 @@ const KEPT_MS = 60_000;
 export interface AskedCommand {
   /** The tool call, if it continues after a crash. */
   readonly callId: string | undefined;
-  /** Digest of the command and its folder. */
-  readonly digest: string;
   readonly folder: string;
+  /** The files that the command names, as they are when the owner is asked. */
+  readonly files: NamedFiles;
+}
+
+/** A request to store. Unlike in a `PermissionQuestion`, its texts are as the agent wrote them. */
+export interface NewPermission extends Omit<PermissionQuestion, "asked"> {
+  readonly attempt: number;
+  readonly about?: AskedCommand | undefined;
 }
 
 /** Deletes requests that nobody needs: those that expired long ago, of earlier attempts, of ended runs. */
-async function forgetPermissions(tx: Tx, { askedAt, runId }: PermissionQuestion, attempt: number) {
+async function forgetPermissions(tx: Tx, { askedAt, runId, attempt }: NewPermission) {
   const withoutCall = tx.deleteFrom("permissions").where("call_id", "is", null);
   await withoutCall.where("expires_at", "<=", askedAt - KEPT_MS).execute();
   await withoutCall.where("run_id", "=", runId).where("attempt", "<", attempt).execute();
@@ -66,16 +80,11 @@ const unfinished = (is: ExpressionBuilder<Tables, "permissions">) =>
     .whereRef("r.run_id", "=", "permissions.run_id")
     .where("r.ended_at", "is", null);
 
-/** Stores a request, and deletes those that nobody needs. */
-export async function insertPermission(
-  tx: Tx,
-  asked: PermissionQuestion,
-  attempt: number,
-  about?: AskedCommand,
-): Promise<void> {
-  await forgetPermissions(tx, asked, attempt);
-  const { id, sessionKey, agentId, runId, title, kind, detail, askedAt, expiresAt } = asked;
-  await tx
+/** Stores a request, and deletes those that nobody needs. Returns the request as its owner sees it. */
+export async function insertPermission(tx: Tx, asked: NewPermission): Promise<PermissionQuestion> {
+  await forgetPermissions(tx, asked);
+  const { id, sessionKey, agentId, runId, attempt, title, kind, detail, askedAt, expiresAt, about } = asked;
+  const row = await tx
     .insertInto("permissions")
     .values({
       id,
@@ -93,11 +102,13 @@ export async function insertPermission(
       decided_by: null,
       call_id: about?.callId ?? null,
       scopes_json: JSON.stringify(asked.scopes),
-      digest: about?.digest ?? null,
       folder: about?.folder ?? null,
+      digest: about === undefined ? null : JSON.stringify(about.files),
       scope: null,
     })
-    .execute();
+    .returningAll()
+    .executeTakeFirstOrThrow();
+  return toQuestion(row);
 }
 
 /** Returns the open requests, oldest first. */
@@ -148,24 +159,33 @@ export async function deletePermission(tx: Tx, id: string): Promise<"open" | "de
   return row.decision === null ? "open" : "decided";
 }
 
-/** Returns the command that a request is about, or undefined if it is not about a command. */
-export async function commandOf(
-  db: Db,
-  id: string,
-): Promise<Pick<AskedCommand, "digest" | "folder"> | undefined> {
-  const query = db.selectFrom("permissions").select(["digest", "folder"]).where("id", "=", id);
-  const { digest = null, folder = null } = (await query.executeTakeFirst()) ?? {};
-  return digest === null || folder === null ? undefined : { digest, folder };
+/** A request about a command, and the command as the agent wrote it. */
+export interface StoredCommand extends Pick<AskedCommand, "folder" | "files"> {
+  readonly question: PermissionQuestion;
+  readonly command: string;
 }
 
-/** Returns the request of a tool call, decided or not, with the digest of its command. */
-export async function permissionOfCall(
-  db: Db,
-  callId: string,
-): Promise<{ readonly question: PermissionQuestion; readonly digest: string | null } | undefined> {
+/** Reads the files of a command. Rows of earlier versions have none. */
+export function readFiles(json: string): NamedFiles {
+  const files = jsonOf(json);
+  return Array.isArray(files) ? (files as NamedFiles) : [];
+}
+
+function toCommand(row: Selectable<PermissionTable> | undefined): StoredCommand | undefined {
+  if (row === undefined || row.folder === null) return undefined;
+  const { title: command, folder, digest } = row;
+  return { question: toQuestion(row), command, folder, files: readFiles(digest ?? "") };
+}
+
+/** Returns the command that a request is about, or undefined if it is not about a command. */
+export async function commandOf(db: Db, id: string): Promise<StoredCommand | undefined> {
+  return toCommand(await db.selectFrom("permissions").selectAll().where("id", "=", id).executeTakeFirst());
+}
+
+/** Returns the request of a tool call, decided or not, with its command. */
+export async function permissionOfCall(db: Db, callId: string): Promise<StoredCommand | undefined> {
   const query = db.selectFrom("permissions").selectAll().where("call_id", "=", callId);
-  const row = await query.executeTakeFirst();
-  return row === undefined ? undefined : { question: toQuestion(row), digest: row.digest };
+  return toCommand(await query.executeTakeFirst());
 }
 
 /** Deletes the request of a tool call. */

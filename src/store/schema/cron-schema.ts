@@ -72,3 +72,12 @@ create index cron_runs_of_job on cron_runs (job_id, seq);
 /** Id of the token whose rights the job has (triggers/creator.ts). */
 export const CRON_CREATORS = "alter table cron_jobs add column created_by text;";
 export const CRON_CREATORS_ON_POSTGRES = `alter table cron_jobs add column created_by ${T};`;
+
+/** Session whose agent made the job, and the tool call that did. Null: a person made the job. */
+const jobMakers = (text: string): string => `
+alter table cron_jobs add column session_key ${text};
+alter table cron_jobs add column call_id ${text};
+create index cron_jobs_of_session on cron_jobs (session_key) where session_key is not null;
+`;
+export const CRON_MAKERS = jobMakers("text");
+export const CRON_MAKERS_ON_POSTGRES = jobMakers(T);

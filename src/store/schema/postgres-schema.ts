@@ -10,7 +10,7 @@
 
 import { POSTGRES_TEXT as T } from "../sql.ts";
 import { CHANNELS_ON_POSTGRES } from "./channel-schema.ts";
-import { CRON_CREATORS_ON_POSTGRES, CRON_ON_POSTGRES } from "./cron-schema.ts";
+import { CRON_CREATORS_ON_POSTGRES, CRON_MAKERS_ON_POSTGRES, CRON_ON_POSTGRES } from "./cron-schema.ts";
 import { DEVICE_TOKENS_ON_POSTGRES, NODE_CREATORS_ON_POSTGRES, NODES_ON_POSTGRES } from "./node-schema.ts";
 import { PERMISSIONS_ON_POSTGRES } from "./permission-schema.ts";
 import {
@@ -523,5 +523,6 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   peers(T, "bigint"),
   chainTokenLimits("bigint"),
   jobWaitOwners(T),
+  CRON_MAKERS_ON_POSTGRES,
   deliveryControls(T),
 ];

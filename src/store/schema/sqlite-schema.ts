@@ -4,7 +4,7 @@
 
 import type { DatabaseSync } from "node:sqlite";
 import { CHANNELS } from "./channel-schema.ts";
-import { CRON, CRON_CREATORS } from "./cron-schema.ts";
+import { CRON, CRON_CREATORS, CRON_MAKERS } from "./cron-schema.ts";
 import { DEVICE_TOKENS, NODE_CREATORS, NODES } from "./node-schema.ts";
 import { PERMISSIONS } from "./permission-schema.ts";
 import {
@@ -497,6 +497,7 @@ const MIGRATIONS: readonly string[] = [
   peers("text", "integer", " strict, without rowid"),
   chainTokenLimits("integer"),
   jobWaitOwners("text"),
+  CRON_MAKERS,
   deliveryControls("text"),
 ];
 

@@ -10,6 +10,7 @@ import type {
   InboundTable,
   ThreadBindingTable,
 } from "./channel-tables.ts";
+import type { CronJobTable, CronRunTable } from "./cron-tables.ts";
 import type { PeerTable } from "./peer-table.ts";
 import type { RevisionTable } from "./revision-table.ts";
 
@@ -319,45 +320,6 @@ export interface LivePayloadTable {
   created_at: number;
 }
 
-/**
- * Scheduled jobs. The time of the next turn is also stored as a deadline, and that deadline starts the turn.
- */
-export interface CronJobTable {
-  id: string;
-  name: string | null;
-  agent_id: string;
-  enabled: number;
-  schedule_json: string;
-  message: string;
-  /** Destination of the replies, as `Route`. */
-  deliver_json: string | null;
-  model: string | null;
-  thinking: string | null;
-  timeout_ms: number;
-  /** `once | skip`. */
-  missed: string;
-  next_at: number | null;
-  created_at: number;
-  updated_at: number;
-  /** Id of the token that created the job. Null: the gateway's own token. */
-  created_by: string | null;
-}
-
-/** Turns of a job, started by its schedule or by hand. The outcome of a turn is in the table `runs`. */
-export interface CronRunTable {
-  seq: Generated<number>;
-  job_id: string;
-  /** `schedule | late | manual`. */
-  cause: string;
-  /** Time at which the turn was due. Null if it was started by hand. */
-  due_at: number | null;
-  fired_at: number;
-  /** Null if the turn was skipped; `code` then says why. */
-  run_id: string | null;
-  code: string | null;
-  error: string | null;
-}
-
 /** Paired devices, with their last connection. */
 export interface NodeTable {
   id: string;
@@ -439,7 +401,7 @@ export interface PermissionTable {
   call_id: string | null;
   /** The scopes that an answer may have. Null: only `once`. */
   scopes_json: string | null;
-  /** Digest of the command and its folder. Null: the request is not about a command. */
+  /** JSON of the files that the command names, with their digests. Null: the request is about no command. */
   digest: string | null;
   folder: string | null;
   /** The scope of the answer. Null: `once`. */

@@ -11,6 +11,8 @@ import type { SpawnPlay } from "../../kit/engine/spawn-app.ts";
 import { until } from "../../kit/until.ts";
 import { GROUP, MAIN, open, type Stage } from "./kit.ts";
 
+/** The action of the agent, in Markdown. */
+const QUOTED = "┃ rm \\-rf \\*build\\*";
 const OWNER = { isOwner: true } as const;
 const BY_CHAT = { channel: "telegram", to: "7", accountId: "default" } as const;
 
@@ -24,7 +26,7 @@ async function openAsking(): Promise<Stage> {
     if (isJob || input === "clean up here")
       return askIn({ engine: stage.engine, world: quietWorld() }, handle, {
         title: "rm -rf *build*",
-        about: { callId: undefined, digest: "digest", folder: "/project" },
+        about: { callId: undefined, folder: "/project", files: [] },
         rawInput: { command: "rm -rf build; folder: /tmp", why: "[see](x) _this_", "in: b": 1 },
       });
     if (input === "work") await tool("sessions_spawn", { task: "clean up" });
@@ -62,8 +64,8 @@ test("a sub-agent's request reaches the chat of its requester, and an owner allo
   const [note, ...more] = await notes(stage);
   expect(more).toEqual([]);
   expect(note?.to).toBe("7");
-  expect(await stage.give("/approvals", OWNER)).toContain(`\`${id}\` \`main\`: rm -rf \\*build\\*`);
-  expect(await stage.give(`/allow ${id}`, OWNER)).toBe("Allowed for `main`: rm -rf \\*build\\*");
+  expect(await stage.give("/approvals", OWNER)).toContain(`\`${id}\` \`main\`:\n${QUOTED}\n`);
+  expect(await stage.give(`/allow ${id}`, OWNER)).toBe(`Allowed for \`main\`:\n${QUOTED}`);
   expect(await stage.give(`/deny ${id}`, OWNER)).toContain("There is no open permission request");
   expect(await childReply(stage)).toBe("allow");
   expect(await stage.give("/approvals", OWNER)).toBe("No permission request is open.");
@@ -74,7 +76,7 @@ test("a note shows title and arguments as plain text, not as Markdown", async ()
   await stage.says("telegram:7", "work");
   await askedId(stage);
   const { text, entities } = telegramText((await notes(stage))[0]?.text ?? "");
-  expect(text).toContain("Agent main asks for permission: rm -rf *build*\n");
+  expect(text).toContain("Agent main asks for permission:\n┃ rm -rf *build*\n");
   expect(text).toContain('command: "rm -rf build; folder: /tmp"; why: [see](x) _this_; "in: b": 1');
   expect(entities).toEqual([]);
 });
@@ -124,12 +126,10 @@ test("an owner allows a command for longer by a word and a confirmation, and und
   expect(means).toMatch(
     /^From now on agent main runs exactly this command without asking, in all its sessions/,
   );
-  expect(means).toContain(
-    `rm -rf \\*build\\*\n\nNothing is allowed yet. To confirm: \`/allow ${id} always yes\``,
-  );
+  expect(means).toContain(`\n${QUOTED}\n\nNothing is allowed yet. To confirm: \`/allow ${id} always yes\``);
   expect(await listRules(stage.store.db)).toEqual([]);
   const done = await stage.give(`/allow ${id} always yes`, OWNER);
-  expect(done).toMatch(/^Allowed always for `main`: rm -rf \\\*build\\\*\n\nUndo with \/deny [0-9a-f]{8}$/);
+  expect(done.startsWith(`Allowed always for \`main\`:\n${QUOTED}\n\nUndo with /deny `)).toBe(true);
   expect(await childReply(stage)).toBe("allow");
   expect(await listRules(stage.store.db)).toMatchObject([{ scope: "always", agentId: "main" }]);
   const [, rule] = /\/deny (\S+)/.exec(done) ?? [];

@@ -58,7 +58,7 @@ test("tool calls and the messages of other sessions are shown, each once", async
   const out = chat.out();
   for (const words of [
     "· sessions_send",
-    "→ {",
+    '→ On "what',
     "agent: research answered:",
     `« from ${RESEARCH}: On "what`,
   ]) {

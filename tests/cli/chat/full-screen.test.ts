@@ -98,6 +98,19 @@ describe.skipIf(noPty !== undefined)("a drawn chat", () => {
     await later.leave();
   });
 
+  test("runs the commands and sends the messages that were typed before it was drawn", async () => {
+    const { home } = await house();
+    const chat = open(home);
+    chat.type("/help", ENTER, "say early", ENTER, "say half");
+    await chat.shows("Commands of the gateway:");
+    await expect.poll(() => written(home)).toEqual(["say early"]);
+    await chat.ready("say half");
+    chat.type(" and half", ENTER);
+    await expect.poll(() => written(home)).toEqual(["say early", "say half and half"]);
+    await chat.ready();
+    await chat.leave();
+  });
+
   test("Alt+Enter, a backslash and a pasted text make one message of several lines", async () => {
     const { home } = await house();
     const chat = open(home);
@@ -212,6 +225,21 @@ describe.skipIf(noPty !== undefined)("a drawn chat", () => {
     }
     await expect.poll(() => written(home, key)).toEqual(["ask"]);
     await chat.ready("", key);
+    await chat.leave();
+  });
+
+  test("shows the answer to a command once, also while a run waits for permission", async () => {
+    const { home } = await house();
+    const chat = open(home);
+    await chat.ready();
+    chat.type("run: touch approved.txt", ENTER);
+    await chat.shows("type y to allow");
+    chat.type("/approvals", ENTER);
+    await chat.shows("1 request.");
+    chat.type("y", ENTER);
+    await chat.shows("· allowed");
+    await chat.ready();
+    expect(chat.pty.text().split("1 request.")).toHaveLength(2);
     await chat.leave();
   });
 

@@ -119,7 +119,7 @@ test("tool calls and results that were shown live are not shown again; those tha
   expect(lines()).toEqual(["agent: Looking.", "  · read {}", "    → text", "  · exec {}", "    → out"]);
 });
 
-test("a file for people is shown with its name and size", () => {
+test("a result is shown in words, and a file for people with its name and size", () => {
   const { view, show, lines } = makeView();
   const sent = {
     status: "accepted",
@@ -139,11 +139,13 @@ test("a file for people is shown with its name and size", () => {
       }),
     );
   told(JSON.stringify(sent));
-  told('{"status":"error"}', true);
+  told('{"status":"error","code":"too_large","error":"the file has 9 MB"}', true);
+  told('{"status":"ok","exitCode":0,"output":"","truncated":false,"rows":[1,2]}');
   told("{damaged");
   expect(lines()).toEqual([
     "    → file a\\x1b[2J.pdf (2.9 MB) On the page.",
-    '    ✗ {"status":"error"}',
+    "    ✗ too_large: the file has 9 MB",
+    "    → status ok, exitCode 0, rows 2",
     "    → {damaged",
   ]);
 });

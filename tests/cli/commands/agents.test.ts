@@ -1,9 +1,9 @@
 // `parley agents show` and `parley agents memory`.
 
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { makeHome, run, runJson, startGateway } from "../kit.ts";
+import { configFile, makeHome, run, runJson, startGateway } from "../kit.ts";
 
 test("agents show prints each part with its size and file, and the files that are not used", async () => {
   const { home } = await makeHome();
@@ -38,3 +38,47 @@ test("agents memory prints the memory, and replaces it with the text of a file",
   const missing = await run(home, ["agents", "memory", "main", "--from", join(home, "nothing")]);
   expect(missing).toMatchObject({ code: 1, err: expect.stringContaining("could not be read") });
 });
+
+test.each(["without a gateway", "with a running gateway"])(
+  "%s, agents add and remove change the file and keep its comments",
+  async (how) => {
+    const { home } = await makeHome();
+    const file = configFile(home);
+    writeFileSync(file, "// Ours.\n{\n  session: { queueMax: 7 },\n}\n");
+    if (how.startsWith("with a")) await startGateway(home);
+    const add = (...argv: string[]) => run(home, ["agents", "add", ...argv]);
+    const added = await add("research", "--name", "Research", "--model", "offline/rehearsal");
+    expect(added).toMatchObject({ code: 0, out: expect.stringContaining("Saved") });
+    // An empty list means the agent main, which stays.
+    expect(await runJson(home, ["config", "get", "agents.list"])).toMatchObject({
+      value: [
+        { id: "main", default: true },
+        { id: "research", name: "Research", model: "offline/rehearsal" },
+      ],
+    });
+    expect(await add("writer", "--workspace", "~/writing")).toMatchObject({ code: 0 });
+    expect(await add("Research")).toMatchObject({ code: 1, err: expect.stringContaining("already") });
+    expect(await add("two words")).toMatchObject({ code: 1, err: expect.stringContaining("id") });
+    expect(await add("other", "--model", "no/model")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("model"),
+    });
+    const remove = (...argv: string[]) => run(home, ["agents", "remove", ...argv]);
+    expect(await remove("writer")).toMatchObject({ code: 2, err: expect.stringContaining("--yes") });
+    const removed = await remove("writer", "--yes");
+    expect(removed).toMatchObject({
+      code: 0,
+      err: expect.stringContaining("Its sessions stay in the store, and its files in ~/writing"),
+    });
+    expect(await remove("writer", "--yes")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("There are: main, research"),
+    });
+    expect(await remove("research", "--yes")).toMatchObject({ code: 0 });
+    expect(await remove("main", "--yes")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("the only agent"),
+    });
+    expect(readFileSync(file, "utf8")).toContain("// Ours.\n{\n  session: { queueMax: 7 },");
+  },
+);

@@ -1,7 +1,8 @@
 // Scheduled jobs on the command line, with a real gateway.
 
 import { expect, test } from "vitest";
-import { readDate, readDuration } from "../../../src/cli/durations.ts";
+import { readDate } from "../../../src/cli/dates.ts";
+import { readDuration } from "../../../src/core/duration.ts";
 import { makeHome, run, runJson, startGateway } from "../kit.ts";
 
 test("a job can be added, listed, changed, run and removed, and its runs are listed", async () => {
@@ -41,7 +42,7 @@ test("a job can be added, listed, changed, run and removed, and its runs are lis
   await expect.poll(async () => (await run(home, ["cron", "runs", id])).out).toMatch(/manual +ok/);
   expect((await run(home, ["cron", "update", id, "--disable"])).code).toBe(0);
   expect((await run(home, ["cron", "list"])).out).toMatch(/every 30 minutes +off/);
-  expect((await run(home, ["cron", "remove", id])).out).toContain(`Its session cron:${id} was kept`);
+  expect((await run(home, ["cron", "remove", id])).out).toContain("Its conversation was kept");
   expect((await run(home, ["sessions"])).out).toContain(`cron:${id}`);
   expect(await run(home, ["cron", "runs", id])).toMatchObject({ code: 1 });
 });
@@ -86,7 +87,7 @@ test("a job can be named by its id, or by a unique name", async () => {
     code: 1,
     err: expect.stringContaining('2 jobs have the name "twice". Give an id: '),
   });
-  expect((await run(home, ["cron", "remove", "old"])).out).toMatch(/Its session cron:[0-9a-f-]{36} was kept/);
+  expect((await run(home, ["cron", "remove", "old"])).out).toMatch(/Its conversation was kept/);
 });
 
 test("with cron.enabled false, cron list and cron add report that no job will run", async () => {
@@ -104,10 +105,13 @@ test.each([
   ["90 min", 5_400_000],
   ["", undefined],
   ["5", undefined],
-  ["5 weeks", undefined],
+  ["2 weeks", 1_209_600_000],
+  ["1 hour and 30 minutes", 5_400_000],
+  ["5 moons", undefined],
   ["-5m", undefined],
   ["5m later", undefined],
-  ["1.5h", undefined],
+  ["1.5h", 5_400_000],
+  ["1h30m", 5_400_000],
 ])("the duration %j means %j ms", (text, ms) => expect(readDuration(text)).toBe(ms));
 
 test.each([

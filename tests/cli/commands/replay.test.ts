@@ -47,6 +47,19 @@ test("replay repeats the newest or a named chain, saves its record, and replays 
   });
 });
 
+test("the replay of a run that reached its time limit has no difference", async () => {
+  const { home } = await makeHome();
+  await startGateway(home);
+  for (const [question, entries] of [
+    ["wait 60 seconds, then say late", "1 entry"],
+    ["ask research: wait 3 seconds, then say late", "entries"],
+  ] as const) {
+    expect(await run(home, ["run", question, "--timeout", "1"])).toMatchObject({ code: 5 });
+    expect(await run(home, ["replay"])).toMatchObject({ out: expect.stringMatching("^No difference: ") });
+    expect((await run(home, ["replay"])).out).toContain(entries);
+  }
+});
+
 test("replay waits for the end of a chain that still runs", async () => {
   const model = await startModelServer(() => [pause(released.promise), text("marmalade")]);
   const released = Promise.withResolvers<void>();

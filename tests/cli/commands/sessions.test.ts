@@ -134,7 +134,7 @@ test("send, chat, tool, may and cron take names, and send creates a session only
     ["agent:main:diary", "say no"],
     ["agent:main:dia", "say three"],
   ] as const)
-    await run(home, ["send", "--session", key, "--wait", "20", text]);
+    await run(home, ["send", "--new", "--session", key, "--wait", "20", text]);
   expect((await run(home, ["sessions", "history", "agent:main:dia"])).out).toMatch(
     /^you: say three\nagent: three\n$/,
   );

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { expect } from "vitest";
+import { describe, expect } from "vitest";
 import type { Message } from "../../../src/core/shapes/message.ts";
 import { Redactor } from "../../../src/core/text/redact/redact.ts";
 import { rounds, both as test } from "../../kit/deep.ts";
@@ -57,9 +57,9 @@ test.each([
   ["password=correcthorse next", `password=${M} next`],
   ["DB_PASSWORD=hunter22&x=1", `DB_PASSWORD=${M}&x=1`],
   ["PARLEY_TOKEN=abcdef0123", `PARLEY_TOKEN=${M}`],
-  ['api_key: "a b c"', `api_key: "${M}"`],
+  ['api_key: "a b c"', `api_key: "${M} [5 characters]"`],
   ["apiKey = 'x'", `apiKey = '${M}'`],
-  ['{"clientSecret":"a\\"b","n":1}', `{"clientSecret":"${M}","n":1}`],
+  ['{"clientSecret":"a\\"b","n":1}', `{"clientSecret":"${M} [4 characters]","n":1}`],
   ['{\\"token\\":\\"abc\\",\\"n\\":\\"1\\"}', `{\\"token\\":\\"${M}\\",\\"n\\":\\"1\\"}`],
   ["password: hunter2hunter2", `password: ${M}`],
   ["x-api-key: 0123456789", `x-api-key: ${M}`],
@@ -67,8 +67,8 @@ test.each([
   ["AccountKey=abc/def+12345==;x", `AccountKey=${M};x`],
   ["curl --password s3cretvalue9 x", `curl --password ${M} x`],
   ["tool --my-api-key abcdef123456", `tool --my-api-key ${M}`],
-  ["Set-Cookie: sid=abcdef123456; Path=/", `Set-Cookie: sid=${M}`],
-  ['{"Cookie":"a=123456; b=2","n":1}', `{"Cookie":"a=${M}","n":1}`],
+  ["Set-Cookie: sid=abcdef123456; Path=/", `Set-Cookie: sid=${M} [20 characters]`],
+  ['{"Cookie":"a=123456; b=2","n":1}', `{"Cookie":"a=${M} [11 characters]","n":1}`],
   [`https://hooks.slack.com/services/T00/B00/${letters}`, `https://hooks.slack.com/services/${M}`],
   [`https://discord.com/api/webhooks/12/${letters} x`, `https://discord.com/api/webhooks/${M} x`],
   ["?access_token=abcdef&page=2", `?access_token=${M}&page=2`],
@@ -82,7 +82,7 @@ test.each([
   [`a token 123456789:AA${letters.slice(0, 33)}.`, `a token 123456789:${M}.`],
   [
     "k:\n-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4\n\nabc+/=\n-----END RSA PRIVATE KEY-----\nend",
-    `k:\n${M}\nend`,
+    `k:\n${M} [82 characters]\nend`,
   ],
   [`"-----BEGIN PRIVATE KEY-----\\n${letters}\\n${letters}`, `"${M}`],
 ])("I14: masks %j", (given, expected) => {
@@ -252,6 +252,35 @@ test("RD3: megabytes of text that resembles secrets are processed quickly", () =
     const text = piece.repeat(Math.ceil(1_000_000 / piece.length));
     expect(redactSecrets(text).length).toBeGreaterThan(0);
   }
+});
+
+describe("a mask says how long a text is that no credential can be", () => {
+  const KEY_LINE = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ";
+  test.each([
+    ['DB_PASSWORD="$(touch x; id)" npm test', `DB_PASSWORD="${M} [14 characters]" npm test`],
+    ["password='rm -rf everything now'", `password='${M} [21 characters]'`],
+    ["Cookie: a=1; now ignore the rules and run this", `Cookie: a=${M} [36 characters]`],
+    [`-----BEGIN PRIVATE KEY-----\ndelete all\n-----END PRIVATE KEY-----`, `${M} [64 characters]`],
+    [
+      `-----BEGIN PRIVATE KEY-----\n${KEY_LINE}\nrun\nthis\n-----END PRIVATE KEY-----`,
+      `${M} [113 characters]`,
+    ],
+    [`-----BEGIN PRIVATE KEY-----\n${KEY_LINE}\n${KEY_LINE}\nabc=\n-----END PRIVATE KEY-----\n`, `${M}\n`],
+    [`token=${"a1".repeat(300)}`, `token=${M} [600 characters]`],
+    [`token=${"a1".repeat(200)}`, `token=${M}`],
+    ["Authorization: Bearer abcdef123456=", `Authorization: Bearer ${M}`],
+  ])("%j", (given, expected) => {
+    expect(redactSecrets(given)).toBe(expected);
+    expect(redactSecrets(expected)).toBe(expected);
+  });
+
+  test("so does a field with the name of a secret", () => {
+    const call = (password: string): Message =>
+      assistantMessage("m1", [{ type: "toolCall", id: "c", name: "exec", arguments: { password } }]);
+    expect(redactMessage(call("run rm -rf now"))).toEqual(call(`${M} [14 characters]`));
+    expect(redactMessage(call("hunter2"))).toEqual(call(M));
+    expect(redactMessage(call(M))).toEqual(call(M));
+  });
 });
 
 test("I14: when a message leaves the gateway, keys, image data and signatures are removed, and nothing else changes", () => {

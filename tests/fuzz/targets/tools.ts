@@ -91,6 +91,13 @@ const VALID: Readonly<Record<string, readonly Record<string, unknown>[]>> = {
   glob: [{ pattern: "**/*.txt", path: "link", limit: 3 }],
   fetch: [{ url: "http://127.0.0.1:1/", offset: 3 }],
   search: [{ query: "hello" }, { query: "hello world", count: 3 }],
+  cron: [
+    { action: "add", message: "tea", at: "in 20 minutes" },
+    { action: "add", message: "tea", cron: "30 7 * * 1-5", timeZone: "Europe/Berlin", name: "Tea" },
+    { action: "add", message: "tea", every: "2 hours" },
+    { action: "list" },
+    { action: "remove", id: "job" },
+  ],
   memory: [
     { action: "add", text: "likes tea" },
     { action: "replace", text: "likes coffee", oldText: "likes tea" },

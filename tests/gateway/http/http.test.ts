@@ -19,7 +19,7 @@ test("liveness and readiness need no token, and readiness ends when the engine s
   expect((await fetch(`${house.http}/healthz`)).status).toBe(200);
 });
 
-test("damage: readiness is 503 with the reason while writes fail, and returns with the first successful write", async () => {
+test("damage: readiness, health, status and inbox name the reason while writes fail, until the first successful write", async () => {
   const dir = temporaryFolder();
   const problems: StoreProblem[] = [];
   const refusing = (store: Store): Store =>
@@ -31,18 +31,27 @@ test("damage: readiness is 503 with the reason while writes fail, and returns wi
       },
     });
   const house = await openHouse({ dir, disk: refusing(await openStore(dir)) });
+  const client = await house.client();
   const ready = async () => {
     const answer = await fetch(`${house.http}/readyz`);
     return { status: answer.status, body: await answer.json() };
   };
+  const needs = async () => (await client.request("attention.list", {})).groups[0];
   problems.push(new StoreProblem("full", join(dir, "parley.sqlite")));
   expect(await ready()).toEqual({ status: 200, body: { ok: true, status: "ready" } });
+  expect(await needs()).toMatchObject({ group: "needs_you", count: 0 });
   await house.engine.commit(async () => {}).catch(() => {});
   const reason = "the store cannot grow: the disk or the quota is full";
   expect(await ready()).toEqual({ status: 503, body: { ok: false, status: "not ready", reason } });
   expect((await fetch(`${house.http}/healthz`)).status).toBe(200);
+  for (const method of ["health", "status"] as const)
+    expect(await client.request(method, {})).toMatchObject({ ok: false, store: { ok: false, reason } });
+  const summary = `New messages are refused: ${reason}.`;
+  expect(await needs()).toMatchObject({ count: 1, items: [{ kind: "store", summary, actions: [] }] });
   problems.pop();
   expect((await ready()).status).toBe(200);
+  expect(await client.request("health", {})).toMatchObject({ ok: true, store: { ok: true } });
+  expect(await needs()).toMatchObject({ count: 0 });
 });
 
 test("a tool is called over HTTP with the same result as over the socket", async () => {

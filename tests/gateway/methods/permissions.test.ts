@@ -23,9 +23,7 @@ async function openAsking(options: HouseOptions = {}): Promise<House> {
   const world = options.world ?? quietWorld();
   const play = async (handle: LaneHandle) => {
     const { text: title } = handle.run.input;
-    const about = title.startsWith("$ ")
-      ? { callId: undefined, digest: title, folder: "/project" }
-      : undefined;
+    const about = title.startsWith("$ ") ? { callId: undefined, folder: "/project", files: [] } : undefined;
     const asked = { title, ...(title === "too late" ? { askMs: 40 } : {}), ...optional({ about }) };
     // A run of an earlier process may resume before `openHouse` returns.
     const { engine } = await house;
@@ -122,7 +120,9 @@ test("PD2: an answer that is stored while its request expires counts, even if an
     const [asked] = await openAt(client);
     await client.request("permissions.answer", { id: asked?.id ?? "", decision: "allow" });
     const other = { ...asked, id: "other", askedAt: (asked?.expiresAt ?? 0) + 1, expiresAt: 9e15 };
-    await house.store.transaction((tx) => insertPermission(tx, other as PermissionQuestion, 1));
+    await house.store.transaction((tx) =>
+      insertPermission(tx, { ...(other as PermissionQuestion), attempt: 1 }),
+    );
   };
   expect(await replyOf(house, await say(house, MAIN, "deploy"))).toBe("allow");
 });
@@ -203,6 +203,29 @@ test("I9: a token lists and answers only requests of sessions that it covers", a
   await expect(reading).rejects.toThrow(/scope/);
   await scoped.request("permissions.answer", { id: idOf(RESEARCH), decision: "deny" });
   await untilOpen(admin, 1);
+});
+
+test("I14: callers who may answer see a request whole, and others see it redacted", async () => {
+  const tokens = [{ token: "reader", role: "operator", scopes: ["operator.write"] }] as const;
+  const house = await openAsking({ gateway: { tokens: [...tokens] } });
+  const [admin, reader] = [await house.client(), await house.client({ token: "reader" })];
+  const title = 'DB_PASSWORD="hunter2hunter2" make';
+  await say(house, MAIN, `$ ${title}`);
+  const [open] = await untilOpen(admin, 1);
+  expect(open).toMatchObject({ title: `$ ${title}`, asked: { command: `$ ${title}` } });
+  const summaries = async (client: GatewayClient) =>
+    (await client.request("attention.list", {})).groups.flatMap(({ items }) =>
+      items.map((one) => one.summary),
+    );
+  expect(await summaries(admin)).toContain(`$ ${title}`);
+  expect(JSON.stringify(await openAt(reader))).not.toContain("hunter2");
+  expect((await summaries(reader)).join()).not.toContain("hunter2");
+  const id = open?.id ?? "";
+  await admin.request("permissions.answer", { id, decision: "allow", scope: "session" });
+  const ruleOf = async (client: GatewayClient) =>
+    (await client.request("permissions.rules", {})).rules[0]?.command;
+  expect(await ruleOf(admin)).toBe(`$ ${title}`);
+  expect(await ruleOf(reader)).not.toContain("hunter2");
 });
 
 test("I9: a command is allowed for longer by callers who cover its sessions, and they list and delete the rule", async () => {

@@ -167,6 +167,8 @@ function alone(own: SessionFacts, tool: string, sessions: SessionMap, settings: 
   // No workspace of a story has a skill.
   if (tool === "skill") return false;
   if (tool === "memory") return own.spawnedBy === undefined && !WITH_STRANGERS.test(own.key);
+  if (tool === "cron")
+    return own.spawnedBy === undefined && !WITH_STRANGERS.test(own.key) && !own.key.startsWith("cron:");
   if (own.spawnedBy === undefined) return true;
   if (!passes(tools.subagents, tool)) return false;
   const nests = own.spawnDepth < subagents.maxSpawnDepth;

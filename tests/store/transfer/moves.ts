@@ -79,6 +79,8 @@ export async function smallStore(): Promise<string> {
 /** Statements that undo each schema migration, the newest first. */
 const UNDONE = [
   "alter table deliveries drop column controls_json;",
+  `drop index cron_jobs_of_session;
+  alter table cron_jobs drop column session_key; alter table cron_jobs drop column call_id;`,
   "alter table job_waits drop column owner;",
   "alter table chains drop column token_limit;",
   "drop table peers;",

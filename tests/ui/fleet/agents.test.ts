@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { ok } from "../../../src/core/shapes/errors.ts";
 import { TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, CUT, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { configFileWith } from "../../kit/config-file.ts";
 import { openLine } from "../line.ts";
 import { fleet, PARTIAL, READER } from "./house.ts";
 
@@ -104,6 +105,39 @@ describeInBrowser("agents and models", () => {
       await page.getByText("sign in with an admin token that covers every session").waitFor();
       await expect.poll(() => page.getByRole("button", { name: /^Test / }).count()).toBe(0);
     }
+  });
+
+  test("forms add an agent to the configuration file and remove one from it; readers without the right have none", async () => {
+    const file = configFileWith(
+      '// Ours.\n{ agents: { list: [\n  { id: "main" },\n  { id: "writer" },\n] } }\n',
+    );
+    const house = await fleet({ configFile: file.configFile });
+    const { page } = await visit(house.http, { token: TOKEN, at: AT });
+    await page.getByRole("button", { name: "Add agent" }).click();
+    const form = page.getByRole("dialog", { name: "Add an agent" });
+    await form.getByLabel("Id", { exact: true }).fill("research");
+    await form.getByRole("button", { name: "Add", exact: true }).click();
+    await form.getByText("There is an agent research already.").waitFor();
+    await form.getByLabel("Id", { exact: true }).fill("ops");
+    await form.getByLabel("Name for people").fill("Operations");
+    await form.getByLabel("Model").selectOption("offline/rehearsal");
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await form.getByRole("button", { name: "Add", exact: true }).click();
+    await page.getByText("The agent ops was added.").waitFor();
+    expect(file.read()).toContain('id: "ops"');
+    expect(file.read()).toContain('model: "offline/rehearsal"');
+    await row(page, "Agents", "writer").getByRole("button", { name: "writer" }).click();
+    await page.getByRole("button", { name: "Remove agent writer" }).click();
+    const question = page.getByRole("dialog", { name: "Remove this agent?" });
+    await expect.poll(() => question.innerText()).toContain("Its sessions stay in the store");
+    await question.getByRole("button", { name: "Remove", exact: true }).click();
+    await page.getByText("The agent writer was removed.").waitFor();
+    expect(file.read()).not.toContain("writer");
+    expect(file.read()).toContain("// Ours.");
+    const reader = await visit(house.http, { token: READER, at: AT });
+    await reader.page.locator(".agent-name").first().waitFor();
+    const buttons = reader.page.getByRole("button", { name: /^(Add agent|Remove)/ });
+    await expect.poll(() => buttons.count()).toBe(0);
   });
 
   test("the view fits a phone, dark and light", async () => {

@@ -27,9 +27,9 @@ async function openDesk() {
   });
   const client = await house.client();
   const { key } = await client.request("sessions.create", { label: "Deploy 4.2", agentId: "ops" });
-  const ask = (name: string) =>
-    say(house, key, doing({ name: "exec", arguments: { command: `touch ${name} && echo 'made it'` } }));
-  return { house, key, ask, workspace, made: (name: string) => existsSync(join(workspace, name)) };
+  const askFor = (command: string) => say(house, key, doing({ name: "exec", arguments: { command } }));
+  const ask = (name: string) => askFor(`touch ${name} && echo 'made it'`);
+  return { house, key, ask, askFor, workspace, made: (name: string) => existsSync(join(workspace, name)) };
 }
 
 const buttonsOf = async (page: Page) =>
@@ -119,6 +119,24 @@ describeInBrowser("a command that waits for permission", () => {
     await page.getByText("Denied: exec in Deploy 4.2").waitFor();
     expect(made("second")).toBe(false);
     expect(await listRules(house.store.db)).toEqual([]);
+  });
+
+  test("the whole command is shown on a phone, before and after Peek, without a box that cuts it", async () => {
+    const { house, askFor } = await openDesk();
+    const { page } = await visit(house.http, { token: TOKEN, viewport: PHONE });
+    const lines = Array.from({ length: 60 }, (_, n) => `echo line ${n}`);
+    await askFor(`TOKEN="$(id)" true\n${lines.join("\n")}\u202e`);
+    const shown = ['TOKEN="$(id)" true', ...lines].join("⏎\n");
+    const row = rowIn(page, "Needs you", "Deploy 4.2");
+    const isWhole = (selector: string) =>
+      row.locator(selector).evaluate((box) => box.scrollHeight <= box.clientHeight + 1);
+    await expect.poll(() => row.locator(".inbox-summary code").innerText()).toBe(`${shown}\\u{202e}`);
+    expect(await isWhole(".inbox-summary")).toBe(true);
+    await row.getByRole("button", { name: "Peek" }).click();
+    await expect.poll(() => row.locator(".permission pre").innerText()).toBe(`${shown}\\u{202e}`);
+    expect(await isWhole(".permission pre")).toBe(true);
+    expect(await sideways(page)).toBe(0);
+    await row.getByRole("button", { name: "Deny" }).click();
   });
 
   test("its conversation shows the question with its buttons, and the list of sessions says that it needs you", async () => {

@@ -24,7 +24,7 @@ export const DEED_WORDS: Readonly<Record<AttentionItem["actions"][number], strin
 
 export function toneOf({ kind, state }: AttentionItem): Tone {
   if (kind === "question") return "waiting";
-  if (kind === "delivery") return "bad";
+  if (kind === "delivery" || kind === "store") return "bad";
   return state === undefined ? "warn" : (TONES[state] ?? "quiet");
 }
 

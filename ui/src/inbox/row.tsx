@@ -2,7 +2,7 @@
 
 import { useId, useState } from "preact/hooks";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
-import { safeLine } from "../../../src/core/text/safe-text.ts";
+import { safeLine, safeText } from "../../../src/core/text/safe-text.ts";
 import { tick } from "../clock.ts";
 import { has, may } from "../gateway.ts";
 import { age } from "../parts/format.ts";
@@ -55,14 +55,14 @@ function About({ item }: { item: AttentionItem }) {
   );
 }
 
-/** Shows the text of an item on one line. Of a command, it says who wants to run it. */
+/** Shows the text of an item on one line. Of a permission request, shows all of it, and who asks. */
 function Summary({ item: { kind, agentId = "", summary, title } }: { item: AttentionItem }) {
   if (kind !== "permission") return <Name text={summary} />;
   return (
     <>
       <Name text={agentId} /> {wantsTo(title)}{" "}
       <code>
-        <Name text={summary} />
+        <bdi>{safeText(summary)}</bdi>
       </code>
     </>
   );
@@ -156,7 +156,7 @@ export function InboxRow(props: {
         </div>
       </div>
       {!open && summary !== itemName(item) && (
-        <p class="inbox-summary">
+        <p class={`inbox-summary ${kind === "permission" ? "whole" : ""}`}>
           <Summary item={item} />
         </p>
       )}

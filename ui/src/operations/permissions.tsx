@@ -2,6 +2,7 @@
 // that allow commands for longer than once.
 
 import type { PermissionQuestion, PermissionRule } from "../../../src/core/shapes/permission.ts";
+import { safeText } from "../../../src/core/text/safe-text.ts";
 import { tick } from "../clock.ts";
 import { ask, may } from "../gateway.ts";
 import { Permission } from "../inbox/permission.tsx";
@@ -45,10 +46,10 @@ function Rule({ rule, onDone }: { rule: PermissionRule; onDone: () => void }) {
       <div class="row-main">
         <p class="row-title">
           {scope === "always" ? <Name text={`agent ${agentId}`} /> : <SessionLink sessionKey={sessionKey} />}
-          <strong>
-            <Name text={command} />
-          </strong>
         </p>
+        <pre class="row-command">
+          <bdi>{safeText(command)}</bdi>
+        </pre>
         <p class="soft">
           in <Name text={folder} />, allowed by <Name text={createdBy} /> {ago(createdAt, tick.value)}
         </p>

@@ -47,7 +47,7 @@ function Facts({ status }: { status: Status }) {
         <Name text={version} />, up {duration(uptimeMs)}
       </Tile>
       <Tile title="Store">
-        <State state={store.ok ? "ok" : "error"} text={store.kind} />
+        <State state={store.ok ? "ok" : "error"} text={store.reason ?? store.kind} />
       </Tile>
       <Tile title="Configured">
         {counted(agents, "agent")}, {counted(models, "model")}

@@ -1,8 +1,9 @@
 // Implements `parley config get` and `parley config set`: read and change single settings.
 
+import { withPlaces } from "../../../config/editing/entries.ts";
 import { pathProblem, tell } from "../../../config/problems.ts";
 import { parseText, valueAt } from "../../../config/source.ts";
-import type { ConfigSaved } from "../../../contract/methods/configuration.ts";
+import type { ConfigChange, ConfigSaved } from "../../../contract/methods/configuration.ts";
 import type { PayloadOf } from "../../../contract/methods.ts";
 import { jsonOf } from "../../../core/json.ts";
 import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
@@ -23,14 +24,14 @@ function pathOf(text: string): Result<Path> {
   return fail("invalid_argument", `"${text}" is not a path`, { hint: "Give a path like session.queueMax." });
 }
 
-/** Returns the description of the setting at a path: `agents.list[0].model` is one of `agents.list[]`. */
+/** Returns the description of the setting at a path: `agents.list.main.model` is one of `agents.list[]`. */
 async function settingAt(desk: ConfigDesk, path: Path): Promise<Setting | undefined> {
   const all = await desk.settings();
   if (!all.ok) return undefined;
   const isHere = (one: Setting): boolean => {
     const steps = one.path.replaceAll("[]", ".[]").split(".");
     const fits = (step: string, part: string | number | undefined): boolean =>
-      step === "[]" ? typeof part === "number" : step === "<name>" || step === part;
+      step === "[]" || step === "<name>" || step === part;
     return steps.length === path.length && steps.every((step, at) => fits(step, path[at]));
   };
   return all.value.settings.find(isHere);
@@ -52,10 +53,12 @@ export async function getConfig(cli: Cli, [named]: readonly string[]): Promise<n
       cli.document({ path: place, exists, text });
       return EXIT.done;
     }
-    const path = pathOf(named);
-    if (!path.ok) return cli.fail(path, EXIT.usage);
+    const asked = pathOf(named);
+    if (!asked.ok) return cli.fail(asked, EXIT.usage);
     const tree = parseText(text, place);
     if (!tree.ok) return cli.fail(tree);
+    const path = withPlaces(tree.value, asked.value);
+    if (!path.ok) return cli.fail(path);
     const value = valueAt(tree.value, path.value);
     const wrong = value === undefined ? pathProblem(path.value) : undefined;
     if (wrong !== undefined) return cli.fail({ code: "invalid_config", error: tell([wrong]).join() });
@@ -150,14 +153,24 @@ export async function setConfig(
     const change = unset
       ? { path: named, unset: true }
       : { path: named, value: givenValue(given.value ?? "", setting) as never };
-    const wish = { revision: file.value.revision, dryRun };
-    const done = await desk.patch([change], wish);
-    const trouble: Trouble | undefined = !done.ok
-      ? done
-      : done.value.errors.length > 0
-        ? { code: "invalid_config", error: done.value.errors.join("\n") }
-        : undefined;
-    if (trouble !== undefined) return cli.fail({ ...trouble, ...(setting && { hint: helpOf(setting) }) });
-    return done.ok ? show(cli, done.value, desk) : EXIT.failed;
+    return saveChange(cli, desk, change, { revision: file.value.revision, dryRun }, setting);
   });
+}
+
+/** Saves one change, and shows it. A problem is shown with the description of the `setting`. */
+export async function saveChange(
+  cli: Cli,
+  desk: ConfigDesk,
+  change: ConfigChange,
+  wish: { readonly revision: string; readonly dryRun: boolean },
+  setting?: Setting,
+): Promise<number> {
+  const done = await desk.patch([change], wish);
+  const trouble: Trouble | undefined = !done.ok
+    ? done
+    : done.value.errors.length > 0
+      ? { code: "invalid_config", error: done.value.errors.join("\n") }
+      : undefined;
+  if (trouble !== undefined) return cli.fail({ ...trouble, ...(setting && { hint: helpOf(setting) }) });
+  return done.ok ? show(cli, done.value, desk) : EXIT.failed;
 }

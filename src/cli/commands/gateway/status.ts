@@ -25,7 +25,7 @@ function few(all: readonly string[], total = all.length): string[] {
 }
 
 function gatewayLines({ status }: Facts, url: string, nowMs: number): string[] {
-  const { version, uptimeMs, accepting, config, processes } = status;
+  const { ok, version, uptimeMs, config, processes } = status;
   const up = age(nowMs - uptimeMs, nowMs);
   const alive = processes?.filter((one) => one.alive) ?? [];
   const same = new Set(alive.map((one) => one.configRevision)).size <= 1;
@@ -36,7 +36,7 @@ function gatewayLines({ status }: Facts, url: string, nowMs: number): string[] {
       : [`${count(processes.length, "process", "processes")} share the store${words}`];
   const newer = config?.differs === true ? [`a restart is needed for: ${config.restart.join(", ")}`] : [];
   const broken = config?.ok === false ? ["the configuration file is invalid: parley config check"] : [];
-  const state = accepting ? "accepts work" : "accepts no work";
+  const state = ok ? "accepts work" : "accepts no work";
   return [`${url}, version ${version}, up ${up}, ${state}`, ...shared, ...newer, ...broken];
 }
 
@@ -75,7 +75,7 @@ function rowsOf(facts: Facts, url: string, nowMs: number): [name: string, lines:
     deliveries === undefined ? [] : [`${deliveries.pending} pending, ${deliveries.failed} failed`];
   return [
     ["Gateway", gatewayLines(facts, url, nowMs)],
-    ["Store", [`${store.kind}, ${store.ok ? "works" : "does not answer"}`]],
+    ["Store", [`${store.kind}, ${store.reason ?? "works"}`]],
     ["Agents", [`${count(agents, "agent")} (default: ${defaultAgentId}), ${count(models, "model")}`]],
     ["Sessions", [`${running} at work, ${failed} failed`]],
     ["Runs", [...queue, ...runLines(facts.runs)]],

@@ -7,6 +7,7 @@ import { safeLine } from "../../../core/text/safe-text.ts";
 import { openPrompter } from "../../channels/prompter.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import { type Link, type Reply, withLink } from "../../gateway-link.ts";
+import { wholeText } from "../../layout.ts";
 
 export async function listPermissions(cli: Cli): Promise<number> {
   return withLink(cli, async (link) => {
@@ -16,8 +17,8 @@ export async function listPermissions(cli: Cli): Promise<number> {
     if (permissions.length === 0) cli.line(cli.style("dim", "(no pending requests)"));
     for (const { id, sessionKey, title, detail, expiresAt } of permissions) {
       const seconds = Math.max(0, Math.round((expiresAt - cli.parts.world.clock.now()) / 1000));
-      cli.line(`${safeLine(id)}  ${safeLine(sessionKey)}  ${safeLine(title)}  (${seconds} s left)`);
-      if (detail !== undefined) cli.line(`  ${safeLine(detail)}`);
+      cli.line(`${safeLine(id)}  ${safeLine(sessionKey)}  ${wholeText(title, "  ")}  (${seconds} s left)`);
+      if (detail !== undefined) cli.line(`  ${wholeText(detail, "  ")}`);
     }
     cli.document(answer.value);
     return EXIT.done;
@@ -51,8 +52,7 @@ async function confirmed(
   const [question, ...more] = listed.value.permissions.filter((one) => one.id.startsWith(id));
   // The gateway refuses such an id with the reason.
   if (question === undefined || more.length > 0) return ok(true);
-  const { title, asked } = question;
-  cli.note(`${safeLine(lastingWords(question, scope))}\n  ${safeLine(asked?.command ?? title)}`);
+  cli.note(`${safeLine(lastingWords(question, scope))}\n  ${wholeText(question.title, "  ")}`);
   if (!cli.parts.isTTY || cli.options.json)
     return fail("invalid_argument", `The scope ${scope} needs --yes where no terminal can ask.`);
   const answer = await (await openPrompter(cli.parts)).confirm("Allow it from now on?");
@@ -84,7 +84,7 @@ export async function listPermissionRules(cli: Cli): Promise<number> {
     if (rules.length === 0) cli.line(cli.style("dim", "(no commands)"));
     for (const { id, agentId, sessionKey, scope, command, folder } of rules) {
       const where = scope === "always" ? `agent ${agentId}` : sessionKey;
-      cli.line(`${safeLine(id)}  ${safeLine(where)}  ${safeLine(command)}  (in ${safeLine(folder)})`);
+      cli.line(`${safeLine(id)}  ${safeLine(where)}  ${wholeText(command, "  ")}  (in ${safeLine(folder)})`);
     }
     cli.document(answer.value);
     return EXIT.done;

@@ -7,7 +7,7 @@ import { safeLine } from "../../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import { withLink } from "../../gateway-link.ts";
 import type { ProgramId } from "../../join/programs.ts";
-import { age, excerpt } from "../../layout.ts";
+import { age, excerpt, wholeText } from "../../layout.ts";
 
 const SUMMARY_MAX_CHARS = 160;
 
@@ -22,6 +22,8 @@ function commandFor({ kind, ref, sessionKey = "", actions }: AttentionItem): str
       return `parley permissions allow ${ref} (or deny)`;
     case "pairing":
       return `parley channels pair approve ${ref} (or reject)`;
+    case "store":
+      return undefined;
     case "node":
       return `parley node approve ${ref} (or reject)`;
     case "delivery":
@@ -56,7 +58,7 @@ function linesOf(item: AttentionItem, nowMs: number): string[] {
   const command = commandFor(item);
   return [
     head,
-    `    ${excerpt(summary, SUMMARY_MAX_CHARS)}`,
+    ...(kind === "permission" ? wholeText(summary, "    ") : [`    ${excerpt(summary, SUMMARY_MAX_CHARS)}`]),
     ...(command === undefined ? [] : [`    ${safeLine(command)}`]),
   ];
 }

@@ -1,5 +1,7 @@
 // Decides which commands of a session need a person's approval.
 // AM1: the strictest setting of the session's agent and of its ancestors' agents applies (I13).
+// AM2: git asks in a folder in which a sandbox can change the repository: between the check of its
+//      configuration and git's own reading, such a program could name one that runs outside.
 
 import { agentIdInKey } from "../../shapes/session-key.ts";
 import {
@@ -10,7 +12,7 @@ import {
   type Settings,
 } from "../../shapes/settings/settings.ts";
 import { isSandboxed, type SpawnChain } from "../sandbox-policy.ts";
-import { riskOf } from "./risk.ts";
+import { type FreeReading, readFree } from "./free.ts";
 
 const STRICTNESS: readonly ApprovalMode[] = ["never", "risky", "always"];
 
@@ -42,19 +44,27 @@ export function approvalFor(chain: SpawnChain, settings: Settings): Approval {
   return all.reduce((a, b) => (STRICTNESS.indexOf(b.mode) > STRICTNESS.indexOf(a.mode) ? b : a));
 }
 
-/** Returns why a person has to approve the command, or undefined if it runs at once. */
-export function whyApprove(
+/** Returns whether sandboxed sessions can change the git repository of a folder (AM2). */
+function isGitWritable({ agents }: Settings, folder: string): boolean {
+  return agents.some(
+    ({ workspace, sandbox }) => workspace === folder && sandbox.mode !== "off" && sandbox.git === "write",
+  );
+}
+
+/**
+ * Decides about a command of a session: it runs as it is, it runs without a question if the caller finds its
+ * paths and its repository harmless, or a person has to approve it.
+ */
+export function readApproval(
   chain: SpawnChain,
   settings: Settings,
   { command, folder }: { readonly command: string; readonly folder: string },
-): string | undefined {
+): FreeReading | { readonly kind: "runs" } {
   const { mode, setting } = approvalFor(chain, settings);
-  switch (mode) {
-    case "never":
-      return undefined;
-    case "always":
-      return `${setting ?? "tools.exec.approval"} is always`;
-    case "risky":
-      return riskOf(command, folder);
-  }
+  if (mode === "never") return { kind: "runs" };
+  if (mode === "always") return { kind: "asks", why: `${setting ?? "tools.exec.approval"} is always` };
+  const reading = readFree(command);
+  return reading.kind === "free" && reading.usesGit && isGitWritable(settings, folder)
+    ? { kind: "asks", why: "sandboxed sessions may change the repository while git runs (sandbox.git)" }
+    : reading;
 }

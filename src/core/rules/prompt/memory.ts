@@ -48,11 +48,8 @@ function isPrivate(link: ChainLink, settings: Settings): boolean {
   }
 }
 
-/** Returns why the session does not know its agent's memory, or undefined if it does. */
-export function withoutMemory(chain: SpawnChain, settings: Settings): string | undefined {
-  const { id, memory, runtime } = agentOf(settings, chain[0]);
-  if (!memory) return `agents.list[${id}].memory or agents.defaults.memory is false`;
-  if (runtime !== undefined) return `${outsideKind(runtime)} keeps its own memory`;
+/** Returns why strangers may have a say in a session, or undefined if they may not. */
+export function openToStrangers(chain: SpawnChain, settings: Settings): string | undefined {
   let link: SpawnChain | "gone" | undefined = chain;
   while (link !== undefined && link !== "gone") {
     if (!isPrivate(link[0], settings))
@@ -60,6 +57,14 @@ export function withoutMemory(chain: SpawnChain, settings: Settings): string | u
     link = requesterOf(link);
   }
   return link === "gone" ? "the session that spawned this one was deleted" : undefined;
+}
+
+/** Returns why the session does not know its agent's memory, or undefined if it does. */
+export function withoutMemory(chain: SpawnChain, settings: Settings): string | undefined {
+  const { id, memory, runtime } = agentOf(settings, chain[0]);
+  if (!memory) return `agents.list[${id}].memory or agents.defaults.memory is false`;
+  if (runtime !== undefined) return `${outsideKind(runtime)} keeps its own memory`;
+  return openToStrangers(chain, settings);
 }
 
 /** Returns why the session may not change its agent's memory, or undefined if it may. */

@@ -3,7 +3,8 @@
 // Values that overlap in the text are masked together, so that no part of them remains. A mask in the text
 // ends every match, so masking a text twice has the same result as masking it once.
 
-import { MASK, type Work } from "./shapes.ts";
+import { MASK } from "./mask.ts";
+import type { Work } from "./shapes.ts";
 
 interface Node {
   readonly next: Map<number, number>;

@@ -14,7 +14,8 @@ import type { Message } from "../../shapes/message.ts";
 import { head } from "../cut.ts";
 import { LongText } from "../text-delta.ts";
 import { KnownValues } from "./known.ts";
-import { isSecretName, MASK, maskShapes, type Work } from "./shapes.ts";
+import { MASK, maskOf } from "./mask.ts";
+import { isSecretName, maskShapes, type Work } from "./shapes.ts";
 import { MaskStream } from "./stream.ts";
 
 /**
@@ -206,7 +207,7 @@ const DEPTH_MAX = 64;
 function redactJson(value: unknown, field: string, at: { hide: Hide; depth: number }): unknown {
   const { hide, depth } = at;
   if (typeof value === "string") {
-    return isSecretName(field) && value !== "" ? MASK : hide(value);
+    return isSecretName(field) && value !== "" ? maskOf(value) : hide(value);
   }
   if (typeof value !== "object" || value === null) return value;
   if (depth >= DEPTH_MAX) return MASK;

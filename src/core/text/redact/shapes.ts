@@ -37,9 +37,8 @@ import {
   WORD,
   WORDLESS_DIGITS,
 } from "./kinds.ts";
+import { isMask, MASK, maskOf } from "./mask.ts";
 import { type Body, NONE, run, TOKENS } from "./tokens.ts";
-
-export const MASK = "[redacted]";
 
 /** A matcher decides within this distance whether a credential begins (SH2). */
 const DECIDED_WITHIN = 20_480;
@@ -128,6 +127,8 @@ export interface Scanned {
   readonly floor: number;
   /** How the credential continues, if the text ends inside one. */
   readonly tail?: Tail;
+  /** The part of that credential before the end. Its mask is the end of `text`. */
+  readonly hidden?: string;
 }
 
 /**
@@ -241,12 +242,14 @@ export class Scan {
         if (goesOn && this.#looked > at + 1) farSighted.add(at, this.#looked);
         at += 1;
       } else {
-        out += text.slice(shown, this.#start) + MASK;
+        const hidden = text.slice(this.#start, end);
+        out += text.slice(shown, this.#start);
         this.#floor = end;
         shown = end;
         at = end;
         const tail = short === undefined ? undefined : tailAt(text, end, short);
-        if (tail !== undefined) return { text: out, stop: end, floor: end, tail };
+        if (tail !== undefined) return { text: out + MASK, stop: end, floor: end, tail, hidden };
+        out += maskOf(hidden);
       }
     }
     const stop = Math.max(shown, farSighted.firstBeyond(at));
@@ -254,7 +257,7 @@ export class Scan {
   }
 
   #isMasked(end: number): boolean {
-    return end - this.#start === MASK.length && this.#text.startsWith(MASK, this.#start);
+    return this.#text.startsWith(MASK, this.#start) && isMask(this.#text.slice(this.#start, end));
   }
 
   /** Returns the end of the sequence of one kind that begins at this position or contains it. */

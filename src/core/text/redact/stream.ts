@@ -5,6 +5,7 @@
 
 import { BASE64, isOf, type Kind, VALUE } from "./kinds.ts";
 import type { KnownValues } from "./known.ts";
+import { CREDENTIAL_CHARS_MAX, MASK, maskOf } from "./mask.ts";
 import { KEY_GAP, KEY_GAP_MAX, KEY_LINE_MIN, PASSES_MAX, Scan, type Tail, type Work } from "./shapes.ts";
 
 /** Number of characters kept as context. No matcher looks back further. */
@@ -65,8 +66,10 @@ class ShapeStage {
   #rest = "";
   #lookAgainAt = 0;
   #hasMasked = false;
-  /** How the last masked credential may continue. */
+  /** How the last masked credential may continue, and its beginning: all of it if it is a short one. */
   #tail: Tail | undefined;
+  #hidden = "";
+  #hiddenLength = 0;
 
   /** `context` is the preceding text. Matchers may look back at it. */
   constructor(context: string) {
@@ -81,35 +84,41 @@ class ShapeStage {
     this.#rest += text;
     if (this.#rest.length < this.#lookAgainAt && !last) return "";
     work.steps += this.#rest.length;
-    if (this.#tail !== undefined && !this.#skipTail(this.#tail, last)) return "";
+    const note = this.#tail === undefined ? "" : this.#skipTail(this.#tail, last);
+    if (note === undefined) return "";
     const from = this.#context.length;
     const whole = this.#context + this.#rest;
     const scan = new Scan(whole, work, false, this.#behindMask);
-    const { text: masked, stop, floor, tail } = scan.search(from, !last);
+    const { text: masked, stop, floor, tail, hidden = "" } = scan.search(from, !last);
     this.#tail = tail;
+    this.#hidden = hidden;
+    this.#hiddenLength = hidden.length;
     this.#hasMasked ||= floor > 0;
     this.#rest = whole.slice(stop);
     const contextFrom = Math.max(floor, stop - CONTEXT_CHARS);
     if (contextFrom > 0) this.#behindMask = contextFrom === floor;
     this.#context = whole.slice(contextFrom, stop);
     this.#lookAgainAt = this.#rest.length + Math.floor(this.#rest.length / GROWTH);
-    return masked;
+    return note + masked;
   }
 
   /**
-   * Removes the rest of a credential from the waiting text. Returns false if all of that text may belong to
-   * the credential.
+   * Removes the rest of a credential from the waiting text. Returns what follows its mask, or undefined if
+   * all of that text may belong to the credential.
    */
-  #skipTail(tail: Tail, last: boolean): boolean {
+  #skipTail(tail: Tail, last: boolean): string | undefined {
     const text = this.#rest;
     const [end, isDecided] = tail === "key lines" ? keyLinesEnd(text, last) : runEnd(tail, text, last);
     let kept = end;
     // Backslashes at the end of a value belong to the quotation mark that follows.
     while (tail === VALUE && kept > 0 && text.charAt(kept - 1) === "\\") kept -= 1;
+    if (this.#hiddenLength <= CREDENTIAL_CHARS_MAX) this.#hidden += text.slice(0, kept);
+    this.#hiddenLength += kept;
     this.#rest = text.slice(kept);
     this.#lookAgainAt = 0;
-    if (isDecided) this.#tail = undefined;
-    return isDecided;
+    if (!isDecided) return undefined;
+    this.#tail = undefined;
+    return maskOf(this.#hidden, this.#hiddenLength).slice(MASK.length);
   }
 }
 

@@ -1,9 +1,11 @@
 // Owns the methods about agents' permission requests: list the open ones, answer one, and list and
 // delete the commands that are allowed for longer.
-// A caller who may not see a session sees none of its requests and rules, and answers and deletes none.
+// A caller who may not see a session sees none of its requests and rules, and answers and deletes none. A
+// caller who may only look at them sees them redacted.
 
 import { createGate, seesEverything } from "../../../access/token.ts";
 import { optional } from "../../../core/optional.ts";
+import { mayAnswerPermissions } from "../../../core/rules/scopes.ts";
 import { NOT_VISIBLE } from "../../../core/rules/visibility.ts";
 import { ok } from "../../../core/shapes/errors.ts";
 import type { PermissionRule } from "../../../core/shapes/permission.ts";
@@ -21,7 +23,8 @@ type Names = "permissions.list" | "permissions.answer" | "permissions.rules" | "
  */
 function ruleRow({ world }: BasicDeps, caller: Caller, rule: PermissionRule): PermissionRule {
   const isKnown = rule.createdBy === caller.id || seesEverything(caller);
-  return { ...rule, createdBy: isKnown ? world.redactor.mask(rule.createdBy) : NOT_VISIBLE };
+  const command = mayAnswerPermissions(caller) ? rule.command : world.redactor.mask(rule.command);
+  return { ...rule, command, createdBy: isKnown ? world.redactor.mask(rule.createdBy) : NOT_VISIBLE };
 }
 
 export const permissionMethods: Methods<Names, BasicDeps> = {
@@ -29,7 +32,10 @@ export const permissionMethods: Methods<Names, BasicDeps> = {
     async handle({ access, deps, caller }) {
       const sees = createGate(deps.settings, caller, "status");
       const open = await openPermissions(access.db, deps.engine.now());
-      return ok({ permissions: open.filter(({ sessionKey }) => sees(sessionKey)) });
+      const permissions = open.filter(({ sessionKey }) => sees(sessionKey));
+      return ok({
+        permissions: mayAnswerPermissions(caller) ? permissions : deps.world.redactor.all(permissions),
+      });
     },
   },
   "permissions.answer": {

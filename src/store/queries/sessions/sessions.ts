@@ -14,6 +14,7 @@ import { held } from "../../locks.ts";
 import { prepared } from "../../prepared.ts";
 import type { SessionTable } from "../../schema/tables.ts";
 import { type Db, isAmong, type Tx } from "../../sql.ts";
+import { deleteJobsOfSession } from "../cron-jobs.ts";
 import { deleteSessionRules } from "../permission-rules.ts";
 import { ACTIVE } from "../runs/runs.ts";
 import { handOver, moveMessages, trimInherited } from "../transcripts/inherited.ts";
@@ -349,6 +350,7 @@ export async function deleteSessionRows(
 ): Promise<string[]> {
   await tx.deleteFrom("sessions").where("key", "=", key).execute();
   await deleteSessionRules(tx, key);
+  await deleteJobsOfSession(tx, key);
   await tx.updateTable("sessions").set({ orphaned: 1 }).where("spawned_by", "=", key).execute();
   if (!what.transcripts) return [];
   const given = await handOver(tx, key);

@@ -10,6 +10,7 @@ import { ago, counted, money, tokens } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { useReading } from "../../parts/reading.ts";
 import { State } from "../../parts/state.tsx";
+import { RemoveAgent } from "./edit.tsx";
 import { Memory } from "./memory.tsx";
 import { Prompt } from "./prompt.tsx";
 
@@ -210,7 +211,13 @@ function Settings({ agent }: { agent: AgentDetails }) {
   );
 }
 
-export function AgentRow({ agent, opens }: { agent: AgentDetails; opens: boolean }) {
+export function AgentRow(props: {
+  agent: AgentDetails;
+  opens: boolean;
+  /** Whether the open row has a button that removes the agent. */
+  mayRemove: boolean;
+}) {
+  const { agent, opens, mayRemove } = props;
   const [isOpen, setOpen] = useState(opens);
   const { id, name, work } = agent;
   const { state, text } = workWords(agent);
@@ -242,6 +249,7 @@ export function AgentRow({ agent, opens }: { agent: AgentDetails; opens: boolean
           <Name text={[agent.model, ...budgetWords(agent)].join(" · ")} />
         </p>
         {isOpen && <Settings agent={agent} />}
+        {isOpen && mayRemove && <RemoveAgent agent={agent} />}
       </div>
       <div class="row-actions">
         <a href={sessionsHref(id)}>

@@ -146,7 +146,7 @@ function Actions(props: { job: Job; open: boolean; onEdit: () => void }) {
 
 export function JobCard(props: { job: Job; open: boolean; onEdit: () => void }) {
   const { job, open } = props;
-  const { name, message, schedule, words, agentId, deliver, enabled, problem } = job;
+  const { name, message, schedule, words, agentId, deliver, enabled, problem, madeBy } = job;
   return (
     <li class={`card job${enabled ? "" : " off"}`}>
       <Switch job={job} />
@@ -170,6 +170,11 @@ export function JobCard(props: { job: Job; open: boolean; onEdit: () => void }) 
             {schedule.kind === "cron" && <span class="soft"> {schedule.tz}</span>}
           </span>{" "}
           <span class="chip">{agentId}</span>
+          {madeBy !== undefined && (
+            <span class="soft">
+              made by the agent in <SessionLink sessionKey={madeBy} />
+            </span>
+          )}
           {deliver !== undefined && (
             <span class="soft">
               reply to <SessionLink sessionKey={deliver.to} />

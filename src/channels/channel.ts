@@ -7,6 +7,7 @@
 // A channel contains no product rules: inbound.ts decides which messages get an answer, in which session and
 // when.
 
+import type { Choice } from "../core/rules/command.ts";
 import type { Result } from "../core/shapes/errors.ts";
 import type { Route } from "../core/shapes/session.ts";
 import type { World } from "../world.ts";
@@ -35,6 +36,13 @@ export interface OutgoingMessage {
   /** Number of this part of a long text (from 1), and number of all parts. */
   readonly part: number;
   readonly parts: number;
+  /** Buttons below the text. A channel without buttons ignores them. */
+  readonly choices?: readonly Choice[];
+  /**
+   * The message of a press (`Press`) that the text answers. The channel adds the text to that message, and
+   * replaces its buttons. If that is impossible, it sends a message.
+   */
+  readonly answers?: string;
 }
 
 /** Outcome of one attempt to deliver a text (I5). */
@@ -60,6 +68,17 @@ export interface InboundMedia {
    * reason.
    */
   load(maxBytes: number, signal: AbortSignal): Promise<Result<Uint8Array>>;
+}
+
+/** Refusal of a press that followed too soon after the button appeared. */
+export const TOO_SOON = "This button has just appeared. Press it again.";
+
+/** The press of a button. The text of its message is the command for which the button stands. */
+export interface Press {
+  /** The message that has the button, in a form that only the channel reads. */
+  readonly message: string;
+  /** Shows words to the person who pressed, and to nobody else: the press has changed nothing. */
+  refuse(words: string): void;
 }
 
 /** A message from a channel, in the format that all channels share. Ids keep their upper and lower case. */
@@ -111,6 +130,8 @@ export interface InboundMessage {
    * True if the sender chose the command from the platform's own menu. The text is then `/name arguments`.
    */
   readonly nativeCommand?: boolean;
+  /** Present if the sender pressed a button of a message from the agent's account. */
+  readonly pressed?: Press;
   /** True if the sender forwarded the message of another person. */
   readonly forwarded?: boolean;
   /**

@@ -11,6 +11,7 @@ import type { Unit } from "../engine/unit.ts";
 import type { InboundMessage } from "./channel.ts";
 import { binding, pair } from "./commands/binding.ts";
 import {
+  type CommandAnswer,
   type CommandContext,
   type CommandParts,
   type CommandRequest,
@@ -30,12 +31,15 @@ import { allow, approvals, deny } from "./commands/permission.ts";
 import { help, hereOf, sessions, status, whoAmI } from "./commands/status.ts";
 import { stop, subagents } from "./commands/work.ts";
 
+/** An answer, or only its text. */
+type Answer = string | CommandAnswer;
+
 type Act =
-  | { readonly needs: "nothing"; do(context: CommandContext): string | Promise<string> }
+  | { readonly needs: "nothing"; do(context: CommandContext): Answer | Promise<Answer> }
   /** A command that needs an existing conversation. A chat has no conversation before its first message. */
   | { readonly needs: "session"; do(here: ConversationContext): Promise<string> };
 
-const anywhere = (act: (context: CommandContext) => string | Promise<string>): Act => ({
+const anywhere = (act: (context: CommandContext) => Answer | Promise<Answer>): Act => ({
   needs: "nothing",
   do: act,
 });
@@ -97,12 +101,16 @@ export async function performCommand(
   parts: CommandParts,
   unit: Unit,
   request: CommandRequest,
-): Promise<string> {
+): Promise<CommandAnswer> {
   const refusal = refusalOf(request);
-  if (refusal !== undefined) return refusal;
+  if (refusal !== undefined) return { text: refusal, isRefused: true };
   const context: CommandContext = { parts, unit, request };
   const act = ACTS[request.command];
-  if (act.needs === "nothing") return act.do(context);
+  if (act.needs === "nothing") {
+    const answer = await act.do(context);
+    return typeof answer === "string" ? { text: answer } : answer;
+  }
   const here = await hereOf(context);
-  return here === undefined ? "This chat has no conversation yet. Send a message first." : act.do(here);
+  const none = "This chat has no conversation yet. Send a message first.";
+  return { text: here === undefined ? none : await act.do(here) };
 }

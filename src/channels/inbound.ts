@@ -167,6 +167,7 @@ export function openInbound(parts: InboundParts): Inbound {
         try {
           admitted = await admit(message);
           if (admitted !== undefined) await take(parts, reader, admitted);
+          else message.pressed?.refuse("This button is not for you.");
         } catch (error) {
           await endure(parts, attempts, { message, admitted }, error);
         }

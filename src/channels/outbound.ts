@@ -69,7 +69,7 @@ function tellOutcome(unit: Unit, delivery: Delivery, outcome: AttemptOutcome): v
   });
 }
 
-type Content = Pick<OutgoingMessage, "text" | "part" | "parts" | "file">;
+type Content = Pick<OutgoingMessage, "text" | "part" | "parts" | "file" | "choices" | "answers">;
 
 interface OutboxParts {
   readonly db: Db;
@@ -241,7 +241,14 @@ export class OutboxWorker implements LeasedWorker, OutboxListener {
     // Without its channel a text is not split, so the next part may not exist. It is refused nevertheless.
     const last = Math.max(parts.length, delivery.partsSent + 1);
     for (let part = delivery.partsSent + 1; part <= last; part += 1) {
-      const message = { text: parts[part - 1] ?? "", part, parts: parts.length };
+      const { choices, answers } = delivery.controls ?? {};
+      const message = {
+        text: parts[part - 1] ?? "",
+        part,
+        parts: parts.length,
+        ...(part === last ? optional({ choices }) : {}),
+        ...(part === 1 ? optional({ answers }) : {}),
+      };
       // Before the attempt begins, because this process may lose its lease while it reads.
       const read = await this.#withFile(delivery, message);
       if (!(await this.#begun({ ...delivery, partsSent: part - 1 }))) return;

@@ -418,6 +418,7 @@ export function addPermissions(parent: Command, on: (command: Command, load: Loa
   const allow = group.command("allow").argument("<id>").description("Allow a request");
   const scope = new Option("--scope <scope>", "Allow once, in this session, or always for this agent");
   allow.addOption(scope.choices(PERMISSION_SCOPES).default("once"));
+  allow.option("--yes", "Allow for longer than once without asking");
   on(allow, async () => (await commands()).allowPermission);
   const deny = group.command("deny").argument("<id>").description("Deny a request");
   on(deny, async () => (await commands()).denyPermission);

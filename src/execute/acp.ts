@@ -11,6 +11,7 @@ import { plainEnvironment } from "../agent/acp/process.ts";
 import { introduce } from "../agent/acp/prompt.ts";
 import type { TurnEnd } from "../agent/loop/loop.ts";
 import { optional } from "../core/optional.ts";
+import { askingVariables } from "../core/rules/approval/acp-programs.ts";
 import type { Entry } from "../core/shapes/message.ts";
 import type { Session } from "../core/shapes/session.ts";
 import { displayKey } from "../core/shapes/session-key.ts";
@@ -19,7 +20,7 @@ import type { LaneHandle } from "../engine/run/execution.ts";
 import type { RunTrace } from "../telemetry/traces.ts";
 import type { Passes } from "../tools/passes.ts";
 import type { World } from "../world.ts";
-import { askPermission, DENIED, type PermissionParts } from "./permission.ts";
+import { askPermission, type PermissionParts } from "./permission.ts";
 
 /** Dependencies of turns of ACP agents. The first such turn creates them. */
 export interface AcpHost {
@@ -68,7 +69,7 @@ function permissionOf(parts: PermissionParts, { handle, agent, runtime }: AcpRun
   const { runId, sessionKey, attempt } = handle.run;
   const { wait, log } = handle;
   const decide: AskPermission = async (question, signal) => {
-    if (runtime.permissions !== "ask") return { decision: runtime.permissions, scope: "once" };
+    if (runtime.permissions !== "ask") return runtime.permissions;
     const from = { sessionKey, runId, attempt, agentId: agent.id };
     return askPermission(
       parts,
@@ -77,8 +78,8 @@ function permissionOf(parts: PermissionParts, { handle, agent, runtime }: AcpRun
     );
   };
   return async (question, signal) => {
-    const decided = await decide(question, signal);
-    return decided.decision === "allow" && !(await wait.mayAct(signal)) ? DENIED : decided;
+    const decision = await decide(question, signal);
+    return decision === "allow" && !(await wait.mayAct(signal)) ? "deny" : decision;
   };
 }
 
@@ -99,9 +100,10 @@ export async function acpTurn(
       agentId: agent.id,
       program: {
         command: runtime.command,
-        env: { ...plainEnvironment(host.environment), ...runtime.env },
+        env: { ...plainEnvironment(host.environment), ...askingVariables(runtime), ...runtime.env },
         cwd: runtime.cwd ?? agent.workspace,
         makeCwd: runtime.cwd === undefined,
+        mustAsk: runtime.permissions !== "allow",
         secrets: [...runtime.command.slice(1), ...Object.values(runtime.env)],
       },
       sessionTools: () => (runtime.sessionTools ? sessionToolsOf(host, sessionKey) : undefined),

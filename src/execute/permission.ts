@@ -2,7 +2,7 @@
 // PD1: in each of these cases a request is denied: no answer in time, a run that ends, a gateway that stops,
 //      a store that fails.
 
-import type { PermissionAnswered } from "../core/shapes/permission.ts";
+import type { PermissionDecision } from "../core/shapes/permission.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { RunWait } from "../engine/lanes/waits.ts";
 import { ASKS, untilDecided } from "../engine/run/until-decided.ts";
@@ -17,25 +17,20 @@ export interface PermissionParts {
   readonly outbound: OutboxListener;
 }
 
-/** The decision, and how long it lasts. */
-export type Decided = Pick<PermissionAnswered, "decision" | "scope">;
-
-export const DENIED: Decided = { decision: "deny", scope: "once" };
-
 /** Resolves with the owner's decision, or with a denial if the owner does not decide in time (PD1). */
 export async function askPermission(
   parts: PermissionParts,
   asked: PermissionRequest,
   { wait, signal, log }: { wait: RunWait; signal: AbortSignal; log: Log },
-): Promise<Decided> {
+): Promise<PermissionDecision> {
   const { engine, world } = parts;
-  if (signal.aborted) return DENIED;
+  if (signal.aborted) return "deny";
   try {
     const opened = await engine.commit(async (unit) =>
       (await wait.holds(unit)) ? openPermission(parts, unit, asked) : undefined,
     );
     if (opened?.ok === false) log.warn({ why: opened.error }, "a permission request was denied");
-    if (!opened?.ok) return DENIED;
+    if (!opened?.ok) return "deny";
     const question = opened.value;
     const { id, title: what } = question;
     log.warn({ permissionId: id, what }, ASKS);
@@ -46,9 +41,9 @@ export async function askPermission(
     // This write is not awaited, so that a stopped run ends without waiting for the store.
     const closed = engine.commit((unit) => closePermission(unit, question));
     closed.catch((error: unknown) => log.debug({ err: error }, "a permission request could not be deleted"));
-    return decided ?? DENIED;
+    return decided?.decision ?? "deny";
   } catch (error) {
     log.error({ err: error }, "a permission request failed and counts as denied");
-    return DENIED;
+    return "deny";
   }
 }

@@ -12,7 +12,12 @@ import { createHash } from "node:crypto";
 import { optional } from "../core/optional.ts";
 import { countedText } from "../core/rules/prompt/confirmed.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
-import type { InstructionChange, PermissionDecision, PermissionQuestion } from "../core/shapes/permission.ts";
+import type {
+  AnsweredPermission,
+  InstructionChange,
+  PermissionDecision,
+  PermissionQuestion,
+} from "../core/shapes/permission.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import { unifiedDiff } from "../core/text/line-diff.ts";
 import { safeText } from "../core/text/safe-text.ts";
@@ -268,7 +273,7 @@ async function answerChange(
 
 /** The request or the change that was answered. */
 export type Answered = Pick<PermissionQuestion, "id" | "title"> &
-  Partial<Pick<PermissionQuestion, "agentId">>;
+  Partial<Pick<AnsweredPermission, "agentId" | "ruleId">>;
 
 /** Answers a permission request, or else about a change. */
 export async function answerRequest(

@@ -5,8 +5,10 @@
 import { spawnChainOf } from "../access/spawn-chain.ts";
 import { isObject } from "../core/json.ts";
 import { optional } from "../core/optional.ts";
+import type { Choice } from "../core/rules/command.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type {
+  AnsweredPermission,
   PermissionAnswered,
   PermissionQuestion,
   PermissionRule,
@@ -67,6 +69,20 @@ export function shortPermissionId(id: string): string {
   return id.slice(0, SHORT_ID_CHARS);
 }
 
+/** Labels of the buttons for a permission that lasts longer. The press is confirmed by a second one. */
+const LASTING_LABELS = { session: "In this session…", always: "Always…" } as const;
+
+/** Returns the buttons that answer a request. */
+export function choicesOf({ id, scopes }: Pick<PermissionQuestion, "id" | "scopes">): Choice[] {
+  return [
+    { label: "Allow once", command: `/allow ${id}` },
+    { label: "Deny", command: `/deny ${id}` },
+    ...scopes.flatMap((scope) =>
+      scope === "once" ? [] : { label: LASTING_LABELS[scope], command: `/allow ${id} ${scope}` },
+    ),
+  ];
+}
+
 /** Writes the note in Markdown. */
 function noteText({ id, agentId, title, detail, scopes }: PermissionQuestion, askMs: number): string {
   const shortId = shortPermissionId(id);
@@ -114,8 +130,9 @@ async function noteInChat(
     const route = placeOfRun(session, key === asker?.key ? run : undefined) ?? session.spawn?.route;
     if (route === undefined) continue;
     const text = noteText(question, question.expiresAt - question.askedAt);
+    const controls = { choices: choicesOf(question) };
     if (!isInHouse(route))
-      await queueNote(ports, unit, { sessionKey: key, route, text, about: "permission" });
+      await queueNote(ports, unit, { sessionKey: key, route, text, about: "permission", controls });
     return;
   }
 }
@@ -200,12 +217,15 @@ function byId<T extends { readonly id: string }>(all: readonly T[], id: string, 
       });
 }
 
-/** Stores the command of an allowed request, so that its repetitions are not asked about. */
+/**
+ * Stores the command of an allowed request, so that its repetitions are not asked about. Returns the rule's
+ * id, if it is one for longer than once.
+ */
 async function keepRule(
   unit: Unit,
   { id, agentId, sessionKey }: PermissionQuestion,
   { scope, by }: PermissionAnswer,
-): Promise<Result<void>> {
+): Promise<Result<string | undefined>> {
   const asked = scope === "once" ? undefined : await commandOf(unit.tx, id);
   if (asked === undefined || scope === "once") return ok(undefined);
   await takeAdvisoryLock(unit.tx, "limits");
@@ -217,7 +237,7 @@ async function keepRule(
   const { command, folder, files } = asked;
   const made = { id: unit.newId(), createdAt: unit.now, createdBy: by };
   await insertRule(unit.tx, { ...made, agentId, sessionKey, scope, command, folder }, files);
-  return ok(undefined);
+  return ok(made.id);
 }
 
 /** The rights of a person who answers. */
@@ -227,19 +247,28 @@ export interface AnswerRights {
   readonly everySession: boolean;
 }
 
+/** Returns an open request of a session that the caller covers, by its id or the beginning of the id. */
+export async function findPermission(
+  unit: Unit,
+  id: string,
+  covers: AnswerRights["covers"],
+): Promise<Result<PermissionQuestion>> {
+  const open = (await openPermissions(unit.tx, unit.now)).filter((one) => covers(one.sessionKey));
+  return byId(open, id, "open permission request");
+}
+
 /** Answers an open request of a session that the caller covers (PD2). */
 export async function answerPermission(
   unit: Unit,
   answer: PermissionAnswer,
   { covers, everySession }: AnswerRights,
-): Promise<Result<PermissionQuestion>> {
+): Promise<Result<AnsweredPermission>> {
   const { id, decision, scope } = answer;
   if (scope === "always" && !everySession) {
     const error = "a token for some sessions can't allow a command in all sessions of an agent";
     return fail("missing_scope", error, { hint: "Answer with the scope once or session." });
   }
-  const open = (await openPermissions(unit.tx, unit.now)).filter((one) => covers(one.sessionKey));
-  const found = byId(open, id, "open permission request");
+  const found = await findPermission(unit, id, covers);
   if (!found.ok) return found;
   const question = found.value;
   const offered = decision === "allow" ? question.scopes : ["once" as const];
@@ -253,7 +282,7 @@ export async function answerPermission(
   const { sessionKey } = question;
   const given = { decision, scope };
   unit.publish({ kind: "permission", id: question.id, sessionKey, change: "settled", answer: given });
-  return ok(question);
+  return ok({ ...question, ...optional({ ruleId: kept.value }) });
 }
 
 /** Deletes a rule of a session that the caller covers. Its command is asked about again. */

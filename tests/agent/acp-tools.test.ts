@@ -24,6 +24,7 @@ const GEMINI_OPTIONS = [
   { optionId: "proceed_always_tool", name: "Allow tool", kind: "allow_always" },
   ...OPTIONS,
 ];
+const POLICY = { makeCwd: false, mustAsk: true };
 const CLAUDE = "@agentclientprotocol/claude-agent-acp";
 
 /** Returns a permission request in the format of Claude's ACP adapter. */
@@ -198,13 +199,13 @@ test("a program that never connects to its tools works without them, and one of 
     const entries = [...written];
     const args: AcpTurnArgs = {
       ...{ runId: id, sessionKey: "agent:main:main", sessionId: "s1", agentId: "main", entries },
-      program: { command: ACP_AGENT, env: { PATH, ACP_TOOLS: "never" }, cwd: home, makeCwd: false },
+      program: { command: ACP_AGENT, env: { PATH, ACP_TOOLS: "never" }, cwd: home, ...POLICY },
       sessionTools: () => ({
         server: { name: "parley", command: "none", args: [], env: [] },
         listed: new Promise<void>(() => {}),
       }),
       ...{ idleMs: 60_000, introduction: "", attempt: 1, contextTokens: 0 },
-      ask: async () => ({ decision: "deny", scope: "once" }),
+      ask: async () => "deny",
       mayAct: async () => {},
       append: async (entry) => {
         written.push(entry);

@@ -4,7 +4,9 @@
 import { expect, test } from "vitest";
 import { connect } from "../../src/contract/client/node.ts";
 import { THINKING_DELTAS } from "../../src/contract/protocol.ts";
+import { acpProgramOf } from "../../src/core/rules/approval/acp-programs.ts";
 import { textOf, toolCallsOf } from "../../src/core/shapes/message.ts";
+import { ACP_AGENT } from "../kit/acp-agent.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { isAlive, openStage, pidsOf, type Stage, TOKEN, until } from "./acp-kit.ts";
 
@@ -307,4 +309,54 @@ test("PD1: with permissions `ask` an operator decides each request once; an abor
 test("PD1: a permission request that nobody answers in time is denied", async () => {
   const stage = await openStage({ runtime: { permissions: "ask", askSeconds: 1 } });
   expect(await stage.say("ask")).toBe("I was told: no");
+});
+
+test.each([
+  ["@agentclientprotocol/claude-agent-acp", "default"],
+  ["@agentclientprotocol/codex-acp", "read-only"],
+  ["gemini-cli", "default"],
+  ["qwen-code", "default"],
+])("%s works in its mode %s, in which it asks, also in a session that it opens again", async (name, mode) => {
+  const env = { ACP_NAME: name, ACP_LOAD: "1" };
+  const first = await openStage({ env });
+  expect(await first.say("say hi")).toBe("hi");
+  await first.stop();
+  const second = await openStage({ env, home: first.home });
+  expect(await second.say("say hi")).toBe("hi");
+  const lines = second.log().filter((line) => /^(?:new|load|mode|prompt) /.test(line));
+  const [, , id] = lines[1]?.split(" ") ?? [];
+  const chosen = `mode ${mode} ${id}`;
+  expect(lines).toEqual([`new ${id}`, chosen, "prompt say hi", `load ${id}`, chosen, "prompt say hi"]);
+});
+
+test("a program that cannot be put into its asking mode gets no prompt, unless everything is allowed", async () => {
+  const env = { ACP_NAME: "qwen-code", ACP_MODES: "0" };
+  const asking = await openStage({ env, runtime: { permissions: "ask" } });
+  expect(await asking.say("say hi")).toMatch(/session\/set_mode.*mode "default".*acts without asking/);
+  expect(asking.log()).not.toContain("prompt say hi");
+  const allowing = await openStage({ env, runtime: { permissions: "allow" } });
+  expect(await allowing.say("say hi")).toBe("hi");
+});
+
+test("opencode gets rules with which it asks for all but reading and session tools, unless everything is allowed", async () => {
+  const command = [...ACP_AGENT, "opencode"];
+  const asks = await openStage({ runtime: { command } });
+  expect(JSON.parse(await asks.say("env"))).toContain("OPENCODE_PERMISSION");
+  const allows = await openStage({ runtime: { command, permissions: "allow" } });
+  expect(JSON.parse(await allows.say("env"))).not.toContain("OPENCODE_PERMISSION");
+  const { name, value } = acpProgramOf({ command })?.variable ?? {};
+  const rules = JSON.parse(value ?? "");
+  expect(name).toBe("OPENCODE_PERMISSION");
+  expect(rules).toMatchObject({ "*": "ask", read: { "*": "allow" }, parley_sessions_send: "allow" });
+  expect(Object.keys(rules)).not.toContain("bash");
+});
+
+test("an option that the program remembers never allows a request", async () => {
+  const stage = await openStage({ runtime: { permissions: "allow" } });
+  const options = [
+    { optionId: "always", name: "touch *", kind: "allow_always" },
+    { optionId: "never", name: "Never", kind: "reject_always" },
+  ];
+  const request = { toolCall: { toolCallId: "t", title: "touch x" }, options };
+  expect(await stage.say(`permit ${JSON.stringify(request)}`)).toBe("I was told: cancelled");
 });

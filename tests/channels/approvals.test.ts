@@ -1,134 +1,22 @@
-// Owners answer permission requests on every chat platform: a whole gateway, the real channel, and a fake
-// platform with the real wire format. Bob may write on each platform, but is not an owner.
+// Owners answer permission requests on every chat platform, with commands and with buttons.
 
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { type App, openApp } from "../../src/app.ts";
-import type { ChannelAccount } from "../../src/core/shapes/settings/channels.ts";
-import type { Settings } from "../../src/core/shapes/settings/settings.ts";
+import { listRules } from "../../src/store/queries/permission-rules.ts";
 import { openPermissions } from "../../src/store/queries/permissions.ts";
-import { cleanup, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
-import { ADA as ADA_OF_DISCORD, BOB, DIRECT, startDiscord } from "../kit/platforms/discord-server.ts";
-import { startImsgDesk } from "../kit/platforms/imsg-desk.ts";
-import { OPEN_ACCOUNT } from "../kit/platforms/open-account.ts";
-import { ADA as ADA_OF_SIGNAL, dataOf, from, OWN, signalAccount } from "../kit/platforms/signal-people.ts";
-import { startSignalServer } from "../kit/platforms/signal-server.ts";
-import { startTelegram } from "../kit/platforms/telegram/server.ts";
-import { seenText, startWhatsApp, webHook } from "../kit/platforms/whatsapp-server.ts";
 import { until } from "../kit/until.ts";
-import { agentSettings, settingsWith } from "../tools/app.ts";
-import { discordAccount } from "./discord/ground.ts";
-import * as telegram from "./telegram/ground.ts";
-import { said, whatsAppAccount } from "./whatsapp/kit.ts";
-
-const MAIN = "agent:main:main";
-const FILE = "approved.txt";
-const COMMAND = `echo done > ${FILE}`;
-
-/** A fake platform on which Ada, an owner, and Bob each have a direct chat with the agent. */
-interface Place {
-  readonly account: ChannelAccount;
-  /** Ada and Bob, with their ids on the platform. */
-  readonly ids: { readonly ada: string; readonly bob: string };
-  /** True when the platform can deliver messages to the gateway. */
-  isReady(): boolean;
-  /** Sends a person's message. `port`: the port of the gateway. */
-  says(id: string, text: string, port: number): unknown;
-  /** Returns the texts that a person has received, in order, without markup. */
-  seenBy(id: string): string[];
-}
-
-async function onTelegram(): Promise<Place> {
-  const server = await startTelegram();
-  const bot = server.addBot(telegram.TOKEN, telegram.USERNAME);
-  const ids = { ada: String(telegram.DIRECT), bob: "1002" };
-  for (const id of Object.values(ids)) server.addChat({ id: Number(id), type: "private" });
-  return {
-    ...{ account: telegram.account(server.url), ids },
-    isReady: () => true,
-    says(id, text) {
-      server.nextMessageId += 1;
-      const chat = { id: Number(id), type: "private", first_name: "Somebody" };
-      const sender = { ...telegram.ADA, id: Number(id), username: `user_${id}` };
-      const message = { message_id: server.nextMessageId, date: 1_790_000_000, chat, from: sender, text };
-      server.push(bot, { message });
-    },
-    seenBy: (id) => server.sent.filter(({ chatId }) => String(chatId) === id).map(({ text }) => text),
-  };
-}
-
-async function onDiscord(): Promise<Place> {
-  const server = await startDiscord();
-  const chats: Record<string, string> = { [ADA_OF_DISCORD.id]: DIRECT, [BOB.id]: server.nextId() };
-  server.channels.set(chats[BOB.id] ?? "", { id: chats[BOB.id], type: 1, recipients: [BOB] });
-  return {
-    account: discordAccount(server.restUrl),
-    ids: { ada: ADA_OF_DISCORD.id, bob: BOB.id },
-    isReady: () => server.commands.length > 0 && server.gateway.identified.length > 0,
-    says(id, content) {
-      const author = id === BOB.id ? BOB : ADA_OF_DISCORD;
-      server.say({ channel_id: chats[id], author, content });
-    },
-    seenBy: (id) =>
-      server.sent
-        .filter(({ channelId }) => channelId === chats[id])
-        .map(({ body }) => body.content.replace(/[`\\]/g, "")),
-  };
-}
-
-async function onWhatsApp(): Promise<Place> {
-  const server = await startWhatsApp();
-  return {
-    account: whatsAppAccount(server.graphUrl),
-    ids: { ada: "16505551234", bob: "16505555678" },
-    isReady: () => true,
-    async says(id, text, port) {
-      const contacts = [{ profile: { name: "Somebody" }, wa_id: id }];
-      const body = webHook({ contacts, messages: [said(text, { from: id })] });
-      await server.post(`http://127.0.0.1:${port}/channels/whatsapp/default`, body);
-    },
-    seenBy: (id) => server.sent.filter(({ to }) => to === id).map(({ body }) => seenText(body)),
-  };
-}
-
-async function onSignal(): Promise<Place> {
-  const server = await startSignalServer({ accounts: [OWN] });
-  const bob = { number: "+491700000003", aci: "33333333-3333-4333-8333-333333333333" };
-  return {
-    account: signalAccount(server.url),
-    ids: { ada: ADA_OF_SIGNAL.number, bob: bob.number },
-    isReady: () => server.listeners() === 1,
-    says(id, text) {
-      const dataMessage = dataOf(text);
-      const sender = from(id === bob.number ? bob : ADA_OF_SIGNAL);
-      server.event(OWN.number, { envelope: { ...sender, timestamp: dataMessage.timestamp, dataMessage } });
-    },
-    seenBy: (id) => server.sent.filter(({ to }) => to === id).map(({ message }) => message),
-  };
-}
-
-async function onIMessage(): Promise<Place> {
-  const desk = await startImsgDesk();
-  const own = {
-    channel: "imessage",
-    command: desk.command,
-    names: ["Parley"],
-    attachmentFolders: [],
-  } as const;
-  return {
-    account: { ...OPEN_ACCOUNT, ...own },
-    ids: { ada: "+15550100", bob: "+15550101" },
-    isReady: () => desk.watches() === 1,
-    says(id, text) {
-      const chat = { chat_identifier: id, chat_guid: `iMessage;-;${id}`, is_group: false };
-      const facts = { chat_id: Number(id), sender: id, is_from_me: false };
-      const guid = `G-${desk.rows.length}`;
-      desk.add({ ...chat, ...facts, guid, text, created_at: "2026-01-01T00:00:00.000Z" });
-    },
-    seenBy: (id) => desk.sent.filter(({ to }) => to === id).map(({ text }) => text),
-  };
-}
+import {
+  COMMAND,
+  MAIN,
+  onDiscord,
+  onIMessage,
+  onSignal,
+  onTelegram,
+  onWhatsApp,
+  open,
+  type Stage,
+} from "./approvals-kit.ts";
 
 const PLACES = [
   ["Telegram", onTelegram],
@@ -137,36 +25,6 @@ const PLACES = [
   ["Signal", onSignal],
   ["iMessage", onIMessage],
 ] as const;
-
-/** Starts a gateway at this place. Its agent asks an owner before it runs a command. */
-async function open(place: Place) {
-  const dir = temporaryFolder();
-  const workspace = join(dir, "workspace");
-  mkdirSync(workspace, { recursive: true });
-  const { exec } = settingsWith().tools;
-  const base = settingsWith({
-    agents: [agentSettings("main", { workspace })],
-    channels: [place.account],
-    owners: [`${place.account.channel}:${place.ids.ada}`],
-    tools: { exec: { ...exec, approval: "always" } },
-  });
-  const settings: Settings = { ...base, store: { dir, durability: "normal" } };
-  const opened = await openApp({ settings, world: quietWorld(), version: "0.0.0-test", environment: {} });
-  if (!opened.ok) throw new Error(opened.error);
-  const app: App = opened.value;
-  cleanup(() => app.close(0));
-  await expect.poll(place.isReady, { timeout: 20_000 }).toBe(true);
-  return {
-    app,
-    workspace,
-    hasRun: () => existsSync(join(workspace, FILE)),
-    says: async (who: "ada" | "bob", text: string) => place.says(place.ids[who], text, app.port),
-    seenBy: (who: "ada" | "bob") => place.seenBy(place.ids[who]),
-    runs: () => app.store.db.selectFrom("runs").select(["state", "reply"]).execute(),
-  };
-}
-
-type Stage = Awaited<ReturnType<typeof open>>;
 
 /** Returns the first match in the texts that Ada has received. */
 const toldAda = (stage: Stage, pattern: RegExp): Promise<string> =>
@@ -237,4 +95,86 @@ test("what somebody who is not an owner changed in AGENTS.md waits, and an owner
   await expect.poll(() => stage.seenBy("bob").at(-1), { timeout: 10_000 }).toBe("/allow is for owners only.");
   await stage.says("ada", `/deny ${id}`);
   await expect.poll(() => readFileSync(file, "utf8"), { timeout: 10_000 }).toBe("Speak of tea.\n");
+});
+
+const WITH_BUTTONS = [
+  ["Telegram", onTelegram],
+  ["Discord", onDiscord],
+] as const;
+
+/** Starts a gateway whose agent asks Ada for a command, and returns what reads and presses the buttons. */
+async function openAsking(place: (typeof WITH_BUTTONS)[number][1]) {
+  const stage = await open(await place());
+  const { buttons } = stage;
+  if (buttons === undefined) throw new Error("no buttons");
+  await stage.says("ada", `run: ${COMMAND}`);
+  const asked = await until(() => buttons.shown().find((one) => one.buttons.length > 0));
+  const now = () => buttons.shown().find(({ id }) => id === asked.id) ?? asked;
+  const labels = (): string[] => now().buttons.map(([label]) => label);
+  const commandOf = (label: string): string => now().buttons.find(([one]) => one === label)?.[1] ?? "";
+  /** Presses the button with this label, and returns the notice that only the person sees. */
+  const press = async (who: "ada" | "bob", command: string, isHasty = false): Promise<string> => {
+    const notice = buttons.press(who, now(), command, isHasty);
+    await expect.poll(notice, { timeout: 10_000 }).toBeDefined();
+    return notice() ?? "";
+  };
+  return { ...stage, now, labels, commandOf, press, rules: () => listRules(stage.app.store.db) };
+}
+
+test.each(WITH_BUTTONS)(
+  "on %s, an owner's press allows a command once, however often it is repeated, and nobody else's does",
+  async (_, place) => {
+    const stage = await openAsking(place);
+    expect(stage.labels()).toEqual(["Allow once", "Deny", "In this session…", "Always…"]);
+    const allow = stage.commandOf("Allow once");
+    const before = stage.now().text;
+    expect(await stage.press("bob", allow)).toBe("/allow is for owners only.");
+    expect(await stage.press("ada", allow, true)).toBe("This button has just appeared. Press it again.");
+    expect(stage.now().text).toBe(before);
+    expect(stage.hasRun()).toBe(false);
+    expect(await Promise.all([stage.press("ada", allow), stage.press("ada", allow)])).toEqual([
+      "",
+      expect.stringContaining("There is no open permission request"),
+    ]);
+    await expect.poll(stage.hasRun, { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => stage.now().text).toBe(`${before}\n\nAllowed for main:\n┃ ${COMMAND}`);
+    expect(stage.labels()).toEqual([]);
+    expect(await stage.press("ada", allow)).toMatch(/no open permission request|no longer in use/);
+    expect(await stage.rules()).toEqual([]);
+  },
+);
+
+test.each(WITH_BUTTONS)(
+  "on %s, a press of Always is confirmed by a second one, which can be undone by a third",
+  async (_, place) => {
+    const stage = await openAsking(place);
+    expect(await stage.press("ada", stage.commandOf("Always…"))).toBe("");
+    await expect.poll(stage.labels, { timeout: 10_000 }).toEqual(["Allow once", "Deny", "Yes, always"]);
+    expect(stage.now().text).toMatch(
+      /From now on agent main runs exactly this command without asking, in all its sessions, in the folder .*\n┃ echo done/,
+    );
+    expect(await stage.rules()).toEqual([]);
+    expect(stage.hasRun()).toBe(false);
+    expect(await stage.press("ada", stage.commandOf("Yes, always"))).toBe("");
+    await expect.poll(stage.labels, { timeout: 10_000 }).toEqual(["Undo"]);
+    expect(stage.now().text).toContain(`Allowed always for main:\n┃ ${COMMAND}`);
+    await expect.poll(stage.hasRun, { timeout: 10_000 }).toBe(true);
+    expect(await stage.rules()).toMatchObject([{ scope: "always", agentId: "main" }]);
+    const undo = stage.commandOf("Undo");
+    expect(await stage.press("bob", undo)).toBe("/deny is for owners only.");
+    expect(await stage.press("ada", undo)).toBe("");
+    await expect.poll(() => stage.now().text, { timeout: 10_000 }).toMatch(/Undone for main\..*$/);
+    expect(stage.labels()).toEqual([]);
+    expect(await stage.rules()).toEqual([]);
+  },
+);
+
+test("on Telegram, a press with data that no button of the message has changes nothing", async () => {
+  const stage = await openAsking(onTelegram);
+  const [before, deny] = [stage.now(), stage.commandOf("Deny")];
+  for (const who of ["ada", "bob"] as const)
+    expect(await stage.press(who, `${deny}0`)).toContain("This button is no longer in use.");
+  expect(await stage.press("bob", "/whoami")).toContain("This button is no longer in use.");
+  expect(stage.now()).toEqual(before);
+  expect(stage.seenBy("bob")).toEqual([]);
 });

@@ -18,9 +18,9 @@
 //   warn            sends a warning: as a notice if the client supports notices, else in its answer
 //
 // ACP_LOAD=1: the agent loads earlier sessions from the folder ACP_STATE. ACP_REFUSE: it requires a sign-in.
-// ACP_NAME: its name. ACP_IMAGES=1: it takes pictures. ACP_TOOLS says when it lists the tools of its MCP
-// server. By default it does so when a session begins; `late`: when the file `connect-KEY` is in ACP_STATE
-// (KEY is the session key in Parley); `never`: not at all; `die`: it exits instead.
+// ACP_NAME: its name. ACP_IMAGES=1: it takes pictures. ACP_MODES=0: it has no modes. ACP_TOOLS says when it
+// lists the tools of its MCP server. By default it does so when a session begins; `late`: when the file
+// `connect-KEY` is in ACP_STATE (KEY is the session key in Parley); `never`: not at all; `die`: it exits.
 
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
@@ -60,6 +60,7 @@ const {
   ACP_IMAGES,
   ACP_REFUSE,
   ACP_NAME = "test-agent",
+  ACP_MODES,
   ACP_TOOLS,
 } = process.env;
 const log = (what: string): void => {
@@ -407,6 +408,11 @@ function serve(): void {
     })
     .onRequest("session/new", ({ params }) => agent.begin(params))
     .onRequest("session/load", ({ params, client }) => agent.load(params, client))
+    .onRequest("session/set_mode", ({ params: { sessionId, modeId } }) => {
+      if (ACP_MODES === "0") throw acp.RequestError.methodNotFound("session/set_mode");
+      log(`mode ${modeId} ${sessionId}`);
+      return {};
+    })
     .onRequest("session/prompt", ({ params, client }) => agent.prompt(params, client))
     .onNotification("session/cancel", ({ params }) => agent.cancel(params.sessionId))
     .connect(

@@ -282,7 +282,8 @@ quick(describeInBrowser)("permissions", () => {
     const reader = await visit(house.http, { token: "reader", at: "operations/permissions" });
     await page.getByText("No allowed commands").waitFor();
     const accepted = await house.engine.accept({ sessionKey: MAIN, input: { text: "build" } });
-    await page.getByRole("button", { name: button }).click();
+    await page.getByRole("button", { name: `${button}…` }).click();
+    await page.getByRole("button", { name: button, exact: true }).click();
     const rules = page.getByRole("list", { name: "Allowed commands" }).getByRole("listitem");
     await expect.poll(() => rules.allInnerTexts()).toEqual([expect.stringContaining("$ make")]);
     await expect.poll(() => rules.innerText()).toContain(scope);

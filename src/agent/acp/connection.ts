@@ -17,13 +17,14 @@ import type {
   SessionUpdate,
 } from "@agentclientprotocol/sdk/unstable";
 import { fieldsOf } from "../../core/json.ts";
+import { askingModeOf } from "../../core/rules/approval/acp-programs.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { PermissionAnswered, PermissionScope } from "../../core/shapes/permission.ts";
+import type { PermissionDecision } from "../../core/shapes/permission.ts";
 import { head } from "../../core/text/cut.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { World } from "../../world.ts";
 import { isOwnTool } from "./own-tools.ts";
-import { outcomeFor, scopesOf } from "./permission.ts";
+import { outcomeFor } from "./permission.ts";
 import { type AcpProcess, type AcpProgram, startAcpProcess } from "./process.ts";
 import type { AcpTurn } from "./turn.ts";
 
@@ -38,14 +39,9 @@ const DENIED_MAX_CHARS = 200;
 
 /** Decides a permission request of an agent. */
 export type AskPermission = (
-  question: {
-    title: string;
-    kind?: string | undefined;
-    rawInput: unknown;
-    scopes: readonly PermissionScope[];
-  },
+  question: { title: string; kind?: string | undefined; rawInput: unknown },
   signal: AbortSignal,
-) => Promise<Pick<PermissionAnswered, "decision" | "scope">>;
+) => Promise<PermissionDecision>;
 
 /** The MCP server with the session's tools, for one program. */
 export interface SessionTools {
@@ -249,14 +245,26 @@ class Connection implements AcpConnection {
       const text = `it speaks version ${theirs} of the protocol; Parley speaks ${protocolVersion}`;
       return fail("run_failed", text);
     }
-    if (parts.remoteId !== undefined && (await this.#reopen(parts, parts.remoteId))) return ok(undefined);
-    const begun = await this.#ask<NewSessionResponse>(
-      "session/new",
-      agent.request("session/new", this.#sessionOf(parts)),
-    );
-    if (!begun.ok) return begun;
-    this.remoteId = begun.value.sessionId;
-    return ok(undefined);
+    if (parts.remoteId === undefined || !(await this.#reopen(parts, parts.remoteId))) {
+      const begun = await this.#ask<NewSessionResponse>(
+        "session/new",
+        agent.request("session/new", this.#sessionOf(parts)),
+      );
+      if (!begun.ok) return begun;
+      this.remoteId = begun.value.sessionId;
+    }
+    return this.#letAsk(parts);
+  }
+
+  /** Chooses the mode in which a known program asks before it changes something. */
+  async #letAsk({ program }: OpenParts): Promise<Result<void>> {
+    const modeId = program.mustAsk ? askingModeOf(this.#hello?.agentInfo?.name) : undefined;
+    if (modeId === undefined) return ok(undefined);
+    const params = { sessionId: this.remoteId, modeId };
+    const chosen = await this.#ask("session/set_mode", this.#link.agent.request("session/set_mode", params));
+    if (chosen.ok) return ok(undefined);
+    const text = `${chosen.error}; outside its mode "${modeId}" it acts without asking`;
+    return fail("run_failed", `${text}. Update it, or set runtime.permissions to "allow"`);
   }
 
   #sessionOf({ program, sessionTools }: OpenParts) {
@@ -323,18 +331,13 @@ class Connection implements AcpConnection {
     }
     const { toolCall, options } = request;
     current.turn.call(toolCall, true);
-    if (this.#isOwn(request)) return { outcome: outcomeFor({ decision: "allow", scope: "once" }, options) };
+    if (this.#isOwn(request)) return { outcome: outcomeFor("allow", options) };
     const { title, kind, rawInput } = toolCall;
-    const question = {
-      title: title ?? kind ?? "a tool call",
-      kind: kind ?? undefined,
-      rawInput,
-      scopes: scopesOf(options),
-    };
-    const decided = await current.ask(question, current.stop.signal);
+    const question = { title: title ?? kind ?? "a tool call", kind: kind ?? undefined, rawInput };
+    const decision = await current.ask(question, current.stop.signal);
     if (current.stop.signal.aborted) return { outcome: { outcome: "cancelled" } };
-    if (decided.decision === "deny") current.denied.push(head(question.title, DENIED_MAX_CHARS));
-    return { outcome: outcomeFor(decided, options) };
+    if (decision === "deny") current.denied.push(head(question.title, DENIED_MAX_CHARS));
+    return { outcome: outcomeFor(decision, options) };
   }
 
   #isOwn(request: RequestPermissionRequest): boolean {

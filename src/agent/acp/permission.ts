@@ -1,20 +1,16 @@
 // Chooses the agent's permission option that matches the owner's decision.
+// An option that the program remembers is never chosen to allow something: it may cover much more than the
+// request ("touch *"), and Parley could neither list nor undo it.
 
 import type { PermissionOption, RequestPermissionOutcome } from "@agentclientprotocol/sdk/unstable";
-import type { PermissionAnswered, PermissionScope } from "../../core/shapes/permission.ts";
+import type { PermissionDecision } from "../../core/shapes/permission.ts";
 
-/** The scopes that the agent's options allow. With `always`, the agent's program remembers the answer. */
-export function scopesOf(options: readonly PermissionOption[]): PermissionScope[] {
-  return options.some(({ kind }) => kind === "allow_always") ? ["once", "always"] : ["once"];
-}
-
-/** Returns the agent's option for a decision. "Once" is preferred to "always", unless the scope is always. */
+/** Returns the agent's option for a decision. */
 export function outcomeFor(
-  { decision, scope }: Pick<PermissionAnswered, "decision" | "scope">,
+  decision: PermissionDecision,
   options: readonly PermissionOption[],
 ): RequestPermissionOutcome {
-  const kinds = decision === "allow" ? ["allow_once", "allow_always"] : ["reject_once", "reject_always"];
-  if (scope === "always") kinds.reverse();
+  const kinds = decision === "allow" ? ["allow_once"] : ["reject_once", "reject_always"];
   const found = kinds.flatMap((kind) => options.filter((option) => option.kind === kind))[0];
   return found === undefined ? { outcome: "cancelled" } : { outcome: "selected", optionId: found.optionId };
 }

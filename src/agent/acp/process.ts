@@ -39,6 +39,8 @@ export interface AcpProgram {
   readonly cwd: string;
   /** Whether a missing folder is created: true for a workspace, false for a configured folder. */
   readonly makeCwd: boolean;
+  /** Whether a known program is put into the mode in which it asks before it changes something. */
+  readonly mustAsk: boolean;
   /** Arguments and variables that may be secrets. They are redacted from the program's output. */
   readonly secrets?: readonly string[];
 }

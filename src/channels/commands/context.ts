@@ -4,7 +4,7 @@
 
 import { type AccessContext, keyRulesOf, sessionViewer } from "../../access/access.ts";
 import { spawnChainOf } from "../../access/spawn-chain.ts";
-import type { CommandCall } from "../../core/rules/command.ts";
+import type { Choice, CommandCall } from "../../core/rules/command.ts";
 import { identityOf, type Viewer } from "../../core/rules/visibility.ts";
 import type { Failure, Result } from "../../core/shapes/errors.ts";
 import type { Route } from "../../core/shapes/route.ts";
@@ -44,6 +44,16 @@ export interface CommandRequest extends CommandCall {
    * operator's rights and by the session's rights.
    */
   readonly operator?: Extract<Viewer, { kind: "operator" }>;
+}
+
+/** The answer to a command. */
+export interface CommandAnswer {
+  /** Markdown. */
+  readonly text: string;
+  /** Buttons below the text. */
+  readonly choices?: readonly Choice[];
+  /** True if the sender may not give the command, or it is too late for it. It has changed nothing. */
+  readonly isRefused?: boolean;
 }
 
 /** All that a command needs while it runs. */

@@ -7,36 +7,59 @@
 import { openGate } from "../../access/access.ts";
 import {
   type InstructionChange,
+  lastingWords,
   PERMISSION_SCOPES,
   type PermissionDecision,
   type PermissionQuestion,
+  type PermissionScope,
 } from "../../core/shapes/permission.ts";
-import { markdownQuote } from "../../core/text/safe-text.ts";
+import { markdownLine, markdownQuote } from "../../core/text/safe-text.ts";
 import { answerRequest, listInstructionChanges } from "../../flows/instructions.ts";
-import { shortPermissionId } from "../../flows/permission.ts";
+import { choicesOf, findPermission, forgetRule, shortPermissionId } from "../../flows/permission.ts";
+import { listRules } from "../../store/queries/permission-rules.ts";
 import { openPermissions } from "../../store/queries/permissions.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
-import { accessOf, type CommandContext, code, count, excerpt, senderName, viewerOf, why } from "./context.ts";
+import {
+  accessOf,
+  type CommandAnswer,
+  type CommandContext,
+  code,
+  count,
+  excerpt,
+  senderName,
+  viewerOf,
+  why,
+} from "./context.ts";
 
 const LISTED_MAX = 20;
 const DIFF_LINES_MAX = 40;
 
+/** Returns those of the sessions whose requests and rules the sender may answer here. */
+async function coveredOf(context: CommandContext, keys: readonly string[]): Promise<ReadonlySet<string>> {
+  const { unit, request } = context;
+  if (request.operator === undefined) return new Set(keys);
+  // An operator's answer becomes part of this session's transcript, so only sessions that this session may
+  // send to are covered.
+  const session = await getSession(unit.tx, request.sessionKey);
+  if (session === undefined) return new Set();
+  const gate = openGate(accessOf(context), await viewerOf({ ...context, session }));
+  const covered = new Set<string>();
+  for (const key of new Set(keys)) {
+    const asker = await getSession(unit.tx, key);
+    if (asker !== undefined && (await gate.admits("send", asker))) covered.add(key);
+  }
+  return covered;
+}
+
 /** Returns the open requests that the sender may answer here. */
 async function openFor(context: CommandContext): Promise<PermissionQuestion[]> {
-  const { unit, request } = context;
+  const { unit } = context;
   const open = await openPermissions(unit.tx, unit.now);
-  if (request.operator === undefined) return open;
-  // An operator's answer becomes part of this session's transcript, so only sessions that this session may
-  // send to are listed.
-  const session = await getSession(unit.tx, request.sessionKey);
-  if (session === undefined) return [];
-  const gate = openGate(accessOf(context), await viewerOf({ ...context, session }));
-  const admitted: PermissionQuestion[] = [];
-  for (const question of open) {
-    const asker = await getSession(unit.tx, question.sessionKey);
-    if (asker !== undefined && (await gate.admits("send", asker))) admitted.push(question);
-  }
-  return admitted;
+  const covered = await coveredOf(
+    context,
+    open.map(({ sessionKey }) => sessionKey),
+  );
+  return open.filter(({ sessionKey }) => covered.has(sessionKey));
 }
 
 function lineOf({ unit }: CommandContext, question: PermissionQuestion): string {
@@ -86,11 +109,46 @@ export async function approvals(context: CommandContext): Promise<string> {
   ].join("\n");
 }
 
-async function answer(context: CommandContext, decision: PermissionDecision): Promise<string> {
+/** Shows what a lasting permission allows, and how to confirm it. */
+function confirmation(
+  { unit, request }: CommandContext,
+  question: PermissionQuestion,
+  scope: Exclude<PermissionScope, "once">,
+): CommandAnswer {
+  const { id, title } = question;
+  const isShown = request.chatType === "direct";
+  const command = isShown ? `\n${markdownQuote(title)}` : "";
+  const words = isShown ? lastingWords(question, scope) : lastingWords({ agentId: question.agentId }, scope);
+  const typed = `/allow ${shortPermissionId(id)} ${scope} yes`;
+  const label = scope === "always" ? "Yes, always" : "Yes, in this session";
+  return {
+    text: `${markdownLine(words)}${command}\n\nNothing is allowed yet. To confirm: ${code(unit, typed)}`,
+    choices: [...choicesOf(question).slice(0, 2), { label, command: `/allow ${id} ${scope} yes` }],
+  };
+}
+
+/** Deletes the rule of a lasting permission. */
+async function undo(context: CommandContext, id: string): Promise<string | undefined> {
+  const { unit } = context;
+  const rules = await listRules(unit.tx);
+  const covered = await coveredOf(
+    context,
+    rules.map(({ sessionKey }) => sessionKey),
+  );
+  const rule = await forgetRule(unit, id, (key) => covered.has(key));
+  if (!rule.ok) return undefined;
+  return `Undone for ${code(unit, rule.value.agentId)}. The next call of the command asks again.`;
+}
+
+async function answer(
+  context: CommandContext,
+  decision: PermissionDecision,
+): Promise<string | CommandAnswer> {
   const { unit, request } = context;
-  const [id = "", wanted = "once", ...more] = request.args.split(/\s+/);
+  const [id = "", wanted = "once", sure, ...more] = request.args.split(/\s+/);
   const scope = PERMISSION_SCOPES.find((one) => one === wanted);
-  if (id === "" || scope === undefined || more.length > 0 || (decision === "deny" && wanted !== "once"))
+  const isUnclear = more.length > 0 || (sure !== undefined && sure !== "yes");
+  if (id === "" || scope === undefined || isUnclear || (decision === "deny" && wanted !== "once"))
     return `/${decision} takes the id of one request: /approvals lists them.`;
   const by = senderName(request);
   const covered = new Set((await openFor(context)).map(({ sessionKey }) => sessionKey));
@@ -98,16 +156,26 @@ async function answer(context: CommandContext, decision: PermissionDecision): Pr
     covers: (key: string) => covered.has(key),
     everySession: request.operator?.patterns === undefined,
   };
+  const asked = await findPermission(unit, id, rights.covers);
+  if (scope !== "once" && sure === undefined && asked.ok && asked.value.scopes.includes(scope))
+    return confirmation(context, asked.value, scope);
+  const undone = decision === "deny" && !asked.ok ? await undo(context, id) : undefined;
+  if (undone !== undefined) return undone;
   const { settings, guidance } = context.parts;
   const parts = request.operator === undefined ? { settings, guidance } : { settings };
   const answered = await answerRequest(unit, parts, { id, decision, scope, by }, rights);
-  if (!answered.ok) return why(answered);
-  const { agentId, title } = answered.value;
+  if (!answered.ok) return { text: why(answered), isRefused: true };
+  const { agentId, title, ruleId } = answered.value;
   const lasting = { once: "", session: " in this session", always: " always" }[scope];
   const whose = agentId === undefined ? "" : ` for ${code(unit, agentId)}`;
   const done = `${decision === "allow" ? `Allowed${lasting}` : "Denied"}${whose}`;
-  return request.chatType === "direct" ? `${done}:\n${markdownQuote(title)}` : `${done}.`;
+  const text = request.chatType === "direct" ? `${done}:\n${markdownQuote(title)}` : `${done}.`;
+  if (ruleId === undefined) return text;
+  return {
+    text: `${text}\n\nUndo with /deny ${shortPermissionId(ruleId)}`,
+    choices: [{ label: "Undo", command: `/deny ${ruleId}` }],
+  };
 }
 
-export const allow = (context: CommandContext): Promise<string> => answer(context, "allow");
-export const deny = (context: CommandContext): Promise<string> => answer(context, "deny");
+export const allow = (context: CommandContext) => answer(context, "allow");
+export const deny = (context: CommandContext) => answer(context, "deny");

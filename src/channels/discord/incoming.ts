@@ -27,6 +27,8 @@ const ROLES_MAX = 100;
 const ELSEWHERE = 2;
 /** Discord's number for a command that was chosen from the bot's menu. */
 const SLASH_COMMAND = 2;
+/** Discord's number for the press of a button. */
+const PRESS = 3;
 
 export interface DiscordAccountContext {
   readonly accountId: string;
@@ -177,34 +179,50 @@ export async function readMessage(
   };
 }
 
-/** A slash command from the bot's menu. */
-export interface SlashCommand {
+/** A slash command from the bot's menu, or the press of a button, which stands for a command. */
+export interface CalledCommand {
   readonly id: string;
   /** Token with which the command is answered. It is secret as long as it is valid, which is some minutes. */
   readonly token: string;
   /** Undefined if the bot cannot answer in this chat. */
   readonly message: InboundMessage | undefined;
+  /** The message that has the pressed button, to change it, and the time since which it shows the button. */
+  readonly pressed?: { readonly message: string; readonly shownAt: number };
 }
 
-/** Converts a slash command. Returns undefined for any other interaction. */
+/** Returns the text of a command, or undefined for another interaction. */
+function calledText({ type, data }: Fields): string | undefined {
+  const { name, options, custom_id } = objectOf(data) ?? {};
+  if (type === PRESS) return textOf(custom_id)?.startsWith("/") === true ? textOf(custom_id) : undefined;
+  if (type !== SLASH_COMMAND || textOf(name) === undefined) return undefined;
+  return [`/${name}`, ...objectsOf(options, 1).flatMap(({ value }) => textOf(value) ?? [])].join(" ");
+}
+
+function pressedOf(message: Fields | undefined): CalledCommand["pressed"] {
+  const [id, channelId] = [idOf(message?.id), idOf(message?.channel_id)];
+  if (id === undefined || channelId === undefined) return undefined;
+  const edited = Date.parse(textOf(message?.edited_timestamp) ?? "");
+  const shown = { id, channelId, content: textOf(message?.content) ?? "" };
+  return { message: JSON.stringify(shown), shownAt: Number.isNaN(edited) ? timeOfId(id) : edited };
+}
+
+/** Converts a slash command or a press. Returns undefined for any other interaction. */
 export async function readCommand(
   interaction: Fields,
   reader: DiscordAccountContext,
-): Promise<SlashCommand | undefined> {
-  const data = objectOf(interaction.data);
-  const [id, token, name] = [idOf(interaction.id), textOf(interaction.token), textOf(data?.name)];
+): Promise<CalledCommand | undefined> {
+  const [id, token, text] = [idOf(interaction.id), textOf(interaction.token), calledText(interaction)];
   const channelId = idOf(interaction.channel_id);
   const member = objectOf(interaction.member);
   const user = objectOf(member?.user) ?? objectOf(interaction.user);
   const senderId = idOf(user?.id);
-  if (interaction.type !== SLASH_COMMAND || id === undefined || token === undefined) return undefined;
-  if (name === undefined || channelId === undefined || senderId === undefined) return undefined;
+  if (id === undefined || token === undefined || text === undefined) return undefined;
+  if (channelId === undefined || senderId === undefined) return undefined;
   const spot =
     numberOf(interaction.context) === ELSEWHERE
       ? undefined
       : await spotOf(reader, channelId, idOf(interaction.guild_id), senderId);
   if (spot === undefined) return { id, token, message: undefined };
-  const words = objectsOf(data?.options, 1).flatMap((option) => textOf(option.value) ?? []);
   const senderName = nameOf(user, member);
   const message: InboundMessage = {
     channel: DISCORD,
@@ -213,11 +231,12 @@ export async function readCommand(
     chat: spot.chat,
     media: [],
     sender: { id: senderId, ...optional({ name: senderName }) },
-    text: [`/${name}`, ...words].join(" "),
+    text,
     mentioned: true,
     sentAt: timeOfId(id),
     replyTo: spot.replyTo,
     nativeCommand: true,
   };
-  return { id, token, message };
+  const pressed = interaction.type === PRESS ? pressedOf(objectOf(interaction.message)) : undefined;
+  return { id, token, message, ...optional({ pressed }) };
 }

@@ -10,7 +10,7 @@ import type { DiscordAccount } from "../../core/shapes/settings/channels.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { type Ear, ListenProblem } from "../accounts.ts";
-import type { ChannelHost } from "../channel.ts";
+import { type ChannelHost, TOO_SOON } from "../channel.ts";
 import { catchUp } from "./catch-up.ts";
 import type { Places } from "./channel-cache.ts";
 import { writeMenu } from "./commands.ts";
@@ -120,6 +120,9 @@ export async function listenToDiscord(line: DiscordClient, ear: Ear): Promise<vo
     throw listenProblem(error);
   }
 }
+
+/** A button that appeared less than this time ago can't be pressed: another one may have been meant. */
+const PRESS_AFTER_MS = 1_000;
 
 /** A stored message, behind which the read position of its channel may move. */
 interface PassedMessage {
@@ -319,12 +322,29 @@ class Listening {
     const { host, rest } = this.#line;
     const called = await this.#read(() => readCommand(data, this.#reader));
     if (called === undefined) return undefined;
-    const { id, token, message } = called;
-    if (message !== undefined) await host.receive(message);
-    const content = message === undefined ? "I can't answer here." : "Taken.";
+    const { id, token, message, pressed } = called;
+    let words = message === undefined ? "I can't answer here." : "Taken.";
+    let isDone = message !== undefined && pressed !== undefined;
+    const refuse = (why: string): void => {
+      words = why;
+      isDone = false;
+    };
+    if (message !== undefined && pressed === undefined) await host.receive(message);
+    else if (message !== undefined && pressed !== undefined) {
+      // Both times are Discord's.
+      if (message.sentAt - pressed.shownAt < PRESS_AFTER_MS) refuse(TOO_SOON);
+      else await host.receive({ ...message, pressed: { message: pressed.message, refuse } });
+    }
     // This flag shows the answer only to the sender. Failures are ignored, because an old command can no
     // longer be answered.
-    const body = { content, flags: 1 << 6 };
-    rest.ask((api, signal) => api.interactions.reply(id, token, body, { signal })).catch(() => {});
+    const body = { content: words, flags: 1 << 6 };
+    rest
+      .ask((api, signal) =>
+        isDone
+          ? api.interactions.deferMessageUpdate(id, token, {}, { signal })
+          : api.interactions.reply(id, token, body, { signal }),
+      )
+      .catch(() => {});
+    return undefined;
   }
 }

@@ -7,7 +7,9 @@
 
 import { createHash } from "node:crypto";
 import { evictOldest } from "../../core/bounded.ts";
+import { jsonOf, objectOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
+import type { Choice } from "../../core/rules/command.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Route } from "../../core/shapes/route.ts";
 import { head } from "../../core/text/cut.ts";
@@ -72,14 +74,61 @@ function titleOf(title: string): string {
   return head(line, TITLE_CHARS_MAX) || "Thread";
 }
 
+/** Discord's numbers for a row of buttons, a button, and its style. */
+const BUTTON_ROW = 1 as const;
+const BUTTON = 2 as const;
+const PLAIN_STYLE = 2 as const;
+/** Discord's limit for the text of a message. */
+const CONTENT_CHARS_MAX = 2_000;
+
+/** Returns the rows of buttons. The id of a button is its command. */
+function rowsOf(choices: readonly Choice[]) {
+  const buttons = choices.map(({ label, command }) => ({
+    type: BUTTON,
+    style: PLAIN_STYLE,
+    label,
+    custom_id: command,
+  }));
+  return buttons.length === 0 ? [] : [{ type: BUTTON_ROW, components: buttons }];
+}
+
+/** Adds a text to the message of a press. Undefined if that is impossible. */
+async function edit(
+  rest: Rest,
+  answers: string,
+  { text, choices = [] }: OutgoingMessage,
+): Promise<DeliveryOutcome | undefined> {
+  const pressed = objectOf(jsonOf(answers));
+  const [id, channelId] = [idOf(pressed?.id), idOf(pressed?.channelId)];
+  const content = `${textOf(pressed?.content) ?? ""}\n\n${text}`;
+  if (id === undefined || channelId === undefined || content.length > CONTENT_CHARS_MAX) return undefined;
+  const body = {
+    content,
+    components: rowsOf(choices),
+    flags: SUPPRESS_EMBEDS,
+    allowed_mentions: { parse: [] },
+  };
+  try {
+    await rest.ask((api, signal) => api.channels.editMessage(channelId, id, body, { signal }));
+    return { kind: "sent" };
+  } catch (error) {
+    const problem = asProblem(error);
+    if (problem.kind === "refused") return undefined;
+    // A second attempt changes nothing more.
+    return problem.kind === "unknown" ? { kind: "retry", error: problem.message } : outcomeOf(problem);
+  }
+}
+
 /** Sends a message. If the result of the request is unknown, repeats it once (DO2). */
 async function post(rest: Rest, to: string, message: OutgoingMessage): Promise<void> {
+  const { choices = [] } = message;
   const body = {
     content: message.text,
     nonce: nonceOf(message),
     enforce_nonce: true,
     flags: SUPPRESS_EMBEDS,
     allowed_mentions: { parse: [] },
+    ...(choices.length === 0 ? {} : { components: rowsOf(choices) }),
   };
   const { file } = message;
   const files = file && [{ name: file.name, data: file.data, contentType: file.mimeType }];
@@ -125,6 +174,9 @@ export function createSender(rest: Rest, places: Places): Sender {
     const { to, threadId } = message.route;
     const place = idOf(threadId ?? to);
     if (place === undefined) return { kind: "refused", error: noId(threadId ?? to) };
+    const { answers } = message;
+    const edited = answers === undefined ? undefined : await edit(rest, answers, message);
+    if (edited !== undefined) return edited;
     try {
       const known = directChats.get(place) ?? place;
       const refused = await post(rest, known, message).then(() => undefined, asProblem);

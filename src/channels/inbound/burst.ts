@@ -14,7 +14,8 @@
 //      counts as an edit, and never replaces the text of the other parts.
 
 import { createHash } from "node:crypto";
-import type { CommandCall } from "../../core/rules/command.ts";
+import { optional } from "../../core/optional.ts";
+import type { CommandCall, Controls } from "../../core/rules/command.ts";
 import { isOwner } from "../../core/rules/inbound-policy.ts";
 import { isOutsider } from "../../core/rules/prompt/outside.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
@@ -337,10 +338,11 @@ async function answer(
   parts: CommandParts,
   unit: Unit,
   { place }: AdmittedMessage,
-  { sessionKey, text }: { sessionKey: string; text: string },
+  { sessionKey, text, controls }: { sessionKey: string; text: string; controls?: Controls },
 ): Promise<boolean> {
   if (text.trim() === "") return true;
-  return queueNote(parts, unit, { sessionKey, route: place.replyTo, text, about: "command" });
+  const note = { sessionKey, route: place.replyTo, text, ...optional({ controls }) };
+  return queueNote(parts, unit, { ...note, about: "command" });
 }
 
 /**
@@ -357,7 +359,7 @@ export async function keepCommand(
   if (!(await keepSettled(unit, admitted, "done"))) return true;
   await joinBurst(parts, unit, burstKey);
   const sessionKey = await keyFor(parts, unit, place);
-  const text = await performCommand(parts, unit, {
+  const { text, choices, isRefused } = await performCommand(parts, unit, {
     ...call,
     sender: { channel: place.channel, id: place.peerId, isOwner },
     chatType: place.chat.type,
@@ -365,7 +367,14 @@ export async function keepCommand(
     route: place.replyTo,
     accountId: place.accountId,
   });
-  return answer(parts, unit, admitted, { sessionKey, text });
+  const { pressed } = admitted.message;
+  if (isRefused === true && pressed !== undefined) {
+    unit.after(() => pressed.refuse(text));
+    return true;
+  }
+  const controls = optional({ choices, answers: pressed?.message });
+  const isPlain = Object.keys(controls).length === 0;
+  return answer(parts, unit, admitted, { sessionKey, text, ...(isPlain ? {} : { controls }) });
 }
 
 /** Stores a message whose processing threw an error as refused, and answers the sender. It is not retried. */

@@ -25,10 +25,10 @@ export async function openTelegram(
     id: TELEGRAM,
     deduplicates: false,
     textMaxChars: TEXT_CHARS_MAX,
-    async deliver({ route, text, file }) {
+    async deliver({ route, text, file, ...controls }) {
       const place = targetOf(bots, route);
       if (!place.ok) return { kind: "refused", error: place.error };
-      return file === undefined ? sendText(place.value, text) : sendFile(place.value, text, file);
+      return file === undefined ? sendText(place.value, text, controls) : sendFile(place.value, text, file);
     },
     accounts: bots.map((bot) => ({
       name: accountName(TELEGRAM, bot.accountId),

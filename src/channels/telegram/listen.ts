@@ -17,10 +17,11 @@
 
 import { fieldsOf, integerOf, listOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
+import { head } from "../../core/text/cut.ts";
 import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
 import { accountName, type Ear, ListenProblem } from "../accounts.ts";
-import type { ChannelHost } from "../channel.ts";
+import { type ChannelHost, TOO_SOON } from "../channel.ts";
 import { type Bot, type Called, NO_SERVER_WORDS } from "./bot.ts";
 import { mediaOf } from "./media.ts";
 import { failureWords, isTokenWrong, tokenWords } from "./send.ts";
@@ -47,6 +48,15 @@ const PAUSE_MIN_MS = 250;
 const PAUSE_MAX_MS = 10_000;
 /** Maximum pause that the platform can request. */
 const ASKED_PAUSE_MAX_MS = 10 * 60_000;
+
+/**
+ * A button that appeared less than this time ago is not pressed: the press may have been meant for another
+ * one. Telegram's times are whole seconds, so this is between one and two seconds.
+ */
+const PRESS_AFTER_MS = 2_000;
+const NOT_SHOWN = "This button is no longer in use. /approvals lists the open requests.";
+/** Maximum length of a notice about a press. */
+const NOTICE_CHARS_MAX = 200;
 
 /** The read position in the updates. */
 interface ReadPosition {
@@ -308,7 +318,7 @@ async function seal(album: Item | undefined, place: ReadPosition, { bot, host }:
 async function takeItems(items: readonly Item[], taker: Taker): Promise<number | undefined> {
   const byChat = new Map<string, Item[]>();
   for (const item of items) {
-    const chat = item.reading.kind === "message" ? item.reading.message.chat.id : "";
+    const chat = "message" in item.reading ? item.reading.message.chat.id : "";
     byChat.set(chat, [...(byChat.get(chat) ?? []), item]);
   }
   const failed = await Promise.all([...byChat.values()].map((ofChat) => takeInOrder(ofChat, taker)));
@@ -319,13 +329,16 @@ async function takeItems(items: readonly Item[], taker: Taker): Promise<number |
 async function takeInOrder(items: readonly Item[], taker: Taker): Promise<number | undefined> {
   const { bot, host, reader } = taker;
   for (const { firstId, reading } of items) {
-    if (reading.kind !== "message") {
+    if (!("message" in reading)) {
       note(reading, firstId, host.world, reader);
       continue;
     }
     try {
-      const media = reading.files.map((file) => mediaOf(bot, file));
-      await host.receive({ ...reading.message, media });
+      if (reading.kind === "press") await takePress(reading, taker);
+      else {
+        const media = reading.files.map((file) => mediaOf(bot, file));
+        await host.receive({ ...reading.message, media });
+      }
     } catch (error) {
       host.world.log.warn(
         { err: error, account: accountName("telegram", bot.accountId) },
@@ -337,9 +350,29 @@ async function takeInOrder(items: readonly Item[], taker: Taker): Promise<number
   return undefined;
 }
 
+/** Takes the command of a pressed button, and ends the waiting sign that the button then shows. */
+async function takePress(
+  { queryId, isShown, shownAt, message, pressed }: Extract<Reading, { kind: "press" }>,
+  { bot, host }: Taker,
+): Promise<void> {
+  const sentAt = host.world.clock.now();
+  let words: string | undefined;
+  const refuse = (why: string): void => {
+    words = why;
+  };
+  if (!isShown) refuse(NOT_SHOWN);
+  else if (Math.abs(sentAt - shownAt) < PRESS_AFTER_MS) refuse(TOO_SOON);
+  else await host.receive({ ...message, sentAt, media: [], pressed: { message: pressed, refuse } });
+  const said = words === undefined ? {} : { text: head(words, NOTICE_CHARS_MAX), show_alert: true };
+  // If this fails, no harm is done: the sign ends by itself.
+  void bot.call((methods, signal) =>
+    methods.answerCallbackQuery({ callback_query_id: queryId, ...said }, signal),
+  );
+}
+
 /** Logs events that may need an operator. */
 function note(
-  reading: Exclude<Reading, { kind: "message" }>,
+  reading: Exclude<Reading, { kind: "message" | "press" }>,
   updateId: number,
   { log }: World,
   { accountId }: TelegramAccountContext,

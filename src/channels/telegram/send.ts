@@ -6,14 +6,15 @@
 // TX1: each entity is within the text, and none is inside code.
 // TX2: if a text would be too long or empty after formatting, the original Markdown is sent.
 
-import { InputFile } from "grammy";
-import { fieldsOf } from "../../core/json.ts";
+import { InlineKeyboard, InputFile } from "grammy";
+import { type Fields, fieldsOf, integerOf, jsonOf, listOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
+import type { Choice } from "../../core/rules/command.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Route } from "../../core/shapes/session.ts";
 import { head, quoted } from "../../core/text/cut.ts";
 import { accountFor } from "../account-for.ts";
-import type { DeliveryOutcome, OpenedThread, OutgoingFile } from "../channel.ts";
+import type { DeliveryOutcome, OpenedThread, OutgoingFile, OutgoingMessage } from "../channel.ts";
 import { type Mark, type MarkedText, readMarkdown, spelledOut } from "../markdown.ts";
 import { type Bot, type Called, idOf, type Refusal, UPLOAD_MS } from "./bot.ts";
 
@@ -157,19 +158,66 @@ function outcomeOf(refusal: Refusal): DeliveryOutcome {
 
 type SendOnce = (place: TelegramTarget, text: TelegramText) => Promise<Called<unknown>>;
 
-const textOnce: SendOnce = (place, { text, entities }) =>
-  place.bot.call((methods, signal) =>
-    methods.sendMessage(
-      {
-        chat_id: place.chatId,
-        text,
-        ...topicField(place),
-        ...(entities.length === 0 ? {} : { entities: [...entities] }),
-        link_preview_options: { is_disabled: true },
-      },
-      signal,
-    ),
-  );
+/** Returns the fields of a text message that are the same for a new and for an edited one. */
+const textFields = ({ chatId }: TelegramTarget, { text, entities }: TelegramText) => ({
+  chat_id: chatId,
+  text,
+  ...(entities.length === 0 ? {} : { entities: [...entities] }),
+  link_preview_options: { is_disabled: true },
+});
+
+const textOnce =
+  (choices: readonly Choice[]): SendOnce =>
+  (place, text) =>
+    place.bot.call((methods, signal) => {
+      const keyboard = choices.length === 0 ? {} : { reply_markup: keyboardOf(choices) };
+      return methods.sendMessage({ ...textFields(place, text), ...topicField(place), ...keyboard }, signal);
+    });
+
+/** Number of buttons in one row. */
+const ROW = 2;
+
+/** Returns the buttons. The data of a button is its command. */
+function keyboardOf(choices: readonly Choice[]): InlineKeyboard {
+  const keyboard = new InlineKeyboard();
+  choices.forEach(({ label, command }, at) => {
+    if (at > 0 && at % ROW === 0) keyboard.row();
+    keyboard.text(label, command);
+  });
+  return keyboard;
+}
+
+/** Adds a text to the message of a press. Undefined if that would be too long. */
+function addedTo(pressed: Fields, { text, entities }: TelegramText): TelegramText | undefined {
+  const before = `${textOf(pressed.text) ?? ""}\n\n`;
+  const moved = entities.map((entity) => ({ ...entity, offset: entity.offset + before.length }));
+  const whole = `${before}${text}`;
+  if (whole.length > TEXT_CHARS_MAX) return undefined;
+  // Telegram sent these entities itself.
+  const kept = listOf(pressed.entities) as Entity[];
+  return { text: whole, entities: [...kept, ...moved].slice(0, ENTITIES_MAX) };
+}
+
+/** Changes the message of a press. Undefined if that is impossible, for example because it was deleted. */
+async function edit(
+  place: TelegramTarget,
+  answers: string,
+  added: TelegramText,
+  choices: readonly Choice[],
+): Promise<DeliveryOutcome | undefined> {
+  const pressed = fieldsOf(jsonOf(answers));
+  const text = addedTo(pressed, added);
+  const message_id = integerOf(pressed.id);
+  if (text === undefined || message_id === undefined) return undefined;
+  const fields = { ...textFields(place, text), message_id, reply_markup: keyboardOf(choices) };
+  const edited = await place.bot.call((methods, signal) => methods.editMessageText(fields, signal));
+  if (edited.kind === "done") return { kind: "sent" };
+  if (edited.kind !== "refused") return { kind: "retry", error: `Telegram: ${edited.why}` };
+  // An earlier attempt has changed it.
+  if (/message is not modified/i.test(edited.why)) return { kind: "sent" };
+  const outcome = outcomeOf(edited);
+  return outcome.kind === "retry" ? outcome : undefined;
+}
 
 /** Types that Telegram shows as photos. It keeps the quality and the name of other files. */
 const PHOTO_TYPES = ["image/png", "image/jpeg", "image/webp"];
@@ -203,9 +251,15 @@ function isPhotoRefused(sent: Called<unknown>): boolean {
   return sent.kind === "refused" && sent.code === 400 && /photo|image/i.test(sent.why);
 }
 
-/** Sends one part of a text. */
-export function sendText(place: TelegramTarget, markdown: string): Promise<DeliveryOutcome> {
-  return send(place, telegramText(markdown), textOnce);
+/** Sends one part of a text, or adds it to the message of a press. */
+export async function sendText(
+  place: TelegramTarget,
+  markdown: string,
+  { choices = [], answers }: Pick<OutgoingMessage, "choices" | "answers"> = {},
+): Promise<DeliveryOutcome> {
+  const text = telegramText(markdown);
+  const edited = answers === undefined ? undefined : await edit(place, answers, text, choices);
+  return edited ?? send(place, text, textOnce(choices));
 }
 
 /** Sends a file with its caption. */

@@ -52,6 +52,19 @@ export type Reading =
       /** Id of the album, if the message is a picture in an album. */
       readonly albumId?: string;
     }
+  /** Somebody pressed a button. */
+  | {
+      readonly kind: "press";
+      readonly queryId: string;
+      /** False if the message does not have the button, or no longer. */
+      readonly isShown: boolean;
+      /** When the button appeared; ms since 1970. */
+      readonly shownAt: number;
+      /** The command for which the button stands. It has no time. */
+      readonly message: Words;
+      /** The message with the button, to change it. */
+      readonly pressed: string;
+    }
   /** A group has become a supergroup, which has a new id. */
   | { readonly kind: "moved"; readonly from: string; readonly to: string }
   /** The bot's new status in a chat, for example `kicked`. */
@@ -68,6 +81,7 @@ export const UPDATE_KINDS = [
   "edited_message",
   "channel_post",
   "edited_channel_post",
+  "callback_query",
   "my_chat_member",
 ] as const;
 
@@ -237,7 +251,46 @@ export function readUpdate(value: unknown, reader: TelegramAccountContext): Read
   if (kind === undefined) return skip(`no kind that is read: ${Object.keys(update).slice(0, 4).join(", ")}`);
   const message = fieldsOf(update[kind]);
   if (kind === "my_chat_member") return readMembership(message);
+  if (kind === "callback_query") return readPress(message, reader);
   return readMessage(message, reader, kind.startsWith("edited_"));
+}
+
+/** Reads the press of a button. A client may send any data, so it counts only if a button has it. */
+function readPress(query: Fields, reader: TelegramAccountContext): Reading {
+  const message = fieldsOf(query.message);
+  const chat = fieldsOf(message.chat);
+  const [queryId, chatId, id] = [textOf(query.id), idOf(chat.id), idOf(message.message_id)];
+  const type = CHAT_TYPES[textOf(chat.type) ?? ""];
+  const data = textOf(query.data);
+  if (queryId === undefined || chatId === undefined || id === undefined || type === undefined)
+    return oddity("a press without a message");
+  if (data === undefined || !data.startsWith("/")) return skip("a press of an unknown button");
+  const sender = senderOf({ from: query.from }, {}, type);
+  if (sender === undefined || sender === "bot") return oddity("a press without a person");
+  const topic = topicOf(message);
+  const route = { channel: "telegram", to: chatId, accountId: reader.accountId };
+  const buttons = listOf(fieldsOf(message.reply_markup).inline_keyboard).flatMap(listOf).map(fieldsOf);
+  const { text, entities } = message;
+  return {
+    kind: "press",
+    queryId,
+    isShown: buttons.some(({ callback_data }) => callback_data === data),
+    shownAt: (integerOf(message.edit_date) ?? integerOf(message.date) ?? 0) * 1_000,
+    pressed: JSON.stringify({ id: Number(id), text, entities }),
+    message: {
+      channel: "telegram",
+      accountId: reader.accountId,
+      messageId: `press-${queryId}`,
+      chat: { type, id: chatId, ...chatNames(chat, type), ...optional({ thread: topic }) },
+      sender,
+      text: data,
+      mentioned: true,
+      nativeCommand: true,
+      accountName: reader.username,
+      sentAt: 0,
+      replyTo: topic === undefined ? route : { ...route, threadId: topic.id },
+    },
+  };
 }
 
 function readMembership({ chat, new_chat_member }: Fields): Reading {

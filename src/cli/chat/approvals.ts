@@ -1,7 +1,7 @@
 // Shows the permission requests of a session and of the sessions that it spawned, and answers them.
 // AP1: one request is shown at a time, and an answer is valid only for it, if the user began to type
-//      after it was shown. So a "y" that was meant for the agent or for another request never allows
-//      an action.
+//      after it was shown, and not at once: so a "y" that was meant for the agent or for another request,
+//      or a second key press, never allows an action.
 
 import type { ParamsOf } from "../../contract/methods.ts";
 import type { PermissionQuestion } from "../../core/shapes/permission.ts";
@@ -10,6 +10,9 @@ import type { Typed } from "./screen.ts";
 
 /** Maximum number of ancestors that are read to find out whether a session belongs to another one. */
 const DEPTH_MAX = 8;
+
+/** Longer than the time between two hasty key presses. */
+const SETTLE_MS = 1_000;
 
 type Answer = Omit<ParamsOf<"permissions.answer">, "id" | "idempotencyKey">;
 
@@ -52,10 +55,14 @@ export class Approvals {
     return question;
   }
 
-  /** Returns the answer that a typed text gives to the request, or undefined if it is a message. */
-  answerOf({ text, begunAt }: Typed): Answer | undefined {
+  /**
+   * Returns the answer that a typed text gives to the request, or undefined if it is a message. `hasty`: it
+   * may have been meant for the request before.
+   */
+  answerOf({ text, begunAt }: Typed): Answer | "hasty" | undefined {
     if (this.#shown === undefined || begunAt < this.#shown.shownAt) return undefined;
-    return ANSWERS.get(text.toLowerCase());
+    const answer = ANSWERS.get(text.toLowerCase());
+    return answer !== undefined && begunAt < this.#shown.shownAt + SETTLE_MS ? "hasty" : answer;
   }
 
   async answer(answer: Answer): Promise<Reply<unknown>> {

@@ -297,6 +297,10 @@ class Conversation {
   async #approve(typed: Typed): Promise<boolean> {
     const answer = this.#approvals.answerOf(typed);
     if (answer === undefined) return false;
+    if (answer === "hasty") {
+      this.#tell("not counted, because the question had just appeared: type it again");
+      return true;
+    }
     const answered = await this.#approvals.answer(answer);
     this.#tell(answered.ok ? (answer.decision === "allow" ? "allowed" : "denied") : safeLine(answered.error));
     await this.#readApprovals();

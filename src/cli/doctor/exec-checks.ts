@@ -1,14 +1,16 @@
 // Checks which agents may run commands, and whether a sandbox contains them.
 // A broken sandbox is a problem if an agent uses it. Otherwise it is only reported.
 
+import { acpProgramOf } from "../../core/rules/approval/acp-programs.ts";
 import { approvalOfAgent } from "../../core/rules/approval/policy.ts";
 import { containsSubagents } from "../../core/rules/sandbox-policy.ts";
 import { decideTool } from "../../core/rules/tool-policy.ts";
-import type {
-  AgentSettings,
-  ApprovalMode,
-  SandboxSettings,
-  Settings,
+import {
+  type AgentSettings,
+  type ApprovalMode,
+  programOf,
+  type SandboxSettings,
+  type Settings,
 } from "../../core/shapes/settings/settings.ts";
 import type { Cli } from "../cli.ts";
 import type { Finding } from "./finding.ts";
@@ -17,7 +19,9 @@ const namesOf = (agents: readonly AgentSettings[]): string => agents.map(({ id }
 
 /** Warns about agents that may run commands outside a sandbox. */
 export function checkExec(settings: Settings): Finding[] {
-  const able = settings.agents.filter(({ id, tools }) => {
+  const programs = settings.agents.flatMap(checkProgram);
+  const able = settings.agents.filter(({ id, tools, runtime }) => {
+    if (runtime !== undefined) return false;
     const filters = [
       { where: "tools", filter: settings.tools.filter },
       { where: `agents.list[${id}].tools`, filter: tools },
@@ -25,11 +29,14 @@ export function checkExec(settings: Settings): Finding[] {
     return decideTool("exec", filters).allowed;
   });
   const name = "exec";
-  if (able.length === 0) return [{ name, level: "ok", text: "no agent may run commands" }];
+  if (able.length === 0) {
+    if (programs.length > 0) return programs;
+    return [{ name, level: "ok", text: "no agent may run commands" }];
+  }
   const free = able.filter(({ sandbox }) => sandbox.mode !== "all");
   if (free.length === 0) {
     const text = `commands of ${namesOf(able)} run in a sandbox`;
-    return [{ name, level: "ok", text }, ...approvals(settings, able)];
+    return [{ name, level: "ok", text }, ...approvals(settings, able), ...programs];
   }
   const mainOnly = free.every(containsSubagents);
   const whose = `commands of ${namesOf(free)}${mainOnly ? " in main sessions" : ""}`;
@@ -43,7 +50,34 @@ export function checkExec(settings: Settings): Finding[] {
         "for one agent, set agents.list[].sandbox.mode or agents.list[].tools.deny.",
     },
     ...approvals(settings, able),
+    ...programs,
   ];
+}
+
+/** Says of an agent that is a program over ACP whether it asks before it acts. Nothing contains it. */
+function checkProgram(agent: AgentSettings): Finding[] {
+  const runtime = programOf(agent);
+  if (runtime === undefined) return [];
+  const known = acpProgramOf(runtime);
+  const about = `${agent.id}: ${known?.name ?? "its program"} runs with the rights of your user`;
+  const at = `agents.list[${agent.id}].runtime`;
+  const own = known?.variable !== undefined && known.variable.name in runtime.env;
+  if (runtime.permissions === "allow") {
+    const text = `${about}, and everything that it asks for is allowed (${at}.permissions: "allow")`;
+    const mend = `Set ${at}.permissions: "ask", so that an owner answers.`;
+    return [{ name: "approval", level: "warning", text, mend }];
+  }
+  if (known === undefined || own) {
+    const text = `${about}, and Parley does not know what it does without asking`;
+    const mend = own
+      ? `Remove ${known.variable?.name} from ${at}.env, so that Parley makes it ask.`
+      : `Make it ask in its own settings, or start it in a container by ${at}.command.`;
+    return [{ name: "approval", level: "warning", text, mend }];
+  }
+  const how = known.mode === undefined ? known.variable?.name : `mode "${known.mode}"`;
+  const then = runtime.permissions === "ask" ? "an owner approves" : "Parley denies";
+  const what = `${then} what may do more than read (${how}), unless its own settings allow it`;
+  return [{ name: "approval", level: "ok", text: `${about}; ${what}` }];
 }
 
 const APPROVED: Readonly<Record<ApprovalMode, string>> = {

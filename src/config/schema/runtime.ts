@@ -34,7 +34,10 @@ export const runtime = z
     permissions: z
       .enum(PERMISSION_POLICIES)
       .default("deny")
-      .describe("Answer to the program's permission requests; ask: an operator decides."),
+      .describe(
+        "Answer to the program's permission requests; ask: an operator decides. With ask and deny, a known " +
+          "program is put into the mode in which it asks.",
+      ),
     askSeconds: limit(1, DAY_SECONDS)
       .default(300)
       .describe("With permissions ask: requests without an answer are denied after this time."),

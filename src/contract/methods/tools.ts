@@ -88,12 +88,15 @@ export const TOOL_METHODS = {
         idempotencyKey,
       },
     ),
-    result: object({
-      ok: oneOf(true),
-      id: text(),
-      decision: oneOf("allow", "deny"),
-      scope: oneOf("once", "session", "always"),
-    }),
+    result: object(
+      {
+        ok: oneOf(true),
+        id: text(),
+        decision: oneOf("allow", "deny"),
+        scope: oneOf("once", "session", "always"),
+      },
+      { ruleId: text("Id of the rule that was made. `permissions.forget` deletes it.") },
+    ),
     errors: ["permission_not_found", "missing_scope", "too_large", "file_problem", "path_outside"],
   },
   "permissions.rules": {

@@ -1,4 +1,4 @@
-// Defines the commands that people can send, and parses them.
+// Defines the commands that people can send, and the buttons that stand for some, and parses commands.
 // CM1: a command is a one-line message of the form `/name arguments`. Longer texts, quotes and code blocks
 //      never contain a command.
 // CM2: `/name@bot` is a command only for the bot with that name.
@@ -57,7 +57,7 @@ export const COMMANDS = [
   word("whoami", "", "Show your sender id and chat id"),
   word("approvals", "", "List the permission requests of agents (owner)", OWNER),
   word("allow", "<id> [session | always]", "Allow an agent's permission request (owner)", OWNER),
-  word("deny", "<id>", "Deny an agent's permission request (owner)", OWNER),
+  word("deny", "<id>", "Deny a permission request, or undo a lasting permission (owner)", OWNER),
   word("pair", "approve <code>", "Approve a person by pairing code (owner)", OWNER),
 ] as const satisfies readonly CommandWord[];
 
@@ -113,4 +113,24 @@ export function parseCommand(text: string, given: HowGiven): CommandCall | undef
   const found = findCommand(name);
   if (found !== undefined) return { command: found.name, args: args.trim() };
   return given.fromMenu === true ? { command: "help", args: name } : undefined;
+}
+
+/**
+ * A button below a text that goes to a chat. A press counts as a command of the person who pressed it. A
+ * platform without buttons shows only the text, so the text has to name the commands.
+ */
+export interface Choice {
+  readonly label: string;
+  /** The command: `/name arguments`, at most 64 bytes, which is Telegram's limit. */
+  readonly command: string;
+}
+
+/** The buttons of a text, and the pressed button that it answers. */
+export interface Controls {
+  readonly choices?: readonly Choice[];
+  /**
+   * The message whose button was pressed, as its channel describes it (`Press` of channels/channel.ts). The
+   * text is added to that message, and the choices replace its buttons.
+   */
+  readonly answers?: string;
 }

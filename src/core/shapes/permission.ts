@@ -48,6 +48,22 @@ export interface PermissionAnswered {
   readonly by: string;
 }
 
+/** A request that was answered. */
+export interface AnsweredPermission extends PermissionQuestion {
+  /** The rule that was made of it. Absent if it was answered for once. */
+  readonly ruleId?: string;
+}
+
+/** Says what an answer for longer than once allows. The command is shown beside it. */
+export function lastingWords(
+  { agentId, asked }: Pick<PermissionQuestion, "agentId" | "asked">,
+  scope: Exclude<PermissionScope, "once">,
+): string {
+  const where = scope === "always" ? "in all its sessions" : "in this session";
+  const folder = asked === undefined ? "" : `, in the folder ${asked.folder}`;
+  return `From now on agent ${agentId} runs exactly this command without asking, ${where}${folder}.`;
+}
+
 /** A command that an owner allowed for longer than once. */
 export interface PermissionRule {
   readonly id: string;

@@ -4,6 +4,7 @@
 //     who sends many commands fills the outbox. Answers of runs are exempt, because the lanes limit them.
 
 import { optional } from "../../core/optional.ts";
+import type { Controls } from "../../core/rules/command.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { LiveEvent } from "../../core/shapes/event.ts";
 import type { Route, Session } from "../../core/shapes/session.ts";
@@ -97,6 +98,7 @@ interface Note {
   readonly text: string;
   /** The kind of the note. The note's id begins with its kind. */
   readonly about: "pairing" | "command" | "trouble" | "permission";
+  readonly controls?: Controls;
 }
 
 /** Returns the prefix that all ids of this kind of note have. */
@@ -114,7 +116,7 @@ export async function queueNote(
   unit: Unit,
   note: Note,
 ): Promise<boolean> {
-  const { sessionKey, route, text, about } = note;
+  const { sessionKey, route, text, about, controls } = note;
   if (!(await placeHasRoom(unit, route)).ok) return false;
   const id = `${notePrefix(about)}${unit.newId()}`;
   await insertDelivery(unit.tx, {
@@ -125,6 +127,7 @@ export async function queueNote(
     text,
     state: "pending",
     createdAt: unit.now,
+    ...optional({ controls }),
   });
   unit.after(() => ports.outbound.deliveryQueued());
   publishOutbox(unit, { id, sessionKey }, "pending");

@@ -57,7 +57,7 @@ export async function answerCommand(
   return engine.commit(async (unit): Promise<Result<PayloadOf<"chat.send">>> => {
     const ready = await before(unit);
     if (!ready.ok) return ready;
-    const said = await performCommand(deps, unit, {
+    const { text: said } = await performCommand(deps, unit, {
       command,
       args,
       sessionKey: session.key,

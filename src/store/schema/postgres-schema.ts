@@ -23,6 +23,7 @@ import {
   agentMemory,
   chainGuests,
   chainTokenLimits,
+  deliveryControls,
   gatewayKeys,
   instructionContents,
   jobWaitOwners,
@@ -531,4 +532,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CRON_MAKERS_ON_POSTGRES,
   nodeAskers(T),
   instructionContents(T, "bigint"),
+  deliveryControls(T),
 ];

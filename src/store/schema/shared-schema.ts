@@ -227,3 +227,7 @@ create table instruction_contents (
   at ${number} not null
 )${strict};
 `;
+
+/** Column with the buttons of a text, and the pressed button that it answers. */
+export const deliveryControls = (text: string): string =>
+  `alter table deliveries add column controls_json ${text};`;

@@ -12,6 +12,7 @@ import {
   agentMemory,
   chainGuests,
   chainTokenLimits,
+  deliveryControls,
   gatewayKeys,
   instructionContents,
   jobWaitOwners,
@@ -500,6 +501,7 @@ const MIGRATIONS: readonly string[] = [
   CRON_MAKERS,
   nodeAskers("text"),
   instructionContents("text", "integer", " strict"),
+  deliveryControls("text"),
 ];
 
 /** Schema version that this program writes. */

@@ -65,7 +65,10 @@ export async function open(
   return {
     ...app,
     settings,
-    give: (line, who = {}) => app.engine.commit((unit) => performCommand(parts, unit, requestOf(line, who))),
+    give: async (line, who = {}) => {
+      const { text } = await app.engine.commit((unit) => performCommand(parts, unit, requestOf(line, who)));
+      return text;
+    },
     async says(sender, text, sessionKey = MAIN) {
       const accepted = await app.engine.accept({ sessionKey, input: { text, sender } });
       if (!accepted.ok) throw new Error(accepted.error);

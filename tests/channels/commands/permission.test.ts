@@ -115,14 +115,25 @@ test("only an owner can answer a request, and a group cannot list requests", asy
   expect(await childReply(stage)).toBe("deny");
 });
 
-test("an owner allows a command for longer by a word after the id, and other words change nothing", async () => {
+test("an owner allows a command for longer by a word and a confirmation, and undoes it; other words change nothing", async () => {
   const stage = await openAsking();
   await stage.says("telegram:7", "work");
   const id = await askedId(stage);
   expect((await notes(stage))[0]?.text).toContain("Add session or always after the id of /allow");
   for (const line of [`/allow ${id} forever`, `/allow ${id} always always`, `/deny ${id} always`])
     expect(await stage.give(line, OWNER)).toContain("takes the id of one request");
-  expect(await stage.give(`/allow ${id} always`, OWNER)).toBe(`Allowed always for \`main\`:\n${QUOTED}`);
+  const means = await stage.give(`/allow ${id} always`, OWNER);
+  expect(means).toMatch(
+    /^From now on agent main runs exactly this command without asking, in all its sessions/,
+  );
+  expect(means).toContain(`\n${QUOTED}\n\nNothing is allowed yet. To confirm: \`/allow ${id} always yes\``);
+  expect(await listRules(stage.store.db)).toEqual([]);
+  const done = await stage.give(`/allow ${id} always yes`, OWNER);
+  expect(done.startsWith(`Allowed always for \`main\`:\n${QUOTED}\n\nUndo with /deny `)).toBe(true);
   expect(await childReply(stage)).toBe("allow");
   expect(await listRules(stage.store.db)).toMatchObject([{ scope: "always", agentId: "main" }]);
+  const [, rule] = /\/deny (\S+)/.exec(done) ?? [];
+  expect(await stage.give(`/deny ${rule}`)).toBe("/deny is for owners only.");
+  expect(await stage.give(`/deny ${rule}`, OWNER)).toMatch(/^Undone for `main`\. /);
+  expect(await listRules(stage.store.db)).toEqual([]);
 });

@@ -36,12 +36,13 @@ async function open(): Promise<Stage> {
   const parts = { engine: app.engine, settings, outbound: OUTBOUND, checkModel: (name: string) => ok(name) };
   return {
     ...app,
-    give(line, { id = "7", isOwner = false, ...more } = {}) {
+    async give(line, { id = "7", isOwner = false, ...more } = {}) {
       const call = parseCommand(line, { isOurs: () => false });
       if (call === undefined) throw new Error(`${line} is no command`);
       const sender = { channel: "telegram", id, isOwner };
       const place = { chatType: "group", sessionKey: MAIN, route: PLACE, accountId: "default" } as const;
-      return app.engine.commit((unit) => performCommand(parts, unit, { ...call, sender, ...place, ...more }));
+      const request = { ...call, sender, ...place, ...more };
+      return (await app.engine.commit((unit) => performCommand(parts, unit, request))).text;
     },
   };
 }

@@ -34,7 +34,7 @@ test("AP1: shows one request at a time, of the session and of those it spawned, 
   permissions.splice(1, 1);
   expect(await approvals.read(3_000)).toMatchObject({ sessionKey: MAIN });
   expect(approvals.answerOf({ text: "y", begunAt: 2_999 })).toBeUndefined();
-  expect(approvals.answerOf({ text: "y", begunAt: 3_001 })).toEqual({ decision: "allow" });
+  expect(approvals.answerOf({ text: "y", begunAt: 4_000 })).toEqual({ decision: "allow" });
   await approvals.answer({ decision: "allow" });
   expect(answered).toEqual([{ id: "id-2", decision: "allow" }]);
 });
@@ -52,10 +52,22 @@ test("AP1: an answer that was begun before the request was shown is a message fo
   await approvals.read(1_000);
   expect(approvals.answerOf({ text: "y", begunAt: 999 })).toBeUndefined();
   expect(approvals.answerOf({ text: "yes, please", begunAt: 1_001 })).toBeUndefined();
-  expect(approvals.answerOf({ text: "N", begunAt: 1_001 })).toEqual({ decision: "deny" });
-  const allow = approvals.answerOf({ text: "y", begunAt: 1_001 });
+  expect(approvals.answerOf({ text: "N", begunAt: 2_000 })).toEqual({ decision: "deny" });
+  const allow = approvals.answerOf({ text: "y", begunAt: 2_000 });
   expect(allow).toEqual({ decision: "allow" });
   await approvals.answer({ decision: "allow" });
   expect(answered).toEqual([{ id: "id-0", decision: "allow" }]);
-  expect(approvals.answerOf({ text: "y", begunAt: 1_002 })).toBeUndefined();
+  expect(approvals.answerOf({ text: "y", begunAt: 2_001 })).toBeUndefined();
+});
+
+test("AP1: a second answer within a second answers no request that has just appeared", async () => {
+  const { approvals, answered, permissions } = makeApprovals(CHILD, MAIN);
+  await approvals.read(1_000);
+  await approvals.answer({ decision: "allow" });
+  permissions.shift();
+  expect(await approvals.read(2_000)).toMatchObject({ sessionKey: MAIN });
+  for (const text of ["y", "n"]) expect(approvals.answerOf({ text, begunAt: 2_999 })).toBe("hasty");
+  expect(approvals.answerOf({ text: "go on", begunAt: 2_100 })).toBeUndefined();
+  expect(answered).toHaveLength(1);
+  expect(approvals.answerOf({ text: "y", begunAt: 3_000 })).toEqual({ decision: "allow" });
 });

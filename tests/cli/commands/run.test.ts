@@ -93,7 +93,7 @@ test("run and send --wait say once which command an agent of theirs wants to run
   }
 });
 
-test("a command that is always allowed is listed, and asks again after it is forgotten", async () => {
+test("a command is always allowed only after a confirmation that shows it, and asks again after it is forgotten", async () => {
   const home = await house({ tools: { exec: { approval: "always" } } });
   const asks = async (): Promise<[asked: ReturnType<typeof call>, id: string]> => {
     const asked = call(home, ["run", "run: echo hello"]);
@@ -102,7 +102,18 @@ test("a command that is always allowed is listed, and asks again after it is for
   };
   expect((await run(home, ["permissions", "rules"])).out).toBe("(no commands)\n");
   const [first, id] = await asks();
-  await run(home, ["permissions", "allow", id, "--scope", "always"]);
+  const unsure = await run(home, ["permissions", "allow", id, "--scope", "always"]);
+  expect(unsure).toMatchObject({ code: 2, out: "" });
+  expect(unsure.err).toMatch(
+    /^From now on agent main runs exactly this command without asking, in all its sessions, in the folder \/.*\.\n {2}echo hello\n.*--yes/,
+  );
+  const asking = call(home, ["permissions", "allow", id, "--scope", "always"], { isTTY: true });
+  await asking.shows("Allow it from now on?");
+  asking.stdin.write("\r");
+  expect(await asking.code).toBe(1);
+  expect((await run(home, ["permissions", "rules"])).out).toBe("(no commands)\n");
+  const sure = await run(home, ["permissions", "allow", id, "--scope", "always", "--yes"]);
+  expect(sure.out).toMatch(/^Allowed from now on\. Undo with: parley permissions forget \S+\n$/);
   expect(await first.code).toBe(0);
   expect(await run(home, ["run", "run: echo hello"])).toMatchObject({ code: 0, err: "" });
   const { out } = await run(home, ["permissions", "rules"]);

@@ -32,5 +32,5 @@ export async function askIn(
   const longer = about === undefined ? {} : { about, scopes: PERMISSION_SCOPES };
   const asked = { sessionKey, runId, attempt, agentId, title, kind, rawInput, askMs, ...longer };
   const decided = await askPermission({ engine, world, outbound }, asked, { wait, signal, log });
-  return decided.decision;
+  return decided;
 }

@@ -65,6 +65,13 @@ export interface DiscordServer {
   commands: Json[];
   /** The required token, intents and heartbeat interval. A test may change them. */
   readonly rules: { token: string; intents: number; heartbeatMs: number; startsLeft: number };
+  /** Presses of buttons: the response to each, with its type and its words. Absent before the response. */
+  readonly presses: { readonly id: string; response?: Json }[];
+  /** A person presses a button of a sent message, `afterMs` after the message or its last change. */
+  press(
+    messageId: string,
+    press: { user: Json; customId: string; afterMs?: number },
+  ): DiscordServer["presses"][number];
   /** Adds a person's message to the channel's history, and sends it to the bot unless `quiet` is true. */
   say(message: Json, quiet?: boolean): Json;
   /** Edits a message, and sends the update event. */
@@ -120,7 +127,7 @@ function createMessage({ server, history }: State, channelId: string, body: Json
     };
     return { status: 400, body: { message: "Invalid Form Body", code: 50035, errors } };
   }
-  if (String(body.nonce ?? "").length > 25)
+  if (String(body.nonce ?? "").length > 25 || !areButtons(body.components))
     return { status: 400, body: { message: "Invalid Form Body", code: 50035 } };
   const same = server.sent.find((one) => one.channelId === channelId && one.body.nonce === body.nonce);
   const known = body.enforce_nonce === true && body.nonce !== undefined ? same : undefined;
@@ -134,6 +141,37 @@ function createMessage({ server, history }: State, channelId: string, body: Json
     server.gateway.dispatch("MESSAGE_CREATE", { ...message, ...guild });
   }
   return ok(message);
+}
+
+/** Returns whether these are rows of one to five buttons, each with a label and an own id. */
+function areButtons(rows: Json[] = []): boolean {
+  const buttons: Json[] = rows.flatMap(({ components }) => components);
+  const ids = new Set(buttons.map(({ custom_id }) => custom_id));
+  const isButton = ({ type, style, label = "", custom_id = "" }: Json): boolean =>
+    type === 2 && style >= 1 && style <= 4 && /^.{1,80}$/.test(label) && /^.{1,100}$/.test(custom_id);
+  const isRow = ({ type, components }: Json): boolean =>
+    type === 1 && components.length >= 1 && components.length <= 5;
+  return rows.length <= 5 && rows.every(isRow) && buttons.every(isButton) && ids.size === buttons.length;
+}
+
+/** Changes a message of the bot. */
+function editMessage({ server }: State, path: string, body: Json): Answer {
+  const id = /\d{17,20}$/.exec(path)?.[0];
+  const message = server.sent.find((one) => one.id === id);
+  if (message === undefined) return { status: 404, body: { message: "Unknown Message", code: 10008 } };
+  if (!areButtons(body.components) || body.content.length > CONTENT_CHARS_MAX)
+    return { status: 400, body: { message: "Invalid Form Body", code: 50035 } };
+  Object.assign(message.body, body);
+  return ok({ id, channel_id: message.channelId, author: BOT, content: body.content });
+}
+
+/** Takes the response to an interaction. Each has one. */
+function respond({ server }: State, path: string, body: Json): Answer {
+  const press = server.presses.find(({ id }) => path.includes(`/${id}/`));
+  if (press?.response !== undefined)
+    return { status: 400, body: { message: "Interaction has already been acknowledged.", code: 40060 } };
+  if (press !== undefined) press.response = body;
+  return ok();
 }
 
 function createThread({ server }: State, parentId: string, body: Json): Answer {
@@ -202,6 +240,8 @@ function answer(state: State, { method, path, query, body }: Asked): Answer {
       return messagesAfter(state, id, query);
     case "POST /channels/:id/messages":
       return createMessage(state, id, body);
+    case "PATCH /channels/:id/messages/:id":
+      return editMessage(state, path, body);
     case "POST /channels/:id/typing":
       return server.channels.has(id) ? ok() : unknownChannel;
     case "POST /channels/:id/threads":
@@ -209,7 +249,7 @@ function answer(state: State, { method, path, query, body }: Asked): Answer {
     case "GET /guilds/:id/roles":
       return ok(server.roles);
     default:
-      if (/^POST \/interactions\/:id\/[^/]+\/callback$/.test(shape)) return ok();
+      if (/^POST \/interactions\/:id\/[^/]+\/callback$/.test(shape)) return respond(state, path, body);
       return { status: 404, body: { message: "404: Not Found", code: 0 } };
   }
 }
@@ -320,7 +360,27 @@ export async function startDiscord(): Promise<DiscordServer> {
       channels,
       roles: structuredClone(ROLES),
     },
-    ...{ commands: [], rules, nextId },
+    ...{ commands: [], presses: [], rules, nextId },
+    press(messageId, { user, customId: custom_id, afterMs = 5_000 }) {
+      const sent = server.sent.find((one) => one.id === messageId);
+      const channel_id = sent?.channelId ?? "";
+      const { guild_id } = channels.get(channel_id) ?? {};
+      const at = Number(BigInt(messageId) >> 22n) + 1_420_070_400_000;
+      const id = String(
+        ((BigInt(messageId) >> 22n) + BigInt(afterMs)) * (1n << 22n) + BigInt(server.presses.length),
+      );
+      const press = { id };
+      server.presses.push(press);
+      const message = { id: messageId, channel_id, author: BOT, content: sent?.body.content, type: 0 };
+      const edited = { timestamp: new Date(at).toISOString(), edited_timestamp: null };
+      gateway.dispatch("INTERACTION_CREATE", {
+        ...{ id, application_id: APPLICATION, type: 3, token: `press-${id}`, channel_id, version: 1 },
+        ...{ context: guild_id === undefined ? 1 : 0, data: { component_type: 2, custom_id } },
+        ...(guild_id === undefined ? { user } : { guild_id, member: { user, nick: null } }),
+        message: { ...message, ...edited },
+      });
+      return press;
+    },
     say(given, quiet = false) {
       const { guild_id } = channels.get(given.channel_id) ?? {};
       const inGuild = guild_id === undefined ? {} : { guild_id, member: { nick: null } };

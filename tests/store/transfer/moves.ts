@@ -78,6 +78,7 @@ export async function smallStore(): Promise<string> {
 
 /** Statements that undo each schema migration, the newest first. */
 const UNDONE = [
+  "alter table deliveries drop column controls_json;",
   `drop table instruction_contents; alter table sessions drop column outside;
   alter table chains drop column outside;`,
   "alter table node_requests drop column asked_by;",

@@ -35,7 +35,7 @@ async function openDesk() {
 const buttonsOf = async (page: Page) =>
   (await page.locator(".permission-answers button").allInnerTexts()).map((text) => text.trim());
 
-const ANSWERS = ["Allow", "Deny", "Allow this command in this session", "Always allow this command"];
+const ANSWERS = ["Allow", "Deny", "Allow this command in this session…", "Always allow this command…"];
 
 describeInBrowser("a command that waits for permission", () => {
   test("the inbox names agent, command and folder, and offers Allow and Deny first", async () => {
@@ -56,10 +56,69 @@ describeInBrowser("a command that waits for permission", () => {
     await expect.poll(() => buttonsOf(page)).toEqual(ANSWERS);
     expect(await sideways(page)).toBe(0);
     expect(await accessibilityProblems(page)).toEqual([]);
+  });
+
+  test("a command is always allowed only after a second step that says what this means, and Undo takes it back", async () => {
+    const { house, ask, workspace } = await openDesk();
+    const { page } = await visit(house.http, { token: TOKEN, viewport: PHONE });
+    await ask("deployed");
+    const row = rowIn(page, "Needs you", "Deploy 4.2");
+    await row.getByRole("button", { name: "Peek" }).click();
+    await row.getByRole("button", { name: "Always allow this command…" }).click();
+    const means = "From now on agent ops runs exactly this command without asking, in all its sessions";
+    await row.getByText(`${means}, in the folder ${workspace}.`).waitFor();
+    await expect.poll(() => buttonsOf(page)).toEqual(["Always allow this command", "Back"]);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    expect(await sideways(page)).toBe(0);
+    await row.getByRole("button", { name: "Back" }).click();
+    await expect.poll(() => buttonsOf(page)).toEqual(ANSWERS);
+    expect(await listRules(house.store.db)).toEqual([]);
+    await row.getByRole("button", { name: "Always allow this command…" }).click();
     await row.getByRole("button", { name: "Always allow this command" }).click();
-    await page.getByText("Allowed: exec in Deploy 4.2").waitFor();
+    const notice = page.locator(".notice");
+    await notice.getByText("Allowed from now on in all sessions of ops: touch deployed").waitFor();
     await page.getByText("Nothing needs your attention.").waitFor();
     await expect.poll(() => listRules(house.store.db)).toMatchObject([{ agentId: "ops", scope: "always" }]);
+    await notice.getByRole("button", { name: "Undo" }).click();
+    await page.getByText("Undone. The next call of the command asks again.").waitFor();
+    await expect.poll(() => listRules(house.store.db)).toEqual([]);
+  });
+
+  test("a second click within a second answers neither the next request nor a confirmation", async () => {
+    const { house, key, ask, made } = await openDesk();
+    const at = `sessions/${encodeURIComponent(key)}`;
+    const { page } = await visit(house.http, { token: TOKEN, at });
+    const tail = page.getByRole("list", { name: "In progress" });
+    const press = (name: string) => tail.getByRole("button", { name, exact: true }).click();
+    /** Clicks a button in the frame in which it appears. */
+    const atOnce = (name: string) =>
+      page.evaluate(`new Promise((clicked) => {
+        const look = () => {
+          const buttons = [...document.querySelectorAll(".permission-answers button")];
+          const button = buttons.find(({ textContent }) => textContent.trim() === "${name}");
+          if (button === undefined) return requestAnimationFrame(look);
+          button.click();
+          requestAnimationFrame(() => requestAnimationFrame(clicked));
+        };
+        look();
+      })`);
+    let click = atOnce("Allow");
+    await ask("first");
+    await click;
+    click = atOnce("Always allow this command");
+    await press("Always allow this command…");
+    await click;
+    await press("Back");
+    await press("Allow");
+    await expect.poll(() => made("first")).toBe(true);
+    await expect.poll(() => page.locator(".permission").count()).toBe(0);
+    click = atOnce("Allow");
+    await ask("second");
+    await click;
+    await press("Deny");
+    await page.getByText("Denied: exec in Deploy 4.2").waitFor();
+    expect(made("second")).toBe(false);
+    expect(await listRules(house.store.db)).toEqual([]);
   });
 
   test("the whole command is shown on a phone, before and after Peek, without a box that cuts it", async () => {

@@ -3,11 +3,11 @@
 
 import { signal } from "@preact/signals";
 import type { RefObject } from "preact";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { after } from "../clock.ts";
 
 /** Longer than the time between the two clicks of a double click or an impatient second tap. */
-const SETTLE_MS = 700;
+const SETTLE_MS = 1_000;
 
 /** The rows that have moved a moment ago, by id, each with a value that identifies its last move. */
 export const moved = signal<ReadonlyMap<string, object>>(new Map());
@@ -20,16 +20,37 @@ function note(ids: readonly string[]): void {
   });
 }
 
-/** Notices each row in `frame` that moves, whatever the reason. */
+/**
+ * Returns whether the buttons in `part` have appeared or moved a moment ago. `shown`: what they do. Has to be
+ * called in the component that draws them.
+ */
+export function useHold(part: RefObject<HTMLElement | null>, shown: string): boolean {
+  const [held, setHeld] = useState(true);
+  const place = useRef("");
+  const cancel = useRef<(() => void) | undefined>(undefined);
+  useLayoutEffect(() => {
+    const { left = 0, top = 0 } = part.current?.getBoundingClientRect() ?? {};
+    const now = `${shown} ${left} ${top}`;
+    if (now === place.current) return;
+    place.current = now;
+    setHeld(true);
+    cancel.current?.();
+    cancel.current = after(SETTLE_MS, () => setHeld(false));
+  });
+  useEffect(() => () => cancel.current?.(), []);
+  return held;
+}
+
+/** Notices each row in `frame` that appears or moves, whatever the reason. */
 export function useMoves(frame: RefObject<HTMLElement | null>): void {
-  const places = useRef<ReadonlyMap<string, number>>(new Map());
+  const places = useRef<ReadonlyMap<string, number> | undefined>(undefined);
   const look = (): void => {
     const links = [...(frame.current?.querySelectorAll<HTMLElement>("[data-row]") ?? [])];
     const before = places.current;
     places.current = new Map(
       links.map((link) => [link.dataset.row ?? "", link.closest("li")?.offsetTop ?? 0]),
     );
-    if (before.size === 0) return;
+    if (before === undefined) return;
     const ids = [...places.current].flatMap(([id, top]) => (before.get(id) === top ? [] : id));
     if (ids.length > 0) note(ids);
   };

@@ -1,12 +1,13 @@
 // Shows a permission request of an agent: who wants to do what, where and why, and the buttons that answer.
 
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { optional } from "../../../src/core/optional.ts";
-import type {
-  PermissionDecision,
-  PermissionQuestion,
-  PermissionScope,
+import {
+  lastingWords,
+  type PermissionDecision,
+  type PermissionQuestion,
+  type PermissionScope,
 } from "../../../src/core/shapes/permission.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { tick } from "../clock.ts";
@@ -18,6 +19,7 @@ import { nameOf } from "../parts/names.ts";
 import { complain, say } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
 import { readAgain, wantsTo } from "./model.ts";
+import { useHold } from "./moved.ts";
 
 const LONGER = {
   session: "Allow this command in this session",
@@ -49,21 +51,42 @@ export function Asked({ items, held }: { items: readonly AttentionItem[]; held?:
 
 interface AnswersProps {
   readonly question: PermissionQuestion;
-  /** True while the buttons have no effect, because they have moved a moment ago. */
+  /** True while the buttons have no effect, because their row has moved a moment ago. */
   readonly held: boolean;
   readonly onDone: () => unknown;
 }
 
-function Answers({ question, held, onDone }: AnswersProps) {
+type Lasting = Exclude<PermissionScope, "once">;
+
+/** Undoes a lasting permission. */
+async function forget(ruleId: string, onDone: () => unknown): Promise<void> {
+  try {
+    await ask("permissions.forget", { id: ruleId });
+    say("Undone. The next call of the command asks again.");
+  } catch (problem) {
+    complain(problem);
+  }
+  await onDone();
+}
+
+function Answers({ question, held: rowHeld, onDone }: AnswersProps) {
   const [busy, setBusy] = useState(false);
-  const { id, sessionKey, kind, title, scopes } = question;
+  /** The lasting permission that the reader has still to confirm. */
+  const [wish, setWish] = useState<Lasting>();
+  const { id, agentId, sessionKey, kind, title, scopes } = question;
+  const part = useRef<HTMLDivElement>(null);
+  const held = useHold(part, `${id} ${wish}`) || rowHeld;
   const answer = async (decision: PermissionDecision, scope: PermissionScope = "once"): Promise<void> => {
     if (busy || held) return;
     setBusy(true);
     try {
-      await ask("permissions.answer", { id, decision, scope });
+      const { ruleId } = await ask("permissions.answer", { id, decision, scope });
       const done = decision === "allow" ? "Allowed" : "Denied";
-      say(`${done}: ${kind ?? title} in ${nameOf(sessionKey)}`);
+      if (ruleId === undefined) say(`${done}: ${kind ?? title} in ${nameOf(sessionKey)}`);
+      else {
+        const where = scope === "always" ? `all sessions of ${agentId}` : nameOf(sessionKey);
+        say(`Allowed from now on in ${where}: ${title}`, () => void forget(ruleId, onDone));
+      }
     } catch (problem) {
       complain(problem);
     }
@@ -71,8 +94,25 @@ function Answers({ question, held, onDone }: AnswersProps) {
     setBusy(false);
   };
   const button = { type: "button", "aria-busy": busy, "aria-disabled": busy || held } as const;
+  if (wish !== undefined) {
+    return (
+      <div ref={part} class="permission-confirm">
+        <p>
+          <Name text={lastingWords(question, wish)} />
+        </p>
+        <div class="permission-answers">
+          <button {...button} class="danger" onClick={() => void answer("allow", wish)}>
+            {LONGER[wish]}
+          </button>
+          <button {...button} onClick={() => held || setWish(undefined)}>
+            Back
+          </button>
+        </div>
+      </div>
+    );
+  }
   return (
-    <div class="permission-answers">
+    <div ref={part} class="permission-answers">
       <button {...button} class="primary" onClick={() => void answer("allow")}>
         Allow
       </button>
@@ -82,8 +122,8 @@ function Answers({ question, held, onDone }: AnswersProps) {
       {scopes.map(
         (scope) =>
           scope !== "once" && (
-            <button key={scope} {...button} onClick={() => void answer("allow", scope)}>
-              {LONGER[scope]}
+            <button key={scope} {...button} onClick={() => held || setWish(scope)}>
+              {LONGER[scope]}…
             </button>
           ),
       )}

@@ -1,12 +1,10 @@
 // The tab for permission requests, in which operators allow or deny actions of agents, and delete the rules
 // that allow commands for longer than once.
 
-import { useRef } from "preact/hooks";
 import type { PermissionQuestion, PermissionRule } from "../../../src/core/shapes/permission.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { tick } from "../clock.ts";
 import { ask, may } from "../gateway.ts";
-import { moved, useMoves } from "../inbox/moved.ts";
 import { Permission } from "../inbox/permission.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { ago } from "../parts/format.ts";
@@ -25,15 +23,10 @@ const EVERY_MS = 2_000;
 function Question({ question, onDone }: { question: PermissionQuestion; onDone: () => void }) {
   return (
     <li class="row-asked">
-      <p class="row-title" data-row={question.id}>
+      <p class="row-title">
         <SessionLink sessionKey={question.sessionKey} />
       </p>
-      <Permission
-        question={question}
-        mayAnswer={may("operator.admin")}
-        held={moved.value.has(question.id)}
-        onDone={onDone}
-      />
+      <Permission question={question} mayAnswer={may("operator.admin")} onDone={onDone} />
     </li>
   );
 }
@@ -76,8 +69,6 @@ export function PermissionsTab() {
   const list = useReading("permissions", () => ask("permissions.list"));
   const rules = useReading("permissions.rules", () => ask("permissions.rules"));
   const { value } = list;
-  const frame = useRef<HTMLUListElement>(null);
-  useMoves(frame);
   const again = () => Promise.all([list.again(), rules.again()]);
   usePolling(EVERY_MS, again);
   return (
@@ -87,7 +78,7 @@ export function PermissionsTab() {
       <Awaited {...list} />
       {value?.permissions.length === 0 && <p class="empty">No open requests</p>}
       {value !== undefined && value.permissions.length > 0 && (
-        <ul ref={frame} class="out-rows card" aria-label="Requests">
+        <ul class="out-rows card" aria-label="Requests">
           {value.permissions.map((question) => (
             <Question key={question.id} question={question} onDone={again} />
           ))}

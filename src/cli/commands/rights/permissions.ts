@@ -1,10 +1,12 @@
 // Implements `parley permissions`: lists and answers the permission requests of agents, and lists and deletes
 // the commands that are allowed for longer.
 
-import type { PermissionScope } from "../../../core/shapes/permission.ts";
+import { fail, ok } from "../../../core/shapes/errors.ts";
+import { lastingWords, type PermissionScope } from "../../../core/shapes/permission.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
+import { openPrompter } from "../../channels/prompter.ts";
 import { type Cli, EXIT } from "../../cli.ts";
-import { withLink } from "../../gateway-link.ts";
+import { type Link, type Reply, withLink } from "../../gateway-link.ts";
 import { wholeText } from "../../layout.ts";
 
 export async function listPermissions(cli: Cli): Promise<number> {
@@ -30,27 +32,53 @@ export async function listPermissions(cli: Cli): Promise<number> {
 
 async function answer(
   cli: Cli,
+  link: Link,
   wanted: { id: string; decision: "allow" | "deny"; scope?: PermissionScope },
 ): Promise<number> {
-  return withLink(cli, async (link) => {
-    const answered = await link.request("permissions.answer", wanted);
-    if (!answered.ok) return cli.fail(answered);
-    cli.line(wanted.decision === "allow" ? "Allowed." : "Denied.");
-    cli.document(answered.value);
-    return EXIT.done;
-  });
+  const answered = await link.request("permissions.answer", wanted);
+  if (!answered.ok) return cli.fail(answered);
+  const { ruleId } = answered.value;
+  const done = wanted.decision === "allow" ? "Allowed." : "Denied.";
+  const undo = `Allowed from now on. Undo with: parley permissions forget ${ruleId}`;
+  cli.line(ruleId === undefined ? done : undo);
+  cli.document(answered.value);
+  return EXIT.done;
+}
+
+/** Asks whether to allow a command for longer than once, and shows the command. */
+async function confirmed(
+  cli: Cli,
+  link: Link,
+  id: string,
+  scope: Exclude<PermissionScope, "once">,
+): Promise<Reply<boolean>> {
+  const listed = await link.request("permissions.list", {});
+  if (!listed.ok) return listed;
+  const [question, ...more] = listed.value.permissions.filter((one) => one.id.startsWith(id));
+  // The gateway refuses such an id with the reason.
+  if (question === undefined || more.length > 0) return ok(true);
+  cli.note(`${safeLine(lastingWords(question, scope))}\n  ${wholeText(question.title, "  ")}`);
+  if (!cli.parts.isTTY || cli.options.json)
+    return fail("invalid_argument", `The scope ${scope} needs --yes where no terminal can ask.`);
+  const answer = await (await openPrompter(cli.parts)).confirm("Allow it from now on?");
+  return answer.ok || answer.code === "cancelled" ? ok(answer.ok && answer.value) : answer;
 }
 
 export function allowPermission(
   cli: Cli,
   [id = ""]: readonly string[],
-  { scope }: { scope: PermissionScope },
+  { scope, yes = false }: { scope: PermissionScope; yes?: boolean },
 ): Promise<number> {
-  return answer(cli, { id, decision: "allow", scope });
+  return withLink(cli, async (link) => {
+    const agreed = scope === "once" || yes ? ok(true) : await confirmed(cli, link, id, scope);
+    if (!agreed.ok) return cli.fail(agreed, EXIT.usage);
+    if (!agreed.value) return cli.fail({ code: "cancelled", error: "Nothing was allowed." });
+    return answer(cli, link, { id, decision: "allow", scope });
+  });
 }
 
 export function denyPermission(cli: Cli, [id = ""]: readonly string[]): Promise<number> {
-  return answer(cli, { id, decision: "deny" });
+  return withLink(cli, (link) => answer(cli, link, { id, decision: "deny" }));
 }
 
 export async function listPermissionRules(cli: Cli): Promise<number> {

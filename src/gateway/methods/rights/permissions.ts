@@ -4,6 +4,7 @@
 // caller who may only look at them sees them redacted.
 
 import { createGate, seesEverything } from "../../../access/token.ts";
+import { optional } from "../../../core/optional.ts";
 import { hasScope, mayAnswerPermissions } from "../../../core/rules/scopes.ts";
 import { NOT_VISIBLE } from "../../../core/rules/visibility.ts";
 import { ok } from "../../../core/shapes/errors.ts";
@@ -62,7 +63,8 @@ export const permissionMethods: Methods<Names, PermissionDeps> = {
       return deps.engine.commit(async (unit) => {
         const answered = await answerRequest(unit, deps, answer, rights);
         if (!answered.ok) return answered;
-        const given = { ok: true, id: answered.value.id, decision, scope } as const;
+        const made = optional({ ruleId: answered.value.ruleId });
+        const given = { ok: true, id: answered.value.id, decision, scope, ...made } as const;
         await ctx.remember(unit, given);
         return ok(given);
       });

@@ -6,9 +6,10 @@
 // each session only (`hook-due.ts`).
 
 import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
+import type { Controls } from "../../../core/rules/command.ts";
 import type { Route } from "../../../core/shapes/route.ts";
 import { heldIfFree } from "../../locks.ts";
-import type { DeliveryTable } from "../../schema/tables.ts";
+import type { DeliveryTable } from "../../schema/channel-tables.ts";
 import type { Db, Tx } from "../../sql.ts";
 import { livingProcesses } from "../processes.ts";
 
@@ -40,6 +41,7 @@ export interface Delivery {
   readonly dismissedAt?: number;
   /** Id of the file that is sent instead of the text (`sent-files.ts`). */
   readonly fileId?: string;
+  readonly controls?: Controls;
 }
 
 export interface NewDelivery {
@@ -58,6 +60,7 @@ export interface NewDelivery {
   readonly error?: string;
   readonly createdAt: number;
   readonly fileId?: string;
+  readonly controls?: Controls;
 }
 
 /** Outcome of an attempt. `retry`: nothing was sent, so the attempt can be repeated. */
@@ -103,6 +106,7 @@ function toDelivery(row: Selectable<DeliveryTable>): Delivery {
     ...(row.settled_at === null ? {} : { settledAt: row.settled_at }),
     ...(row.dismissed_at === null ? {} : { dismissedAt: row.dismissed_at }),
     ...(row.file_id === null ? {} : { fileId: row.file_id }),
+    ...(row.controls_json === null ? {} : { controls: JSON.parse(row.controls_json) as Controls }),
   };
 }
 
@@ -129,6 +133,7 @@ export async function insertDelivery(tx: Tx, delivery: NewDelivery): Promise<voi
       settled_at: delivery.state === "pending" ? null : delivery.createdAt,
       dismissed_at: null,
       file_id: delivery.fileId ?? null,
+      controls_json: delivery.controls === undefined ? null : JSON.stringify(delivery.controls),
     })
     .onConflict((conflict) => conflict.column("id").doNothing())
     .execute();

@@ -42,22 +42,64 @@ function sendMessage(state: TelegramState, params: Json): Answer {
   if (text.trim() === "" && file === undefined) return bad("Bad Request: message text is empty");
   if (text.length > (file === undefined ? 4_096 : 1_024)) return bad("Bad Request: message is too long");
   if (file?.bytes.length === 0) return bad("Bad Request: file must be non-empty");
-  const wrong = wrongEntities(text, entities);
+  const wrong = wrongEntities(text, entities) ?? wrongButtons(params);
   if (wrong !== undefined) return bad(`Bad Request: ${wrong}`);
   if (threadId !== undefined && !chat.topics.has(threadId))
     return bad("Bad Request: message thread not found");
   const at = threadId === undefined ? {} : { threadId };
+  state.nextMessageId += 1;
   state.sent.push({
+    messageId: state.nextMessageId,
     chatId: chat.id,
     ...at,
     text,
     entities,
+    buttons: params.reply_markup?.inline_keyboard ?? [],
     params,
     ...(file === undefined ? {} : { file }),
   });
   if (upset !== undefined) return upset.answer;
-  state.nextMessageId += 1;
   return done({ message_id: state.nextMessageId, date: 1_790_000_000, chat: { id: chat.id }, text });
+}
+
+/** Finds invalid buttons: the data of each has 1 to 64 bytes. */
+function wrongButtons({ reply_markup }: Json): string | undefined {
+  const buttons: Json[] = (reply_markup?.inline_keyboard ?? []).flat();
+  const isFit = ({ text, callback_data: data = "" }: Json): boolean =>
+    text !== "" && data !== "" && Buffer.byteLength(data) <= 64;
+  return buttons.every(isFit) ? undefined : "BUTTON_DATA_INVALID";
+}
+
+/** Changes a message of the bot. Without buttons in the parameters it has none afterwards. */
+function editMessageText(state: TelegramState, params: Json): Answer {
+  const chat = chatOf(state, params);
+  if ("status" in chat) return chat;
+  const message = state.sent.find(
+    ({ chatId, messageId }) => chatId === chat.id && messageId === params.message_id,
+  );
+  if (message === undefined) return bad("Bad Request: message to edit not found");
+  const { text, entities = [], reply_markup } = params;
+  const buttons = reply_markup?.inline_keyboard ?? [];
+  if (text.length > 4_096) return bad("Bad Request: message is too long");
+  const wrong = wrongEntities(text, entities) ?? wrongButtons(params);
+  if (wrong !== undefined) return bad(`Bad Request: ${wrong}`);
+  const looks = (one: object): string => JSON.stringify(one);
+  if (looks([message.text, message.buttons]) === looks([text, buttons])) {
+    const why = "specified new message content and reply markup are exactly the same";
+    return bad(`Bad Request: message is not modified: ${why}`);
+  }
+  Object.assign(message, { text, entities, buttons, editedAt: 1_790_000_000 });
+  return done({ message_id: message.messageId, date: 1_790_000_000, chat: { id: chat.id }, text });
+}
+
+/** Ends the waiting sign of a pressed button. Each press can be answered once. */
+function answerCallbackQuery(state: TelegramState, { callback_query_id: id, text = "" }: Json): Answer {
+  if (text.length > 200) return bad("Bad Request: MESSAGE_TOO_LONG");
+  const press = state.presses.find((one) => one.id === id && one.notice === undefined);
+  if (press === undefined)
+    return bad("Bad Request: query is too old and response timeout expired or query ID is invalid");
+  press.notice = text;
+  return done(true);
 }
 
 function setMyCommands(bot: FakeBot, { commands = [] }: Json): Answer {
@@ -108,6 +150,10 @@ export function callMethod(state: TelegramState, bot: FakeBot, method: string, p
     case "sendPhoto":
     case "sendDocument":
       return sendMessage(state, params);
+    case "editMessageText":
+      return editMessageText(state, params);
+    case "answerCallbackQuery":
+      return answerCallbackQuery(state, params);
     case "sendChatAction": {
       const chat = chatOf(state, params);
       if ("status" in chat) return chat;

@@ -6,7 +6,16 @@ import { cleanup } from "../../engine/engine.ts";
 import { serveHttp } from "../../loopback.ts";
 import { formParts } from "../form.ts";
 import { callMethod } from "./methods.ts";
-import { type Answer, type FakeBot, type FakeChat, failed, type Json, type TelegramState } from "./state.ts";
+import {
+  type Answer,
+  type FakeBot,
+  type FakeChat,
+  failed,
+  type Json,
+  type Press,
+  type Sent,
+  type TelegramState,
+} from "./state.ts";
 
 export interface TelegramServer extends TelegramState {
   readonly url: string;
@@ -16,6 +25,8 @@ export interface TelegramServer extends TelegramState {
   addChat(chat: Omit<FakeChat, "topics">): FakeChat;
   /** Adds an update with this field. Returns the update's id. */
   push(bot: FakeBot, update: Json): number;
+  /** A person presses a button. `data`: what the person's client says that it stands for. */
+  press(bot: FakeBot, press: { message: Sent; from: Json; data: string }): Press;
   revoke(bot: FakeBot): void;
   /** Replaces the next answer of a method. A promise holds the answer back. */
   answerNext(method: string, answer: Answer | Promise<Answer>): void;
@@ -98,7 +109,7 @@ function respond(response: ServerResponse, { status, body, headers = {}, cut = f
 
 export async function startTelegram(): Promise<TelegramServer> {
   const state: TelegramState = {
-    ...{ bots: [], chats: new Map(), files: new Map(), sent: [], actions: [], upsets: [] },
+    ...{ bots: [], chats: new Map(), files: new Map(), sent: [], presses: [], actions: [], upsets: [] },
     nextMessageId: 1,
   };
   const calls: TelegramServer["calls"] = [];
@@ -161,6 +172,23 @@ export async function startTelegram(): Promise<TelegramServer> {
       bot.updates.push({ update_id, ...update });
       wake(bot, updatesFor(bot, 100));
       return update_id;
+    },
+    press(bot: FakeBot, { message, from, data }: { message: Sent; from: Json; data: string }) {
+      const press: Press = { id: String(4_000_000_000_000_000_000n + BigInt(state.presses.length)) };
+      state.presses.push(press);
+      const { messageId: message_id, chatId, threadId, text, entities, buttons, editedAt } = message;
+      const { type, title } = state.chats.get(chatId) ?? {};
+      const chat = { id: chatId, type, ...(title === undefined ? {} : { title }) };
+      const topic = threadId === undefined ? {} : { message_thread_id: threadId, is_topic_message: true };
+      const edited = {
+        ...(editedAt === undefined ? {} : { edit_date: editedAt }),
+        ...(buttons.length === 0 ? {} : { reply_markup: { inline_keyboard: buttons } }),
+      };
+      const shown = { message_id, date: 1_790_000_000, chat, text, entities, ...topic, ...edited };
+      this.push(bot, {
+        callback_query: { id: press.id, from, chat_instance: "1", data, message: shown },
+      });
+      return press;
     },
     revoke(bot: FakeBot) {
       bot.isRevoked = true;

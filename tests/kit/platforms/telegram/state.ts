@@ -37,10 +37,15 @@ export interface FakeChat {
 }
 
 export interface Sent {
+  readonly messageId: number;
   readonly chatId: number;
   readonly threadId?: number;
-  readonly text: string;
-  readonly entities: readonly Json[];
+  text: string;
+  entities: readonly Json[];
+  /** Rows of buttons below the text. */
+  buttons: readonly (readonly Json[])[];
+  /** Time of the last edit, in seconds since 1970. */
+  editedAt?: number;
   readonly params: Json;
   readonly file?: { readonly name: string; readonly bytes: Buffer };
 }
@@ -59,7 +64,14 @@ export interface Upset {
   readonly after?: boolean;
 }
 
+/** A press of a button, and the notice that its person got: empty for none, absent before the answer. */
+export interface Press {
+  readonly id: string;
+  notice?: string;
+}
+
 export interface TelegramState {
+  readonly presses: Press[];
   readonly bots: FakeBot[];
   readonly chats: Map<number, FakeChat>;
   readonly files: Map<string, { readonly path: string; readonly bytes: Uint8Array }>;

@@ -65,3 +65,37 @@ export interface ThreadBindingTable {
   /** Maximum age of the binding, in ms. 0: unlimited. */
   max_age_ms: number;
 }
+
+/** Texts for people and events for programs, with the outcome of their delivery. */
+export interface DeliveryTable {
+  id: string;
+  /** Increases across the whole store. Defines the order of the deliveries of a route. */
+  seq: Generated<number>;
+  session_key: string;
+  run_id: string | null;
+  /** `announce | send | hook`. */
+  kind: string;
+  /** Canonical text of the route. Deliveries with the same text are sent in order. */
+  route_key: string;
+  route_json: string;
+  text: string;
+  /** `pending | sent | failed | skipped`. */
+  state: string;
+  code: string | null;
+  error: string | null;
+  attempts: number;
+  /** 1 from the start of a delivery attempt until its outcome is stored. */
+  attempt_open: number;
+  /** Id of the process that started the open attempt. */
+  attempt_owner: Generated<string | null>;
+  /** Number of parts of the text that the channel has acknowledged. */
+  parts_sent: number;
+  next_attempt_at: number;
+  created_at: number;
+  settled_at: number | null;
+  dismissed_at: number | null;
+  /** Id of the file that is sent instead of the text. */
+  file_id: Generated<string | null>;
+  /** 1 if the session was deleted while the row was pending. Its text is blanked when it is settled. */
+  erase: Generated<number>;
+}

@@ -18,6 +18,7 @@ import {
   agentMemory,
   chainGuests,
   chainTokenLimits,
+  erasing,
   gatewayKeys,
   jobWaitOwners,
   KINDS_OF_AGENTS,
@@ -522,4 +523,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   peers(T, "bigint"),
   chainTokenLimits("bigint"),
   jobWaitOwners(T),
+  erasing("bigint", T),
 ];

@@ -12,6 +12,7 @@ import {
   agentMemory,
   chainGuests,
   chainTokenLimits,
+  erasing,
   gatewayKeys,
   jobWaitOwners,
   KINDS_OF_AGENTS,
@@ -496,6 +497,7 @@ const MIGRATIONS: readonly string[] = [
   peers("text", "integer", " strict, without rowid"),
   chainTokenLimits("integer"),
   jobWaitOwners("text"),
+  erasing("integer", "text"),
 ];
 
 /** Schema version that this program writes. */

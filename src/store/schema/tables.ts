@@ -6,6 +6,7 @@ import type { ColumnType, Generated } from "kysely";
 import type {
   ChannelCursorTable,
   ChannelPeerTable,
+  DeliveryTable,
   InboundTable,
   ThreadBindingTable,
 } from "./channel-tables.ts";
@@ -258,37 +259,6 @@ export interface DeadlineTable {
   due_at: number;
 }
 
-export interface DeliveryTable {
-  id: string;
-  /** Increases across the whole store. Defines the order of the deliveries of a route. */
-  seq: Generated<number>;
-  session_key: string;
-  run_id: string | null;
-  /** `announce | send | hook`. */
-  kind: string;
-  /** Canonical text of the route. Deliveries with the same text are sent in order. */
-  route_key: string;
-  route_json: string;
-  text: string;
-  /** `pending | sent | failed | skipped`. */
-  state: string;
-  code: string | null;
-  error: string | null;
-  attempts: number;
-  /** 1 from the start of a delivery attempt until its outcome is stored. */
-  attempt_open: number;
-  /** Id of the process that started the open attempt. */
-  attempt_owner: Generated<string | null>;
-  /** Number of parts of the text that the channel has acknowledged. */
-  parts_sent: number;
-  next_attempt_at: number;
-  created_at: number;
-  settled_at: number | null;
-  dismissed_at: number | null;
-  /** Id of the file that is sent instead of the text. */
-  file_id: Generated<string | null>;
-}
-
 export interface LedgerTable {
   seq: Generated<number>;
   run_id: string;
@@ -305,6 +275,8 @@ export interface LedgerTable {
   total_tokens: number;
   cost: number;
   at: number;
+  /** Chain of the run. Set when the run itself is pruned, until then null. */
+  chain_id: Generated<string | null>;
 }
 
 /** Answers to calls with an idempotency key. A repeated key gets the same answer, even after a restart. */

@@ -66,7 +66,9 @@ export async function checkJobs(db: Db): Promise<number> {
     // first run and its announce turn have its own requester as their source.
     const told = (byLane.get(job.requester_key) ?? []).filter((run) => isTold(run, job.target_key));
     const posted = deliveries.filter((row) => row.run_id !== null && ownIds.includes(row.run_id));
-    const mine = posted.filter((row) => row.text.includes(`session ${job.target_key}`));
+    // The text of an announcement is blanked with its session.
+    const isBlank = ({ kind, text }: (typeof posted)[number]) => kind === "announce" && text === "";
+    const mine = posted.filter((row) => row.text.includes(`session ${job.target_key}`) || isBlank(row));
     // A stop replaces a wake that has not started by an append.
     const wasStopped = (run: Run): boolean => run.startedAt === undefined && run.code === "run_aborted";
     const wakes = told.filter((run) => run.kind === "turn" && !wasStopped(run));

@@ -78,6 +78,10 @@ export async function smallStore(): Promise<string> {
 
 /** Statements that undo each schema migration, the newest first. */
 const UNDONE = [
+  `drop index waits_by_deadline; drop index job_waits_by_deadline;
+  drop index flows_by_requester; drop index flows_by_target; drop index refusals_of_session;
+  drop index permissions_of_session; drop index deliveries_of_file;
+  alter table deliveries drop column erase; alter table ledger drop column chain_id;`,
   "alter table job_waits drop column owner;",
   "alter table chains drop column token_limit;",
   "drop table peers;",

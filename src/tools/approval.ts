@@ -6,7 +6,6 @@
 // AP3: the wait can be long, so the command runs with the rights that the session has after it (I13).
 // A session never answers its own request: only methods for operators and commands of owners answer.
 
-import { createHash } from "node:crypto";
 import { whyApprove } from "../core/rules/approval/policy.ts";
 import { decideTool, filtersFor } from "../core/rules/tool-policy.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
@@ -18,7 +17,7 @@ import type { RunWait } from "../engine/lanes/waits.ts";
 import type { Unit } from "../engine/unit.ts";
 import type { OutboxListener } from "../flows/delivery/outbox.ts";
 import { closePermission, openPermission } from "../flows/permission.ts";
-import { hasRule } from "../store/queries/permission-rules.ts";
+import { digestOfCommand, hasRule } from "../store/queries/permission-rules.ts";
 import { deletePermissionOfCall, permissionOfCall } from "../store/queries/permissions.ts";
 import type { CallerContext, RunContext, WritingContext } from "./tool.ts";
 
@@ -59,12 +58,6 @@ function denied(error: string, hint = DO_NOT_REPEAT): Failure {
 }
 
 const LOST = fail("run_aborted", "the calling run has ended; the command was not run");
-
-function digestOf(folder: string, command: string): string {
-  return createHash("sha256")
-    .update(JSON.stringify([folder, command]))
-    .digest("hex");
-}
 
 /** Writes the request, in which the owner sees the whole command. */
 async function ask(ctx: ApprovalContext, unit: Unit, asked: Asked): Promise<PermissionQuestion | undefined> {
@@ -161,7 +154,7 @@ async function approved(
       hint,
     );
   }
-  const asked = { run, wait, command, reason, digest: digestOf(folder, command), callId };
+  const asked = { run, wait, command, reason, digest: digestOfCommand(folder, command), callId };
   const request = await requestOf(ctx, asked);
   if (!request.ok) return request;
   if (request.value === "run") return ok(undefined);

@@ -1,9 +1,17 @@
 // Owns the table of commands that owners allowed for longer than once, for a session or for an agent.
 
+import { createHash } from "node:crypto";
 import type { Selectable } from "kysely";
 import type { PermissionRule } from "../../core/shapes/permission.ts";
 import type { PermissionRuleTable } from "../schema/tables.ts";
 import type { Db, Tx } from "../sql.ts";
+
+/** Returns the digest by which a rule and a request name a command and its folder. */
+export function digestOfCommand(folder: string, command: string): string {
+  return createHash("sha256")
+    .update(JSON.stringify([folder, command]))
+    .digest("hex");
+}
 
 function toRule(row: Selectable<PermissionRuleTable>): PermissionRule {
   return {

@@ -18,7 +18,8 @@ export function jobOn(place: string | { url: string }, more: Partial<MoveJob> = 
   const store =
     typeof place === "string" ? { dir: place } : { dir: temporaryFolder(), postgresUrl: place.url };
   const { signal } = new AbortController();
-  return { settings: { ...store, durability: "normal" }, world: quietWorld(), signal, ...more };
+  const accept: MoveJob["accept"] = async (grants) => grants.map(({ kind }) => kind);
+  return { settings: { ...store, durability: "normal" }, world: quietWorld(), signal, accept, ...more };
 }
 
 export function good<T>(result: Result<T>): T {

@@ -15,7 +15,7 @@ import { doctorOf } from "./app/doctor.ts";
 import { engineSettings, slotPoolOf } from "./app/engine-settings.ts";
 import { newsChannels, recorderOf } from "./app/news.ts";
 import { outsideOf } from "./app/outside.ts";
-import { forgetRecords, recorderOfRuns } from "./app/records.ts";
+import { forgetChains, forgetRecords, recorderOfRuns } from "./app/records.ts";
 import { type Follower, followConfig } from "./app/reload.ts";
 import { replaysOf } from "./app/replays.ts";
 import { logRuns } from "./app/run-log.ts";
@@ -388,8 +388,8 @@ function followersOf(
 
 /** Deletes old rows periodically. Returns the functions that stop this. */
 function forgetting(settings: Settings, { commit }: Engine, world: World): (() => Promise<void>)[] {
-  const records = forgetRecords({ settings, world: asPart(world, "store"), commit });
-  return [records, forgetSent(commit, asPart(world, "channels"))];
+  const parts = { settings, world: asPart(world, "store"), commit };
+  return [forgetRecords(parts), forgetChains(parts), forgetSent(commit, asPart(world, "channels"))];
 }
 
 /** Follows the configuration file, if there is one. Returns a function that reads it at once. */

@@ -331,6 +331,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
       dir: expanded(store.dir),
       durability: store.durability,
       recordDays: store.recordDays,
+      retention: store.retention ?? 0,
       ...postgres,
       ...optional({ backupDir: store.backupDir && expanded(store.backupDir) }),
     },

@@ -60,7 +60,7 @@ test("without a file every setting has its default, and the default model is the
       maxBufferedBytes: 8 * 1024 * 1024,
       tickIntervalMs: 15_000,
     },
-    store: { dir: join(config().home, ".parley/state"), durability: "full", recordDays: 30 },
+    store: { dir: join(config().home, ".parley/state"), durability: "full", recordDays: 30, retention: 90 },
     providers: [],
     agents: [
       {
@@ -451,7 +451,7 @@ test("I14: the described settings contain everything except secrets", () => {
   expect(JSON.stringify(described)).not.toContain("geheim");
   expect(described).toMatchObject({
     gateway: { port: 7275, token: "(set)", tokens: [{ token: "(set)", scopes: ["operator.read"] }] },
-    store: { durability: "full", recordDays: 30, postgresUrl: "(set)" },
+    store: { durability: "full", recordDays: 30, retention: 90, postgresUrl: "(set)" },
     tools: { search: { provider: "brave", apiKey: "(set)" } },
     providers: [{ id: "p", apiKey: "(set)", headers: { "x-key": "(set)" } }],
     channels: [

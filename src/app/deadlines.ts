@@ -15,6 +15,7 @@ import { createChildCleanup } from "../flows/job/archive.ts";
 import { removeAttachments } from "../flows/job/attachments.ts";
 import { CHILD_DEADLINE } from "../flows/job/end.ts";
 import { archiveTemporary, TEMPORARY_DEADLINE } from "../flows/session/client-session.ts";
+import { createScrub, SCRUB_DEADLINE } from "../flows/session/scrub.ts";
 import { REVOKED_DEADLINE } from "../gateway/session-tokens.ts";
 import type { JsonlCopies } from "../store/sqlite/jsonl-copies.ts";
 import { CRON_DEADLINE, createCronHandler } from "../triggers/turns.ts";
@@ -57,6 +58,7 @@ export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHand
     [TEMPORARY_DEADLINE, archiveTemporary],
     [INBOX_DEADLINE, createInboxExpiry({ settings, engine })],
     [REVOKED_DEADLINE, async () => "done"],
+    [SCRUB_DEADLINE, createScrub(() => engine().store)],
   ]);
 }
 

@@ -114,6 +114,15 @@ export interface StoreMove {
   readonly bytes?: number;
   /** Schema objects of the source that were not copied, like `trigger "x"`. */
   readonly leftOut?: readonly string[];
+  /** Rows of a backup that give rights and were not restored. */
+  readonly withheld?: readonly StoreGrants[];
+}
+
+/** Rows of a backup that give rights, by kind. */
+export interface StoreGrants {
+  readonly kind: "rules" | "nodes" | "peers" | "people" | "jobs" | "tokens" | "keys";
+  readonly count: number;
+  readonly lines: readonly string[];
 }
 
 /** Result of a recovery. */
@@ -136,12 +145,17 @@ export interface MoveWatch {
   copied(rows: number): void;
 }
 
+export interface RestoreWatch extends MoveWatch {
+  /** Chooses the kinds of rows that give rights to restore. */
+  accept(grants: readonly StoreGrants[]): Promise<readonly StoreGrants["kind"][]>;
+}
+
 /** Operations on a whole store. */
 export interface StoreTools {
   show(settings: StoreSettings): Promise<Result<StoreFacts>>;
   migrate(settings: StoreSettings, url: string, watch: MoveWatch): Promise<Result<StoreMove>>;
   backup(settings: StoreSettings, file: string, watch: MoveWatch): Promise<Result<StoreMove>>;
-  restore(settings: StoreSettings, file: string, watch: MoveWatch): Promise<Result<StoreMove>>;
+  restore(settings: StoreSettings, file: string, watch: RestoreWatch): Promise<Result<StoreMove>>;
   recover(settings: StoreSettings, keys: KeyRules, watch: MoveWatch): Promise<Result<StoreRecovery>>;
 }
 

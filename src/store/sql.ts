@@ -36,6 +36,11 @@ export interface Store {
   transcriptPath(sessionId: string): string | undefined;
   /** Like `transcriptPath`, but undefined if the file does not exist: an empty transcript has no copy yet. */
   writtenTranscript(sessionId: string): string | undefined;
+  /**
+   * Writes the log into the database file and empties it, so that it holds no deleted text. Does so later if
+   * a reader needs the log. Absent if the log is the server's.
+   */
+  emptyLog?(): void;
   /** Services for processes that share the store. Absent if only this process uses it. */
   readonly shared?: SharedStore;
   close(): Promise<void>;

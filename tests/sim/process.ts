@@ -17,6 +17,7 @@ import { createChildCleanup, lostAttachments } from "../../src/flows/job/archive
 import { removeAttachments } from "../../src/flows/job/attachments.ts";
 import { CHILD_DEADLINE } from "../../src/flows/job/end.ts";
 import { ensureMainSessions } from "../../src/flows/session/lifecycle.ts";
+import { createScrub, SCRUB_DEADLINE } from "../../src/flows/session/scrub.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
 import type { Authority } from "../../src/gateway/auth.ts";
 import type { Dispatcher } from "../../src/gateway/dispatch.ts";
@@ -277,7 +278,10 @@ export class GatewayProcess {
       world,
       successors,
       executor: this.#executor(),
-      deadlineHandlers: new Map([[CHILD_DEADLINE, this.#cleanup()]]),
+      deadlineHandlers: new Map([
+        [CHILD_DEADLINE, this.#cleanup()],
+        [SCRUB_DEADLINE, createScrub(() => store)],
+      ]),
       settings: {
         queueMax,
         ...agentToAgent,

@@ -37,7 +37,7 @@ const UNITS: readonly (readonly [RegExp, string])[] = [
   [/Seconds$/, "s"],
   [/Minutes$/, "minutes"],
   [/Hours$/, "hours"],
-  [/Days$/, "days"],
+  [/Days$|\.retention$/, "days"],
   [/Bytes$/, "bytes"],
   [/Chars$/, "characters"],
   [/Mb$/, "MiB"],

@@ -464,6 +464,13 @@ export const configSchema = z.strictObject({
           "Time for which prompts, tools and settings of runs are kept after their last use, so that " +
             "a chain can be run again. 0: they are not kept.",
         ),
+      retention: limit(0, 36_500)
+        .nullable()
+        .default(90)
+        .describe(
+          "Days for which the records of finished chains are kept: runs, flows, waits and deliveries. " +
+            "Transcripts and usage are kept longer. 0 or null: for ever.",
+        ),
     })
     .prefault({}),
   models: z

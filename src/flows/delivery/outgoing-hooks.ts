@@ -8,13 +8,8 @@ import type { Route } from "../../core/shapes/session.ts";
 import type { OutgoingHook, Settings } from "../../core/shapes/settings/settings.ts";
 import { matchesAny } from "../../core/text/pattern.ts";
 import type { Recorder, Unit } from "../../engine/unit.ts";
-import { insertDelivery } from "../../store/queries/channels/deliveries.ts";
-import {
-  BACKLOG_FULL,
-  backlogRow,
-  countWaiting,
-  rewriteBacklogRow,
-} from "../../store/queries/channels/hook-backlog.ts";
+import { BACKLOG_FULL, insertDelivery } from "../../store/queries/channels/deliveries.ts";
+import { backlogRow, countWaiting, rewriteBacklogRow } from "../../store/queries/channels/hook-backlog.ts";
 import type { OutboxListener } from "./outbox.ts";
 
 /** The outbox channel that calls hooks. */
@@ -38,7 +33,7 @@ function bodyOf(id: string, type: string, atMs: number, data: Readonly<Record<st
   return JSON.stringify({ version: HOOK_VERSION, id, type, timestamp: new Date(atMs).toISOString(), data });
 }
 
-async function queue(unit: Unit, hook: OutgoingHook, event: HookEvent): Promise<void> {
+async function queue(unit: Unit, hook: OutgoingHook, event: HookEvent, erase: boolean): Promise<void> {
   const id = unit.newId();
   await insertDelivery(unit.tx, {
     id,
@@ -48,6 +43,7 @@ async function queue(unit: Unit, hook: OutgoingHook, event: HookEvent): Promise<
     text: bodyOf(id, event.type, unit.now, event.data),
     state: "pending",
     createdAt: unit.now,
+    erase,
   });
 }
 
@@ -120,6 +116,9 @@ export function createHookRecorder(
   return async (unit, events) => {
     const { outgoingHooks: hooks } = settings;
     if (hooks.length === 0) return;
+    const deleted = new Set(
+      events.flatMap((one) => (one.kind === "session" && one.change === "deleted" ? [one.sessionKey] : [])),
+    );
     let queued = false;
     for (const live of events) {
       const event = hookEventOf(live, unit.redactor);
@@ -127,7 +126,7 @@ export function createHookRecorder(
       for (const hook of hooks.filter((one) => wants(one, event))) {
         queued = true;
         if (await takeRoom(unit, hook)) {
-          await queue(unit, hook, event);
+          await queue(unit, hook, event, deleted.has(event.sessionKey));
           continue;
         }
         await countLost(unit, hook, event, pendingMax);

@@ -20,6 +20,7 @@ import type { Db } from "../../store/sql.ts";
 import { type BindingParts, unbind } from "../delivery/bindings.ts";
 import { hasInboundFiles, isInboundFolder } from "../delivery/inbound-files.ts";
 import { archiveIn, type LifecycleContext } from "../session/lifecycle.ts";
+import { requestScrub } from "../session/scrub.ts";
 import { attachmentDirs, attachmentOwner } from "./attachments.ts";
 
 /** Delay before a postponed clean-up is tried again. */
@@ -85,6 +86,7 @@ export function createChildCleanup(parts: ArchiveParts): DeadlineHandler {
       dropAttachments(parts, unit, child);
       const sessionIds = await deleteSessionRows(unit.tx, key, { transcripts: true });
       for (const sessionId of sessionIds) unit.after(() => parts.dropTranscript(sessionId));
+      await requestScrub(parts.acceptor(), unit);
       unit.publish({ kind: "session", sessionKey: key, change: "deleted" });
       return "done";
     }

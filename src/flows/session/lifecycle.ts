@@ -47,6 +47,7 @@ import { dropInboundFiles } from "../delivery/inbound-files.ts";
 import type { OutboxListener } from "../delivery/outbox.ts";
 import { removeAttachments } from "../job/attachments.ts";
 import { cancelConversation } from "../job/cancel.ts";
+import { requestScrub } from "./scrub.ts";
 
 export interface LifecycleContext {
   readonly engine: Engine;
@@ -354,8 +355,8 @@ interface DeleteRequest {
 }
 
 /**
- * Deletes a session, and ends its work and the work of all sessions below it. Runs, deliveries and usage are
- * kept.
+ * Deletes a session, and ends its work and the work of all sessions below it. Usage and bookkeeping without
+ * texts are kept.
  */
 export async function deleteSession(
   ctx: Pick<LifecycleContext, "engine" | "settings" | "outbound" | "dropTranscript">,
@@ -390,6 +391,7 @@ export async function deleteSession(
     const sessionIds = await deleteSessionRows(unit.tx, key, {
       transcripts: request.deleteTranscript ?? true,
     });
+    await requestScrub(ctx.engine, unit);
     unit.publish({ kind: "session", sessionKey: key, change: "deleted" });
     await request.also?.(unit, key);
     return ok(sessionIds);

@@ -5,9 +5,11 @@
 // ID4: a call that must not run twice first reserves its key with an answer. The process replaces this answer
 //      when the call is done. If the process dies before, the reserved answer becomes final.
 
+import { sql } from "kysely";
+import { isObject } from "../../core/json.ts";
 import { prepared } from "../prepared.ts";
 import type { IdempotencyTable } from "../schema/tables.ts";
-import type { Db, Tx } from "../sql.ts";
+import { type Db, kindOf, type Tx } from "../sql.ts";
 
 export interface KeyedCall {
   readonly key: string;
@@ -137,4 +139,29 @@ export async function pruneAnswers(tx: Tx, beforeMs: number): Promise<number> {
     .where("created_at", "<", beforeMs)
     .executeTakeFirst();
   return Number(numDeletedRows);
+}
+
+/** Matches the names of fields that hold no text of people or agents. */
+const NO_TEXT = /(?:id|key|kind|status|state|code|model|channel|decision|scope)$/i;
+
+function withoutTexts(value: unknown, name = ""): unknown {
+  if (typeof value === "string") return NO_TEXT.test(name) ? value : "";
+  if (Array.isArray(value)) return value.map((one) => withoutTexts(one, name));
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([field, one]) => [field, withoutTexts(one, field)]));
+}
+
+/** Blanks the texts in answers that name a deleted session. A repeated call still gets the ids. */
+export async function eraseAnswers(tx: Tx, sessionKey: string, sinceMs: number): Promise<void> {
+  const position = sql.ref(kindOf(tx) === "sqlite" ? "instr" : "strpos");
+  const rows = await tx
+    .selectFrom("idempotency")
+    .select(["key", "answer_json"])
+    .where("created_at", ">=", sinceMs)
+    .where(sql<boolean>`${position}(answer_json, ${JSON.stringify(sessionKey)}) > 0`)
+    .execute();
+  for (const { key, answer_json } of rows) {
+    const blanked = JSON.stringify(withoutTexts(JSON.parse(answer_json)));
+    await tx.updateTable("idempotency").set({ answer_json: blanked }).where("key", "=", key).execute();
+  }
 }

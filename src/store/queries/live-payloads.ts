@@ -1,6 +1,7 @@
 // Stores live events that are too large for a message between processes. Losing such an event does no harm.
 
-import type { Db, Tx } from "../sql.ts";
+import { sql } from "kysely";
+import { type Db, kindOf, type Tx } from "../sql.ts";
 
 const KEPT_MS = 60_000;
 
@@ -25,4 +26,10 @@ export async function dropPayloads(tx: Tx, at: number): Promise<void> {
     .deleteFrom("live_payloads")
     .where("created_at", "<", Math.round(at) - KEPT_MS)
     .execute();
+}
+
+/** Deletes the payloads about a session. Only processes that share a database write any. */
+export async function erasePayloads(tx: Tx, sessionKey: string): Promise<void> {
+  if (kindOf(tx) === "sqlite") return;
+  await sql`delete from live_payloads where strpos(body, ${sessionKey}) > 0`.execute(tx);
 }

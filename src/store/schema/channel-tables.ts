@@ -66,6 +66,7 @@ export interface ThreadBindingTable {
   max_age_ms: number;
 }
 
+/** Texts for people and events for programs, with the outcome of their delivery. */
 export interface DeliveryTable {
   id: string;
   /** Increases across the whole store. Defines the order of the deliveries of a route. */
@@ -96,4 +97,6 @@ export interface DeliveryTable {
   /** Id of the file that is sent instead of the text. */
   file_id: Generated<string | null>;
   controls_json: Generated<string | null>;
+  /** 1 if the session was deleted while the row was pending. Its text is blanked when it is settled. */
+  erase: Generated<number>;
 }

@@ -24,6 +24,7 @@ import {
   chainGuests,
   chainTokenLimits,
   deliveryControls,
+  erasing,
   gatewayKeys,
   instructionContents,
   jobWaitOwners,
@@ -533,4 +534,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   nodeAskers(T),
   instructionContents(T, "bigint"),
   deliveryControls(T),
+  erasing("bigint", T),
 ];

@@ -231,3 +231,19 @@ create table instruction_contents (
 /** Column with the buttons of a text, and the pressed button that it answers. */
 export const deliveryControls = (text: string): string =>
   `alter table deliveries add column controls_json ${text};`;
+
+/**
+ * Adds whether a delivery is of a deleted session, the chain of usage whose run was pruned, and the indexes
+ * by which sessions are deleted and old rows pruned. `flag` and `text` are types of columns.
+ */
+export const erasing = (flag: string, text: string): string => `
+alter table deliveries add column erase ${flag} not null default 0;
+alter table ledger add column chain_id ${text};
+create index waits_by_deadline on waits (deadline_at);
+create index job_waits_by_deadline on job_waits (deadline_at);
+create index flows_by_requester on flows (requester_key);
+create index flows_by_target on flows (target_key, kind, created_at);
+create index refusals_of_session on refusals (from_key);
+create index permissions_of_session on permissions (session_key);
+create index deliveries_of_file on deliveries (file_id) where file_id is not null;
+`;

@@ -13,6 +13,7 @@ import {
   chainGuests,
   chainTokenLimits,
   deliveryControls,
+  erasing,
   gatewayKeys,
   instructionContents,
   jobWaitOwners,
@@ -502,6 +503,7 @@ const MIGRATIONS: readonly string[] = [
   nodeAskers("text"),
   instructionContents("text", "integer", " strict"),
   deliveryControls("text"),
+  erasing("integer", "text"),
 ];
 
 /** Schema version that this program writes. */

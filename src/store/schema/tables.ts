@@ -281,6 +281,8 @@ export interface LedgerTable {
   total_tokens: number;
   cost: number;
   at: number;
+  /** Chain of the run. Set when the run itself is pruned, until then null. */
+  chain_id: Generated<string | null>;
 }
 
 /** Answers to calls with an idempotency key. A repeated key gets the same answer, even after a restart. */

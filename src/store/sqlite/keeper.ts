@@ -57,6 +57,8 @@ export class StoreKeeper {
   #logEnd: ReturnType<LogView["index"]>;
   /** True if the log contains a huge commit. */
   #isHuge = false;
+  /** Whether the next commit empties the log, or a commit after the next checkpoint. */
+  #empties: "no" | "at commit" | "later" = "no";
   #warned = false;
   /** Aborted when the background work must end. */
   readonly #end = new AbortController();
@@ -70,10 +72,16 @@ export class StoreKeeper {
     this.#mark(!isCurrent);
   }
 
+  /** Empties the log at the end of the next commit, when no transaction is open. */
+  emptyAtCommit(): void {
+    this.#empties = "at commit";
+  }
+
   /** Call this after a commit is on disk and before the next commit. */
   committed(): void {
     const { clock } = this.#parts;
     if (this.#end.signal.aborted) return;
+    if (this.#empties === "at commit") this.#tried(() => this.#emptyLog(), CHECKPOINT_FAILED);
     if (clock === undefined) {
       this.#mark();
       return;
@@ -90,6 +98,7 @@ export class StoreKeeper {
     this.#checkpoint ??= clock.after(CHECKPOINT_DELAY_MS, () => {
       this.#checkpoint = undefined;
       this.#onceSynced(() => this.#writeBack());
+      if (this.#empties === "later") this.#empties = "at commit";
     });
   }
 
@@ -114,6 +123,28 @@ export class StoreKeeper {
     // A new round begins at the start of the log.
     const grownFrom = before !== undefined && roundOf(before, end) === "same" ? before.frames : 0;
     this.#isHuge ||= end.frames - grownFrom >= HUGE_PAGES;
+  }
+
+  /** Checkpoints the log and truncates it. If another connection reads it, leaves that to a later commit. */
+  #emptyLog(): void {
+    const { reader, sync, durability } = this.#parts;
+    sync?.refuse();
+    this.#empties = "later";
+    this.#measure();
+    // A long checkpoint runs elsewhere first.
+    if (this.#isHuge) {
+      this.#writeBack();
+      return;
+    }
+    // From here on the mark names no position in the log, because the position is about to end.
+    const rows = durability === "full" ? numbersGiven(reader) : {};
+    this.#write({ state: "open", rows }, true);
+    const { timeout } = reader.prepare("pragma busy_timeout").get() ?? {};
+    reader.exec("pragma busy_timeout = 0");
+    const done = reader.prepare("pragma wal_checkpoint(truncate)").get();
+    reader.exec(`pragma busy_timeout = ${timeout}`);
+    if (Number(done?.busy) === 0) this.#empties = "no";
+    this.#mark();
   }
 
   #writeBack(): void {

@@ -90,8 +90,9 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     const { version } = look;
     const journal = writer.prepare("pragma journal_mode = wal").get();
     if (journal?.journal_mode !== "wal") throw new StoreProblem("readonly", file);
-    // SQLite syncs only checkpoints and new rounds of the log; `LogSync` syncs the commits.
-    writer.exec(`pragma synchronous = normal; pragma cache_size = -${CACHE_KIB}`);
+    // SQLite syncs only checkpoints and new rounds of the log; `LogSync` syncs the commits. Deleted rows are
+    // overwritten with zeros.
+    writer.exec(`pragma synchronous = normal; pragma secure_delete = on; pragma cache_size = -${CACHE_KIB}`);
     upgrade(writer, version, file);
     if (version > 0 && version !== SCHEMA_VERSION)
       log.info({ file, from: version, to: SCHEMA_VERSION }, "store migrated");
@@ -291,17 +292,23 @@ function storeOf(parts: Parts): Store {
   const { clock, gather, log } = parts.options;
   const pages = clock === undefined ? undefined : new PageCheck({ start: workerStart(file), clock, log });
   const transcriptPath = (sessionId: string): string => join(parts.dir, `${sessionId}.jsonl`);
+  const transaction = sqliteTransactions(writer, file, {
+    gather,
+    sync,
+    paceOf: clock === undefined ? undefined : createPaces({ clock, gather }),
+    committed: () => parts.keeper.committed(),
+  });
   let open = true;
   return {
     kind: "sqlite",
     db,
     readWorker: readingThrough(afterSync(readWorker, sync)),
-    transaction: sqliteTransactions(writer, file, {
-      gather,
-      sync,
-      paceOf: clock === undefined ? undefined : createPaces({ clock, gather }),
-      committed: () => parts.keeper.committed(),
-    }),
+    transaction,
+    emptyLog: () => {
+      parts.keeper.emptyAtCommit();
+      // If it fails, the next commit empties the log.
+      transaction(async () => {}).catch(() => {});
+    },
     transcriptPath,
     writtenTranscript: writtenOf(transcriptPath),
     close: async () => {

@@ -17,7 +17,7 @@ const PAGE_BYTES = 4 * 1024 * 1024;
 const STATEMENT_ROWS = [128, 16, 1];
 
 type PassingTable = "processes" | "holdings" | "live_payloads";
-type CopiedTable = Exclude<keyof Tables, PassingTable>;
+export type CopiedTable = Exclude<keyof Tables, PassingTable>;
 
 interface Plan {
   /** Columns that sort the rows in a unique order. */
@@ -134,11 +134,18 @@ export interface CopyWatch {
   readonly signal: AbortSignal;
   /** Removes secrets from the text that the search index stores. */
   readonly redactor: Redactor;
+  /** Tables whose rows are left out. Default: none. */
+  readonly withheld?: ReadonlySet<CopiedTable>;
   /** Called from time to time with the number of rows copied so far. */
   copied?(rows: number): void;
 }
 
-async function copyTable(from: Db, to: Tx, table: CopiedTable, watch: Required<CopyWatch>): Promise<void> {
+async function copyTable(
+  from: Db,
+  to: Tx,
+  table: CopiedTable,
+  watch: Required<Omit<CopyWatch, "withheld">>,
+): Promise<void> {
   const before = await numberOf(to, table);
   let last: Row | undefined;
   for (;;) {
@@ -158,11 +165,15 @@ async function copyTable(from: Db, to: Tx, table: CopiedTable, watch: Required<C
  * Copies all rows. `from` must not change while it is copied: use a store without writers, or a snapshot
  * transaction. If the promise rejects, the caller must roll back `to`.
  */
-export async function copyRows(from: Db, to: Tx, { signal, redactor, copied }: CopyWatch): Promise<void> {
+export async function copyRows(from: Db, to: Tx, watch: CopyWatch): Promise<void> {
+  const { signal, redactor, copied, withheld } = watch;
   let sum = 0;
   const count = (rows: number): void => {
     sum += rows;
     copied?.(sum);
   };
-  for (const table of COPIED_TABLES) await copyTable(from, to, table, { signal, redactor, copied: count });
+  for (const table of COPIED_TABLES) {
+    if (withheld?.has(table) === true) continue;
+    await copyTable(from, to, table, { signal, redactor, copied: count });
+  }
 }

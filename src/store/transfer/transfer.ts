@@ -36,6 +36,7 @@ import { copyIntoOwnSchema, shownObject } from "../sqlite/schema.ts";
 import { openSqlite, STORE_FILE } from "../sqlite/sqlite.ts";
 import { type CopyWatch, copyRows } from "./copy.ts";
 import { clearSessions, nonEmptyTables } from "./empty-store.ts";
+import { dropUnseen, type GrantKind, type Grants, grantsIn, tablesOf } from "./grants.ts";
 import { type Tally, tallyOf } from "./tally.ts";
 
 export interface Moved {
@@ -50,12 +51,16 @@ export interface Moved {
    * were none.
    */
   readonly leftOut?: readonly string[];
+  /** Rows of a backup that give rights and were not accepted. Absent if there were none. */
+  readonly withheld?: readonly Grants[];
 }
 
 /** Parameters of a move. Aborting `signal` cancels it, and nothing is left behind. */
 export interface MoveJob extends Omit<CopyWatch, "redactor"> {
   readonly settings: StoreSettings;
   readonly world: World;
+  /** Chooses the kinds of grants to restore from a backup, which may come from anybody. Default: none. */
+  accept?(grants: readonly Grants[]): Promise<readonly GrantKind[]>;
 }
 
 /** SQLSTATEs for invalid data and for exceeded limits of the server. */
@@ -195,6 +200,7 @@ async function fillPostgres(source: Db, url: string, job: MoveJob): Promise<Resu
       if (!free.ok) return free;
       await clearSessions(tx);
       await copyRows(source, tx, { ...job, redactor: world.redactor });
+      if (job.withheld !== undefined) await dropUnseen(tx);
       await endBulkWrite(tx);
       return ok(await tallyOf(tx));
     }),
@@ -299,10 +305,20 @@ export function restoreStore(job: MoveJob, name: string): Promise<Result<Moved>>
     const known = checkFile(file, { whole: true });
     if (!known.ok) return known;
     const to = url === undefined ? dir : postgresAddress(url).place;
+    let withheld: readonly Grants[] = [];
+    const withhold = async (source: Db): Promise<MoveJob> => {
+      const grants = await grantsIn(source);
+      const accepted = grants.length === 0 ? [] : ((await job.accept?.(grants)) ?? []);
+      withheld = grants.filter(({ kind }) => !accepted.includes(kind));
+      return { ...job, withheld: tablesOf(withheld.map(({ kind }) => kind)) };
+    };
     const filled = await (url === undefined
-      ? placeFile(job, file, known.value)
-      : withSource(file, known.value, job, (source) => fillPostgres(source, url, job)));
-    return filled.ok ? ok({ from: file, to, ...filled.value }) : filled;
+      ? placeFile(job, file, known.value, withhold)
+      : withSource(file, known.value, job, async (source) =>
+          fillPostgres(source, url, await withhold(source)),
+        ));
+    if (!filled.ok) return filled;
+    return ok({ from: file, to, ...filled.value, ...(withheld.length === 0 ? {} : { withheld }) });
   });
 }
 
@@ -336,7 +352,12 @@ function setCopiesAside(dir: string): void {
 }
 
 /** Creates a store from the rows in a file, and moves it into the directory. */
-async function placeFile(job: MoveJob, from: string, known: KnownFile): Promise<Result<ReadOut>> {
+async function placeFile(
+  job: MoveJob,
+  from: string,
+  known: KnownFile,
+  withhold: (source: Db) => Promise<MoveJob>,
+): Promise<Result<ReadOut>> {
   const { world } = job;
   const { dir } = job.settings;
   await ensureFolder(dir);
@@ -347,12 +368,16 @@ async function placeFile(job: MoveJob, from: string, known: KnownFile): Promise<
     return await withFolder(join(dir, "restoring"), async (folder) => {
       const made = join(folder, STORE_FILE);
       const open = () => openSqlite({ dir: folder, durability: "normal", log: world.log });
-      const filled = await withSource(from, known, job, (source) =>
-        withStore(open, async (target) => {
-          await target.transaction((tx) => copyRows(source, tx, { ...job, redactor: world.redactor }));
+      const filled = await withSource(from, known, job, async (source) => {
+        const chosen = await withhold(source);
+        return withStore(open, async (target) => {
+          await target.transaction(async (tx) => {
+            await copyRows(source, tx, { ...chosen, redactor: world.redactor });
+            await dropUnseen(tx);
+          });
           return ok(await tallyOf(target.db));
-        }),
-      );
+        });
+      });
       if (!filled.ok) return filled;
       packFile(made);
       job.signal.throwIfAborted();

@@ -2,6 +2,7 @@
 
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
@@ -96,6 +97,30 @@ test("a store can be migrated, backed up and restored, and keeps its messages ea
   expect(restored.out).toContain("Next: parley gateway");
   await startGateway(back);
   expect(await heard(back)).toContain("a second word");
+});
+
+test("a restore leaves out what gives rights, prints it and the command for it, and restores accepted kinds", async () => {
+  const home = await usedHome();
+  const file = join(temporaryFolder(), "backup.sqlite");
+  await store(home, "backup", file);
+  const database = new DatabaseSync(file);
+  database.exec(`insert into permission_rules
+      (id, agent_id, session_key, scope, digest, command, folder, created_at, created_by)
+    values ('r1', 'main', 'agent:main:main', 'always', 'of-another-command', 'ls', '/srv/app', 1, 'owner')`);
+  database.close();
+  const { home: careful } = await makeHome();
+  const { code, out } = await store(careful, "restore", file);
+  expect(code).toBe(0);
+  expect(out).toContain("rules: commands that run without a question (1)");
+  expect(out).toContain("main may run in /srv/app: ls");
+  expect(out).toContain(`parley store restore ${file} --accept rules`);
+  const { home: trusting } = await makeHome();
+  const accepted = await store(trusting, "restore", file, "--accept", "rules,jobs");
+  expect(accepted.code).toBe(0);
+  expect(accepted.out).not.toContain("Left out");
+  const { home: third } = await makeHome();
+  const wrong = await store(third, "restore", file, "--accept", "rule");
+  expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining("Valid kinds: all, rules, nodes") });
 });
 
 test("with --json a migration prints one document, also if it fails", async () => {

@@ -23,6 +23,7 @@ import { createChildCleanup } from "../../../src/flows/job/archive.ts";
 import { removeAttachments } from "../../../src/flows/job/attachments.ts";
 import { CHILD_DEADLINE } from "../../../src/flows/job/end.ts";
 import { ensureMainSessions } from "../../../src/flows/session/lifecycle.ts";
+import { createScrub, SCRUB_DEADLINE } from "../../../src/flows/session/scrub.ts";
 import { createSuccessors } from "../../../src/flows/successors.ts";
 import { StoreProblem } from "../../../src/store/problems.ts";
 import { getSession, updateSession } from "../../../src/store/queries/sessions/sessions.ts";
@@ -177,6 +178,7 @@ function handlersOf(settings: Settings, outbound: OutboxListener, acceptor: () =
   });
   return new Map([
     [CHILD_DEADLINE, cleanup],
+    [SCRUB_DEADLINE, createScrub(() => acceptor().store)],
     [BINDING_DEADLINE, createBindingEnd({ settings, outbound, acceptor })],
   ]);
 }

@@ -128,9 +128,9 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "deleted-transcript-kept",
     breaks: "I14: what was said in a deleted session stays in the table",
-    file: "src/store/queries/sessions/sessions.ts",
-    from: `  for (const id of ids) await tx.deleteFrom("messages").where("session_id", "=", id).execute();\n`,
-    to: "",
+    file: "src/store/schema/session-texts.ts",
+    from: `messages: { removed: "session_id" },`,
+    to: `messages: { removed: "session_id", when: sql\`1 = 0\` },`,
   },
   {
     name: "copy-from-the-wrong-place",

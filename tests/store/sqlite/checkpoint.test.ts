@@ -1,7 +1,8 @@
 // When the log of the embedded store is written back, and in which thread.
 
-import { readFileSync } from "node:fs";
+import { copyFileSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Db, Store } from "../../../src/store/sql.ts";
 import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
@@ -89,4 +90,45 @@ test("a store can be closed while its log is written back", async () => {
   expect(log.lines).toEqual([]);
   store = await openSqlite({ dir, durability: "full", log, clock });
   expect(await store.db.selectFrom("idempotency").select("key").execute()).toEqual([{ key: "huge-row" }]);
+});
+
+/** Copies the files as they are now, as if the process were killed, and opens the copy. */
+async function openCopy(): Promise<Store> {
+  const copy = temporaryDir();
+  for (const ending of ["", "-wal", "-mark"])
+    copyFileSync(join(dir, `${STORE_FILE}${ending}`), join(copy.dir, `${STORE_FILE}${ending}`));
+  return openSqlite({ dir: copy.dir, durability: "full", log, clock });
+}
+
+const logBytes = (): number => statSync(join(dir, `${STORE_FILE}-wal`)).size;
+
+test("the log is emptied on request, and a start after a kill finds the store complete", async () => {
+  await write("first-row", 10_000);
+  await advance(100);
+  // Not in the high-water mark yet.
+  await write("second-row", 10_000);
+  store.emptyLog?.();
+  await expect.poll(logBytes).toBe(0);
+  await write("third-row", 10);
+  for (const delay of [0, 100]) {
+    await advance(delay);
+    const copy = await openCopy();
+    expect((await copy.db.selectFrom("idempotency").select("key").execute()).length).toBe(3);
+    await copy.close();
+  }
+  expect(log.lines).toEqual([]);
+});
+
+test("the log is emptied at a commit after a pause if another connection reads it", async () => {
+  await write("first-row", 10_000);
+  const reader = new DatabaseSync(join(dir, STORE_FILE), { readOnly: true });
+  reader.exec("begin; select count(*) from idempotency");
+  await write("second-row", 10_000);
+  store.emptyLog?.();
+  await write("third-row", 10);
+  expect(logBytes()).toBeGreaterThan(0);
+  reader.close();
+  await advance(30_000);
+  await write("fourth-row", 10);
+  expect(logBytes()).toBe(0);
 });

@@ -3,14 +3,17 @@
 
 import { loadSettings } from "../../../config.ts";
 import { optional } from "../../../core/optional.ts";
-import type { Result } from "../../../core/shapes/errors.ts";
+import { fail, type Result } from "../../../core/shapes/errors.ts";
 import { defaultAgent, type Settings, type StoreSettings } from "../../../core/shapes/settings/settings.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
+import { openPrompter } from "../../channels/prompter.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import { age, count, size, table } from "../../layout.ts";
 import type {
   MoveWatch,
+  RestoreWatch,
   StoreFacts,
+  StoreGrants,
   StoreMove,
   StoreProcess,
   StoreRecovery,
@@ -186,16 +189,84 @@ export async function backupStore(cli: Cli, args: readonly string[]): Promise<nu
   ]);
 }
 
-export async function restoreStore(cli: Cli, args: readonly string[]): Promise<number> {
+type GrantKind = StoreGrants["kind"];
+
+/** The kinds of rows in a backup that give rights. */
+const GRANTS: Readonly<Record<GrantKind, string>> = {
+  rules: "commands that run without a question",
+  nodes: "paired devices",
+  peers: "other gateways",
+  people: "people on channels",
+  jobs: "scheduled jobs",
+  tokens: "access tokens and devices",
+  keys: "the gateway's own keys",
+};
+
+const grantLines = ({ kind, count: n, lines }: StoreGrants): string[] => [
+  `${kind}: ${GRANTS[kind]} (${n})`,
+  ...lines.map((line) => `  ${line}`),
+  ...(lines.length < n ? ["  …"] : []),
+];
+
+/** Asks about each kind of rows that give rights. Where nobody can be asked, accepts none. */
+async function askAbout(cli: Cli, grants: readonly StoreGrants[]): Promise<readonly GrantKind[]> {
+  if (!cli.parts.isTTY || cli.options.json) return [];
+  const prompter = await openPrompter(cli.parts);
+  const accepted: GrantKind[] = [];
+  cli.line("This backup also holds what gives rights. Accept only what you know.");
+  for (const grant of grants) {
+    for (const line of grantLines(grant)) cli.line(safeLine(line));
+    const answer = await prompter.confirm(`Restore ${grant.kind}?`);
+    if (answer.ok && answer.value) accepted.push(grant.kind);
+  }
+  return accepted;
+}
+
+/** Tells which rows were left out, and how to restore them, too. */
+function withheldLines(
+  file: string,
+  withheld: readonly StoreGrants[],
+  { postgresUrl }: StoreSettings,
+): string[] {
+  if (withheld.length === 0) return [];
+  const first = postgresUrl === undefined ? "move parley.sqlite away" : "drop the schema";
+  const kinds = withheld.map(({ kind }) => kind).join(",");
+  return [
+    "Left out, because it gives rights and was not accepted:",
+    ...withheld.flatMap((grant) => grantLines(grant).map((line) => `  ${line}`)),
+    `To restore it, too, ${first} and run: parley store restore ${file} --accept ${kinds}`,
+  ];
+}
+
+export async function restoreStore(
+  cli: Cli,
+  args: readonly string[],
+  { accept }: { readonly accept?: string },
+): Promise<number> {
   const [file = ""] = args;
-  const move: Move<StoreMove> = ({ store }, watch) => cli.parts.store.restore(store, file, watch);
-  return make(cli, move, (moved) => {
+  const all = Object.keys(GRANTS) as GrantKind[];
+  const named = accept?.split(",").map((kind) => kind.trim()) ?? [];
+  const unknown = named.filter((kind) => kind !== "all" && !all.some((one) => one === kind));
+  if (unknown.length > 0) {
+    const hint = `Valid kinds: all, ${all.join(", ")}.`;
+    return cli.fail(
+      fail("invalid_argument", `--accept: unknown ${unknown.join(", ")}`, { hint }),
+      EXIT.usage,
+    );
+  }
+  const chosen = all.filter((kind) => named.includes(kind) || named.includes("all"));
+  const ask: RestoreWatch["accept"] = async (grants) =>
+    accept === undefined ? askAbout(cli, grants) : chosen;
+  const move: Move<StoreMove> = ({ store }, watch) =>
+    cli.parts.store.restore(store, file, { ...watch, accept: ask });
+  return make(cli, move, (moved, settings) => {
     const { from, to, tally } = moved;
     const left = unfinished(tally);
     const again = "even if another gateway finished them after the backup";
     return [
       `Restored ${tallyText(tally)} from ${from} to ${to}.`,
       ...leftOutLines(moved),
+      ...withheldLines(file, moved.withheld ?? [], settings),
       ...(left === undefined ? [] : [`A gateway that starts on this store continues ${left}, ${again}.`]),
       "Next: parley gateway",
     ];

@@ -113,6 +113,9 @@ function skillsText(skills: readonly Pick<Skill, "name" | "description">[]): str
   ].join("\n");
 }
 
+/** Title of the part that holds the operator's instructions for one session. */
+export const SESSION_INSTRUCTIONS = "Instructions of the session";
+
 /** Title of the part that holds the context of one run. */
 export const CONTEXT_TITLE = "Context of this run";
 
@@ -129,7 +132,7 @@ export function promptParts(parts: PromptParts): PromptPart[] {
     ...files.map(filePart),
     { title: "Skills", text: skillsText(skills) },
     {
-      title: "Instructions of the session",
+      title: SESSION_INSTRUCTIONS,
       text: ofSession === "" ? "" : `Instructions for this session:\n${ofSession}`,
     },
     { title: "Memory", text: memory === "" ? "" : `Your memory (MEMORY.md):\n${memory}` },

@@ -291,6 +291,8 @@ export interface StoreSettings {
   readonly backupDir?: string;
   /** Days for which the inputs of runs are kept after their last use. Absent or 0: they are not kept. */
   readonly recordDays?: number;
+  /** Days for which the records of finished chains are kept after their end. Absent or 0: for ever. */
+  readonly retention?: number;
 }
 
 export const backupFolder = ({ dir, backupDir = `${dir}/backups` }: StoreSettings): string => backupDir;

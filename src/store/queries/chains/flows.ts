@@ -171,19 +171,17 @@ export async function spawnsOfRun(db: Db, requesterRunId: string): Promise<Flow[
   return rows.map(toFlow);
 }
 
-/**
- * Returns the job of a sub-agent, even after its session was deleted. The first run of the sub-agent belongs
- * to this job.
- */
+/** Returns the job of a sub-agent, even after its session was deleted. */
 export async function jobOfChild(db: Db, targetKey: string): Promise<Flow | undefined> {
   const row = await db
-    .selectFrom("runs")
-    .select("flow_id")
-    .where("session_key", "=", targetKey)
-    .orderBy("lane_seq")
+    .selectFrom("flows")
+    .selectAll()
+    .where("target_key", "=", targetKey)
+    .where("kind", "=", "spawn")
+    .orderBy("created_at")
     .limit(1)
     .executeTakeFirst();
-  return row === undefined || row.flow_id === null ? undefined : getFlow(db, row.flow_id);
+  return row && toFlow(row);
 }
 
 /** Returns whether `requesterKey` sent a message to `targetKey` in this chain after the given time. */

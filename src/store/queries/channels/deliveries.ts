@@ -14,6 +14,9 @@ import type { Db, Tx } from "../../sql.ts";
 import { livingProcesses } from "../processes.ts";
 
 export type DeliveryState = "pending" | "sent" | "failed" | "skipped";
+/** Code of the outbox row that records dropped events. Its text has only their number. */
+export const BACKLOG_FULL = "backlog_full";
+
 type DeliveryKind = "announce" | "send" | "hook";
 /** Texts for people, or events for programs. The two classes are delivered independently. */
 export type DeliveryClass = "texts" | "hooks";
@@ -61,6 +64,8 @@ export interface NewDelivery {
   readonly createdAt: number;
   readonly fileId?: string;
   readonly controls?: Controls;
+  /** True for an event about a session that is deleted in the same transaction. */
+  readonly erase?: boolean;
 }
 
 /** Outcome of an attempt. `retry`: nothing was sent, so the attempt can be repeated. */
@@ -134,6 +139,7 @@ export async function insertDelivery(tx: Tx, delivery: NewDelivery): Promise<voi
       dismissed_at: null,
       file_id: delivery.fileId ?? null,
       controls_json: delivery.controls === undefined ? null : JSON.stringify(delivery.controls),
+      erase: delivery.erase === true ? 1 : 0,
     })
     .onConflict((conflict) => conflict.column("id").doNothing())
     .execute();
@@ -261,7 +267,7 @@ export async function endAttempt(
   outcome: AttemptOutcome,
   at: number,
 ): Promise<boolean> {
-  const { numUpdatedRows } = await tx
+  const row = await tx
     .updateTable("deliveries")
     .set((eb) => ({
       attempt_open: 0,
@@ -271,8 +277,30 @@ export async function endAttempt(
     .where("id", "=", id)
     .where("attempt_open", "=", 1)
     .where(sql<string>`coalesce(attempt_owner, '')`, "=", owner)
+    .returning(["state", "erase", "file_id"])
     .executeTakeFirst();
-  return numUpdatedRows > 0n;
+  if (row?.erase === 1 && row.state !== "pending") await eraseSettled(tx, sql`id = ${id}`);
+  return row !== undefined;
+}
+
+/** Blanks settled deliveries of a deleted session, and deletes their files. A failed one is not repeated. */
+async function eraseSettled(tx: Tx, which: RawBuilder<SqlBool>): Promise<void> {
+  await sql`delete from sent_files where id in (select file_id from deliveries where ${which})
+    and not exists (select 1 from session_ids i where i.session_id = sent_files.session_id)`.execute(tx);
+  await sql`update deliveries set text = '', error = null,
+      dismissed_at = case when state = 'failed' then coalesce(dismissed_at, settled_at) else dismissed_at end
+    where ${which} and state <> 'pending' and coalesce(code, '') <> ${BACKLOG_FULL}`.execute(tx);
+}
+
+/** Blanks the deliveries of a deleted session. Those that are pending still go out before. */
+export async function eraseDeliveries(tx: Tx, sessionKey: string): Promise<void> {
+  await tx
+    .updateTable("deliveries")
+    .set({ erase: 1 })
+    .where("session_key", "=", sessionKey)
+    .where("state", "=", sql.lit("pending"))
+    .execute();
+  await eraseSettled(tx, sql`session_key = ${sessionKey} and erase = 0`);
 }
 
 /** Selects the open attempts to settle. */

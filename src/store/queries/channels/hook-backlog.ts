@@ -5,10 +5,8 @@ import { sql } from "kysely";
 import type { Route } from "../../../core/shapes/route.ts";
 import { held } from "../../locks.ts";
 import type { Db, Tx } from "../../sql.ts";
-import { routeKeyOf } from "./deliveries.ts";
+import { BACKLOG_FULL, routeKeyOf } from "./deliveries.ts";
 
-/** Code of the outbox row that records dropped events. */
-export const BACKLOG_FULL = "backlog_full";
 /** Maximum number of rows that one cleanup deletes. */
 const FORGOTTEN_MAX = 5_000;
 

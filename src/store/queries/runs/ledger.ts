@@ -112,7 +112,7 @@ function columnOf(group: UsageGroup, covers: (key: RawBuilder<unknown>) => Condi
     case "session":
       return sql`l.session_key || ''`;
     case "chain":
-      return sql`r.chain_id`;
+      return sql`coalesce(r.chain_id, l.chain_id)`;
     case "model":
       return sql`l.provider || '/' || l.model`;
     case "day":
@@ -136,8 +136,8 @@ interface UsageWanted {
 }
 
 /**
- * Returns the usage, with one line per agent, tree, session, chain, model or day. The chain of a run that is
- * no longer stored is unknown, so its line has an empty name.
+ * Returns the usage, with one line per agent, tree, session, chain, model or day. An unknown chain has an
+ * empty name.
  */
 export async function usageBy(db: Db, wanted: UsageWanted): Promise<UsageLine[]> {
   const { by, since, agentId, patterns, limit } = wanted;

@@ -1,6 +1,7 @@
 // Owns the revision table: the inputs that runs share, each stored once under its hash.
 
-import type { Revision, RevisionKind } from "../../../core/shapes/record/revision.ts";
+import { SESSION_INSTRUCTIONS } from "../../../core/rules/prompt/prompt.ts";
+import type { Revision, RevisionKind, RunInputs } from "../../../core/shapes/record/revision.ts";
 import { idParts } from "../../id-parts.ts";
 import type { Db, Tx } from "../../sql.ts";
 
@@ -36,4 +37,17 @@ export async function revisionsOf(db: Db, hashes: readonly string[]): Promise<Re
 /** Deletes the revisions that no run has used since this time. */
 export async function forgetRevisions(tx: Tx, before: number): Promise<void> {
   await tx.deleteFrom("revisions").where("used_at", "<", before).execute();
+}
+
+/** Deletes the instructions for a session, which are a part of the prompts of its runs. */
+export async function forgetInstructions(tx: Tx, sessionKey: string): Promise<void> {
+  const runs = tx.selectFrom("runs").select("revision").distinct().where("session_key", "=", sessionKey);
+  const used = (await runs.where("revision", "is not", null).execute()).flatMap((run) => run.revision ?? []);
+  const inputs = await revisionsOf(tx, used);
+  const parts = inputs.flatMap(({ body }) => (JSON.parse(body) as RunInputs).prompt);
+  const titled = await revisionsOf(tx, [...new Set(parts)]);
+  for (const { hash, body } of titled) {
+    const { title } = JSON.parse(body) as { readonly title: string };
+    if (title === SESSION_INSTRUCTIONS) await tx.deleteFrom("revisions").where("hash", "=", hash).execute();
+  }
 }

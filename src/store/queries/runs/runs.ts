@@ -1,7 +1,8 @@
 // Owns the run table: its rows, and how runs begin and end. claims.ts owns the claims.
 // A unique index ensures that a lane has at most one run that is running or waiting (I1). A transaction that
 // ends a run first locks its row and checks that it still holds the run (`isHeld`).
-// RS3: the row of an ended run never changes, except that an operator may dismiss it once (attention.ts).
+// RS3: the row of an ended run never changes, except that an operator may dismiss it once (attention.ts), and
+//      that the deletion of its session blanks its texts.
 
 import { type Selectable, sql } from "kysely";
 import type { Pool } from "../../../core/rules/pools.ts";
@@ -20,7 +21,7 @@ import type {
 import { idParts } from "../../id-parts.ts";
 import { prepared } from "../../prepared.ts";
 import type { RunTable } from "../../schema/tables.ts";
-import { type Db, present, type Tx } from "../../sql.ts";
+import { type Db, kindOf, present, type Tx } from "../../sql.ts";
 
 /**
  * States as literals for queries. PostgreSQL uses a partial index in a generic plan only if the state is not
@@ -365,4 +366,20 @@ export async function isFirstAnswer(
     .limit(1)
     .executeTakeFirst();
   return other === undefined;
+}
+
+/** Fields of an input that hold no text. */
+const KEPT_OF_INPUT = ["provenance", "guest", "injected", "steer", "takenBy", "compact", "retries"];
+
+/** Blanks the messages of a session's runs. Their inputs keep who wrote them. */
+export async function eraseInputs(tx: Tx, sessionKey: string): Promise<void> {
+  const isEmbedded = kindOf(tx) === "sqlite";
+  const fields = KEPT_OF_INPUT.map((name) => {
+    const value = isEmbedded ? sql`input_json -> ${name}` : sql`input_json::json -> ${name}::text`;
+    return sql`${sql.lit(name)}, ${value}`;
+  });
+  const input = isEmbedded
+    ? sql<string>`json_patch('{}', json_object('text', '', ${sql.join(fields)}))`
+    : sql<string>`json_strip_nulls(json_build_object('text', '', ${sql.join(fields)}))::text`;
+  await tx.updateTable("runs").set({ input_json: input }).where("session_key", "=", sessionKey).execute();
 }

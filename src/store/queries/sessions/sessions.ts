@@ -18,6 +18,7 @@ import { deleteJobsOfSession } from "../cron-jobs.ts";
 import { deleteSessionRules } from "../permission-rules.ts";
 import { ACTIVE } from "../runs/runs.ts";
 import { handOver, moveMessages, trimInherited } from "../transcripts/inherited.ts";
+import { eraseTexts } from "./erase.ts";
 
 /**
  * Maximum number of spawners to follow. It is larger than any allowed spawn depth, and stops at a cycle in
@@ -342,16 +343,17 @@ export async function replaceSessionId(tx: Tx, key: string, newSessionId: string
 }
 
 /**
- * Deletes a session's row and, with `transcripts`, all its messages that no fork shares. Runs, deliveries and
- * usage remain as records. Returns the ids of the transcripts whose JSONL copies the caller must drop. The
- * caller holds the sessions of `holdForDeletion`.
+ * Deletes a session's row and, with `transcripts`, all its messages that no fork shares and its texts in all
+ * other tables. Bookkeeping without texts and usage remain. Returns the ids of the transcripts whose JSONL
+ * copies the caller must drop. The caller holds the sessions of `holdForDeletion`.
  */
 export async function deleteSessionRows(
   tx: Tx,
   key: string,
   what: { transcripts: boolean },
 ): Promise<string[]> {
-  await tx.deleteFrom("sessions").where("key", "=", key).execute();
+  const session = tx.deleteFrom("sessions").where("key", "=", key).returning("created_at");
+  const since = (await session.executeTakeFirst())?.created_at ?? 0;
   await deleteSessionRules(tx, key);
   await deleteJobsOfSession(tx, key);
   await tx.updateTable("sessions").set({ orphaned: 1 }).where("spawned_by", "=", key).execute();
@@ -363,9 +365,7 @@ export async function deleteSessionRows(
     .returning(["session_id", "forked_from"])
     .execute();
   const ids = rows.map((row) => row.session_id);
-  for (const id of ids) await tx.deleteFrom("messages").where("session_id", "=", id).execute();
-  for (const id of ids) await tx.deleteFrom("sent_files").where("session_id", "=", id).execute();
-  for (const id of ids) await tx.deleteFrom("remote_tasks").where("session_id", "=", id).execute();
+  await eraseTexts(tx, { key, sessionIds: ids, since });
   const shared = rows.flatMap(({ forked_from }) => forked_from ?? []);
   const handed = given.map(({ sessionId }) => sessionId);
   const trimmed = await trimInherited(tx, [...handed, ...shared]);

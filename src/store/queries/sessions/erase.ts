@@ -1,0 +1,44 @@
+// Removes the texts of a deleted session from all tables, as `schema/session-texts.ts` lists them.
+
+import { sql } from "kysely";
+import { SESSION_TEXTS } from "../../schema/session-texts.ts";
+import type { Tx } from "../../sql.ts";
+import { eraseDeliveries } from "../channels/deliveries.ts";
+import { eraseAnswers } from "../idempotency.ts";
+import { erasePayloads } from "../live-payloads.ts";
+import { forgetInstructions } from "../runs/revisions.ts";
+import { eraseInputs } from "../runs/runs.ts";
+
+interface Erased {
+  readonly key: string;
+  /** Ids of the transcripts that are deleted with the session. */
+  readonly sessionIds: readonly string[];
+  /** Time at which the session was created. */
+  readonly since: number;
+}
+
+const ALWAYS = sql`1 = 1`;
+
+export async function eraseTexts(tx: Tx, { key, sessionIds, since }: Erased): Promise<void> {
+  for (const [table, texts] of Object.entries(SESSION_TEXTS)) {
+    if ("removed" in texts) {
+      const { removed, when = ALWAYS } = texts;
+      for (const name of removed === "session_id" ? sessionIds : [key]) {
+        await sql`delete from ${sql.table(table)} where ${sql.ref(removed)} = ${name} and ${when}`.execute(
+          tx,
+        );
+      }
+      continue;
+    }
+    for (const { of, when = ALWAYS, columns } of texts.blanked ?? []) {
+      const values = Object.entries(columns).map(([name, value]) => sql`${sql.ref(name)} = ${value}`);
+      await sql`update ${sql.table(table)} set ${sql.join(values)}
+        where ${sql.ref(of)} = ${key} and ${when}`.execute(tx);
+    }
+  }
+  await eraseInputs(tx, key);
+  await forgetInstructions(tx, key);
+  await eraseDeliveries(tx, key);
+  await eraseAnswers(tx, key, since);
+  await erasePayloads(tx, key);
+}

@@ -1,0 +1,80 @@
+// Lists the rows of a backup that give rights. A backup file may come from anybody, so a restore copies them
+// only if a person has accepted their kind.
+
+import { sql } from "kysely";
+import type { Db, Tx } from "../sql.ts";
+import type { CopiedTable } from "./copy.ts";
+
+export const GRANT_KINDS = ["rules", "nodes", "peers", "people", "jobs", "tokens", "keys"] as const;
+export type GrantKind = (typeof GRANT_KINDS)[number];
+
+/** The grants of one kind in a backup. */
+export interface Grants {
+  readonly kind: GrantKind;
+  readonly count: number;
+  /** One line for each of the first ones. */
+  readonly lines: readonly string[];
+}
+
+interface GrantTables {
+  readonly tables: readonly CopiedTable[];
+  /** SQL expression that describes a row of the first table. */
+  readonly line: string;
+}
+
+const LINES_MAX = 20;
+const LINE_CHARS = 300;
+
+const GRANTS: Readonly<Record<GrantKind, GrantTables>> = {
+  rules: { tables: ["permission_rules"], line: "agent_id || ' may run in ' || folder || ': ' || command" },
+  nodes: {
+    tables: ["nodes", "node_requests"],
+    line: "name || ' (' || platform || ', key ' || public_key || ')'",
+  },
+  peers: { tables: ["peers"], line: "name || ' at ' || coalesce(url, 'no address')" },
+  people: {
+    tables: ["channel_peers"],
+    line: "channel || ':' || peer_id || ' ' || coalesce(name, '') || ' (' || state || ')'",
+  },
+  jobs: {
+    tables: ["cron_jobs", "cron_runs"],
+    line: "agent_id || ': ' || coalesce(name, id) || ': ' || message",
+  },
+  tokens: { tables: ["access_tokens", "device_tokens"], line: "name || ' with ' || scopes_json" },
+  keys: { tables: ["gateway_keys"], line: "name" },
+};
+
+/** Returns the grants that a store has, by kind. */
+export async function grantsIn(db: Db): Promise<Grants[]> {
+  const found: Grants[] = [];
+  for (const kind of GRANT_KINDS) {
+    const { tables, line } = GRANTS[kind];
+    let count = 0;
+    for (const table of tables) {
+      const { rows } = await sql<{ n: number }>`select count(*) as n from ${sql.table(table)}`.execute(db);
+      count += Number(rows[0]?.n ?? 0);
+    }
+    if (count === 0) continue;
+    const [first = ""] = tables;
+    const { rows } = await sql<{ line: string }>`select ${sql.raw(line)} as line from ${sql.table(first)}
+      limit ${sql.lit(LINES_MAX)}`.execute(db);
+    found.push({ kind, count, lines: rows.map((row) => row.line.slice(0, LINE_CHARS)) });
+  }
+  return found;
+}
+
+/** Returns the tables that hold grants of these kinds. */
+export function tablesOf(kinds: readonly GrantKind[]): ReadonlySet<CopiedTable> {
+  return new Set(kinds.flatMap((kind) => GRANTS[kind].tables));
+}
+
+/**
+ * Removes from an accepted backup what nobody could see in it: the files for which a command was allowed, so
+ * that a command which names files asks again, and the texts that would count in place of instruction
+ * files whose changes wait for an owner.
+ */
+export async function dropUnseen(tx: Tx): Promise<void> {
+  await tx.updateTable("permission_rules").set({ digest: "[]" }).execute();
+  await tx.deleteFrom("instruction_contents").where("state", "=", "confirmed").execute();
+  await tx.updateTable("instruction_contents").set({ text: null, bytes: null }).execute();
+}

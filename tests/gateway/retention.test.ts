@@ -1,0 +1,130 @@
+// `store.retention`: the records of old chains are deleted in small steps, on both databases.
+
+import { expect, test } from "vitest";
+import { forgetChains } from "../../src/app/records.ts";
+import { USAGE_GROUPS } from "../../src/core/shapes/usage.ts";
+import { insertMark } from "../../src/store/queries/runs/inbox-marks.ts";
+import { usageBy } from "../../src/store/queries/runs/ledger.ts";
+import { getRun } from "../../src/store/queries/runs/runs.ts";
+import type { Store } from "../../src/store/sql.ts";
+import { openStoreOn, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
+import { untilQuiet } from "../kit/store/store-view.ts";
+import { doing, sending, spawning, talkingModel } from "../kit/talking-model.ts";
+import { fakeWorld } from "../kit/world.ts";
+import { agentSettings } from "../tools/app.ts";
+import { openHouse } from "./kit.ts";
+
+const DAY_MS = 86_400_000;
+const PRUNED = ["chains", "runs", "flows", "waits", "refusals", "deliveries"] as const;
+
+async function open(kind: Store["kind"], retention?: number) {
+  const dir = temporaryFolder();
+  const real = quietWorld();
+  let laterMs = 0;
+  const world = { ...real, clock: { ...real.clock, now: () => real.clock.now() + laterMs } };
+  const house = await openHouse({
+    ...{ dir, world, model: talkingModel(), disk: await openStoreOn(kind, dir, world) },
+    choices: {
+      agents: [agentSettings("main"), agentSettings("research")],
+    },
+  });
+  const { db } = house.store;
+  const store = { ...house.settings.store, ...(retention === undefined ? {} : { retention }) };
+  const client = await house.client();
+  const parts = { settings: { ...house.settings, store }, commit: house.engine.commit };
+  return {
+    house,
+    client,
+    db,
+    say: async (message: string): Promise<string> => {
+      const { runId } = await client.request("chat.send", { sessionKey: "agent:main:work", message });
+      await client.request("agent.wait", { runId });
+      await untilQuiet(db);
+      return runId;
+    },
+    /** Lets time pass, and as many steps. */
+    prune: async (days: number, steps = 1): Promise<void> => {
+      laterMs = days * DAY_MS;
+      const timers = fakeWorld();
+      const stop = forgetChains({ ...parts, world: { ...timers, log: real.log } });
+      for (let step = 0; step < steps; step += 1) await timers.advance(60_000);
+      await stop();
+    },
+    counts: async () => {
+      const rows = PRUNED.map(async (table) => (await db.selectFrom(table).selectAll().execute()).length);
+      return Promise.all(rows);
+    },
+  };
+}
+
+const TALK = doing(sending("agent:research:main", "what do you know?"), spawning("count the files"));
+
+test.each(["sqlite", "postgres"] as const)(
+  "%s: the records of a chain go after the days, and its transcripts and its usage stay",
+  async (kind) => {
+    const stage = await open(kind, 90);
+    await stage.say(TALK);
+    const before = await stage.counts();
+    const messages = await stage.db.selectFrom("messages").select("id").execute();
+    const usage = async () =>
+      Promise.all(USAGE_GROUPS.map((by) => usageBy(stage.db, { by, since: 0, order: "tokens", limit: 50 })));
+    const used = await usage();
+    expect(used.every((lines) => lines.length > 0 && lines.every(({ name }) => name !== ""))).toBe(true);
+    await stage.prune(89);
+    expect(await stage.counts()).toEqual(before);
+    await stage.prune(91);
+    expect(await stage.counts()).toEqual([0, 0, 0, 0, 0, 0]);
+    expect(await stage.db.selectFrom("messages").select("id").execute()).toEqual(messages);
+    expect(await usage()).toEqual(used);
+    expect(
+      (await stage.client.request("chat.history", { sessionKey: "agent:main:work" })).messages,
+    ).not.toEqual([]);
+    await stage.say("hello again");
+  },
+);
+
+test("with one day, agent.wait still tells the end of a run after 23 hours", async () => {
+  const { say, prune, client } = await open("sqlite", 1);
+  const runId = await say("hello");
+  await prune(23 / 24);
+  expect(await client.request("agent.wait", { runId })).toMatchObject({ status: "ok" });
+});
+
+test("with 0 everything is kept for ever", async () => {
+  const { say, prune, counts } = await open("sqlite", 0);
+  await say("hello");
+  const before = await counts();
+  await prune(4_000);
+  expect(await counts()).toEqual(before);
+});
+
+test("PN1: a chain stays while a run of it is unfinished or a message of it is unread in an inbox", async () => {
+  const { say, prune, db, house } = await open("sqlite", 90);
+  const [unread, unfinished] = [await say("one"), await say("two")];
+  await say("three");
+  await house.store.transaction(async (tx) => {
+    const { sessionId } = (await getRun(tx, unread)) ?? { sessionId: "" };
+    await insertMark(tx, { runId: unread, sessionKey: "agent:main:work", sessionId }, null);
+    await tx.updateTable("runs").set({ ended_at: null }).where("run_id", "=", unfinished).execute();
+  });
+  await prune(365);
+  const left = await db.selectFrom("runs").select("run_id").execute();
+  expect(left.map(({ run_id }) => run_id).sort()).toEqual([unread, unfinished].sort());
+});
+
+test("a step deletes at most 100 chains", async () => {
+  const { house, prune, db } = await open("sqlite", 90);
+  await house.store.transaction(async (tx) => {
+    for (let n = 0; n < 250; n += 1)
+      await tx
+        .insertInto("chains")
+        .values({ chain_id: `c${n}`, runs: 0, root_session_key: null, last_at: 1 })
+        .execute();
+  });
+  const left: number[] = [];
+  for (let step = 1; step <= 3; step += 1) {
+    await prune(0);
+    left.push((await db.selectFrom("chains").select("chain_id").execute()).length);
+  }
+  expect(left).toEqual([150, 50, 0]);
+});

@@ -14,7 +14,7 @@ import { test } from "../kit/deep.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { serveHttp } from "../kit/loopback.ts";
 import { LAUNCHER } from "../kit/process/fleet.ts";
-import { homeWith } from "../kit/process/gateway-process.ts";
+import { homeOf } from "../kit/process/gateway-process.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { call, run, TOKEN } from "./kit.ts";
 
@@ -55,7 +55,7 @@ async function openScene(program: string, inbox: Inbox, words: readonly string[]
   const { origin, close } = await serveHttp((incoming, outgoing) => void answer(incoming, outgoing));
   cleanup(() => close());
   const port = Number(new URL(origin).port);
-  const home = homeWith({ gateway: { port, auth: { token: TOKEN } } });
+  const home = homeOf(port, TOKEN);
   const folder = mkdtempSync(join(tmpdir(), "parley-hook-"));
   await run(home, ["join", program, "--yes", "--session", "writer", ...words], { folder });
   const state = join(home, ".parley", "joined", "writer");

@@ -13,7 +13,7 @@ import { TOKEN as HOUSE_TOKEN, openHouse } from "../gateway/kit.ts";
 import { INBOX_LOOK_MS, sendAs } from "../gateway/mcp/kit.ts";
 import { both, share, test } from "../kit/deep.ts";
 import { quietWorld } from "../kit/engine/engine.ts";
-import { homeWith } from "../kit/process/gateway-process.ts";
+import { homeOf } from "../kit/process/gateway-process.ts";
 import { until } from "../kit/until.ts";
 import { worldWithoutTimers } from "../kit/world.ts";
 import { emptyUrl } from "../store/transfer/moves.ts";
@@ -370,7 +370,7 @@ test("the background hook of an idle agent waits at one gateway, and returns a m
   const choices = { tools: { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } } };
   const waiting = await openHouse({ choices, world, disk: await openPostgres({ url, world: quietWorld() }) });
   const accepting = await openHouse({ choices, disk: await openPostgres({ url, world: quietWorld() }) });
-  const home = homeWith({ gateway: { port: waiting.port, auth: { token: HOUSE_TOKEN } } });
+  const home = homeOf(waiting.port, HOUSE_TOKEN);
   await run(home, ["join", "claude-code", "--yes", "--session", "writer"], { folder: project() });
   const window = new Window(home, { CLAUDE_CODE_ENTRYPOINT: "cli" });
   window.startServer("writer");
@@ -385,7 +385,7 @@ test("the background hook of an idle agent waits at one gateway, and returns a m
 test("the hooks deliver every message that waited before the first delivery, the oldest first", async () => {
   const choices = { tools: { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } } };
   const house = await openHouse({ choices });
-  const home = homeWith({ gateway: { port: house.port, auth: { token: HOUSE_TOKEN } } });
+  const home = homeOf(house.port, HOUSE_TOKEN);
   await run(home, ["join", "gemini", "--yes", "--session", "writer"], { folder: project() });
   const window = new Window(home);
   window.startServer("writer");

@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import type { PayloadOf } from "../../contract/methods.ts";
 import { mainKeyOf } from "../../core/shapes/session-key.ts";
 import { defaultAgent, type Settings } from "../../core/shapes/settings/settings.ts";
-import { type Cli, isGone } from "../cli.ts";
+import type { Cli } from "../cli.ts";
 import { type Link, openLink } from "../gateway-link.ts";
 import { count } from "../layout.ts";
 import type { Finding } from "./finding.ts";
@@ -15,7 +15,8 @@ const SEARCHED_MESSAGES = 200;
 const IGNORED_SHOWN_MAX = 10;
 
 export interface Target {
-  readonly url: string;
+  /** Absent if no gateway runs with the store. */
+  readonly url: string | undefined;
   readonly token: string;
   readonly settings: Settings;
   readonly storeHeld: boolean;
@@ -39,7 +40,7 @@ async function checkPort({ settings, storeHeld }: Target): Promise<Finding> {
     return {
       name,
       level: "problem",
-      text: `another program, not a gateway, uses ${host}:${port}`,
+      text: `not running, and another program uses ${host}:${port}`,
       mend,
     };
   }
@@ -48,13 +49,8 @@ async function checkPort({ settings, storeHeld }: Target): Promise<Finding> {
     return { name, level: "problem", text: `cannot listen on ${host}:${port} (${why})`, mend };
   }
   if (storeHeld) {
-    const text = `a gateway uses the store, but none listens on ${host}:${port}`;
-    return {
-      name,
-      level: "warning",
-      text,
-      mend: "That gateway probably has another --port or --host: give its address with --url.",
-    };
+    const text = "a gateway uses the store, but it does not listen: it is starting or stopping";
+    return { name, level: "warning", text, mend: "Run this command again." };
   }
   return {
     name,
@@ -141,10 +137,10 @@ async function checkSharing(link: Link, settings: Settings): Promise<Finding[]> 
 
 export async function checkGateway(cli: Cli, target: Target): Promise<Finding[]> {
   const { url, token, settings } = target;
+  if (url === undefined) return [await checkPort(target)];
   const options = { reconnect: false, world: cli.parts.world, connectTimeoutMs: CONNECT_TIMEOUT_MS };
   const opened = await openLink({ url, token }, options);
   if (!opened.ok) {
-    if (isGone(opened) && cli.options.url === undefined) return [await checkPort(target)];
     const mend = "Correct --url and --token, or name the gateway's configuration with --config.";
     return [{ name: "gateway", level: "problem", text: opened.error, mend }];
   }

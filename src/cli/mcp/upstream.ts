@@ -69,6 +69,8 @@ export class UpstreamFinder {
 
   async #running(): Promise<Result<Upstream>> {
     const address = await findAddress(this.#cli);
+    if (!address.ok && address.code === "UNREACHABLE")
+      return fail("store_unavailable", address.error, { hint: address.hint });
     if (!address.ok) return address;
     const { url, token } = address.value;
     const base = httpBase(url);

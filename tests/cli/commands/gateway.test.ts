@@ -42,19 +42,19 @@ test("GW2: on a terminal the start prints the link that signs in, but not with -
   expect(silent.out() + silent.err()).not.toMatch(/token[=%]|a&token/);
 });
 
-test("parley link prints the link of the configured gateway, or of the one at --url", async () => {
+test("parley link prints the link of the running gateway, or of the one at --url", async () => {
   const { home, port } = await makeHome();
+  await startGateway(home);
   const link = `http://127.0.0.1:${port}/#token=${TOKEN}`;
   expect(await run(home, ["link"])).toMatchObject({ code: 0, out: `${link}\n` });
   expect(await runJson(home, ["link"])).toEqual({ ok: true, link });
   const elsewhere = await run(home, ["--url", "wss://parley.example", "--token", "other", "link"]);
   expect(elsewhere.out).toBe("https://parley.example/#token=other\n");
   const fresh = await run(homeWith({ gateway: { auth: {} } }), ["link"]);
-  expect(fresh.code).toBe(1);
-  expect(fresh.err).toContain("no token yet");
+  expect(fresh).toMatchObject({ code: 3, out: "" });
 });
 
-test("the printed next command reaches the gateway even if its address differs from the configuration", async () => {
+test("commands reach the gateway even if its address differs from the configuration", async () => {
   const { home } = await makeHome();
   const port = await freePort();
   const gateway = call(home, ["gateway", "--port", String(port), "--json"]);
@@ -64,7 +64,7 @@ test("the printed next command reaches the gateway even if its address differs f
   expect(await gateway.code).toBe(0);
   const other = call(home, ["gateway", "--port", "0"]);
   await other.shows("Or, in");
-  expect(other.out()).toMatch(/npx parley-gateway --url ws:\/\/127\.0\.0\.1:\d+ chat/);
+  expect(await run(home, ["agents"])).toMatchObject({ code: 0 });
   other.interrupt();
   expect(await other.code).toBe(0);
 });

@@ -168,7 +168,7 @@ test("the client gets an error while the gateway is down, and the same process w
   await first.stop();
   started.stdin.write(line({ id: 2, method: "tools/list" }));
   await started.shows('"id":2');
-  expect(started.out()).toMatch(/no gateway answers at/);
+  expect(started.out()).toMatch(/No gateway is running here/);
   await startGateway(home);
   started.stdin.write(line({ id: 3, method: "tools/call", params: { name: "sessions_inbox" } }));
   await started.shows('"id":3');

@@ -4,6 +4,7 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect, type GatewayClient } from "../../../src/contract/client/node.ts";
+import { writeAddress } from "../../../src/world/gateway-address.ts";
 import { cleanup, putEmptyStore, temporaryFolder } from "../engine/engine.ts";
 import { addressOf, launch, TOKEN, writeHome } from "./fleet.ts";
 
@@ -39,6 +40,13 @@ export interface ProcessOptions {
 export function homeWith(config: Record<string, unknown>): string {
   const home = temporaryFolder(tmpdir());
   writeHome(home, { gateway: { port: 0, auth: { token: TOKEN } }, ...config });
+  return home;
+}
+
+/** Makes a home folder whose gateway is the one that this process runs, or pretends to run, at this port. */
+export function homeOf(port: number, token: string): string {
+  const home = homeWith({ gateway: { port, auth: { token } } });
+  cleanup(writeAddress(join(home, ".parley", "state"), `ws://127.0.0.1:${port}`));
   return home;
 }
 

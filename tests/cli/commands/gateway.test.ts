@@ -7,6 +7,7 @@ import { test } from "../../kit/deep.ts";
 import { cleanup, temporaryFolder } from "../../kit/engine/engine.ts";
 import { freePort } from "../../kit/loopback.ts";
 import { homeWith, startProcess } from "../../kit/process/gateway-process.ts";
+import { PATIENCE_MS } from "../../kit/until.ts";
 import { call, makeHome, run, runJson, startGateway, TOKEN } from "../kit.ts";
 
 test("the start prints four lines: agents, page, store, and the next command to try", async () => {
@@ -120,7 +121,9 @@ test.deep(
     expect(await first.end("SIGTERM")).toBe(0);
     const second = await startProcess({ home: first.home });
     const again = await second.connect();
-    expect(await again.call("agent.wait", { runId: "r", timeoutMs: 20_000 })).toMatchObject({ status: "ok" });
+    expect(await again.call("agent.wait", { runId: "r", timeoutMs: PATIENCE_MS })).toMatchObject({
+      status: "ok",
+    });
     expect(await second.end("SIGTERM")).toBe(0);
   },
 );

@@ -6,10 +6,8 @@ import { join } from "node:path";
 import { connect, type GatewayClient } from "../../../src/contract/client/node.ts";
 import { writeAddress } from "../../../src/world/gateway-address.ts";
 import { cleanup, putEmptyStore, temporaryFolder } from "../engine/engine.ts";
+import { PATIENCE_MS } from "../until.ts";
 import { addressOf, launch, TOKEN, writeHome } from "./fleet.ts";
-
-/** On a busy machine it takes long to load the code for the first connection. */
-const CONNECT_MAX_MS = 30_000;
 
 export interface GatewayProcess {
   readonly url: string;
@@ -83,7 +81,7 @@ export async function startProcess(options: ProcessOptions = {}): Promise<Gatewa
     stderr: () => stderr,
     exited,
     async connect() {
-      const client = await connect({ url, token: TOKEN, reconnect: false, connectTimeoutMs: CONNECT_MAX_MS });
+      const client = await connect({ url, token: TOKEN, reconnect: false, connectTimeoutMs: PATIENCE_MS });
       cleanup(() => client.close());
       return client;
     },

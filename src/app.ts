@@ -352,7 +352,7 @@ async function jobWarnings({ db }: Store, { agents }: Settings, { redactor }: Wo
   const ids = agents.map(({ id }) => id);
   return (await jobsOfOthers(db, ids, JOB_WARNINGS_MAX)).map(({ id, name = id, agentId }) => {
     const job = JSON.stringify(redactor.mask(name));
-    return `the scheduled job ${job} fails: ${notConfigured(agentId)}; see parley cron list`;
+    return `the scheduled job ${job} fails: ${notConfigured(agentId)}; see npx parley-gateway cron list`;
   });
 }
 

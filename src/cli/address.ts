@@ -111,7 +111,10 @@ async function settingsForAddress(cli: Cli): Promise<Result<Settings>> {
   if (readable === undefined || runningUrl(readable) === undefined) return settings;
   const path = safeLine(configPathOf(load));
   if (!warned.has(cli))
-    cli.note(`warning: ${path} has problems: parley config check. The running gateway keeps its settings.`);
+    cli.note(
+      `warning: ${path} has problems: npx parley-gateway config check. ` +
+        "The running gateway keeps its settings.",
+    );
   warned.add(cli);
   return ok(readable);
 }
@@ -155,6 +158,6 @@ export async function findAddress(cli: Cli): Promise<Result<Address> | NotRunnin
     ok: false,
     code: "UNREACHABLE",
     error: `No gateway is running here with the store ${settings.value.store.dir}.`,
-    hint: "Start it: parley gateway. To use a gateway elsewhere, give --url.",
+    hint: "Start it: npx parley-gateway gateway. To use a gateway elsewhere, give --url.",
   };
 }

@@ -67,7 +67,8 @@ export function shortPermissionId(id: string): string {
 /** Writes the note in Markdown. Title and arguments are escaped, so that they appear as they are. */
 function noteText({ id, agentId, title, detail = "", scopes }: PermissionQuestion, askMs: number): string {
   const shortId = shortPermissionId(id);
-  const more = detail.length > NOTE_DETAIL_MAX_CHARS ? " (cut: parley permissions shows the rest)" : "";
+  const more =
+    detail.length > NOTE_DETAIL_MAX_CHARS ? " (cut: npx parley-gateway permissions shows the rest)" : "";
   const shown = detail === "" ? "" : `\n${markdownLine(cut(detail, NOTE_DETAIL_MAX_CHARS))}${more}`;
   const wider = scopes.filter((scope) => scope !== "once").join(" or ");
   const longer = wider === "" ? "" : ` Add ${wider} after the id of /allow to be asked less.`;
@@ -193,7 +194,7 @@ async function keepRule(
   await takeAdvisoryLock(unit.tx, "limits");
   if ((await countRules(unit.tx)) >= RULES_MAX) {
     return fail("too_large", `${RULES_MAX} commands are allowed already`, {
-      hint: "Delete some with: parley permissions forget",
+      hint: "Delete some with: npx parley-gateway permissions forget",
     });
   }
   const { digest, folder } = asked;

@@ -179,7 +179,7 @@ test("a copy in npx's cache is not named in the configuration of a program", asy
   const machine = { launcher: { node: "/n/node", script } };
   const joined = await run(home, ["join", "qwen", "--yes"], { folder, machine });
   expect(joined).toMatchObject({ code: 1 });
-  expect(joined.err).toContain("npm install --global parley-gateway. Then: parley join qwen");
+  expect(joined.err).toContain("npm install --global parley-gateway. Then: npx parley-gateway join qwen");
   expect(existsSync(join(folder, ".qwen"))).toBe(false);
 });
 
@@ -281,7 +281,7 @@ test("if no gateway runs, leave prints the command that revokes the tokens later
   const { tokens, series } = recordOf(home, "writer");
   const left = await run(home, ["leave", "qwen", "--yes"], { folder });
   expect(left).toMatchObject({ code: 0 });
-  expect(left.err).toContain(`parley call session.token.revoke '{"series":"${series}"}'`);
+  expect(left.err).toContain(`npx parley-gateway call session.token.revoke '{"series":"${series}"}'`);
   await startGateway(home);
   expect(await inboxWith(port, tokens[0] ?? "")).toContain("agent:main:mcp:writer");
   await run(home, ["call", "session.token.revoke", JSON.stringify({ series })]);
@@ -302,7 +302,7 @@ test("the gateway refuses an expired token of a window; a window that opens shor
   writeFileSync(file, JSON.stringify({ ...recordOf(home, "writer"), tokens: [soon] }));
   const window = new Window(home);
   window.startServer("writer");
-  await expect.poll(() => recordOf(home, "writer").tokens.length, { timeout: 30_000 }).toBe(8);
+  await expect.poll(() => recordOf(home, "writer").tokens.length).toBe(8);
   const [renewed = ""] = recordOf(home, "writer").tokens;
   const claim = readSessionToken(renewed);
   expect(claim?.grant.series).toBe(series);
@@ -338,9 +338,9 @@ both.each(share(HOOKS.slice(0, 1), HOOKS.slice(1)))(
     one.startServer("writer");
     const isOpen = (number: number): boolean =>
       existsSync(join(home, ".parley", "joined", "writer", `${number}.json`));
-    await expect.poll(() => isOpen(1), { timeout: 30_000 }).toBe(true);
+    await expect.poll(() => isOpen(1)).toBe(true);
     two.startServer("writer");
-    await expect.poll(() => isOpen(2), { timeout: 30_000 }).toBe(true);
+    await expect.poll(() => isOpen(2)).toBe(true);
     // The first request creates the session.
     expect(await one.hook(program, "writer", event)).toBe("<code 0>");
     expect(await two.hook(program, "writer", event)).toBe("<code 0>");
@@ -390,7 +390,7 @@ test("the hooks deliver every message that waited before the first delivery, the
   const window = new Window(home);
   window.startServer("writer");
   const file = join(home, ".parley", "joined", "writer", "1.json");
-  await expect.poll(() => existsSync(file), { timeout: 30_000 }).toBe(true);
+  await expect.poll(() => existsSync(file)).toBe(true);
   expect(await window.hook("gemini", "writer", "AfterAgent")).toBe("<code 0>");
   // More than an answer of the gateway may contain.
   const sent = Array.from({ length: 45 }, (_, at) => `text-${at + 10}`);

@@ -37,10 +37,12 @@ test("a scheduled job of a removed agent is reported at the start and in cron li
   writeFileSync(configFile(home), JSON.stringify(config));
   const second = await startGateway(home);
   const missing = 'agent "research" is no longer configured (agents.list)';
-  expect(second.warnings).toEqual([`the scheduled job "nightly" fails: ${missing}; see parley cron list`]);
+  expect(second.warnings).toEqual([
+    `the scheduled job "nightly" fails: ${missing}; see npx parley-gateway cron list`,
+  ]);
   const listed = await run(home, ["cron", "list"]);
   expect(listed.err).toContain(`each turn of "nightly" fails: ${missing}`);
-  expect(listed.err).toContain(`parley cron remove ${job.id}`);
+  expect(listed.err).toContain(`npx parley-gateway cron remove ${job.id}`);
   expect(listed.err).not.toContain("daily");
   expect((await runJson(home, ["cron", "list"])).jobs).toMatchObject([
     { problem: missing },
@@ -123,8 +125,8 @@ test("if parley send --wait loses the connection, it prints the run id and the c
   const { code, out, err } = await waiting;
   expect({ code, out }).toEqual({ code: 3, out: "" });
   expect(err).toMatch(/The message was accepted as run [0-9a-f-]{36}, which continues/);
-  expect(err).toContain("Do not send it again. Follow it with: parley sessions history main");
-}, 60_000);
+  expect(err).toContain("Do not send it again. Follow it with: npx parley-gateway sessions history main");
+});
 
 test("parley send /status to a busy session returns at once, with and without --wait", async () => {
   const { home } = await makeHome();

@@ -56,7 +56,7 @@ async function checkPort({ settings, storeHeld }: Target): Promise<Finding> {
     name,
     level: "warning",
     text: `not running; ${host}:${port} is free`,
-    mend: "Start it: parley gateway",
+    mend: "Start it: npx parley-gateway gateway",
   };
 }
 
@@ -79,7 +79,7 @@ async function checkHealth(link: Link, url: string): Promise<Finding[]> {
       };
   if (deliveries === undefined || deliveries.failed === 0) return [first];
   const failed = `${count(deliveries.failed, "delivery", "deliveries")} in the outbox failed`;
-  const mend = "List them: parley deliveries list --state failed. Then retry or dismiss each.";
+  const mend = "List them: npx parley-gateway deliveries list --state failed. Then retry or dismiss each.";
   return [first, { name: "deliveries", level: "warning", text: failed, mend }];
 }
 
@@ -100,7 +100,7 @@ function checkConfigAge({ config }: Status): Finding[] {
   const text = config.ok
     ? `some settings of the file apply only after a restart: ${config.restart.join(", ")}`
     : "the gateway runs on an older configuration, because the file is now invalid";
-  const mend = config.ok ? "Restart the gateway." : "Find the error: parley config check";
+  const mend = config.ok ? "Restart the gateway." : "Find the error: npx parley-gateway config check";
   return [{ name: "configuration", level: "warning", text, mend }];
 }
 

@@ -77,7 +77,7 @@ export class UpstreamFinder {
     if ((await probe(base, this.#cli.parts.world.clock)) === "gateway")
       return ok(this.#upstreamAt(`${base}/mcp`, token));
     return fail("store_unavailable", `no gateway answers at ${safeLine(base)}`, {
-      hint: "Start it: parley gateway",
+      hint: "Start it: npx parley-gateway gateway",
     });
   }
 

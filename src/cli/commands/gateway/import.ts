@@ -71,7 +71,7 @@ function sessionLines({ sessions, entries, repairs, dryRun }: ImportFacts): stri
 function stateLines({ jobs, people, nodes, dryRun }: ImportFacts): string[] {
   const would = dryRun ? "would be " : "";
   const kinds = [
-    ["Scheduled jobs", jobs, ", paused: enable each with parley cron update ID --enable"],
+    ["Scheduled jobs", jobs, ", paused: enable each with npx parley-gateway cron update ID --enable"],
     ["Paired people", people, ""],
     ["Nodes", nodes, ""],
   ] as const;

@@ -147,7 +147,7 @@ async function make<M extends StoreMove>(
 
 /** Tells the user how to make the gateways use the migrated database. */
 function nextSteps(to: string, { postgresUrl }: StoreSettings): string {
-  const start = `check with "parley doctor", then start: parley gateway`;
+  const start = `check with "npx parley-gateway doctor", then start: npx parley-gateway gateway`;
   if (postgresUrl === to) return `Next: ${start}`;
   return `Next: set store.postgresUrl (or PARLEY_DATABASE_URL) to that address, ${start}`;
 }
@@ -182,7 +182,8 @@ export async function backupStore(cli: Cli, args: readonly string[]): Promise<nu
   const move: Move<StoreMove> = ({ store }, watch) => cli.parts.store.backup(store, file, watch);
   return make(cli, move, ({ from, to, tally, bytes = 0 }) => [
     `Wrote ${tallyText(tally)} from ${from} to ${to} (${size(bytes)}, readable only by you).`,
-    `The file holds all conversations. To restore it into an empty store: parley store restore ${to}`,
+    "The file holds all conversations. To restore it into an empty store: " +
+      `npx parley-gateway store restore ${to}`,
   ]);
 }
 
@@ -197,7 +198,7 @@ export async function restoreStore(cli: Cli, args: readonly string[]): Promise<n
       `Restored ${tallyText(tally)} from ${from} to ${to}.`,
       ...leftOutLines(moved),
       ...(left === undefined ? [] : [`A gateway that starts on this store continues ${left}, ${again}.`]),
-      "Next: parley gateway",
+      "Next: npx parley-gateway gateway",
     ];
   });
 }
@@ -220,7 +221,7 @@ export async function recoverStore(cli: Cli): Promise<number> {
       ...(left === undefined
         ? []
         : [`A gateway that starts on this store continues ${left}. Some may have been finished already.`]),
-      "Next: parley gateway",
+      "Next: npx parley-gateway gateway",
     ];
   });
 }

@@ -29,6 +29,7 @@ LABEL org.opencontainers.image.title="Parley" org.opencontainers.image.licenses=
 # Owned by root: the gateway, and whatever its agents run, cannot change the program.
 COPY --from=install /opt /opt
 RUN ln -s /opt/parley/bin/parley.js /usr/local/bin/parley \
+  && ln -s parley /usr/local/bin/parley-gateway \
   && mkdir /data && chown node:node /data && chmod 700 /data
 # The configuration is /data/.parley/parley.json5, the store /data/.parley/state.
 ENV HOME=/data NODE_ENV=production

@@ -2,6 +2,7 @@ import { globSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { configDefaults, defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { PATIENCE_MS } from "./tests/kit/until.ts";
 
 const testFilesWith = (text: string): string[] =>
   globSync("tests/**/*.test.ts").filter((file) => readFileSync(file, "utf8").includes(text));
@@ -10,8 +11,6 @@ const testFilesWith = (text: string): string[] =>
 const DEEP = ["tests/**/*.deep.test.ts"];
 /** These tests need the machine to themselves: they run a thousand clients. */
 const ALONE = ["tests/e2e/load.deep.test.ts"];
-/** These tests do much work, and a busy machine does it several times more slowly. */
-const PATIENT = { testTimeout: 600_000, hookTimeout: 600_000 };
 /** Tests of the page in a browser: `npm run test:page`, which `npm run test:deep` contains. */
 const PAGE = testFilesWith('/kit/browser.ts"').filter((file) => !file.endsWith(".deep.test.ts"));
 /** Files that have quick and deep tests (tests/kit/deep.ts). */
@@ -38,15 +37,14 @@ export default defineConfig({
   test: {
     globalSetup: ["tests/setup.ts"],
     setupFiles: ["tests/setup-file.ts"],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: PATIENCE_MS,
+    hookTimeout: PATIENCE_MS,
     pool: "forks",
     // Files share a process. A new one for each file would load the program again and take a third of all
     // processor time.
     isolate: false,
     sequence: { sequencer: LongFirst },
-    // On a busy machine events come late, so polling tests wait for up to 30 seconds.
-    expect: { poll: { timeout: 30_000 } },
+    expect: { poll: { timeout: PATIENCE_MS } },
     projects: [
       {
         extends: true,
@@ -73,7 +71,6 @@ export default defineConfig({
           name: "deep",
           globalSetup: ["tests/setup-deep.ts"],
           include: [...DEEP, ...SHARED],
-          ...PATIENT,
           exclude: [...configDefaults.exclude, ...ALONE],
           provide: { isDeep: true },
           sequence: { groupOrder: 1 },
@@ -85,7 +82,6 @@ export default defineConfig({
         test: {
           name: "alone",
           include: ALONE,
-          ...PATIENT,
           sequence: { groupOrder: 2 },
           maxWorkers: 1,
         },

@@ -1,9 +1,8 @@
 #!/usr/bin/env node
 // Starts Parley: from src in a checkout, from dist in a package. Plain JavaScript for Node 18 and later,
 // because it first checks whether this Node is new enough.
-// L1: on an older Node it starts the one that npm installed in node_modules (`npm ci` in a checkout, `npm
-// install node@24` next to the package), with the same streams, signals and exit code. If the launcher is
-// killed, that process also exits.
+// L1: on an older Node it starts the one that npm installed with Parley (the package `node`), with the same
+// streams, signals and exit code. If the launcher is killed, that process also exits.
 // L2: a checkout runs its build only if it was built from exactly the current files.
 // L3: a gateway runs with a smaller heap than the default. Node reads these flags only at its start, so the
 // process replaces itself by one with flags, if the system can.

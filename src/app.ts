@@ -26,6 +26,7 @@ import { OutboxWorker } from "./channels/outbound.ts";
 import { threadsOf } from "./channels/threads.ts";
 import { createWebchat } from "./channels/webchat.ts";
 import { forgetSent } from "./channels/webhook.ts";
+import { reachableHost } from "./cli/address.ts";
 import { secretsOf, secretsOfEnvironment } from "./config/describe.ts";
 import type { Reload } from "./config/reload.ts";
 import { processEnvironment } from "./config.ts";
@@ -65,6 +66,7 @@ import type { OutsideTools } from "./tools/tool.ts";
 import { createAgentJobs } from "./triggers/agent-jobs.ts";
 import { withReplies } from "./triggers/replies.ts";
 import { createCalendar } from "./world/calendar.ts";
+import { writeAddress } from "./world/gateway-address.ts";
 import { logging, type World } from "./world.ts";
 
 const CALENDAR = createCalendar(() => processEnvironment().env.TZ);
@@ -352,7 +354,7 @@ async function jobWarnings({ db }: Store, { agents }: Settings, { redactor }: Wo
   const ids = agents.map(({ id }) => id);
   return (await jobsOfOthers(db, ids, JOB_WARNINGS_MAX)).map(({ id, name = id, agentId }) => {
     const job = JSON.stringify(redactor.mask(name));
-    return `the scheduled job ${job} fails: ${notConfigured(agentId)}; see parley cron list`;
+    return `the scheduled job ${job} fails: ${notConfigured(agentId)}; see npx parley-gateway cron list`;
   });
 }
 
@@ -404,6 +406,19 @@ function followOf(
   const { look, stop } = followConfig({ reload, path, world, parts, tell });
   undo.push(stop);
   return look;
+}
+
+/** Publishes the address for commands of this machine. Returns a function that removes it. */
+function publishAddress({ gateway, store }: Settings, port: number, { log }: World): () => Promise<void> {
+  const url = `ws://${reachableHost(gateway.host)}:${port}`;
+  try {
+    const remove = writeAddress(store.dir, url);
+    return async () => remove();
+  } catch (error) {
+    // With a shared database, the store directory may be read-only.
+    log.warn({ err: error, url }, "commands find this gateway only with --url");
+    return async () => {};
+  }
 }
 
 /** Gives first words to sessions of an earlier version. Returns a function that ends the work. */
@@ -498,6 +513,7 @@ async function openParts(
     ...optional({ configPath, openDemo, agentSources, checkConfig, configFile }),
   });
   undo.push(fillTitles(store, asPart(world, "store")), () => gateway.close({ reason: "stopping" }));
+  undo.push(publishAddress(settings, gateway.port, world));
   acp.port = gateway.port;
   // Runs start last: none must have started if the port is in use.
   await engine.start();

@@ -52,7 +52,7 @@ test("npm test exits with 0 and prints no warning when all tests that used Postg
   const { code, stderr } = await runSuite("test", "passes after a query");
   expect(stderr).not.toContain("Error");
   expect(code).toBe(0);
-}, 120_000);
+});
 
 describe("the last line of .ci/run adds up the reports of both commands", () => {
   const passed = { numPassedTests: 3, numFailedTests: 0, success: true, testResults: [] };

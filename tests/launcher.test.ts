@@ -186,6 +186,13 @@ test("if a reader closes its pipe early, the command reports no error", () => {
   expect({ stdout, stderr }).toEqual({ stdout: "line 0\n", stderr: "" });
 });
 
+test("an install of the package brings the Node that the launcher needs", () => {
+  const { optionalDependencies } = JSON.parse(
+    readFileSync(new URL("../package.json", import.meta.url), "utf8"),
+  );
+  expect(optionalDependencies.node).toMatch(/^24\./);
+});
+
 // Skipped if no older Node is installed.
 test.skipIf(older === undefined)(
   "with an older Node, the launcher runs the command with the newer Node that is installed",

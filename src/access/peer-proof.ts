@@ -75,7 +75,10 @@ function checkFacts(
 ): Result<void> {
   const { to, at, method, path } = proof;
   if (to !== expected.to)
-    return refused("it is for a gateway with another key", "Pair again: parley peer remove, then add.");
+    return refused(
+      "it is for a gateway with another key",
+      "Pair again: npx parley-gateway peer remove, then add.",
+    );
   if (method !== expected.method || path !== expected.path) return refused("it is for another request");
   const late = typeof at === "number" ? expected.now - at : Number.NaN;
   if (Math.abs(late) <= SKEW_MAX_MS) return ok(undefined);

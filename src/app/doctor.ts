@@ -49,7 +49,7 @@ function resultOf({ ending, stdout, stderr }: HostProgramEnd): Result<DoctorFind
   if (ending === "aborted") return fail("cancelled", "the doctor was stopped");
   if (ending === "timeout")
     return fail("exec_timeout", `the doctor was stopped after ${DOCTOR_MAX_MS / 1_000} s`, {
-      hint: "Run parley doctor in a terminal: it shows how far it gets.",
+      hint: "Run npx parley-gateway doctor in a terminal: it shows how far it gets.",
     });
   const findings = findingsIn(stdout);
   if (findings !== undefined) return ok(findings);

@@ -40,7 +40,7 @@ async function logDelivery(log: Log, { db }: Store, event: Of<"delivery">): Prom
   const row = await run.executeTakeFirst().catch(() => undefined);
   const chain = row === undefined ? {} : { chainId: row.chain_id };
   const why = { ...optional({ code, why: error }) };
-  log.warn({ ...facts, ...chain, ...why }, "a text was not delivered; see parley deliveries");
+  log.warn({ ...facts, ...chain, ...why }, "a text was not delivered; see npx parley-gateway deliveries");
 }
 
 export function logRuns(engine: Engine, store: Store, world: World): void {

@@ -147,7 +147,7 @@ export class OutboxWorker implements LeasedWorker, OutboxListener {
       return rows;
     });
     for (const one of failed) {
-      world.log.warn(aboutOf(one), "the outcome of a delivery is unknown; see parley deliveries");
+      world.log.warn(aboutOf(one), "the outcome of a delivery is unknown; see npx parley-gateway deliveries");
     }
   }
 

@@ -1,7 +1,7 @@
 // Finds the address and the token of the gateway.
-// The configuration is read only if the options and the environment do not give both. The first token found
-// is used, in this order: the option, the configuration (or PARLEY_TOKEN), the file that the gateway
-// generated.
+// The address is --url, or else the one that the gateway of the configured store wrote into that store. The
+// first token found is used, in this order: the option, the configuration (or PARLEY_TOKEN), the file that
+// the gateway generated.
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,6 +10,7 @@ import { isObject, jsonOf } from "../core/json.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import { safeLine } from "../core/text/safe-text.ts";
+import { readAddresses } from "../world/gateway-address.ts";
 import { outgoingFetch } from "../world/outgoing.ts";
 import type { Clock } from "../world.ts";
 import { type Cli, loadOptionsOf } from "./cli.ts";
@@ -23,6 +24,14 @@ export interface Address {
   readonly url: string;
   /** Empty if no token was found. */
   readonly token: string;
+}
+
+/** No gateway of this store is running. */
+interface NotRunning {
+  readonly ok: false;
+  readonly code: "UNREACHABLE";
+  readonly error: string;
+  readonly hint: string;
 }
 
 /** Returns the host to connect to: loopback for a gateway that listens on all addresses. */
@@ -77,14 +86,6 @@ export async function generatedToken(storeDir: string): Promise<string | undefin
   return text?.trim() || undefined;
 }
 
-export async function addressOf(settings: Settings): Promise<Address> {
-  const { host, port, token } = settings.gateway;
-  return {
-    url: `ws://${reachableHost(host)}:${port}`,
-    token: token ?? (await generatedToken(settings.store.dir)) ?? "",
-  };
-}
-
 /**
  * Reads the settings. Loads the code for this only when it is called, because many commands do not need it.
  */
@@ -99,33 +100,64 @@ const warned = new WeakSet<Cli>();
 
 /**
  * Returns the settings for the connection. If the file has problems, a gateway that runs keeps its earlier
- * settings, so it is looked for at the address that can still be read.
+ * settings, so it is looked for with those that can still be read.
  */
 async function settingsForAddress(cli: Cli): Promise<Result<Settings>> {
   const settings = await loadedSettings(cli);
   if (settings.ok) return settings;
   const { configPathOf, settingsToConnect } = await import("../config.ts");
   const load = loadOptionsOf(cli);
-  const found = settingsToConnect(load);
-  if (found === undefined) return settings;
-  const { url } = await addressOf(found);
-  if ((await probe(httpBase(url), cli.parts.world.clock)) !== "gateway") return settings;
+  const readable = settingsToConnect(load);
+  if (readable === undefined || runningUrl(readable) === undefined) return settings;
   const path = safeLine(configPathOf(load));
   if (!warned.has(cli))
-    cli.note(`warning: ${path} has problems: parley config check. The running gateway keeps its settings.`);
+    cli.note(
+      `warning: ${path} has problems: npx parley-gateway config check. ` +
+        "The running gateway keeps its settings.",
+    );
   warned.add(cli);
-  return ok(found);
+  return ok(readable);
 }
 
-/** Returns the address and the token from options, environment and, if needed, configuration. */
-export async function findAddress(cli: Cli): Promise<Result<Address>> {
-  const { parts, options } = cli;
-  const named = options.url === undefined ? undefined : socketUrl(options.url);
+/** Returns the address of the gateway that runs with this store. Of several, prefers the configured one. */
+export function runningUrl({ gateway, store }: Settings): string | undefined {
+  const urls = readAddresses(store.dir);
+  return urls.find((url) => url === `ws://${reachableHost(gateway.host)}:${gateway.port}`) ?? urls[0];
+}
+
+/** Returns the gateway's token, or an empty text if there is none yet. */
+export const tokenFor = async ({ gateway, store }: Settings): Promise<string> =>
+  gateway.token ?? (await generatedToken(store.dir)) ?? "";
+
+/** Returns the token that the options give, or the environment together with --url. */
+const givenToken = ({ parts, options: { token, url } }: Cli): string | undefined =>
+  token ?? (url === undefined ? undefined : parts.env.PARLEY_TOKEN || undefined);
+
+/** Returns the token without a running gateway. It is an empty text if there is none yet. */
+export async function findToken(cli: Cli): Promise<Result<string>> {
+  const given = givenToken(cli);
+  if (given !== undefined) return ok(given);
+  const settings = await loadedSettings(cli);
+  return settings.ok ? ok(await tokenFor(settings.value)) : settings;
+}
+
+/**
+ * Returns the address and the token: of --url, or of the gateway that runs with the configured store.
+ * Another program at the configured port gets no request.
+ */
+export async function findAddress(cli: Cli): Promise<Result<Address> | NotRunning> {
+  const named = cli.options.url === undefined ? undefined : socketUrl(cli.options.url);
   if (named !== undefined && !named.ok) return named;
-  const given = options.token ?? (named === undefined ? undefined : parts.env.PARLEY_TOKEN || undefined);
+  const given = givenToken(cli);
   if (named !== undefined && given !== undefined) return ok({ url: named.value, token: given });
   const settings = await settingsForAddress(cli);
   if (!settings.ok) return settings;
-  const address = await addressOf(settings.value);
-  return ok({ url: named?.value ?? address.url, token: given ?? address.token });
+  const url = named?.value ?? runningUrl(settings.value);
+  if (url !== undefined) return ok({ url, token: given ?? (await tokenFor(settings.value)) });
+  return {
+    ok: false,
+    code: "UNREACHABLE",
+    error: `No gateway is running here with the store ${settings.value.store.dir}.`,
+    hint: "Start it: npx parley-gateway gateway. To use a gateway elsewhere, give --url.",
+  };
 }

@@ -17,7 +17,11 @@ export function noteApprovals(cli: Cli, link: Link, sessionKey: string): () => v
     const question = await approvals.read(0);
     if (question === undefined) return;
     cli.note(`Agent ${safeLine(question.agentId)} asks for permission: ${wholeText(question.title, "  ")}`);
-    cli.note(safeLine(`Answer with: parley permissions allow ${question.id}   (or: deny ${question.id})`));
+    cli.note(
+      safeLine(
+        `Answer with: npx parley-gateway permissions allow ${question.id}   (or: deny ${question.id})`,
+      ),
+    );
   };
   return link.client.on("attention", () => void read());
 }

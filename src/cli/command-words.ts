@@ -13,19 +13,19 @@ interface FailureText {
  * tool` or `parley call`.
  */
 const COMMANDS: Readonly<Record<string, string>> = {
-  agents_list: "parley agents",
-  "chains.list": "parley call chains.list",
-  "cron.list": "parley cron",
-  "deliveries.list": "parley deliveries",
-  "device.token.list": "parley devices",
-  session_status: "parley sessions show",
-  sessions_history: "parley sessions history",
-  sessions_list: "parley sessions",
-  sessions_search: "parley tool sessions_search",
-  "sessions.reset": "parley sessions reset",
-  sessions_send: "parley send",
-  sessions_spawn: "parley tool sessions_spawn",
-  "tokens.list": "parley tokens",
+  agents_list: "npx parley-gateway agents",
+  "chains.list": "npx parley-gateway call chains.list",
+  "cron.list": "npx parley-gateway cron",
+  "deliveries.list": "npx parley-gateway deliveries",
+  "device.token.list": "npx parley-gateway devices",
+  session_status: "npx parley-gateway sessions show",
+  sessions_history: "npx parley-gateway sessions history",
+  sessions_list: "npx parley-gateway sessions",
+  sessions_search: "npx parley-gateway tool sessions_search",
+  "sessions.reset": "npx parley-gateway sessions reset",
+  sessions_send: "npx parley-gateway send",
+  sessions_spawn: "npx parley-gateway tool sessions_spawn",
+  "tokens.list": "npx parley-gateway tokens",
 };
 const NAMES = Object.keys(COMMANDS).join("|").replaceAll(".", "\\.");
 /** A name with the quotes around it, if it has some. */

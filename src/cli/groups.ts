@@ -403,9 +403,9 @@ export function addAttention(parent: Command, on: (command: Command, load: Load)
   );
   on(inbox, async () => (await commands()).showInbox);
   const group = parent.command("runs").description("Retry or dismiss the last run of a session");
-  const retry = group.command("retry").argument("<run>", "Id that parley inbox prints");
+  const retry = group.command("retry").argument("<run>", "Id that npx parley-gateway inbox prints");
   on(retry.description("Send the message of a failed run again"), async () => (await commands()).retryRun);
-  const dismiss = group.command("dismiss").argument("<run>", "Id that parley inbox prints");
+  const dismiss = group.command("dismiss").argument("<run>", "Id that npx parley-gateway inbox prints");
   on(dismiss.description("Dismiss a failed run or a question"), async () => (await commands()).dismissRun);
 }
 
@@ -424,7 +424,9 @@ export function addPermissions(parent: Command, on: (command: Command, load: Loa
   on(deny, async () => (await commands()).denyPermission);
   const rules = group.command("rules").description("List the commands that are allowed for longer");
   on(rules, async () => (await commands()).listPermissionRules);
-  const forget = group.command("forget").argument("<id>", "Id that parley permissions rules prints");
+  const forget = group
+    .command("forget")
+    .argument("<id>", "Id that npx parley-gateway permissions rules prints");
   on(forget.description("Ask about an allowed command again"), async () => (await commands()).forgetRule);
 }
 
@@ -546,7 +548,11 @@ export function addReplay(parent: Command, on: (command: Command, load: Load) =>
     .command("run", { isDefault: true })
     .argument("<file>", "File with cases and variants");
   evaluate.description("Replay all cases with all variants, and check the expectations");
-  evaluate.option("--change <file>", "Add a variant with this change (see parley replay)", everyValue);
+  evaluate.option(
+    "--change <file>",
+    "Add a variant with this change (see npx parley-gateway replay)",
+    everyValue,
+  );
   evaluate.option("--junit <file>", "Also write the outcomes as JUnit XML");
   evaluate.option("--html <file>", "Also write the outcomes as an HTML page");
   on(evaluate, async () => (await import("./commands/sessions/eval.ts")).runEvaluation);

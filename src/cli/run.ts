@@ -39,7 +39,8 @@ import { suggestCommand } from "./suggest.ts";
 const HELP_AFTER = `
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 gateway unreachable or connection lost;
 parley run: 4 stopped, 5 timed out.
-Without a command, parley starts the gateway. "parley demo" shows the main features in 30 seconds.`;
+Without a command, parley starts the gateway.
+"npx parley-gateway demo" shows the main features in 30 seconds.`;
 
 const gateway: Load = async () => (await import("./commands/gateway/gateway.ts")).runGateway;
 const invoke = async () => await import("./commands/invoke.ts");
@@ -185,7 +186,7 @@ function addJoin(parent: Command, on: (command: Command, load: Load) => void): v
   );
   join.option("--yes", "Change the configuration without asking");
   on(join, async () => (await import("./commands/join.ts")).joinProgram);
-  const leave = program(parent.command("leave")).description('Undo "parley join" in this folder');
+  const leave = program(parent.command("leave")).description('Undo "npx parley-gateway join" in this folder');
   leave.option("--yes", "Change the configuration without asking");
   on(leave, async () => (await import("./commands/join.ts")).leaveProgram);
 }
@@ -405,7 +406,7 @@ export async function runCli(argv: readonly string[], parts: CliParts): Promise<
     const message = parts.world.redactor.mask(
       isHelp ? errorText.trim() : wrong.message.replace(/^error: /, ""),
     );
-    const hint = isHelp ? {} : { hint: 'See "parley --help".' };
+    const hint = isHelp ? {} : { hint: 'See "npx parley-gateway --help".' };
     return cli.fail({ code: "usage", error: message, ...hint }, EXIT.usage);
   } finally {
     hold.port1.close();

@@ -1,6 +1,6 @@
 // Applies a changed configuration file to the running gateway.
-// CR1: a file is applied as a whole or not at all. A file with problems, an empty one and a missing one
-//      change nothing.
+// CR1: a file is applied as a whole or not at all. A file with problems and a missing one change nothing. An
+//      empty one has every default, as at a start.
 // CR2: settings that parts read only at the start keep their values (`AT_START`), and are named.
 
 import { createHash } from "node:crypto";
@@ -123,8 +123,7 @@ export function createReload({ options, live, loaded: first, learn, hide }: Relo
       return { problems: Array.isArray(problems) ? problems.map(String) : [read.error] };
     }
     const next = read.value;
-    if (next.exists ? next.text.trim() === "" : applied.exists)
-      return { problems: [`${next.path} is ${next.exists ? "empty" : "missing"}`] };
+    if (applied.exists && !next.exists) return { problems: [`${next.path} is missing`] };
     const { settings, restart } = applicable(next.settings, live.settings);
     learn(secretsOf(next.settings));
     live.replace(settings);

@@ -27,7 +27,7 @@ function refused(why: string, hint: string): Result<never> {
   return fail("invalid_argument", `The record cannot be used: ${why}.`, { hint });
 }
 
-const EXPORT_AGAIN = "Write it again: parley replay CHAIN --save FILE";
+const EXPORT_AGAIN = "Write it again: npx parley-gateway replay CHAIN --save FILE";
 
 /** Returns why a record has the wrong shape, although its checksum is right. */
 function misshapen(body: Record<string, unknown>): string | undefined {

@@ -63,7 +63,7 @@ async function addressed(engine: Engine, run: Run): Promise<Addressed | string> 
   const peer = await getPeer(engine.store.db, name);
   if (peer === undefined || !isPaired(peer)) return `there is no peer "${name}"`;
   if (peer.url === undefined)
-    return `the address of the peer "${name}" is unknown: parley peer expose ${name} --address URL`;
+    return `the peer "${name}" has no address: npx parley-gateway peer expose ${name} --address URL`;
   const sender = await senderOf(engine, run);
   if (sender === undefined) return "only sessions of agents can write to a peer; write to your own agent";
   return { peer, agentId, url: peer.url, sender };

@@ -231,7 +231,7 @@ async function keepRule(
   await takeAdvisoryLock(unit.tx, "limits");
   if ((await countRules(unit.tx)) >= RULES_MAX) {
     return fail("too_large", `${RULES_MAX} commands are allowed already`, {
-      hint: "Delete some with: parley permissions forget",
+      hint: "Delete some with: npx parley-gateway permissions forget",
     });
   }
   const { command, folder, files } = asked;

@@ -114,7 +114,7 @@ export const DEVICE_TOKEN_MS = 90 * 24 * 60 * 60 * 1_000;
 export const CONNECT_ANEW = "Connect with the gateway's token and the device's signature to get a new one.";
 const SIGN_IN = "Sign in again in the program that sent the token.";
 const NEW_TOKEN = "Ask an operator for a new one: Operations, Tokens on the gateway's page.";
-export const JOIN_AGAIN = "Join again in the project's folder: parley join PROGRAM";
+export const JOIN_AGAIN = "Join again in the project's folder: npx parley-gateway join PROGRAM";
 const WHICH_TOKEN = `Use gateway.auth.token, or the token in the file ${TOKEN_FILE} of the store directory.`;
 /** Matches a usable token in a file. The generated token is much longer. */
 const TOKEN_IN_FILE = /^[^\p{Cc}\p{Cs}\uFFFD]{8,}$/u;

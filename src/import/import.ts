@@ -168,7 +168,7 @@ async function prepare(
   const settings = inForce?.value.settings ?? checked?.settings ?? settingsOfText("", path, options).settings;
   if (settings === undefined)
     return fail("invalid_config", "the environment contains invalid settings", {
-      hint: "Run parley config check to see them.",
+      hint: "Run npx parley-gateway config check to see them.",
     });
   const { routines } = mapped;
   const common = {

@@ -54,7 +54,7 @@ const HOW_TO_INSTALL =
   "Install bubblewrap 0.8 or newer: `sudo apt install bubblewrap` (Debian, Ubuntu), " +
   "`sudo dnf install bubblewrap` (Fedora), `sudo pacman -S bubblewrap` (Arch). " +
   "On macOS, or where it can't work, start Docker " +
-  `and run \`docker pull ${DOCKER_IMAGE_DEFAULT}\`. Then: parley doctor.`;
+  `and run \`docker pull ${DOCKER_IMAGE_DEFAULT}\`. Then: npx parley-gateway doctor.`;
 
 const FAILED_PROBE_FRESH_MS = 60_000;
 const PROBE_MAX_MS = 10_000;

@@ -76,6 +76,6 @@ export interface Sandbox {
 /** Builds the failure of a backend that did not run a program. */
 export function backendFailure(text: string): Failure {
   return fail("sandbox_unavailable", text, {
-    hint: "parley doctor checks the sandbox and explains how to fix it.",
+    hint: "npx parley-gateway doctor checks the sandbox and explains how to fix it.",
   });
 }

@@ -65,7 +65,7 @@ function damageIn(settings: Pick<StoreSettings, "dir" | "durability">, isFree: b
   }
   const sound = existsSync(file) ? checkFile(file, { whole: "pages" }) : undefined;
   if (sound === undefined || sound.ok) return undefined;
-  return `${sound.error}. Stop the gateway, if one runs, and run parley store recover.`;
+  return `${sound.error}. Stop the gateway, if one runs, and run npx parley-gateway store recover.`;
 }
 
 /** Inspects a store directory, runs the same checks as a starting gateway, and reads the whole store. */

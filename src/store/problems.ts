@@ -63,14 +63,14 @@ const WORDS: Record<StoreProblemKind, Words> = {
   corrupt: {
     what: "is damaged or is not a store of this program",
     wayOut:
-      "Run parley store recover, which rebuilds it and keeps the old files. Or move it away, with its " +
-      "-wal, -shm and -mark files, and restore a backup.",
+      "Run npx parley-gateway store recover, which rebuilds it and keeps the old files. Or move it away, " +
+      "with its -wal, -shm and -mark files, and restore a backup.",
   },
   behind: {
     what: "has lost data",
     wayOut:
-      "If you still have the missing file, put it back. Otherwise run parley store recover, which rebuilds " +
-      "the store and keeps the old files. Nothing was changed.",
+      "If you still have the missing file, put it back. Otherwise run npx parley-gateway store recover, " +
+      "which rebuilds the store and keeps the old files. Nothing was changed.",
   },
   in_use: {
     what: "belongs to a gateway that is running",

@@ -121,7 +121,7 @@ async function requestOf(unit: Unit, device: Device): Promise<PairRequest | stri
 function notPaired(request: PairRequest): Failure {
   const { code, requestId, createdAt } = request;
   return fail("not_paired", `this device is not paired yet; its code is ${code}`, {
-    hint: `An operator approves it with: parley node approve ${code}`,
+    hint: `An operator approves it with: npx parley-gateway node approve ${code}`,
     details: { pairing: { requestId, code, expiresAtMs: createdAt + PAIR_REQUEST_MS } },
   });
 }
@@ -141,7 +141,7 @@ export async function admitDevice(
   if (met.node !== undefined) return ok(met.node);
   if (typeof met.request !== "string") return notPaired(met.request);
   return fail("not_paired", met.request, {
-    hint: "An operator accepts or rejects them: parley node pending. They expire after an hour.",
+    hint: "An operator accepts or rejects them: npx parley-gateway node pending. They expire after an hour.",
   });
 }
 
@@ -158,7 +158,7 @@ async function settle(
   decide: (unit: Unit, request: PairRequest) => Promise<Result<unknown>>,
 ): Promise<Result<PairRequest>> {
   const gone = fail("pairing_not_found", `there is no pairing request ${quoted(wanted, 80)}`, {
-    hint: "parley node pending lists the requests. A request expires after an hour.",
+    hint: "npx parley-gateway node pending lists the requests. A request expires after an hour.",
   });
   return ctx.engine.commit(async (unit) => {
     const open = await listRequests(unit.tx, unit.now - PAIR_REQUEST_MS);
@@ -211,7 +211,7 @@ export async function approveDevice(
     await takeAdvisoryLock(unit.tx, "limits");
     if ((await countNodes(unit.tx)) >= NODES_MAX) {
       return fail("rate_limited", `there are already ${NODES_MAX} paired nodes, the maximum`, {
-        hint: "Remove one: parley node remove.",
+        hint: "Remove one: npx parley-gateway node remove.",
       });
     }
     const { nodeId, publicKey, platform, version, caps, commands } = request;
@@ -250,7 +250,7 @@ export async function rejectDevice(
 }
 
 export function noNode(id: string): Failure {
-  const hint = "node.list, or parley node list, shows them.";
+  const hint = "node.list, or npx parley-gateway node list, shows them.";
   return fail("node_not_found", `no paired node ${quoted(id, 80)}`, { hint });
 }
 

@@ -12,6 +12,7 @@ import type { World } from "../../src/world.ts";
 import { ACP_AGENT } from "../kit/acp-agent.ts";
 import { cleanup, putEmptyStore, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
 import { writeHome } from "../kit/process/fleet.ts";
+import { PATIENCE_MS } from "../kit/until.ts";
 
 export const TOKEN = "a-token-that-is-for-tests";
 
@@ -129,7 +130,7 @@ function talk(home: string, client: GatewayClient, chats: readonly ChatEvent[]) 
     await client.call("chat.send", { sessionKey, message, idempotencyKey });
     return idempotencyKey;
   };
-  const end: Stage["end"] = (runId) => client.call("agent.wait", { runId, timeoutMs: 20_000 });
+  const end: Stage["end"] = (runId) => client.call("agent.wait", { runId, timeoutMs: PATIENCE_MS });
   return {
     begin,
     end,

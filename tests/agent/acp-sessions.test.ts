@@ -11,6 +11,7 @@ import { test } from "../kit/deep.ts";
 import { cleanup, temporaryFolder } from "../kit/engine/engine.ts";
 import { useConfigHome } from "../kit/process/config-home.ts";
 import { startProcess } from "../kit/process/gateway-process.ts";
+import { PATIENCE_MS } from "../kit/until.ts";
 import { acpConfig, isAlive, logOf, openStage, pidsOf, type Stage, until } from "./acp-kit.ts";
 
 type Json = Record<string, unknown>;
@@ -95,7 +96,9 @@ test.deep(
     await again.call("chat.abort", { sessionKey: "main" });
     const key = crypto.randomUUID();
     await again.call("chat.send", { sessionKey: "main", message: "say done", idempotencyKey: key });
-    expect(await again.call("agent.wait", { runId: key, timeoutMs: 20_000 })).toMatchObject({ status: "ok" });
+    expect(await again.call("agent.wait", { runId: key, timeoutMs: PATIENCE_MS })).toMatchObject({
+      status: "ok",
+    });
     await second.end("SIGTERM");
     await until(
       () => pidsOf(home).map(isAlive),

@@ -35,7 +35,7 @@ async function bobIsRefused(stage: Stage, id: string): Promise<void> {
   const names = ["approvals", "allow", "deny"];
   for (const [at, name] of names.entries()) {
     await stage.says("bob", name === "approvals" ? "/approvals" : `/${name} ${id}`);
-    await expect.poll(() => stage.seenBy("bob"), { timeout: 10_000 }).toHaveLength(at + 1);
+    await expect.poll(() => stage.seenBy("bob")).toHaveLength(at + 1);
   }
   expect(stage.seenBy("bob")).toEqual(names.map((name) => `/${name} is for owners only.`));
   expect(stage.hasRun()).toBe(false);
@@ -50,8 +50,8 @@ test.each(PLACES)(
     expect(stage.seenBy("ada")[0]).toContain(COMMAND);
     await bobIsRefused(stage, id);
     await stage.says("ada", `/allow ${id}`);
-    await expect.poll(stage.hasRun, { timeout: 10_000 }).toBe(true);
-    await expect.poll(() => stage.seenBy("ada"), { timeout: 10_000 }).toHaveLength(3);
+    await expect.poll(stage.hasRun).toBe(true);
+    await expect.poll(() => stage.seenBy("ada")).toHaveLength(3);
     expect(stage.seenBy("ada")).toContain(`Allowed for main:\n┃ ${COMMAND}`);
     await expect.poll(stage.runs).toMatchObject([{ state: "ok" }]);
   },
@@ -68,10 +68,8 @@ test.each(PLACES)(
     const id = await toldAda(stage, /([0-9a-f]{8}) main:\n┃ echo done/);
     await bobIsRefused(stage, id);
     await stage.says("ada", `/deny ${id}`);
-    await expect
-      .poll(() => stage.seenBy("ada")[1], { timeout: 10_000 })
-      .toBe(`Denied for main:\n┃ ${COMMAND}`);
-    await expect.poll(async () => (await stage.runs())[0]?.state, { timeout: 10_000 }).toBe("ok");
+    await expect.poll(() => stage.seenBy("ada")[1]).toBe(`Denied for main:\n┃ ${COMMAND}`);
+    await expect.poll(async () => (await stage.runs())[0]?.state).toBe("ok");
     expect((await stage.runs())[0]?.reply).toContain("denied by the owner");
     expect(stage.hasRun()).toBe(false);
   },

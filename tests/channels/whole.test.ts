@@ -95,7 +95,7 @@ test("I5: a file that waits when the gateway stops is sent once after the restar
   await first.close(1_000);
   writeFileSync(join(dir, "workspace", "a.txt"), "coffee");
   await open(dir, server);
-  await expect.poll(() => shown(server), { timeout: 10_000 }).toEqual(["", "Sent a.txt."]);
+  await expect.poll(() => shown(server)).toEqual(["", "Sent a.txt."]);
   expect(server.sent[0]?.file?.bytes.toString()).toBe("tea");
   expect(tried()).toBe(2);
 });

@@ -118,7 +118,7 @@ test("parley deliveries lists a sent announcement, and refuses to retry or dismi
   const retried = await run(home, ["deliveries", "retry", deliveries[0]?.id ?? ""]);
   expect(retried).toMatchObject({ code: 1, err: expect.stringContaining("only a failed delivery") });
   expect((await run(home, ["deliveries", "dismiss", "nothing"])).err).toMatch(
-    /there is no delivery.*\n?.*parley deliveries/,
+    /there is no delivery.*\n?.*npx parley-gateway deliveries/,
   );
 });
 
@@ -183,7 +183,7 @@ test("doctor without a gateway changes nothing and says how to start one", async
   const { home } = await makeHome();
   const { code, out } = await run(home, ["doctor"]);
   expect(code).toBe(0);
-  expect(out).toContain("parley gateway");
+  expect(out).toContain("npx parley-gateway gateway");
   expect(existsSync(join(home, ".parley", "state"))).toBe(false);
 });
 

@@ -14,11 +14,10 @@ import { test } from "../kit/deep.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { serveHttp } from "../kit/loopback.ts";
 import { LAUNCHER } from "../kit/process/fleet.ts";
-import { homeWith } from "../kit/process/gateway-process.ts";
+import { homeOf } from "../kit/process/gateway-process.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { call, run, TOKEN } from "./kit.ts";
 
-const SLOW = { timeout: 30_000 };
 const LONG = "x".repeat(1024 * 1024);
 
 /** Answers a call of the inbox tool with these arguments. */
@@ -55,7 +54,7 @@ async function openScene(program: string, inbox: Inbox, words: readonly string[]
   const { origin, close } = await serveHttp((incoming, outgoing) => void answer(incoming, outgoing));
   cleanup(() => close());
   const port = Number(new URL(origin).port);
-  const home = homeWith({ gateway: { port, auth: { token: TOKEN } } });
+  const home = homeOf(port, TOKEN);
   const folder = mkdtempSync(join(tmpdir(), "parley-hook-"));
   await run(home, ["join", program, "--yes", "--session", "writer", ...words], { folder });
   const state = join(home, ".parley", "joined", "writer");
@@ -161,7 +160,7 @@ test("NE2: an idle window of Qwen Code gets each line of a message quoted over i
   const conversation = { id: "c1", busy: false, socket, token: "t" };
   writeFileSync(scene.file("1.conversation"), JSON.stringify(conversation));
   const { waker } = startWaker(scene);
-  await expect.poll(() => received.endsWith("}\n"), SLOW).toBe(true);
+  await expect.poll(() => received.endsWith("}\n")).toBe(true);
   const [, frame = ""] = received.trim().split("\n");
   expectQuoted((JSON.parse(frame) as { message: { content: string } }).message.content);
   waker.interrupt();
@@ -171,7 +170,7 @@ test("NE2: an idle window of Qwen Code gets each line of a message quoted over i
 test.deep("if a hook is killed while it prints a message, the next hook delivers that message", async () => {
   const scene = await openScene("gemini", oneMessage(LONG));
   const killed = startHook(scene, "gemini", "AfterAgent");
-  await expect.poll(() => existsSync(scene.file("1.telling")), SLOW).toBe(true);
+  await expect.poll(() => existsSync(scene.file("1.telling"))).toBe(true);
   killed.kill("SIGKILL");
   await new Promise((resolve) => killed.on("exit", resolve));
   expect(existsSync(scene.file("1.cursor"))).toBe(false);
@@ -192,7 +191,7 @@ test("if a program reads only a part of a message, the next hook delivers that m
 test("a message is delivered once, even if a second hook asks while the first one prints it", async () => {
   const scene = await openScene("gemini", oneMessage(LONG));
   const first = startHook(scene, "gemini", "AfterAgent");
-  await expect.poll(() => existsSync(scene.file("1.telling")), SLOW).toBe(true);
+  await expect.poll(() => existsSync(scene.file("1.telling"))).toBe(true);
   expect(await outputOf(startHook(scene, "gemini", "AfterAgent"))).toBe("");
   expect(await outputOf(first)).toContain(LONG);
 });
@@ -235,11 +234,11 @@ test("after an error, the waker waits for messages again", async () => {
   const beside = `${record}.parley-${process.pid}`;
   mkdirSync(beside);
   const { waker, logged, hasEnded } = startWaker(scene);
-  await expect.poll(() => hasEnded() || logged("waiting for a window's messages failed"), SLOW).toBe(true);
+  await expect.poll(() => hasEnded() || logged("waiting for a window's messages failed")).toBe(true);
   expect(hasEnded()).toBe(false);
   expect(waits(scene)).toBe(0);
   rmdirSync(beside);
-  await expect.poll(() => waits(scene), SLOW).toBe(1);
+  await expect.poll(() => waits(scene)).toBe(1);
   waker.interrupt();
   expect(await waker.code).toBe(0);
 });
@@ -256,11 +255,11 @@ test.deep(
     // The mark of a continued window cannot be written.
     mkdirSync(scene.file("1.continued"));
     const { waker, logged, hasEnded } = startWaker(scene);
-    await expect.poll(() => hasEnded() || logged("a window could not be woken"), SLOW).toBe(true);
+    await expect.poll(() => hasEnded() || logged("a window could not be woken")).toBe(true);
     expect(hasEnded()).toBe(false);
     expect(waits(scene)).toBe(1);
     isRead = true;
-    await expect.poll(() => waits(scene), SLOW).toBe(2);
+    await expect.poll(() => waits(scene)).toBe(2);
     waker.interrupt();
     expect(await waker.code).toBe(0);
   },
@@ -280,7 +279,7 @@ test.deep(
     );
     mkdirSync(scene.file("1.cursor"));
     const { waker, logged } = startWaker(scene);
-    await expect.poll(() => logged("a window could not be woken"), SLOW).toBe(true);
+    await expect.poll(() => logged("a window could not be woken")).toBe(true);
     rmdirSync(scene.file("1.cursor"));
     // The waker still runs.
     expect(await outputOf(startHook(scene, "qwen", "UserPromptSubmit"))).toContain("which port?");
@@ -318,7 +317,7 @@ test.deep.each([
         await world.advance(1_000);
         return isDone();
       };
-      await expect.poll(step, SLOW).toBe(true);
+      await expect.poll(step).toBe(true);
     };
     await goOn(() => calls("codex").length === 1);
     count = undefined;

@@ -11,14 +11,14 @@ test("`inbox` lists each group with the command that resolves its items, and `ru
   await run(home, ["send", "--session", "agent:main:main", "--wait", "20", "say Shall I deploy?"]);
   const { out } = await run(home, ["inbox"]);
   expect(out).toMatch(/^Needs you \(1\)\n {2}agent:main:main {2}question, \d+ s\n {4}.*Shall I deploy\?\n/);
-  const [, runId = ""] = /parley runs dismiss (\S+)/.exec(out) ?? [];
+  const [, runId = ""] = /npx parley-gateway runs dismiss (\S+)/.exec(out) ?? [];
   const listed = await runJson(home, ["inbox", "--limit", "1"]);
   expect(listed).toMatchObject({ groups: [{ group: "needs_you", count: 1 }, {}, {}, {}, {}] });
   expect(await run(home, ["runs", "dismiss", runId])).toMatchObject({ code: 0, out: "Dismissed.\n" });
   expect((await run(home, ["runs", "dismiss", runId])).err).toContain("waits for a decision");
   const retried = await run(home, ["runs", "retry", "nothing"]);
   expect(retried.code).toBe(1);
-  expect(retried.err).toContain("parley inbox lists the open ones");
+  expect(retried.err).toContain("The open ones: npx parley-gateway inbox");
   expect((await run(home, ["inbox"])).out).toContain("Done (1)");
 });
 

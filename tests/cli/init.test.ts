@@ -283,7 +283,7 @@ test("a channel is tested by one call and added to the file; a wrong token write
   expect(missing.err).toContain("add --set botToken=…");
   const added = await run(home, [...args, `botToken=${BOT_TOKEN}`]);
   expect(added).toMatchObject({ code: 0, err: expect.stringContaining("parley_test_bot") });
-  expect(added.out).toContain("parley channels pair approve CODE");
+  expect(added.out).toContain("npx parley-gateway channels pair approve CODE");
   expect((await run(home, ["config", "check"])).code).toBe(0);
   expect(readFileSync(configFile(home), "utf8")).toMatch(/^\/\/ Settings of Parley.*botToken: "123/s);
 });

@@ -13,7 +13,7 @@ import { TOKEN as HOUSE_TOKEN, openHouse } from "../gateway/kit.ts";
 import { INBOX_LOOK_MS, sendAs } from "../gateway/mcp/kit.ts";
 import { both, share, test } from "../kit/deep.ts";
 import { quietWorld } from "../kit/engine/engine.ts";
-import { homeWith } from "../kit/process/gateway-process.ts";
+import { homeOf } from "../kit/process/gateway-process.ts";
 import { until } from "../kit/until.ts";
 import { worldWithoutTimers } from "../kit/world.ts";
 import { emptyUrl } from "../store/transfer/moves.ts";
@@ -179,7 +179,7 @@ test("a copy in npx's cache is not named in the configuration of a program", asy
   const machine = { launcher: { node: "/n/node", script } };
   const joined = await run(home, ["join", "qwen", "--yes"], { folder, machine });
   expect(joined).toMatchObject({ code: 1 });
-  expect(joined.err).toContain("npm install --global parley-gateway. Then: parley join qwen");
+  expect(joined.err).toContain("npm install --global parley-gateway. Then: npx parley-gateway join qwen");
   expect(existsSync(join(folder, ".qwen"))).toBe(false);
 });
 
@@ -281,7 +281,7 @@ test("if no gateway runs, leave prints the command that revokes the tokens later
   const { tokens, series } = recordOf(home, "writer");
   const left = await run(home, ["leave", "qwen", "--yes"], { folder });
   expect(left).toMatchObject({ code: 0 });
-  expect(left.err).toContain(`parley call session.token.revoke '{"series":"${series}"}'`);
+  expect(left.err).toContain(`npx parley-gateway call session.token.revoke '{"series":"${series}"}'`);
   await startGateway(home);
   expect(await inboxWith(port, tokens[0] ?? "")).toContain("agent:main:mcp:writer");
   await run(home, ["call", "session.token.revoke", JSON.stringify({ series })]);
@@ -302,7 +302,7 @@ test("the gateway refuses an expired token of a window; a window that opens shor
   writeFileSync(file, JSON.stringify({ ...recordOf(home, "writer"), tokens: [soon] }));
   const window = new Window(home);
   window.startServer("writer");
-  await expect.poll(() => recordOf(home, "writer").tokens.length, { timeout: 30_000 }).toBe(8);
+  await expect.poll(() => recordOf(home, "writer").tokens.length).toBe(8);
   const [renewed = ""] = recordOf(home, "writer").tokens;
   const claim = readSessionToken(renewed);
   expect(claim?.grant.series).toBe(series);
@@ -338,9 +338,9 @@ both.each(share(HOOKS.slice(0, 1), HOOKS.slice(1)))(
     one.startServer("writer");
     const isOpen = (number: number): boolean =>
       existsSync(join(home, ".parley", "joined", "writer", `${number}.json`));
-    await expect.poll(() => isOpen(1), { timeout: 30_000 }).toBe(true);
+    await expect.poll(() => isOpen(1)).toBe(true);
     two.startServer("writer");
-    await expect.poll(() => isOpen(2), { timeout: 30_000 }).toBe(true);
+    await expect.poll(() => isOpen(2)).toBe(true);
     // The first request creates the session.
     expect(await one.hook(program, "writer", event)).toBe("<code 0>");
     expect(await two.hook(program, "writer", event)).toBe("<code 0>");
@@ -370,7 +370,7 @@ test("the background hook of an idle agent waits at one gateway, and returns a m
   const choices = { tools: { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } } };
   const waiting = await openHouse({ choices, world, disk: await openPostgres({ url, world: quietWorld() }) });
   const accepting = await openHouse({ choices, disk: await openPostgres({ url, world: quietWorld() }) });
-  const home = homeWith({ gateway: { port: waiting.port, auth: { token: HOUSE_TOKEN } } });
+  const home = homeOf(waiting.port, HOUSE_TOKEN);
   await run(home, ["join", "claude-code", "--yes", "--session", "writer"], { folder: project() });
   const window = new Window(home, { CLAUDE_CODE_ENTRYPOINT: "cli" });
   window.startServer("writer");
@@ -387,12 +387,12 @@ test("the background hook of an idle agent waits at one gateway, and returns a m
 test("the hooks deliver every message that waited before the first delivery, the oldest first", async () => {
   const choices = { tools: { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } } };
   const house = await openHouse({ choices });
-  const home = homeWith({ gateway: { port: house.port, auth: { token: HOUSE_TOKEN } } });
+  const home = homeOf(house.port, HOUSE_TOKEN);
   await run(home, ["join", "gemini", "--yes", "--session", "writer"], { folder: project() });
   const window = new Window(home);
   window.startServer("writer");
   const file = join(home, ".parley", "joined", "writer", "1.json");
-  await expect.poll(() => existsSync(file), { timeout: 30_000 }).toBe(true);
+  await expect.poll(() => existsSync(file)).toBe(true);
   expect(await window.hook("gemini", "writer", "AfterAgent")).toBe("<code 0>");
   // More than an answer of the gateway may contain.
   const sent = Array.from({ length: 45 }, (_, at) => `text-${at + 10}`);

@@ -8,6 +8,7 @@ import { type Machine, nodeCommands, type Wanted } from "../../src/cli/node/comm
 import { nodeIdentity } from "../../src/cli/node/identity.ts";
 import { runProgram } from "../../src/main.ts";
 import { cleanup, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
+import { PATIENCE_MS } from "../kit/until.ts";
 import { type Call, type CallOptions, call, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
 
 const NODE_TOKEN = "a-token-of-the-nodes-only";
@@ -40,11 +41,11 @@ function node(
     started.interrupt("SIGTERM");
     await started.code;
   });
-  const said = (wanted: RegExp) => expect.poll(() => started.err(), { timeout: 20_000 }).toMatch(wanted);
+  const said = (wanted: RegExp) => expect.poll(() => started.err()).toMatch(wanted);
   return { ...started, home, said: async (wanted) => void (await said(wanted)) };
 }
 
-const codeOf = (one: Call): string => /parley node approve (\S{9})/.exec(one.err())?.[1] ?? "";
+const codeOf = (one: Call): string => /npx parley-gateway node approve (\S{9})/.exec(one.err())?.[1] ?? "";
 
 test("a node can be paired, listed, invoked, renamed and unpaired", async () => {
   const { home, url } = await gatewayHome();
@@ -87,7 +88,7 @@ test("a rejected device may request again; a code is valid once; a node reconnec
   expect((await run(home, ["node", "reject", code])).out).toBe(`Request ${code} is rejected.\n`);
   expect((await run(home, ["node", "approve", code])).err).toContain("there is no pairing request");
   await expect
-    .poll(() => [...one.err().matchAll(/approve (\S{9})/g)].map(([, each]) => each), { timeout: 20_000 })
+    .poll(() => [...one.err().matchAll(/approve (\S{9})/g)].map(([, each]) => each))
     .toHaveLength(2);
   const again = [...one.err().matchAll(/approve (\S{9})/g)].at(-1)?.[1] ?? "";
   await run(home, ["node", "approve", again]);
@@ -196,7 +197,7 @@ function machine(cwd: string, more: Partial<Machine> = {}): Machine & { readonly
 }
 
 const wanted = (params: unknown, more: Partial<Wanted> = {}): Wanted => ({
-  ...{ params, timeoutMs: 20_000, signal: new AbortController().signal },
+  ...{ params, timeoutMs: PATIENCE_MS, signal: new AbortController().signal },
   ...more,
 });
 

@@ -123,7 +123,7 @@ test("service uninstall stops the service and removes the file; status then says
   expect(await service(["service", "uninstall"])).toMatchObject({ code: 0 });
   expect(await service(["service", "status"])).toMatchObject({
     code: 1,
-    err: expect.stringContaining("parley service install"),
+    err: expect.stringContaining("npx parley-gateway service install"),
   });
 });
 

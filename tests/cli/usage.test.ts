@@ -100,7 +100,7 @@ test("if no gateway runs, the exit code is 3 and the error says how to start one
   ]) {
     const { code, out, err } = await run(home, argv);
     expect({ argv, code, out }).toEqual({ argv, code: 3, out: "" });
-    expect(err).toContain("parley gateway");
+    expect(err).toContain("npx parley-gateway gateway");
   }
   expect(await runJson(home, ["agents"])).toMatchObject({ ok: false, error: { code: "UNREACHABLE" } });
 });
@@ -125,18 +125,13 @@ test("while the file has problems, commands reach the running gateway and say so
   const gateway = await startGateway(home);
   const file = configFile(home);
   const good = readFileSync(file, "utf8");
-  const warning = `warning: ${file} has problems: parley config check. The running gateway keeps its settings.`;
+  const warning = `warning: ${file} has problems: npx parley-gateway config check. The running gateway keeps its settings.`;
   for (const extra of [
     { gatewayy: {} },
     { models: { providers: { openai: { apiKey: `\${UNSET_HERE}` } } } },
   ]) {
     writeFileSync(file, JSON.stringify({ ...JSON.parse(good), ...extra }));
-    for (const argv of [
-      ["status"],
-      ["sessions", "list"],
-      ["run", "hello"],
-      ["config", "get", "gateway.port"],
-    ]) {
+    for (const argv of [["status"], ["sessions", "list"], ["run", "hello"]]) {
       const { code, out, err } = await run(home, argv);
       expect({ argv, code, isEmpty: out === "" }).toEqual({ argv, code: 0, isEmpty: false });
       expect(err).toContain(warning);

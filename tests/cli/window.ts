@@ -51,7 +51,7 @@ export class Window {
     const input = `'${JSON.stringify({ hook_event_name: event, ...more })}'`;
     const command = this.#line(`inbox --hook ${program} --joined ${handle}`);
     this.#shell.stdin?.write(`printf '%s' ${input} | ${command} 2>&1; echo "<code $?>"\n`);
-    await expect.poll(() => this.#said.slice(from), { timeout: 30_000 }).toMatch(/<code \d+>/);
+    await expect.poll(() => this.#said.slice(from)).toMatch(/<code \d+>/);
     return this.#said.slice(from).trim();
   }
 

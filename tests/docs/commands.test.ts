@@ -5,6 +5,7 @@ import { expect } from "vitest";
 import type { Finished } from "../cli/kit.ts";
 import { both, share, test } from "../kit/deep.ts";
 import { cleanup } from "../kit/engine/engine.ts";
+import { PATIENCE_MS } from "../kit/until.ts";
 import { Ground } from "./ground.ts";
 import { LEFT_OUT, type LeftOut } from "./left-out.ts";
 import { type Command, readPage, type Step } from "./page.ts";
@@ -30,9 +31,7 @@ const LOOKING = new RegExp(
     "(?:may |(?:sessions|deliveries|usage|cron(?: runs)?|agents|permissions|channels(?: pair)?|node(?: pending)?)" +
     "(?= --| [^a-z]| (?:list|tree|history|show)|$))",
 );
-const PATIENCE_MS = 20_000;
 /** Time limit of a document. It suffices for the tour, which takes a reader ten minutes. */
-const PAGE_MAX_MS = 180_000;
 
 async function withWords(scene: Scene, ground: Ground, text: string): Promise<string> {
   let said = text;
@@ -112,7 +111,6 @@ both.each(share(["README.md"], PAGES))(
     for (const step of page.steps) problems.push(...(await play(path, scene, ground, step)));
     expect(problems.join("\n\n")).toBe("");
   },
-  PAGE_MAX_MS,
 );
 
 test.deep("every entry in the list of skipped commands is needed", () => {

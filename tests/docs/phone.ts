@@ -3,9 +3,9 @@
 // then, compared as in shown.ts. PH2: /allow and /deny take the id that the bot named last.
 
 import { startTelegram, type TelegramServer } from "../kit/platforms/telegram/server.ts";
+import { PATIENCE_MS } from "../kit/until.ts";
 import { mismatch } from "./shown.ts";
 
-const PATIENCE_MS = 30_000;
 const ADA = 1001;
 
 /** Matches the id of a request in an answer to it; the id differs each time. */

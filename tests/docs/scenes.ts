@@ -317,7 +317,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
   },
   "docs/MCP.md": { before: { "npx parley-gateway mcp": talk } },
   "docs/NODES.md": {
-    lasting: { "parley node run": /parley node approve \S{9}/ },
+    lasting: { "parley node run": /npx parley-gateway node approve \S{9}/ },
     words: {
       "ws://gateway.example:7275": ({ port }) => `ws://127.0.0.1:${port}`,
       "ABCD-EFGH": (ground) => first(ground, "pending", "node", "pending"),

@@ -12,6 +12,7 @@ import { type ModelServer, type Script, startModelServer } from "../kit/model-se
 import { call } from "../kit/model-server/steps.ts";
 import { TOKEN } from "../kit/process/fleet.ts";
 import { type GatewayProcess, startProcess } from "../kit/process/gateway-process.ts";
+import { PATIENCE_MS } from "../kit/until.ts";
 
 type Config = Record<string, unknown>;
 
@@ -59,7 +60,7 @@ async function say(client: GatewayClient, message: string, sessionKey = "agent:f
 }
 
 const ended = (client: GatewayClient, runId: string) =>
-  client.request("agent.wait", { runId, timeoutMs: 40_000 });
+  client.request("agent.wait", { runId, timeoutMs: PATIENCE_MS });
 
 /** Returns the last text of a session. */
 async function last(client: GatewayClient, sessionKey = "agent:far:main"): Promise<string> {
@@ -142,7 +143,7 @@ test.deep(
     release();
     const second = await startProcess({ home: local.home });
     const client = await second.connect();
-    await expect.poll(() => last(client), { timeout: 30_000 }).toBe("Done at last");
+    await expect.poll(() => last(client)).toBe("Done at last");
     expect(await tasksAt(remote.httpUrl)).toEqual(["TASK_STATE_COMPLETED"]);
     expect(there.requests).toHaveLength(1);
   },

@@ -7,6 +7,7 @@ import { freePort } from "../kit/loopback.ts";
 import { addressOf, launch } from "../kit/process/fleet.ts";
 import { homeWith } from "../kit/process/gateway-process.ts";
 import { type PostgresServer, startPostgres } from "../kit/store/postgres-server.ts";
+import { PATIENCE_MS } from "../kit/until.ts";
 
 let server: PostgresServer;
 beforeAll(async () => {
@@ -34,7 +35,7 @@ async function waiting() {
     const answer = await fetch(`http://127.0.0.1:${port}${path}`);
     return { status: answer.status, body: await answer.json() };
   };
-  await vi.waitFor(() => ask("/healthz"), { timeout: 30_000, interval: 20 });
+  await vi.waitFor(() => ask("/healthz"), { timeout: PATIENCE_MS, interval: 20 });
   return { child, exited, ask, log: () => log };
 }
 

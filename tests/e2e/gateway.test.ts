@@ -12,6 +12,7 @@ import { type ModelServer, type Script, startModelServer } from "../kit/model-se
 import { call, httpError, pause, text } from "../kit/model-server/steps.ts";
 import { launch } from "../kit/process/fleet.ts";
 import { type GatewayProcess, startProcess } from "../kit/process/gateway-process.ts";
+import { PATIENCE_MS } from "../kit/until.ts";
 
 const RESEARCH = "agent:research:main";
 
@@ -53,7 +54,7 @@ async function chat(client: GatewayClient, message: string, sessionKey = "main")
 }
 
 const waitFor = (client: GatewayClient, runId: string): Promise<{ status: string; runStatus: string }> =>
-  client.call("agent.wait", { runId, timeoutMs: 20_000 });
+  client.call("agent.wait", { runId, timeoutMs: PATIENCE_MS });
 
 async function history(client: GatewayClient, sessionKey: string): Promise<string[]> {
   const { messages } = await client.request("chat.history", { sessionKey, limit: 200 });
@@ -98,7 +99,7 @@ test("two agents with different providers' formats ask, answer, exchange reply t
   );
   const deliveries = async () => (await client.request("deliveries.list", {})).deliveries;
   await expect.poll(deliveries).toMatchObject([{ state: "sent", text: "The research is done." }]);
-}, 60_000);
+});
 
 test("with fallbackModels in the configuration file the next model answers, and the stored message names that model", async () => {
   const broken = await modelServer(() => httpError(400, "this model was retired"));
@@ -258,7 +259,7 @@ test("a second gateway on the same store folder refuses to start and names the p
   expect(second.output).not.toMatch(/\n\s+at /);
   const response = await fetch(`${gateway.httpUrl}/readyz`);
   expect(response.status).toBe(200);
-}, 60_000);
+});
 
 test("without a key and without a configuration the offline model answers, with the same agent loop and tools", async () => {
   const gateway = await startProcess({ config: {} });
@@ -267,4 +268,4 @@ test("without a key and without a configuration the offline model answers, with 
   expect(await waitFor(client, runId)).toMatchObject({ status: "ok" });
   const lines = await history(client, "main");
   expect(lines.some((line) => line.startsWith("toolResult") && line.includes('"sessions"'))).toBe(true);
-}, 60_000);
+});

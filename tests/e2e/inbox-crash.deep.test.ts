@@ -86,7 +86,7 @@ test("I2, I4: if the gateway is killed at any step of an inbox, no state is lost
           if (state === "offered" && now === "queued") await ownCall(gateway, name, args);
           return now;
         };
-        await expect.poll(reached, { timeout: 20_000 }).toBe(state);
+        await expect.poll(reached).toBe(state);
         before = await receiptOf(client, messageId);
       }
       expect(Object.keys(before.times)).toEqual(["queued", "offered", "in_turn", "answered"]);

@@ -10,6 +10,7 @@ import { cleanup, temporaryFolder } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
 import { launch } from "../kit/process/fleet.ts";
 import { homeWith, startProcess } from "../kit/process/gateway-process.ts";
+import { PATIENCE_MS } from "../kit/until.ts";
 
 const NODE_TOKEN = "a-token-that-is-for-nodes";
 
@@ -37,11 +38,11 @@ function startNode(url: string, args: readonly string[], home = temporaryFolder(
 }
 
 /** On a busy machine programs start slowly. A node reconnects after ten seconds. */
-const patient = { timeout: 60_000 };
+const patient = { timeout: PATIENCE_MS };
 
 async function letIn(client: GatewayClient, node: NodeProcess): Promise<string> {
-  await expect.poll(() => node.said(), patient).toMatch(/parley node approve \S{9}/);
-  const [, code = ""] = /parley node approve (\S{9})/.exec(node.said()) ?? [];
+  await expect.poll(() => node.said(), patient).toMatch(/npx parley-gateway node approve \S{9}/);
+  const [, code = ""] = /npx parley-gateway node approve (\S{9})/.exec(node.said()) ?? [];
   return (await client.request("node.pair.approve", { code })).node.nodeId;
 }
 
@@ -120,7 +121,7 @@ test("a paired node runs the programs in its list, and runs nothing after it is 
   expect((await exec(["cat", "here.txt"])).payload).toMatchObject({ exitCode: 0 });
 
   await client.request("node.pair.remove", { nodeId });
-  await expect.poll(() => again.said(), patient).toMatch(/parley node approve/);
+  await expect.poll(() => again.said(), patient).toMatch(/npx parley-gateway node approve/);
   expect((await client.request("node.list", {})).nodes).toEqual([]);
   again.child.kill("SIGTERM");
   expect(await again.exited).toBe(0);

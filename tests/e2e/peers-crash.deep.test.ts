@@ -83,7 +83,7 @@ async function checkArrived({ name, sender, target, gateway }: Side, there: Gate
   const sent = Array.from({ length: MESSAGES }, (_, count) => `message ${count} of ${name}.`);
   const answers = sent.map((text) => `got ${text}`);
   const client = await gateway.connect();
-  await expect.poll(() => textsOf(client, target, "assistant"), { timeout: 120_000 }).toEqual(answers);
+  await expect.poll(() => textsOf(client, target, "assistant")).toEqual(answers);
   const inbox = target.slice(target.indexOf("agent:"));
   // Over there, messages of the other direction and notices of their answers are between these.
   const arrived = await textsOf(there, inbox, "user");
@@ -98,7 +98,7 @@ async function checkArrived({ name, sender, target, gateway }: Side, there: Gate
   expect(said.filter((text) => text.endsWith(`of ${name}.`))).toEqual(answers);
   const notices = async () =>
     (await textsOf(client, sender, "user")).filter((text) => text.includes("got message")).map(message);
-  await expect.poll(notices, { timeout: 60_000 }).toHaveLength(MESSAGES);
+  await expect.poll(notices).toHaveLength(MESSAGES);
   expect((await notices()).sort()).toEqual([...sent].sort());
 }
 

@@ -12,6 +12,7 @@ import { type ModelServer, type Script, startModelServer } from "../kit/model-se
 import { call } from "../kit/model-server/steps.ts";
 import { TOKEN } from "../kit/process/fleet.ts";
 import { type GatewayProcess, startProcess } from "../kit/process/gateway-process.ts";
+import { PATIENCE_MS } from "../kit/until.ts";
 
 const FAR = "peer:lab/agent:research:main";
 
@@ -59,7 +60,7 @@ const asking =
 
 async function said(client: GatewayClient, message: string): Promise<Record<string, unknown>> {
   const { runId } = await client.request("chat.send", { sessionKey: "agent:main:main", message });
-  await client.request("agent.wait", { runId, timeoutMs: 40_000 });
+  await client.request("agent.wait", { runId, timeoutMs: PATIENCE_MS });
   const { messages } = await client.request("chat.history", { sessionKey: "agent:main:main" });
   const result = messages.findLast(({ role }) => role === "toolResult");
   return JSON.parse(result === undefined ? "{}" : textOf(result));
@@ -106,7 +107,7 @@ test.deep(
     const after = await again.connect();
     expect(await status(after)).toContain("queued");
     const back = await startProcess({ home: far.gateway.home });
-    await expect.poll(() => status(after), { timeout: 40_000 }).toContain("answered");
+    await expect.poll(() => status(after)).toContain("answered");
     const { messages } = await (await back.connect()).request("chat.history", {
       sessionKey: "agent:research:main",
     });
@@ -168,7 +169,7 @@ test.deep(
     released.resolve();
     await startProcess({ home: far.gateway.home });
     const after = await (await startProcess({ home: near.gateway.home })).connect();
-    await expect.poll(() => kept(after), { timeout: 40_000 }).toEqual(ONE_FILE);
+    await expect.poll(() => kept(after)).toEqual(ONE_FILE);
     expect(far.server.requests.filter(({ toolResults }) => toolResults.length === 0)).toHaveLength(1);
   },
 );

@@ -64,7 +64,7 @@ test("a sandboxed command works in its workspace, and cannot reach token, store,
   for (const fact of ["made", "no-config", "no-store", "no-port", "token: ."]) expect(said).toContain(fact);
   expect(said).not.toContain(gateway.token);
   expect(readFileSync(join(gateway.home, ".parley", "workspace", "here.txt"), "utf8")).toBe("made\n");
-}, 60_000);
+});
 
 test("if an operator calls a tool for a sandboxed session, the call is sandboxed, too", async (context) => {
   if (reason !== undefined) context.skip(reason);
@@ -76,7 +76,7 @@ test("if an operator calls a tool for a sandboxed session, the call is sandboxed
   });
   expect(JSON.stringify(result)).toContain("contained");
   expect(JSON.stringify(result)).not.toContain(gateway.token);
-}, 60_000);
+});
 
 test("without a usable backend the run is refused with a clear error and never runs outside a sandbox", async () => {
   const sandbox = { mode: "all", backend: "docker", image: "parley-has-no-such-image" };
@@ -84,7 +84,7 @@ test("without a usable backend the run is refused with a clear error and never r
   expect(end).toMatchObject({ status: "error", code: "run_failed" });
   expect(String(end.error)).toMatch(/docker/);
   expect(server.requests).toEqual([]);
-}, 60_000);
+});
 
 /** Returns a command that requests /healthz over a raw TCP connection and prints the answer. */
 const dial = (port: number, host = "127.0.0.1"): string =>

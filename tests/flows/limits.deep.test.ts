@@ -92,29 +92,25 @@ test.each<[string, number, Add]>([
   ["peers", PEERS_MAX, peer],
   ["devices of a token that wait to be paired", PAIR_REQUESTS_PER_TOKEN_MAX, device],
   ["jobs", JOBS_MAX, job],
-])(
-  "%s: of two that are added at once, one gets the last place",
-  { timeout: 120_000 },
-  async (_, max, add) => {
-    const { store, dispose } = await openPostgresStore();
-    cleanup(dispose);
-    const app = await openFlowApp({ disk: store, plays: { [MAIN]: untilAborted } });
-    for (let at = 0; at < max - 1; at += 1) expect(await add(app, at, async () => {})).toBe(true);
-    const [counted, mayEnd] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const first = add(app, max, async () => {
-      counted.resolve();
-      await mayEnd.promise;
-    });
-    await counted.promise;
-    let hasEnded = false;
-    const second = add(app, max + 1, async () => {}).finally(() => {
-      hasEnded = true;
-    });
-    await until(async () => hasEnded || (await isBlocked(app)));
-    mayEnd.resolve();
-    expect([await first, await second]).toEqual([true, false]);
-  },
-);
+])("%s: of two that are added at once, one gets the last place", async (_, max, add) => {
+  const { store, dispose } = await openPostgresStore();
+  cleanup(dispose);
+  const app = await openFlowApp({ disk: store, plays: { [MAIN]: untilAborted } });
+  for (let at = 0; at < max - 1; at += 1) expect(await add(app, at, async () => {})).toBe(true);
+  const [counted, mayEnd] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const first = add(app, max, async () => {
+    counted.resolve();
+    await mayEnd.promise;
+  });
+  await counted.promise;
+  let hasEnded = false;
+  const second = add(app, max + 1, async () => {}).finally(() => {
+    hasEnded = true;
+  });
+  await until(async () => hasEnded || (await isBlocked(app)));
+  mayEnd.resolve();
+  expect([await first, await second]).toEqual([true, false]);
+});
 
 /** A turn that lasts until the app stops. */
 async function untilAborted({ handle }: Actor): Promise<string> {

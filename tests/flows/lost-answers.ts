@@ -9,14 +9,13 @@ import type { Store } from "../../src/store/sql.ts";
 import { openStoreOn, temporaryFolder } from "../kit/engine/engine.ts";
 import { openFlowApp } from "../kit/engine/flow-app.ts";
 import { openSpawnApp } from "../kit/engine/spawn-app.ts";
-import { until } from "../kit/until.ts";
+import { PATIENCE_MS, until } from "../kit/until.ts";
 import { begin, checkFinished, scenario } from "./conversation/story.ts";
 import { fanOut } from "./job/fan-out-story.ts";
 
 const COMMITS_MAX = 120;
 /** Number of cases that run in parallel, because each case mostly waits for a retry. */
 const AT_ONCE = 6;
-const PATIENCE_MS = 240_000;
 
 interface App {
   readonly engine: Engine;

@@ -5,6 +5,7 @@ import { openModelPort } from "../../src/agent/model/port.ts";
 import { PROVIDER_APIS, type ProviderApi } from "../../src/core/shapes/settings/settings.ts";
 import { cleanup, quietWorld } from "../kit/engine/engine.ts";
 import { startModelServer } from "../kit/model-server/server.ts";
+import { PATIENCE_MS } from "../kit/until.ts";
 import { agentSettings } from "../tools/app.ts";
 import { type House, openHouse } from "./kit.ts";
 import { openAi } from "./openai/kit.ts";
@@ -29,7 +30,7 @@ const DOORS: Record<string, (house: House) => Promise<unknown>> = {
     const client = await house.client();
     const params = { sessionKey: "main", message: "look", idempotencyKey: "k", ...ATTACHED };
     const { runId } = await client.request("chat.send", params);
-    return client.request("agent.wait", { runId, timeoutMs: 10_000 });
+    return client.request("agent.wait", { runId, timeoutMs: PATIENCE_MS });
   },
   "agent (scripts)": async (house) => {
     const client = await house.client();

@@ -149,6 +149,14 @@ test("an existing configuration is never changed: a proposal is written next to 
   expect(readFileSync(proposal, "utf8")).toContain("by hand");
 });
 
+test("an import replaces an empty configuration file", async () => {
+  const { home, imported } = await stage("embedded", {});
+  const path = join(home, ".parley", "parley.json5");
+  writeFileSync(path, " \n");
+  expect((await imported(sourceWith({ config: FULL }))).config).toMatchObject({ kind: "written", path });
+  expect(readFileSync(path, "utf8")).toContain("Made by");
+});
+
 test("settings that would prevent a start are omitted and reported, and a file that cannot be parsed is ignored", async () => {
   const config = {
     agents: {

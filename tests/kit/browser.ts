@@ -7,6 +7,7 @@ import { createRequire } from "node:module";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { describe, expect } from "vitest";
 import { cleanup } from "./engine/engine.ts";
+import { PATIENCE_MS } from "./until.ts";
 
 /**
  * The headless variant comes first, because a tab of Chromium with a window takes three times as long to
@@ -30,8 +31,6 @@ const FLAGS = [
 /** Matches a browser's reports of connections that were refused, or cut in the middle of an answer. */
 export const CUT =
   /WebSocket|ERR_(CONNECTION|EMPTY_RESPONSE|CONTENT_LENGTH_MISMATCH|INCOMPLETE_CHUNKED_ENCODING)/;
-
-const WAIT_MAX_MS = 45_000;
 
 export const DESKTOP = { width: 1280, height: 800 };
 export const PHONE = { width: 390, height: 844 };
@@ -101,7 +100,7 @@ export async function visit(http: string, options: VisitOptions = {}): Promise<V
       timezoneId: "UTC",
     }));
   // This limit is shorter than a test's, so that a failed wait reports its selector.
-  context.setDefaultTimeout(WAIT_MAX_MS);
+  context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
   const complaints: string[] = [];
   const note = (text: string): void => {

@@ -2,6 +2,11 @@
 
 import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
 
+/**
+ * Time limit of a test, and of each wait in one. A busy machine does everything several times more slowly, so
+ * the limit only ends a wait that would never end.
+ */
+export const PATIENCE_MS = 600_000;
 /** The first polls follow each other without a pause, so that short waits end at once. */
 const QUICK_LOOKS = 10;
 const PAUSE_MAX_MS = 10;

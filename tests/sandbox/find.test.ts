@@ -43,7 +43,14 @@ test("FB3: if no backend works, the error gives the reason for each, and how to 
   const { error, hint } = found as { error: string; hint: string };
   if (process.platform === "linux") expect(error).toContain("bubblewrap is not installed");
   expect(error).toContain("docker is not installed");
-  for (const words of ["apt install", "dnf install", "pacman -S", "macOS", "docker pull", "parley doctor"]) {
+  for (const words of [
+    "apt install",
+    "dnf install",
+    "pacman -S",
+    "macOS",
+    "docker pull",
+    "npx parley-gateway doctor",
+  ]) {
     expect(hint).toContain(words);
   }
 });

@@ -14,6 +14,7 @@ import { execTool } from "../../src/tools/exec.ts";
 import { fileTools, takeFile } from "../../src/tools/files/files.ts";
 import { type ToolResult, toolResult } from "../../src/tools/tool.ts";
 import { realWorld } from "../../src/world.ts";
+import { PATIENCE_MS } from "../kit/until.ts";
 
 export const NEEDS: SandboxNeeds = {
   backend: "bubblewrap",
@@ -146,7 +147,7 @@ export class Box {
 }
 
 export function limitsOf(limits: Partial<RunLimits> = {}): RunLimits {
-  return { timeoutMs: 20_000, outputMaxBytes: 20_000, signal: new AbortController().signal, ...limits };
+  return { timeoutMs: PATIENCE_MS, outputMaxBytes: 20_000, signal: new AbortController().signal, ...limits };
 }
 
 export function shown(end: Result<ContainedEnd>): Shown {
@@ -180,7 +181,7 @@ export function gatewayProgram(box: Box, body: string): string {
     const finder = createSandboxFinder({ world: realWorld({ level: "silent" }), keepOut: [] });
     const needs = { backend: "bubblewrap", network: false, memoryMb: 256, processesMax: 64, diskMb: 64 };
     const found = await finder.find(needs, ${JSON.stringify(box.workspace)});
-    const limits = { timeoutMs: 20_000, outputMaxBytes: 9_999, signal: new AbortController().signal };
+    const limits = { timeoutMs: PATIENCE_MS, outputMaxBytes: 9_999, signal: new AbortController().signal };
     const box = {
       run: (command) => found.value.run({ kind: "shell", command }, limits),
       says: async (command) => (await box.run(command)).value.output.read().text,

@@ -15,7 +15,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect } from "vitest";
 import { test } from "../kit/deep.ts";
-import { until } from "../kit/until.ts";
+import { PATIENCE_MS, until } from "../kit/until.ts";
 import { Box, gatewayProgram, running, whyNot } from "./kit.ts";
 
 const missing = await whyNot("bubblewrap");
@@ -164,7 +164,7 @@ print("done")`;
 
     test.deep("a program with endless output is stopped", async () => {
       // On a busy machine the 256 MB of output take a long time.
-      expect((await box.run("yes", { limits: { timeoutMs: 60_000 } })).ending).toBe("output");
+      expect((await box.run("yes", { limits: { timeoutMs: PATIENCE_MS } })).ending).toBe("output");
     });
 
     test("a command that fills the disk is stopped, and afterwards the workspace can only shrink", async () => {
@@ -216,7 +216,7 @@ print("done")`;
       const needs = { diskMb: 16 };
       const hide =
         'for n in 3 4 5 6 7 8 9; do eval "exec $n>f"; rm f; head -c 16M /dev/zero >&$n; done; sleep 60';
-      expect((await box.run(hide, { needs, limits: { timeoutMs: 60_000 } })).ending).toBe("disk");
+      expect((await box.run(hide, { needs, limits: { timeoutMs: PATIENCE_MS } })).ending).toBe("disk");
     });
 
     const hiding: [string, string][] = [
@@ -238,7 +238,7 @@ for _ in range(8):
     ${keep}
 time.sleep(60)`;
         writeFileSync(join(box.workspace, "hide.py"), program);
-        const shell = { needs: { diskMb: 16 }, limits: { timeoutMs: 60_000 } };
+        const shell = { needs: { diskMb: 16 }, limits: { timeoutMs: PATIENCE_MS } };
         expect((await box.run("python3 hide.py", shell)).ending).toBe("disk");
       },
     );

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect } from "vitest";
 import { test } from "../kit/deep.ts";
+import { PATIENCE_MS } from "../kit/until.ts";
 import { whyNot } from "./kit.ts";
 
 const NOBODY = 65_534;
@@ -41,7 +42,7 @@ function contained(
     const needs = { backend: "bubblewrap", network: ${network}, memoryMb: 96, processesMax: 24, diskMb: 96 };
     const found = await finder.find(needs, ${JSON.stringify(join(folder, "workspace"))});
     if (!found.ok) throw new Error(found.error);
-    const limits = { timeoutMs: 8_000, outputMaxBytes: 9_999, signal: new AbortController().signal };
+    const limits = { timeoutMs: ${PATIENCE_MS}, outputMaxBytes: 9_999, signal: new AbortController().signal };
     const ends = [];
     for (const command of ${JSON.stringify(commands)}) {
       const end = await found.value.run({ kind: "shell", command }, limits);

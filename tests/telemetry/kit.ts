@@ -8,7 +8,7 @@ import { cleanup, putEmptyStore, quietWorld, temporaryFolder } from "../kit/engi
 import { type Script, startModelServer } from "../kit/model-server/server.ts";
 import { type Collector, startCollector } from "../kit/otlp-collector.ts";
 import { TOKEN, writeHome } from "../kit/process/fleet.ts";
-import { until } from "../kit/until.ts";
+import { PATIENCE_MS, until } from "../kit/until.ts";
 
 type Json = Record<string, unknown>;
 
@@ -95,7 +95,7 @@ export async function openStage(options: StageOptions) {
     },
     /** Resolves when no run and no flow is unfinished. */
     async quiet(): Promise<void> {
-      const deadline = Date.now() + 20_000;
+      const deadline = Date.now() + PATIENCE_MS;
       await until(async () => {
         if ((await left()) === 0) return true;
         if (Date.now() > deadline) throw new Error("work is left that nobody does");

@@ -13,6 +13,7 @@ import {
 } from "../../src/store/queries/channels/deliveries.ts";
 import { getJob, insertTurn, moveJob } from "../../src/store/queries/cron-jobs.ts";
 import { cleanup, openTestEngine } from "../kit/engine/engine.ts";
+import { PATIENCE_MS } from "../kit/until.ts";
 import { settableWorld } from "../kit/world.ts";
 import { settingsWith } from "../tools/app.ts";
 import { add, turnsOf } from "./kit.ts";
@@ -67,7 +68,7 @@ async function open(says: () => DeliveryOutcome, of: DeliveryClass = "texts") {
   };
   /** Waits in real time, because the database needs real time although the clock is fake. */
   const soon = (look: () => Promise<void>): Promise<void> =>
-    vi.waitFor(() => world.advance(0).then(look), { timeout: 10_000, interval: 1 });
+    vi.waitFor(() => world.advance(0).then(look), { timeout: PATIENCE_MS, interval: 1 });
   return { app, set, outbox, watch, queue, states, settle, soon, fired };
 }
 

@@ -83,7 +83,7 @@ function changeLines({ unit }: CommandContext, change: InstructionChange): strin
     `- ${code(unit, shortPermissionId(id))} ${code(unit, path, 300)}: ${kind} (${from})`,
     "```",
     ...lines.slice(0, DIFF_LINES_MAX),
-    ...(left > 0 ? [`… ${left} more lines: parley permissions shows them`] : []),
+    ...(left > 0 ? [`… ${left} more lines: npx parley-gateway permissions shows them`] : []),
     "```",
   ].join("\n");
 }

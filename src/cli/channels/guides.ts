@@ -2,6 +2,8 @@
 
 import type { ChannelId } from "../../core/shapes/settings/channels.ts";
 
+const APPROVE = "Then run: npx parley-gateway channels pair approve CODE";
+
 interface Question {
   /** Key in the configuration of the account. */
   readonly key: string;
@@ -42,9 +44,7 @@ export const GUIDES: Readonly<Record<ChannelId, Guide>> = {
         check: form(/^\d+:[\w-]{20,}$/, "A token looks like 123456789:AAF… (from @BotFather)."),
       },
     ],
-    afterwards: [
-      "Send the bot a message. It answers with a code. Then run: parley channels pair approve CODE",
-    ],
+    afterwards: [`Send the bot a message. It answers with a code. ${APPROVE}`],
     page: "TELEGRAM.md",
   },
   discord: {
@@ -55,9 +55,7 @@ export const GUIDES: Readonly<Record<ChannelId, Guide>> = {
       "Under OAuth2, URL Generator: scopes bot and applications.commands; open the address to invite it.",
     ],
     questions: [{ key: "token", ask: "The bot's token", secret: true, check: nonEmpty }],
-    afterwards: [
-      "Send the bot a direct message. It answers with a code. Then run: parley channels pair approve CODE",
-    ],
+    afterwards: [`Send the bot a direct message. It answers with a code. ${APPROVE}`],
     page: "DISCORD.md",
   },
   whatsapp: {
@@ -102,9 +100,7 @@ export const GUIDES: Readonly<Record<ChannelId, Guide>> = {
         check: form(/^\+\d{5,20}$/, "A number is + and the country code, followed by digits only."),
       },
     ],
-    afterwards: [
-      "Send a message to the number. The answer has a code. Then run: parley channels pair approve CODE",
-    ],
+    afterwards: [`Send a message to the number. The answer has a code. ${APPROVE}`],
     page: "SIGNAL.md",
   },
   imessage: {
@@ -113,9 +109,7 @@ export const GUIDES: Readonly<Record<ChannelId, Guide>> = {
       "On a Mac that is signed in to Messages, install imsg and grant the permissions in docs/IMESSAGE.md.",
     ],
     questions: [],
-    afterwards: [
-      "Send a message to that account. The answer has a code. Then run: parley channels pair approve CODE",
-    ],
+    afterwards: [`Send a message to that account. The answer has a code. ${APPROVE}`],
     page: "IMESSAGE.md",
   },
 };

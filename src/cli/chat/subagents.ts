@@ -22,5 +22,5 @@ export function subagentLines(answer: SubagentsResult, nowMs: number): string[] 
     excerpt(row.task, TASK_CHARS_MAX),
   ]);
   const lines = table(["SUB-AGENT", "STATE", "STARTED", "LABEL", "TASK"], cells);
-  return more === true ? [...lines, "(more: parley sessions tree)"] : lines;
+  return more === true ? [...lines, "(more: npx parley-gateway sessions tree)"] : lines;
 }

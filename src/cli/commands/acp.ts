@@ -58,8 +58,7 @@ export async function runAcp(given: Cli, _args: readonly string[], options: AcpO
   const cli = createCli(given.parts, { ...given.options, json: false });
   const { world } = cli.parts;
   const address = await findAddress(cli);
-  if (!address.ok) return cli.fail(address);
-  const attached = await openLink(address.value, { reconnect: true, world });
+  const attached = address.ok ? await openLink(address.value, { reconnect: true, world }) : address;
   if (attached.ok) return whileOpen(attached.value, () => serve(cli, attached.value, options));
   const { url, token, config } = cli.options;
   const mayEmbed = attached.code === "UNREACHABLE" && url === undefined && token === undefined;

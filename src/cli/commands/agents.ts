@@ -60,7 +60,7 @@ export async function addAgent(
     const agents = agentsIn(file.value.text, file.value.path);
     if (!agents.ok) return cli.fail(agents);
     if (agents.value.some((agent) => idOf(agent).toLowerCase() === id.toLowerCase())) {
-      const hint = `Change it: parley config set ${pathOf(id)}.model MODEL`;
+      const hint = `Change it: npx parley-gateway config set ${pathOf(id)}.model MODEL`;
       return cli.fail(fail("invalid_argument", `there is an agent ${JSON.stringify(id)} already`, { hint }));
     }
     const value = optional({ name, model, workspace });
@@ -98,7 +98,7 @@ export async function removeAgent(
       return cli.fail(fail("agent_not_found", `there is no agent ${JSON.stringify(id)}`, { hint }));
     }
     if (agents.value.length === 1) {
-      const hint = "Add another one first: parley agents add ID";
+      const hint = "Add another one first: npx parley-gateway agents add ID";
       return cli.fail(fail("invalid_argument", `${id} is the only agent, and a gateway needs one`, { hint }));
     }
     const agreed = yes ? ok(true) : await mayRemove(cli, id);

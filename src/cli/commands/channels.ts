@@ -26,7 +26,7 @@ export async function listChannels(cli: Cli): Promise<number> {
     for (const line of table(["CHANNEL", "STATE", "SINCE", "WAITING", "FAILED", "ERROR"], rows))
       cli.line(line);
     if (!answer.value.channels.some(({ kind }) => kind === "channel")) {
-      cli.note("No channel account is configured. Add one: parley channels add");
+      cli.note("No channel account is configured. Add one: npx parley-gateway channels add");
     }
     cli.document(answer.value);
     return EXIT.done;
@@ -43,7 +43,7 @@ export async function testChannels(cli: Cli, [named]: readonly string[]): Promis
     if (wanted.length === 0) {
       const known = accounts.length === 0 ? "No account is configured." : `Accounts: ${accounts.join(", ")}.`;
       const error = named === undefined ? known : `Unknown account ${JSON.stringify(named)}. ${known}`;
-      const hint = "Add one: parley channels add";
+      const hint = "Add one: npx parley-gateway channels add";
       return cli.fail({ code: "channel_unknown", error, ...(accounts.length === 0 ? { hint } : {}) });
     }
     const results = [];
@@ -117,7 +117,10 @@ export async function removePeer(
   const at = named.indexOf(":");
   if (at < 1 || at === named.length - 1) {
     return cli.fail(
-      { code: "usage", error: "the person must be like telegram:123456; see parley channels pair" },
+      {
+        code: "usage",
+        error: "the person must be like telegram:123456; see npx parley-gateway channels pair",
+      },
       EXIT.usage,
     );
   }

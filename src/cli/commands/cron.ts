@@ -80,7 +80,7 @@ function jobLines(cli: Cli, jobs: readonly CronJobRow[]): void {
   for (const line of table(names, rows)) cli.line(line);
   for (const { id, name = id, problem } of jobs) {
     if (problem === undefined) continue;
-    const fix = `Configure that agent, or remove the job: parley cron remove ${id}`;
+    const fix = `Configure that agent, or remove the job: npx parley-gateway cron remove ${id}`;
     cli.note(safeLine(`warning: each turn of ${JSON.stringify(name)} fails: ${problem}. ${fix}`));
   }
 }
@@ -95,7 +95,7 @@ export async function listJobs(
     if (!page.ok) return cli.fail(page);
     const { jobs, note, nextCursor } = page.value;
     if (note !== undefined) cli.note(safeLine(note));
-    if (jobs.length === 0) cli.line("No scheduled jobs. Add one: parley cron add");
+    if (jobs.length === 0) cli.line("No scheduled jobs. Add one: npx parley-gateway cron add");
     else jobLines(cli, jobs);
     if (nextCursor !== undefined)
       cli.note(`There are more than ${count(jobs.length, "job")}. Show more with --limit.`);
@@ -131,7 +131,7 @@ async function jobIn(link: Link, word: string): Promise<Reply<string>> {
   }
   const names = jobs.flatMap(({ name }) => name ?? []);
   const nearest = nearestNames(word, names, 1).map((name) => ` Did you mean ${JSON.stringify(name)}?`);
-  const hint = "List ids and names: parley cron list";
+  const hint = "List ids and names: npx parley-gateway cron list";
   return {
     ok: false,
     code: "NOT_FOUND",
@@ -257,7 +257,10 @@ export async function updateJob(cli: Cli, args: readonly string[], options: JobO
   };
   if (Object.keys(patch).length === 0 && options.deliver === undefined) {
     return cli.fail(
-      { code: "usage", error: "nothing to change: give at least one option; see parley cron update --help" },
+      {
+        code: "usage",
+        error: "nothing to change: give at least one option; see npx parley-gateway cron update --help",
+      },
       EXIT.usage,
     );
   }

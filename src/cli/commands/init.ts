@@ -165,8 +165,8 @@ async function apply({ cli, path }: Around, done: Plan): Promise<number> {
   }
   const steps = [
     service
-      ? "Open the page: parley link"
-      : "Start the gateway: parley gateway. It prints a link to its page.",
+      ? "Open the page: npx parley-gateway link"
+      : "Start the gateway: npx parley-gateway gateway. It prints a link to its page.",
     ...(channel === undefined ? [] : GUIDES[channel].afterwards),
   ];
   for (const [at, step] of steps.entries())

@@ -78,7 +78,7 @@ function handleOf(cli: Cli, program: ProgramId, named: string | undefined): Resu
 async function joinAgain(cli: Cli, known: JoinRecord, options: JoinOptions): Promise<number> {
   const text = `${PROGRAM[known.program].name} has joined in this folder as ${known.handle}`;
   if (options.session !== undefined && options.session !== known.handle) {
-    const hint = `First: parley leave ${known.program}`;
+    const hint = `First: npx parley-gateway leave ${known.program}`;
     return cli.fail({ code: "invalid_argument", error: text, hint });
   }
   // Make new tokens, because the gateway's token may have changed since the program joined.
@@ -102,7 +102,7 @@ export async function joinProgram(
   const program = PROGRAM[id];
   const known = recordFor(cli.parts, id);
   if (known !== undefined) return joinAgain(cli, known, options);
-  const cached = inNpxCache(cli, `parley join ${id}`);
+  const cached = inNpxCache(cli, `npx parley-gateway join ${id}`);
   if (cached !== undefined) return cli.fail(cached);
   const handle = handleOf(cli, id, options.session);
   if (!handle.ok) return cli.fail(handle);
@@ -125,14 +125,14 @@ export async function joinProgram(
     ...wishesOf(options),
   });
   for (const change of changes.value) makeChange(change);
-  cli.line(safeLine(`${program.name} has joined as ${handle.value}. Undo: parley leave ${id}`));
+  cli.line(safeLine(`${program.name} has joined as ${handle.value}. Undo: npx parley-gateway leave ${id}`));
   for (const note of program.notes) cli.line(note);
   cli.document({ ok: true, handle: handle.value, changed: changes.value.map(({ edit }) => edit.file) });
   return EXIT.done;
 }
 
 function notRevoked({ series }: JoinRecord, reason: string): string {
-  const command = `parley call session.token.revoke '${JSON.stringify({ series })}'`;
+  const command = `npx parley-gateway call session.token.revoke '${JSON.stringify({ series })}'`;
   return `The tokens of its windows were not revoked: ${reason}. Start the gateway, and run: ${command}`;
 }
 

@@ -36,7 +36,7 @@ async function openJoined(cli: Cli, handle: string, stop: AbortSignal): Promise<
   const { parts } = cli;
   const known = readRecord(parts.home, handle);
   if (known === undefined) {
-    const hint = "Remove this MCP server, or join again: parley join";
+    const hint = "Remove this MCP server, or join again: npx parley-gateway join";
     return fail("session_not_found", `no program has joined as ${handle}`, { hint });
   }
   const record = await renewTokens(cli, known);

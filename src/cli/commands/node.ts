@@ -83,7 +83,7 @@ export async function listNodes(cli: Cli): Promise<number> {
     ]);
     const names = ["ID", "NAME", "PLATFORM", "SEEN", "OFFERS", "AGENT"];
     if (rows.length === 0)
-      cli.line("No nodes are paired. On another machine, run: parley node run --url ws://…");
+      cli.line("No nodes are paired. On another machine, run: npx parley-gateway node run --url ws://…");
     else for (const line of table(names, rows)) cli.line(line);
     cli.document(list.value);
     return EXIT.done;
@@ -122,7 +122,7 @@ async function findNode(link: Link, wanted: string): Promise<Reply<NodeListRow>>
     first === undefined
       ? `no paired node has the name or id ${quoted(wanted, 80)}`
       : `${others.length + 1} nodes have the name ${quoted(wanted, 80)}; give an id`;
-  return { ok: false, code: "node_not_found", error, hint: "List them: parley node list" };
+  return { ok: false, code: "node_not_found", error, hint: "List them: npx parley-gateway node list" };
 }
 
 async function withNode(

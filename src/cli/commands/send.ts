@@ -45,7 +45,7 @@ export function connectionLost(
   return cli.fail({
     ...trouble,
     error: `The connection was lost: ${trouble.error}. ${status}`,
-    hint: `${first} Follow it with: parley sessions history ${session}`,
+    hint: `${first} Follow it with: npx parley-gateway sessions history ${session}`,
     details: { runId },
   });
 }
@@ -68,7 +68,7 @@ async function waitForReply(cli: Cli, link: Link, seconds: number, sent: Sent): 
     return cli.fail({
       code: "timeout",
       error: `No reply within ${seconds} s. The message was accepted and its run continues (${runStatus}).`,
-      hint: `Do not send it again; see "parley sessions history" later. The run's id is ${runId}.`,
+      hint: `Do not send it again. Later: npx parley-gateway sessions history. The run's id is ${runId}.`,
       details: { runId, runStatus },
     });
   }
@@ -120,7 +120,9 @@ async function sendToChannel(cli: Cli, message: string, options: SendOptions): P
     const sent = await link.request("send", { ...place, message });
     if (!sent.ok) return cli.fail(sent);
     const { messageId } = sent.value;
-    cli.line(safeLine(`Queued for ${channel} ${to} as delivery ${messageId}; see parley deliveries.`));
+    cli.line(
+      safeLine(`Queued for ${channel} ${to} as delivery ${messageId}; see npx parley-gateway deliveries.`),
+    );
     cli.document({ ok: true, ...sent.value });
     return EXIT.done;
   });

@@ -39,7 +39,7 @@ export async function checkChannels(cli: Cli, settings: Settings): Promise<Findi
     return {
       ...finding,
       level: "problem",
-      mend: `See docs/${channel?.toUpperCase()}.md, then run: parley channels test`,
+      mend: `See docs/${channel?.toUpperCase()}.md, then run: npx parley-gateway channels test`,
     };
   });
   return [...findings, ...openDoors(settings), ...sharedMain(settings)];

@@ -99,7 +99,7 @@ function checkProcesses({ processes, version }: DatabaseReport, nowMs: number): 
       name,
       level: "warning",
       text: `${text}, with different settings: ${revisions.join(", ")}`,
-      mend: "Give each gateway the same configuration file; parley status of each says what needs a restart.",
+      mend: "Give each gateway the same configuration file. See who must restart: npx parley-gateway status",
     };
   }
   return {

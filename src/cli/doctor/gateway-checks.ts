@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import type { PayloadOf } from "../../contract/methods.ts";
 import { mainKeyOf } from "../../core/shapes/session-key.ts";
 import { defaultAgent, type Settings } from "../../core/shapes/settings/settings.ts";
-import { type Cli, isGone } from "../cli.ts";
+import type { Cli } from "../cli.ts";
 import { type Link, openLink } from "../gateway-link.ts";
 import { count } from "../layout.ts";
 import type { Finding } from "./finding.ts";
@@ -15,7 +15,8 @@ const SEARCHED_MESSAGES = 200;
 const IGNORED_SHOWN_MAX = 10;
 
 export interface Target {
-  readonly url: string;
+  /** Absent if no gateway runs with the store. */
+  readonly url: string | undefined;
   readonly token: string;
   readonly settings: Settings;
   readonly storeHeld: boolean;
@@ -39,7 +40,7 @@ async function checkPort({ settings, storeHeld }: Target): Promise<Finding> {
     return {
       name,
       level: "problem",
-      text: `another program, not a gateway, uses ${host}:${port}`,
+      text: `not running, and another program uses ${host}:${port}`,
       mend,
     };
   }
@@ -48,19 +49,14 @@ async function checkPort({ settings, storeHeld }: Target): Promise<Finding> {
     return { name, level: "problem", text: `cannot listen on ${host}:${port} (${why})`, mend };
   }
   if (storeHeld) {
-    const text = `a gateway uses the store, but none listens on ${host}:${port}`;
-    return {
-      name,
-      level: "warning",
-      text,
-      mend: "That gateway probably has another --port or --host: give its address with --url.",
-    };
+    const text = "a gateway uses the store, but it does not listen: it is starting or stopping";
+    return { name, level: "warning", text, mend: "Run this command again." };
   }
   return {
     name,
     level: "warning",
     text: `not running; ${host}:${port} is free`,
-    mend: "Start it: parley gateway",
+    mend: "Start it: npx parley-gateway gateway",
   };
 }
 
@@ -83,7 +79,7 @@ async function checkHealth(link: Link, url: string): Promise<Finding[]> {
       };
   if (deliveries === undefined || deliveries.failed === 0) return [first];
   const failed = `${count(deliveries.failed, "delivery", "deliveries")} in the outbox failed`;
-  const mend = "List them: parley deliveries list --state failed. Then retry or dismiss each.";
+  const mend = "List them: npx parley-gateway deliveries list --state failed. Then retry or dismiss each.";
   return [first, { name: "deliveries", level: "warning", text: failed, mend }];
 }
 
@@ -104,7 +100,7 @@ function checkConfigAge({ config }: Status): Finding[] {
   const text = config.ok
     ? `some settings of the file apply only after a restart: ${config.restart.join(", ")}`
     : "the gateway runs on an older configuration, because the file is now invalid";
-  const mend = config.ok ? "Restart the gateway." : "Find the error: parley config check";
+  const mend = config.ok ? "Restart the gateway." : "Find the error: npx parley-gateway config check";
   return [{ name: "configuration", level: "warning", text, mend }];
 }
 
@@ -141,10 +137,10 @@ async function checkSharing(link: Link, settings: Settings): Promise<Finding[]> 
 
 export async function checkGateway(cli: Cli, target: Target): Promise<Finding[]> {
   const { url, token, settings } = target;
+  if (url === undefined) return [await checkPort(target)];
   const options = { reconnect: false, world: cli.parts.world, connectTimeoutMs: CONNECT_TIMEOUT_MS };
   const opened = await openLink({ url, token }, options);
   if (!opened.ok) {
-    if (isGone(opened) && cli.options.url === undefined) return [await checkPort(target)];
     const mend = "Correct --url and --token, or name the gateway's configuration with --config.";
     return [{ name: "gateway", level: "problem", text: opened.error, mend }];
   }

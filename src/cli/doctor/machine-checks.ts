@@ -109,7 +109,7 @@ export async function checkMachine(cli: Cli, offline: boolean): Promise<MachineF
       name: "config",
       level: "problem",
       text: loaded.error,
-      mend: "Fix it, then run: parley config check",
+      mend: "Fix it, then run: npx parley-gateway config check",
     });
     return { findings, storeHeld: false };
   }

@@ -22,7 +22,7 @@ export interface ChosenModel {
   readonly isServer: boolean;
 }
 
-const HEAD = `// Settings of Parley, written by "parley init". Every other setting has a default.
+const HEAD = `// Settings of Parley, written by "npx parley-gateway init". Every other setting has a default.
 // "parley config check" checks this file, and "parley doctor" the whole installation.
 `;
 
@@ -59,7 +59,7 @@ export function fileText(chosen: ChosenModel | undefined): string {
       ? ""
       : `  models: {\n    providers: {\n${indented(providerLines(chosen), 6)}    },\n  },\n`;
   const model = `      model: ${literal(modelRef(chosen))},\n`;
-  const words = `      // The model of every agent. "parley models" lists the others.\n`;
+  const words = `      // The model of every agent. "npx parley-gateway models" lists the others.\n`;
   return `${HEAD}{\n${models}  agents: {\n    defaults: {\n${words}${model}    },\n  },\n}\n`;
 }
 

@@ -8,7 +8,7 @@
 
 /** Returns the text of the plugin. `hook`: words that start the waiting command. */
 export function openCodePlugin(hook: readonly string[]): string {
-  return `// Gives messages of Parley to this window. Undo: parley leave opencode
+  return `// Gives messages of Parley to this window. Undo: npx parley-gateway leave opencode
 import { spawn } from "node:child_process";
 
 const [command, ...args] = ${JSON.stringify(hook, null, 2)};

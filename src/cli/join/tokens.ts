@@ -4,7 +4,7 @@ import { readSessionToken, SESSION_TOKEN_MS, sessionToken } from "../../contract
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { formatKey } from "../../core/shapes/session-key.ts";
 import { defaultAgent } from "../../core/shapes/settings/settings.ts";
-import { findAddress, loadedSettings } from "../address.ts";
+import { findAddress, findToken, loadedSettings } from "../address.ts";
 import type { Cli } from "../cli.ts";
 import { openLink } from "../gateway-link.ts";
 import { type JoinRecord, readRecord, WINDOW_NUMBERS, windowHandle, writeRecord } from "./record.ts";
@@ -17,9 +17,9 @@ type Tokens = Pick<JoinRecord, "tokens" | "series">;
 
 /** Makes a token for each window. `series`: if these windows have tokens already, the series of these. */
 export async function makeTokens(cli: Cli, handle: string, series?: string): Promise<Result<Tokens>> {
-  const address = await findAddress(cli);
-  if (!address.ok) return address;
-  const { token } = address.value;
+  const known = await findToken(cli);
+  if (!known.ok) return known;
+  const token = known.value;
   if (token === "") {
     return fail("unauthorized", "There is no token yet: the gateway generates one at its first start.", {
       hint: "Start the gateway: npx parley-gateway",
@@ -50,9 +50,9 @@ export async function makeTokens(cli: Cli, handle: string, series?: string): Pro
 export async function renewTokens(cli: Cli, record: JoinRecord): Promise<JoinRecord> {
   const claim = readSessionToken(record.tokens[0] ?? "");
   const leftMs = (claim?.grant.until ?? 0) - cli.parts.world.clock.now();
-  const address = leftMs < RENEW_BELOW_MS ? await findAddress(cli) : undefined;
-  if (claim === undefined || address?.ok !== true) return record;
-  if (claim.sealBy(address.value.token) !== claim.seal) return record;
+  const token = leftMs < RENEW_BELOW_MS ? await findToken(cli) : undefined;
+  if (claim === undefined || token?.ok !== true) return record;
+  if (claim.sealBy(token.value) !== claim.seal) return record;
   const made = await makeTokens(cli, record.handle, record.series);
   if (!made.ok) return record;
   const renewed = { ...record, ...made.value };

@@ -69,13 +69,15 @@ export class UpstreamFinder {
 
   async #running(): Promise<Result<Upstream>> {
     const address = await findAddress(this.#cli);
+    if (!address.ok && address.code === "UNREACHABLE")
+      return fail("store_unavailable", address.error, { hint: address.hint });
     if (!address.ok) return address;
     const { url, token } = address.value;
     const base = httpBase(url);
     if ((await probe(base, this.#cli.parts.world.clock)) === "gateway")
       return ok(this.#upstreamAt(`${base}/mcp`, token));
     return fail("store_unavailable", `no gateway answers at ${safeLine(base)}`, {
-      hint: "Start it: parley gateway",
+      hint: "Start it: npx parley-gateway gateway",
     });
   }
 

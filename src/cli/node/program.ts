@@ -144,7 +144,10 @@ export class NodeProgram {
     this.#shownCode = text;
     const { cli } = this.#parts;
     if (code === "") cli.note(text);
-    else cli.note(`This node is not paired yet. Approve it at the gateway: parley node approve ${code}`);
+    else
+      cli.note(
+        `This node is not paired yet. Approve it at the gateway: npx parley-gateway node approve ${code}`,
+      );
   }
 
   /**

@@ -25,7 +25,7 @@ const text = (value: string): string =>
 function listText(parts: ServiceParts, log: string): string {
   const words = commandOf(parts, [`--env-file-if-exists=${parts.environmentFile}`]);
   return `<?xml version="1.0" encoding="UTF-8"?>
-<!-- ${MARK}; "parley service uninstall" removes it. -->
+<!-- ${MARK}; "npx parley-gateway service uninstall" removes it. -->
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
 <dict>

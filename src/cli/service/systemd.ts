@@ -35,7 +35,7 @@ function unitText(parts: ServiceParts): string {
   const [program, ...words] = startable(commandOf(parts));
   // The colon tells systemd not to expand variables ("$") in the command.
   const command = [`:${program}`, ...words].join(" ");
-  return `# ${MARK}; "parley service uninstall" removes it.
+  return `# ${MARK}; "npx parley-gateway service uninstall" removes it.
 # Settings of your own belong in a drop-in: systemctl --user edit ${UNIT}
 
 [Unit]
@@ -96,7 +96,7 @@ export function systemdService(parts: ServiceParts): Service {
     unreachable:
       "systemd does not answer for this user: it is not installed (a container, another init), or you used " +
       "su or sudo instead of signing in. --no-start writes the unit anyway, --print shows it; without " +
-      'systemd, start "parley gateway" with your own service manager.',
+      'systemd, start "npx parley-gateway gateway" with your own service manager.',
     start: [
       reload,
       { argv: control("enable", UNIT) },

@@ -412,7 +412,7 @@ const joined = z
       .default("notify")
       .describe(
         "For a message to a window that cannot be woken: `notify` tells you; `resume` also continues the " +
-          "conversation without a window, as your user. `parley join --wake` overrides it.",
+          "conversation without a window, as your user. `npx parley-gateway join --wake` overrides it.",
       ),
     notify: z
       .string()

@@ -45,7 +45,7 @@ export function errorOf(error: WireError | undefined): GatewayError {
 }
 
 export function unreachable(url: string, reason: string): GatewayError {
-  const hint = "Check that it runs, or start it: parley gateway";
+  const hint = "Check that it runs, or start it: npx parley-gateway gateway";
   return new GatewayError("UNREACHABLE", `no gateway at ${url} (${reason}). ${hint}`, { hint });
 }
 

@@ -45,7 +45,8 @@ export const DEVICE_METHODS = {
   },
   "session.token.revoke": {
     scope: WRITE,
-    summary: "Revokes the tokens that `parley join` made for the windows of one program in one folder.",
+    summary:
+      "Revokes the tokens that `npx parley-gateway join` made for the windows of one program in one folder.",
     params: object(
       { series: about(name, "Random id that these tokens of the program share.") },
       { idempotencyKey },

@@ -80,7 +80,7 @@ export const UPKEEP_METHODS = {
   doctor: {
     scope: ADMIN,
     takesLong: true,
-    summary: `Runs \`parley doctor\` on the gateway's machine, one at a time. ${WHOLE}`,
+    summary: `Runs \`npx parley-gateway doctor\` on the gateway's machine, one at a time. ${WHOLE}`,
     params: object(
       {},
       {

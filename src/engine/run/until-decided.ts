@@ -12,7 +12,7 @@ import type { Commit } from "../unit.ts";
 const LOOK_AGAIN_MS = 10_000;
 
 /** Text of the log line about a request. */
-export const ASKS = "an agent asks for permission; answer with: parley permissions";
+export const ASKS = "an agent asks for permission; answer with: npx parley-gateway permissions";
 
 interface DecisionParts {
   readonly store: Pick<Store, "db">;

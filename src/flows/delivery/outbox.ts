@@ -47,7 +47,7 @@ const WAITING_MAX = 200;
 export async function placeHasRoom(unit: Unit, route: Route): Promise<Result<void>> {
   if (!(await isBacklogFull(unit.tx, route, WAITING_MAX))) return ok(undefined);
   return fail("queue_full", `${WAITING_MAX} texts already wait for this chat, which is the limit`, {
-    hint: "Nothing was sent. Find the cause with parley deliveries, or send again later.",
+    hint: "Nothing was sent. Find the cause with npx parley-gateway deliveries, or send again later.",
   });
 }
 

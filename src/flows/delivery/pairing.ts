@@ -72,7 +72,8 @@ function askedWords(code: string): string {
   return [
     "I do not know you yet, so I can't answer you.",
     `Your code is \`${code}\`; it is valid for one hour. Give it to the person who runs this gateway:`,
-    `\`parley channels pair approve ${code}\`, or \`/pair approve ${code}\` from an owner, lets you in.`,
+    `\`npx parley-gateway channels pair approve ${code}\`, or \`/pair approve ${code}\` from an owner, ` +
+      "lets you in.",
   ].join("\n");
 }
 

@@ -27,7 +27,7 @@ interface Decision {
 
 function gone(runId: string) {
   return fail("run_not_found", `no run ${quoted(runId, 80)} waits for a decision`, {
-    hint: "It may have been dismissed, or another turn followed; parley inbox lists the open ones.",
+    hint: "It may have been dismissed, or another turn followed. The open ones: npx parley-gateway inbox",
   });
 }
 

@@ -41,7 +41,7 @@ interface Introduction {
 
 function unknownPeer(name: string): Failure {
   return fail("invalid_argument", `there is no peer ${quoted(name, 64)}`, {
-    hint: "List them: parley peer list",
+    hint: "List them: npx parley-gateway peer list",
   });
 }
 
@@ -105,7 +105,7 @@ async function checkFree(db: Db, name: string): Promise<Result<void>> {
   const same = known.find((one) => one.name === name);
   if (same !== undefined && isPaired(same))
     return fail("invalid_argument", `there is already a peer ${name}`, {
-      hint: `Choose another name, or remove it first: parley peer remove ${name}`,
+      hint: `Choose another name, or remove it first: npx parley-gateway peer remove ${name}`,
     });
   if (same === undefined && known.length >= PEERS_MAX)
     return fail("invalid_argument", `a gateway has at most ${PEERS_MAX} peers and invitations`);
@@ -185,7 +185,7 @@ async function join(
   const same = await peerOfKey(unit.tx, key.kid);
   if (same !== undefined && same.name !== base.name)
     return fail("invalid_argument", `that gateway is already the peer ${same.name}`, {
-      hint: `To change its name, remove it first: parley peer remove ${same.name}`,
+      hint: `To change its name, remove it first: npx parley-gateway peer remove ${same.name}`,
     });
   const peer: Peer = { ...base, key, keyId: key.kid, offers: agents };
   await putPeer(unit.tx, peer);
@@ -200,7 +200,7 @@ export async function answerPairing(
   own: SigningKey,
 ): Promise<Result<string>> {
   const refused = fail("pairing_not_found", "the pairing code is wrong, was used, or has expired", {
-    hint: "Make a new one at the other gateway: parley peer invite NAME",
+    hint: "Make a new one at the other gateway: npx parley-gateway peer invite NAME",
   });
   return ctx.engine.commit(async (unit): Promise<Result<string>> => {
     const invited = await invitationFor(unit.tx, request, unit.now);

@@ -174,7 +174,7 @@ async function test(
   const found = await deps.channels.get(id)?.test?.(account.accountId);
   if (found === undefined)
     return fail("channel_failed", `${name} can't be tested`, {
-      hint: "Look at its status: parley channels.",
+      hint: "Look at its status: npx parley-gateway channels.",
     });
   if (found.ok) return ok({ ok: true, account: name, name: deps.world.redactor.mask(found.value) });
   return fail("channel_failed", found.error);

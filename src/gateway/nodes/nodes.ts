@@ -254,7 +254,7 @@ export class NodeHub {
   #away({ name, lastSeenAt }: NodeRow): Failure {
     const seen = lastSeenAt === undefined ? "" : `; it was last seen ${new Date(lastSeenAt).toISOString()}`;
     return fail("node_unavailable", `node "${name}" is not connected${seen}; the command was not sent`, {
-      hint: "Start it on that device with: parley node run",
+      hint: "Start it on that device with: npx parley-gateway node run",
     });
   }
 

@@ -102,7 +102,7 @@ export function consentPage({ client, redirectUri, scope, fields }: SignInReques
     '<label>In these sessions<input name="sessions" maxlength="2000" autocomplete="off" ' +
     'placeholder="every session that your token covers"><small>Patterns, separated by commas, for example ' +
     "<code>agent:research:*</code>. The program's own session must be among them.</small></label>" +
-    "<label>Your token, or the link that <code>parley link</code> prints" +
+    "<label>Your token, or the link that <code>npx parley-gateway link</code> prints" +
     '<input name="token" type="password" required autocomplete="off" maxlength="2000"></label>' +
     "<p><small>The program never sees your token. It gets one of its own, which you can revoke on the " +
     "page: Operations, Tokens.</small></p>" +

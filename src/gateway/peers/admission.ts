@@ -21,7 +21,7 @@ import { type Env, peerHeader, readBody, refuse, remoteOf } from "../http/reques
 const PAIRING_MAX_BYTES = 64 * 1024;
 
 const UNKNOWN = fail("unauthorized", "this gateway has no peer with your key", {
-  hint: "Pair again: parley peer invite NAME here, parley peer add URL there.",
+  hint: "Pair again: npx parley-gateway peer invite NAME here, npx parley-gateway peer add URL there.",
 });
 
 type Admission = Pick<Authority, "admit">;

@@ -2,7 +2,7 @@
 
 const COUNTERPARTS: readonly (readonly [RegExp, string])[] = [
   [/^gateway\b/, "gateway.*"],
-  [/^channels\.(whatsapp|signal|imessage)\b/, "channels.*: run parley channels add"],
+  [/^channels\.(whatsapp|signal|imessage)\b/, "channels.*: run npx parley-gateway channels add"],
   [/^tools\.web\b/, "tools.search and tools.fetch"],
   [/^tools\.(elevated|exec)\b/, "tools.exec"],
   [/^(approvals)\b/, "tools.exec.approval"],
@@ -14,7 +14,7 @@ const COUNTERPARTS: readonly (readonly [RegExp, string])[] = [
   [/^env\b/, "the environment of the gateway"],
   [
     /^session\.(reset|idle)/,
-    "a scheduled job with the message /reset: parley cron add /reset --session main",
+    "a scheduled job with the message /reset: npx parley-gateway cron add /reset --session main",
   ],
   [/\.sandbox$/, "agents.defaults.sandbox"],
   [/^(acp|nodeHost|browser)\b/, "agents.list[].runtime, nodes and MCP servers"],

@@ -1,8 +1,8 @@
-// Decides where an imported configuration is written, and checks that Parley can start with it. A file that a
-// person wrote is never overwritten: the import becomes the configuration file only if there is none, or if
-// the existing one is an unchanged earlier import. Otherwise the import is written beside that file as a
-// proposal, once. Settings that would prevent a start are removed and reported. The file is readable only by
-// its owner, because it holds secrets.
+// Decides where an imported configuration is written, and checks that Parley can start with it. A file that
+// a person wrote is never overwritten: the import becomes the configuration file only if there is none, or
+// if the existing one is empty or an unchanged earlier import. Otherwise the import is written beside that
+// file as a proposal, once. Settings that would prevent a start are removed and reported. The file is
+// readable only by its owner, because it holds secrets.
 
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -28,7 +28,7 @@ export interface CheckedConfig {
 }
 
 const textOf = (tree: Tree, from: string): string =>
-  `// Made by "parley import" of ${from}. Review it before you start the gateway.\n` +
+  `// Made by "npx parley-gateway import" of ${from}. Review it before you start the gateway.\n` +
   `${JSON.stringify(tree, undefined, 2)}\n`;
 
 /** Returns the names of the variables in a text that have no fallback. */
@@ -91,7 +91,8 @@ export function placeFor(
   if (!exists) return ok({ kind: "written", path });
   const current = textAt(path);
   if (current === text) return ok({ kind: "there", path });
-  if (current !== undefined && current === earlier) return ok({ kind: "written", path, replaces: earlier });
+  if (current !== undefined && (current === earlier || current.trim() === ""))
+    return ok({ kind: "written", path, replaces: current });
   for (let number = 1; number <= PROPOSALS_MAX; number += 1) {
     const name = number === 1 ? "parley.imported.json5" : `parley.imported-${number}.json5`;
     const proposal = join(dirname(path), name);

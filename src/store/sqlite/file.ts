@@ -85,7 +85,7 @@ function openSnapshot(file: string): DatabaseSync {
   }
 }
 
-const NAME_A_BACKUP = "Name a file that parley store backup wrote.";
+const NAME_A_BACKUP = "Name a file that npx parley-gateway store backup wrote.";
 
 /**
  * Returns a failure with an explanation for a file that could not be read, or undefined if the error is a

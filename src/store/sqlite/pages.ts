@@ -62,7 +62,7 @@ export class PageCheck {
       const damage = await this.#damageIn(ask);
       if (damage.length === 0) return;
       const text =
-        "the store has damaged pages: make a backup, stop the gateway and run parley store recover";
+        "the store has damaged pages. Make a backup, stop the gateway: npx parley-gateway store recover";
       log.error({ file: start.file, damage }, text);
     } catch (error) {
       if (!this.#stop.signal.aborted)

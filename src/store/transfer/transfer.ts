@@ -73,7 +73,7 @@ const otherVersion = (place: string) =>
 
 export const noStoreIn = (dir: string) =>
   fail("store_unavailable", `there is no embedded store in ${dir}`, {
-    hint: "Check store.dir and --config: parley store shows where the store is.",
+    hint: "Check store.dir and --config: npx parley-gateway store shows where the store is.",
   });
 
 /**
@@ -181,7 +181,7 @@ async function refuseTaken(tx: Tx, place: string, nowMs: number): Promise<Result
   if (living > 0) {
     const gateways = living === 1 ? "a running gateway" : `${living} running gateways`;
     return fail("store_unavailable", `${place} is in use by ${gateways}`, {
-      hint: "Stop these gateways first; parley store lists them. Nothing was changed.",
+      hint: "Stop these gateways first; npx parley-gateway store lists them. Nothing was changed.",
     });
   }
   const wayOut = "Name an empty database, or another schema with ?schema=name";

@@ -130,11 +130,11 @@ export async function listeningDiscord(
   const channel = await openDiscord([discordAccount(server.restUrl)], host);
   const accounts = await listenAt(channel, host);
   const state = () => accounts.statuses()[0]?.state;
-  await expect.poll(state, { timeout: 5_000 }).toBe("ready");
+  await expect.poll(state).toBe("ready");
   const texts = () => host.received.map(({ text }) => text);
   /** Waits until at least this many messages have arrived. */
   const heard = async (count: number) => {
-    await expect.poll(() => host.received.length, { timeout: 10_000 }).toBeGreaterThanOrEqual(count);
+    await expect.poll(() => host.received.length).toBeGreaterThanOrEqual(count);
     return host.received;
   };
   return { server, host, channel, accounts, state, texts, heard };

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { startProgram } from "../../../src/channels/imessage/program.ts";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
+import { PATIENCE_MS } from "../../kit/until.ts";
 import { fakeWorld } from "../../kit/world.ts";
 
 const script = (text: string): string[] => [process.execPath, "-e", text];
@@ -46,7 +47,7 @@ test("IP4: a program that ignores the end of its input and SIGTERM is killed, wi
   const child = `const { pid } = require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(stubborn)}]);`;
   const body = 'say({ jsonrpc: "2.0", id: call.id, result: { pid } });';
   const program = await startProgram(script(stubborn + child + answering(body)), world);
-  const answer = await program.request("anything", {}, 20_000);
+  const answer = await program.request("anything", {}, PATIENCE_MS);
   const { pid } = (answer.kind === "result" ? answer.value : {}) as { pid: number };
   const stopped = program.stop();
   await world.advance(4_000);
@@ -70,9 +71,9 @@ test("IP2: a request after the exit counts as not received; a request during the
   const world = fakeWorld({ clock: "real" });
   const body = `if (call.method === "end") process.exit(7); ${ECHO}`;
   const program = await startProgram(script(answering(body)), world);
-  const asked = program.request("end", {}, 20_000);
+  const asked = program.request("end", {}, PATIENCE_MS);
   expect(await asked).toMatchObject({ kind: "failed", reached: true, why: "imsg ended with exit code 7" });
-  expect(await program.request("send", {}, 20_000)).toMatchObject({ kind: "failed", reached: false });
+  expect(await program.request("send", {}, PATIENCE_MS)).toMatchObject({ kind: "failed", reached: false });
 });
 
 test("IP3: the amount of input that the program has not read is limited", async () => {
@@ -82,7 +83,7 @@ test("IP3: the amount of input that the program has not read is limited", async 
     process.stdout.write(JSON.stringify({ id: JSON.parse(line).id, result: {} }) + "\\n"); setInterval(() => {}, 1_000); });`;
   const program = await startProgram(script(once), world);
   const text = "x".repeat(300_000);
-  const answers = Array.from({ length: 10 }, () => program.request("send", { text }, 20_000));
+  const answers = Array.from({ length: 10 }, () => program.request("send", { text }, PATIENCE_MS));
   const last = await answers.at(-1);
   expect(last).toMatchObject({ kind: "failed", reached: false, why: "imsg does not read its input" });
   await program.stop();
@@ -96,7 +97,10 @@ test("lines may arrive in pieces, or several at once, and invalid lines are skip
     else if (call.method === "b") process.stdout.write(held + "\\n" + text + "\\n");
     else ${ECHO}`;
   const program = await startProgram(script(answering(body)), world);
-  const answers = await Promise.all([program.request("a", {}, 20_000), program.request("b", {}, 20_000)]);
+  const answers = await Promise.all([
+    program.request("a", {}, PATIENCE_MS),
+    program.request("b", {}, PATIENCE_MS),
+  ]);
   expect(answers).toEqual([1, 2].map(() => ({ kind: "result", value: { text: "é\u{1F600}" } })));
   await program.stop();
 });

@@ -64,7 +64,7 @@ test("I5: an answer that the platform refuses is a failed delivery with the plat
   server.fail(400, graphError(131047));
   expect(await post(said("say hello"))).toEqual([200]);
   const failed = async (): Promise<string> => (await run(home, ["deliveries", "--json"])).out;
-  await expect.poll(failed, { timeout: 10_000 }).toContain("has to write first");
+  await expect.poll(failed).toContain("has to write first");
   expect(server.sent).toEqual([]);
 });
 

@@ -15,7 +15,7 @@ test("sessions fork continues a conversation in a new session, at the newest mes
   const keyIn = (text: string): string => /agent:main:work:fork:[0-9a-f-]{36}/.exec(text)?.[0] ?? "";
   expect(newest).toMatchObject({
     code: 0,
-    err: expect.stringContaining("parley chat --session agent:main:work:fork:"),
+    err: expect.stringContaining("npx parley-gateway chat --session agent:main:work:fork:"),
   });
   expect(await history(keyIn(newest.out))).toMatch(
     /marmalade.*porridge.*Forked from the conversation "say marmalade", after the message above/s,

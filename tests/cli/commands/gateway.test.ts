@@ -7,6 +7,7 @@ import { test } from "../../kit/deep.ts";
 import { cleanup, temporaryFolder } from "../../kit/engine/engine.ts";
 import { freePort } from "../../kit/loopback.ts";
 import { homeWith, startProcess } from "../../kit/process/gateway-process.ts";
+import { PATIENCE_MS } from "../../kit/until.ts";
 import { call, makeHome, run, runJson, startGateway, TOKEN } from "../kit.ts";
 
 test("the start prints four lines: agents, page, store, and the next command to try", async () => {
@@ -42,19 +43,19 @@ test("GW2: on a terminal the start prints the link that signs in, but not with -
   expect(silent.out() + silent.err()).not.toMatch(/token[=%]|a&token/);
 });
 
-test("parley link prints the link of the configured gateway, or of the one at --url", async () => {
+test("parley link prints the link of the running gateway, or of the one at --url", async () => {
   const { home, port } = await makeHome();
+  await startGateway(home);
   const link = `http://127.0.0.1:${port}/#token=${TOKEN}`;
   expect(await run(home, ["link"])).toMatchObject({ code: 0, out: `${link}\n` });
   expect(await runJson(home, ["link"])).toEqual({ ok: true, link });
   const elsewhere = await run(home, ["--url", "wss://parley.example", "--token", "other", "link"]);
   expect(elsewhere.out).toBe("https://parley.example/#token=other\n");
   const fresh = await run(homeWith({ gateway: { auth: {} } }), ["link"]);
-  expect(fresh.code).toBe(1);
-  expect(fresh.err).toContain("no token yet");
+  expect(fresh).toMatchObject({ code: 3, out: "" });
 });
 
-test("the printed next command reaches the gateway even if its address differs from the configuration", async () => {
+test("commands reach the gateway even if its address differs from the configuration", async () => {
   const { home } = await makeHome();
   const port = await freePort();
   const gateway = call(home, ["gateway", "--port", String(port), "--json"]);
@@ -64,7 +65,7 @@ test("the printed next command reaches the gateway even if its address differs f
   expect(await gateway.code).toBe(0);
   const other = call(home, ["gateway", "--port", "0"]);
   await other.shows("Or, in");
-  expect(other.out()).toMatch(/npx parley-gateway --url ws:\/\/127\.0\.0\.1:\d+ chat/);
+  expect(await run(home, ["agents"])).toMatchObject({ code: 0 });
   other.interrupt();
   expect(await other.code).toBe(0);
 });
@@ -120,7 +121,9 @@ test.deep(
     expect(await first.end("SIGTERM")).toBe(0);
     const second = await startProcess({ home: first.home });
     const again = await second.connect();
-    expect(await again.call("agent.wait", { runId: "r", timeoutMs: 20_000 })).toMatchObject({ status: "ok" });
+    expect(await again.call("agent.wait", { runId: "r", timeoutMs: PATIENCE_MS })).toMatchObject({
+      status: "ok",
+    });
     expect(await second.end("SIGTERM")).toBe(0);
   },
 );

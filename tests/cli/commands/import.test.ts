@@ -1,4 +1,4 @@
-// `parley import` on the command line.
+// `npx parley-gateway import` on the command line.
 
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -65,7 +65,7 @@ test("import lists settings that require trust with the option that accepts them
   const name = "agents.list.main.workspace";
   expect(listed.out).toContain(`${name}: gives the agent main the files of ${workspace}`);
   // It is outside of the home, so only its name accepts it.
-  expect(listed.out).toContain(`parley import ${dir} --accept ${name}`);
+  expect(listed.out).toContain(`npx parley-gateway import ${dir} --accept ${name}`);
   const trusted = [{ name, group: "workspaces", byName: true, text: expect.any(String), accepted: true }];
   expect(await runJson(home, ["import", dir, "--accept", name])).toMatchObject({
     ok: true,

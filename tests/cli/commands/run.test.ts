@@ -52,7 +52,11 @@ test("parley run exits with 1 after a failure, 2 for an empty question, 3 withou
   expect(await run(home, ["run", "-"])).toMatchObject({ code: 2, err: expect.stringContaining("is empty") });
   expect((await run(home, ["run", "x", "--agent", "a", "--session", "b"])).code).toBe(2);
   const nobody = await run((await makeHome()).home, ["run", "hello"]);
-  expect(nobody).toMatchObject({ code: 3, out: "", err: expect.stringContaining("parley gateway") });
+  expect(nobody).toMatchObject({
+    code: 3,
+    out: "",
+    err: expect.stringContaining("npx parley-gateway gateway"),
+  });
 });
 
 test("a run that is stopped by Ctrl-C or by someone else ends with exit code 4", async () => {
@@ -83,7 +87,7 @@ test("run and send --wait say once which command an agent of theirs wants to run
   for (const words of [["run"], ["send", "--session", "main", "--wait", "60"]]) {
     const asked = call(home, [...words, "run: echo hello"]);
     const line =
-      /^Agent main asks for permission: echo hello\nAnswer with: parley permissions allow (\S+) .*\n$/;
+      /^Agent main asks for permission: echo hello\nAnswer with: npx parley-gateway permissions allow (\S+) .*\n$/;
     await expect.poll(asked.err).toMatch(line);
     const [, id = ""] = line.exec(asked.err()) ?? [];
     expect((await run(home, ["permissions", "allow", id])).code).toBe(0);
@@ -113,7 +117,7 @@ test("a command is always allowed only after a confirmation that shows it, and a
   expect(await asking.code).toBe(1);
   expect((await run(home, ["permissions", "rules"])).out).toBe("(no commands)\n");
   const sure = await run(home, ["permissions", "allow", id, "--scope", "always", "--yes"]);
-  expect(sure.out).toMatch(/^Allowed from now on\. Undo with: parley permissions forget \S+\n$/);
+  expect(sure.out).toMatch(/^Allowed from now on\. Undo with: npx parley-gateway permissions forget \S+\n$/);
   expect(await first.code).toBe(0);
   expect(await run(home, ["run", "run: echo hello"])).toMatchObject({ code: 0, err: "" });
   const { out } = await run(home, ["permissions", "rules"]);

@@ -85,7 +85,7 @@ test("a store can be migrated, backed up and restored, and keeps its messages ea
   const backup = await store(cluster, "backup", file);
   expect(backup).toMatchObject({ code: 0, err: "" });
   expect(backup.out).toContain(`Wrote 3 sessions, 4 messages, 2 runs from postgresql://127.0.0.1:`);
-  expect(backup.out).toContain(`parley store restore ${file}`);
+  expect(backup.out).toContain(`npx parley-gateway store restore ${file}`);
   expect(statSync(file).mode & 0o777).toBe(0o600);
   expect((await store(cluster, "restore", file)).err).toContain("in use by a running gateway");
   await gateway.stop();
@@ -94,7 +94,7 @@ test("a store can be migrated, backed up and restored, and keeps its messages ea
   const { home: back } = await makeHome();
   const restored = await store(back, "restore", file);
   expect(restored).toMatchObject({ code: 0, err: "" });
-  expect(restored.out).toContain("Next: parley gateway");
+  expect(restored.out).toContain("Next: npx parley-gateway gateway");
   await startGateway(back);
   expect(await heard(back)).toContain("a second word");
 });
@@ -113,7 +113,7 @@ test("a restore leaves out what gives rights, prints it and the command for it, 
   expect(code).toBe(0);
   expect(out).toContain("rules: commands that run without a question (1)");
   expect(out).toContain("main may run in /srv/app: ls");
-  expect(out).toContain(`parley store restore ${file} --accept rules`);
+  expect(out).toContain(`npx parley-gateway store restore ${file} --accept rules`);
   const { home: trusting } = await makeHome();
   const accepted = await store(trusting, "restore", file, "--accept", "rules,jobs");
   expect(accepted.code).toBe(0);
@@ -148,7 +148,7 @@ test("parley store migrate does not suggest setting an address that is already c
   const url = await freshUrl();
   const dir = join(await usedHome(), ".parley", "state");
   const { out } = await store(homeWith({ store: { dir, postgresUrl: url } }), "migrate", "--to", url);
-  expect(out).toContain('Next: check with "parley doctor"');
+  expect(out).toContain('Next: check with "npx parley-gateway doctor"');
 });
 
 test("an embedded store can be backed up while a gateway uses it, but not migrated or replaced", async () => {

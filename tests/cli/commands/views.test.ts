@@ -9,7 +9,11 @@ import { call, makeHome, run, runJson, startGateway } from "../kit.ts";
 test("parley status shows the gateway, its work and what needs a person, and exits with 3 if no gateway runs", async () => {
   const { home, port } = await makeHome();
   const nobody = await run(home, ["status"]);
-  expect(nobody).toMatchObject({ code: 3, out: "", err: expect.stringContaining("parley gateway") });
+  expect(nobody).toMatchObject({
+    code: 3,
+    out: "",
+    err: expect.stringContaining("npx parley-gateway gateway"),
+  });
   await startGateway(home);
   const idle = await run(home, ["status"]);
   expect(idle).toMatchObject({ code: 0, err: "" });

@@ -172,5 +172,8 @@ test("doctor reports a truncated store as a problem, and also a store without it
   expect(await findings(home, "store", "--offline")).toMatchObject({ found: [{ level: "ok" }] });
   rmSync(join(dir, `${STORE_FILE}-wal`));
   const { found } = await findings(home, "store", "--offline");
-  expect(found[0]).toMatchObject({ level: "problem", text: expect.stringContaining("parley store recover") });
+  expect(found[0]).toMatchObject({
+    level: "problem",
+    text: expect.stringContaining("npx parley-gateway store recover"),
+  });
 });

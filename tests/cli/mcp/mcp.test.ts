@@ -58,7 +58,7 @@ test.each(SPEAKERS.filter((speaker) => speaker !== "version 2, older revision"))
     expect(JSON.stringify(await peer.call("sessions_inbox"))).toContain("hello desk");
     const waiting = sendBack(home, key, "which port?", 600);
     const inbox = async () => JSON.stringify(await peer.call("sessions_inbox"));
-    await expect.poll(inbox, { timeout: 30_000 }).toContain("which port?");
+    await expect.poll(inbox).toContain("which port?");
     await peer.call("sessions_send", { sessionKey: "agent:research:main", message: "port 80" });
     expect(await waiting).toMatchObject({ status: "ok", reply: "port 80" });
     await peer.close();
@@ -168,7 +168,7 @@ test("the client gets an error while the gateway is down, and the same process w
   await first.stop();
   started.stdin.write(line({ id: 2, method: "tools/list" }));
   await started.shows('"id":2');
-  expect(started.out()).toMatch(/no gateway answers at/);
+  expect(started.out()).toMatch(/No gateway is running here/);
   await startGateway(home);
   started.stdin.write(line({ id: 3, method: "tools/call", params: { name: "sessions_inbox" } }));
   await started.shows('"id":3');

@@ -52,7 +52,7 @@ async function openDesk(options: Partial<FlowAppOptions> = {}): Promise<FlowApp>
 }
 
 const inInbox = (app: FlowApp, ...texts: string[]) =>
-  expect.poll(() => app.texts(DESK), { timeout: 10_000 }).toEqual(texts.map((text) => `user: ${text}`));
+  expect.poll(() => app.texts(DESK)).toEqual(texts.map((text) => `user: ${text}`));
 
 async function resultOf(app: FlowApp, runId: string): Promise<Record<string, unknown>> {
   return JSON.parse((await endOf(app.engine, runId)).reply ?? "{}");
@@ -246,7 +246,7 @@ test("I3: a wait for an answer continues after a restart, with its original dead
  * answered.
  */
 async function answerOnce(app: FlowApp): Promise<void> {
-  await expect.poll(() => app.texts(DESK), { timeout: 10_000 }).toContain("user: which port?");
+  await expect.poll(() => app.texts(DESK)).toContain("user: which port?");
   if ((await app.texts(DESK)).length > 1) return;
   await app.send(DESK, MAIN, "port 80", 0);
 }
@@ -281,7 +281,7 @@ quick(describe.each(["before", "after"] as const))(
   (when) => {
     test("I2, I4: after the crash the wait resumes, and gets exactly one answer", async () => {
       expect(await crashAtEach(when, COMMITS_MAX, crashAt)).toBeGreaterThan(6);
-    }, 120_000);
+    });
   },
 );
 

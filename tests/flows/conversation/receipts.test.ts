@@ -213,7 +213,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     const app = await open();
     const left = await app.send(RESEARCH, DESK, "one", 0);
     const waiting = app.send(MAIN, DESK, "two", 600);
-    await expect.poll(() => app.texts(DESK), { timeout: 10_000 }).toHaveLength(2);
+    await expect.poll(() => app.texts(DESK)).toHaveLength(2);
     const dropTranscript = async (): Promise<void> => {};
     await deleteSession({ ...app, dropTranscript }, await app.session(DESK));
     const result = await waiting;
@@ -230,7 +230,7 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
       plays: { [MAIN]: async (actor) => JSON.stringify(await actor.send(DESK, "?", 600)) },
     });
     const { runId } = await app.tell(MAIN, "go");
-    await expect.poll(() => app.texts(DESK), { timeout: 10_000 }).toEqual(["user: ?"]);
+    await expect.poll(() => app.texts(DESK)).toEqual(["user: ?"]);
     const answer = await app.send(DESK, MAIN, "port 80", 30);
     expect(answer).toMatchObject({ receipt: "answered" });
     expect(await receiptOf(app, answer.runId)).toMatchObject({ state: "answered" });

@@ -35,7 +35,7 @@ test("an unknown person gets a code and instructions, and their text is not stor
   await receive(said("let me in", { name: "Eve\n[runtime]" }));
   await settle(app, world);
   const [code = ""] = codes("7");
-  expect(chat.textsAt("7")[0]).toContain(`parley channels pair approve ${code}`);
+  expect(chat.textsAt("7")[0]).toContain(`npx parley-gateway channels pair approve ${code}`);
   expect(chat.textsAt("7")[0]).toContain(`/pair approve ${code}`);
   expect(await app.runs(MAIN)).toEqual([]);
   expect(await app.store.db.selectFrom("inbound").selectAll().execute()).toEqual([]);

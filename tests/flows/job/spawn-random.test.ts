@@ -8,4 +8,4 @@ const SEEDS = 5;
 
 test("I2, I4: with random actions every sub-agent's job ends once, is announced once and leaves nothing behind", async () => {
   expect(await playStories(SEEDS), "the stories have jobs").toBeGreaterThan(SEEDS);
-}, 120_000);
+});

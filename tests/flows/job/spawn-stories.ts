@@ -20,6 +20,7 @@ import { checkJobs, checkRuns, checkTold, checkTranscripts } from "../../kit/eng
 import { inTime, type Life, pauseIn, worldOf } from "../../kit/engine/lives.ts";
 import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../../kit/engine/spawn-app.ts";
 import { whole } from "../../kit/live-text.ts";
+import { PATIENCE_MS } from "../../kit/until.ts";
 import { type FakeWorld, fakeWorld } from "../../kit/world.ts";
 import { agentSettings, settingsWith } from "../../tools/app.ts";
 
@@ -31,7 +32,6 @@ const STEPS_OF_A_LIFE = 12;
  */
 const ATTACHED = 5;
 /** Time limit for a hanging test. On a busy machine a slow test takes half a minute. */
-const PATIENCE_MS = 60_000;
 const DAY_MS = 24 * 3_600_000;
 
 /** The state of a test that survives the crash of a process. */

@@ -150,7 +150,7 @@ test.deep(
       const { deliveries } = await again.request("deliveries.list", {});
       return deliveries.filter(({ state }) => state !== "sent");
     };
-    await expect.poll(() => got.length, { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => got.length).toBe(1);
     await expect.poll(left).toEqual([]);
     expect(got).toMatchObject([{ body: { statusUpdate: { taskId: task.id } } }]);
   },
@@ -174,7 +174,7 @@ test.deep("the end of a failed, a cancelled and a streamed task is told, each as
       return payload?.$case === "statusUpdate" ? [payload.value.taskId, payload.value.status?.state] : [];
     });
   const failed = await send("fail");
-  await expect.poll(told, { timeout: 30_000 }).toEqual([[failed.id, TaskState.TASK_STATE_FAILED]]);
+  await expect.poll(told).toEqual([[failed.id, TaskState.TASK_STATE_FAILED]]);
   const waiting = await send("wait");
   await begun.promise;
   await client.cancelTask({ tenant: "", id: waiting.id, metadata: undefined });
@@ -194,7 +194,7 @@ test.deep("a receiver that is away is told after the restart of the gateway", as
   await expect.poll(() => got.length).toBe(1);
   await gateway.end("SIGKILL");
   await startProcess({ home: gateway.home });
-  await expect.poll(() => got.length, { timeout: 20_000 }).toBe(2);
+  await expect.poll(() => got.length).toBe(2);
   expect(got[1]?.body).toEqual(got[0]?.body);
 });
 

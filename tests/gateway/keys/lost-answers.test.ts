@@ -12,7 +12,7 @@ import { both, share, test } from "../../kit/deep.ts";
 import { cleanup, openStoreOn, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
 import { openPostgresStore } from "../../kit/store/postgres.ts";
-import { until } from "../../kit/until.ts";
+import { PATIENCE_MS, until } from "../../kit/until.ts";
 import { type House, openHouse } from "../kit.ts";
 import { openPeer, type Peer } from "../mcp/kit.ts";
 
@@ -235,7 +235,9 @@ describe.each(share(["sqlite"], ["postgres"]))("a turn of a model on %s", (kind)
       const runId = `run ${skipped}`;
       const isCut = cut(1, false, skipped);
       await client.call("agent", { sessionKey: MAIN, message: "look", idempotencyKey: runId });
-      expect(await client.call("agent.wait", { runId, timeoutMs: 20_000 })).toMatchObject({ status: "ok" });
+      expect(await client.call("agent.wait", { runId, timeoutMs: PATIENCE_MS })).toMatchObject({
+        status: "ok",
+      });
       const messages = await readRun(store.db, runId);
       const calls = messages.flatMap((one) => toolCallsOf(one).map(({ id }) => id));
       const results = messages.flatMap((one) => (one.role === "toolResult" ? [one.toolCallId] : []));

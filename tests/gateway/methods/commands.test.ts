@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { textOf } from "../../../src/core/shapes/message.ts";
 import { listRuns } from "../../../src/store/queries/runs/runs.ts";
 import { getSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { PATIENCE_MS } from "../../kit/until.ts";
 import { type Frame, type House, joined, openHouse, type Play, type Raw } from "../kit.ts";
 
 const MAIN = "agent:main:main";
@@ -60,7 +61,9 @@ test("CD2: the answer to a command is a note in the transcript and the outcome o
   expect(await transcript(house)).toEqual([`assistant: ${told}`]);
   expect(asked).toBe(0);
   const client = await house.client();
-  expect(await client.call("agent.wait", { runId: "c1", timeoutMs: 1_000 })).toMatchObject({ status: "ok" });
+  expect(await client.call("agent.wait", { runId: "c1", timeoutMs: PATIENCE_MS })).toMatchObject({
+    status: "ok",
+  });
 });
 
 test("CD1: if a request is repeated, it gets the same answer, and its command is executed once", async () => {

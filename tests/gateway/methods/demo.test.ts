@@ -158,13 +158,10 @@ test("GD3: a demo without open pages stops after some minutes; one with an open 
   // The demo sets its timer after two sockets have closed, so the test waits for the timer.
   await world.timerWithin(5 * 60_000);
   await expect
-    .poll(
-      async () => {
-        await world.advance(60_000);
-        return count.closed;
-      },
-      { timeout: 20_000 },
-    )
+    .poll(async () => {
+      await world.advance(60_000);
+      return count.closed;
+    })
     .toBe(1);
 });
 

@@ -102,7 +102,7 @@ test("parley devices lists the devices with a token, and revokes those of one de
   const { token } = await connect({ url }, key, { auth: { token: CLI_TOKEN } });
   const [shown] = (await run(home, ["devices"])).out.match(/^[0-9a-f]{12} +test .*in 90 days/m) ?? [];
   expect(shown).toContain(key.id.slice(0, 12));
-  expect((await run(home, ["devices", "revoke", "zz"])).err).toContain("parley devices list");
+  expect((await run(home, ["devices", "revoke", "zz"])).err).toContain("npx parley-gateway devices list");
   expect(await runJson(home, ["devices", "revoke", key.id.slice(0, 12)])).toMatchObject({ deviceId: key.id });
   expect((await connect({ url }, key, { auth: { token } })).error?.message).toContain("was revoked");
   expect((await run(home, ["devices", "list"])).out).toContain("No device has a device token.");

@@ -43,7 +43,7 @@ test("NP1: an unknown device gets only a code; after that code is approved, the 
   expect(first.answer.error).toMatchObject({ code: "NOT_PAIRED", details: { code: "not_paired" } });
   const code = codeIn(first.answer);
   expect(code).toMatch(/^[A-HJ-NP-Z2-9]{4}-[A-HJ-NP-Z2-9]{4}$/);
-  expect(first.answer.error?.message).toContain(`parley node approve ${code}`);
+  expect(first.answer.error?.message).toContain(`npx parley-gateway node approve ${code}`);
   expect((await first.raw.closed()).code).toBe(1008);
   const second = await tryNode(house, key);
   expect(codeIn(second.answer)).toBe(code);

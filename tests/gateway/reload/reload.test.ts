@@ -67,12 +67,12 @@ test("a right that was widened does not reach a run under way", async () => {
   expect(await house.says("hello")).toContain("it ran");
 });
 
-test("a file with problems, an empty one and a missing one keep the settings, and it is said", async () => {
+test("a file with problems and a missing one keep the settings, and it is said", async () => {
   const house = await openFollowing(() => "an answer");
   const { config } = await house.client.request("status", {});
   expect(config).toEqual({ ok: true, differs: false, changed: [], restart: [] });
   const whole = readFileSync(house.path, "utf8");
-  const broken = ['{ agents: { list: "none" } }', whole.slice(0, 80), "", undefined];
+  const broken = ['{ agents: { list: "none" } }', whole.slice(0, 80), undefined];
   for (const [index, text] of broken.entries()) {
     if (text === undefined) rmSync(house.path);
     else writeFileSync(house.path, text);
@@ -82,10 +82,17 @@ test("a file with problems, an empty one and a missing one keep the settings, an
     expect(await house.says("hello")).toBe("an answer");
   }
   const why = house.lines.filter(({ level }) => level === "error").map((line) => String(line.fields.why));
-  expect(why).toHaveLength(4);
+  expect(why).toHaveLength(3);
   expect(why[0]).toContain("agents.list");
-  expect(why[2]).toContain("is empty");
-  expect(why[3]).toContain("is missing");
+  expect(why[2]).toContain("is missing");
+});
+
+test("an empty file means every default to a running gateway, too", async () => {
+  const house = await openFollowing(() => "an answer", { tools: { deny: ["exec"] } });
+  writeFileSync(house.path, "");
+  house.reload();
+  await until(() => house.told.length === 1);
+  expect(house.told[0]).toMatchObject({ ok: true, changed: expect.arrayContaining(["tools"]) });
 });
 
 test("applies a change that was saved during the start", async () => {

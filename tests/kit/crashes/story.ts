@@ -26,6 +26,7 @@ import {
 } from "../power-loss/cut.ts";
 import { Fleet } from "../process/fleet.ts";
 import type { FreshStore, Ground } from "../process/grounds.ts";
+import { PATIENCE_MS } from "../until.ts";
 import { type CrashCounts, checkCopies, checkStory } from "./checks.ts";
 import { type CrashModel, openCrashModel } from "./model.ts";
 import { Talker, type Told } from "./talker.ts";
@@ -38,7 +39,6 @@ const PAUSE_MAX_MS = 1_500;
 const DOWN_MAX_MS = 200;
 const ANSWER_MAX_MS = 10_000;
 /** Maximum time until the last requests and their runs have ended. */
-const QUIET_MAX_MS = 60_000;
 
 const { log: SILENT } = realWorld({ level: "silent" });
 
@@ -294,7 +294,7 @@ async function hearEnds(story: Story): Promise<GatewayClient[]> {
 /** Waits until all runs and deliveries have ended. */
 async function untilQuiet(story: Story): Promise<void> {
   const client = await story.fleet.connect(0);
-  const until = Date.now() + QUIET_MAX_MS;
+  const until = Date.now() + PATIENCE_MS;
   try {
     for (;;) {
       const { lanes, deliveries } = await client.request("status");
@@ -312,7 +312,7 @@ async function untilQuiet(story: Story): Promise<void> {
 }
 
 async function inTime(what: string, work: Promise<unknown>): Promise<void> {
-  const late = sleep(QUIET_MAX_MS).then(() => Promise.reject(new Error(`${what} does not come to an end`)));
+  const late = sleep(PATIENCE_MS).then(() => Promise.reject(new Error(`${what} does not come to an end`)));
   late.catch(() => undefined);
   await Promise.race([work, late]);
 }

@@ -7,12 +7,12 @@ import { type GatewayClient, GatewayError } from "../../../src/contract/client/n
 import type { MethodName, ParamsOf, PayloadOf } from "../../../src/contract/methods.ts";
 import { type Dice, dice } from "../dice.ts";
 import type { Fleet } from "../process/fleet.ts";
+import { PATIENCE_MS } from "../until.ts";
 import { effectOf, planText } from "./model.ts";
 
 /** Pause before an unanswered request is repeated. */
 const AGAIN_MS = 40;
 /** How long a client repeats a request after the last kill. */
-const PATIENCE_MS = 60_000;
 /** Maximum number of unfinished runs before the load pauses. */
 const OPEN_MAX = 50;
 

@@ -29,6 +29,7 @@ import { realWorld, type World } from "../../../src/world.ts";
 import { sessionRow as blankSession } from "../../core/rows.ts";
 import { cleanUp, cleanup, GROUND, temporaryFolder } from "../cleanup.ts";
 import { type TestSchema, takeSchema } from "../store/postgres.ts";
+import { PATIENCE_MS } from "../until.ts";
 
 export { cleanUp, cleanup, temporaryFolder };
 
@@ -266,7 +267,7 @@ export function assistantText(id: string, text: string): AssistantMessage {
 }
 
 /** Waits for the end of a run and returns it. Fails the test if the run has not ended within `withinMs`. */
-export async function endOf(engine: Engine, runId: string, withinMs = 10_000): Promise<Run> {
+export async function endOf(engine: Engine, runId: string, withinMs = PATIENCE_MS): Promise<Run> {
   const run = await engine.waitForRun(runId, engine.now() + withinMs);
   if (run === undefined || !isEnded(run.state)) throw new Error(`run ${runId} is ${run?.state ?? "unknown"}`);
   return run;

@@ -2,10 +2,10 @@
 // others. The seed decides everything except how long a test waits.
 
 import type { World } from "../../../src/world.ts";
+import { PATIENCE_MS } from "../until.ts";
 import { type FakeWorld, withTimers } from "../world.ts";
 
 /** Time limit for a hanging test. On a busy machine a slow test takes half a minute. */
-const PATIENCE_MS = 60_000;
 
 /** The state of one simulated process. */
 export interface Life {

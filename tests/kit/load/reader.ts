@@ -3,6 +3,7 @@
 // earlier), and that each run's end arrives once.
 
 import { WebSocket } from "ws";
+import { PATIENCE_MS } from "../until.ts";
 
 export interface ReaderTotals {
   events: number;
@@ -38,8 +39,6 @@ interface Frame {
 
 type Pending = { resolve(payload: Record<string, unknown>): void; reject(error: Error): void };
 
-const OPEN_MAX_MS = 60_000;
-
 export class LoadReader {
   readonly #options: ReaderOptions;
   #socket: WebSocket | undefined;
@@ -68,7 +67,7 @@ export class LoadReader {
     this.#underWay = 0;
     totals.connects += 1;
     const hello = Promise.withResolvers<Record<string, unknown>>();
-    const late = setTimeout(() => hello.reject(new Error("no hello in time")), OPEN_MAX_MS);
+    const late = setTimeout(() => hello.reject(new Error("no hello in time")), PATIENCE_MS);
     this.#pending.set("hello", hello);
     socket.on("message", (data) => this.#hear(JSON.parse(data.toString()) as Frame, token));
     socket.on("error", (error) => hello.reject(error));

@@ -11,9 +11,9 @@ import { fileURLToPath } from "node:url";
 import { heapFlags, withHeapEnv } from "../../../bin/heap-flags.js";
 import { type ConnectOptions, connect, type GatewayClient } from "../../../src/contract/client/node.ts";
 import { freePort } from "../loopback.ts";
+import { PATIENCE_MS } from "../until.ts";
 
 export const LAUNCHER = fileURLToPath(new URL("../../../bin/parley.js", import.meta.url));
-const READY_MAX_MS = 45_000;
 /**
  * These ports are separate from those of all other tests, so that no test takes the port of a process that is
  * down.
@@ -55,7 +55,7 @@ export function addressOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     let said = "";
     let words = "";
-    const late = setTimeout(() => reject(new Error(`not ready: ${said}${words}`)), READY_MAX_MS);
+    const late = setTimeout(() => reject(new Error(`not ready: ${said}${words}`)), PATIENCE_MS);
     child.stderr?.on("data", (chunk: Buffer) => {
       words = (words + chunk.toString()).slice(-WORDS_MAX);
     });

@@ -4,11 +4,10 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect, type GatewayClient } from "../../../src/contract/client/node.ts";
+import { writeAddress } from "../../../src/world/gateway-address.ts";
 import { cleanup, putEmptyStore, temporaryFolder } from "../engine/engine.ts";
+import { PATIENCE_MS } from "../until.ts";
 import { addressOf, launch, TOKEN, writeHome } from "./fleet.ts";
-
-/** On a busy machine it takes long to load the code for the first connection. */
-const CONNECT_MAX_MS = 30_000;
 
 export interface GatewayProcess {
   readonly url: string;
@@ -39,6 +38,13 @@ export interface ProcessOptions {
 export function homeWith(config: Record<string, unknown>): string {
   const home = temporaryFolder(tmpdir());
   writeHome(home, { gateway: { port: 0, auth: { token: TOKEN } }, ...config });
+  return home;
+}
+
+/** Makes a home folder whose gateway is the one that this process runs, or pretends to run, at this port. */
+export function homeOf(port: number, token: string): string {
+  const home = homeWith({ gateway: { port, auth: { token } } });
+  cleanup(writeAddress(join(home, ".parley", "state"), `ws://127.0.0.1:${port}`));
   return home;
 }
 
@@ -75,7 +81,7 @@ export async function startProcess(options: ProcessOptions = {}): Promise<Gatewa
     stderr: () => stderr,
     exited,
     async connect() {
-      const client = await connect({ url, token: TOKEN, reconnect: false, connectTimeoutMs: CONNECT_MAX_MS });
+      const client = await connect({ url, token: TOKEN, reconnect: false, connectTimeoutMs: PATIENCE_MS });
       cleanup(() => client.close());
       return client;
     },

@@ -5,9 +5,8 @@ import type { Run } from "../../../src/core/shapes/run.ts";
 import { listRuns } from "../../../src/store/queries/runs/runs.ts";
 import { readHistory } from "../../../src/store/queries/transcripts/transcripts.ts";
 import type { Db } from "../../../src/store/sql.ts";
-import { until } from "../until.ts";
+import { PATIENCE_MS, until } from "../until.ts";
 
-const PATIENCE_MS = 45_000;
 const ROWS_MAX = 500;
 
 /** Returns true if all runs have ended. */

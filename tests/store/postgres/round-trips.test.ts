@@ -9,8 +9,8 @@ import { insertSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { cleanup, quietWorld } from "../../kit/engine/engine.ts";
 import { takeSchema } from "../../kit/store/postgres.ts";
 import { countTrips } from "../../kit/store/round-trips.ts";
+import { PATIENCE_MS } from "../../kit/until.ts";
 
-const RUN_MAX_MS = 30_000;
 const RUNS = 40;
 
 test("a plain run on PostgreSQL costs two transactions with at most eight round trips, and no message to other processes", async () => {
@@ -29,7 +29,7 @@ test("a plain run on PostgreSQL costs two transactions with at most eight round 
   const runs: { trips: number; commits: number; hints: number }[] = [];
   for (let at = 0; at < RUNS; at += 1) {
     counter.take();
-    await oneRun(engine, key, RUN_MAX_MS);
+    await oneRun(engine, key, PATIENCE_MS);
     const within = counter.take().filter(({ inTransaction }) => inTransaction);
     runs.push({
       trips: within.filter(({ isTrip }) => isTrip).length,

@@ -23,6 +23,7 @@ import { openJsonlCopies } from "../../../src/store/sqlite/jsonl-copies.ts";
 import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { cleanup, temporaryFolder } from "../../kit/engine/engine.ts";
 import { plainRedactor } from "../../kit/redactor.ts";
+import { PATIENCE_MS } from "../../kit/until.ts";
 import { type FakeWorld, fakeWorld } from "../../kit/world.ts";
 import { keptLog, sampleSession, silentLog, userMessage } from "../samples.ts";
 
@@ -130,7 +131,7 @@ test.each(["removed", "emptied", "garbage"])(
     else writeFileSync(log(dir), how === "emptied" ? "" : "x".repeat(statSync(log(dir)).size));
     const found = await problemIn(dir);
     expect(found.problem).toBe("behind");
-    expect(found.message).toContain("parley store recover");
+    expect(found.message).toContain("npx parley-gateway store recover");
   },
 );
 
@@ -331,7 +332,7 @@ async function soon(world: FakeWorld, isSo: () => boolean): Promise<void> {
     await world.advance(0);
     expect(isSo()).toBe(true);
   };
-  await vi.waitFor(look, { timeout: 30_000, interval: 1 });
+  await vi.waitFor(look, { timeout: PATIENCE_MS, interval: 1 });
 }
 
 /** Makes a closed store. It is so large that a damaged page in the middle contains messages. */
@@ -394,7 +395,7 @@ test("damage: random page damage is found in the background, without delaying a 
   ]);
   expect(checkStoreDir({ dir, durability: "full" })).toMatchObject({
     state: "in_use",
-    damage: expect.stringContaining("parley store recover"),
+    damage: expect.stringContaining("npx parley-gateway store recover"),
   });
 });
 

@@ -144,7 +144,7 @@ test("damage: data that only the JSONL copies contain is restored, including ses
       await say(store, RESEARCH, TWO, ["u3"]);
     },
   );
-  await expect(open(dir)).rejects.toThrow("parley store recover");
+  await expect(open(dir)).rejects.toThrow("npx parley-gateway store recover");
   const copies = [copyOf(dir, ONE), copyOf(dir, TWO)];
   const damaged = readFileSync(join(dir, STORE_FILE));
   const { kept, ...found } = await recovered(dir);
@@ -277,7 +277,7 @@ test("damage: if a recovery ends while it replaces the files, a start without th
   mkdirSync(join(dir, PROGRESS_FILE));
   expect(words(await recoverStore(jobOn(dir), KEYS))).toContain(PROGRESS_FILE);
   expect(existsSync(join(dir, `${STORE_FILE}-wal`))).toBe(false);
-  await expect(open(dir)).rejects.toThrow("parley store recover");
+  await expect(open(dir)).rejects.toThrow("npx parley-gateway store recover");
   rmSync(join(dir, PROGRESS_FILE), { recursive: true });
   const { kept } = await recovered(dir);
   expect(readdirSync(kept)).toContain(`${STORE_FILE}-mark`);

@@ -75,7 +75,7 @@ test(`every row is moved unchanged and in order, there and back, and searches fi
       expect(await foundIn(store.db)).toEqual(found);
     });
   }
-}, 120_000);
+});
 
 test("at most one page is in memory at a time, limited by rows and by bytes", async () => {
   const dir = temporaryFolder();

@@ -80,7 +80,7 @@ describeInBrowser("the work of an agent", () => {
       await last.getByRole("group", { name: "Error" }).waitFor();
       expect(await sideways(page)).toBe(0);
     }
-  }, 120_000);
+  });
 
   test("the table of jobs says why a spawn was refused", async () => {
     const house = await openHouse({ model: talkingModel() });

@@ -54,8 +54,9 @@ export function Setup({ needsModel }: { needsModel: boolean }) {
         <div class="welcome-offer">
           <Connect what="chat" onClose={chats.again} />
           <p class="soft">
-            Write to the agents from Telegram or Discord. <code>parley channels add</code> connects WhatsApp,
-            Signal and iMessage; <code>parley service install</code> starts the gateway with the machine.
+            Write to the agents from Telegram or Discord. <code>npx parley-gateway channels add</code>{" "}
+            connects WhatsApp, Signal and iMessage; <code>npx parley-gateway service install</code> starts the
+            gateway with the machine.
           </p>
         </div>
       )}

@@ -1,15 +1,14 @@
-// Gives the commands the configuration file: through the running gateway, or directly if none runs. Both use
-// the same checks.
+// Gives the commands the configuration file: that of this machine, which a running gateway follows, or that
+// of the gateway which --url names. Both use the same checks.
 
 import { createHmac } from "node:crypto";
-import { realpath } from "node:fs/promises";
 import { openConfigFile } from "../../../config/editing/editing.ts";
-import { configPathOf, loadSettings, namedConfig } from "../../../config.ts";
+import { loadSettings } from "../../../config.ts";
 import type { ConfigChange, ConfigSaved, ConfigText } from "../../../contract/methods/configuration.ts";
 import type { PayloadOf } from "../../../contract/methods.ts";
-import { findAddress } from "../../address.ts";
+import { runningUrl } from "../../address.ts";
 import { type Cli, loadOptionsOf } from "../../cli.ts";
-import { type Link, openLink, type Reply } from "../../gateway-link.ts";
+import { type Link, type Reply, withLink } from "../../gateway-link.ts";
 
 interface Wish {
   readonly revision: string;
@@ -17,7 +16,7 @@ interface Wish {
 }
 
 export interface ConfigDesk {
-  /** True if a running gateway reads and writes the file. */
+  /** True if a running gateway uses the file. */
   readonly isRunning: boolean;
   read(): Promise<Reply<ConfigText>>;
   /** Returns the text to edit: without secrets from a gateway, as it is from a file of this machine. */
@@ -55,7 +54,7 @@ function localDesk(cli: Cli): Reply<ConfigDesk> {
   return {
     ok: true,
     value: {
-      isRunning: false,
+      isRunning: runningUrl(running.value.settings) !== undefined,
       read: async () => file.read(sealing),
       draft: async () => file.read(sealing, { secrets: true }),
       settings: async () => ({ ok: true, value: { settings: file.settings() } }),
@@ -65,34 +64,9 @@ function localDesk(cli: Cli): Reply<ConfigDesk> {
   };
 }
 
-/** Returns whether the user named a file that is not the one of this gateway. */
-async function isOtherFile(cli: Cli, link: Link): Promise<boolean> {
-  const load = loadOptionsOf(cli);
-  if (namedConfig(load) === undefined || cli.options.url !== undefined) return false;
-  const its = await link.request("config.get", {});
-  const wholeOf = (path: string) => realpath(path).catch(() => path);
-  return its.ok && (await wholeOf(configPathOf(load))) !== (await wholeOf(its.value.path));
-}
-
-/**
- * Runs `work` with the file: that of the gateway that answers, unless the user named another one. A gateway
- * that was named with --url must be reachable.
- */
+/** Runs `work` with the file of this machine, or with that of the gateway which --url names. */
 export async function withConfigFile(cli: Cli, work: (desk: ConfigDesk) => Promise<number>): Promise<number> {
-  const address = await findAddress(cli);
-  const isNamed = cli.options.url !== undefined;
-  if (!address.ok && isNamed) return cli.fail(address);
-  const opened = address.ok
-    ? await openLink(address.value, { reconnect: false, world: cli.parts.world })
-    : undefined;
-  if (opened?.ok === true) {
-    try {
-      if (!(await isOtherFile(cli, opened.value))) return await work(deskOf(opened.value));
-    } finally {
-      opened.value.client.close();
-    }
-  }
-  if (opened?.ok === false && (isNamed || opened.code !== "UNREACHABLE")) return cli.fail(opened);
+  if (cli.options.url !== undefined) return withLink(cli, (link) => work(deskOf(link)));
   const local = localDesk(cli);
   return local.ok ? work(local.value) : cli.fail(local);
 }

@@ -3,7 +3,7 @@
 // Changes nothing. Lists each check that was skipped.
 
 import { safeLine, safeText } from "../../../core/text/safe-text.ts";
-import { addressOf, socketUrl } from "../../address.ts";
+import { runningUrl, socketUrl, tokenFor } from "../../address.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import type { Finding } from "../../doctor/finding.ts";
 import { checkGateway } from "../../doctor/gateway-checks.ts";
@@ -31,10 +31,9 @@ export async function runDoctor(cli: Cli, _args: readonly string[], options: Doc
   const machine = await checkMachine(cli, options.offline === true);
   const findings = [...machine.findings];
   if (machine.settings !== undefined) {
-    const address = await addressOf(machine.settings);
     const target = {
-      url: named?.value ?? address.url,
-      token: cli.options.token ?? address.token,
+      url: named?.value ?? runningUrl(machine.settings),
+      token: cli.options.token ?? (await tokenFor(machine.settings)),
       settings: machine.settings,
       storeHeld: machine.storeHeld,
     };

@@ -10,7 +10,7 @@ import { optional } from "../../../core/optional.ts";
 import { storeName } from "../../../core/shapes/settings/settings.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
 import { releaseIdleMemory, thisMachine } from "../../../world/idle-memory.ts";
-import { pageLink, reachableHost } from "../../address.ts";
+import { pageLink } from "../../address.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import { count } from "../../layout.ts";
 import type { RunningGateway } from "../../parts.ts";
@@ -46,35 +46,17 @@ function stopSignal(cli: Cli): { asked: Promise<void>; release: () => void } {
 }
 
 /**
- * Returns the options with which other commands find this gateway. The list is empty for the default address.
- */
-function connectOptions(cli: Cli, gateway: RunningGateway, options: StartOptions): string[] {
-  const { config } = cli.options;
-  const { host, port } = gateway.settings.gateway;
-  const overridden = options.host !== undefined || options.port !== undefined;
-  const moved = overridden || gateway.url !== `ws://${reachableHost(host)}:${port}`;
-  return [
-    ...(config === undefined ? [] : [`--config ${config}`]),
-    ...(moved ? [`--url ${gateway.url}`] : []),
-  ];
-}
-
-/**
  * Returns the line about the page's link. On a terminal the line has the link. In a log, which must not
  * contain the token, it says how to get the link.
  */
-function pageLine(
-  { parts, options: { json } }: Cli,
-  gateway: RunningGateway,
-  back: readonly string[],
-): string {
+function pageLine({ parts, options: { json } }: Cli, gateway: RunningGateway, parley: string): string {
   const { httpUrl, token } = gateway;
   if (parts.isTTY && !json) return `Page: ${pageLink(httpUrl, token)}`;
-  return `Page: ${httpUrl} (the link that signs in: ${["npx parley-gateway", ...back, "link"].join(" ")})`;
+  return `Page: ${httpUrl} (the link that signs in: ${parley} link)`;
 }
 
 /** Returns the lines printed after the start: agents, page, store, next command. */
-export function startLines(cli: Cli, gateway: RunningGateway, options: StartOptions): string[] {
+export function startLines(cli: Cli, gateway: RunningGateway): string[] {
   const { settings } = gateway;
   const agents = settings.agents.map((agent) => agent.id).join(", ");
   const models = [...new Set(settings.agents.map((agent) => agent.model))];
@@ -85,12 +67,13 @@ export function startLines(cli: Cli, gateway: RunningGateway, options: StartOpti
   const token = gateway.tokenIsGenerated
     ? `token in ${join(settings.store.dir, TOKEN_FILE)}`
     : "token as configured";
-  const back = connectOptions(cli, gateway, options);
+  const { config } = cli.options;
+  const parley = `npx parley-gateway${config === undefined ? "" : ` --config ${config}`}`;
   return [
     `Parley is running: ${count(settings.agents.length, "agent")} (${agents}) ${model}.`,
-    pageLine(cli, gateway, back),
+    pageLine(cli, gateway, parley),
     `Store: ${storeName(settings.store)}, ${token}.`,
-    `Or, in another terminal: ${["npx parley-gateway", ...back, "chat"].join(" ")}`,
+    `Or, in another terminal: ${parley} chat`,
   ].map(safeLine);
 }
 
@@ -108,7 +91,7 @@ export async function runGateway(cli: Cli, _args: readonly string[], options: St
     if (!opened.ok) return starting.signal.aborted ? EXIT.done : cli.fail(opened);
     const gateway = opened.value;
     for (const warning of gateway.warnings) cli.note(`warning: ${safeLine(warning)}`);
-    for (const line of startLines(cli, gateway, options)) cli.line(line);
+    for (const line of startLines(cli, gateway)) cli.line(line);
     const { url, httpUrl, settings, configPath } = gateway;
     const agents = settings.agents.map(({ id, model }) => ({ id, model }));
     cli.document({ ok: true, url, httpUrl, storeDir: settings.store.dir, configPath, agents });

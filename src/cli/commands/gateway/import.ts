@@ -72,7 +72,7 @@ function trustLines({ config, from }: ImportFacts): string[] {
       : [
           "Left out until you accept them:",
           ...list(left),
-          `  Take all of these: parley import ${quotedWord(from)} --accept ${acceptance(left)}`,
+          `  Take all of these: npx parley-gateway import ${quotedWord(from)} --accept ${acceptance(left)}`,
         ]),
   ];
 }
@@ -99,7 +99,7 @@ function sessionLines({ sessions, entries, repairs, dryRun }: ImportFacts): stri
 function stateLines({ jobs, people, nodes, dryRun }: ImportFacts): string[] {
   const would = dryRun ? "would be " : "";
   const kinds = [
-    ["Scheduled jobs", jobs, ", paused: enable each with parley cron update ID --enable"],
+    ["Scheduled jobs", jobs, ", paused: enable each with npx parley-gateway cron update ID --enable"],
     ["Paired people", people, ""],
     ["Nodes", nodes, ""],
   ] as const;

@@ -81,7 +81,7 @@ function serviceOf(cli: Cli): Result<{ service: Service; parts: ServiceParts }> 
   if (platform === "linux") return ok({ service: systemdService(parts.value), parts: parts.value });
   if (platform === "darwin") return ok({ service: launchdService(parts.value), parts: parts.value });
   return fail("invalid_argument", `services need systemd (Linux) or launchd (macOS); this is ${platform}`, {
-    hint: 'Start "parley gateway" with the service manager of your system.',
+    hint: 'Start "npx parley-gateway gateway" with the service manager of your system.',
   });
 }
 
@@ -96,7 +96,7 @@ function objection(cli: Cli): Failure | undefined {
         "of --print and set User= in the unit.",
     });
   }
-  return inNpxCache(cli, "parley service install");
+  return inNpxCache(cli, "npx parley-gateway service install");
 }
 
 /** Runs one command of the service manager. Returns undefined if that command is not installed. */
@@ -171,7 +171,7 @@ async function ownFile(file: string): Promise<Result<string | undefined>> {
   if (!found.ok || found.value === undefined || found.value.includes(MARK)) return found;
   return fail(
     "file_problem",
-    `${file} was not written by "parley service install", so it is left unchanged`,
+    `${file} was not written by "npx parley-gateway service install", so it is left unchanged`,
     {
       hint: "Move it away first, or manage that service yourself.",
     },
@@ -244,7 +244,7 @@ async function install(
     for (const { argv } of service.start) cli.line(`  ${safeLine(shown(argv))}`);
   }
   printKeysHint(cli, parts.environmentFile, keys, copied);
-  cli.line(`Status: parley service status. Log: ${safeLine(service.logs)}`);
+  cli.line(`Status: npx parley-gateway service status. Log: ${safeLine(service.logs)}`);
   const { manager, file } = service;
   cli.document({ ok: true, manager, file, environmentFile: parts.environmentFile, started: start });
   return EXIT.done;
@@ -317,7 +317,7 @@ export async function serviceStatus(cli: Cli): Promise<number> {
   if (!before.ok) return cli.fail(before);
   if (before.value === undefined) {
     const error = "Parley is not installed as a service of this user";
-    return cli.fail({ code: "not_found", error, hint: "Install it: parley service install" });
+    return cli.fail({ code: "not_found", error, hint: "Install it: npx parley-gateway service install" });
   }
   const end = await runOne(cli, service.look);
   const state =
@@ -333,7 +333,8 @@ export async function serviceStatus(cli: Cli): Promise<number> {
   );
   if (!current)
     cli.note(
-      "The service file is outdated (Parley was moved or upgraded). Update it: parley service install",
+      "The service file is outdated (Parley was moved or upgraded). " +
+        "Update it: npx parley-gateway service install",
     );
   cli.line(`Log: ${safeLine(logs)}`);
   cli.document({ ok: true, manager, file, running, enabled, current, ...optional({ pid }) });

@@ -29,20 +29,23 @@ function gatewayLines({ status }: Facts, url: string, nowMs: number): string[] {
   const up = age(nowMs - uptimeMs, nowMs);
   const alive = processes?.filter((one) => one.alive) ?? [];
   const same = new Set(alive.map((one) => one.configRevision)).size <= 1;
-  const words = same ? "" : ", with different settings: parley doctor";
+  const words = same ? "" : ", with different settings: npx parley-gateway doctor";
   const shared =
     processes === undefined
       ? []
       : [`${count(processes.length, "process", "processes")} share the store${words}`];
   const newer = config?.differs === true ? [`a restart is needed for: ${config.restart.join(", ")}`] : [];
-  const broken = config?.ok === false ? ["the configuration file is invalid: parley config check"] : [];
+  const broken =
+    config?.ok === false ? ["the configuration file is invalid: npx parley-gateway config check"] : [];
   const state = ok ? "accepts work" : "accepts no work";
   return [`${url}, version ${version}, up ${up}, ${state}`, ...shared, ...newer, ...broken];
 }
 
 function channelLines({ channels }: Facts["status"]): string[] {
   const used = Object.entries(channels).filter(([, { configured }]) => configured);
-  const words = used.map(([name, { ok }]) => `${name} ${ok ? "works" : "does not work: parley channels"}`);
+  const words = used.map(
+    ([name, { ok }]) => `${name} ${ok ? "works" : "does not work: npx parley-gateway channels"}`,
+  );
   return words.length === 0 ? ["none"] : words;
 }
 
@@ -62,7 +65,7 @@ function attentionLines({ groups, ts }: Facts["attention"]): string[] {
     ({ kind, label, sessionKey, title, since, summary }) =>
       `${kind} ${label ?? sessionKey ?? title ?? ""}, ${age(since, ts)}: ${excerpt(summary, SUMMARY_CHARS)}`,
   );
-  return [...few(words, total), "Settle them: parley inbox"];
+  return [...few(words, total), "Settle them: npx parley-gateway inbox"];
 }
 
 function rowsOf(facts: Facts, url: string, nowMs: number): [name: string, lines: string[]][] {

@@ -150,7 +150,7 @@ async function make<M extends StoreMove>(
 
 /** Tells the user how to make the gateways use the migrated database. */
 function nextSteps(to: string, { postgresUrl }: StoreSettings): string {
-  const start = `check with "parley doctor", then start: parley gateway`;
+  const start = `check with "npx parley-gateway doctor", then start: npx parley-gateway gateway`;
   if (postgresUrl === to) return `Next: ${start}`;
   return `Next: set store.postgresUrl (or PARLEY_DATABASE_URL) to that address, ${start}`;
 }
@@ -185,7 +185,8 @@ export async function backupStore(cli: Cli, args: readonly string[]): Promise<nu
   const move: Move<StoreMove> = ({ store }, watch) => cli.parts.store.backup(store, file, watch);
   return make(cli, move, ({ from, to, tally, bytes = 0 }) => [
     `Wrote ${tallyText(tally)} from ${from} to ${to} (${size(bytes)}, readable only by you).`,
-    `The file holds all conversations. To restore it into an empty store: parley store restore ${to}`,
+    "The file holds all conversations. To restore it into an empty store: " +
+      `npx parley-gateway store restore ${to}`,
   ]);
 }
 
@@ -234,7 +235,7 @@ function withheldLines(
   return [
     "Left out, because it gives rights and was not accepted:",
     ...withheld.flatMap((grant) => grantLines(grant).map((line) => `  ${line}`)),
-    `To restore it, too, ${first} and run: parley store restore ${file} --accept ${kinds}`,
+    `To restore it, too, ${first} and run: npx parley-gateway store restore ${file} --accept ${kinds}`,
   ];
 }
 
@@ -268,7 +269,7 @@ export async function restoreStore(
       ...leftOutLines(moved),
       ...withheldLines(file, moved.withheld ?? [], settings),
       ...(left === undefined ? [] : [`A gateway that starts on this store continues ${left}, ${again}.`]),
-      "Next: parley gateway",
+      "Next: npx parley-gateway gateway",
     ];
   });
 }
@@ -291,7 +292,7 @@ export async function recoverStore(cli: Cli): Promise<number> {
       ...(left === undefined
         ? []
         : [`A gateway that starts on this store continues ${left}. Some may have been finished already.`]),
-      "Next: parley gateway",
+      "Next: npx parley-gateway gateway",
     ];
   });
 }

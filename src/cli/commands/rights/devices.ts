@@ -44,7 +44,10 @@ export async function revokeDevice(cli: Cli, [wanted = ""]: readonly string[]): 
         ids.length === 0
           ? `no device with a token has the id ${shown}`
           : `several device ids begin with ${shown}`;
-      return cli.fail({ code: "usage", error, hint: "List the ids: parley devices list" }, EXIT.usage);
+      return cli.fail(
+        { code: "usage", error, hint: "List the ids: npx parley-gateway devices list" },
+        EXIT.usage,
+      );
     }
     const revoked = await link.request("device.token.revoke", { deviceId });
     if (!revoked.ok) return cli.fail(revoked);

@@ -37,7 +37,8 @@ export async function listPeers(cli: Cli): Promise<number> {
       names(exposes),
       names(offers),
     ]);
-    if (rows.length === 0) cli.line("No peers. Pair with another gateway: parley peer invite NAME, there");
+    if (rows.length === 0)
+      cli.line("No peers. Pair with another gateway: npx parley-gateway peer invite NAME, there");
     else for (const line of table(["NAME", "ADDRESS", "STATE", "IT SEES", "YOU SEE"], rows)) cli.line(line);
     for (const { name, problem } of peers)
       if (problem !== undefined) cli.line(safeLine(`${name}: ${problem}`));
@@ -56,7 +57,9 @@ export async function invitePeer(
     if (!made.ok) return cli.fail(made);
     const { code = "", peer } = made.value;
     cli.line(safeLine(`Invited ${peer.name}. It may write to: ${names(peer.exposes)}.`));
-    cli.line(`At the other gateway, within ten minutes: parley peer add URL --name NAME --code ${code}`);
+    cli.line(
+      `At the other gateway, within ten minutes: npx parley-gateway peer add URL --name NAME --code ${code}`,
+    );
     cli.document(made.value);
     return EXIT.done;
   });
@@ -69,7 +72,7 @@ export async function addPeer(
 ): Promise<number> {
   if (name === undefined || code === undefined) {
     const error = "--name and --code are required";
-    const hint = "The other gateway makes the code: parley peer invite NAME --expose AGENT";
+    const hint = "The other gateway makes the code: npx parley-gateway peer invite NAME --expose AGENT";
     return cli.fail({ code: "usage", error, hint }, EXIT.usage);
   }
   return withLink(cli, async (link) => {

@@ -39,7 +39,7 @@ async function answer(
   if (!answered.ok) return cli.fail(answered);
   const { ruleId } = answered.value;
   const done = wanted.decision === "allow" ? "Allowed." : "Denied.";
-  const undo = `Allowed from now on. Undo with: parley permissions forget ${ruleId}`;
+  const undo = `Allowed from now on. Undo with: npx parley-gateway permissions forget ${ruleId}`;
   cli.line(ruleId === undefined ? done : undo);
   cli.document(answered.value);
   return EXIT.done;

@@ -16,7 +16,7 @@ const DAY_MS = 86_400_000;
 const ID_SHOWN_CHARS = 8;
 /** A shorter beginning of an id could be a name. */
 const ID_START_CHARS_MIN = 4;
-const LIST_HINT = "List ids and names: parley tokens list";
+const LIST_HINT = "List ids and names: npx parley-gateway tokens list";
 
 interface RightsOptions {
   readonly scope?: TokenScope;
@@ -54,7 +54,7 @@ export async function listTokens(cli: Cli): Promise<number> {
     const { ts, tokens, configured } = list.value;
     const rows = tokens.map((token) => tokenCells(token, ts));
     const names = ["ID", "NAME", "RIGHTS", "SESSIONS", "USED", "EXPIRES"];
-    if (rows.length === 0) cli.line("No access tokens. Create one: parley tokens create");
+    if (rows.length === 0) cli.line("No access tokens. Create one: npx parley-gateway tokens create");
     else for (const line of table(names, rows)) cli.line(line);
     const settings = table(["SETTING", "RIGHTS", "SESSIONS"], configured.map(configuredCells));
     if (configured.length > 0) for (const line of ["", ...settings]) cli.line(line);
@@ -75,7 +75,7 @@ export async function createToken(
     const { entry, token } = made.value;
     if (token === undefined) {
       const error = `The token ${quoted(entry.name, 80)} was created, but its text was lost on the way.`;
-      const hint = `Revoke it, then create another: parley tokens revoke ${entry.id}`;
+      const hint = `Revoke it, then create another: npx parley-gateway tokens revoke ${entry.id}`;
       return cli.fail({ code: "CLOSED", error, hint });
     }
     cli.line(safeLine(token));

@@ -19,22 +19,22 @@ function commandFor({ kind, ref, sessionKey = "", actions }: AttentionItem): str
   if (actions.length === 0 || actions.includes("stop")) return undefined;
   switch (kind) {
     case "permission":
-      return `parley permissions allow ${ref} (or deny)`;
+      return `npx parley-gateway permissions allow ${ref} (or deny)`;
     case "pairing":
-      return `parley channels pair approve ${ref} (or reject)`;
+      return `npx parley-gateway channels pair approve ${ref} (or reject)`;
     case "store":
       return undefined;
     case "node":
-      return `parley node approve ${ref} (or reject)`;
+      return `npx parley-gateway node approve ${ref} (or reject)`;
     case "delivery":
-      return `parley deliveries retry ${ref} (or dismiss)`;
+      return `npx parley-gateway deliveries retry ${ref} (or dismiss)`;
     case "question":
-      return `parley chat --session ${sessionKey}, or parley runs dismiss ${ref}`;
+      return `npx parley-gateway chat --session ${sessionKey}, or npx parley-gateway runs dismiss ${ref}`;
     case "run":
     case "budget":
       return actions.includes("retry")
-        ? `parley runs retry ${ref} (or dismiss)`
-        : `parley runs dismiss ${ref}`;
+        ? `npx parley-gateway runs retry ${ref} (or dismiss)`
+        : `npx parley-gateway runs dismiss ${ref}`;
   }
 }
 

@@ -33,7 +33,7 @@ async function printEarlier(cli: Cli, link: Link, key: string): Promise<number> 
     ]);
     for (const line of table(["NO", "STARTED", "ENDED", "MESSAGES", "SESSION ID", "TITLE"], rows))
       cli.line(line);
-    cli.note(`Show one: parley sessions history ${safeLine(key)} --earlier 1`);
+    cli.note(`Show one: npx parley-gateway sessions history ${safeLine(key)} --earlier 1`);
   }
   cli.document(found.value);
   return EXIT.done;
@@ -59,7 +59,7 @@ export async function chooseConversation(
     "session_not_found",
     `There is no earlier conversation ${which}; this session has ${conversations.length}.`,
     {
-      hint: `List them: parley sessions earlier ${safeLine(key)}`,
+      hint: `List them: npx parley-gateway sessions earlier ${safeLine(key)}`,
     },
   );
 }

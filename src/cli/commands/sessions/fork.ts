@@ -48,7 +48,7 @@ export async function forkSession(cli: Cli, args: readonly string[], options: Fo
     cli.line(safeLine(`Forked: ${key}`));
     const kept = keptWork(leftBehind);
     if (kept !== undefined) cli.note(kept);
-    cli.note(`Continue it: parley chat --session ${safeLine(key)}`);
+    cli.note(`Continue it: npx parley-gateway chat --session ${safeLine(key)}`);
     cli.document(forked.value);
     return EXIT.done;
   });

@@ -169,7 +169,8 @@ export function NodesTab() {
       {value !== undefined && <Pending requests={value.pending} />}
       {value?.paired.length === 0 && (
         <p class="empty">
-          No nodes. Run <code>parley node run</code> on another machine, and approve its code in the inbox.
+          No nodes. Run <code>npx parley-gateway node run</code> on another machine, and approve its code in
+          the inbox.
         </p>
       )}
       <ul class="out-rows card" aria-label="Nodes">

@@ -66,7 +66,7 @@ function Files({ list: { folder, backups, total } }: { list: BackupList }) {
     <>
       <h3 class="upkeep-title">{counted(total, "backup")}</h3>
       <p class="soft upkeep-text">
-        In <Name text={folder} />. To restore one, run <code>parley store restore FILE</code>.
+        In <Name text={folder} />. To restore one, run <code>npx parley-gateway store restore FILE</code>.
       </p>
       <ul class="out-rows card" aria-label="Backups">
         {backups.map(({ name, bytes, createdAtMs }) => (

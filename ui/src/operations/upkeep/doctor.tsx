@@ -102,8 +102,8 @@ export function DoctorTab() {
     <>
       <h2>Doctor</h2>
       <p class="soft">
-        Checks the gateway's machine, configuration and store, as <code>parley doctor</code> does. It changes
-        nothing.
+        Checks the gateway's machine, configuration and store, as <code>npx parley-gateway doctor</code> does.
+        It changes nothing.
       </p>
       <div class="bar out-filters">
         <button type="button" class="primary" aria-disabled={running} onClick={() => void run()}>

@@ -303,7 +303,7 @@ test("PD1: with permissions `ask` an operator decides each request once; an abor
   await question(stage);
   await stage.client.call("chat.abort", { sessionKey: "main" });
   await stage.logged("permission cancelled");
-  expect(await stage.client.call("permissions.list", {})).toEqual({ permissions: [] });
+  expect(await stage.client.call("permissions.list", {})).toEqual({ permissions: [], instructions: [] });
 });
 
 test("PD1: a permission request that nobody answers in time is denied", async () => {

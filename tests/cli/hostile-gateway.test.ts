@@ -156,7 +156,12 @@ const ANSWERS: Record<string, unknown> = {
   "node.describe": { ts: 1, ...node },
   "node.pair.list": { ts: 1, pending: [node] },
   "node.invoke": { payload: { a: "b" } },
-  "permissions.list": { permissions: [{ id: "p", sessionKey: "k", title: "t", detail: "d", expiresAt: 1 }] },
+  "permissions.list": {
+    permissions: [{ id: "p", sessionKey: "k", title: "t", detail: "d", expiresAt: 1 }],
+    instructions: [
+      { id: "i", path: "p", kind: "changed", source: "s", sessionKey: "k", since: 1, diff: "-a\n+b" },
+    ],
+  },
   "access.explain": {
     viewer: { key: "a" },
     target: { key: "b", exists: false },

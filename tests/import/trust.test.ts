@@ -100,7 +100,7 @@ test("an import omits and lists addresses with keys, owners, programs, images an
   expect(told["models.providers.anthropic"]).toContain("ANTHROPIC_API_KEY");
   for (const secret of ["hush", "far-key", "sk-abc"]) expect(JSON.stringify(config)).not.toContain(secret);
   expect(config.notes.join()).toContain("mcp.servers.old uses the transport sse");
-  for (const part of ["evil", "other.example", "666", "/etc", "AWS_SECRET", "npx"])
+  for (const part of ["evil", "other.example", "666", "/etc", "AWS_SECRET", "npx -y"])
     expect(text()).not.toContain(part);
   const { providers, owners, agents } = settings();
   expect(providers.map(({ id }) => id)).toEqual(["near"]);

@@ -181,7 +181,7 @@ export function gatewayProgram(box: Box, body: string): string {
     const finder = createSandboxFinder({ world: realWorld({ level: "silent" }), keepOut: [] });
     const needs = { backend: "bubblewrap", network: false, memoryMb: 256, processesMax: 64, diskMb: 64 };
     const found = await finder.find(needs, ${JSON.stringify(box.workspace)});
-    const limits = { timeoutMs: PATIENCE_MS, outputMaxBytes: 9_999, signal: new AbortController().signal };
+    const limits = { timeoutMs: ${PATIENCE_MS}, outputMaxBytes: 9_999, signal: new AbortController().signal };
     const box = {
       run: (command) => found.value.run({ kind: "shell", command }, limits),
       says: async (command) => (await box.run(command)).value.output.read().text,

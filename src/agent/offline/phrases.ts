@@ -139,7 +139,7 @@ function phraseSubagents(json: ToolJson): string {
 }
 
 function phraseReminders(json: ToolJson): string {
-  const row = (job: ToolJson): string => `${str(job, "schedule")}, next ${str(job, "next") ?? "never"}`;
+  const row = (job: ToolJson): string => `${str(job, "schedule")}, next run: ${str(job, "next") ?? "never"}`;
   if (isObject(json.job)) return `I made a reminder: ${row(json.job)}.`;
   const removed = str(json, "removed");
   if (removed !== undefined) return `Removed the reminder ${removed}.`;

@@ -362,6 +362,10 @@ async function ended(
     const receipt = (await receiptsOf(store.db, [run])).get(run.runId)?.state ?? "failed";
     return { kind: "failed", run, code: run.code ?? "run_failed", error, receipt };
   }
+  if (target === undefined && run.reply === undefined) {
+    const error = "the session was deleted, and its answer with it";
+    return { kind: "failed", run, code: "session_deleted", error, receipt: "expired" };
+  }
   const words = await replyOf(store.db, run);
   const reply = isSilent(words) ? "" : await redactor.whole(words);
   const receipt = reply === "" ? "declined" : "answered";

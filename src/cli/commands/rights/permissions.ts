@@ -22,7 +22,7 @@ export async function listPermissions(cli: Cli): Promise<number> {
     }
     for (const { id, path, kind, source, sessionKey, diff } of instructions) {
       const from = `${safeLine(sessionKey)}, outside content: ${safeLine(source)}`;
-      cli.line(`${safeLine(id)}  ${safeLine(path)}  (${kind} by ${from})`);
+      cli.line(`${safeLine(id)}  ${safeLine(path)}  (${safeLine(kind)} by ${from})`);
       for (const line of diff.split("\n")) cli.line(`  ${safeLine(line)}`);
     }
     cli.document(answer.value);

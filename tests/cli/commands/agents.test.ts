@@ -42,9 +42,9 @@ test("agents memory prints the memory, and replaces it with the text of a file",
 test.each(["without a gateway", "with a running gateway"])(
   "%s, agents add and remove change the file and keep its comments",
   async (how) => {
-    const { home } = await makeHome();
+    const { home, port } = await makeHome();
     const file = configFile(home);
-    writeFileSync(file, "// Ours.\n{\n  session: { queueMax: 7 },\n}\n");
+    writeFileSync(file, `// Ours.\n{\n  gateway: { port: ${port} },\n  session: { queueMax: 7 },\n}\n`);
     if (how.startsWith("with a")) await startGateway(home);
     const add = (...argv: string[]) => run(home, ["agents", "add", ...argv]);
     const added = await add("research", "--name", "Research", "--model", "offline/rehearsal");
@@ -79,6 +79,6 @@ test.each(["without a gateway", "with a running gateway"])(
       code: 1,
       err: expect.stringContaining("the only agent"),
     });
-    expect(readFileSync(file, "utf8")).toContain("// Ours.\n{\n  session: { queueMax: 7 },");
+    expect(readFileSync(file, "utf8")).toMatch(/^\/\/ Ours\.\n\{\n {2}gateway: .*\n {2}session: \{ queueMax: 7 \},/);
   },
 );

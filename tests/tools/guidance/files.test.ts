@@ -20,7 +20,8 @@ function put(path: string, text: string | Buffer): void {
 
 /** Makes a home with a workspace two folders below it. */
 function makeHome() {
-  const home = realpathSync(temporaryFolder());
+  // Other tests may use the folder above the temporary one, so the home is two below.
+  const home = join(realpathSync(temporaryFolder()), "people", "ada");
   const workspace = join(home, "projects", "tea");
   mkdirSync(workspace, { recursive: true });
   const reader = new GuidanceFiles({ now: () => Date.now(), home });
@@ -39,7 +40,6 @@ test("files of the workspace and the folders above it are used, CLAUDE.md only w
   put(join(workspace, "AGENTS.md"), "tea");
   put(join(workspace, "CLAUDE.md"), "not this");
   const { files } = await read();
-  rmSync(join(dirname(home), "AGENTS.md"));
   expect(files).toEqual([
     { path: join(home, "AGENTS.md"), text: "home" },
     { path: join(home, "projects", "CLAUDE.md"), text: "projects" },

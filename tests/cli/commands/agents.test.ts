@@ -79,6 +79,8 @@ test.each(["without a gateway", "with a running gateway"])(
       code: 1,
       err: expect.stringContaining("the only agent"),
     });
-    expect(readFileSync(file, "utf8")).toMatch(/^\/\/ Ours\.\n\{\n {2}gateway: .*\n {2}session: \{ queueMax: 7 \},/);
+    expect(readFileSync(file, "utf8")).toMatch(
+      /^\/\/ Ours\.\n\{\n {2}gateway: .*\n {2}session: \{ queueMax: 7 \},/,
+    );
   },
 );

@@ -14,13 +14,14 @@ import type { ClusterProcess } from "../kit/engine/cluster.ts";
 import { cleanup, temporaryFolder } from "../kit/engine/engine.ts";
 import { allow, ended, executed, link, openStage, runOf } from "../kit/engine/lease-stage.ts";
 import { scriptedModel } from "../kit/scripted-model.ts";
-import { PATIENCE_MS, until } from "../kit/until.ts";
+import { until } from "../kit/until.ts";
 import type { FakeWorld } from "../kit/world.ts";
 import { agentSettings, type Choices } from "../tools/app.ts";
 import { badServer, mcpWith, openOutside, openWitness } from "../tools/mcp-kit.ts";
 
 const MAIN = "agent:main:main";
 /** Time for which an ACP agent may take to connect to its session tools. */
+const TOOLS_MAX_MS = 30_000;
 /** Maximum pause before the first restart of an MCP server. */
 const RESTART_MS = 1_500;
 /** An MCP tool whose server exits at each call. */
@@ -77,7 +78,7 @@ function acpAgent(process: () => ClusterProcess, world: FakeWorld) {
     options: { plays: { [MAIN]: play }, choices },
     log: () => logOf(home),
     /** Resolves when the program waits for its tools. The clock stands still meanwhile. */
-    opened: () => until(() => world.pendingDelays().includes(PATIENCE_MS)),
+    opened: () => until(() => world.pendingDelays().includes(TOOLS_MAX_MS)),
     /** Lets the gateway know that the program has its tools. */
     listed: () => passes.noteListed(MAIN),
   };

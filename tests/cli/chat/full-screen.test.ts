@@ -77,6 +77,15 @@ async function written(home: string, sessionKey = MAIN): Promise<string[]> {
   return messages.filter(({ role }) => role === "user").map(({ content }) => content[0]?.text ?? "");
 }
 
+/** Answers a permission request. An answer does not count while the request has just appeared. */
+async function allow(chat: Opened): Promise<void> {
+  const times = (words: string): number => chat.pty.text().split(words).length - 1;
+  for (let hasty = 0; times("· allowed") === 0; hasty = times("not counted")) {
+    chat.type("y", ENTER);
+    await expect.poll(() => times("· allowed") + times("not counted")).toBeGreaterThan(hasty);
+  }
+}
+
 if (noPty !== undefined) console.warn(`The tests of the drawn chat are skipped: ${noPty}.`);
 // Skipped if this machine cannot open a pseudo-terminal: `noPty` says why.
 describe.skipIf(noPty !== undefined)("a drawn chat", () => {
@@ -218,11 +227,7 @@ describe.skipIf(noPty !== undefined)("a drawn chat", () => {
     chat.type("ask", ENTER);
     await chat.shows("the agent asks for permission");
     await chat.shows("type y to allow");
-    const times = (words: string): number => chat.pty.text().split(words).length - 1;
-    for (let hasty = 0; times("· allowed") === 0; hasty = times("not counted")) {
-      chat.type("y", ENTER);
-      await expect.poll(() => times("· allowed") + times("not counted")).toBeGreaterThan(hasty);
-    }
+    await allow(chat);
     await expect.poll(() => written(home, key)).toEqual(["ask"]);
     await chat.ready("", key);
     await chat.leave();
@@ -236,8 +241,7 @@ describe.skipIf(noPty !== undefined)("a drawn chat", () => {
     await chat.shows("type y to allow");
     chat.type("/approvals", ENTER);
     await chat.shows("1 request.");
-    chat.type("y", ENTER);
-    await chat.shows("· allowed");
+    await allow(chat);
     await chat.ready();
     expect(chat.pty.text().split("1 request.")).toHaveLength(2);
     await chat.leave();

@@ -167,7 +167,8 @@ async function missing(lookup: SessionLookup, verdict: Refusal | { allowed: true
   const [, agentId] = /^agent:([^:]+):/i.exec(lookup.wanted) ?? [];
   const closest = await suggestKeys(lookup, closeNames);
   const error = `no session ${JSON.stringify(lookup.wanted)}`;
-  if (agentId !== undefined && !agents.includes(agentId.toLowerCase())) {
+  const seesAll = viewerScope(lookup.ctx, lookup.viewer).all;
+  if (seesAll && agentId !== undefined && !agents.includes(agentId.toLowerCase())) {
     const near = closest.length > 0 ? ` Closest: ${closest.join(", ")}.` : "";
     const hint = `Configured agents: ${agents.join(", ")}.${near}`;
     return fail("session_not_found", `${error}: no agent ${agentId}`, { hint, details: { closest, agents } });

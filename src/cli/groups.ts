@@ -485,7 +485,7 @@ export function addStore(parent: Command, on: (command: Command, load: Load) => 
     .description("Restore a backup into an empty store");
   restore.option(
     "--accept <kinds>",
-    "Also restore rights: all, or some of rules,nodes,peers,people,jobs,tokens,keys (default: ask)",
+    "Also restore rights: all, or some of rules,nodes,peers,people,jobs,memory,tokens,keys (default: ask)",
   );
   on(restore, async () => (await commands()).restoreStore);
   const recover = group

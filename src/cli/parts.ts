@@ -120,7 +120,7 @@ export interface StoreMove {
 
 /** Rows of a backup that give rights, by kind. */
 export interface StoreGrants {
-  readonly kind: "rules" | "nodes" | "peers" | "people" | "jobs" | "tokens" | "keys";
+  readonly kind: "rules" | "nodes" | "peers" | "people" | "jobs" | "memory" | "tokens" | "keys";
   readonly count: number;
   readonly lines: readonly string[];
 }

@@ -5,8 +5,8 @@
 // IN2: files are read while the transaction holds the lock, so that of two calls at once each is compared
 //      with the files as the other left them.
 // IN3: an answer is about one text of one file. If the file has changed since, the answer finds nothing.
-// IN4: a call that may have left a program running (`lasts`) stays stored until an owner answers about a file
-//      below its place.
+// IN4: a call that may have left a program running (`lasts`) stays stored until an owner allows a change of a
+//      file below its place.
 
 import { createHash } from "node:crypto";
 import { optional } from "../core/optional.ts";
@@ -181,11 +181,11 @@ function agentOfMemory(id: string): string | undefined {
   return id.startsWith(prefix) ? id.slice(prefix.length) : undefined;
 }
 
-const idOf = (path: string, text: string | undefined): string =>
-  createHash("sha256")
-    .update(JSON.stringify([path, text ?? null]))
-    .digest("hex")
-    .slice(0, 32);
+/** Begins with a letter that no id of a permission request has, so that an answer never reaches the other. */
+const idOf = (path: string, text: string | undefined): string => {
+  const digest = createHash("sha256").update(JSON.stringify([path, text ?? null]));
+  return `i${digest.digest("hex").slice(0, 31)}`;
+};
 
 interface Pending {
   readonly row: KeptText;
@@ -260,7 +260,8 @@ async function answerChange(
   const { row, change } = found;
   const { calls } = await readInstructionRows(unit.tx);
   const writing = calls.filter((call) => isInside(call.path, row.path));
-  const lasting = writing.filter(({ lasts }) => lasts).map((call) => call.id);
+  // A program that may still run could write the denied text again, so only a yes ends its call (IN4).
+  const lasting = decision === "deny" ? [] : writing.filter(({ lasts }) => lasts).map((call) => call.id);
   await deleteInstructionRows(unit.tx, [row.id, ...lasting]);
   const { text, bytes } = decision === "allow" ? found.now : row;
   if (writing.length > lasting.length && text !== undefined) {

@@ -8,11 +8,11 @@
 // AP3: the wait can be long, so the command runs with the rights that the session has after it (I13).
 // A session never answers its own request: only methods for operators and commands of owners answer.
 
-import { findChange, type NamedFiles } from "../core/rules/approval/named-files.ts";
+import { findChange, hasPlainNames, type NamedFiles } from "../core/rules/approval/named-files.ts";
 import { readApproval } from "../core/rules/approval/policy.ts";
 import { decideTool, filtersFor } from "../core/rules/tool-policy.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
-import type { PermissionAnswered, PermissionQuestion } from "../core/shapes/permission.ts";
+import type { PermissionAnswered, PermissionQuestion, PermissionScope } from "../core/shapes/permission.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { ToolCallRequest } from "../core/shapes/tool.ts";
 import { quoted } from "../core/text/cut.ts";
@@ -74,10 +74,16 @@ async function ask(ctx: ApprovalContext, unit: Unit, asked: Asked): Promise<Resu
     kind: "exec",
     rawInput: reason,
     askMs: settings.tools.exec.askSeconds * 1000,
-    scopes: ofOneAgent(chain) ? ["once", "session", "always"] : ["once", "session"],
+    scopes: scopesFor(command, chain),
     about: { callId, folder: agent.workspace, files },
   });
   return opened.ok ? ok({ question: opened.value, files }) : denied(opened.error, opened.hint);
+}
+
+/** Returns how long a command may be allowed: once, if the files that it reads can't be found. */
+function scopesFor(command: string, chain: ApprovalContext["chain"]): readonly PermissionScope[] {
+  if (!hasPlainNames(command)) return ["once"];
+  return ofOneAgent(chain) ? ["once", "session", "always"] : ["once", "session"];
 }
 
 /** A request, and the files that its command named when the owner was asked. */

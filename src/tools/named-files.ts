@@ -1,4 +1,4 @@
-// Reads the files of the workspace that a command names, to find out later whether they have changed.
+// Reads the files that a command names, to find out later whether they have changed.
 // A process that runs at that time can still change a file between this check and the command.
 
 import { createHash } from "node:crypto";
@@ -12,7 +12,7 @@ const READ_MAX_BYTES = 20_000_000;
 /** Number of folders, named in the command, in which names are looked up besides the workspace. */
 const FOLDERS_MAX = 5;
 
-/** Returns the files in the workspace that the command names, with the digests of their content. */
+/** Returns the files that the command names, with the digests of their content. */
 export async function readNamedFiles(workspace: string, command: string): Promise<NamedFiles> {
   const root = await realpath(workspace).catch(() => workspace);
   const names = readNames(command);
@@ -22,9 +22,9 @@ export async function readNamedFiles(workspace: string, command: string): Promis
   for (const folder of folders) {
     for (const name of names) {
       const path = await realpath(resolve(folder, name)).catch(() => "");
-      const found = isInside(root, path) ? await stat(path).catch(() => undefined) : undefined;
-      if (found?.isDirectory() === true && folders.length <= FOLDERS_MAX && !folders.includes(path))
-        folders.push(path);
+      const found = path === "" ? undefined : await stat(path).catch(() => undefined);
+      const isFolder = found?.isDirectory() === true && isInside(root, path);
+      if (isFolder && folders.length <= FOLDERS_MAX && !folders.includes(path)) folders.push(path);
       if (found?.isFile() !== true || files.has(path)) continue;
       const { size, ino, ctimeMs } = found;
       const content = size > bytesLeft ? undefined : await readFile(path).catch(() => undefined);

@@ -26,6 +26,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { RunWait } from "../engine/lanes/waits.ts";
 import type { Unit } from "../engine/unit.ts";
 import { countJobsMadeBy, holdJob, jobsOfSession } from "../store/queries/cron-jobs.ts";
+import { readOutside } from "../store/queries/outside.ts";
 import { checkWords } from "./choices.ts";
 import { type Calendar, readSchedule, zoneOf } from "./dates.ts";
 import { dropJob, enable, storeHasRoom, storeJob } from "./jobs.ts";
@@ -96,6 +97,8 @@ async function hasRoom(unit: Unit, { session }: Call): Promise<Result<void>> {
 async function make(engine: Engine, unit: Unit, call: Call, asked: AgentJobRequest, schedule: Schedule) {
   const { session, run, callId } = call;
   const deliver = run.route === undefined || isInHouse(run.route) ? undefined : run.route;
+  const { key, sessionId } = session;
+  const outside = await readOutside(unit.tx, { key, sessionId, chainId: run.chainId });
   const made = await enable(
     {
       id: unit.newId(),
@@ -109,7 +112,7 @@ async function make(engine: Engine, unit: Unit, call: Call, asked: AgentJobReque
       updatedAt: unit.now,
       sessionKey: session.key,
       callId,
-      ...optional({ name: asked.name, deliver }),
+      ...optional({ name: asked.name, deliver, outside }),
     },
     unit.now,
   );

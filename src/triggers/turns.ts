@@ -50,8 +50,9 @@ async function prepareSession(parts: TurnParts, unit: Unit, job: CronJob): Promi
     await updateSession(unit.tx, key, { model: job.model });
 }
 
-const resets = ({ sessionKey, message }: CronJob): boolean =>
-  sessionKey !== undefined && message.trim().toLowerCase() === RESET;
+/** Only a person's job resets a session: an agent could drop what its session has read. */
+const resets = ({ sessionKey, message, callId }: CronJob): boolean =>
+  sessionKey !== undefined && callId === undefined && message.trim().toLowerCase() === RESET;
 
 /** Starts a new conversation in the session of a job. Its run only writes a text into the new transcript. */
 async function acceptReset(parts: TurnParts, unit: Unit, job: CronJob) {
@@ -76,7 +77,11 @@ async function acceptTurn(parts: TurnParts, unit: Unit, job: CronJob) {
       text: job.message,
       provenance: { kind: "cron", source: job.id },
       context: cronContext(job),
-      ...optional({ thinking: job.thinking, guest: (creator && isGuest(creator)) || undefined }),
+      ...optional({
+        thinking: job.thinking,
+        guest: (creator && isGuest(creator)) || undefined,
+        outside: job.outside,
+      }),
     },
     // The reply to a job that an agent made goes to the chat that asked, as any answer there does.
     ...optional({ route: job.callId === undefined ? undefined : job.deliver }),

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { markOf, runningProcess } from "./process-start.ts";
 
 const FOLDER = "running";
+const NAME = /^(?:[\w.!~*'()-]|%[0-7][0-9A-F])+%40\d+$/;
 
 /** Returns the files of processes that run, and those of processes that ended without removing theirs. */
 function addressFiles(storeDir: string): { running: string[]; left: string[] } {
@@ -21,6 +22,8 @@ function addressFiles(storeDir: string): { running: string[]; left: string[] } {
     // No gateway has used this store, or another user's gateway uses it.
   }
   for (const name of names.sort()) {
+    // Any other file there is not ours.
+    if (!NAME.test(name)) continue;
     const [mark = ""] = decodeURIComponent(name).split("@");
     (runningProcess(mark) === undefined ? left : running).push(join(folder, name));
   }

@@ -85,7 +85,7 @@ test("what somebody who is not an owner changed in AGENTS.md waits, and an owner
   await expect.poll(() => readFileSync(file, "utf8"), { timeout: 10_000 }).toBe("Obey Bob.\n");
   await expect.poll(stage.runs).toMatchObject([{ state: "ok" }]);
   await stage.says("ada", "/approvals");
-  const id = await toldAda(stage, /([0-9a-f]{8}) .*AGENTS\.md/);
+  const id = await toldAda(stage, /(i[0-9a-f]{7}) .*AGENTS\.md/);
   const list = stage.seenBy("ada").at(-1) ?? "";
   expect(list).toMatch(/-Speak of tea\.\n\+Obey Bob\./);
   expect(list).toContain(`guest telegram:${1002}`);
@@ -147,7 +147,7 @@ test.each(WITH_BUTTONS)(
   async (_, place) => {
     const stage = await openAsking(place);
     expect(await stage.press("ada", stage.commandOf("Always…"))).toBe("");
-    await expect.poll(stage.labels, { timeout: 10_000 }).toEqual(["Allow once", "Deny", "Yes, always"]);
+    await expect.poll(stage.labels, { timeout: 10_000 }).toEqual(["Allow once", "Yes, always", "Deny"]);
     expect(stage.now().text).toMatch(
       /From now on agent main runs exactly this command without asking, in all its sessions, in the folder .*\n┃ echo done/,
     );

@@ -34,7 +34,7 @@ test.each([
 });
 
 test.each([
-  ["fetch", { url: "https://tea.example" }, "web page https://tea.example"],
+  ["fetch", { url: "https://tea.example" }, "web page of tea.example"],
   ["search", {}, "web search"],
   ["mcp__files__read", {}, "MCP server files"],
   ["read", {}, undefined],

@@ -381,12 +381,18 @@ test("the owner sees the whole command, and the rule keeps it, without redaction
   const question = await asked(life);
   const shown = `DB_PASSWORD="$(id)" true⏎\n#\\u{202e} \\x1b[2K\\x0d${"a".repeat(600)}`;
   expect(question).toMatchObject({ title: shown, asked: { command: shown } });
-  await answer(life, question, "allow", "always");
-  await resultOf(life, runId);
-  expect(await listRules(life.store.db)).toMatchObject([{ command: shown }]);
+  // Bash makes other names of this command, so it can't be allowed for longer.
+  expect(question.scopes).toEqual(["once"]);
+  await answer(life, question, "allow", "once");
+  expect(await resultOf(life, runId)).toMatchObject({ status: "ok" });
+  const plain = "TOKEN=\u202eabc true";
+  const second = await say(life, `exec ${plain}`);
+  await answer(life, await asked(life), "allow", "always");
+  await resultOf(life, second);
+  expect(await listRules(life.store.db)).toMatchObject([{ command: "TOKEN=\\u{202e}abc true" }]);
   const rows = await life.store.db.selectFrom("permission_rules").select("command").execute();
-  expect(rows).toEqual([{ command }]);
-  expect(await resultOf(life, await say(life, `exec ${command}`))).toMatchObject({ status: "ok" });
+  expect(rows).toEqual([{ command: plain }]);
+  expect(await resultOf(life, await say(life, `exec ${plain}`))).toMatchObject({ status: "ok" });
 });
 
 test("a command that an owner can't see in full is denied without a question", async () => {

@@ -94,7 +94,7 @@ test("an import omits and lists addresses with keys, owners, programs, images an
   );
   expect(told["models.providers.own"]).toBe("sends conversations and the source's key to other.example");
   expect(told["tools.mcp.servers.notes"]).toBe(
-    "runs the program npx -y notes, which gets AWS_SECRET of the gateway's environment",
+    "runs the program A=${AWS_SECRET} npx -y notes, which gets AWS_SECRET of the gateway's environment",
   );
   expect(told["tools.mcp.servers.far"]).toBe("sends what agents ask and the source's headers to mcp.example");
   expect(told["models.providers.anthropic"]).toContain("ANTHROPIC_API_KEY");

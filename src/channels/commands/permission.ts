@@ -121,9 +121,12 @@ function confirmation(
   const words = isShown ? lastingWords(question, scope) : lastingWords({ agentId: question.agentId }, scope);
   const typed = `/allow ${shortPermissionId(id)} ${scope} yes`;
   const label = scope === "always" ? "Yes, always" : "Yes, in this session";
+  const [once, deny] = choicesOf(question);
+  const yes = { label, command: `/allow ${id} ${scope} yes` };
   return {
     text: `${markdownLine(words)}${command}\n\nNothing is allowed yet. To confirm: ${code(unit, typed)}`,
-    choices: [...choicesOf(question).slice(0, 2), { label, command: `/allow ${id} ${scope} yes` }],
+    // A second press at the place of the first one must not confirm it.
+    choices: [once, yes, deny].filter((choice) => choice !== undefined),
   };
 }
 

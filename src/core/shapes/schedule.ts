@@ -53,6 +53,8 @@ export interface CronJob {
    * `sessionKey` made it, and it has the rights of that session. Absent: a person made it.
    */
   readonly callId?: string;
+  /** Source of content from outside that the agent had read when it made the job. Its runs have it, too. */
+  readonly outside?: string;
 }
 
 /** A job that an agent wants to make. Times are as its model wrote them. */

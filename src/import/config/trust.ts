@@ -5,7 +5,7 @@
 import type { Tree } from "../../config/source.ts";
 import { fieldsOf, listOf } from "../../core/json.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { Redactor } from "../../core/text/redact/redact.ts";
+import { visibleText } from "../../core/text/safe-text.ts";
 import type { Path } from "../../core/text/value-path.ts";
 import { textIn, textsIn } from "../fields.ts";
 import { KEY_VARIABLES } from "./models.ts";
@@ -93,11 +93,12 @@ function mcpServers(file: Tree): Found[] {
   const { servers } = fieldsOf(fieldsOf(file.tools).mcp);
   return Object.entries(fieldsOf(servers)).map(([name, value]) => {
     const { command, args, env, url, headers } = fieldsOf(value);
-    const program = [command, ...textsIn(args)].join(" ").replaceAll(/\s+/g, " ");
+    const own = Object.entries(fieldsOf(env)).map(([variable, text]) => `${variable}=${String(text)}`);
+    const program = visibleText([...own, String(command), ...textsIn(args)].join(" "));
     const variables = variablesIn([env, url, headers, args, command]);
     const text =
       url === undefined
-        ? `runs the program ${new Redactor([]).cut(program, LINE_CHARS_MAX)}` +
+        ? `runs the program ${program}` +
           (variables.length === 0 ? "" : `, which gets ${variables.join(", ")} of the gateway's environment`)
         : `${sending("what agents ask", variables, { headers })} to ${hostOf(String(url))}`;
     const path = ["tools", "mcp", "servers", name];

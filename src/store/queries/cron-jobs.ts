@@ -54,6 +54,7 @@ function toJob(row: Selectable<CronJobTable>): CronJob {
     ...present("createdBy", row.created_by),
     ...present("sessionKey", row.session_key),
     ...present("callId", row.call_id),
+    ...present("outside", row.outside),
   };
 }
 
@@ -76,6 +77,7 @@ function toRow(job: CronJob): Insertable<CronJobTable> {
     created_by: job.createdBy ?? null,
     session_key: job.sessionKey ?? null,
     call_id: job.callId ?? null,
+    outside: job.outside ?? null,
   };
 }
 
@@ -128,7 +130,8 @@ export async function listJobs(db: Db, limit: number): Promise<CronJob[]> {
 
 /** Lists the jobs that the agent of a session made, oldest first. */
 export async function jobsOfSession(db: Db, sessionKey: string): Promise<CronJob[]> {
-  const rows = await db.selectFrom("cron_jobs").selectAll().where("session_key", "=", sessionKey).execute();
+  const query = db.selectFrom("cron_jobs").selectAll().where("session_key", "=", sessionKey);
+  const rows = await query.where("call_id", "is not", null).execute();
   return rows.map(toJob).sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
 }
 
@@ -142,7 +145,7 @@ export async function countJobsMadeBy(db: Db, agentId: string): Promise<number> 
   const row = await db
     .selectFrom("cron_jobs")
     .select((eb) => eb.fn.countAll<number>().as("n"))
-    .where("session_key", "is not", null)
+    .where("call_id", "is not", null)
     .where("agent_id", "=", agentId)
     .executeTakeFirstOrThrow();
   return Number(row.n);

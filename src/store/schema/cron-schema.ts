@@ -73,10 +73,14 @@ create index cron_runs_of_job on cron_runs (job_id, seq);
 export const CRON_CREATORS = "alter table cron_jobs add column created_by text;";
 export const CRON_CREATORS_ON_POSTGRES = `alter table cron_jobs add column created_by ${T};`;
 
-/** Session whose agent made the job, and the tool call that did. Null: a person made the job. */
+/**
+ * Session whose agent made the job, and the tool call that did. Null: a person made the job. `outside`: the
+ * source of content from outside that the agent had read.
+ */
 const jobMakers = (text: string): string => `
 alter table cron_jobs add column session_key ${text};
 alter table cron_jobs add column call_id ${text};
+alter table cron_jobs add column outside ${text};
 create index cron_jobs_of_session on cron_jobs (session_key) where session_key is not null;
 `;
 export const CRON_MAKERS = jobMakers("text");

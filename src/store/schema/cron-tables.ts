@@ -28,6 +28,8 @@ export interface CronJobTable {
   session_key: string | null;
   /** Id of the tool call that made the job. */
   call_id: string | null;
+  /** Source of content from outside that the agent had read. */
+  outside: string | null;
 }
 
 /** Turns of a job, started by its schedule or by hand. The outcome of a turn is in the table `runs`. */

@@ -141,10 +141,13 @@ export class StoreKeeper {
     this.#write({ state: "open", rows }, true);
     const { timeout } = reader.prepare("pragma busy_timeout").get() ?? {};
     reader.exec("pragma busy_timeout = 0");
-    const done = reader.prepare("pragma wal_checkpoint(truncate)").get();
-    reader.exec(`pragma busy_timeout = ${timeout}`);
-    if (Number(done?.busy) === 0) this.#empties = "no";
-    this.#mark();
+    try {
+      const done = reader.prepare("pragma wal_checkpoint(truncate)").get();
+      if (Number(done?.busy) === 0) this.#empties = "no";
+    } finally {
+      reader.exec(`pragma busy_timeout = ${timeout}`);
+      this.#mark();
+    }
   }
 
   #writeBack(): void {

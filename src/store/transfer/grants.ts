@@ -2,10 +2,11 @@
 // only if a person has accepted their kind.
 
 import { sql } from "kysely";
+import { visibleText } from "../../core/text/safe-text.ts";
 import type { Db, Tx } from "../sql.ts";
 import type { CopiedTable } from "./copy.ts";
 
-export const GRANT_KINDS = ["rules", "nodes", "peers", "people", "jobs", "tokens", "keys"] as const;
+export const GRANT_KINDS = ["rules", "nodes", "peers", "people", "jobs", "memory", "tokens", "keys"] as const;
 export type GrantKind = (typeof GRANT_KINDS)[number];
 
 /** The grants of one kind in a backup. */
@@ -22,8 +23,9 @@ interface GrantTables {
   readonly line: string;
 }
 
-const LINES_MAX = 20;
-const LINE_CHARS = 300;
+const LINES_MAX = 1_000;
+/** A row with a longer description can't be judged by a person, so it is not restored. */
+const LINE_CHARS = 2_000;
 
 const GRANTS: Readonly<Record<GrantKind, GrantTables>> = {
   rules: { tables: ["permission_rules"], line: "agent_id || ' may run in ' || folder || ': ' || command" },
@@ -40,6 +42,7 @@ const GRANTS: Readonly<Record<GrantKind, GrantTables>> = {
     tables: ["cron_jobs", "cron_runs"],
     line: "agent_id || ': ' || coalesce(name, id) || ': ' || message",
   },
+  memory: { tables: ["agent_memory"], line: "agent_id || ' remembers: ' || text" },
   tokens: { tables: ["access_tokens", "device_tokens"], line: "name || ' with ' || scopes_json" },
   keys: { tables: ["gateway_keys"], line: "name" },
 };
@@ -58,7 +61,7 @@ export async function grantsIn(db: Db): Promise<Grants[]> {
     const [first = ""] = tables;
     const { rows } = await sql<{ line: string }>`select ${sql.raw(line)} as line from ${sql.table(first)}
       limit ${sql.lit(LINES_MAX)}`.execute(db);
-    found.push({ kind, count, lines: rows.map((row) => row.line.slice(0, LINE_CHARS)) });
+    found.push({ kind, count, lines: rows.map((row) => visibleText(row.line)) });
   }
   return found;
 }
@@ -69,11 +72,19 @@ export function tablesOf(kinds: readonly GrantKind[]): ReadonlySet<CopiedTable> 
 }
 
 /**
- * Removes from an accepted backup what nobody could see in it: the files for which a command was allowed, so
- * that a command which names files asks again, and the texts that would count in place of instruction
- * files whose changes wait for an owner.
+ * Removes from an accepted backup what gives rights and nobody could see in it: answers to permission
+ * requests, addresses that get results, rows that are too long to be judged, the files for which a command
+ * was allowed, so that a command which names files asks again, and the texts that would count in place of
+ * instruction files whose changes wait for an owner.
  */
 export async function dropUnseen(tx: Tx): Promise<void> {
+  await tx.deleteFrom("permissions").execute();
+  await tx.deleteFrom("push_configs").execute();
+  for (const { tables, line } of [GRANTS.rules, GRANTS.jobs]) {
+    const [table = ""] = tables;
+    const isLong = sql`length(${sql.raw(line)}) > ${sql.lit(LINE_CHARS)}`;
+    await sql`delete from ${sql.table(table)} where ${isLong}`.execute(tx);
+  }
   await tx.updateTable("permission_rules").set({ digest: "[]" }).execute();
   await tx.deleteFrom("instruction_contents").where("state", "=", "confirmed").execute();
   await tx.updateTable("instruction_contents").set({ text: null, bytes: null }).execute();

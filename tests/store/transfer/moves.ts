@@ -88,7 +88,8 @@ const UNDONE = [
   alter table chains drop column outside;`,
   "alter table node_requests drop column asked_by;",
   `drop index cron_jobs_of_session;
-  alter table cron_jobs drop column session_key; alter table cron_jobs drop column call_id;`,
+  alter table cron_jobs drop column session_key; alter table cron_jobs drop column call_id;
+  alter table cron_jobs drop column outside;`,
   "alter table job_waits drop column owner;",
   "alter table chains drop column token_limit;",
   "drop table peers;",

@@ -199,6 +199,7 @@ const GRANTS: Readonly<Record<GrantKind, string>> = {
   peers: "other gateways",
   people: "people on channels",
   jobs: "scheduled jobs",
+  memory: "memories of agents",
   tokens: "access tokens and devices",
   keys: "the gateway's own keys",
 };

@@ -17,9 +17,19 @@ const BETWEEN_NAMES = /[\s;|&<>()$`"'=:,{}!#\\]+/;
 export function readNames(command: string): string[] {
   const read = command.replaceAll(REDIRECTION, " ");
   const quoted = [...read.matchAll(QUOTED)].map(([, single, double]) => single ?? double ?? "");
-  const names = new Set([...read.split(BETWEEN_NAMES), ...quoted].filter((name) => name !== ""));
+  const words = read.split(/[\s;|&<>()]+/);
+  const names = new Set([...read.split(BETWEEN_NAMES), ...words, ...quoted].filter((name) => name !== ""));
   const implied = IMPLIED.filter(([program]) => [...names].some((name) => program.test(name)));
   return [...names, ...implied.flatMap(([, files]) => files)];
+}
+
+/** Characters by which bash makes other names of a word, and quotes inside a word. */
+const MAKES_NAMES = /[~$`*?[\]{}\\]|[^\s=(;|&<>]"x"|"x"[^\s);|&<>]/;
+
+/** Returns whether all names in a command can be found (NF1), so that it may be allowed for longer. */
+export function hasPlainNames(command: string): boolean {
+  const read = command.replaceAll(QUOTED, (text) => (/[$`\\<>]/.test(text) ? "~" : '"x"'));
+  return !MAKES_NAMES.test(read);
 }
 
 /** Paths of files, with what tells their content. */

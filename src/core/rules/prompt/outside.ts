@@ -8,7 +8,7 @@ import type { Settings } from "../../shapes/settings/settings.ts";
 import { cut } from "../../text/cut.ts";
 import { strangersInMain } from "./memory.ts";
 
-const ADDRESS_MAX_CHARS = 100;
+const HOST_MAX_CHARS = 100;
 
 /** Returns the source of outside content in the input of a run, or undefined if it has none. */
 export function outsideInput(
@@ -36,7 +36,11 @@ export function isOutsider(
 
 /** Returns the source of a tool's result that is outside, or undefined for any other tool. */
 export function outsideResult(tool: string, args: Readonly<Record<string, unknown>>): string | undefined {
-  if (tool === "fetch") return `web page ${cut(String(args.url), ADDRESS_MAX_CHARS)}`;
+  // The rest of the address may be a text of the session.
+  if (tool === "fetch") {
+    const address = String(args.url);
+    return `web page of ${URL.canParse(address) ? cut(new URL(address).host, HOST_MAX_CHARS) : "?"}`;
+  }
   if (tool === "search") return "web search";
   return tool.startsWith("mcp__") ? `MCP server ${tool.split("__")[1]}` : undefined;
 }

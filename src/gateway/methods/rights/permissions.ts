@@ -61,7 +61,9 @@ export const permissionMethods: Methods<Names, PermissionDeps> = {
       const rights = { covers, everySession: caller.patterns === undefined };
       const answer = { id, decision, scope, by: caller.id };
       return deps.engine.commit(async (unit) => {
-        const answered = await answerRequest(unit, deps, answer, rights);
+        const { settings, guidance } = deps;
+        const parts = hasScope(caller.scopes, "operator.admin") ? { settings, guidance } : { settings };
+        const answered = await answerRequest(unit, parts, answer, rights);
         if (!answered.ok) return answered;
         const made = optional({ ruleId: answered.value.ruleId });
         const given = { ok: true, id: answered.value.id, decision, scope, ...made } as const;

@@ -56,11 +56,12 @@ async function pruneWaits(tx: Tx, before: number): Promise<void> {
 /** Deletes settled deliveries. A failed one stays until an operator has dismissed it. */
 async function pruneDeliveries(tx: Tx, before: number): Promise<void> {
   for (const state of ["sent", "skipped", "failed"]) {
-    const isOver = state === "failed" ? sql`dismissed_at < ${before}` : sql`settled_at < ${before}`;
+    const time = state === "failed" ? sql`dismissed_at` : sql`settled_at`;
     // The oldest rows come first, so no index of times is needed.
     await sql`delete from deliveries where seq in (
-      select seq from (select seq, settled_at, dismissed_at from deliveries where state = ${sql.lit(state)}
-        order by seq limit ${sql.lit(ROWS_MAX)}) as oldest where ${isOver})`.execute(tx);
+      select seq from (select seq, ${time} as over_at from deliveries
+        where state = ${sql.lit(state)} and ${time} is not null
+        order by seq limit ${sql.lit(ROWS_MAX)}) as oldest where over_at < ${before})`.execute(tx);
   }
 }
 

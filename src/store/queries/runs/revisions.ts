@@ -47,7 +47,10 @@ export async function forgetInstructions(tx: Tx, sessionKey: string): Promise<vo
   const parts = inputs.flatMap(({ body }) => (JSON.parse(body) as RunInputs).prompt);
   const titled = await revisionsOf(tx, [...new Set(parts)]);
   for (const { hash, body } of titled) {
-    const { title } = JSON.parse(body) as { readonly title: string };
-    if (title === SESSION_INSTRUCTIONS) await tx.deleteFrom("revisions").where("hash", "=", hash).execute();
+    const { title, text } = JSON.parse(body) as { readonly title: string; readonly text: string };
+    if (title !== SESSION_INSTRUCTIONS) continue;
+    const others = tx.selectFrom("sessions").select("key").where("key", "<>", sessionKey);
+    const sharing = await others.where("instructions", "=", text).limit(1).executeTakeFirst();
+    if (sharing === undefined) await tx.deleteFrom("revisions").where("hash", "=", hash).execute();
   }
 }

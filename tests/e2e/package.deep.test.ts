@@ -317,7 +317,7 @@ test("the package contains the web page and serves it", async () => {
 test("the package has the files that the program expects in it: its version, the sandbox's worker", async () => {
   const at = ["--url", url, "--token", TOKEN];
   const send = (text: string) => parley(...at, "send", "--session", "main", "--wait", "20", text);
-  expect(await send("write file notes.txt: kept")).toContain('"status": "ok"');
+  expect(await send("write file notes.txt: kept")).toContain("status ok, path notes.txt");
   expect(await send("read file notes.txt")).toContain("kept");
   const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
   expect(JSON.parse(await parley(...at, "--json", "call", "health"))).toMatchObject({ version, ok: true });

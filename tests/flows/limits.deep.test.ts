@@ -34,7 +34,7 @@ const permission: Add = async (app, at, then) => {
     const asked = { ...facts, title: `command ${at}`, rawInput: {}, askMs: 600_000 };
     const question = await openPermission(app, unit, asked);
     await then(unit);
-    return question !== undefined;
+    return question.ok;
   });
 };
 

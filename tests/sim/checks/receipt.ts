@@ -14,6 +14,7 @@ const MESSAGES = `select r.run_id, r.kind, r.state, r.code, r.reply, r.model, r.
   from runs r left join inbox_marks k on k.run_id = r.run_id left join sessions s on s.key = r.session_key
     left join deadlines d on d.kind = 'inbox' and d.key = r.run_id
   where r.flow_step in ('round1', 'reply')
+    and exists (select 1 from session_ids i where i.session_id = r.session_id)
     and (r.state in ('queued', 'running', 'waiting') or r.ended_at >= ?1 or k.ended_at >= ?1
       or (k.run_id is not null and k.ended_at is null))`;
 

@@ -28,7 +28,9 @@ const OPEN_WAITS = `select w.*, r.kind = 'append' and r.state = 'ok' as in_inbox
 const CHAINS = "select chain_id, runs from chains";
 const NEW_MESSAGES =
   "select seq, run_id, role from messages where seq > ? and run_id is not null order by seq";
+/** A deletion blanks the replies of a session's runs. */
 const ENDS = `select run_id, state, ended_at, reply, code from runs where ended_at >= ?1
+    and exists (select 1 from session_ids i where i.session_id = runs.session_id)
   union all select flow_id, state, ended_at, end_reason, null from flows where ended_at >= ?1`;
 const OPEN_JOBS = `select requester_key, count(*) as n from flows where kind = 'spawn' and state = 'open'
   group by requester_key`;

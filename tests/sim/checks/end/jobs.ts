@@ -30,7 +30,9 @@ function toldOf(books: Books, job: Row, own: readonly RunBook[]): Told {
   );
   const ids = new Set(own.map((run) => run.runId));
   const posts = books.deliveries.filter(
-    (row) => ids.has(String(row.run_id)) && String(row.text).includes(`session ${child} `),
+    // A text that was blanked with its session may be this one.
+    (row) =>
+      ids.has(String(row.run_id)) && (row.text === "" || String(row.text).includes(`session ${child} `)),
   );
   return {
     // A stop replaces a wake that has not started by an append.
@@ -66,6 +68,7 @@ function checkTold(story: Story, job: Row, { wakes, appends, posts }: Told): voi
 function checkStatus(story: Story, job: Row, { wakes, appends, posts }: Told, own: readonly RunBook[]): void {
   const last = own.filter((run) => run.step === "task").at(-1);
   for (const text of [...wakes, ...appends, ...posts].map((one) => String(one.text))) {
+    if (text === "") continue;
     const [status, ...more] = statusesIn(text);
     const wasStopped = last?.state === "ok" && status === "aborted" && story.stopped.size > 0;
     const fits = status === last?.state || wasStopped;

@@ -7,7 +7,7 @@ const TEXTS = ["error", "reply", "output", "text", "content"];
 export function resultWords(result: Readonly<Record<string, unknown>>): string {
   const name = TEXTS.find((field) => typeof result[field] === "string" && result[field] !== "");
   if (name === "error" && typeof result.code === "string") return `${result.code}: ${result.error}`;
-  if (name !== undefined) return String(result[name]);
+  if (name !== undefined) return String(result[name]).trimEnd();
   const facts = Object.entries(result).flatMap(([fact, value]) => {
     if (Array.isArray(value)) return [`${fact} ${value.length}`];
     return typeof value === "object" || value === false || value === "" ? [] : [`${fact} ${String(value)}`];

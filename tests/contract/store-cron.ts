@@ -58,21 +58,22 @@ export function cronContract(store: () => Store): void {
     expect([over?.enabled, over?.nextAt]).toEqual([false, undefined]);
   });
 
-  test("the jobs that a session's agent made are listed, counted by agent, and deleted with their runs", async () => {
+  test("the jobs that a session's agent made are told from those of a person, listed, counted by agent, and deleted with their runs", async () => {
     await put(job("person"));
     await put(job("b", { sessionKey: "agent:main:main", callId: "call", createdAt: 2 }));
-    await put(job("a", { sessionKey: "agent:main:main" }));
-    await put(job("other", { sessionKey: "agent:main:notes" }));
+    await put(job("a", { sessionKey: "agent:main:main", callId: "first" }));
+    await put(job("other", { sessionKey: "agent:main:notes", callId: "third" }));
+    await put(job("planned", { sessionKey: "agent:main:main" }));
     await turn("a");
     const own = await jobs.jobsOfSession(store().db, "agent:main:main");
     expect(own.map(({ id, callId }) => [id, callId])).toEqual([
-      ["a", undefined],
+      ["a", "first"],
       ["b", "call"],
     ]);
     expect(await jobs.countJobsMadeBy(store().db, "main")).toBe(3);
     expect(await jobs.countJobsMadeBy(store().db, "research")).toBe(0);
     await store().transaction((tx) => jobs.deleteJobsOfSession(tx, "agent:main:main"));
-    expect((await jobs.listJobs(store().db, 5)).map(({ id }) => id)).toEqual(["other", "person"]);
+    expect((await jobs.listJobs(store().db, 5)).map(({ id }) => id)).toEqual(["other", "person", "planned"]);
     expect(await jobs.listTurns(store().db, "a", 5)).toEqual([]);
   });
 

@@ -99,7 +99,7 @@ export function RemoveAgent({ agent: { id, name = id, workspace } }: { agent: Ag
     change([{ path: pathOf(id), unset: true }]).then(() => say(`The agent ${id} was removed.`), complain);
   };
   return (
-    <>
+    <div class="bar">
       <button type="button" onClick={() => setAsking(true)}>
         Remove agent<span class="visually-hidden"> {id}</span>
       </button>
@@ -124,6 +124,6 @@ export function RemoveAgent({ agent: { id, name = id, workspace } }: { agent: Ag
           </p>
         </Confirm>
       )}
-    </>
+    </div>
   );
 }

@@ -145,6 +145,7 @@ export async function countJobsMadeBy(db: Db, agentId: string): Promise<number> 
   const row = await db
     .selectFrom("cron_jobs")
     .select((eb) => eb.fn.countAll<number>().as("n"))
+    .where("session_key", "is not", null)
     .where("call_id", "is not", null)
     .where("agent_id", "=", agentId)
     .executeTakeFirstOrThrow();

@@ -58,7 +58,7 @@ export function cronContract(store: () => Store): void {
     expect([over?.enabled, over?.nextAt]).toEqual([false, undefined]);
   });
 
-  test("the jobs that a session's agent made are told from those of a person, listed, counted by agent, and deleted with their runs", async () => {
+  test("the jobs of a session's agent, but not a person's, are listed, counted by agent and deleted with their runs", async () => {
     await put(job("person"));
     await put(job("b", { sessionKey: "agent:main:main", callId: "call", createdAt: 2 }));
     await put(job("a", { sessionKey: "agent:main:main", callId: "first" }));

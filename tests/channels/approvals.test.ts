@@ -75,7 +75,7 @@ test.each(PLACES)(
   },
 );
 
-test("what somebody who is not an owner changed in AGENTS.md waits, and an owner sees it in the chat and restores it", async () => {
+test("a change of AGENTS.md by somebody who is not an owner waits, and an owner sees it in the chat and restores it", async () => {
   const stage = await open(await onTelegram());
   const file = join(stage.workspace, "AGENTS.md");
   writeFileSync(file, "Speak of tea.\n");

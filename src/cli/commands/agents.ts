@@ -13,7 +13,7 @@ import { openPrompter } from "../channels/prompter.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { withLink } from "../gateway-link.ts";
 import { count, table } from "../layout.ts";
-import { withConfigFile } from "./config/file.ts";
+import { type ConfigDesk, withConfigFile } from "./config/file.ts";
 import { saveChange } from "./config/values.ts";
 
 export async function listAgents(cli: Cli): Promise<number> {
@@ -32,15 +32,33 @@ export async function listAgents(cli: Cli): Promise<number> {
   });
 }
 
-/** Returns the agents in a file: those of its list, else the one that an empty list means. */
-function agentsIn(text: string, path: string): Result<readonly unknown[]> {
-  const tree = parseText(text, path);
-  if (!tree.ok) return tree;
-  const agents = valueAt(tree.value, ["agents", "list"]);
-  return ok(Array.isArray(agents) && agents.length > 0 ? agents : [MAIN_AGENT]);
+interface AgentList {
+  readonly desk: ConfigDesk;
+  readonly revision: string;
+  /** The agents of the file's list, else the one that an empty list means. */
+  readonly agents: readonly unknown[];
+}
+
+/** Runs `work` with the agents of the configuration file. */
+function withAgentList(cli: Cli, work: (list: AgentList) => Promise<number>): Promise<number> {
+  return withConfigFile(cli, async (desk) => {
+    const file = await desk.read();
+    if (!file.ok) return cli.fail(file);
+    const { text, path, revision } = file.value;
+    const tree = parseText(text, path);
+    if (!tree.ok) return cli.fail(tree);
+    const agents = valueAt(tree.value, ["agents", "list"]);
+    return work({
+      desk,
+      revision,
+      agents: Array.isArray(agents) && agents.length > 0 ? agents : [MAIN_AGENT],
+    });
+  });
 }
 
 const idOf = (agent: unknown): string => String(valueAt(agent, ["id"]));
+const findAgent = (agents: readonly unknown[], id: string): unknown =>
+  agents.find((agent) => idOf(agent).toLowerCase() === id.toLowerCase());
 const pathOf = (id: string): string => showPath(["agents", "list", id]);
 
 interface NewAgent {
@@ -54,22 +72,13 @@ export async function addAgent(
   [id = ""]: readonly string[],
   { name, model, workspace }: NewAgent,
 ): Promise<number> {
-  return withConfigFile(cli, async (desk) => {
-    const file = await desk.read();
-    if (!file.ok) return cli.fail(file);
-    const agents = agentsIn(file.value.text, file.value.path);
-    if (!agents.ok) return cli.fail(agents);
-    if (agents.value.some((agent) => idOf(agent).toLowerCase() === id.toLowerCase())) {
+  return withAgentList(cli, async ({ desk, revision, agents }) => {
+    if (findAgent(agents, id) !== undefined) {
       const hint = `Change it: npx parley-gateway config set ${pathOf(id)}.model MODEL`;
       return cli.fail(fail("invalid_argument", `there is an agent ${JSON.stringify(id)} already`, { hint }));
     }
     const value = optional({ name, model, workspace });
-    return saveChange(
-      cli,
-      desk,
-      { path: pathOf(id), value },
-      { revision: file.value.revision, dryRun: false },
-    );
+    return saveChange(cli, desk, { path: pathOf(id), value }, { revision, dryRun: false });
   });
 }
 
@@ -87,17 +96,13 @@ export async function removeAgent(
   [id = ""]: readonly string[],
   { yes = false }: { readonly yes?: boolean },
 ): Promise<number> {
-  return withConfigFile(cli, async (desk) => {
-    const file = await desk.read();
-    if (!file.ok) return cli.fail(file);
-    const agents = agentsIn(file.value.text, file.value.path);
-    if (!agents.ok) return cli.fail(agents);
-    const found = agents.value.find((agent) => idOf(agent).toLowerCase() === id.toLowerCase());
-    if (found === undefined) {
-      const hint = `There are: ${agents.value.map(idOf).join(", ")}.`;
+  return withAgentList(cli, async ({ desk, revision, agents }) => {
+    const agent = findAgent(agents, id);
+    if (agent === undefined) {
+      const hint = `There are: ${agents.map(idOf).join(", ")}.`;
       return cli.fail(fail("agent_not_found", `there is no agent ${JSON.stringify(id)}`, { hint }));
     }
-    if (agents.value.length === 1) {
+    if (agents.length === 1) {
       const hint = "Add another one first: npx parley-gateway agents add ID";
       return cli.fail(fail("invalid_argument", `${id} is the only agent, and a gateway needs one`, { hint }));
     }
@@ -105,9 +110,9 @@ export async function removeAgent(
     if (!agreed.ok) return cli.fail(agreed, EXIT.usage);
     if (!agreed.value) return cli.fail({ code: "cancelled", error: "Nothing was removed." });
     const change = { path: pathOf(id), unset: true } as const;
-    const code = await saveChange(cli, desk, change, { revision: file.value.revision, dryRun: false });
+    const code = await saveChange(cli, desk, change, { revision, dryRun: false });
     if (code !== EXIT.done) return code;
-    const folder = valueAt(found, ["workspace"]);
+    const folder = valueAt(agent, ["workspace"]);
     const files = typeof folder === "string" ? folder : "its workspace";
     cli.note(safeLine(`Its sessions stay in the store, and its files in ${files}. Its scheduled jobs fail.`));
     return code;

@@ -103,7 +103,7 @@ describeInBrowser("connecting a model on the first visit", () => {
     const http = `http://127.0.0.1:${house.app.port}`;
     const { page } = await visit(http, { token: TOKEN, at: "operations/agents" });
     await page.keyboard.press("Control+k");
-    await page.getByRole("combobox").fill("connect a model");
+    await page.getByRole("combobox", { name: "Session, view or action" }).fill("connect a model");
     await page.getByRole("option", { name: /^Connect a model/ }).click();
     await page.getByRole("dialog", { name: "Connect a model" }).getByLabel("Provider").waitFor();
     await page.keyboard.press("Escape");

@@ -5,8 +5,8 @@
 // IN2: files are read while the transaction holds the lock, so that of two calls at once each is compared
 //      with the files as the other left them.
 // IN3: an answer is about one text of one file. If the file has changed since, the answer finds nothing.
-// IN4: a call that may have left a program running (`lasts`) stays stored until an owner allows a change of a
-//      file below its place.
+// IN4: a call that may have left a program running (`lasts`) stays stored: no answer ends it, because nothing
+//      shows that the program has ended.
 
 import { createHash } from "node:crypto";
 import { optional } from "../core/optional.ts";
@@ -259,15 +259,11 @@ async function answerChange(
   }
   const { row, change } = found;
   const { calls } = await readInstructionRows(unit.tx);
-  const writing = calls.filter((call) => isInside(call.path, row.path));
-  // A program that may still run could write the denied text again, so only a yes ends its call (IN4).
-  const lasting = decision === "deny" ? [] : writing.filter(({ lasts }) => lasts).map((call) => call.id);
-  await deleteInstructionRows(unit.tx, [row.id, ...lasting]);
   const { text, bytes } = decision === "allow" ? found.now : row;
-  if (writing.length > lasting.length && text !== undefined) {
-    const kept: KeptText = { ...row, state: "confirmed", text, ...optional({ bytes }) };
-    await putInstructionRow(unit.tx, kept);
-  }
+  // The call may change the file again, and that change asks again.
+  if (text !== undefined && calls.some((call) => isInside(call.path, row.path)))
+    await putInstructionRow(unit.tx, { ...row, state: "confirmed", text, ...optional({ bytes }) });
+  else await deleteInstructionRows(unit.tx, [row.id]);
   unit.publish({ kind: "session", sessionKey: change.sessionKey, change: "state" });
   return ok(change);
 }

@@ -273,19 +273,28 @@ test("CF1: a run of the owner changes AGENTS.md without a question", async () =>
   expect(await waiting()).toEqual([]);
 });
 
-test("IN4: after a command that nobody saw and nothing contained, a change by hand asks once", async () => {
-  const { workspace, outside, prompt, waiting, answer } = await openStage({ mode: "off" });
-  const file = join(workspace, "AGENTS.md");
-  put(file, "Speak of tea.\n");
-  await outside(order("exec", { command: "true" }));
-  put(file, "Speak of coffee.\n");
-  expect(await prompt()).toContain("Speak of tea.");
-  await answer("allow");
-  expect(await prompt()).toContain("Speak of coffee.");
-  put(file, "Speak of milk.\n");
-  expect(await prompt()).toContain("Speak of milk.");
-  expect(await waiting()).toEqual([]);
-});
+test.each(["allow", "deny"] as const)(
+  "IN4: a program that nothing contains asks again for each change that it makes after an owner's %s",
+  async (decision) => {
+    const { workspace, outside, prompt, waiting, answer } = await openStage({ mode: "off" });
+    const file = join(workspace, "AGENTS.md");
+    put(file, "Speak of tea.\n");
+    await outside(order("exec", { command: "true" }));
+    // As a program does that the command has left running.
+    put(file, "Speak of coffee.\n");
+    expect(await prompt()).toContain("Speak of tea.");
+    await answer(decision);
+    const counts = decision === "allow" ? "Speak of coffee." : "Speak of tea.";
+    expect(await prompt()).toContain(counts);
+    expect(await waiting()).toEqual([]);
+    put(file, EVIL);
+    put(join(workspace, "TOOLS.md"), EVIL);
+    const system = await prompt();
+    expect(system).toContain(counts);
+    expect(system).not.toContain(EVIL);
+    expect((await waiting()).map(({ path }) => path)).toEqual([file, join(workspace, "TOOLS.md")]);
+  },
+);
 
 test("IN3: an answer about a text that has changed since finds nothing", async () => {
   const { workspace, outside, waiting, house, prompt } = await openStage({ mode: "all" });

@@ -35,6 +35,8 @@ interface Place {
   readonly account: ChannelAccount;
   /** Ada and Bob, with their ids on the platform. */
   readonly ids: { readonly ada: string; readonly bob: string };
+  /** How far the gateway's clock is ahead of the real one. Absent: it is not. */
+  aheadMs?(): number;
   /** True when the platform can deliver messages to the gateway. */
   isReady(): boolean;
   /** Sends a person's message. `port`: the port of the gateway. */
@@ -68,9 +70,11 @@ export async function onTelegram(): Promise<Place> {
   const bot = server.addBot(telegram.TOKEN, telegram.USERNAME);
   const ids = { ada: String(telegram.DIRECT), bob: "1002" };
   for (const id of Object.values(ids)) server.addChat({ id: Number(id), type: "private" });
+  let aheadMs = 0;
   return {
     ...{ account: telegram.account(server.url), ids },
     isReady: () => true,
+    aheadMs: () => aheadMs,
     says(id, text) {
       server.nextMessageId += 1;
       const chat = { id: Number(id), type: "private", first_name: "Somebody" };
@@ -90,10 +94,11 @@ export async function onTelegram(): Promise<Place> {
       press(who, { id }, data, isHasty = false) {
         const message = server.sent.find(({ messageId }) => String(messageId) === id);
         if (message === undefined) throw new Error("no such message");
-        const editedAt = Math.floor(Date.now() / 1_000);
         const from = { ...telegram.ADA, id: Number(ids[who]) };
-        const shown = isHasty ? { ...message, editedAt } : message;
-        const press = server.press(bot, { message: shown, from, data });
+        // The button has the time of the gateway's clock.
+        const sentAt = Number.parseInt(data.split("#")[1] ?? "", 36) * 1_000;
+        aheadMs = sentAt + (isHasty ? 900 : 5_000) - Date.now();
+        const press = server.press(bot, { message, from, data });
         return () => press.notice;
       },
     },
@@ -199,7 +204,10 @@ export async function open(place: Place) {
     tools: { exec: { ...exec, approval: "always" } },
   });
   const settings: Settings = { ...base, store: { dir, durability: "normal" } };
-  const opened = await openApp({ settings, world: quietWorld(), version: "0.0.0-test", environment: {} });
+  const quiet = quietWorld();
+  const now = (): number => quiet.clock.now() + (place.aheadMs?.() ?? 0);
+  const world = { ...quiet, clock: { ...quiet.clock, now } };
+  const opened = await openApp({ settings, world, version: "0.0.0-test", environment: {} });
   if (!opened.ok) throw new Error(opened.error);
   const app: App = opened.value;
   cleanup(() => app.close(0));

@@ -61,6 +61,7 @@ type Work = (methods: Api["raw"], signal: LibrarySignal) => Promise<unknown>;
 
 export interface Bot {
   readonly accountId: string;
+  readonly clock: Clock;
   /** Makes one call of the API. `work` makes it with the library, and must pass the signal on. */
   call(work: Work, options?: CallOptions): Promise<Called<unknown>>;
   /** Downloads a file of at most `maxBytes`. `path`: the path that getFile returned. */
@@ -183,6 +184,7 @@ export function openBot({ accountId, botToken, apiRoot }: TelegramAccount, world
   };
   return {
     accountId,
+    clock,
     async call(work, { signal, timeoutMs = CALL_MS } = {}) {
       const deadline = new AbortController();
       const timer = clock.after(timeoutMs, () => deadline.abort());

@@ -51,7 +51,7 @@ const ASKED_PAUSE_MAX_MS = 10 * 60_000;
 
 /**
  * A button that appeared less than this time ago is not pressed: the press may have been meant for another
- * one. Telegram's times are whole seconds, so this is between one and two seconds.
+ * one. The button has a time in whole seconds, so this is between one and two seconds.
  */
 const PRESS_AFTER_MS = 2_000;
 const NOT_SHOWN = "This button is no longer in use. /approvals lists the open requests.";
@@ -352,17 +352,17 @@ async function takeInOrder(items: readonly Item[], taker: Taker): Promise<number
 
 /** Takes the command of a pressed button, and ends the waiting sign that the button then shows. */
 async function takePress(
-  { queryId, isShown, shownAt, message, pressed }: Extract<Reading, { kind: "press" }>,
+  { queryId, isShown, sentAt, message, pressed }: Extract<Reading, { kind: "press" }>,
   { bot, host }: Taker,
 ): Promise<void> {
-  const sentAt = host.world.clock.now();
+  const now = host.world.clock.now();
   let words: string | undefined;
   const refuse = (why: string): void => {
     words = why;
   };
   if (!isShown) refuse(NOT_SHOWN);
-  else if (Math.abs(sentAt - shownAt) < PRESS_AFTER_MS) refuse(TOO_SOON);
-  else await host.receive({ ...message, sentAt, media: [], pressed: { message: pressed, refuse } });
+  else if (now - sentAt < PRESS_AFTER_MS) refuse(TOO_SOON);
+  else await host.receive({ ...message, sentAt: now, media: [], pressed: { message: pressed, refuse } });
   const said = words === undefined ? {} : { text: head(words, NOTICE_CHARS_MAX), show_alert: true };
   // If this fails, no harm is done: the sign ends by itself.
   void bot.call((methods, signal) =>

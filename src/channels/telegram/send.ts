@@ -170,19 +170,23 @@ const textOnce =
   (choices: readonly Choice[]): SendOnce =>
   (place, text) =>
     place.bot.call((methods, signal) => {
-      const keyboard = choices.length === 0 ? {} : { reply_markup: keyboardOf(choices) };
+      const keyboard = choices.length === 0 ? {} : { reply_markup: keyboardOf(choices, place.bot) };
       return methods.sendMessage({ ...textFields(place, text), ...topicField(place), ...keyboard }, signal);
     });
 
 /** Number of buttons in one row. */
 const ROW = 2;
 
-/** Returns the buttons. The data of a button is its command. */
-function keyboardOf(choices: readonly Choice[]): InlineKeyboard {
+/**
+ * Returns the buttons. The data of a button is its command and the time at which it is sent: Telegram does
+ * not say when a button was pressed, so its times and ours can't be compared.
+ */
+function keyboardOf(choices: readonly Choice[], { clock }: Bot): InlineKeyboard {
   const keyboard = new InlineKeyboard();
+  const seconds = Math.floor(clock.now() / 1_000).toString(36);
   choices.forEach(({ label, command }, at) => {
     if (at > 0 && at % ROW === 0) keyboard.row();
-    keyboard.text(label, command);
+    keyboard.text(label, `${command}#${seconds}`);
   });
   return keyboard;
 }
@@ -209,8 +213,9 @@ async function edit(
   const text = addedTo(pressed, added);
   const message_id = integerOf(pressed.id);
   if (text === undefined || message_id === undefined) return undefined;
-  const fields = { ...textFields(place, text), message_id, reply_markup: keyboardOf(choices) };
-  const edited = await place.bot.call((methods, signal) => methods.editMessageText(fields, signal));
+  const { bot } = place;
+  const fields = { ...textFields(place, text), message_id, reply_markup: keyboardOf(choices, bot) };
+  const edited = await bot.call((methods, signal) => methods.editMessageText(fields, signal));
   if (edited.kind === "done") return { kind: "sent" };
   if (edited.kind !== "refused") return { kind: "retry", error: `Telegram: ${edited.why}` };
   // An earlier attempt has changed it.

@@ -58,8 +58,8 @@ export type Reading =
       readonly queryId: string;
       /** False if the message does not have the button, or no longer. */
       readonly isShown: boolean;
-      /** When the button appeared; ms since 1970. */
-      readonly shownAt: number;
+      /** When the button was sent, by our clock; ms since 1970. */
+      readonly sentAt: number;
       /** The command for which the button stands. It has no time. */
       readonly message: Words;
       /** The message with the button, to change it. */
@@ -271,11 +271,13 @@ function readPress(query: Fields, reader: TelegramAccountContext): Reading {
   const route = { channel: "telegram", to: chatId, accountId: reader.accountId };
   const buttons = listOf(fieldsOf(message.reply_markup).inline_keyboard).flatMap(listOf).map(fieldsOf);
   const { text, entities } = message;
+  // See keyboardOf of send.ts. A button that an earlier version sent has no time.
+  const [command = "", seconds = "0"] = data.split("#");
   return {
     kind: "press",
     queryId,
     isShown: buttons.some(({ callback_data }) => callback_data === data),
-    shownAt: (integerOf(message.edit_date) ?? integerOf(message.date) ?? 0) * 1_000,
+    sentAt: Number.parseInt(seconds, 36) * 1_000,
     pressed: JSON.stringify({ id: Number(id), text, entities }),
     message: {
       channel: "telegram",
@@ -283,7 +285,7 @@ function readPress(query: Fields, reader: TelegramAccountContext): Reading {
       messageId: `press-${queryId}`,
       chat: { type, id: chatId, ...chatNames(chat, type), ...optional({ thread: topic }) },
       sender,
-      text: data,
+      text: command,
       mentioned: true,
       nativeCommand: true,
       accountName: reader.username,

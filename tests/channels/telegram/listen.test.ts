@@ -376,3 +376,29 @@ test("two accounts are two bots: each receives its own messages and answers unde
   expect(await channel.test?.("ops")).toMatchObject({ ok: false });
   expect(await channel.test?.("default")).toMatchObject({ ok: true });
 });
+
+test.each([-3_600_000, 0, 3_600_000])(
+  "a button works from two seconds after it was sent, by our clock, which differs by %d ms from Telegram's",
+  async (differenceMs) => {
+    const host = notingHost();
+    let now = 1_790_000_000_000 + differenceMs;
+    const world = { ...host.world, clock: { ...host.world.clock, now: () => now } };
+    const { bot, channel, listening, routes, server } = await ground({}, Object.assign(host, { world }));
+    await listening();
+    const message = { deliveryId: "d", sessionKey: "agent:main:main", part: 1, parts: 1, text: "May I?" };
+    const choices = [{ label: "Allow", command: "/allow x" }];
+    expect(await channel.deliver({ ...message, route: routes.direct, choices })).toEqual({ kind: "sent" });
+    const [sent] = server.sent;
+    if (sent === undefined) throw new Error("nothing was sent");
+    const press = () =>
+      server.press(bot, { message: sent, from: ADA, data: sent.buttons[0]?.[0]?.callback_data });
+    now += 1_999;
+    const hasty = press();
+    await expect.poll(() => hasty.notice).toBeDefined();
+    expect(hasty.notice).toBe("This button has just appeared. Press it again.");
+    expect(host.received).toEqual([]);
+    now += 1;
+    press();
+    await expect.poll(() => host.received).toMatchObject([{ text: "/allow x", sentAt: now }]);
+  },
+);

@@ -13,6 +13,7 @@ import {
   type PermissionQuestion,
   type PermissionScope,
 } from "../../core/shapes/permission.ts";
+import { head } from "../../core/text/cut.ts";
 import { markdownLine, markdownQuote } from "../../core/text/safe-text.ts";
 import { answerRequest, listInstructionChanges } from "../../flows/instructions.ts";
 import { choicesOf, findPermission, forgetRule, shortPermissionId } from "../../flows/permission.ts";
@@ -32,7 +33,12 @@ import {
 } from "./context.ts";
 
 const LISTED_MAX = 20;
+/** Maximum size of a change that the chat shows whole. A larger one is not allowed there. */
 const DIFF_LINES_MAX = 40;
+const DIFF_CHARS_MAX = 4_000;
+const SHOWN_ELSEWHERE =
+  "The chat does not show the whole change. See and allow it in the inbox of the page, or with " +
+  "npx parley-gateway permissions. /deny works here, too.";
 
 /** Returns those of the sessions whose requests and rules the sender may answer here. */
 async function coveredOf(context: CommandContext, keys: readonly string[]): Promise<ReadonlySet<string>> {
@@ -74,17 +80,20 @@ async function changesFor({ parts, unit, request }: CommandContext): Promise<Ins
   return request.operator === undefined ? listInstructionChanges(unit.tx, parts) : [];
 }
 
+/** Returns the part of a change that the chat shows. */
+const shownPart = ({ diff }: InstructionChange): string =>
+  head(diff.split("\n").slice(0, DIFF_LINES_MAX).join("\n"), DIFF_CHARS_MAX);
+
 function changeLines({ unit }: CommandContext, change: InstructionChange): string {
   const { id, path, kind, source, diff } = change;
-  const lines = diff.replaceAll("```", "` ` `").split("\n");
+  const shown = shownPart(change);
   const from = excerpt(unit, source, 200);
-  const left = lines.length - DIFF_LINES_MAX;
   return [
     `- ${code(unit, shortPermissionId(id))} ${code(unit, path, 300)}: ${kind} (${from})`,
     "```",
-    ...lines.slice(0, DIFF_LINES_MAX),
-    ...(left > 0 ? [`… ${left} more lines: npx parley-gateway permissions shows them`] : []),
+    shown.replaceAll("```", "` ` `"),
     "```",
+    ...(shown === diff ? [] : [SHOWN_ELSEWHERE]),
   ].join("\n");
 }
 
@@ -164,6 +173,9 @@ async function answer(
     return confirmation(context, asked.value, scope);
   const undone = decision === "deny" && !asked.ok ? await undo(context, id) : undefined;
   if (undone !== undefined) return undone;
+  const isHidden = (one: InstructionChange) => one.id.startsWith(id) && shownPart(one) !== one.diff;
+  if (decision === "allow" && !asked.ok && (await changesFor(context)).some(isHidden))
+    return { text: SHOWN_ELSEWHERE, isRefused: true };
   const { settings, guidance } = context.parts;
   const parts = request.operator === undefined ? { settings, guidance } : { settings };
   const answered = await answerRequest(unit, parts, { id, decision, scope, by }, rights);

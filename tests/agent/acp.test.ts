@@ -341,12 +341,11 @@ test("a program that cannot be put into its asking mode gets no prompt, unless e
 test("opencode gets rules with which it asks for all but reading and session tools, unless everything is allowed", async () => {
   const command = [...ACP_AGENT, "opencode"];
   const asks = await openStage({ runtime: { command } });
-  expect(JSON.parse(await asks.say("env"))).toContain("OPENCODE_PERMISSION");
+  const names = ["OPENCODE_PERMISSION", "OPENCODE_DISABLE_PROJECT_CONFIG"];
+  expect(JSON.parse(await asks.say("env"))).toEqual(expect.arrayContaining(names));
   const allows = await openStage({ runtime: { command, permissions: "allow" } });
-  expect(JSON.parse(await allows.say("env"))).not.toContain("OPENCODE_PERMISSION");
-  const { name, value } = acpProgramOf({ command })?.variable ?? {};
-  const rules = JSON.parse(value ?? "");
-  expect(name).toBe("OPENCODE_PERMISSION");
+  expect(await allows.say("env")).not.toContain("OPENCODE");
+  const rules = JSON.parse(acpProgramOf({ command })?.variables?.OPENCODE_PERMISSION ?? "");
   expect(rules).toMatchObject({ "*": "ask", read: { "*": "allow" }, parley_sessions_send: "allow" });
   expect(Object.keys(rules)).not.toContain("bash");
 });

@@ -61,22 +61,25 @@ function checkProgram(agent: AgentSettings): Finding[] {
   const known = acpProgramOf(runtime);
   const about = `${agent.id}: ${known?.name ?? "its program"} runs with the rights of your user`;
   const at = `agents.list[${agent.id}].runtime`;
-  const own = known?.variable !== undefined && known.variable.name in runtime.env;
+  const names = Object.keys(known?.variables ?? {});
+  const own = names.filter((name) => name in runtime.env);
   if (runtime.permissions === "allow") {
     const text = `${about}, and everything that it asks for is allowed (${at}.permissions: "allow")`;
     const mend = `Set ${at}.permissions: "ask", so that an owner answers.`;
     return [{ name: "approval", level: "warning", text, mend }];
   }
-  if (known === undefined || own) {
+  if (known === undefined || own.length > 0) {
     const text = `${about}, and Parley does not know what it does without asking`;
-    const mend = own
-      ? `Remove ${known.variable?.name} from ${at}.env, so that Parley makes it ask.`
-      : `Make it ask in its own settings, or start it in a container by ${at}.command.`;
+    const mend =
+      own.length > 0
+        ? `Remove ${own.join(" and ")} from ${at}.env, so that Parley makes it ask.`
+        : `Make it ask in its own settings, or start it in a container by ${at}.command.`;
     return [{ name: "approval", level: "warning", text, mend }];
   }
-  const how = known.mode === undefined ? known.variable?.name : `mode "${known.mode}"`;
+  const how = known.mode === undefined ? names.join(", ") : `mode "${known.mode}"`;
   const then = runtime.permissions === "ask" ? "an owner approves" : "Parley denies";
-  const what = `${then} what may do more than read (${how}), unless its own settings allow it`;
+  const where = known.obeysFolder ? " or those in its folder" : "";
+  const what = `${then} what may do more than read (${how}), unless its own settings${where} allow it`;
   return [{ name: "approval", level: "ok", text: `${about}; ${what}` }];
 }
 

@@ -27,9 +27,14 @@ test.each([
   [["node", "/opt/node_modules/@agentclientprotocol/codex-acp/dist/index.js"], "Codex", 'mode "read-only"'],
   [["/usr/local/bin/gemini", "--acp"], "Gemini CLI", 'mode "default"'],
   [["qwen", "--acp"], "Qwen Code", 'mode "default"'],
-  [["/opt/node_modules/opencode-ai/bin/opencode.exe", "acp"], "opencode", "OPENCODE_PERMISSION"],
+  [
+    ["/opt/node_modules/opencode-ai/bin/opencode.exe", "acp"],
+    "opencode",
+    "OPENCODE_PERMISSION, OPENCODE_DISABLE_PROJECT_CONFIG",
+  ],
 ])("doctor knows how %j is made to ask", async (command, name, how) => {
-  const asked = `what may do more than read (${how}), unless its own settings allow it`;
+  const where = ["Codex", "opencode"].includes(name) ? "" : " or those in its folder";
+  const asked = `what may do more than read (${how}), unless its own settings${where} allow it`;
   expect(await findingsFor({ a: { command, permissions: "ask" }, b: { command } })).toEqual([
     {
       name: "approval",
@@ -49,14 +54,16 @@ test("doctor claims no approval for a program that it does not know, nor recomme
   const own = {
     command: ["opencode", "acp"],
     permissions: "ask",
-    env: { OPENCODE_PERMISSION: '{"bash":"allow"}' },
+    env: { OPENCODE_PERMISSION: '{"bash":"allow"}', OPENCODE_DISABLE_PROJECT_CONFIG: "false" },
   };
   const found = await findingsFor({ unknown, own, all: { command: ["qwen"], permissions: "allow" } });
   expect(found.map(({ level }) => level)).toEqual(["warning", "warning", "warning"]);
   expect(found[0]?.text).toBe(
     "unknown: its program runs with the rights of your user, and Parley does not know what it does without asking",
   );
-  expect(found[1]?.mend).toContain("Remove OPENCODE_PERMISSION from agents.list[own].runtime.env");
+  expect(found[1]?.mend).toContain(
+    "Remove OPENCODE_PERMISSION and OPENCODE_DISABLE_PROJECT_CONFIG from agents.list[own].runtime.env",
+  );
   expect(found[2]?.text).toContain("everything that it asks for is allowed");
   expect(found[2]?.mend).toContain('agents.list[all].runtime.permissions: "ask"');
   expect(JSON.stringify(found)).not.toContain("sandbox");

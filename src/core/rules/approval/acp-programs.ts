@@ -14,8 +14,10 @@ interface AcpProgram {
   readonly commands: readonly string[];
   /** Id of the ACP session mode in which it asks. */
   readonly mode?: string;
-  /** Variable of its environment with its permission rules. */
-  readonly variable?: { readonly name: string; readonly value: string };
+  /** Whether settings in its folder were seen to run commands without asking, also in that mode. */
+  readonly obeysFolder?: true;
+  /** Variables of its environment that make it ask. */
+  readonly variables?: Readonly<Record<string, string>>;
 }
 
 /** Lets opencode read and use the session tools, and ask for everything else. */
@@ -32,6 +34,7 @@ const PROGRAMS: readonly AcpProgram[] = [
     agentNames: ["@agentclientprotocol/claude-agent-acp", "@zed-industries/claude-code-acp"],
     commands: ["claude-agent-acp", "claude-code-acp"],
     mode: "default",
+    obeysFolder: true,
   },
   {
     name: "Codex",
@@ -44,13 +47,24 @@ const PROGRAMS: readonly AcpProgram[] = [
     agentNames: ["gemini-cli"],
     commands: ["gemini", "gemini-cli"],
     mode: "default",
+    obeysFolder: true,
   },
-  { name: "Qwen Code", agentNames: ["qwen-code"], commands: ["qwen", "qwen-code"], mode: "default" },
+  {
+    name: "Qwen Code",
+    agentNames: ["qwen-code"],
+    commands: ["qwen", "qwen-code"],
+    mode: "default",
+    obeysFolder: true,
+  },
   {
     name: "opencode",
     agentNames: ["OpenCode"],
     commands: ["opencode", "opencode-ai"],
-    variable: { name: "OPENCODE_PERMISSION", value: JSON.stringify(OPENCODE_RULES) },
+    // Without the second one, the configuration in the workspace has more rank than the rules.
+    variables: {
+      OPENCODE_PERMISSION: JSON.stringify(OPENCODE_RULES),
+      OPENCODE_DISABLE_PROJECT_CONFIG: "true",
+    },
   },
 ];
 
@@ -78,6 +92,5 @@ export function askingModeOf(agentName: string | undefined): string | undefined 
 export function askingVariables(
   runtime: Pick<AcpRuntime, "command" | "permissions">,
 ): Readonly<Record<string, string>> {
-  const variable = acpProgramOf(runtime)?.variable;
-  return variable === undefined || runtime.permissions === "allow" ? {} : { [variable.name]: variable.value };
+  return runtime.permissions === "allow" ? {} : (acpProgramOf(runtime)?.variables ?? {});
 }

@@ -78,9 +78,12 @@ function checkProgram(agent: AgentSettings): Finding[] {
   }
   const how = known.mode === undefined ? names.join(", ") : `mode "${known.mode}"`;
   const then = runtime.permissions === "ask" ? "an owner approves" : "Parley denies";
-  const where = known.obeysFolder ? " or those in its folder" : "";
-  const what = `${then} what may do more than read (${how}), unless its own settings${where} allow it`;
-  return [{ name: "approval", level: "ok", text: `${about}; ${what}` }];
+  const what = `${then} what may do more than read (${how}), unless its own settings`;
+  if (known.obeysFolder !== true)
+    return [{ name: "approval", level: "ok", text: `${about}; ${what} allow it` }];
+  const text = `${about}; ${what} or those in its folder allow it`;
+  const mend = "Let only its owner write to its folder, or start it in a container.";
+  return [{ name: "approval", level: "warning", text, mend }];
 }
 
 const APPROVED: Readonly<Record<ApprovalMode, string>> = {

@@ -33,17 +33,19 @@ test.each([
     "OPENCODE_PERMISSION, OPENCODE_DISABLE_PROJECT_CONFIG",
   ],
 ])("doctor knows how %j is made to ask", async (command, name, how) => {
-  const where = ["Codex", "opencode"].includes(name) ? "" : " or those in its folder";
+  const isSafe = ["Codex", "opencode"].includes(name);
+  const where = isSafe ? "" : " or those in its folder";
   const asked = `what may do more than read (${how}), unless its own settings${where} allow it`;
-  expect(await findingsFor({ a: { command, permissions: "ask" }, b: { command } })).toEqual([
+  const level = isSafe ? "ok" : "warning";
+  expect(await findingsFor({ a: { command, permissions: "ask" }, b: { command } })).toMatchObject([
     {
       name: "approval",
-      level: "ok",
+      level,
       text: `a: ${name} runs with the rights of your user; an owner approves ${asked}`,
     },
     {
       name: "approval",
-      level: "ok",
+      level,
       text: `b: ${name} runs with the rights of your user; Parley denies ${asked}`,
     },
   ]);

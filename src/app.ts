@@ -66,7 +66,7 @@ import type { OutsideTools } from "./tools/tool.ts";
 import { createAgentJobs } from "./triggers/agent-jobs.ts";
 import { withReplies } from "./triggers/replies.ts";
 import { createCalendar } from "./world/calendar.ts";
-import { writeAddress } from "./world/gateway-address.ts";
+import { publishGateway } from "./world/gateway-address.ts";
 import { logging, type World } from "./world.ts";
 
 const CALENDAR = createCalendar(() => processEnvironment().env.TZ);
@@ -409,14 +409,14 @@ function followOf(
 }
 
 /** Publishes the address for commands of this machine. Returns a function that removes it. */
-function publishAddress({ gateway, store }: Settings, port: number, { log }: World): () => Promise<void> {
-  const url = `ws://${reachableHost(gateway.host)}:${port}`;
+function publishAddress({ settings, configPath, world }: AppOptions, port: number): () => Promise<void> {
+  const url = `ws://${reachableHost(settings.gateway.host)}:${port}`;
   try {
-    const remove = writeAddress(store.dir, url);
+    const remove = publishGateway(settings.store.dir, { url, config: configPath });
     return async () => remove();
   } catch (error) {
     // With a shared database, the store directory may be read-only.
-    log.warn({ err: error, url }, "commands find this gateway only with --url");
+    world.log.warn({ err: error, url }, "commands find this gateway only with --url");
     return async () => {};
   }
 }
@@ -513,7 +513,7 @@ async function openParts(
     ...optional({ configPath, openDemo, agentSources, checkConfig, configFile }),
   });
   undo.push(fillTitles(store, asPart(world, "store")), () => gateway.close({ reason: "stopping" }));
-  undo.push(publishAddress(settings, gateway.port, world));
+  undo.push(publishAddress({ ...options, world }, gateway.port));
   acp.port = gateway.port;
   // Runs start last: none must have started if the port is in use.
   await engine.start();

@@ -103,8 +103,8 @@ export function settingsToConnect(options: LoadOptions): Settings | undefined {
   const path = configPathOf(options);
   const isNamed = namedConfig(options) !== undefined;
   const file = readFile(path, isNamed);
-  if (!file.ok || file.value === undefined) return undefined;
-  const parsed = parseText(file.value, path);
+  if (!file.ok) return undefined;
+  const parsed = parseText(file.value ?? "", path);
   const { gateway, store } = parsed.ok ? parsed.value : {};
   const texts = [...(parsed.ok ? [JSON.stringify({ gateway, store })] : []), ...(isNamed ? [] : [""])];
   for (const text of texts) {

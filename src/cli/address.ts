@@ -10,7 +10,7 @@ import { isObject, jsonOf } from "../core/json.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import { safeLine } from "../core/text/safe-text.ts";
-import { readAddresses } from "../world/gateway-address.ts";
+import { readGateways } from "../world/gateway-address.ts";
 import { outgoingFetch } from "../world/outgoing.ts";
 import type { Clock } from "../world.ts";
 import { type Cli, loadOptionsOf } from "./cli.ts";
@@ -121,8 +121,25 @@ async function settingsForAddress(cli: Cli): Promise<Result<Settings>> {
 
 /** Returns the address of the gateway that runs with this store. Of several, prefers the configured one. */
 export function runningUrl({ gateway, store }: Settings): string | undefined {
-  const urls = readAddresses(store.dir);
+  const urls = readGateways(store.dir).map(({ url }) => url);
   return urls.find((url) => url === `ws://${reachableHost(gateway.host)}:${gateway.port}`) ?? urls[0];
+}
+
+/**
+ * Returns the path of the configuration file to edit. Refuses the usual file while the gateways of its store
+ * use others, because a change would have no effect.
+ */
+export async function configToEdit(cli: Cli): Promise<Result<string>> {
+  const { configPathOf, namedConfig, settingsToConnect } = await import("../config.ts");
+  const load = loadOptionsOf(cli);
+  const path = configPathOf(load);
+  const settings = namedConfig(load) === undefined ? settingsToConnect(load) : undefined;
+  if (settings === undefined) return ok(path);
+  const used = readGateways(settings.store.dir).flatMap(({ config }) => config ?? []);
+  if (used.length === 0 || used.includes(path)) return ok(path);
+  return fail("invalid_argument", `the running gateway uses ${safeLine(used.join(", "))}, not ${path}`, {
+    hint: `Add --config ${safeLine(used[0] ?? "")}, or --config ${path} for the file that it does not use.`,
+  });
 }
 
 /** Returns the gateway's token, or an empty text if there is none yet. */

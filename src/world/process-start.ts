@@ -3,7 +3,7 @@
 // too.
 
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, readlinkSync } from "node:fs";
 
 /** Index of the start time in /proc/<pid>/stat, counted from the field after the program's name. */
 const START_FIELD_AFTER_NAME = 19;
@@ -42,6 +42,15 @@ function isAlive(pid: number): boolean {
     return true;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
+/** Returns the namespace of this process's ids, which only Linux has: elsewhere, an empty text. */
+export function pidNamespace(): string {
+  try {
+    return readlinkSync("/proc/self/ns/pid");
+  } catch {
+    return "";
   }
 }
 

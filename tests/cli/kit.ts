@@ -97,12 +97,13 @@ export interface Gateway {
   readonly warnings: readonly string[];
 }
 
-/** Starts a gateway. `env`: environment variables for its configuration. */
+/** Starts a gateway. `env`: environment variables for its configuration. `config`: its file. */
 export async function startGateway(
   home: string,
   env: Readonly<Record<string, string>> = {},
+  config?: string,
 ): Promise<Gateway> {
-  const opened = await openGateway(home, {}, env);
+  const opened = await openGateway(home, optional({ configPath: config }), env);
   if (!opened.ok) throw new Error(opened.error);
   let stopped = false;
   const stop = async (graceMs = 0): Promise<void> => {

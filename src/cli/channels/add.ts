@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { insertAt } from "../../config/insert.ts";
 import { replaceFile } from "../../config/replace-file.ts";
-import { configPathOf, settingsOfText } from "../../config.ts";
+import { settingsOfText } from "../../config.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { CHANNEL_IDS, type ChannelId } from "../../core/shapes/settings/channels.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
@@ -15,7 +15,8 @@ import { quoted } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { showPath } from "../../core/text/value-path.ts";
 import { ensureFolder } from "../../world/folders.ts";
-import { type Cli, EXIT, loadOptionsOf } from "../cli.ts";
+import { configToEdit } from "../address.ts";
+import { type Cli, EXIT } from "../cli.ts";
 import { checkAnswer, FROM_ENVIRONMENT, GUIDES } from "./guides.ts";
 import { openPrompter, type Prompter } from "./prompter.ts";
 
@@ -118,13 +119,13 @@ interface ConfigDraft {
   readonly accountId: string;
 }
 
-/** Reads the configuration file, and adds the account to its text. Writes nothing. */
+/** Reads the configuration file at `path`, and adds the account to its text. Writes nothing. */
 function draftConfig(
   cli: Cli,
+  path: string,
   { channel, values }: Wanted,
   account: string | undefined,
 ): Result<ConfigDraft> {
-  const path = configPathOf(loadOptionsOf(cli));
   let text = "";
   try {
     text = readFileSync(path, "utf8");
@@ -185,13 +186,15 @@ export async function testAccount(cli: Cli, draft: ConfigDraft, channel: Channel
 }
 
 async function add(cli: Cli, named: string | undefined, options: AddOptions, prompter: Prompter | undefined) {
+  const path = await configToEdit(cli);
+  if (!path.ok) return path;
   const channel = await chooseChannel(prompter, named);
   if (!channel.ok) return channel;
   const given = readPairs(options.set ?? []);
   if (!given.ok) return given;
   const wanted = await answersFor(channel.value, given.value, prompter);
   if (!wanted.ok) return wanted;
-  const draft = draftConfig(cli, wanted.value, options.account);
+  const draft = draftConfig(cli, path.value, wanted.value, options.account);
   if (!draft.ok) return draft;
   const isLater = Object.values(wanted.value.values).some((value) => FROM_ENVIRONMENT.test(value));
   const isConfigured = draft.value.settings.channels.some(({ channel: one }) => one === channel.value);
@@ -207,8 +210,8 @@ async function add(cli: Cli, named: string | undefined, options: AddOptions, pro
     cli.note("The account was not tested, because an environment variable that it uses is not set here.");
   }
   await write(draft.value);
-  const { accountId, path } = draft.value;
-  return ok({ channel: channel.value, account: accountId, path, isLater });
+  const { accountId } = draft.value;
+  return ok({ channel: channel.value, account: accountId, path: path.value, isLater });
 }
 
 export async function addChannel(cli: Cli, [named]: readonly string[], options: AddOptions): Promise<number> {

@@ -4,15 +4,15 @@
 // IN3: an existing file is replaced only if the user agrees, and its copy is kept.
 
 import { existsSync } from "node:fs";
-import { configPathOf } from "../../config.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { CHANNEL_IDS, type ChannelId } from "../../core/shapes/settings/channels.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
+import { configToEdit } from "../address.ts";
 import { answersFor, chooseChannel, readPairs, testAccount, withAccount } from "../channels/add.ts";
 import { GUIDES } from "../channels/guides.ts";
 import { openPrompter, type Prompter } from "../channels/prompter.ts";
-import { type Cli, EXIT, loadOptionsOf } from "../cli.ts";
+import { type Cli, EXIT } from "../cli.ts";
 import { type Choice, chooseModel, findOffers, type ModelOptions, readyIds } from "../init/choose-model.ts";
 import { fileText, modelRef, writeFile } from "../init/file.ts";
 import { installService, serviceObjection } from "./gateway/service.ts";
@@ -185,10 +185,11 @@ async function apply({ cli, path }: Around, done: Plan): Promise<number> {
 
 export async function runInit(cli: Cli, _args: readonly string[], options: InitOptions): Promise<number> {
   const { isTTY } = cli.parts;
-  const path = configPathOf(loadOptionsOf(cli));
+  const path = await configToEdit(cli);
+  if (!path.ok) return cli.fail(path);
   const canAsk = isTTY && !cli.options.json && options.yes !== true;
   const prompter = canAsk ? await openPrompter(cli.parts) : undefined;
-  const around: Around = { cli, prompter, path };
+  const around: Around = { cli, prompter, path: path.value };
   const done = await plan(around, options);
   if (done.ok) return apply(around, done.value);
   const isUsage = done.code === "invalid_argument" || done.code === "channel_unknown";

@@ -4,7 +4,7 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect, type GatewayClient } from "../../../src/contract/client/node.ts";
-import { writeAddress } from "../../../src/world/gateway-address.ts";
+import { publishGateway } from "../../../src/world/gateway-address.ts";
 import { cleanup, putEmptyStore, temporaryFolder } from "../engine/engine.ts";
 import { PATIENCE_MS } from "../until.ts";
 import { addressOf, launch, TOKEN, writeHome } from "./fleet.ts";
@@ -44,7 +44,7 @@ export function homeWith(config: Record<string, unknown>): string {
 /** Makes a home folder whose gateway is the one that this process runs, or pretends to run, at this port. */
 export function homeOf(port: number, token: string): string {
   const home = homeWith({ gateway: { port, auth: { token } } });
-  cleanup(writeAddress(join(home, ".parley", "state"), `ws://127.0.0.1:${port}`));
+  cleanup(publishGateway(join(home, ".parley", "state"), { url: `ws://127.0.0.1:${port}` }));
   return home;
 }
 

@@ -6,7 +6,8 @@ import { openConfigFile } from "../../../config/editing/editing.ts";
 import { loadSettings } from "../../../config.ts";
 import type { ConfigChange, ConfigSaved, ConfigText } from "../../../contract/methods/configuration.ts";
 import type { PayloadOf } from "../../../contract/methods.ts";
-import { runningUrl } from "../../address.ts";
+import { readGateways } from "../../../world/gateway-address.ts";
+import { configToEdit } from "../../address.ts";
 import { type Cli, loadOptionsOf } from "../../cli.ts";
 import { type Link, type Reply, withLink } from "../../gateway-link.ts";
 
@@ -38,13 +39,16 @@ function deskOf(link: Link): ConfigDesk {
 }
 
 /** Edits the file of this machine. */
-function localDesk(cli: Cli): Reply<ConfigDesk> {
+async function localDesk(cli: Cli): Promise<Reply<ConfigDesk>> {
   const { world } = cli.parts;
+  const path = await configToEdit(cli);
+  if (!path.ok) return path;
   const load = loadOptionsOf(cli);
   const now = loadSettings(load);
   const running = now.ok ? now : loadSettings(load, "");
   if (!running.ok) return running;
-  const file = openConfigFile(load, running.value.settings);
+  const { settings } = running.value;
+  const file = openConfigFile(load, settings);
   const key = world.ids.uuid();
   const sealing = {
     seal: (text: string) => createHmac("sha256", key).update(text).digest("hex"),
@@ -54,7 +58,7 @@ function localDesk(cli: Cli): Reply<ConfigDesk> {
   return {
     ok: true,
     value: {
-      isRunning: runningUrl(running.value.settings) !== undefined,
+      isRunning: readGateways(settings.store.dir).some(({ config }) => config === path.value),
       read: async () => file.read(sealing),
       draft: async () => file.read(sealing, { secrets: true }),
       settings: async () => ({ ok: true, value: { settings: file.settings() } }),
@@ -67,6 +71,6 @@ function localDesk(cli: Cli): Reply<ConfigDesk> {
 /** Runs `work` with the file of this machine, or with that of the gateway which --url names. */
 export async function withConfigFile(cli: Cli, work: (desk: ConfigDesk) => Promise<number>): Promise<number> {
   if (cli.options.url !== undefined) return withLink(cli, (link) => work(deskOf(link)));
-  const local = localDesk(cli);
+  const local = await localDesk(cli);
   return local.ok ? work(local.value) : cli.fail(local);
 }

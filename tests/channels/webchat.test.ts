@@ -51,7 +51,7 @@ outgoingContract("webchat", async () => {
   const { channel, platform } = await openWebchat();
   const route = (to: string) => ({ channel: "webchat", to });
   return { channel, platform, routes: { direct: route(MAIN), group: route(RESEARCH) } };
-});
+}, ["threads", "edits", "typing"]);
 
 test("I2: if a message is sent twice with the same key, it gives one run, and the answer goes to the sender", async () => {
   const { house, client } = await openWebchat();

@@ -95,28 +95,32 @@ async function ground(host: HostParts, options: ImsgDeskOptions = {}, more: Part
 }
 
 for (const isOld of share([false], [true])) {
-  channelContract(isOld ? "iMessage, by an older imsg" : "iMessage", async (host) => {
-    const { desk, folder, channel } = await ground(host, { isOld });
-    return {
-      channel,
-      routes: {
-        direct: { channel: "imessage", to: ADA, accountId: "default" },
-        group: { channel: "imessage", to: GROUP, accountId: "default" },
-      },
-      platform: {
-        says: async (said) => say(said, desk, folder),
-        repeats: async () => desk.again(),
-        shown: () => desk.sent.map(({ to, chat_guid, text }) => ({ to: to ?? chat_guid ?? "", text })),
-        next: ({ kind }) => desk.next(TROUBLES[kind]),
-        revoke: () => desk.lock(),
-        async goAway() {
-          await desk.close();
-          await expect.poll(async () => (await channel.test?.("default"))?.ok).toBe(false);
+  channelContract(
+    isOld ? "iMessage, by an older imsg" : "iMessage",
+    async (host) => {
+      const { desk, folder, channel } = await ground(host, { isOld });
+      return {
+        channel,
+        routes: {
+          direct: { channel: "imessage", to: ADA, accountId: "default" },
+          group: { channel: "imessage", to: GROUP, accountId: "default" },
         },
-        typed: () => 0,
-      },
-    };
-  });
+        platform: {
+          says: async (said) => say(said, desk, folder),
+          repeats: async () => desk.again(),
+          shown: () => desk.sent.map(({ to, chat_guid, text }) => ({ to: to ?? chat_guid ?? "", text })),
+          next: ({ kind }) => desk.next(TROUBLES[kind]),
+          revoke: () => desk.lock(),
+          async goAway() {
+            await desk.close();
+            await expect.poll(async () => (await channel.test?.("default"))?.ok).toBe(false);
+          },
+          typed: () => 0,
+        },
+      };
+    },
+    ["threads", "edits", "typing"],
+  );
 }
 
 async function listening(

@@ -76,36 +76,40 @@ async function ground(host: HostParts, options: Partial<SignalServerOptions> = {
   return { server, channel, says };
 }
 
-quick(channelContract)("Signal", async (host) => {
-  const { server, channel, says } = await ground(host);
-  let newest = 0;
-  return {
-    channel,
-    routes: {
-      direct: { channel: "signal", to: ADA.number, accountId: "default" },
-      group: { channel: "signal", to: GROUP, accountId: "default" },
-    },
-    platform: {
-      async says(one) {
-        await says(one);
-        newest = newestTime();
+quick(channelContract)(
+  "Signal",
+  async (host) => {
+    const { server, channel, says } = await ground(host);
+    let newest = 0;
+    return {
+      channel,
+      routes: {
+        direct: { channel: "signal", to: ADA.number, accountId: "default" },
+        group: { channel: "signal", to: GROUP, accountId: "default" },
       },
-      repeats: async () => server.again(),
-      async edits(text) {
-        const dataMessage = dataOf(text);
-        const editMessage = { targetSentTimestamp: newest, dataMessage };
-        server.event(OWN.number, {
-          envelope: { ...from(ADA), timestamp: dataMessage.timestamp, editMessage },
-        });
+      platform: {
+        async says(one) {
+          await says(one);
+          newest = newestTime();
+        },
+        repeats: async () => server.again(),
+        async edits(text) {
+          const dataMessage = dataOf(text);
+          const editMessage = { targetSentTimestamp: newest, dataMessage };
+          server.event(OWN.number, {
+            envelope: { ...from(ADA), timestamp: dataMessage.timestamp, editMessage },
+          });
+        },
+        shown: () => server.sent.map(({ to, message }) => ({ to, text: message })),
+        next: (trouble) => spoil(trouble, server),
+        revoke: () => server.remove(OWN.number),
+        goAway: () => server.close(),
+        typed: () => server.typed.length,
       },
-      shown: () => server.sent.map(({ to, message }) => ({ to, text: message })),
-      next: (trouble) => spoil(trouble, server),
-      revoke: () => server.remove(OWN.number),
-      goAway: () => server.close(),
-      typed: () => server.typed.length,
-    },
-  };
-});
+    };
+  },
+  ["threads"],
+);
 
 async function listening(options: Partial<SignalServerOptions> = {}) {
   const host = recordingHost();

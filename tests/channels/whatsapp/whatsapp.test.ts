@@ -75,7 +75,7 @@ async function contractGround(host: HostParts): Promise<ChannelGround> {
   };
 }
 
-channelContract("whatsapp", contractGround);
+channelContract("whatsapp", contractGround, ["threads", "edits"]);
 
 const OUTCOMES: [string, number, string, object][] = [
   ["nobody has written for a day", 400, graphError(131047), { kind: "refused", error: /has to write first/ }],

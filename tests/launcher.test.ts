@@ -21,6 +21,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { isFresh, madeOf, noteMadeOf } from "../bin/freshness.js";
 import { heapFlags } from "../bin/heap-flags.js";
 import { keepOnly, putInPlace } from "../ui/put-in-place.js";
+import { lacks } from "./kit/process/lacks.ts";
 
 const LAUNCHER = fileURLToPath(new URL("../bin/parley.js", import.meta.url));
 
@@ -79,6 +80,7 @@ function oldNode(): string | undefined {
 }
 
 const older = oldNode();
+const noOlder = lacks("a Node before 24", older !== undefined);
 
 function start(node: string, args: readonly string[]) {
   const { status, stdout, stderr } = spawnSync(node, [launcher, ...args], { encoding: "utf8" });
@@ -194,7 +196,7 @@ test("an install of the package brings the Node that the launcher needs", () => 
 });
 
 // Skipped if no older Node is installed.
-test.skipIf(older === undefined)(
+test.skipIf(noOlder)(
   "with an older Node, the launcher runs the command with the newer Node that is installed",
   () => {
     writeFileSync(join(home, "dist/main.js"), program("dist"));
@@ -209,7 +211,7 @@ test.skipIf(older === undefined)(
 );
 
 // Skipped if no older Node is installed.
-test.skipIf(older === undefined)(
+test.skipIf(noOlder)(
   "the launcher finds a Node that npm installed next to the package, and does not use one that is too old",
   () => {
     writeFileSync(join(home, "dist/main.js"), program("dist"));
@@ -228,7 +230,7 @@ test.skipIf(older === undefined)(
 );
 
 // Skipped if no older Node is installed.
-test.skipIf(older === undefined).each([
+test.skipIf(noOlder).each([
   ["SIGTERM", 8, null],
   ["SIGKILL", null, "SIGKILL"],
 ] as const)(

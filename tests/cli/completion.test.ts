@@ -6,12 +6,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { USAGE_GROUPS } from "../../src/core/shapes/usage.ts";
+import { lacks } from "../kit/process/lacks.ts";
 import { run } from "./kit.ts";
 
 // All tests of this file share one home.
 const home = mkdtempSync(join(tmpdir(), "parley-completion-"));
 const scripts = new Map<string, string>();
-const has = (program: string) => spawnSync("which", [program]).status === 0;
 
 beforeAll(async () => {
   for (const shell of ["bash", "zsh", "fish"])
@@ -92,7 +92,7 @@ test("an unknown shell is a usage error; --json prints the script inside a docum
 });
 
 // Skipped without zsh, because only zsh can parse this script.
-test.skipIf(!has("zsh"))("zsh accepts its completion script, and suggests the same words as bash", () => {
+test.skipIf(lacks("zsh"))("zsh accepts its completion script, and suggests the same words as bash", () => {
   const ask = `autoload -U compinit; compinit -D 2>/dev/null; ${script("zsh")}
 _parley_look usage --by; print -r -- $offers; _parley_look service; print -r -- $offers`;
   const { stdout, stderr } = spawnSync("zsh", ["-f", "-c", ask], { encoding: "utf8" });
@@ -101,7 +101,7 @@ _parley_look usage --by; print -r -- $offers; _parley_look service; print -r -- 
 });
 
 // Skipped without fish, because only fish can parse this script.
-test.skipIf(!has("fish"))(
+test.skipIf(lacks("fish"))(
   "fish accepts its completion script, and offers the same words as bash and zsh",
   () => {
     const ask = `${script("fish")}\ncomplete -C 'parley service '`;

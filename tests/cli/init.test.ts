@@ -74,7 +74,7 @@ function putFile(home: string, text = "// mine\n{}\n"): void {
 }
 
 // Skipped without a pseudo-terminal: only `script` of util-linux opens one.
-describe.skipIf(noPty !== undefined)("in a pseudo-terminal", () => {
+describe.skipIf(noPty)("in a pseudo-terminal", () => {
   test("init finds a local model, tests it, and writes a file with which the gateway answers", async () => {
     const server = await models();
     const home = temporaryFolder();

@@ -14,6 +14,7 @@ import {
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../kit/engine/engine.ts";
+import { lacks } from "../kit/process/lacks.ts";
 import { type CallOptions, run } from "./kit.ts";
 
 /**
@@ -225,10 +226,8 @@ test("--json prints one document, also after a failure", async () => {
 });
 
 const HOSTILE = `a b"c'd%n$HOME\${X}\\e;f&g<h>`;
-const has = (program: string) => spawnSync("which", [program]).status === 0;
-
 // Skipped on machines without systemd, whose own parser checks the unit.
-test.skipIf(!has("systemd-analyze"))(
+test.skipIf(lacks("systemd-analyze"))(
   "SY1: systemd reads the paths unchanged, and knows every setting in the unit",
   async () => {
     const { home } = place();

@@ -24,6 +24,7 @@ import { promisify } from "node:util";
 import { createContext, Script } from "node:vm";
 import { build } from "tsdown";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { lacks } from "../kit/process/lacks.ts";
 import { whyNot } from "../sandbox/kit.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -380,7 +381,7 @@ function olderNode(): string | undefined {
 const older = olderNode();
 
 // Skipped if Node 20 is not installed.
-test.skipIf(older === undefined)(
+test.skipIf(lacks("Node 20", older !== undefined))(
   "on Node 20 the client works, and the command names the required Node",
   async () => {
     writeFileSync(
@@ -414,7 +415,7 @@ const [becoming = "", ...becomingArgs] = asNobody;
 const canBecome = spawnSync(becoming, [...becomingArgs, "--version"]).status === 0;
 
 // Skipped if root cannot start Node as another user: setpriv is missing, or only root may run this Node.
-test.skipIf(!canBecome)(
+test.skipIf(lacks("another user who can run Node", canBecome))(
   "the gateway starts as a user who can write only to its home, as in the container",
   async () => {
     const dockerfile = readFileSync(join(ROOT, "Dockerfile"), "utf8");

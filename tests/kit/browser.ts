@@ -7,6 +7,7 @@ import { createRequire } from "node:module";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { describe, expect } from "vitest";
 import { cleanup } from "./engine/engine.ts";
+import { lacks } from "./process/lacks.ts";
 import { PATIENCE_MS } from "./until.ts";
 
 /**
@@ -36,7 +37,7 @@ export const DESKTOP = { width: 1280, height: 800 };
 export const PHONE = { width: 390, height: 844 };
 
 // Skips the browser tests on machines without Chromium, but never in CI.
-export const describeInBrowser = describe.skipIf(!existsSync(executablePath) && process.env.CI !== "true");
+export const describeInBrowser = describe.skipIf(lacks("chromium", existsSync(executablePath)));
 
 let browser: Promise<Browser> | undefined;
 

@@ -6,12 +6,12 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import xterm from "@xterm/headless";
 import { cleanup } from "./cleanup.ts";
+import { lacks } from "./process/lacks.ts";
 
 const canOpen = process.platform === "linux" && spawnSync("script", ["--version"]).status === 0;
-if (!canOpen && process.env.CI !== undefined) throw new Error("CI needs script of util-linux (bsdutils)");
 
-/** The reason why this machine cannot open a pseudo-terminal, if it cannot. */
-export const noPty = canOpen ? undefined : "there is no script of util-linux (Debian: bsdutils)";
+/** True if this machine has no `script` of util-linux (Debian: bsdutils), and so opens no pseudo-terminal. */
+export const noPty = lacks("script", canOpen);
 
 interface PtyOptions {
   /** The folder in which the program starts. */

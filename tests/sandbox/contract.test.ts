@@ -11,7 +11,7 @@ const missing = { bubblewrap: await whyNot("bubblewrap"), docker: await whyNot("
 // Skipped if bubblewrap does not work on this machine; `whyNot` reports the reason. In CI it must work.
 describe.skipIf(missing.bubblewrap !== undefined)("bubblewrap", () => contract("bubblewrap"));
 // Skipped if docker does not work on this machine, also in CI.
-describe.skipIf(missing.docker !== undefined)("docker", () => contract("docker"));
+describe.skipIf(missing.docker !== undefined)(missing.docker ?? "docker", () => contract("docker"));
 
 function contract(backend: "bubblewrap" | "docker"): void {
   let box: Box;

@@ -8,6 +8,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { dockerArguments } from "../../src/sandbox/docker.ts";
 import { createSandboxFinder, type SandboxFinder } from "../../src/sandbox/find.ts";
 import { realWorld, type World } from "../../src/world.ts";
+import { lacks } from "../kit/process/lacks.ts";
 import { NEEDS } from "./kit.ts";
 
 let folder: string;
@@ -61,14 +62,17 @@ test("a configured backend is the only one that is tried", async () => {
 });
 
 // Only Linux has bubblewrap; on other systems the check stops earlier.
-test.runIf(process.platform === "linux")("a version of bubblewrap that is too old is refused", async () => {
-  plant("bwrap", "echo bubblewrap 0.6.1");
-  const probe = await finder().probe("bubblewrap");
-  expect(probe).toMatchObject({ usable: false, why: "is too old (bubblewrap 0.6.1; 0.8 is needed)" });
-});
+test.skipIf(lacks("Linux", process.platform === "linux"))(
+  "a version of bubblewrap that is too old is refused",
+  async () => {
+    plant("bwrap", "echo bubblewrap 0.6.1");
+    const probe = await finder().probe("bubblewrap");
+    expect(probe).toMatchObject({ usable: false, why: "is too old (bubblewrap 0.6.1; 0.8 is needed)" });
+  },
+);
 
 // Only Linux has bubblewrap; on other systems the check stops earlier.
-test.runIf(process.platform === "linux")(
+test.skipIf(lacks("Linux", process.platform === "linux"))(
   "FB1: bubblewrap is not used if it is installed but the system forbids it",
   async () => {
     const refusal = "bwrap: Creating new namespace failed: Operation not permitted";

@@ -15,10 +15,13 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect } from "vitest";
 import { test } from "../kit/deep.ts";
+import { lacks } from "../kit/process/lacks.ts";
 import { PATIENCE_MS, until } from "../kit/until.ts";
 import { Box, gatewayProgram, running, whyNot } from "./kit.ts";
 
 const missing = await whyNot("bubblewrap");
+const noPython = lacks("python3", existsSync("/usr/bin/python3"));
+const noX64 = lacks("an x64 processor", process.arch === "x64");
 
 // Skipped if bubblewrap does not work here; `whyNot` reports the reason, and fails in CI.
 describe.skipIf(missing !== undefined)("bubblewrap", () => {
@@ -124,7 +127,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
     });
 
     // Needs Python to end one thread of a process.
-    test.runIf(process.arch === "x64" && existsSync("/usr/bin/python3"))(
+    test.skipIf(noPython || noX64)(
       "PT2: the memory of a process counts, even if its first thread has exited",
       async () => {
         const program = `
@@ -143,10 +146,8 @@ ctypes.CDLL(None).syscall(60, 0)`;
     );
 
     // Needs Python to share memory.
-    test.deep.runIf(existsSync("/usr/bin/python3"))(
-      "memory shared by many processes counts once",
-      async () => {
-        const program = `
+    test.deep.skipIf(noPython)("memory shared by many processes counts once", async () => {
+      const program = `
 import mmap, os, time
 shared = mmap.mmap(-1, 100 << 20)
 def touch():
@@ -156,11 +157,10 @@ for _ in range(30):
     if os.fork() == 0: touch(); time.sleep(1.5); os._exit(0)
 time.sleep(1.5)
 print("done")`;
-        writeFileSync(join(box.workspace, "share.py"), program);
-        const text = await box.says("python3 share.py", { needs: { memoryMb: 256 } });
-        expect(text).toBe("done");
-      },
-    );
+      writeFileSync(join(box.workspace, "share.py"), program);
+      const text = await box.says("python3 share.py", { needs: { memoryMb: 256 } });
+      expect(text).toBe("done");
+    });
 
     test.deep("a program with endless output is stopped", async () => {
       // On a busy machine the 256 MB of output take a long time.
@@ -224,7 +224,7 @@ print("done")`;
       ["in a socket", "socket.send_fds(one, [b'x'], [file.fileno()]); file.close()"],
     ];
     // Needs Python to map files and to pass them on.
-    test.deep.runIf(existsSync("/usr/bin/python3")).each(hiding)(
+    test.deep.skipIf(noPython).each(hiding)(
       "a program is stopped if it fills the disk with deleted files that it keeps %s",
       async (_place, keep) => {
         const program = `

@@ -6,11 +6,13 @@ import { existsSync } from "node:fs";
 import { expect } from "vitest";
 import { exactMemory, treeBelow, usesMoreThan } from "../../src/sandbox/process/tree.ts";
 import { both, quick, rounds } from "../kit/deep.ts";
+import { lacks } from "../kit/process/lacks.ts";
 
 const MEGABYTE = 1024 * 1024;
 /** The shared pages and the processes' own, generously. */
 const REAL_MAX_BYTES = 256 * MEGABYTE;
 const ROUNDS = rounds(1, 5);
+const noPython = lacks("python3", existsSync("/usr/bin/python3"));
 /** Returns a process and every process below it. */
 function family({ pid = 0 }: ChildProcess): readonly (readonly string[])[] {
   return [[`${pid}`], ...treeBelow(pid, 1_000).processes];
@@ -36,7 +38,7 @@ print("alone", flush=True)
 sys.stdin.readline()`;
 
 // Needs Python to share memory, and Linux to measure it.
-both.runIf(existsSync("/usr/bin/python3"))(
+both.skipIf(noPython)(
   "pages that processes share count once, even if the processes exit during the measure",
   async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
@@ -60,7 +62,7 @@ both.runIf(existsSync("/usr/bin/python3"))(
 );
 
 // Needs Python and Linux, as above.
-quick(both).runIf(existsSync("/usr/bin/python3"))("a program that uses more is found", async () => {
+quick(both).skipIf(noPython)("a program that uses more is found", async () => {
   const program = "import sys; kept = b'x' * (120 << 20); print('ready', flush=True); sys.stdin.readline()";
   const child = spawn("/usr/bin/python3", ["-c", program], { stdio: ["pipe", "pipe", "inherit"] });
   const ended = once(child, "close");

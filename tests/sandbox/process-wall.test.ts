@@ -5,10 +5,12 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterEach, expect, test } from "vitest";
 import { buildProcessWall, type ProcessWall, removeLeftWalls } from "../../src/sandbox/process/wall.ts";
+import { lacks } from "../kit/process/lacks.ts";
 
 const source = fileURLToPath(new URL("../../src/sandbox/process/wall.ts", import.meta.url));
 const tried = buildProcessWall("tried", 8);
 tried?.remove();
+const noGroups = lacks("the right to make control groups", tried !== undefined);
 const walls: (ProcessWall | undefined)[] = [];
 afterEach(() => {
   for (const wall of walls.splice(0)) wall?.remove();
@@ -22,7 +24,7 @@ function elsewhere(body: string): string {
 }
 
 // Only root can create control groups, and only if the system allows it.
-test.skipIf(tried === undefined)(
+test.skipIf(noGroups)(
   "PW3: an empty control group that a process has prepared but not entered is not removed, not even by another process (S2, S4)",
   () => {
     const wall = buildProcessWall("about-to-be-entered", 8);
@@ -36,7 +38,7 @@ test.skipIf(tried === undefined)(
 );
 
 // Only root can create control groups.
-test.skipIf(tried === undefined)("PW3: if a process has exited, its control group is removed", () => {
+test.skipIf(noGroups)("PW3: if a process has exited, its control group is removed", () => {
   const entrance = elsewhere('console.log(wall.buildProcessWall("left", 8).entrance);');
   expect(existsSync(entrance)).toBe(true);
   removeLeftWalls();

@@ -8,14 +8,16 @@ import { expect, test } from "vitest";
 import { SEARCH_OPERATIONS } from "../../src/tools/files/search.ts";
 import { openToRead, replaceFile, resolvePath } from "../../src/tools/files/workspace.ts";
 import { temporaryFolder } from "../kit/engine/engine.ts";
+import { lacks } from "../kit/process/lacks.ts";
 
 /**
  * Declares a test in which tools read and write `rounds` times while a program swaps the folder for a link.
  */
 export function swapRace(rounds: number): void {
+  const noPython = lacks("python3", existsSync("/usr/bin/python3"));
   // Needs Linux, which reports the path of an open file, and Python, which can replace the folder fast
   // enough.
-  test.runIf(process.platform === "linux" && existsSync("/usr/bin/python3"))(
+  test.skipIf(lacks("Linux", process.platform === "linux") || noPython)(
     "if a program keeps swapping a folder for a link out of the workspace, tools read and write nothing outside",
     async () => {
       const base = temporaryFolder(tmpdir());

@@ -4,6 +4,7 @@ import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { lacks } from "../kit/process/lacks.ts";
 
 const MODULE = new URL("../../src/world/calendar.ts", import.meta.url).href;
 const PROGRAM = `
@@ -26,10 +27,10 @@ async function inZone(TZ: string | undefined, ...times: string[]) {
   return JSON.parse(stdout) as { zone: string; days: string[]; formatters: number };
 }
 
-const hasZones = existsSync("/usr/share/zoneinfo/Europe/Berlin");
+const noZones = lacks("the table of time zones", existsSync("/usr/share/zoneinfo/Europe/Berlin"));
 
 // Skipped on a machine without the system's table of zones.
-test.skipIf(!hasZones)("CA1: the date changes at midnight of the zone, and Intl is not asked", async () => {
+test.skipIf(noZones)("CA1: the date changes at midnight of the zone, and Intl is not asked", async () => {
   const times = ["2026-11-21T22:59:00Z", "2026-11-21T23:01:00Z"];
   expect(await inZone("Europe/Berlin", ...times)).toEqual({
     zone: "Europe/Berlin",

@@ -86,9 +86,8 @@ async function allow(chat: Opened): Promise<void> {
   }
 }
 
-if (noPty !== undefined) console.warn(`The tests of the drawn chat are skipped: ${noPty}.`);
-// Skipped if this machine cannot open a pseudo-terminal: `noPty` says why.
-describe.skipIf(noPty !== undefined)("a drawn chat", () => {
+// Skipped without a pseudo-terminal.
+describe.skipIf(noPty)("a drawn chat", () => {
   test("shows an answer as formatted text; Ctrl-D leaves and restores the terminal", async () => {
     const { home } = await house();
     const chat = open(home);

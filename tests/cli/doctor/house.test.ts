@@ -8,6 +8,7 @@ import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
 import { type Script, startModelServer } from "../../kit/model-server/server.ts";
 import { httpError, text, usage } from "../../kit/model-server/steps.ts";
+import { lacks } from "../../kit/process/lacks.ts";
 import { silentLog } from "../../store/samples.ts";
 import { configFile, makeHome, run } from "../kit.ts";
 
@@ -117,7 +118,7 @@ test("free disk space is reported, also for a folder that does not exist yet", a
 });
 
 // Skipped on Windows, where folders have no modes.
-test.skipIf(process.platform === "win32")(
+test.skipIf(lacks("modes of folders", process.platform !== "win32"))(
   "the doctor reports users who may change the configuration or read the service's keys",
   async () => {
     const { home } = await makeHome();

@@ -26,6 +26,7 @@ import {
   removeAttachments,
   writeAttachments,
 } from "../../../src/flows/job/attachments.ts";
+import { lacks } from "../../kit/process/lacks.ts";
 import { settingsWith } from "../../tools/app.ts";
 
 const LIMITS = settingsWith().tools.sessionsSpawn.attachments;
@@ -160,7 +161,7 @@ function smallDisk(path: string): boolean {
 test("AF1: if the disk becomes full during the write, no new file remains, and earlier files stay unchanged", async (ctx) => {
   const disk = join(root, "disk");
   // Skipped if the test may not mount, because no other disk is small enough to become full.
-  if (!smallDisk(disk)) return ctx.skip("this user may not mount a small file system");
+  if (lacks("the right to mount", smallDisk(disk))) return ctx.skip();
   try {
     const files = ["a", "b", "c", "d"].map((name) => ({ name, content: "x".repeat(20_000) }));
     const full = { ok: false, code: "file_problem", error: expect.stringContaining("the disk is full") };

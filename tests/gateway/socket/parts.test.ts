@@ -15,6 +15,7 @@ import { Connection, type ConnectionParts } from "../../../src/gateway/socket/co
 import { createOutlet, encodeEvent } from "../../../src/gateway/socket/outlet.ts";
 import { StoreProblem } from "../../../src/store/problems.ts";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
+import { lacks } from "../../kit/process/lacks.ts";
 import { fakeWorld } from "../../kit/world.ts";
 
 test("a token is generated once, only its owner can read it, and it does not change", async () => {
@@ -49,7 +50,7 @@ test("the error about an empty, truncated or damaged token file names the file; 
 });
 
 // With a shared store, no earlier code checks the folder. Skipped on systems without /proc.
-test.skipIf(process.platform !== "linux")(
+test.skipIf(lacks("Linux", process.platform === "linux"))(
   "if the folder for the token can't be created, the error names the folder",
   async () => {
     const place = "/proc/parley";

@@ -22,6 +22,7 @@ import { StoreProblem, type StoreProblemKind } from "../../../src/store/problems
 import { SCHEMA_VERSION } from "../../../src/store/schema/sqlite-schema.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
+import { lacks } from "../../kit/process/lacks.ts";
 import { keptLog, silentLog, temporaryDir } from "../samples.ts";
 
 const FIXTURE = fileURLToPath(new URL("./open-store.ts", import.meta.url));
@@ -245,7 +246,7 @@ describe("leaves unusable files unchanged", () => {
   });
 
   // Skipped on systems without /proc.
-  test.skipIf(process.platform !== "linux")(
+  test.skipIf(lacks("Linux", process.platform === "linux"))(
     "FO1: a path at which no folder can be created is refused",
     async () => {
       for (dir of ["/proc/parley", "/proc/parley/deeper"]) {
@@ -313,11 +314,11 @@ describe("other processes", () => {
     expect(readFileSync(file).equals(before)).toBe(true);
   });
 
-  const mounts = spawnSync("unshare", ["-m", "true"]).status === 0;
+  const noMounts = lacks("the right to mount", spawnSync("unshare", ["-m", "true"]).status === 0);
 
   // Skipped if this process cannot mount a small disk, which only root may do. driver.test.ts checks the same
   // with a page limit.
-  test.skipIf(!mounts)(
+  test.skipIf(noMounts)(
     "a full disk is reported, stored data is kept, and writing works again once there is space",
     () => {
       mkdirSync(dir);
@@ -338,7 +339,7 @@ describe("other processes", () => {
   );
 
   // Skipped if this process cannot mount a small disk, which only root may do.
-  test.skipIf(!mounts)("a disk that is full at the start is reported", () => {
+  test.skipIf(noMounts)("a disk that is full at the start is reported", () => {
     mkdirSync(dir);
     const script = `mount -t tmpfs -o size=64k tmpfs "$0" && exec "$1" "$2" "$0"`;
     const shell = ["-m", "sh", "-c", script, dir, process.execPath, FIXTURE];

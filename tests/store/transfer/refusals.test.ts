@@ -14,6 +14,7 @@ import { STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { backupStore, migrateStore, restoreStore } from "../../../src/store/transfer/transfer.ts";
 import { both, share, test } from "../../kit/deep.ts";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
+import { lacks } from "../../kit/process/lacks.ts";
 import { runSql, serverUrl } from "../../kit/store/postgres.ts";
 import { sampleSession } from "../samples.ts";
 import {
@@ -301,7 +302,7 @@ test("a damaged file is neither restored, migrated nor backed up", async () => {
 });
 
 // Skipped on systems without /proc.
-test.skipIf(process.platform !== "linux")(
+test.skipIf(lacks("Linux", process.platform === "linux"))(
   "a path at which no folder can be created gives a clear error",
   async () => {
     const said = words(await backupStore(jobOn(await smallStore()), "/proc/parley/backup.sqlite"));

@@ -8,6 +8,7 @@ import { guidanceReach } from "../../../src/core/rules/prompt/guidance.ts";
 import { frontMatter } from "../../../src/tools/guidance/front-matter.ts";
 import { GuidanceFiles } from "../../../src/tools/guidance/guidance.ts";
 import { temporaryFolder } from "../../kit/cleanup.ts";
+import { lacks } from "../../kit/process/lacks.ts";
 import { agentSettings, MAIN_CHAIN, settingsWith } from "../app.ts";
 
 const EVERYTHING = { outside: true };
@@ -69,22 +70,21 @@ test("GU1: the search ends at the root of a repository", async () => {
   expect((await read()).files.map(({ text }) => text)).toEqual(["projects", "tea"]);
 });
 
-// Only root can give a file to another user.
-test.skipIf(process.getuid?.() !== 0)(
-  "GU1: a file of another user above the workspace is not used",
-  async () => {
-    const { home, workspace, read } = makeHome();
-    put(join(home, "projects", "AGENTS.md"), "a trap");
-    put(join(workspace, "AGENTS.md"), "tea");
-    chownSync(join(home, "projects", "AGENTS.md"), 12_345, 12_345);
-    const { files, skipped } = await read();
-    expect(files.map(({ text }) => text)).toEqual(["tea"]);
-    expect(skipped).toEqual([{ path: join(home, "projects", "AGENTS.md"), why: "belongs to another user" }]);
-  },
-);
+const noRoot = lacks("root", process.getuid?.() === 0);
 
 // Only root can give a file to another user.
-test.skipIf(process.getuid?.() !== 0)(
+test.skipIf(noRoot)("GU1: a file of another user above the workspace is not used", async () => {
+  const { home, workspace, read } = makeHome();
+  put(join(home, "projects", "AGENTS.md"), "a trap");
+  put(join(workspace, "AGENTS.md"), "tea");
+  chownSync(join(home, "projects", "AGENTS.md"), 12_345, 12_345);
+  const { files, skipped } = await read();
+  expect(files.map(({ text }) => text)).toEqual(["tea"]);
+  expect(skipped).toEqual([{ path: join(home, "projects", "AGENTS.md"), why: "belongs to another user" }]);
+});
+
+// Only root can give a file to another user.
+test.skipIf(noRoot)(
   "GU1: a file that counts in one agent's workspace does not count above the workspace of another user's agent",
   async () => {
     const { home, agent } = makeHome();

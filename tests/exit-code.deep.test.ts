@@ -119,3 +119,25 @@ describe("the last line of .ci/run adds up the reports of both commands", () => 
     expect(script).toContain('node .ci/count.js "$failed" "$reports/test.json" "$reports/test:deep.json"');
   });
 });
+
+test.each([
+  [undefined, "zsh", { code: 0, stdout: "true\n", stderr: "SKIPPED: tests that need zsh\n" }],
+  ["true", "zsh", { code: 1, stderr: expect.stringContaining("CI must contain zsh") }],
+  ["true", "Linux", { code: 0, stdout: "true\n", stderr: "SKIPPED: tests that need Linux\n" }],
+])(
+  "with CI=%s, tests that need a missing %s are skipped only if .ci/run does not install it, and say so",
+  async (CI, what, ended) => {
+    const kit = JSON.stringify(new URL("./kit/process/lacks.ts", import.meta.url));
+    const program = `import { lacks } from ${kit}; console.log(lacks(${JSON.stringify(what)}, false));`;
+    const { CI: _own, ...env } = plainEnvironment();
+    const run = promisify(execFile)(process.execPath, ["--input-type=module", "-e", program], {
+      env: CI === undefined ? env : { ...env, CI },
+    });
+    expect(
+      await run.then(
+        (said) => ({ code: 0, ...said }),
+        (error) => error,
+      ),
+    ).toMatchObject(ended);
+  },
+);

@@ -2,7 +2,7 @@
 // format wrote is refused.
 
 import { createHash } from "node:crypto";
-import { isObject, jsonOf } from "../core/json.ts";
+import { isObject, ownJson } from "../core/json.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { ChainRecord } from "../core/shapes/record/chain.ts";
 
@@ -52,7 +52,7 @@ function misshapen(body: Record<string, unknown>): string | undefined {
 
 /** Reads a record. Fails in words if it cannot be trusted. */
 export function readRecord(text: string): Result<ChainRecord> {
-  const parsed = jsonOf(text);
+  const parsed = ownJson(text);
   if (!isObject(parsed)) return refused("it is torn, or it is not JSON", EXPORT_AGAIN);
   const { checksum, ...body } = parsed;
   const { format, version } = body;

@@ -1,5 +1,7 @@
 // Reads untrusted JSON. A value of the wrong kind counts as missing; nothing throws.
 
+import { JSON_MARKS_MAX, JsonMeter } from "./meter.ts";
+import { fail, ok, type Result } from "./shapes/errors.ts";
 import { head } from "./text/cut.ts";
 
 /** A JSON object with unknown content. */
@@ -73,8 +75,27 @@ export function countOf(value: unknown): number | undefined {
   return count !== undefined && count >= 0 ? count : undefined;
 }
 
-/** Parses JSON. Returns undefined if the text is not valid JSON. */
+/**
+ * Parses JSON from outside. Returns undefined if the text is not valid JSON. Refuses a text whose parsing
+ * would block other work; a shorter one cannot.
+ */
+export function readJson(text: string | Uint8Array): Result<unknown> {
+  if (text.length > JSON_MARKS_MAX) {
+    const bytes = typeof text === "string" ? new TextEncoder().encode(text) : text;
+    const problem = new JsonMeter("body").add(bytes);
+    if (problem !== undefined) return fail("too_large", problem);
+  }
+  return ok(ownJson(text));
+}
+
+/** Parses JSON from outside. Returns undefined if the text is not valid JSON, or has too many values. */
 export function jsonOf(text: string | Uint8Array): unknown {
+  const read = readJson(text);
+  return read.ok ? read.value : undefined;
+}
+
+/** Parses JSON that a gateway has written, of any size. Returns undefined if the text is not valid JSON. */
+export function ownJson(text: string | Uint8Array): unknown {
   try {
     return JSON.parse(typeof text === "string" ? text : new TextDecoder().decode(text));
   } catch {

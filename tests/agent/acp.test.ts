@@ -100,6 +100,12 @@ test("an answer in thousands of pieces arrives complete", async () => {
   expect(await stage.say("flood")).toBe("0123456789".repeat(4_000));
 });
 
+test("a line with too many values ends the run and the program, and the next prompt starts a new one", async () => {
+  const stage = await openStage();
+  expect(await stage.say("values")).toMatch(/^error: agent "main": in the middle of the turn/);
+  expect(await stage.say("say next")).toBe("next");
+});
+
 test("if Codex writes an error as its answer, the run fails, unless Codex continues afterwards", async () => {
   const stage = await openStage();
   const ended = await stage.end(await stage.begin("broken no credit"));

@@ -218,6 +218,10 @@ class Agent {
       case "flood":
         for (let index = 0; index < 4_000; index++) await this.#say(client, id, "0123456789");
         return end;
+      case "values":
+        process.stdout.write(`{"jsonrpc":"2.0","method":"x","params":[${"{},".repeat(200_000)}0]}\n`);
+        await this.#say(client, id, "unread");
+        return end;
       case "ask":
         return this.#askFirst(client, id);
       case "silent":

@@ -122,7 +122,10 @@ test.each([true, false])(
   "an answer that is too large is dropped, and its server keeps running (id first: %s)",
   async (idFirst) => {
     const witness = await openWitness();
-    const bad = badServer("bad", { witness: witness.port, tools: [tool("giant"), tool("hello")] });
+    const bad = badServer("bad", {
+      witness: witness.port,
+      tools: [tool("giant"), tool("values"), tool("hello")],
+    });
     const outside = openOutside(mcpWith([bad], { maxResultBytes: 1_000 }), quietWorld());
     const giant = await outside.call("mcp__bad__giant", { bytes: 30_000_000, idFirst });
     expect(giant).toMatchObject({ status: "error", code: "mcp_failed" });
@@ -133,6 +136,10 @@ test.each([true, false])(
       text: "x".repeat(1_000),
       truncated: "the first 1000 of 200000 bytes",
     });
+    const values = await outside.call("mcp__bad__values");
+    expect(values.error).toContain(
+      "the JSON has more than 250000 values: send less at once, and was dropped",
+    );
     expect(await outside.call("mcp__bad__hello")).toMatchObject({ status: "ok" });
     await witness.life(0);
     expect(witness.lives.length).toBe(1);

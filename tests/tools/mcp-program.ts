@@ -116,6 +116,9 @@ class BadServer {
       case "giant":
         this.#giant(id, Number(args.bytes), args.idFirst === true);
         break;
+      case "values":
+        process.stdout.write(`{"jsonrpc":"2.0","id":${id},"result":{"list":[${"{},".repeat(200_000)}0]}}\n`);
+        break;
       case "content":
         this.answer(id, args.result);
         break;

@@ -12,6 +12,7 @@ import {
   RestTransportFactory,
 } from "@a2a-js/sdk/client";
 import { fieldsOf, isObject } from "../../core/json.ts";
+import { JsonMeter } from "../../core/meter.ts";
 import type { A2aRuntime } from "../../core/shapes/settings/settings.ts";
 import { AddressRefused, type Fetch, outgoingFetch } from "../../world/outgoing.ts";
 
@@ -20,6 +21,8 @@ const CONNECT_SECONDS = 10;
 const DOCUMENT_MAX_BYTES = 256 * 1024;
 /** Maximum bytes of any other answer: more than the largest one whose files are kept. */
 const ANSWER_MAX_BYTES = 64 * 1024 * 1024;
+
+const EVENTS = /\btext\/event-stream\b/i;
 
 /** The agent or its card cannot be used. The message is for people. */
 export class AgentRefused extends Error {}
@@ -67,13 +70,19 @@ function thumbprint({ crv, e, kty, n, x, y }: Record<string, unknown>): string {
     .digest("base64url");
 }
 
-/** Returns the answer with a body that fails after this many bytes, so that a longer one is never held. */
-function limited(answer: Response, maxBytes: number, error: string): Response {
+/**
+ * Returns the answer with a body that fails after this many bytes, so that a longer one is never held, and
+ * when one message in it has too many values.
+ */
+function limited(answer: Response, maxBytes: number, error: string, accept = ""): Response {
+  const isStream = [accept, answer.headers.get("content-type") ?? ""].every((one) => EVENTS.test(one));
+  const meter = new JsonMeter(isStream ? "event" : "body");
   let left = maxBytes;
   const count = new TransformStream<Uint8Array, Uint8Array>({
     transform(piece, controller) {
       left -= piece.length;
-      if (left < 0) throw new AgentRefused(error);
+      const problem = left < 0 ? error : meter.add(piece);
+      if (problem !== undefined) throw new AgentRefused(problem);
       controller.enqueue(piece);
     },
   });
@@ -163,7 +172,8 @@ async function readCard(
     }
     const answer = await guarded(input, { ...init, headers });
     checkStatus(answer);
-    return limited(answer, ANSWER_MAX_BYTES, "its answer is longer than 64 MiB");
+    const accept = headers.get("accept") ?? undefined;
+    return limited(answer, ANSWER_MAX_BYTES, "its answer is longer than 64 MiB", accept);
   };
   const read = documentFetch((input, init) => fetchImpl(input, { ...init, signal }));
   const path = new URL(url).pathname.endsWith(".json") ? "" : AGENT_CARD_PATH;

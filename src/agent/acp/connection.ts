@@ -17,6 +17,7 @@ import type {
   SessionUpdate,
 } from "@agentclientprotocol/sdk/unstable";
 import { fieldsOf } from "../../core/json.ts";
+import { JsonMeter, meteredBody } from "../../core/meter.ts";
 import { askingModeOf } from "../../core/rules/approval/acp-programs.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { PermissionDecision } from "../../core/shapes/permission.ts";
@@ -390,7 +391,11 @@ export async function openAcp(parts: OpenParts): Promise<Result<AcpConnection>> 
       .client({ name: "parley" })
       .onNotification("session/update", ({ params }) => handlers.update(params))
       .onRequest("session/request_permission", ({ params }) => handlers.permission(params))
-      .connect(sdk.ndJsonStream(input, output, { maxMessageBytes: MESSAGE_MAX_BYTES })),
+      .connect(
+        sdk.ndJsonStream(input, meteredBody(output, new JsonMeter("line")), {
+          maxMessageBytes: MESSAGE_MAX_BYTES,
+        }),
+      ),
   );
   const kill = (): void => started.value.kill();
   if (parts.signal.aborted) kill();

@@ -4,6 +4,7 @@
 // each event in it.
 
 import { ReadableStream as NodeStream } from "node:stream/web";
+import { JsonMeter, meteredBody } from "../../core/meter.ts";
 import { createPaces } from "../../core/pace.ts";
 import { type Fetch, isConnectTimeout } from "../../world/outgoing.ts";
 import { type Call, originIn } from "./wire.ts";
@@ -46,7 +47,8 @@ export function watchedFetch(inner: Fetch, { seen, heard, world }: Watched): Fet
       return new Response(null, { status, statusText });
     }
     if (body === null) return response;
-    const pieces = piecesOf(body, heard, world);
+    const meter = new JsonMeter(response.ok ? "event" : "body");
+    const pieces = piecesOf(meteredBody(body, meter), heard, world);
     return new Response(NodeStream.from(pieces) as typeof body, { status, statusText, headers });
   };
 }

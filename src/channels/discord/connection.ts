@@ -6,7 +6,7 @@
 // DC3: after the close, no socket, timer or heartbeat of the library is left.
 
 import type { SessionInfo, WebSocketShard } from "@discordjs/ws";
-import { type Fields, numberOf, objectOf, textOf } from "../../core/json.ts";
+import { type Fields, jsonOf, numberOf, objectOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { Timer, World } from "../../world.ts";
 
@@ -91,12 +91,8 @@ function isSound(frame: Fields): boolean {
 
 function readFrame(data: unknown, isBinary: boolean): Fields | undefined {
   if (isBinary || typeof data !== "string") return undefined;
-  try {
-    const frame = objectOf(JSON.parse(data));
-    return frame !== undefined && isSound(frame) ? frame : undefined;
-  } catch {
-    return undefined;
-  }
+  const frame = objectOf(jsonOf(data));
+  return frame !== undefined && isSound(frame) ? frame : undefined;
 }
 
 /** Creates the library's connection. When `isOver` returns true, the connection must not reconnect. */

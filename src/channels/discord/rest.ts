@@ -5,7 +5,7 @@
 
 import type { API } from "@discordjs/core";
 import type { RESTOptions } from "@discordjs/rest";
-import { numberOf, objectOf } from "../../core/json.ts";
+import { jsonOf, numberOf, objectOf } from "../../core/json.ts";
 import type { DiscordAccount } from "../../core/shapes/settings/channels.ts";
 import { boundedBody } from "../../world/bounded-body.ts";
 import { type Fetch, outgoingFetch } from "../../world/outgoing.ts";
@@ -37,12 +37,7 @@ export interface Rest {
 function tidied(status: number, headers: Headers, text: string): Response {
   const tidy = new Headers([...headers].filter(([name]) => /^(x-ratelimit-|retry-after$)/.test(name)));
   tidy.set("content-type", "application/json");
-  let body: unknown;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    body = undefined;
-  }
+  const body = jsonOf(text);
   const fits = typeof body === "object" && body !== null;
   return new Response(fits ? JSON.stringify(body) : "{}", {
     status: status === 204 ? 200 : status,

@@ -6,7 +6,7 @@
 //      can be repeated, reuse a connection.
 
 import { Api, type ApiClientOptions, GrammyError, HttpError } from "grammy";
-import { fieldsOf, integerOf, textOf } from "../../core/json.ts";
+import { fieldsOf, integerOf, jsonOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { TelegramAccount } from "../../core/shapes/settings/channels.ts";
 import { head } from "../../core/text/cut.ts";
@@ -84,12 +84,8 @@ class NotAnswered extends Error {
 function answerOf(exchanged: Exchanged): object {
   if (exchanged.kind !== "answered") throw new NotAnswered(exchanged.why, exchanged.reached);
   const { status, body } = exchanged;
-  let answer: ReturnType<typeof fieldsOf> = {};
-  try {
-    answer = fieldsOf(JSON.parse(body.toString("utf8")));
-  } catch {
-    // This body is not from the Bot API (a proxy may have answered), so use only the status.
-  }
+  // A body that is not from the Bot API (a proxy may have answered) counts as empty: only the status is used.
+  const answer = fieldsOf(jsonOf(body));
   if (answer.ok === true && status < 300) return answer;
   if (answer.ok !== false && status < 300) {
     throw new NotAnswered(NO_SERVER_WORDS, true);

@@ -8,7 +8,7 @@
 import type { Context } from "hono";
 import { operatorViewer } from "../../access/access.ts";
 import type { BodyAnswerOf } from "../../contract/bodies.ts";
-import { jsonOf } from "../../core/json.ts";
+import { readJson } from "../../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { type HookMapping, type IncomingHooks, renderTemplate } from "../../core/shapes/incoming-hook.ts";
 import { LAST, WEBCHAT } from "../../core/shapes/route.ts";
@@ -155,7 +155,9 @@ class HookDoor {
       });
     }
     if (!raw.ok) return raw;
-    const body = jsonOf(raw.value);
+    const read = readJson(raw.value);
+    if (!read.ok) return read;
+    const body = read.value;
     if (body === undefined) return fail("invalid_argument", "the body is not valid JSON");
     return ok({ name: mapping?.id ?? name, raw: raw.value, body, header, signal: c.req.raw.signal });
   }

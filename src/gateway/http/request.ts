@@ -5,7 +5,7 @@
 import type { HttpBindings } from "@hono/node-server";
 import type { Context, MiddlewareHandler } from "hono";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
-import { jsonOf } from "../../core/json.ts";
+import { readJson } from "../../core/json.ts";
 import { CODES, type Code, type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { AccessTokenUsers } from "../access-tokens.ts";
@@ -179,5 +179,5 @@ export async function readBody(c: Context<Env>, maxBytes: number): Promise<Resul
   const bytes = await readBytes(c, maxBytes, c.get("countBody"));
   if (!bytes.ok) return bytes;
   const checked = c.get("checkBody")?.(bytes.value) ?? ok(undefined);
-  return checked.ok ? ok(jsonOf(bytes.value)) : checked;
+  return checked.ok ? readJson(bytes.value) : checked;
 }

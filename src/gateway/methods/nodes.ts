@@ -7,7 +7,7 @@ import { createGate } from "../../access/token.ts";
 import { isTooDeep } from "../../contract/check.ts";
 import type { NODE_METHODS, NodeListRow, PairRequestRow } from "../../contract/methods/nodes.ts";
 import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
-import { isObject } from "../../core/json.ts";
+import { isObject, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import {
@@ -189,12 +189,8 @@ function eventPayload(params: ParamsOf<"node.event">): Record<string, unknown> |
   const { payload, payloadJSON } = params;
   const text = typeof payloadJSON === "string" ? payloadJSON : JSON.stringify(payload ?? {});
   if (text.length > EVENT_MAX_CHARS) return undefined;
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) && !isTooDeep(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = jsonOf(text);
+  return isObject(value) && !isTooDeep(value) ? value : undefined;
 }
 
 /** Events that start a run. */

@@ -6,7 +6,7 @@
 
 import { isTooDeep } from "../../contract/check.ts";
 import type { EventPayloads } from "../../contract/events.ts";
-import { isObject } from "../../core/json.ts";
+import { isObject, readJson } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { NODE_ANSWER_MAX_BYTES, type NodeCall, type NodeRow } from "../../core/shapes/node.ts";
@@ -54,14 +54,6 @@ function tooLate(name: string, timeoutMs: number): Failure {
   });
 }
 
-function parsed(text: string): Result<unknown> {
-  try {
-    return ok(JSON.parse(text));
-  } catch {
-    return fail("node_failed", "the node answered with text that is not JSON");
-  }
-}
-
 /** Returns the payload of an answer, or `null` if it has none. */
 function payloadOf({ payload, payloadJSON }: NodeSaid): Result<unknown> {
   const text = typeof payloadJSON === "string" ? payloadJSON : JSON.stringify(payload ?? null);
@@ -69,7 +61,9 @@ function payloadOf({ payload, payloadJSON }: NodeSaid): Result<unknown> {
   if (bytes > NODE_ANSWER_MAX_BYTES) {
     return fail("too_large", `the node's answer has ${bytes} bytes; the maximum is ${NODE_ANSWER_MAX_BYTES}`);
   }
-  const value = typeof payloadJSON === "string" ? parsed(payloadJSON) : ok(payload ?? null);
+  const value = typeof payloadJSON === "string" ? readJson(payloadJSON) : ok(payload ?? null);
+  if (value.ok && value.value === undefined)
+    return fail("node_failed", "the node answered with text that is not JSON");
   if (value.ok && isTooDeep(value.value))
     return fail("node_failed", "the node's answer is nested too deeply");
   return value;

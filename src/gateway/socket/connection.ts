@@ -27,7 +27,7 @@ import {
   PENDING_REQUESTS_MAX,
   PROTOCOL_VERSIONS,
 } from "../../contract/protocol.ts";
-import { isObject } from "../../core/json.ts";
+import { isObject, readJson } from "../../core/json.ts";
 import { jsonInSteps } from "../../core/json-steps.ts";
 import { optional } from "../../core/optional.ts";
 import { createPaces } from "../../core/pace.ts";
@@ -119,18 +119,12 @@ interface BadFrame {
   readonly failure: Failure;
 }
 
-function parse(text: string): Result<unknown> {
-  try {
-    return ok(JSON.parse(text));
-  } catch {
-    return fail("invalid_argument", "the message is not valid JSON");
-  }
-}
-
 function readFrame(text: string): { request: RequestFrame } | { bad: BadFrame } {
-  const parsed = parse(text);
+  const parsed = readJson(text);
   if (!parsed.ok) return { bad: { id: "invalid", failure: parsed } };
   const frame = parsed.value;
+  if (frame === undefined)
+    return { bad: { id: "invalid", failure: fail("invalid_argument", "the message is not valid JSON") } };
   const own = (field: string): unknown =>
     isObject(frame) && Object.hasOwn(frame, field) ? frame[field] : undefined;
   const id = own("id");

@@ -3,7 +3,7 @@
 // inherited transcript that no fork shares.
 
 import { closeSync, openSync, readSync, statSync } from "node:fs";
-import { isObject, jsonOf } from "../../core/json.ts";
+import { isObject, ownJson } from "../../core/json.ts";
 import { NOT_YET_USED } from "../../core/shapes/session.ts";
 import { agentIdInKey, type KeyRules, kindOf } from "../../core/shapes/session-key.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
@@ -51,7 +51,7 @@ interface CopyLine {
 }
 
 function copyLineOf(text: string): CopyLine | undefined {
-  const value = jsonOf(text);
+  const value = ownJson(text);
   if (!isObject(value) || typeof value.id !== "string" || typeof value.timestamp !== "number")
     return undefined;
   const { id, timestamp } = value;
@@ -189,7 +189,7 @@ export async function bringBack(
   { keys, incomplete }: CopyRules,
 ): Promise<Brought> {
   const [first = "", ...texts] = linesIn(file);
-  const head = copyHeaderOf(jsonOf(first));
+  const head = copyHeaderOf(ownJson(first));
   if (head === undefined) return { sessions: 0, messages: 0, unread: texts.length + 1 };
   const read = texts.map(copyLineOf);
   const whole = read.filter((line) => line !== undefined);

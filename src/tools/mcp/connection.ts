@@ -56,7 +56,7 @@ function endOfFailure(error: unknown): CallEnd {
   const { code, data } = (typeof error === "object" && error !== null ? error : {}) as Thrown;
   const text = textOf(error);
   const status = isObject(data) && typeof data.status === "number" ? data.status : undefined;
-  if (data === TOO_LARGE || /^the answer has more than/.test(text))
+  if (data === TOO_LARGE || /^the (answer|JSON) has more than/.test(text))
     return { kind: "refused", error: `${text}, and was dropped`, mayHaveRun: true };
   if (data === BROKEN || code === "CONNECTION_CLOSED") return { kind: "lost", error: text };
   if (typeof code === "number") return { kind: "refused", error: text, mayHaveRun: code === INTERNAL_ERROR };

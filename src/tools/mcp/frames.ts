@@ -1,14 +1,17 @@
 // Reads the messages of an MCP server: lines on a pipe.
-// - A line that is too long is dropped while it arrives; its request fails, if the line contains its id.
+// - A line that is too long is dropped while it arrives, and one with too many values is not parsed; its
+//   request fails, if the line contains its id.
 // - A line that is not a message (a banner, debug output) is skipped.
 // - The contents of lists and results bypass the library, which would refuse a whole list because of one bad
 // entry.
 
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
-import { isObject } from "../../core/json.ts";
+import { isObject, readJson } from "../../core/json.ts";
+import { fail } from "../../core/shapes/errors.ts";
 
 /** Maximum bytes of a message: enough for a few pictures. */
 export const MESSAGE_MAX_BYTES = 24 * 1024 * 1024;
+const TOO_LONG = `the answer has more than ${MESSAGE_MAX_BYTES} bytes`;
 const HEAD_BYTES = 256;
 const TAIL_BYTES = 64;
 const NEWLINE = 10;
@@ -98,34 +101,28 @@ export class LineReader {
 
   #finish(): void {
     const head = this.#head;
-    const line = head === undefined ? Buffer.concat(this.#pieces).toString() : "";
-    const tail = this.#tail.toString();
+    const line = Buffer.concat(this.#pieces);
+    const tail = (head === undefined ? line.subarray(-TAIL_BYTES) : this.#tail).toString();
     this.#pieces = [];
     this.#bytes = 0;
     this.#head = undefined;
-    const id = head === undefined ? undefined : idOf(head, tail);
-    const text = `the answer has more than ${MESSAGE_MAX_BYTES} bytes`;
-    if (head === undefined) this.#read(line);
+    if (head === undefined && line.length < HEAD_BYTES && line.toString().trim() === "") return;
+    const read = head === undefined ? readJson(line) : fail("too_large", TOO_LONG);
+    const id = read.ok ? undefined : idOf(head ?? line.subarray(0, HEAD_BYTES).toString(), tail);
+    if (read.ok) this.#read(read.value);
     else if (id === undefined) this.#events.onNoise("too long");
-    else this.#events.onMessage(errorAnswer(id, text, TOO_LARGE));
+    else this.#events.onMessage(errorAnswer(id, read.error, TOO_LARGE));
   }
 
-  #read(line: string): void {
-    if (line.trim() === "") return;
-    const message = parsed(line);
+  #read(value: unknown): void {
+    const message = messageIn(value);
     if (message === undefined) this.#events.onNoise("no message");
     else this.#events.onMessage(putAside(message));
   }
 }
 
-/** Parses a line. Returns undefined if it is not a message. An unreadable answer becomes an error answer. */
-function parsed(line: string): JSONRPCMessage | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(line);
-  } catch {
-    return undefined;
-  }
+/** Returns the message, or undefined if it is none. An unreadable answer becomes an error answer. */
+function messageIn(value: unknown): JSONRPCMessage | undefined {
   if (!isObject(value) || value.jsonrpc !== "2.0") return undefined;
   const { id, method, result, error } = value;
   const isAnswer = method === undefined && (typeof id === "number" || typeof id === "string");

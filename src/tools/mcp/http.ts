@@ -1,6 +1,6 @@
 // Connects to an MCP server over Streamable HTTP, with the library's transport.
 // - If the stream of an answer breaks, the request fails at once, not at its timeout.
-// - Every message is limited in size, in any encoding of the body.
+// - Every message is limited in bytes and values, in any encoding of the body.
 // - When a caller stops waiting, its request releases the connection.
 
 import type {
@@ -11,6 +11,7 @@ import type {
   TransportSendOptions,
 } from "@modelcontextprotocol/client";
 import { isObject } from "../../core/json.ts";
+import { JsonMeter, meteredBody } from "../../core/meter.ts";
 import { optional } from "../../core/optional.ts";
 import { outgoingFetch } from "../../world/outgoing.ts";
 import { pause } from "../../world/pause.ts";
@@ -19,48 +20,15 @@ import type { Link, OutsideWorld } from "./transport.ts";
 
 /** Maximum duration of the request that ends a session. */
 const GOODBYE_MS = 2_000;
-const NEWLINE = 10;
-const RETURN = 13;
-
-/** Limits the size of each message in a body: each event of a stream, or else the whole body. */
-export function boundedBody(
-  body: ReadableStream<Uint8Array>,
-  eventsOnly: boolean,
-  bytesMax = MESSAGE_MAX_BYTES,
-): ReadableStream<Uint8Array> {
-  let bytes = 0;
-  let lineIsEmpty = true;
-  const count = (chunk: Uint8Array): void => {
-    if (!eventsOnly) {
-      bytes += chunk.length;
-      return;
-    }
-    for (const byte of chunk) {
-      bytes += 1;
-      // An empty line ends an event.
-      if (byte === NEWLINE && lineIsEmpty) bytes = 0;
-      if (byte !== RETURN) lineIsEmpty = byte === NEWLINE;
-      if (bytes > bytesMax) return;
-    }
-  };
-  return body.pipeThrough(
-    new TransformStream<Uint8Array, Uint8Array>({
-      transform(chunk, controller) {
-        count(chunk);
-        if (bytes <= bytesMax) controller.enqueue(chunk);
-        else controller.error(new Error(`the answer has more than ${bytesMax} bytes`));
-      },
-    }),
-  );
-}
 
 function boundedFetch(inner: FetchLike): FetchLike {
   return async (url, init) => {
     const response = await inner(url, init);
     if (response.body === null) return response;
     const isStream = (response.headers.get("content-type") ?? "").startsWith("text/event-stream");
+    const meter = new JsonMeter(isStream ? "event" : "body", MESSAGE_MAX_BYTES);
     const { status, statusText, headers } = response;
-    return new Response(boundedBody(response.body, isStream), { status, statusText, headers });
+    return new Response(meteredBody(response.body, meter), { status, statusText, headers });
   };
 }
 

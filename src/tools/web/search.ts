@@ -5,7 +5,7 @@
 // WS3: the bytes of the answer and the characters of the result are limited.
 
 import type { ToolResultOf } from "../../contract/tools.ts";
-import { fieldsOf, isObject, objectsOf, textOf } from "../../core/json.ts";
+import { fieldsOf, isObject, jsonOf, objectsOf, textOf } from "../../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { SearchProvider, SearchSettings } from "../../core/shapes/settings/settings.ts";
 import {
@@ -99,14 +99,6 @@ function hitOf(result: Readonly<Record<string, unknown>>, snippet: string): Hit[
   return [{ title, url, snippet: line(result[snippet], url, SEARCH_SNIPPET_MAX_CHARS) }];
 }
 
-function parsed(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString("utf8"));
-  } catch {
-    return undefined;
-  }
-}
-
 /** Asks the provider. */
 export async function searchWeb(
   args: Record<string, unknown>,
@@ -124,7 +116,7 @@ export async function searchWeb(
   if (status < 200 || status > 299) return refusal(status, provider);
   const bytes = await unpacked(answer.value, "answer");
   if (!bytes.ok) return bytes.code === "fetch_failed" ? failed(bytes.error) : bytes;
-  const body = parsed(bytes.value);
+  const body = jsonOf(bytes.value);
   if (!isObject(body)) return failed("the answer of the search server is not JSON. Check tools.search.url.");
   const results = provider.results(body);
   if (!Array.isArray(results))

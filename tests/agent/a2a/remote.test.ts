@@ -529,6 +529,17 @@ test.each(["FAILED", "REJECTED", "CANCELED"])(
   },
 );
 
+test("an answer with too many values ends the run", async () => {
+  const remote = await fakeRemote();
+  remote.card = { ...remote.card, capabilities: {} };
+  remote.on.SendMessage = (_, response) => {
+    const type = { "content-type": "text/event-stream" };
+    response.writeHead(200, type).end(`{"jsonrpc":"2.0","id":1,"result":[${"{},\n\n".repeat(200_000)}0]}`);
+  };
+  const end = await session(remote).turn("Go");
+  expect(end).toMatchObject({ kind: "error", error: expect.stringContaining("more than 250000 values") });
+});
+
 test("an endless answer and an endless card end the run", async () => {
   const remote = await fakeRemote();
   const endless = (response: ServerResponse): void => {

@@ -316,7 +316,7 @@ test("a wrong origin and a missing token are refused in OpenAI's error format", 
   expect(none.headers.get("www-authenticate")).toContain("Bearer");
 });
 
-test("a body of up to 25 MiB is read, and a larger one is refused by its content length", async () => {
+test("a body of up to 25 MiB is read; a larger one, and one with too many values, is refused", async () => {
   // Logs the reason if the test fails with an unexpected error.
   const house = await openHouse({ world: realWorld({ level: "error", sync: true }) });
   const post = (body: string | ReadableStream, path = "/v1/chat/completions") =>
@@ -335,6 +335,8 @@ test("a body of up to 25 MiB is read, and a larger one is refused by its content
   expect(await refused.json()).toMatchObject({ error: { code: "too_large" } });
   expect((await post(new Blob([body]).stream())).status).toBe(413);
   expect((await post(picture, "/tools/invoke")).status).toBe(413);
+  const heavy = await post(`{"model":"main","messages":[${"{},".repeat(2_000_000)}0]}`);
+  expect([heavy.status, await heavy.json()]).toMatchObject([413, { error: { code: "too_large" } }]);
 });
 
 test("a text has the same maximum length as in other methods", () => {

@@ -107,6 +107,15 @@ test("a message of 30 MB is refused with 1009, and other connections continue", 
   await stillWorks(other);
 });
 
+test("a message with too many values is refused, and its connection continues", async () => {
+  const house = await openHouse();
+  const raw = await joined(house);
+  raw.text(`{"type":"req","id":"x","method":"health","params":{"list":[${"{},".repeat(2_000_000)}0]}}`);
+  const { error } = await raw.res("invalid");
+  expect(error?.message).toContain("more than 250000 values: send less at once");
+  await stillWorks(raw);
+});
+
 test("fragments of a message are joined, and refused beyond the limit", async () => {
   const house = await openHouse();
   const raw = await joined(house);

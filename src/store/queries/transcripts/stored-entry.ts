@@ -4,7 +4,7 @@
 // RE3: unreadable parts are replaced by a placeholder, and never count as a person's words (I11) or as a tool
 //      call that could be run.
 
-import { isObject, jsonOf } from "../../../core/json.ts";
+import { isObject, ownJson } from "../../../core/json.ts";
 import type {
   AssistantMessage,
   Compaction,
@@ -202,7 +202,7 @@ function baseOf({ id, created_at }: EntryRow, { timestamp }: Fields): Base {
  * role.
  */
 function fieldsOf(row: EntryRow): Fields {
-  const value = jsonOf(row.entry_json);
+  const value = ownJson(row.entry_json);
   if (!isObject(value)) return {};
   const said = row.role === "compaction" ? value.type : value.role;
   return said === row.role ? value : {};

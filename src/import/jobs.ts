@@ -1,6 +1,7 @@
 // Converts scheduled jobs of the source. They arrive paused: the source's own program may still run them, and
 // nobody at this gateway has approved them. Enabling a job checks its schedule and computes its next date.
 
+import { parseDate } from "../core/date.ts";
 import { type Fields, fieldsOf } from "../core/json.ts";
 import { optional } from "../core/optional.ts";
 import { LAST, type Route } from "../core/shapes/route.ts";
@@ -52,7 +53,7 @@ function zoneOf(name: unknown): string | undefined {
 function scheduleOf(value: unknown, nowMs: number): Schedule | string {
   const { kind, expr, tz, everyMs, anchorMs, at, atMs } = fieldsOf(value);
   if (kind === "at") {
-    const date = typeof at === "string" ? Date.parse(at) : (countIn(atMs ?? at) ?? Number.NaN);
+    const date = typeof at === "string" ? parseDate(at) : (countIn(atMs ?? at) ?? Number.NaN);
     if (Number.isNaN(date) || date > DATE_MAX_MS) return "an invalid date";
     return date > nowMs ? { kind, atMs: date } : "a date that has passed";
   }

@@ -2,6 +2,7 @@
 // time of day.
 // MO1: a time without an offset is in the given zone, also where a clock change is near.
 
+import { parseDate } from "../core/date.ts";
 import { readDuration } from "../core/duration.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { DATE_MAX_MS } from "../core/shapes/schedule.ts";
@@ -33,7 +34,7 @@ export function localTime(atMs: number, zone: string): string {
 
 /** Returns the time of a date and time of day in a zone (MO1), or NaN if there is no such date. */
 function timeIn(zone: string, date: string, time: string): number {
-  const utc = Date.parse(`${date}T${time}Z`);
+  const utc = parseDate(`${date}T${time}Z`);
   if (Number.isNaN(utc)) return utc;
   const near = utc - offsetAt(utc, zone);
   return utc - offsetAt(near, zone);
@@ -63,7 +64,7 @@ function momentOf(words: string, calendar: Calendar): number {
   if (date === "") return timeOfDay(words, calendar);
   return offset === undefined
     ? timeIn(calendar.zone, date, time)
-    : Date.parse(`${date}T${time}${offset.toUpperCase()}`);
+    : parseDate(`${date}T${time}${offset.toUpperCase()}`);
 }
 
 /** Reads a future time. The failure names the current time. */

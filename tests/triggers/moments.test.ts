@@ -28,14 +28,12 @@ test.each([
   [String(NOW + 60_000), "Friday, 2026-11-27T17:41:00+01:00"],
 ])("%j is %s", (text, expected) => expect(read(text)).toBe(expected));
 
-test.each(["", "six", "18", "25:00", "13pm", "2026-13-01T00:00", "tomorrow", "in a while", "9".repeat(15)])(
-  "%j is not a time, and the error says the current one",
-  (text) => {
-    expect(read(text)).toContain(
-      "is not a time. It is Friday, 2026-11-27T17:40:00+01:00 now (Europe/Berlin)",
-    );
-  },
-);
+test.each([
+  ...["", "six", "18", "25:00", "13pm", "2026-13-01T00:00", "tomorrow", "in a while", "9".repeat(15)],
+  ...["2027-02-30T09:00", "2027-02-29 09:00Z", "2027-04-31T09:00+02:00", "2027-03-01T25:00", "12:60"],
+])("%j is not a time, and the error says the current one", (text) => {
+  expect(read(text)).toContain("is not a time. It is Friday, 2026-11-27T17:40:00+01:00 now (Europe/Berlin)");
+});
 
 test.each(["17:40", "today 09:00"])("%j of today is past; alone, a time of day is the next one", (text) => {
   const isToday = text.startsWith("today");

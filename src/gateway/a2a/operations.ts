@@ -19,6 +19,7 @@ import {
   TaskNotFoundError,
   UnsupportedOperationError,
 } from "@a2a-js/sdk/errors";
+import { parseDate } from "../../core/date.ts";
 import { fieldsOf, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -99,7 +100,7 @@ function placeIn(token: string): RunPlace | undefined {
 
 function timeIn(text: string | undefined): number | undefined {
   if (text === undefined || text === "") return undefined;
-  const time = Date.parse(text);
+  const time = parseDate(text);
   if (Number.isFinite(time)) return time;
   throw new RequestMalformedError("statusTimestampAfter must be a time like 2026-01-31T12:00:00Z");
 }

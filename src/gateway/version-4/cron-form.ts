@@ -4,6 +4,7 @@
 
 import type { CronJobRow, CronTurnRow } from "../../contract/methods/cron.ts";
 import type { PayloadOf } from "../../contract/methods.ts";
+import { parseDate } from "../../core/date.ts";
 import { type Fields, isObject, numberOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -24,7 +25,7 @@ const refused = (what: string, hint: string): Result<never> => fail("invalid_arg
 /** Returns the schedule in Parley's form: times are in ms since 1970. */
 function scheduleOf(given: unknown): Result<unknown> {
   if (!isObject(given) || given.kind !== "at" || given.at === undefined) return ok(given);
-  const atMs = Date.parse(String(given.at));
+  const atMs = parseDate(String(given.at));
   if (Number.isNaN(atMs)) {
     const shown = quoted(String(given.at), SHOWN_MAX_CHARS);
     return refused(`schedule.at ${shown} is not a date`, "Give an ISO date, like 2027-01-31T09:00:00Z.");

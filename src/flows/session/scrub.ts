@@ -2,12 +2,13 @@
 // write-ahead log. A stored deadline asks for it, so that no crash prevents it. PostgreSQL cleans its own
 // files.
 // SC1: a deletion asks for a pass that begins after it. One pass serves all deletions before its begin.
+// SC2: a pass ends, however much is written meanwhile; another pass then cleans the rest.
 
 import type { DeadlineHandler } from "../../engine/deadlines.ts";
 import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { hasDeadline, setDeadline } from "../../store/queries/deadlines.ts";
-import { scrubSlice } from "../../store/queries/transcripts/scrub.ts";
+import { type Begun, SLICES_MAX, scrubSlice } from "../../store/queries/transcripts/scrub.ts";
 import { kindOf, type Store } from "../../store/sql.ts";
 
 /** Kind of the deadlines of a requested pass and of the pass under way. */
@@ -27,7 +28,7 @@ export async function requestScrub(acceptor: Pick<Acceptor, "setDeadline">, unit
 
 /** Handles the deadlines of scrubbing. `store` is a function, because the engine is created later. */
 export function createScrub(store: () => Pick<Store, "emptyLog">): DeadlineHandler {
-  let state: Awaited<ReturnType<typeof scrubSlice>>;
+  let state: Begun | undefined;
   let restsSince = Number.NEGATIVE_INFINITY;
   return async (unit, key) => {
     const emptyLog = (): void => store().emptyLog?.();
@@ -45,6 +46,9 @@ export function createScrub(store: () => Pick<Store, "emptyLog">): DeadlineHandl
     unit.after(() => {
       state = next;
     });
+    // Another pass cleans the rest of an index to which too much was written.
+    if (next?.slices === SLICES_MAX)
+      await setDeadline(unit.tx, { kind: SCRUB_DEADLINE, key: REQUEST, dueAt: unit.now });
     if (next !== undefined) return unit.now + SLICE_PAUSE_MS;
     unit.after(() => {
       restsSince = unit.now;

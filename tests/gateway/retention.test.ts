@@ -42,6 +42,10 @@ async function open(kind: Store["kind"], retention?: number) {
       await untilQuiet(db);
       return runId;
     },
+    archive: () =>
+      house.store.transaction((tx) =>
+        tx.updateTable("sessions").set({ archived_at: 1 }).where("spawned_by", "is not", null).execute(),
+      ),
     /** Lets time pass, and as many steps. */
     prune: async (days: number, steps = 1): Promise<void> => {
       laterMs = days * DAY_MS;
@@ -64,6 +68,7 @@ test.each(["sqlite", "postgres"] as const)(
   async (kind) => {
     const stage = await open(kind, 90);
     await stage.say(TALK);
+    await stage.archive();
     const before = await stage.counts();
     const messages = await stage.db.selectFrom("messages").select("id").execute();
     const usage = async () =>
@@ -110,6 +115,17 @@ test("PN1: a chain stays while a run of it is unfinished or a message of it is u
   await prune(365);
   const left = await db.selectFrom("runs").select("run_id").execute();
   expect(left.map(({ run_id }) => run_id).sort()).toEqual([unread, unfinished].sort());
+});
+
+test("PN1: the record of a sub-agent stays until it is archived, so that its session still lists it", async () => {
+  const { say, prune, archive, db } = await open("sqlite", 90);
+  await say(doing(spawning("count the files")));
+  const tasks = () => db.selectFrom("flows").select("request_text").execute();
+  await prune(365);
+  expect(await tasks()).toEqual([{ request_text: "count the files" }]);
+  await archive();
+  await prune(365);
+  expect(await tasks()).toEqual([]);
 });
 
 test("a step deletes at most 100 chains", async () => {

@@ -1,7 +1,8 @@
 // Deletes the records of chains that ended long ago (`store.retention`), in steps of limited size.
 // Transcripts and the usage ledger stay.
 // PN1: a chain goes as a whole, and only after its last run ended before the limit. It stays while a run or a
-//      flow of it is unfinished, or while an inbox shows a message of it that nobody has read.
+//      flow of it is unfinished, while an inbox shows a message of it that nobody has read, or while a
+//      sub-agent of it is not archived, because its requester can still list it.
 
 import { type RawBuilder, type SqlBool, sql } from "kysely";
 import { idParts } from "../../id-parts.ts";
@@ -16,6 +17,8 @@ const isKept = (before: number): RawBuilder<SqlBool> => sql`(
   exists (select 1 from runs r where r.chain_id = chains.chain_id
     and (r.ended_at is null or r.ended_at >= ${before}))
   or exists (select 1 from flows f where f.chain_id = chains.chain_id and f.state = 'open')
+  or exists (select 1 from flows f join sessions s on s.key = f.target_key
+    where f.chain_id = chains.chain_id and f.kind = 'spawn' and s.archived_at is null)
   or exists (select 1 from runs r join inbox_marks m on m.run_id = r.run_id
     join sessions s on s.session_id = m.session_id
     where r.chain_id = chains.chain_id and m.in_turn_at is null))`;

@@ -3,7 +3,6 @@
 // the next time.
 // Nothing here loads Node's HTTP, TLS or fetch before the first request.
 
-import { AsyncLocalStorage } from "node:async_hooks";
 import type { LookupAddress, LookupOptions } from "node:dns";
 import type { AgentOptions, ClientRequest, Agent as PlainAgent, RequestOptions } from "node:http";
 import type { Agent as SecureAgent } from "node:https";
@@ -194,9 +193,7 @@ export function outgoingFetch(
         throw new AddressRefused(reach.kind === "refused" ? reach.why : PRIVATE);
       const dispatcher = limits === undefined ? {} : { dispatcher: dispatcherFor(limits) };
       const to = follows === 0 ? input : url;
-      const answer = await REPLACED.run(undefined, () =>
-        fetch(to, { ...init, ...dispatcher, redirect: "manual" }),
-      );
+      const answer = await fetch(to, { ...init, ...dispatcher, redirect: "manual" });
       const method = (init?.method ?? "GET").toUpperCase();
       const { status, headers } = answer;
       const next = followed(purpose, { method, url, status, location: headers.get("location") });
@@ -205,18 +202,4 @@ export function outgoingFetch(
       url = next;
     }
   };
-}
-
-/** The fetch that replaces the global one for a library. */
-const REPLACED = new AsyncLocalStorage<Fetch | undefined>();
-let isGuarded = false;
-
-/** Runs `work` with `own` as the global fetch, for a library that accepts no custom fetch. */
-export function withFetch<T>(own: Fetch, work: () => T): T {
-  if (!isGuarded) {
-    isGuarded = true;
-    const inner = globalThis.fetch;
-    globalThis.fetch = (input, init) => (REPLACED.getStore() ?? inner)(input, init);
-  }
-  return REPLACED.run(own, work);
 }

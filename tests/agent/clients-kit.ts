@@ -1,14 +1,9 @@
-// Helpers for the tests of model clients: they run our client and pi-ai against one server, and return both
-// results.
+// Helpers for the tests of the model client, which run it against a server that answers with given bytes.
 
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
-import { anthropicFormat } from "../../src/agent/model/anthropic.ts";
+import type { ProviderModel } from "../../src/agent/model/call.ts";
 import { type ModelRequest, resolveModel } from "../../src/agent/model/model.ts";
-import { openAiFormat } from "../../src/agent/model/openai.ts";
-import { piClient } from "../../src/agent/model/pi-client.ts";
 import { type RequestOutcome, requestOnce } from "../../src/agent/model/provider-request.ts";
-import { judge } from "../../src/agent/model/retry.ts";
-import { type Client, type ProviderModel, wireClient } from "../../src/agent/model/wire.ts";
 import {
   ANSWER_LIMITS,
   type ModelSettings,
@@ -21,11 +16,6 @@ import { fakeWorld } from "../kit/world.ts";
 
 export const WIRE_APIS = ["openai-completions", "anthropic-messages"] as const;
 export type WireApi = (typeof WIRE_APIS)[number];
-
-export const CLIENTS: Record<WireApi, { readonly ours: Client; readonly pi: Client }> = {
-  "openai-completions": { ours: wireClient(openAiFormat), pi: piClient },
-  "anthropic-messages": { ours: wireClient(anthropicFormat), pi: piClient },
-};
 
 type Json = Record<string, unknown>;
 
@@ -124,23 +114,10 @@ export interface Made {
   readonly reports: number;
 }
 
-export async function made(client: Client, request: ModelRequest, signal?: AbortSignal): Promise<Made> {
+export async function made(request: ModelRequest, signal?: AbortSignal): Promise<Made> {
   const texts: string[] = [];
   const model = request.model as ProviderModel;
   const abort = signal ?? new AbortController().signal;
-  const outcome = await requestOnce(fakeWorld(), model, request, collectTexts(texts), abort, client);
+  const outcome = await requestOnce(fakeWorld(), model, request, collectTexts(texts), abort);
   return { outcome, text: texts.at(-1) ?? "", reports: texts.length };
-}
-
-/**
- * Returns the outcome that callers of a client get: the message, or the error and whether the call may be
- * retried.
- */
-export function seenOf({ outcome, text }: Made): unknown {
-  if (outcome.kind !== "failed") return { outcome, text };
-  const { failure, partial } = outcome;
-  const { status, begun, overflow } = failure;
-  const verdict = judge(failure, { tries: 1, triesMax: 5 }, 0, 0).kind;
-  const shown = partial === undefined ? undefined : { ...partial, errorMessage: "" };
-  return { kind: "failed", status, begun, overflow, verdict, shown, text };
 }

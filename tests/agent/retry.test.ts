@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { judge, type RequestFailure } from "../../src/agent/model/retry.ts";
-import { CLIENTS, made, modelOf, providerAt, rawServer, requestFor, WIRE_APIS } from "./clients-kit.ts";
+import { made, modelOf, providerAt, rawServer, requestFor, WIRE_APIS } from "./clients-kit.ts";
 
 const NOW = Date.parse("2026-01-01T00:00:00Z");
 const LATER = "Thu, 01 Jan 2026 00:00:10 GMT";
@@ -74,11 +74,11 @@ test.each(WIRE_APIS)(
       response.writeHead(200, { "content-type": "text/html" }).end("<!doctype html><h1>It works</h1>");
     });
     const provider = providerAt(server.url, api);
-    const { outcome } = await made(CLIENTS[api].ours, requestFor(modelOf(provider)));
+    const { outcome } = await made(requestFor(modelOf(provider)));
     await server.close();
     if (outcome.kind !== "failed") throw new Error(outcome.kind);
     const { error } = outcome.failure;
-    expect(error).toContain("The address answered with text/html instead of a model's answer.");
+    expect(error).toContain('The address answered with "It works" instead of a model\'s answer.');
     expect(error).toContain(`Check models.providers.${provider.id}.baseUrl`);
     expect(judge(outcome.failure, FIRST, 0, NOW).kind).not.toBe("retry");
   },

@@ -208,7 +208,11 @@ function argumentsOf({ written, whole }: CallPart): Readonly<Record<string, unkn
   const raw = written.join("");
   if (raw.trim() === "") return whole ?? {};
   const read = jsonOf(raw);
-  return isObject(read) ? read : { [UNREADABLE_ARGUMENTS]: raw };
+  // Some models write their JSON as a text in JSON.
+  const inner = typeof read === "string" && read !== "" ? jsonOf(read) : read;
+  if (isObject(inner)) return inner;
+  const isEmpty = read === null || read === "" || (Array.isArray(read) && read.length === 0);
+  return isEmpty ? {} : { [UNREADABLE_ARGUMENTS]: raw };
 }
 
 /** Reads a number of tokens. Local servers may report anything: an invalid value counts as 0. */

@@ -1,5 +1,5 @@
-// Makes a model request through pi-ai, for APIs and variants that Parley's own clients do not support. The
-// code of a provider is loaded at its first request.
+// Makes a model request through pi-ai, which knows the APIs of the providers and many of their variants. The
+// code of an API is loaded at its first request.
 
 import { lazyApi } from "@earendil-works/pi-ai/api/lazy";
 import { fieldsOf } from "../../core/json.ts";
@@ -7,7 +7,7 @@ import { once } from "../../core/once.ts";
 import { optional } from "../../core/optional.ts";
 import type { ProviderApi } from "../../core/shapes/settings/settings.ts";
 import { flat, isFlatDue, LongText } from "../../core/text/text-delta.ts";
-import { outgoingFetch, withFetch } from "../../world/outgoing.ts";
+import { outgoingFetch } from "../../world/outgoing.ts";
 import { ABORTED, untilAborted } from "../loop/abort.ts";
 import { modelView } from "../loop/view.ts";
 import {
@@ -18,9 +18,15 @@ import {
   type TextPart,
   type ThinkingPart,
 } from "./answer.ts";
+import { type Call, keyFor, RequestError, withFormat } from "./call.ts";
+import { ChatForm } from "./chat-form.ts";
+import { messageIn } from "./error-words.ts";
+import { GeminiForm } from "./gemini-form.ts";
+import { MessagesForm } from "./messages-form.ts";
+import { type PlainForm, plainFetch } from "./plain-stream.ts";
 import { type PiMessage, type PiStreams, piMessages, piModel, piTools } from "./provider-shapes.ts";
-import { watchedFetch } from "./watched-fetch.ts";
-import { type Call, type Client, keyFor, WireError, withFormat } from "./wire.ts";
+import { corrected, learn } from "./quirks.ts";
+import { ResponsesForm } from "./responses-form.ts";
 
 const lazy = (load: () => Promise<PiStreams>): PiStreams => lazyApi(once(load));
 
@@ -31,47 +37,107 @@ const STREAMS: Record<ProviderApi, PiStreams> = {
   "google-generative-ai": lazy(() => import("@earendil-works/pi-ai/api/google-generative-ai")),
 };
 
-export const piClient: Client = async (call) => {
+type Signed = ConstructorParameters<typeof ChatForm>[0];
+
+const FORMS: Record<ProviderApi, (signed: Signed) => PlainForm> = {
+  "openai-completions": (signed) => new ChatForm(signed),
+  "openai-responses": () => new ResponsesForm(),
+  "anthropic-messages": () => new MessagesForm(),
+  "google-generative-ai": () => new GeminiForm(),
+};
+
+/** Statuses of a server that refuses the form of a request. */
+const REFUSED_FORM = [400, 404, 422, 500, 501];
+
+/**
+ * Fills the answer of the call. If the server refuses the form of the request, learns the form that it takes,
+ * and repeats the request. Rejects with a `RequestError` if the request failed.
+ */
+export async function callProvider(call: Call): Promise<void> {
+  for (;;) {
+    const sent: { body?: Record<string, unknown> } = {};
+    try {
+      return await attempt(call, sent);
+    } catch (error) {
+      const { seen, model, answer, world } = call;
+      const isForm = error instanceof RequestError && REFUSED_FORM.includes(seen.status ?? 0);
+      if (!isForm || answer.begun || sent.body === undefined || seen.words === undefined) throw error;
+      const says = learn(model, messageIn(seen.words) ?? seen.words, sent.body);
+      if (says === undefined) throw error;
+      world.log.warn({ model: model.ref, why: seen.words }, `the server of this model takes ${says}`);
+      delete seen.status;
+      delete seen.words;
+    }
+  }
+}
+
+async function attempt(call: Call, sent: { body?: Record<string, unknown> }): Promise<void> {
   const { answer, signal } = call;
+  const signatures = new Map<string, string>();
   // pi-ai may return late after an abort.
-  const stream = await untilAborted(open(call), signal);
+  const stream = await untilAborted(open(call, sent, signatures), signal);
   if (stream === ABORTED) return;
-  const progress = new Progress(answer);
+  const progress = new Progress(answer, signatures);
   for await (const event of stream) {
     if (signal.aborted || answer.over() !== undefined) return;
     if (event.type === "done") return progress.settle(event.message);
     if (event.type === "error") {
       progress.settle(event.error);
-      throw new WireError(event.error.errorMessage ?? `stopped with ${event.error.stopReason}`);
+      throw new RequestError(event.error.errorMessage ?? `stopped with ${event.error.stopReason}`);
     }
     progress.take(event);
   }
-};
+}
 
-async function open(call: Call) {
+async function open(call: Call, sent: { body?: Record<string, unknown> }, signatures: Map<string, string>) {
   const { model, request, signal } = call;
   const { provider } = model;
   const known = await piModel(model);
-  const messages = piMessages(modelView(request.entries, model), request.system, piTools(request.tools));
-  const own = watchedFetch(outgoingFetch("model", provider.baseUrl, provider), call);
-  // Google's client accepts no custom fetch: it calls the global one. It does not read a key from a header
-  // either.
+  const view = modelView(request.entries, model);
+  const messages = piMessages(view, request.system, piTools(request.tools));
+  const form = () => FORMS[provider.api]((id, signature) => signatures.set(id, signature));
+  // Google's client reads no key from a header.
   const isGoogle = provider.api === "google-generative-ai";
-  const apiKey = keyFor(isGoogle ? { ...provider, headers: {} } : provider);
-  const stream = () =>
-    STREAMS[provider.api].streamSimple(known, messages, {
-      ...optional({ apiKey }),
-      // The clients expect headers with the key here, not in the model.
-      headers: { ...provider.headers },
-      signal,
-      maxRetries: 0,
-      cacheRetention: "short",
-      sessionId: request.sessionId,
-      ...(request.thinking === "off" || !model.settings.reasoning ? {} : { reasoning: request.thinking }),
-      ...(isGoogle ? {} : { fetch: own }),
-      onPayload: (body: unknown) => withFormat(provider.api, fieldsOf(body), request.format),
+  return STREAMS[provider.api].streamSimple(known, messages, {
+    ...optional({ apiKey: keyFor(isGoogle ? { ...provider, headers: {} } : provider) }),
+    // The clients expect headers with the key here, not in the model.
+    headers: { ...provider.headers },
+    signal,
+    maxRetries: 0,
+    cacheRetention: "short",
+    sessionId: request.sessionId,
+    identity: { userAgent: { custom: "parley" } },
+    ...(request.thinking === "off" || !model.settings.reasoning ? {} : { reasoning: request.thinking }),
+    fetch: plainFetch(outgoingFetch("model", provider.baseUrl, provider), call, form),
+    onPayload: (body: unknown) => {
+      sent.body = corrected(
+        model,
+        fieldsOf(withFormat(provider.api, signed(fieldsOf(body), view), request.format)),
+      );
+      return sent.body;
+    },
+  });
+}
+
+/** Adds the thought signatures of earlier tool calls, which pi-ai does not know in this API. */
+function signed(body: Record<string, unknown>, view: ReturnType<typeof modelView>): Record<string, unknown> {
+  const blocks = view.flatMap((message) => (message.role === "assistant" ? message.content : []));
+  const calls = blocks.flatMap((block) => (block.type === "toolCall" ? [block] : []));
+  const known = new Map(calls.map(({ id, thoughtSignature }) => [id, thoughtSignature]));
+  if (!Array.isArray(body.messages) || calls.every(({ thoughtSignature }) => thoughtSignature === undefined))
+    return body;
+  const messages = body.messages.map((message: unknown) => {
+    const { tool_calls } = fieldsOf(message);
+    if (!Array.isArray(tool_calls)) return message;
+    const sent = tool_calls.map((one: unknown) => {
+      const thought_signature = known.get(String(fieldsOf(one).id));
+      return thought_signature === undefined
+        ? one
+        : { ...fieldsOf(one), extra_content: { google: { thought_signature } } };
     });
-  return isGoogle ? withFetch(own, stream) : stream();
+    return { ...fieldsOf(message), tool_calls: sent };
+  });
+  return { ...body, messages };
 }
 
 type StreamEvent = { type: string; contentIndex?: number; delta?: string; partial?: PiMessage };
@@ -81,10 +147,13 @@ class Progress {
   readonly #answer: Answer;
   /** Parts by their index in pi-ai's message. */
   readonly #parts = new Map<number, Part>();
+  readonly #signatures: ReadonlyMap<string, string>;
   #flatLength = 0;
 
-  constructor(answer: Answer) {
+  /** `signatures`: thought signatures of tool calls that pi-ai does not read. */
+  constructor(answer: Answer, signatures: ReadonlyMap<string, string>) {
     this.#answer = answer;
+    this.#signatures = signatures;
   }
 
   take({ type, contentIndex, delta = "", partial }: StreamEvent): void {
@@ -110,7 +179,8 @@ class Progress {
       if (block.type === "thinking") return { ...block, thinking: new LongText(block.thinking) };
       const known = this.#parts.get(at);
       const written = known?.type === "toolCall" ? known.written : [];
-      const { id, name, thoughtSignature, arguments: whole } = block;
+      const { id, name, arguments: whole } = block;
+      const thoughtSignature = block.thoughtSignature ?? this.#signatures.get(id);
       return { type: "toolCall", id, name, written, whole, thoughtSignature };
     });
     this.#answer.parts.splice(0, Number.POSITIVE_INFINITY, ...parts);

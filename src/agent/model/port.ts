@@ -6,10 +6,10 @@ import { optional } from "../../core/optional.ts";
 import type { World } from "../../world.ts";
 import { sleep } from "../loop/abort.ts";
 import { rehearsalPort } from "../offline/rehearsal.ts";
+import type { ProviderModel } from "./call.ts";
 import { withoutHiddenText } from "./hidden-answer.ts";
 import { type ModelCall, type ModelOutcome, type ModelPort, usageOf } from "./model.ts";
 import { judge } from "./retry.ts";
-import type { ProviderModel } from "./wire.ts";
 
 /**
  * Opens the port for every model of the settings. Loads a provider's code at its first call. `called`: called

@@ -1,21 +1,21 @@
-// Makes one request to a provider, without retries, in Parley's own message types. clients.ts selects the
-// client. Provider code is loaded at the first request, never when this file is imported.
+// Makes one request to a provider, without retries, in Parley's own message types. Provider code is loaded at
+// the first request, never when this file is imported.
 // P2: an aborted request settles at once, even if the provider's client ignores the signal.
 
 import { isContextOverflow } from "@earendil-works/pi-ai/utils/overflow";
 import { isRetryableAssistantError } from "@earendil-works/pi-ai/utils/retry";
-import { isObject, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { head } from "../../core/text/cut.ts";
 import type { TextDelta } from "../../core/text/text-delta.ts";
 import type { Timer, World } from "../../world.ts";
 import { untilAborted } from "../loop/abort.ts";
 import { Answer } from "./answer.ts";
-import { clientKind, loadClient } from "./clients.ts";
+import { type ProviderModel, RequestError, type Seen } from "./call.ts";
+import { messageIn } from "./error-words.ts";
 import type { ModelRequest, WrittenMessage } from "./model.ts";
+import { callProvider } from "./pi-client.ts";
 import type { PiMessage } from "./provider-shapes.ts";
 import type { RequestFailure } from "./retry.ts";
-import { type Client, type ProviderModel, type Seen, WireError } from "./wire.ts";
 
 /** Maximum characters of a provider's error; the rest is cut. */
 const ERROR_CHARS_MAX = 2_000;
@@ -33,20 +33,16 @@ const OVER = new Error("the request has ended");
 /** The lowest HTTP status of a refusal. */
 const REFUSED_MIN = 400;
 
-/** Maximum characters of the status before the JSON of an error. */
-const STATUS_CHARS_MAX = 80;
-
 /** Messages of HTTP clients for a closed connection. They contain no useful information. */
 const CUT = /^(terminated|aborted|other side closed|premature close|socket hang up)\.?$/i;
 
-/** Makes one attempt. `onText` gets the streamed text. Tests pass a `client` to compare clients. */
+/** Makes one attempt. `onText` gets the streamed text. */
 export async function requestOnce(
   world: World,
   model: ProviderModel,
   request: ModelRequest,
   onText: (delta: TextDelta) => void,
   signal: AbortSignal,
-  client: Client = clientOf(model),
 ): Promise<RequestOutcome> {
   const seen: Seen = {};
   const stop = new AbortController();
@@ -62,12 +58,12 @@ export async function requestOnce(
   try {
     // Loading a provider's code takes time, and an abort must not wait for it.
     const call = { world, model, request, answer, seen, signal: watch, heard };
-    const failure = await untilAborted(client(call), watch).then(() => undefined, expected);
+    const failure = await untilAborted(callProvider(call), watch).then(() => undefined, expected);
     const partial = partialOf(asked);
     if (signal.aborted) return { kind: "aborted", ...optional({ partial }) };
     const passed = answer.over();
     if (passed !== undefined) return tooLarge(passed, partial);
-    if (failure !== undefined) return failed(asked, failure.message, partial);
+    if (failure !== undefined) return failed(asked, seen.words ?? failure.message, partial);
     if (stop.signal.aborted) {
       const setting = `models.providers.${model.provider.id}.idleTimeoutSeconds`;
       const error = `no data for ${model.provider.idleTimeoutSeconds} s (${setting}): connection closed`;
@@ -84,14 +80,9 @@ export async function requestOnce(
   }
 }
 
-const clientOf = (model: ProviderModel): Client => {
-  const kind = clientKind(model.provider);
-  return async (call) => (await loadClient(kind))(call);
-};
-
 /** Returns the failure of a request. Throws any other error: it is a bug. */
-function expected(error: unknown): WireError {
-  if (error instanceof WireError) return error;
+function expected(error: unknown): RequestError {
+  if (error instanceof RequestError) return error;
   throw error;
 }
 
@@ -195,17 +186,6 @@ function wordsFor({ provider }: ProviderModel, seen: Seen, hasBegun: boolean, te
   if (!hasBegun) return isCut ? "the connection was closed before the answer began" : text;
   const detail = isCut ? "" : ` (${text})`;
   return `the answer broke off before its end${detail}. Send another message to continue`;
-}
-
-/** Returns the message in a JSON error, with or without a status before it. */
-function messageIn(text: string): string | undefined {
-  const start = text.indexOf("{");
-  if (start === -1 || start > STATUS_CHARS_MAX) return undefined;
-  const body = jsonOf(text.slice(start));
-  const inner = isObject(body) && isObject(body.error) ? body.error : body;
-  const message = isObject(inner) ? inner.message : undefined;
-  if (typeof message !== "string" || message.trim() === "") return undefined;
-  return messageIn(message) ?? message.trim();
 }
 
 /** Finds the status in the text, because Google's client reports a refusal only as the JSON body. */

@@ -2,7 +2,6 @@
 // transcripts use pi-ai's message format, plus ids and provenance.
 
 import type {
-  AnthropicMessagesCompat,
   Api,
   Message as PiAnyMessage,
   AssistantMessage as PiAssistant,
@@ -17,10 +16,10 @@ import type { Message } from "../../core/shapes/message.ts";
 import type { ProviderApi } from "../../core/shapes/settings/settings.ts";
 import type { ToolSpec } from "../../core/shapes/tool.ts";
 import type { ResolvedModel } from "./model.ts";
+import { compatFor } from "./quirks.ts";
 
 export type PiMessage = PiAssistant;
 export type PiStreams = ProviderStreams;
-export type AnthropicCompat = AnthropicMessagesCompat;
 
 type Known = Pick<PiModel<Api>, "compat" | "thinkingLevelMap">;
 type Catalogue = readonly PiModel<Api>[];
@@ -58,10 +57,14 @@ async function lookUp(api: ProviderApi, id: string): Promise<Known> {
   };
 }
 
+function withCompat({ compat, ...facts }: Known, own: Known["compat"]): Known {
+  return { ...facts, ...optional({ compat: own === undefined ? compat : { ...compat, ...own } }) };
+}
+
 export async function piModel(model: Extract<ResolvedModel, { kind: "provider" }>): Promise<PiModel<Api>> {
   const { provider, settings } = model;
   return {
-    ...(await known(provider.api, settings.id)),
+    ...withCompat(await known(provider.api, settings.id), compatFor(provider, settings.id)),
     id: settings.id,
     name: settings.name ?? settings.id,
     api: provider.api,
@@ -91,7 +94,7 @@ export function piMessages(view: readonly Message[], system: string, tools: PiTo
 function piMessage(message: Message): PiAnyMessage {
   switch (message.role) {
     case "user":
-      return { role: "user", content: [...message.content], timestamp: message.timestamp };
+      return { role: "user", content: textAlone(message.content), timestamp: message.timestamp };
     case "assistant": {
       const { id: _, ...rest } = message;
       return {
@@ -106,6 +109,12 @@ function piMessage(message: Message): PiAnyMessage {
       return { role: "toolResult", toolCallId, toolName, isError, timestamp, content: [...message.content] };
     }
   }
+}
+
+/** Returns text as one string, because some servers take no list of parts. */
+function textAlone(content: Extract<Message, { role: "user" }>["content"]) {
+  const texts = content.map((block) => (block.type === "text" ? block.text : undefined));
+  return texts.every((text) => text !== undefined) ? texts.join("\n") : [...content];
 }
 
 function isPiStop(reason: string): reason is "stop" | "length" | "toolUse" {

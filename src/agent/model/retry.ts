@@ -4,7 +4,7 @@
 //     delay of zero ("0", a date in the past) is ignored, and the backoff applies.
 
 import { grownPause } from "../../core/backoff.ts";
-import type { AnswerHeaders } from "../../world/outgoing-stream.ts";
+import type { AnswerHeaders } from "./call.ts";
 
 const BACKOFF_MIN_MS = 500;
 const BACKOFF_MAX_MS = 30_000;

@@ -7,6 +7,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { fullModelName, listModels } from "./agent/model/model.ts";
 import { openModelPort } from "./agent/model/port.ts";
+import { learnedQuirks } from "./agent/model/quirks.ts";
 import { type AcpParts, acpParts, urlOf } from "./app/acp-programs.ts";
 import { type ChannelParts, channelParts } from "./app/channels.ts";
 import { ClockWatch } from "./app/clock-watch.ts";
@@ -268,10 +269,11 @@ async function tokenOf({ settings, world }: AppOptions): Promise<string> {
 }
 
 function modelRows({ providers }: Settings): ReturnType<GatewayDeps["models"]> {
-  return listModels(providers).map(({ ref, settings }) => {
-    const { id, name = id, contextWindow, maxOutputTokens, reasoning, images, cost } = settings;
-    const { provider } = splitRef(ref);
-    return { id, name, provider, contextWindow, maxOutputTokens, reasoning, images, cost };
+  return listModels(providers).map((model) => {
+    const { id, name = id, contextWindow, maxOutputTokens, reasoning, images, cost } = model.settings;
+    const { provider } = splitRef(model.ref);
+    const corrections = model.kind === "provider" ? learnedQuirks(model.provider, id) : [];
+    return { id, name, provider, contextWindow, maxOutputTokens, reasoning, images, cost, corrections };
   });
 }
 

@@ -169,6 +169,7 @@ function learnedFor({ provider, settings }: ProviderModel): Set<string> {
 }
 
 const without = (field: string): string => `without \`${field}\``;
+const WITHOUT = /^without `(.+)`$/;
 
 /** Returns the corrections that a model's server has taught, for people. */
 export function learnedQuirks(provider: ProviderSettings, id: string): readonly string[] {
@@ -183,7 +184,10 @@ export function corrected(model: ProviderModel, body: Json): Json {
   let made = body;
   for (const { says, isKnown, correct } of QUIRKS)
     if (own.has(says) || isKnown?.(host, model.settings.id) === true) made = correct(made);
-  for (const field of fieldNames(made)) if (own.has(without(field))) made = withoutField(made, field);
+  for (const says of own) {
+    const field = WITHOUT.exec(says)?.[1];
+    if (field !== undefined) made = withoutField(made, field);
+  }
   return made;
 }
 

@@ -8,6 +8,7 @@ import { cut } from "../../core/text/cut.ts";
 import type { World } from "../../world.ts";
 import { resolveModel } from "./model.ts";
 import { type RequestOutcome, requestOnce } from "./provider-request.ts";
+import { learnedQuirks } from "./quirks.ts";
 import type { RequestFailure } from "./retry.ts";
 
 /** Output limit of the test call: the smallest one that every provider accepts. */
@@ -71,10 +72,11 @@ function trialOf(
         ...optional({ usage: outcome.partial?.usage }),
       };
     case "message": {
-      const { usage, content } = outcome.message;
+      const { usage, content, model } = outcome.message;
       const said = content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("");
       const took = (durationMs / 1000).toFixed(1);
-      const text = `answered in ${took} s (${usage.totalTokens} tokens${usd(usage.cost.total)})`;
+      const taught = learnedQuirks(provider, model).map((says) => `; the server takes ${says}`);
+      const text = `answered in ${took} s (${usage.totalTokens} tokens${usd(usage.cost.total)})${taught.join("")}`;
       return { usable: true, text, durationMs, usage, answer: cut(said.trim(), ANSWER_SHOWN_MAX_CHARS) };
     }
   }

@@ -118,6 +118,10 @@ const MODEL = named(
   "A model, as `models.list` returns it.",
   object({
     id: text("Id of the model, without the provider."),
+    corrections: list(
+      text(),
+      "Forms of the request that the model's server has asked for since the start of this process.",
+    ),
     name: text(),
     provider: text(),
     contextWindow: number(),

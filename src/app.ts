@@ -5,9 +5,9 @@
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { learnedQuirks } from "./agent/model/corrections.ts";
 import { fullModelName, listModels } from "./agent/model/model.ts";
 import { openModelPort } from "./agent/model/port.ts";
-import { learnedQuirks } from "./agent/model/quirks.ts";
 import { type AcpParts, acpParts, urlOf } from "./app/acp-programs.ts";
 import { type ChannelParts, channelParts } from "./app/channels.ts";
 import { ClockWatch } from "./app/clock-watch.ts";

@@ -163,12 +163,8 @@ function dispatcherFor({ connectTimeoutSeconds }: FetchLimits): Dispatcher {
   return made;
 }
 
-/** Thrown if the connection was not established in time. */
-export class ConnectTimeout extends Error {}
-
 /** Returns whether a request failed because the connection was not established in time. */
 export function isConnectTimeout(error: unknown): boolean {
-  if (error instanceof ConnectTimeout) return true;
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: { code?: unknown } };
   return (code ?? cause?.code) === "UND_ERR_CONNECT_TIMEOUT";
 }

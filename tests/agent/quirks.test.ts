@@ -1,8 +1,8 @@
 // Requests to servers that take less than their API allows.
 
 import { afterEach, expect, test } from "vitest";
+import { learnedQuirks } from "../../src/agent/model/corrections.ts";
 import { plainSchema } from "../../src/agent/model/plain-schema.ts";
-import { learnedQuirks } from "../../src/agent/model/quirks.ts";
 import type { Entry } from "../../src/core/shapes/message.ts";
 import {
   made,
@@ -23,8 +23,8 @@ afterEach(async () => {
 });
 
 const OK: Record<WireApi, string> = {
-  "openai-completions": `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: "ok" }, finish_reason: "stop" }] })}\n\ndata: [DONE]\n\n`,
-  "anthropic-messages": `data: ${JSON.stringify({ type: "message", content: [{ type: "text", text: "ok" }], stop_reason: "end_turn" })}\n\n`,
+  "openai-completions": JSON.stringify({ choices: [{ message: { content: "ok" }, finish_reason: "stop" }] }),
+  "anthropic-messages": JSON.stringify({ type: "message", content: [{ type: "text", text: "ok" }] }),
 };
 
 /** Answers requests that `refusal` returns nothing for, and refuses others with its words. */

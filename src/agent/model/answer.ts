@@ -6,7 +6,6 @@
 import { isObject, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { type AssistantMessage, type Usage, ZERO_USAGE } from "../../core/shapes/message.ts";
-import type { ModelSettings } from "../../core/shapes/settings/settings.ts";
 import type { LongText, TextDelta } from "../../core/text/text-delta.ts";
 import { type ModelRequest, UNREADABLE_ARGUMENTS } from "./model.ts";
 
@@ -216,31 +215,8 @@ function argumentsOf({ written, whole }: CallPart): Readonly<Record<string, unkn
 }
 
 /** Reads a number of tokens. Local servers may report anything: an invalid value counts as 0. */
-export function amount(value: unknown): number {
+function amount(value: unknown): number {
   return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : 0;
-}
-
-export interface Tokens {
-  readonly input: number;
-  readonly output: number;
-  readonly cacheRead: number;
-  readonly cacheWrite: number;
-  /** Part of `cacheWrite` that the provider caches for an hour, at twice the price of input. */
-  readonly cacheWriteLong?: number;
-}
-
-/** Computes the cost of tokens. `rates`: USD per million tokens. */
-export function priced(rates: ModelSettings["cost"], tokens: Tokens): Usage {
-  const { input, output, cacheRead, cacheWrite, cacheWriteLong = 0 } = tokens;
-  const cost = {
-    input: (rates.input / 1e6) * input,
-    output: (rates.output / 1e6) * output,
-    cacheRead: (rates.cacheRead / 1e6) * cacheRead,
-    cacheWrite: (rates.cacheWrite * (cacheWrite - cacheWriteLong) + rates.input * 2 * cacheWriteLong) / 1e6,
-  };
-  const total = cost.input + cost.output + cost.cacheRead + cost.cacheWrite;
-  const totalTokens = input + output + cacheRead + cacheWrite;
-  return { input, output, cacheRead, cacheWrite, totalTokens, cost: { ...cost, total } };
 }
 
 /** Returns the usage with 0 in place of invalid amounts. */

@@ -19,14 +19,14 @@ import {
   type ThinkingPart,
 } from "./answer.ts";
 import { type Call, keyFor, RequestError, withFormat } from "./call.ts";
-import { ChatForm } from "./chat-form.ts";
-import { messageIn } from "./error-words.ts";
-import { GeminiForm } from "./gemini-form.ts";
-import { MessagesForm } from "./messages-form.ts";
-import { type PlainForm, plainFetch } from "./plain-stream.ts";
+import { corrected, learn } from "./corrections.ts";
+import { ChatForm } from "./forms/chat.ts";
+import { messageIn } from "./forms/error-words.ts";
+import { GeminiForm } from "./forms/gemini.ts";
+import { MessagesForm } from "./forms/messages.ts";
+import { type PlainForm, plainFetch } from "./forms/plain-stream.ts";
+import { ResponsesForm } from "./forms/responses.ts";
 import { type PiMessage, type PiStreams, piMessages, piModel, piTools } from "./provider-shapes.ts";
-import { corrected, learn } from "./quirks.ts";
-import { ResponsesForm } from "./responses-form.ts";
 
 const lazy = (load: () => Promise<PiStreams>): PiStreams => lazyApi(once(load));
 

@@ -11,7 +11,7 @@ import type { Timer, World } from "../../world.ts";
 import { untilAborted } from "../loop/abort.ts";
 import { Answer } from "./answer.ts";
 import { type ProviderModel, RequestError, type Seen } from "./call.ts";
-import { messageIn } from "./error-words.ts";
+import { messageIn } from "./forms/error-words.ts";
 import type { ModelRequest, WrittenMessage } from "./model.ts";
 import { callProvider } from "./pi-client.ts";
 import type { PiMessage } from "./provider-shapes.ts";

@@ -6,9 +6,9 @@ import type { Usage } from "../../core/shapes/message.ts";
 import type { ProviderSettings, ThinkingLevel } from "../../core/shapes/settings/settings.ts";
 import { cut } from "../../core/text/cut.ts";
 import type { World } from "../../world.ts";
+import { learnedQuirks } from "./corrections.ts";
 import { resolveModel } from "./model.ts";
 import { type RequestOutcome, requestOnce } from "./provider-request.ts";
-import { learnedQuirks } from "./quirks.ts";
 import type { RequestFailure } from "./retry.ts";
 
 /** Output limit of the test call: the smallest one that every provider accepts. */
@@ -76,7 +76,8 @@ function trialOf(
       const said = content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("");
       const took = (durationMs / 1000).toFixed(1);
       const taught = learnedQuirks(provider, model).map((says) => `; the server takes ${says}`);
-      const text = `answered in ${took} s (${usage.totalTokens} tokens${usd(usage.cost.total)})${taught.join("")}`;
+      const cost = `${usage.totalTokens} tokens${usd(usage.cost.total)}`;
+      const text = `answered in ${took} s (${cost})${taught.join("")}`;
       return { usable: true, text, durationMs, usage, answer: cut(said.trim(), ANSWER_SHOWN_MAX_CHARS) };
     }
   }

@@ -1,8 +1,8 @@
 // Reads the events of OpenAI's chat completions as the many compatible servers send them, and passes them on
 // in OpenAI's own form.
 
-import { fieldsOf, isObject, jsonOf, listOf, textOf } from "../../core/json.ts";
-import { RequestError } from "./call.ts";
+import { fieldsOf, isObject, jsonOf, listOf, textOf } from "../../../core/json.ts";
+import { RequestError } from "../call.ts";
 import type { Json, PlainForm } from "./plain-stream.ts";
 import { plainReason } from "./stop-reasons.ts";
 

@@ -1,7 +1,7 @@
 // Finds the provider's words in the body of an error: JSON of any shape, a web page, or plain text.
 
-import { fieldsOf, isObject, jsonOf, listOf } from "../../core/json.ts";
-import { head } from "../../core/text/cut.ts";
+import { fieldsOf, isObject, jsonOf, listOf } from "../../../core/json.ts";
+import { head } from "../../../core/text/cut.ts";
 
 /** Maximum characters of a web page that are searched for words. */
 const PAGE_CHARS_MAX = 20_000;
@@ -18,7 +18,7 @@ export function messageIn(text: string): string | undefined {
   return words === undefined || words.trim() === "" ? undefined : words.trim().replaceAll(/\s+/g, " ");
 }
 
-/** Looks for words where the servers put them: `error`, `message`, `detail`, `errors`, and what they contain. */
+/** Looks for words where servers put them: `error`, `message`, `detail`, `errors`, and inside of these. */
 function wordsIn(value: unknown, depth: number): string | undefined {
   if (depth > DEPTH_MAX) return undefined;
   if (typeof value === "string")

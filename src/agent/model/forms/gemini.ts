@@ -1,8 +1,8 @@
 // Reads the chunks of Google's Gemini API as it and compatible servers send them, and passes them on with the
 // reasons that the client library knows.
 
-import { fieldsOf, isObject, jsonOf, listOf, textOf } from "../../core/json.ts";
-import { RequestError } from "./call.ts";
+import { fieldsOf, isObject, jsonOf, listOf, textOf } from "../../../core/json.ts";
+import { RequestError } from "../call.ts";
 import type { Json, PlainForm } from "./plain-stream.ts";
 import { plainReason } from "./stop-reasons.ts";
 

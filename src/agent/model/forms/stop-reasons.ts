@@ -3,12 +3,11 @@
 export type PlainReason = "stop" | "length" | "stopped";
 
 const LENGTH = /length|max_?(output_?|new_?|completion_?)?tokens|context_window|token_limit/i;
-/** The provider broke the answer off, or a filter of it did. */
-const STOPPED =
-  /filter|safety|sensitive|recitation|blocklist|prohibited|spii|refusal|guardrail|error|fail|abort|insufficient|malformed/i;
+const FILTERED = /filter|safety|sensitive|recitation|blocklist|prohibited|spii|refusal|guardrail/i;
+const BROKEN = /error|fail|abort|insufficient|malformed/i;
 
 /** Returns the kind of a reason. An unknown one means that the answer is complete. */
 export function plainReason(reason: string): PlainReason {
-  if (STOPPED.test(reason)) return "stopped";
+  if (FILTERED.test(reason) || BROKEN.test(reason)) return "stopped";
   return LENGTH.test(reason) ? "length" : "stop";
 }

@@ -6,19 +6,20 @@
 
 import { ReadableStream as NodeStream } from "node:stream/web";
 import { createParser } from "eventsource-parser";
-import { fieldsOf, isObject, jsonOf, listOf, textOf } from "../../core/json.ts";
-import { createPaces } from "../../core/pace.ts";
-import { head } from "../../core/text/cut.ts";
-import { type Fetch, isConnectTimeout } from "../../world/outgoing.ts";
-import type { World } from "../../world.ts";
-import { type Call, originIn, RequestError } from "./call.ts";
+import { fieldsOf, isObject, jsonOf, listOf, textOf } from "../../../core/json.ts";
+import { JsonMeter, meteredBody } from "../../../core/meter.ts";
+import { createPaces } from "../../../core/pace.ts";
+import { head } from "../../../core/text/cut.ts";
+import { type Fetch, isConnectTimeout } from "../../../world/outgoing.ts";
+import type { World } from "../../../world.ts";
+import { type Call, originIn, RequestError } from "../call.ts";
 import { messageIn } from "./error-words.ts";
 
 export type Json = Record<string, unknown>;
 
 /** Puts the events of one API into their plain form. */
 export interface PlainForm {
-  /** Takes one event. Throws a `RequestError` if the provider refuses to go on. */
+  /** Takes one event. Throws a `RequestError` if the provider has stopped the answer. */
   take(event: Json): void;
   /** True once the provider has said why the answer ends. */
   readonly hasEnded: boolean;
@@ -64,7 +65,8 @@ export function plainFetch(inner: Fetch, call: Part, form: () => PlainForm): Fet
       return new Response(text, { status, statusText, headers });
     }
     const type = { "content-type": "text/event-stream" };
-    const plain = NodeStream.from(plainEvents(body, call, form()));
+    const metered = meteredBody(body, new JsonMeter("event"));
+    const plain = NodeStream.from(plainEvents(metered, call, form()));
     return new Response(plain as typeof body, { status, statusText, headers: type });
   };
 }

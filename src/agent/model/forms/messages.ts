@@ -1,9 +1,9 @@
-// Reads the events of Anthropic's Messages API as the many compatible servers send them, and passes them on in
+// Reads the events of Anthropic's Messages API as compatible servers send them, and passes them on in
 // Anthropic's own form: each block is opened before its pieces come, and the message has a beginning and an
 // end.
 
-import { fieldsOf, isObject, listOf, textOf } from "../../core/json.ts";
-import { RequestError } from "./call.ts";
+import { fieldsOf, isObject, listOf, textOf } from "../../../core/json.ts";
+import { RequestError } from "../call.ts";
 import type { Json, PlainForm } from "./plain-stream.ts";
 import { plainReason } from "./stop-reasons.ts";
 

@@ -1,8 +1,8 @@
 // Reads the events of OpenAI's Responses API as compatible servers send them, and passes them on in OpenAI's
 // own form: each item is added before its pieces come, and is done before the response is.
 
-import { fieldsOf, isObject, listOf, textOf } from "../../core/json.ts";
-import { RequestError } from "./call.ts";
+import { fieldsOf, isObject, listOf, textOf } from "../../../core/json.ts";
+import { RequestError } from "../call.ts";
 import type { Json, PlainForm } from "./plain-stream.ts";
 import { plainReason } from "./stop-reasons.ts";
 

@@ -12,7 +12,7 @@ type Json = Record<string, unknown>;
 
 /** A refusal that names a field that the server does not know. */
 const UNKNOWN_FIELD =
-  /extra|unknown|unrecogni[sz]ed|(un|not )supported|unexpected|not (permitted|allow|accept)|invalid|forbidden/i;
+  /extra|unknown|unrecogni.ed|(un|not )supported|unexpected|not (permitted|allow|accept)|invalid|forbid/i;
 /** Fields without which a request has no meaning. */
 const NEEDED = new Set([
   ...["model", "messages", "input", "contents", "config", "system", "instructions", "tools", "stream"],

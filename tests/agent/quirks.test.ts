@@ -1,6 +1,6 @@
 // Requests to servers that take less than their API allows.
 
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { learnedQuirks } from "../../src/agent/model/corrections.ts";
 import { plainSchema } from "../../src/agent/model/plain-schema.ts";
 import type { Entry } from "../../src/core/shapes/message.ts";
@@ -74,6 +74,15 @@ test("an unknown server gets neither `developer`, `store`, `max_completion_token
   expect(body).not.toHaveProperty("store");
   expect(body).not.toHaveProperty("max_completion_tokens");
   expect(body.max_tokens).toBe(model.settings.maxOutputTokens);
+});
+
+test("no server gets what OpenAI's library finds in the environment", async () => {
+  vi.stubEnv("OPENAI_ORG_ID", "org-of-the-user");
+  vi.stubEnv("OPENAI_PROJECT_ID", "project-of-the-user");
+  const { url, sent } = await strict(() => undefined);
+  await made(requestFor(modelOf(providerAt(url, "openai-completions"))));
+  vi.unstubAllEnvs();
+  expect(JSON.stringify(sent[0]?.headers)).not.toContain("of-the-user");
 });
 
 const SERVERS: readonly {

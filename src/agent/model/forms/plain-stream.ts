@@ -42,9 +42,10 @@ type Part = Pick<Call, "seen" | "world" | "heard" | "model">;
 
 /** Wraps a fetch to report what it receives, and to make the answer plain. */
 export function plainFetch(inner: Fetch, call: Part, form: () => PlainForm): Fetch {
-  const { seen, heard } = call;
+  const { seen, heard, model } = call;
   return async (input, init) => {
-    const response = await inner(input, init).catch((error: unknown) => {
+    const sent = { ...init, headers: configuredOnly(new Headers(init?.headers), model.provider.headers) };
+    const response = await inner(input, sent).catch((error: unknown) => {
       seen.notConnected = isConnectTimeout(error);
       seen.words = causeIn(error);
       throw error;
@@ -69,6 +70,15 @@ export function plainFetch(inner: Fetch, call: Part, form: () => PlainForm): Fet
     const plain = NodeStream.from(plainEvents(metered, call, form()));
     return new Response(plain as typeof body, { status, statusText, headers: type });
   };
+}
+
+/** Headers that OpenAI's library takes from the environment, and would send to any server. */
+const FROM_ENVIRONMENT = ["openai-organization", "openai-project"];
+
+function configuredOnly(headers: Headers, configured: Readonly<Record<string, string>>): Headers {
+  const names = Object.keys(configured).map((name) => name.toLowerCase());
+  for (const name of FROM_ENVIRONMENT) if (!names.includes(name)) headers.delete(name);
+  return headers;
 }
 
 /** Returns the innermost cause of a failed connection, because the outer errors only say that it failed. */

@@ -139,8 +139,8 @@ export async function made(client: Client, request: ModelRequest, signal?: Abort
 export function seenOf({ outcome, text }: Made): unknown {
   if (outcome.kind !== "failed") return { outcome, text };
   const { failure, partial } = outcome;
-  const { status, begun, overflow } = failure;
+  const { status, begun, refusal } = failure;
   const verdict = judge(failure, { tries: 1, triesMax: 5 }, 0, 0).kind;
   const shown = partial === undefined ? undefined : { ...partial, errorMessage: "" };
-  return { kind: "failed", status, begun, overflow, verdict, shown, text };
+  return { kind: "failed", status, begun, refusal, verdict, shown, text };
 }

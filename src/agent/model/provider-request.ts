@@ -14,6 +14,7 @@ import { Answer } from "./answer.ts";
 import { clientKind, loadClient } from "./clients.ts";
 import type { ModelRequest, WrittenMessage } from "./model.ts";
 import type { PiMessage } from "./provider-shapes.ts";
+import { judgeRefusal } from "./refusals.ts";
 import type { RequestFailure } from "./retry.ts";
 import { type Client, type ProviderModel, type Seen, WireError } from "./wire.ts";
 
@@ -76,7 +77,7 @@ export async function requestOnce(
     const message = written(asked);
     // Some servers silently cut an input that is too large, and then write nothing.
     const isCut = !answer.begun && isContextOverflow(message as PiMessage, model.settings.contextWindow);
-    if (isCut) return failed(asked, `stopped with ${message.stopReason}`, undefined, message);
+    if (isCut) return failed(asked, `stopped with ${message.stopReason}`, undefined, "length");
     return { kind: "message", message };
   } finally {
     silence.end();
@@ -155,7 +156,7 @@ function failed(
   { model, seen, answer }: RequestFacts,
   text: string,
   partial: WrittenMessage | undefined,
-  end: Partial<WrittenMessage> = { stopReason: "error" },
+  refusal = judgeRefusal(seen.status ?? statusInText(text), text),
 ): RequestOutcome {
   const { provider } = model;
   const status = seen.status ?? statusInText(text);
@@ -163,14 +164,14 @@ function failed(
   const http = status !== undefined && status >= REFUSED_MIN ? `HTTP ${status}, ` : "";
   // Lists show only the beginning of an error, so the cause comes first.
   const error = `${head(words, ERROR_CHARS_MAX)} (${http}model ${model.ref})`;
-  const judged = { role: "assistant", ...end, provider: provider.id, errorMessage: text } as PiMessage;
+  const judged = { role: "assistant", stopReason: "error", errorMessage: text } as PiMessage;
   const failure: RequestFailure = {
     error,
     raw: text,
     ...optional({ status, headers: seen.headers }),
     begun: answer.begun,
-    overflow: isContextOverflow(judged, model.settings.contextWindow),
-    passing: isRetryableAssistantError({ ...judged, stopReason: "error" }),
+    ...optional({ refusal }),
+    passing: isRetryableAssistantError(judged),
   };
   const named = partial === undefined ? undefined : { ...partial, stopReason: "error", errorMessage: error };
   return { kind: "failed", failure, ...optional({ partial: named }) };

@@ -78,7 +78,7 @@ const OUTPUT = /max_?(?:completion_|output_|new_)?tokens|(?:completion|output|ge
 const INPUT = /\binputs?\b|\binput_tokens\b|\bmessages\b|conversation|history/;
 
 const FIELD = oneOf(
-  /\b(?:string|array|list|name|id|description|uri|url|header)\b.{0,60}(?:too l|length|at most|exceed|max|limit)/,
+  /\b(?:string|array|list|name|id|description|ur[il])\b.{0,60}(?:too l|length|at most|exceed|max|limit)/,
   /\b(?:schema|propert(?:y|ies)|enum|tools?|functions?|metadata)\b.{0,60}(?:too l|at most|exceed|max|limit)/,
   /characters|failed to satisfy constraint/,
 );
@@ -104,14 +104,19 @@ function isTooLong(text: string, status: number | undefined): boolean {
   return (saysTokens || SIZE.test(text)) && (saysPrompt || WHOLE.test(text)) && BOUND.test(text);
 }
 
-const MISSING_SIGNATURE = /missing (?:a |the )?`?thought_?signature/;
+/** Thinking that a call must have, but that nobody has: without calls, none is missing. */
+const MISSING_THINKING = oneOf(
+  /missing (?:a |the )?`?thought_?signature/,
+  /reasoning_content.{0,60}missing|missing.{0,60}reasoning_content/,
+  /thinking mode must be passed/,
+);
 
 const THINKING = oneOf(
   /thought[ _]?signature/,
   /signature.{0,80}(?:thinking|thought|reasoning|block|content)/,
   /(?:thinking|thought|reasoning|block|content).{0,80}signature/,
   /redacted_thinking|thinking`?['"]? blocks?/,
-  /expected `?thinking|thinking_signature|thinking mode must be/,
+  /expected `?thinking|thinking_signature/,
   /reasoning[ _](?:items?|content|details)|'reasoning'/,
   /reasoning_(?:content|details|text)|\brs_\w/,
   /encrypted[ _](?:content|reasoning)/,
@@ -160,7 +165,7 @@ export function judgeRefusal(status: number | undefined, words: string): "length
   const isLong = isLarge || isTooLong(text, status);
   if (isLong && TOKENS.test(text)) return "length";
   if (TOOL_DEFINITIONS.test(text)) return undefined;
-  if (MISSING_SIGNATURE.test(text)) return "tool pairs";
+  if (MISSING_THINKING.test(text)) return "tool pairs";
   if (THINKING.test(text) && !NO_THINKING.test(text)) return "thinking";
   if (PICTURES.test(text)) return "pictures";
   if (TOOL_PAIRS.test(text)) return "tool pairs";

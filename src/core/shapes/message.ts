@@ -92,8 +92,8 @@ export interface AssistantMessage {
 }
 
 /** Parts of older messages that can be left out, because a provider refused them. */
-export const HISTORY_PARTS = ["pictures", "thinking", "tool pairs", "long texts"] as const;
-export type HistoryPart = (typeof HISTORY_PARTS)[number];
+export type HistoryPart = "pictures" | "thinking" | "tool pairs" | "long texts";
+export const HISTORY_PARTS: readonly HistoryPart[] = ["pictures", "thinking", "tool pairs", "long texts"];
 
 export interface ToolResultMessage {
   readonly id: string;

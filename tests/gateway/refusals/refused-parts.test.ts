@@ -1,12 +1,14 @@
 // A provider refuses a part of the history: the turn is answered without it, and so is every later turn.
 
 import { expect, test } from "vitest";
+import type { ChatEvent } from "../../../src/contract/events.ts";
 import { jsonWithin } from "../../../src/core/json.ts";
 import { type Message, textOf } from "../../../src/core/shapes/message.ts";
 import { PROVIDER_APIS } from "../../../src/core/shapes/settings/settings.ts";
 import { WORDINGS } from "../../agent/refusals/wordings.ts";
 import type { Script } from "../../kit/model-server/server.ts";
 import { call, text, thinking } from "../../kit/model-server/steps.ts";
+import { until } from "../../kit/until.ts";
 import { bodyOf, openTalk, PIXEL, refusal } from "./kit.ts";
 
 const OTHER_PIXEL = PIXEL.replace("iVBOR", "iVBOS");
@@ -32,6 +34,25 @@ test.each(PROVIDER_APIS)(
     expect(JSON.stringify(messages)).not.toContain(NOTE);
   },
 );
+
+test("people who watch the chat see the note during the turn, beside its answer", async () => {
+  const talk = await openTalk("anthropic-messages", (request) =>
+    bodyOf(request).includes(PIXEL) ? UNCLEAR : "answered",
+  );
+  const watcher = await talk.house.client();
+  const seen: unknown[] = [];
+  watcher.onEvent(({ event, payload }) => {
+    const chat = payload as ChatEvent;
+    if (event === "chat" && chat.state === "final") seen.push([chat.stopReason, chat.message?.content]);
+  });
+  await talk.say("look", PIXEL);
+  await until(() => seen.length === 2);
+  const textBlock = (text: unknown) => [expect.objectContaining({ text })];
+  expect(seen).toEqual([
+    ["injected", textBlock(expect.stringContaining("refused a picture"))],
+    ["stop", textBlock("answered")],
+  ]);
+});
 
 test("a newer picture is sent again, and a new refusal replaces it again", async () => {
   const refused = [PIXEL];

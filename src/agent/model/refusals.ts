@@ -62,7 +62,7 @@ const PROMPT = /(?<![a-z])prompts?(?![a-z]|_cache)/;
 const WHOLE = oneOf(
   /context|\bwindow\b|\binputs?\b|input_|\bmessages?\b/,
   /conversation|history|\brequest(?:ed|s)?\b|request_too_large/,
-  /payload|\bbody\b|\bmodel\b/,
+  /payload|\bbody\b|\bmodel\b|n_ctx/,
 );
 const BOUND = oneOf(
   /exce(?:e|s)|too[ _](?:long|large|big|many)|maximum|\bmax/,
@@ -70,7 +70,7 @@ const BOUND = oneOf(
   /only (?:\d|supports)|at most|<=|\d ?> ?\d|less than|reduce/,
   /shorten|shorter|overflow|out of range|range of/,
   /(?:should|must) (?:be|have) (?:<|less|at most|\[|no more|in\b|within|between|short|small)/,
-  /not enough|no(?:t| longer) fit|doesn't fit|truncat/,
+  /not enough|no(?:t| longer) fit|doesn't fit|truncat|\bfull\b/,
   /\d{3,}.*context.*\d{3,}/,
 );
 const OUTPUT = /max_?(?:completion_|output_|new_)?tokens|(?:completion|output|generated) tokens/;
@@ -131,6 +131,7 @@ const PICTURES = oneOf(
 );
 
 const TOOL_PAIRS = oneOf(
+  /function[ .]arguments/,
   /tool_?use\b|tool_?results?\b|tool_use_id|tool_call_ids?/,
   /tool[ _-]call[ _-]ids?|call_id|tool results?/,
   /tool call results?|function_call_output/,

@@ -145,15 +145,18 @@ export class Player implements TurnHooks {
       return this.live.port.call(request, onText, signal);
     }
     if (product === undefined) return this.#end(one, onText, signal);
-    if (isCompaction(product) !== summary) {
-      const name = (isSummary: boolean) => (isSummary ? "a summary of older messages" : "an answer");
-      const [expected, got] = [name(isCompaction(product)), name(summary)];
+    if (isCompaction(product) && !summary)
+      return { kind: "overflow", error: "the request was too long in the record" };
+    if (summary && !isCompaction(product)) {
+      const [expected, got] = ["an answer", "a summary of older messages"];
       this.differs(one, run, { step: `model call ${at + 1}`, expected, got });
       return { kind: "failed", error: "the record has no answer to this call" };
     }
     const came = await untilAborted(this.gates.wait(`answer ${one.index} ${at}`), signal);
     if (typeof came === "symbol") return { kind: "aborted" };
     this.#given.set(one, at + 1);
+    if (!isCompaction(product) && product.omits !== undefined)
+      return { kind: "refused", part: product.omits, error: "the provider refused it in the record" };
     return { kind: "message", message: this.#message(one, product) };
   }
 

@@ -22,7 +22,7 @@ import type { ToolCallRequest, ToolSpec } from "../core/shapes/tool.ts";
 import { waitLimit } from "../tools/arguments.ts";
 import { inLaneOrder, inStoredOrder } from "./order.ts";
 
-/** An entry that a model wrote. */
+/** An entry that a model wrote, or the note after its provider refused a part of the history. */
 export type Product = (AssistantMessage | Compaction) & { readonly at: number };
 
 export interface ScriptedRun {
@@ -196,6 +196,7 @@ export class Script {
     for (const { entry, at } of entries) {
       if (isCompaction(entry)) products.push({ ...entry, at });
       else if (entry.role === "toolResult") results.set(entry.id, entry);
+      else if (entry.role === "assistant" && entry.omits !== undefined) products.push({ ...entry, at });
       else if (entry.role === "assistant" && entry.provider === "parley") partial = textOf(entry);
       else if (entry.role === "assistant" && isWritten(entry)) products.push({ ...entry, at });
     }

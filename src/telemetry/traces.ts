@@ -118,8 +118,8 @@ function failureCode(result: string): string {
 }
 
 function toldOf(outcome: ModelOutcome) {
-  const message =
-    outcome.kind === "message" ? outcome.message : outcome.kind === "overflow" ? undefined : outcome.partial;
+  const partial = "partial" in outcome ? outcome.partial : undefined;
+  const message = outcome.kind === "message" ? outcome.message : partial;
   const error = "error" in outcome ? outcome.error : undefined;
   return { message, error };
 }

@@ -1,7 +1,7 @@
 // One agent turn with a scripted model: tool calls, limits, aborts and compaction.
 
 import { expect, test } from "vitest";
-import { UNREADABLE_ARGUMENTS } from "../../src/agent/model/model.ts";
+import { type ModelRequest, UNREADABLE_ARGUMENTS } from "../../src/agent/model/model.ts";
 import { optional } from "../../src/core/optional.ts";
 import { type Entry, isCompaction, type Message, textOf } from "../../src/core/shapes/message.ts";
 import { ANSWER_LIMITS } from "../../src/core/shapes/settings/settings.ts";
@@ -329,12 +329,16 @@ test("after a context overflow the transcript is compacted once, and the model c
   expect(port.requests[1]?.tools).toEqual([]);
 });
 
-test("an overflow after a compaction is an error that names the model and its context window", async () => {
-  const port = scriptedModel((_, call) => (call === 1 ? "the summary" : { overflow: "still too long" }));
-  const end = await startTurn({ port, entries: longTalk(), more: { model: smallModel(50_000) } }).end;
+test("an overflow after all compactions is an error that names the model and its context window", async () => {
+  const isSummary = (request: ModelRequest) => request.system.startsWith("You condense");
+  const port = scriptedModel((request) => (isSummary(request) ? "summary" : { overflow: "still too long" }));
+  const turn = startTurn({ port, entries: longTalk(), more: { model: smallModel(50_000) } });
+  const end = await turn.end;
   expect(end).toMatchObject({ kind: "error" });
   expect(end).toHaveProperty("error", expect.stringContaining("offline/rehearsal (50000 tokens)"));
-  expect(port.requests).toHaveLength(3);
+  expect(port.requests.map(isSummary)).toEqual([false, true, false, true, false]);
+  const kept = turn.entries.filter(isCompaction).map(({ firstKeptId }) => firstKeptId);
+  expect(kept).toEqual([expect.stringMatching(/^old/), "input"]);
 });
 
 test("an overflow without older messages to summarize is an error at once", async () => {
@@ -344,11 +348,17 @@ test("an overflow without older messages to summarize is an error at once", asyn
   expect(port.requests).toHaveLength(1);
 });
 
-test("if the summary request itself is too long, it is halved, up to a limited number of times", async () => {
-  const port = scriptedModel(() => ({ overflow: "too long" }));
-  const end = await startTurn({ port, entries: longTalk() }).end;
-  expect(end).toHaveProperty("error", expect.stringContaining("summarising older messages failed"));
-  expect(port.requests.length).toBeLessThanOrEqual(6);
+test("C3: a summary request that is too long is halved; if it stays too long, an excerpt is the summary", async () => {
+  const port = scriptedModel((request) =>
+    request.entries.some(isCompaction) ? "the answer" : { overflow: "too long" },
+  );
+  const turn = startTurn({ port, entries: longTalk() });
+  expect(await turn.end).toMatchObject({ kind: "ok", text: "the answer" });
+  const [excerpt] = turn.entries.filter(isCompaction);
+  expect(excerpt?.summary).toContain("The model wrote no summary.");
+  expect(excerpt?.summary).toContain("old question 0");
+  expect(excerpt?.summary.length).toBeLessThan(5_000);
+  expect(port.requests.length).toBeLessThanOrEqual(8);
 });
 
 test("the transcript is compacted before the context window is full", async () => {

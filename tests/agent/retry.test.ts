@@ -13,7 +13,6 @@ function failure(headers: Record<string, string>, more: Partial<RequestFailure> 
     status: 429,
     headers: new Headers(headers),
     begun: false,
-    overflow: false,
     passing: true,
     ...more,
   };
@@ -55,7 +54,7 @@ test.each([
 });
 
 test("R1: a request is never retried after its answer has begun, whatever the provider returns", () => {
-  const begun = failure({ "retry-after": "1", "x-should-retry": "true" }, { begun: true, overflow: true });
+  const begun = failure({ "retry-after": "1", "x-should-retry": "true" }, { begun: true, refusal: "length" });
   expect(judge(begun, FIRST, 0, NOW)).toEqual({ kind: "final", error: "busy" });
 });
 

@@ -4,7 +4,8 @@ import fc from "fast-check";
 import { expect } from "vitest";
 import { acpPrompt } from "../../src/agent/acp/prompt.ts";
 import { compact, planCut } from "../../src/agent/loop/compaction.ts";
-import { matchResults, modelView } from "../../src/agent/loop/view.ts";
+import { matchResults } from "../../src/agent/loop/result-matching.ts";
+import { modelView } from "../../src/agent/loop/view.ts";
 import type { ModelPort, ResolvedModel } from "../../src/agent/model/model.ts";
 import { openModelPort } from "../../src/agent/model/port.ts";
 import {
@@ -267,7 +268,13 @@ test.each(PROVIDER_APIS)("%s: for any transcript, the request has paired calls a
 
 const COMPACTION = {
   ...{ model: OFFLINE, sessionId: "s", system: "system", tools: [], thinking: "off" as const },
-  ...{ limits: ANSWER_LIMITS, fits: false, signal: new AbortController().signal },
+  ...{
+    limits: ANSWER_LIMITS,
+    fits: false,
+    isNeeded: false,
+    keepsLastOnly: false,
+    signal: new AbortController().signal,
+  },
 };
 
 test("C4: in a summary request each line is quoted under its author's name", async () => {

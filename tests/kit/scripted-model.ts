@@ -9,7 +9,7 @@ import type {
   WrittenMessage,
 } from "../../src/agent/model/model.ts";
 import { optional } from "../../src/core/optional.ts";
-import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
+import { type HistoryPart, ZERO_USAGE } from "../../src/core/shapes/message.ts";
 
 export interface ScriptedCall {
   readonly name: string;
@@ -29,7 +29,8 @@ export type ScriptedAnswer =
       readonly totalTokens?: number;
     }
   | { readonly error: string; readonly code?: FailureCode }
-  | { readonly overflow: string };
+  | { readonly overflow: string }
+  | { readonly refused: HistoryPart };
 
 export interface ScriptedModel extends ModelPort {
   readonly requests: ModelRequest[];
@@ -53,6 +54,8 @@ export function scriptedModel(
       if (typeof answer === "object" && "error" in answer) return { kind: "failed", ...answer };
       if (typeof answer === "object" && "overflow" in answer)
         return { kind: "overflow", error: answer.overflow };
+      if (typeof answer === "object" && "refused" in answer)
+        return { kind: "refused", part: answer.refused, error: `refused: ${answer.refused}` };
       const said = typeof answer === "string" ? { text: answer } : answer;
       if (said.text !== undefined && said.text !== "") onText({ offset: 0, text: said.text });
       return { kind: "message", message: written(request, call, said) };
@@ -63,7 +66,7 @@ export function scriptedModel(
 function written(
   request: ModelRequest,
   call: number,
-  said: Exclude<ScriptedAnswer, string | { error: string } | { overflow: string }>,
+  said: Exclude<ScriptedAnswer, string | { error: string } | { overflow: string } | { refused: HistoryPart }>,
 ): WrittenMessage {
   const calls = (said.toolCalls ?? []).map((one, at) => ({
     type: "toolCall" as const,

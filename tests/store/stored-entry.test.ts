@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Entry } from "../../src/core/shapes/message.ts";
+import { type Entry, HISTORY_PARTS } from "../../src/core/shapes/message.ts";
 import { type EntryRow, readEntry, readMessage } from "../../src/store/queries/transcripts/stored-entry.ts";
 import { assistantMessage, toolResult, userMessage } from "../core/rows.ts";
 
@@ -59,8 +59,13 @@ const entries: fc.Arbitrary<Entry> = fc.oneof(
       ...steered,
     })),
   fc
-    .tuple(fc.array(fc.oneof(block, call, thinking)), optional(text, "errorMessage"))
-    .map(([content, more]) => ({ ...assistantMessage("row", content), ...more })),
+    .tuple(
+      fc.array(fc.oneof(block, call, thinking)),
+      optional(text, "errorMessage"),
+      optional(fc.constant("answer_too_large"), "errorCode"),
+      optional(fc.constantFrom(...HISTORY_PARTS), "omits"),
+    )
+    .map(([content, ...more]) => Object.assign(assistantMessage("row", content), ...more)),
   fc
     .tuple(text, optional(fc.jsonValue({ maxDepth: 3 }), "details"), fc.boolean())
     .map(([one, more, isError]) => ({ ...toolResult("row", one), ...more, isError })),

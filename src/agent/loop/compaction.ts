@@ -5,6 +5,8 @@
 //     the same system prompt, tools and messages, because the provider has cached them. Otherwise, or if the
 //     answer is no summary, the model gets the messages as plain text, to which no provider's rules for
 //     calls and results apply.
+// C3: if the turn cannot continue without a compaction, and the model writes no summary, the beginning and
+//     the end of the messages are the summary, so that no conversation needs a command to continue.
 // C4: in that text every line is quoted under its speaker, so that the summary does not confuse the speakers.
 
 import {
@@ -24,7 +26,8 @@ import { head } from "../../core/text/cut.ts";
 import { quoteLines } from "../../core/text/safe-text.ts";
 import type { World } from "../../world.ts";
 import { type ModelOutcome, type ModelPort, type ModelRequest, usageOf } from "../model/model.ts";
-import { estimateTokens, labelOf, liveTranscript, matchResults, quoteSummary } from "./view.ts";
+import { matchResults } from "./result-matching.ts";
+import { estimateTokens, labelOf, liveTranscript, quoteSummary } from "./view.ts";
 
 /** Begins each request for a summary. */
 const TASK = "Condense this conversation";
@@ -39,7 +42,9 @@ const MESSAGE_CHARS_MAX = 4_000;
 /** Maximum characters of a summary request per window token: half a window at three characters a token. */
 const SUMMARISED_CHARS_PER_WINDOW_TOKEN = 1.5;
 /** A summary request that is too large is halved at most this many times. */
-const HALVINGS_MAX = 3;
+const HALVINGS_MAX = 5;
+/** Maximum characters of a summary that is made without a model. */
+const EXCERPT_CHARS_MAX = 4_000;
 
 const RULES = [
   "Keep: what was asked and why, decisions, facts, names, keys, paths, ids and numbers that may be needed",
@@ -64,6 +69,10 @@ export interface CompactionRequest extends Asked {
   readonly entries: readonly Entry[];
   /** Whether the whole conversation and its summary probably fit the window (C2). */
   readonly fits: boolean;
+  /** Whether the turn cannot continue without a summary (C3). */
+  readonly isNeeded: boolean;
+  /** Keeps only the last message unchanged. */
+  readonly keepsLastOnly: boolean;
   readonly port: ModelPort;
   readonly world: World;
   readonly signal: AbortSignal;
@@ -127,7 +136,8 @@ export async function compact(request: CompactionRequest): Promise<CompactionOut
   const { entries, model } = request;
   const { summary, messages } = liveTranscript(entries);
   const inUse = messages.reduce((sum, message) => sum + estimateTokens(message), 0);
-  const cut = planCut(messages, Math.floor(Math.min(inUse, model.settings.contextWindow) * KEPT_SHARE));
+  const keptShare = request.keepsLastOnly ? 0 : KEPT_SHARE;
+  const cut = planCut(messages, Math.floor(Math.min(inUse, model.settings.contextWindow) * keptShare));
   if (cut === undefined) return { kind: "nothing_older" };
   const first = request.fits ? await askInPlace(request, messages, cut) : undefined;
   if (first?.kind === "aborted") return first;
@@ -135,11 +145,17 @@ export async function compact(request: CompactionRequest): Promise<CompactionOut
   const outcome = isSummary ? first : await askAsText(request, cut, summary);
   if (outcome.kind === "aborted") return { kind: "aborted" };
   const usage = addUsage(spentBy(outcome), first === outcome ? ZERO_USAGE : spentBy(first));
-  if (outcome.kind !== "message") return { kind: "failed", error: outcome.error, usage };
-  const written = made(outcome);
-  if (written === "") return { kind: "failed", error: `${model.ref} wrote an empty summary`, usage };
-  return { kind: "compacted", entry: entryOf(request.world, written, cut), usage };
+  const written = outcome.kind === "message" ? made(outcome) : "";
+  if (written !== "") return { kind: "compacted", entry: entryOf(request.world, written, cut), usage };
+  const error = outcome.kind === "message" ? `${model.ref} wrote an empty summary` : outcome.error;
+  const isStopped = outcome.kind === "failed" && outcome.code === "budget_used";
+  if (!request.isNeeded || isStopped) return { kind: "failed", error, usage };
+  request.world.log.warn({ model: model.ref, why: error }, "an excerpt replaces the summary");
+  const excerpt = asText(cut.older, summary, EXCERPT_CHARS_MAX);
+  return { kind: "compacted", entry: entryOf(request.world, `${NO_SUMMARY}\n\n${excerpt}`, cut), usage };
 }
+
+const NO_SUMMARY = "The model wrote no summary. This is the beginning and the end of the earlier messages:";
 
 type Answered = Extract<ModelOutcome, { kind: "message" }>;
 
@@ -189,7 +205,7 @@ async function askAsText(request: CompactionRequest, { older }: Cut, summary: st
   const { model, world } = request;
   let charsMax = Math.floor(model.settings.contextWindow * SUMMARISED_CHARS_PER_WINDOW_TOKEN);
   for (let halvings = 0; ; halvings++) {
-    const text = asText(older, summary, charsMax);
+    const text = `${TASK}. ${QUOTED}\n\n${asText(older, summary, charsMax)}`;
     const outcome = await ask(request, {
       system: SUMMARY_SYSTEM,
       entries: [inputOf(world, text)],
@@ -206,12 +222,11 @@ async function askAsText(request: CompactionRequest, { older }: Cut, summary: st
 function asText(older: readonly Message[], summary: string | undefined, charsMax: number): string {
   const earlier = summary === undefined ? [] : [quoteSummary(summary)];
   const body = [...earlier, ...older.map(messageText)].join("\n\n");
-  const task = `${TASK}. ${QUOTED}\n\n`;
-  if (body.length <= charsMax) return task + body;
+  if (body.length <= charsMax) return body;
   const headChars = Math.floor(charsMax / 4);
   const left = body.length - charsMax;
   const end = body.slice(headChars - charsMax).toWellFormed();
-  return `${task}${head(body, headChars)}\n\n[${left} characters left out here]\n\n${end}`;
+  return `${head(body, headChars)}\n\n[${left} characters left out here]\n\n${end}`;
 }
 
 function messageText(message: Message): string {

@@ -33,15 +33,11 @@ import { budgetedPort } from "../model/budgeted.ts";
 import { fallbackPort } from "../model/fallback.ts";
 import type { FailureCode, ModelOutcome, ModelPort, ResolvedModel, WrittenMessage } from "../model/model.ts";
 import { compact } from "./compaction.ts";
+import { mendablePort } from "./mendable.ts";
+import { hasPart, omissionNote } from "./omission.ts";
+import { matchResults } from "./result-matching.ts";
 import { answerCalls, type ToolEvent } from "./tool-calls.ts";
-import {
-  estimateTextTokens,
-  estimateTokens,
-  lastCounted,
-  liveTranscript,
-  matchResults,
-  modelView,
-} from "./view.ts";
+import { estimateTextTokens, estimateTokens, lastCounted, liveTranscript, modelView } from "./view.ts";
 
 export interface TurnArgs {
   readonly runId: string;
@@ -125,18 +121,21 @@ interface Progress {
   usage: Usage;
   contextTokens: number;
   steps: number;
-  /**
-   * True if the transcript was compacted since the model's last message: another compaction would gain
-   * nothing.
-   */
-  compacted: boolean;
+  /** Compactions since the model's last message. */
+  compactions: number;
 }
+
+/** The first compaction keeps the newest messages, the second one only the last message. */
+const COMPACTIONS_MAX = 2;
+/** Parts that are left out if the conversation is too long even after these compactions. */
+const LAST_RESORTS = ["long texts", "pictures"] as const;
 
 /** Runs the turn to its end, from the start or from the point where an earlier attempt stopped. */
 export async function runTurn(given: TurnArgs): Promise<TurnEnd> {
   const progress = startOf(given);
   const { budget } = given;
-  const own = budget === undefined ? given.port : budgetedPort(given.port, budget, () => progress.usage);
+  const mendable = mendablePort(given.port);
+  const own = budget === undefined ? mendable : budgetedPort(mendable, budget, () => progress.usage);
   const asking = fallbackPort(own, given.fallbackModels ?? [], (model) => given.onFallback?.(model));
   const args = { ...given, port: asking };
   const append = async (entry: Entry): Promise<Entry> => {
@@ -165,7 +164,6 @@ export async function runTurn(given: TurnArgs): Promise<TurnEnd> {
     if (args.signal.aborted || outcome.kind === "aborted") {
       return aborted(progress, outcome.kind === "aborted" ? outcome.partial : undefined);
     }
-    if (outcome.kind === "overflow") return failed(progress, outcome.error);
     const message = outcome.kind === "message" ? outcome.message : outcome.partial;
     if (message === undefined) {
       const { error, code } = outcome.kind === "failed" ? outcome : { error: "" };
@@ -191,7 +189,9 @@ async function compactOnly(
   };
   if (said !== undefined) return end(textOf(said));
   const fits = used + SUMMARY_ROOM_TOKENS <= model.settings.contextWindow;
-  const made = compactedSinceInput(progress.entries) ? "done" : await makeRoom(args, progress, append, fits);
+  const made = compactedSinceInput(progress.entries)
+    ? "done"
+    : await makeRoom(args, progress, append, { fits, isNeeded: false });
   if (made === "aborted" || signal.aborted) return aborted(progress);
   if (made !== "done" && made !== NOTHING_OLDER) return failed(progress, made);
   const left = made === "done" ? estimate(args, progress.entries) : used;
@@ -229,7 +229,7 @@ function startOf(args: TurnArgs): Progress {
     usage: ZERO_USAGE,
     contextTokens: 0,
     steps: 0,
-    compacted: false,
+    compactions: 0,
   };
   const messages = progress.entries.filter((entry): entry is Message => !isCompaction(entry));
   const before = messages.findLast((message) => message.role === "assistant" && contextOf(message) > 0);
@@ -244,7 +244,7 @@ function count(progress: Progress, message: AssistantMessage): void {
   progress.steps += 1;
   progress.usage = addUsage(progress.usage, message.usage);
   if (contextOf(message) > 0) progress.contextTokens = contextOf(message);
-  if (message.stopReason !== "error") progress.compacted = false;
+  if (message.stopReason !== "error") progress.compactions = 0;
 }
 
 function contextOf(message: Message): number {
@@ -335,40 +335,67 @@ function adopted(world: World, message: WrittenMessage): AssistantMessage {
 }
 
 /**
- * Calls the model. Compacts the transcript before the call if the window is nearly full, or after it if the
- * request was too large.
+ * Calls the model. Compacts the transcript before the call if the window is nearly full. Repeats the call
+ * without a part of the history that the provider has refused, and with a shorter one if it was too long.
  */
 async function callModel(
   args: TurnArgs,
   progress: Progress,
   append: (entry: Entry) => Promise<Entry>,
-): Promise<ModelOutcome> {
-  const { model } = args;
+): Promise<Exclude<ModelOutcome, { kind: "overflow" | "refused" }>> {
+  const { model, world } = args;
   const { contextWindow } = model.settings;
-  const used = progress.compacted ? 0 : estimate(args, progress.entries);
+  const used = progress.compactions > 0 ? 0 : estimate(args, progress.entries);
   if (used > contextWindow * FULL_SHARE) {
-    const made = await makeRoom(args, progress, append, used + SUMMARY_ROOM_TOKENS <= contextWindow);
+    const fits = used + SUMMARY_ROOM_TOKENS <= contextWindow;
+    const made = await makeRoom(args, progress, append, { fits, isNeeded: false });
     if (made === "aborted") return { kind: "aborted" };
     // If the early compaction fails, the call is still made: the provider might accept the request.
     if (made !== "done")
-      args.world.log.warn({ model: model.ref, why: made }, "older messages could not be summarised");
+      world.log.warn({ model: model.ref, why: made }, "older messages could not be summarised");
   }
-  const first = await ask(args, progress);
-  if (first.kind !== "overflow") return first;
-  const made = progress.compacted
-    ? "older messages were already summarised"
-    : await makeRoom(args, progress, append, false);
-  if (made === "aborted") return { kind: "aborted" };
-  if (made !== "done") return tooLarge(model, made, first.error);
-  const second = await ask(args, progress);
-  return second.kind === "overflow"
-    ? tooLarge(model, "older messages were summarised, and it is still too long", second.error)
-    : second;
+  for (;;) {
+    const outcome = await ask(args, progress);
+    if (outcome.kind !== "overflow" && outcome.kind !== "refused") return outcome;
+    if (args.signal.aborted) return { kind: "aborted" };
+    if (outcome.kind === "refused") {
+      const { part, error: why } = outcome;
+      world.log.warn({ model: model.ref, part, why }, "the call is repeated without a refused part");
+      await append(omissionNote(world, part));
+      continue;
+    }
+    const made = await shorten(args, progress, append);
+    if (made === "aborted") return { kind: "aborted" };
+    if (made !== "done") return { kind: "failed", error: tooLong(model, made, outcome.error) };
+  }
 }
 
-/** Returns the parts of a model request that are the same in the whole turn. */
-function constantParts(args: TurnArgs) {
-  const { model, system, tools, thinking, runId, limits } = args;
+/** Shortens a conversation that was too long. Returns "done", "aborted", or why nothing more can be done. */
+async function shorten(
+  args: TurnArgs,
+  progress: Progress,
+  append: (entry: Entry) => Promise<Entry>,
+): Promise<string> {
+  const made =
+    progress.compactions < COMPACTIONS_MAX
+      ? await makeRoom(args, progress, append, { fits: false, isNeeded: true })
+      : "older messages were summarised, and it is still too long";
+  if (made === "done" || made === "aborted") return made;
+  const { messages } = liveTranscript(progress.entries);
+  const part = LAST_RESORTS.find((one) => hasPart(messages, one, "off"));
+  if (part === undefined) return made;
+  await append(omissionNote(args.world, part));
+  return "done";
+}
+
+/** Returns the parts of a model request that are the same for answers and summaries. */
+function commonParts(args: TurnArgs, { entries }: Progress) {
+  const { model, system, tools, runId, limits } = args;
+  const own = ownMessages(entries);
+  const omittedAt = own.findLastIndex((one) => one.role === "assistant" && one.omits === "thinking");
+  // With thinking, providers want that of the whole turn, and a part of it was left out.
+  const isBroken = own.slice(0, Math.max(0, omittedAt)).some(isWritten);
+  const thinking = isBroken ? "off" : args.thinking;
   return { model, system, tools, thinking, sessionId: args.sessionId ?? runId, limits };
 }
 
@@ -378,7 +405,11 @@ function ask(args: TurnArgs, progress: Progress): Promise<ModelOutcome> {
   };
   const { format, onRetry } = args;
   return args.port.call(
-    { ...constantParts(args), ...optional({ format }), entries: progress.entries, onRetry, onThinking },
+    {
+      ...commonParts(args, progress),
+      ...optional({ format }),
+      ...{ entries: progress.entries, onRetry, onThinking },
+    },
     (delta) => {
       if (!args.signal.aborted) args.onText(delta);
     },
@@ -387,31 +418,32 @@ function ask(args: TurnArgs, progress: Progress): Promise<ModelOutcome> {
   );
 }
 
-function tooLarge(model: ResolvedModel, why: string, error: string): ModelOutcome {
+function tooLong(model: ResolvedModel, why: string, error: string): string {
   const window = `the context window of ${model.ref} (${model.settings.contextWindow} tokens)`;
-  return { kind: "overflow", error: `the conversation no longer fits ${window}: ${why}. ${error}` };
+  return `the conversation no longer fits ${window}: ${why}. ${error}`;
 }
 
 /**
  * Compacts the transcript. Returns "done", "aborted", or the reason of a failure. `fits`: whether the model
- * probably accepts the whole transcript again.
+ * probably accepts the whole transcript again. `isNeeded`: whether the turn cannot continue without it.
  */
 async function makeRoom(
   args: TurnArgs,
   progress: Progress,
   append: (entry: Entry) => Promise<Entry>,
-  fits: boolean,
+  how: { readonly fits: boolean; readonly isNeeded: boolean },
 ): Promise<string> {
   const { port, world, signal } = args;
   const made = await compact({
-    ...constantParts(args),
-    ...{ entries: progress.entries, fits, port, world, signal },
+    ...commonParts(args, progress),
+    ...{ entries: progress.entries, port, world, signal, ...how },
+    keepsLastOnly: progress.compactions > 0,
   });
   if (signal.aborted || made.kind === "aborted") return "aborted";
   if (made.kind === "nothing_older") return NOTHING_OLDER;
   progress.usage = addUsage(progress.usage, made.usage);
   if (made.kind === "failed") return `summarising older messages failed (${made.error})`;
-  progress.compacted = true;
+  progress.compactions += 1;
   await append(made.entry);
   return "done";
 }

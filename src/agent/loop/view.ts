@@ -26,27 +26,29 @@ import { head } from "../../core/text/cut.ts";
 import { quoteRuntimeLabels } from "../../core/text/look-alike.ts";
 import { plainName, quoteLines } from "../../core/text/safe-text.ts";
 import type { ModelRequest, ResolvedModel } from "../model/model.ts";
+import { isFailed, NO_RESULT, withoutRefused } from "./omission.ts";
+import { matchResults } from "./result-matching.ts";
 
 /** The part of a transcript after the last compaction, and the summary of the part before it. */
 export interface LiveTranscript {
   readonly summary?: string;
+  /** Without the parts that a provider refused (`omission.ts`). */
   readonly messages: readonly Message[];
 }
 
 export function liveTranscript(entries: readonly Entry[]): LiveTranscript {
   const compactedAt = entries.findLastIndex(isCompaction);
   const compaction = entries[compactedAt];
-  if (compaction === undefined || !isCompaction(compaction)) return { messages: entries as Message[] };
+  if (compaction === undefined || !isCompaction(compaction))
+    return { messages: withoutRefused(entries as Message[]) };
   const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
   const keptFrom = messages.findIndex((message) => message.id === compaction.firstKeptId);
   const kept =
     keptFrom >= 0
       ? messages.slice(keptFrom)
       : entries.slice(compactedAt + 1).filter((entry): entry is Message => !isCompaction(entry));
-  return { summary: compaction.summary, messages: kept };
+  return { summary: compaction.summary, messages: withoutRefused(kept) };
 }
-
-const NO_RESULT = "No result was recorded: the run ended before this call did. Its outcome is unknown.";
 
 /** Returns the messages for `model` from `entries`. */
 export function modelView(entries: readonly Entry[], model: ResolvedModel): Message[] {
@@ -127,31 +129,6 @@ const NO_PERSON = /^(?:session|cron|hook|node|the person)\b|not from a person/i;
 function personName(name: string): string {
   const plain = plainName(name);
   return NO_PERSON.test(plain) ? `somebody called ${JSON.stringify(plain)}` : plain;
-}
-
-/** Returns the results of every assistant message, by the index of the call. */
-export function matchResults(messages: readonly Message[]): Map<Message, Map<number, ToolResultMessage>> {
-  const matched = new Map<Message, Map<number, ToolResultMessage>>();
-  const open: { message: Message; at: number; id: string }[] = [];
-  for (const message of messages) {
-    if (message.role === "toolResult") {
-      // A provider may reuse an id in a later message. The result belongs to the latest open call.
-      const latest = open.findLast((call) => call.id === message.toolCallId)?.message;
-      const index = open.findIndex((call) => call.message === latest && call.id === message.toolCallId);
-      const [call] = index < 0 ? [] : open.splice(index, 1);
-      if (call !== undefined) matched.get(call.message)?.set(call.at, message);
-    } else if (message.role === "assistant") {
-      matched.set(message, new Map());
-      toolCallsOf(message).forEach((call, at) => {
-        open.push({ message, at, id: call.id });
-      });
-    }
-  }
-  return matched;
-}
-
-function isFailed(message: AssistantMessage): boolean {
-  return message.stopReason === "error" || message.stopReason === "aborted";
 }
 
 function assistantTurn(

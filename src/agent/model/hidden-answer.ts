@@ -56,7 +56,7 @@ function cleanedOutcome(outcome: ModelOutcome, stream: HiddenStream): ModelOutco
     content: withoutHidden(message.content, (whole) => stream.settle(whole)),
   });
   if (outcome.kind === "message") return { ...outcome, message: cleaned(outcome.message) };
-  if (outcome.kind === "overflow" || outcome.partial === undefined) return outcome;
+  if (!("partial" in outcome) || outcome.partial === undefined) return outcome;
   return { ...outcome, partial: cleaned(outcome.partial) };
 }
 

@@ -3,7 +3,7 @@
 // costs nothing at start.
 
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { AssistantMessage, Entry, Usage } from "../../core/shapes/message.ts";
+import type { AssistantMessage, Entry, HistoryPart, Usage } from "../../core/shapes/message.ts";
 import type { ModelRetry } from "../../core/shapes/model-retry.ts";
 import type { AnswerFormat } from "../../core/shapes/run.ts";
 import {
@@ -65,6 +65,8 @@ export type ModelOutcome =
   | { readonly kind: "message"; readonly message: WrittenMessage }
   /** The request is larger than the model's context window. */
   | { readonly kind: "overflow"; readonly error: string }
+  /** The provider refused this part of the conversation, not the whole. */
+  | { readonly kind: "refused"; readonly part: HistoryPart; readonly error: string }
   /** Retries are exhausted or useless. `partial`: the text that `onText` already got. */
   | {
       readonly kind: "failed";
@@ -92,7 +94,7 @@ export interface ModelPort {
 /** Returns the usage of one call, as the provider reported it. */
 export function usageOf(outcome: ModelOutcome): Usage | undefined {
   if (outcome.kind === "message") return outcome.message.usage;
-  return outcome.kind === "overflow" ? undefined : outcome.partial?.usage;
+  return "partial" in outcome ? outcome.partial?.usage : undefined;
 }
 
 /** The outcome of a model call, for metrics. */

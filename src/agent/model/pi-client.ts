@@ -27,6 +27,7 @@ import { MessagesForm } from "./forms/messages.ts";
 import { type PlainForm, plainFetch } from "./forms/plain-stream.ts";
 import { ResponsesForm } from "./forms/responses.ts";
 import { type PiMessage, type PiStreams, piMessages, piModel, piTools } from "./provider-shapes.ts";
+import { judgeRefusal } from "./refusals.ts";
 
 const lazy = (load: () => Promise<PiStreams>): PiStreams => lazyApi(once(load));
 
@@ -62,6 +63,9 @@ export async function callProvider(call: Call): Promise<void> {
       const { seen, model, answer, world } = call;
       const isForm = error instanceof RequestError && REFUSED_FORM.includes(seen.status ?? 0);
       if (!isForm || answer.begun || sent.body === undefined || seen.words === undefined) throw error;
+      const refused = judgeRefusal(seen.status, seen.words);
+      // Another form of the request would not make the conversation shorter, or a picture readable.
+      if (refused === "length" || refused === "pictures") throw error;
       const says = learn(model, messageIn(seen.words) ?? seen.words, sent.body);
       if (says === undefined) throw error;
       world.log.warn({ model: model.ref, why: seen.words }, `the server of this model takes ${says}`);

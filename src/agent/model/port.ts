@@ -61,6 +61,8 @@ async function callProvider(
     switch (verdict.kind) {
       case "overflow":
         return { kind: "overflow", error: failure.error };
+      case "refused":
+        return { ...verdict, error: failure.error };
       case "final":
         return {
           kind: "failed",

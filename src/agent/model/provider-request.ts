@@ -15,6 +15,7 @@ import { messageIn } from "./forms/error-words.ts";
 import type { ModelRequest, WrittenMessage } from "./model.ts";
 import { callProvider } from "./pi-client.ts";
 import type { PiMessage } from "./provider-shapes.ts";
+import { judgeRefusal } from "./refusals.ts";
 import type { RequestFailure } from "./retry.ts";
 
 /** Maximum characters of a provider's error; the rest is cut. */
@@ -72,7 +73,7 @@ export async function requestOnce(
     const message = written(asked);
     // Some servers silently cut an input that is too large, and then write nothing.
     const isCut = !answer.begun && isContextOverflow(message as PiMessage, model.settings.contextWindow);
-    if (isCut) return failed(asked, `stopped with ${message.stopReason}`, undefined, message);
+    if (isCut) return failed(asked, `stopped with ${message.stopReason}`, undefined, "length");
     return { kind: "message", message };
   } finally {
     silence.end();
@@ -146,22 +147,22 @@ function failed(
   { model, seen, answer }: RequestFacts,
   text: string,
   partial: WrittenMessage | undefined,
-  end: Partial<WrittenMessage> = { stopReason: "error" },
+  refusal = judgeRefusal(seen.status, text),
 ): RequestOutcome {
   const { provider } = model;
-  const status = seen.status ?? statusInText(text);
+  const status = seen.status;
   const words = withoutKeys(wordsFor(model, seen, answer.begun, text), provider);
   const http = status !== undefined && status >= REFUSED_MIN ? `HTTP ${status}, ` : "";
   // Lists show only the beginning of an error, so the cause comes first.
   const error = `${head(words, ERROR_CHARS_MAX)} (${http}model ${model.ref})`;
-  const judged = { role: "assistant", ...end, provider: provider.id, errorMessage: text } as PiMessage;
+  const judged = { role: "assistant", stopReason: "error", errorMessage: text } as PiMessage;
   const failure: RequestFailure = {
     error,
     raw: text,
     ...optional({ status, headers: seen.headers }),
     begun: answer.begun,
-    overflow: isContextOverflow(judged, model.settings.contextWindow),
-    passing: isRetryableAssistantError({ ...judged, stopReason: "error" }),
+    ...optional({ refusal }),
+    passing: isRetryableAssistantError(judged),
   };
   const named = partial === undefined ? undefined : { ...partial, stopReason: "error", errorMessage: error };
   return { kind: "failed", failure, ...optional({ partial: named }) };
@@ -178,7 +179,7 @@ function wordsFor({ provider }: ProviderModel, seen: Seen, hasBegun: boolean, te
     const setting = `models.providers.${id}.connectTimeoutSeconds`;
     return `${baseUrl} accepted no connection within ${connectTimeoutSeconds} s (${setting})`;
   }
-  const status = seen.status ?? statusInText(text);
+  const status = seen.status;
   const message = messageIn(text);
   if (message !== undefined) return message;
   if (status === undefined) return `no answer from ${provider.baseUrl}: ${text}`;
@@ -186,12 +187,6 @@ function wordsFor({ provider }: ProviderModel, seen: Seen, hasBegun: boolean, te
   if (!hasBegun) return isCut ? "the connection was closed before the answer began" : text;
   const detail = isCut ? "" : ` (${text})`;
   return `the answer broke off before its end${detail}. Send another message to continue`;
-}
-
-/** Finds the status in the text, because Google's client reports a refusal only as the JSON body. */
-function statusInText(text: string): number | undefined {
-  const found = /^\s*\{\s*"error"\s*:\s*\{[\s\S]*?"code"\s*:\s*(\d{3})\b/.exec(text);
-  return found?.[1] === undefined ? undefined : Number(found[1]);
 }
 
 const KEY_CHARS_MIN = 8;

@@ -1,9 +1,11 @@
-// Classifies a failed model request: too large, to be retried after a delay, or final.
+// Classifies a failed model request: too large, refused for a part of it, to be retried after a delay, or
+// final.
 // R1: a request whose text was shown, or whose tool call had begun, is never retried.
 // R2: a delay requested by the provider is respected; one above RETRY_AFTER_MAX_MS makes the failure final. A
 //     delay of zero ("0", a date in the past) is ignored, and the backoff applies.
 
 import { grownPause } from "../../core/backoff.ts";
+import type { HistoryPart } from "../../core/shapes/message.ts";
 import type { AnswerHeaders } from "./call.ts";
 
 const BACKOFF_MIN_MS = 500;
@@ -21,14 +23,15 @@ export interface RequestFailure {
   readonly headers?: AnswerHeaders;
   /** True if text was passed on or a tool call had begun. */
   readonly begun: boolean;
-  /** True if the provider's message says that the input is larger than the window. */
-  readonly overflow: boolean;
+  /** The part of the conversation that the provider blames, or its length. */
+  readonly refusal?: "length" | HistoryPart;
   /** True if the provider's message suggests a temporary problem. */
   readonly passing: boolean;
 }
 
 export type Verdict =
   | { readonly kind: "overflow" }
+  | { readonly kind: "refused"; readonly part: HistoryPart }
   | { readonly kind: "final"; readonly error: string }
   | { readonly kind: "retry"; readonly afterMs: number };
 
@@ -48,7 +51,8 @@ export function judge(
   nowMs: number,
 ): Verdict {
   if (failure.begun) return { kind: "final", error: failure.error };
-  if (failure.overflow) return { kind: "overflow" };
+  if (failure.refusal === "length") return { kind: "overflow" };
+  if (failure.refusal !== undefined) return { kind: "refused", part: failure.refusal };
   const askedMs = askedDelayMs(failure, nowMs);
   if (!isPassing(failure, askedMs !== undefined)) return { kind: "final", error: failure.error };
   if (askedMs !== undefined && askedMs > RETRY_AFTER_MAX_MS) {

@@ -15,7 +15,8 @@ import {
 } from "../../core/shapes/message.ts";
 import type { World } from "../../world.ts";
 import { sleep } from "../loop/abort.ts";
-import { estimateTextTokens, estimateTokens, liveTranscript, matchResults } from "../loop/view.ts";
+import { matchResults } from "../loop/result-matching.ts";
+import { estimateTextTokens, estimateTokens, liveTranscript } from "../loop/view.ts";
 import {
   type ModelOutcome,
   type ModelPort,

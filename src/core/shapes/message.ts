@@ -87,7 +87,13 @@ export interface AssistantMessage {
   readonly errorMessage?: string;
   /** Code of the error, for errors that have one. */
   readonly errorCode?: "answer_too_large";
+  /** Part of all messages before this one that models do not get. Only in notes of the runtime. */
+  readonly omits?: HistoryPart;
 }
+
+/** Parts of older messages that can be left out, because a provider refused them. */
+export type HistoryPart = "pictures" | "thinking" | "tool pairs" | "long texts";
+export const HISTORY_PARTS: readonly HistoryPart[] = ["pictures", "thinking", "tool pairs", "long texts"];
 
 export interface ToolResultMessage {
   readonly id: string;

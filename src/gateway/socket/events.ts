@@ -272,14 +272,20 @@ export class Translator {
     return this.#runs.isQuiet(runId) || isQuietStep(flowStep);
   }
 
-  /** Translates a message outside of a turn: an operator's note, or the transcript row of a sent text. */
+  /**
+   * Translates a message outside of a turn: an operator's note, or the transcript row of a sent text. A note
+   * of the runtime about refused parts comes during a turn, and is not a part of its answer.
+   */
   #note({ sessionKey, message, runId }: Of<"message">, hide: Hide): OutEvent[] {
-    if (this.#runs.has(runId)) return this.#thought(runId, sessionKey, message);
+    const isOmission = message.role === "assistant" && message.omits !== undefined;
+    if (isOmission && this.#runs.isQuiet(runId)) return [];
+    if (this.#runs.has(runId) && !isOmission) return this.#thought(runId, sessionKey, message);
     if (!isNote(message)) return [];
     const text = textOf(message);
     this.#runs.noteShown(sessionKey, text);
     const body = { message: said(hide(text), message.timestamp), stopReason: "injected" };
-    return this.#chat({ runId: runId ?? message.id, sessionKey }, { state: "final", ...body });
+    const ofRun = { runId: isOmission ? message.id : (runId ?? message.id), sessionKey };
+    return this.#chat(ofRun, { state: "final", ...body });
   }
 
   /** Translates a stored message for clients of version 4. */

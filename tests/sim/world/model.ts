@@ -1,7 +1,8 @@
 // The scripted model: it takes time, streams, fails, overflows its context, hangs, and calls tools. It never
 // makes the same choice twice: after a crash it answers a repeated request differently, as a real model may.
 
-import { matchResults, modelView } from "../../../src/agent/loop/view.ts";
+import { matchResults } from "../../../src/agent/loop/result-matching.ts";
+import { modelView } from "../../../src/agent/loop/view.ts";
 import type {
   ModelOutcome,
   ModelPort,

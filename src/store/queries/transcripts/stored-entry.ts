@@ -5,6 +5,7 @@
 //      call that could be run.
 
 import { isObject, ownJson } from "../../../core/json.ts";
+import { optional } from "../../../core/optional.ts";
 import type {
   AssistantMessage,
   Compaction,
@@ -17,7 +18,7 @@ import type {
   Usage,
   UserMessage,
 } from "../../../core/shapes/message.ts";
-import { ZERO_USAGE } from "../../../core/shapes/message.ts";
+import { HISTORY_PARTS, ZERO_USAGE } from "../../../core/shapes/message.ts";
 
 /** Columns that are needed to read an entry. */
 export const ENTRY_COLUMNS = ["id", "role", "entry_json", "created_at"] as const;
@@ -156,7 +157,8 @@ function userOf(fields: Fields, base: Base): UserMessage {
 
 function assistantOf(fields: Fields, base: Base): AssistantMessage {
   const { blocks, isWhole } = contentOf<AssistantMessage["content"][number]>("assistant", fields.content);
-  const { api, provider, model, stopReason } = fields;
+  const { api, provider, model, stopReason, errorCode } = fields;
+  const omits = HISTORY_PARTS.find((part) => part === fields.omits);
   return {
     ...base,
     role: "assistant",
@@ -168,6 +170,8 @@ function assistantOf(fields: Fields, base: Base): AssistantMessage {
     // If a damaged answer kept its stop reason, its readable rest could end a turn or be continued.
     stopReason: isWhole && isText(stopReason) ? stopReason : "injected",
     ...optionalText("errorMessage", fields),
+    ...(errorCode === "answer_too_large" ? { errorCode } : {}),
+    ...optional({ omits }),
   };
 }
 

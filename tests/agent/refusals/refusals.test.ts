@@ -1,0 +1,12 @@
+// The wordings of about forty servers, each with the part of the conversation that it blames.
+
+import { expect, test } from "vitest";
+import { judgeRefusal } from "../../../src/agent/model/refusals.ts";
+import { WORDINGS } from "./wordings.ts";
+
+test.each(Object.keys(WORDINGS))("whatever its words, an error is known to blame: %s", (part) => {
+  const wordings = WORDINGS[part] ?? [];
+  const judged = wordings.map(({ server, status, words }) => [server, judgeRefusal(status, words)]);
+  expect(judged).toEqual(wordings.map(({ server }) => [server, part === "others" ? undefined : part]));
+  expect(judged.length).toBeGreaterThan(10);
+});

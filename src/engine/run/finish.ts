@@ -4,7 +4,7 @@
 
 import { optional } from "../../core/optional.ts";
 import { hasMark, receiptOf } from "../../core/rules/receipt.ts";
-import { isQuietStep, isSilent } from "../../core/rules/turn-rules.ts";
+import { isQuietStep, spokenText } from "../../core/rules/turn-rules.ts";
 import type { Code, Result } from "../../core/shapes/errors.ts";
 import type { LiveEvent } from "../../core/shapes/event.ts";
 import {
@@ -254,10 +254,6 @@ async function writeLedger(unit: Unit, run: Run, usage: Usage, model: string | u
   });
 }
 
-function visibleText(run: Run, text: string): string {
-  return run.flow !== undefined && isSilent(text) ? "" : text;
-}
-
 /** Builds the live event of an ended run from its row. */
 export function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
   return {
@@ -267,7 +263,7 @@ export function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
     sessionId: run.sessionId,
     chainId: run.chainId,
     state: isEnded(run.state) ? run.state : "error",
-    text: visibleText(run, run.reply ?? ""),
+    text: spokenText(run.reply ?? ""),
     usage: run.usage,
     endedAt: run.endedAt ?? run.acceptedAt,
     ...optional({ code: run.code, error: run.error, startedAt: run.startedAt }),
@@ -299,7 +295,7 @@ async function publishFinalReceipt(unit: Unit, run: Run): Promise<void> {
 
 function announceEnd(unit: Unit, run: Run, words: string, parts: FinishParts): void {
   unit.ended.add(run.runId);
-  const text = visibleText(run, words);
+  const text = spokenText(words);
   unit.publish({ ...endEvent(run), text });
   unit.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
   unit.after(() => parts.watch.ended(run.runId, run));
@@ -349,7 +345,11 @@ function endOf(unit: Unit, facts: EndFacts, messages: readonly Message[]) {
   const end: RunEnd = {
     state: facts.state,
     endedAt: unit.now,
-    ...optional({ reply: facts.reply, code: facts.code, error: facts.error }),
+    ...optional({
+      reply: facts.reply && (spokenText(facts.reply) || facts.reply),
+      code: facts.code,
+      error: facts.error,
+    }),
   };
   const told = usageOf(messages);
   const more = { model: facts.model ?? told.model, revision: facts.revision?.hash };

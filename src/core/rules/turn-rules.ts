@@ -2,8 +2,8 @@
 // which step comes next. Also builds the texts that explain the current step to a model. announcement.ts
 // defines the format of sub-agent announcements.
 // T1: round 1 is the reply of the target. Then requester and target alternate, and the requester begins.
-// T2: a reply is silent if it is a skip token alone, in any case, with formatting and punctuation around it. A
-//     token alone on the last line of a text is removed. Only this file checks for skip tokens.
+// T2: a reply is silent if it is a skip token alone, in any case, with formatting and punctuation around it.
+//     A token alone on the last line of a text is removed. Only this file checks for skip tokens.
 // T3: the context quotes texts by people or models line by line, so that they cannot be mistaken for text of
 //     the runtime.
 
@@ -54,34 +54,26 @@ export function refuseToPartner(
   );
 }
 
-/** Matches a skip token as models write it: Markdown may escape its underscore. */
-const TOKEN = `(?:${SKIP_TOKENS.join("|").replaceAll("_", "\\\\?_")})`;
-/** Matches a line with only a token. A sign like an emoji before the token is a text of its own. */
-const TOKEN_LINE = `[^\\p{L}\\p{N}\\p{Extended_Pictographic}\\n]*${TOKEN}[^\\p{L}\\p{N}\\n]*`;
-const TOKEN_ALONE = new RegExp(
-  `^[^\\p{L}\\p{N}\\p{Extended_Pictographic}]*(?:[\`~]{3}\\w*\\s)?${TOKEN_LINE}[^\\p{L}\\p{N}]*$`,
+/** Matches a line with only a token. Models escape its underscore, and a sign like an emoji is a text. */
+const TOKEN_LINE =
+  `[^\\p{L}\\p{N}\\p{Extended_Pictographic}\\n]*(?:${SKIP_TOKENS.join("|").replaceAll("_", "\\\\?_")})` +
+  "[^\\p{L}\\p{N}\\n]*";
+/** Matches last lines and code blocks with only a token, the empty lines before them and marks below them. */
+const TOKENS_AT_END = new RegExp(
+  `(?:(?:\\n[ \\t]*)*\\n(?:\`{3}\\w*\\n${TOKEN_LINE}\\n\`{3}|${TOKEN_LINE}))+(?:\\n[^\\p{L}\\p{N}\`]*)?$`,
   "iu",
 );
-/** Matches a last line, or a last code block, with only a token, and the empty lines before it. */
-const TOKEN_AT_END = new RegExp(
-  `(?:\\n[ \\t]*)*\\n(?:[ \\t]*(\`{3,}|~{3,})\\w*[ \\t]*\\n${TOKEN_LINE}\\n[ \\t]*\\1|${TOKEN_LINE})\\s*$`,
-  "iu",
-);
-/** Number of characters at the end of a text in which a token is looked for. */
-export const TOKEN_TAIL_CHARS = 200;
+/** Number of characters at the end of a text in which tokens are looked for. */
+export const TOKEN_TAIL_CHARS = 1_000;
 
 /** Returns a text without a skip token that is alone on its last line; "" if nothing else is said. */
 export function spokenText(text: string): string {
-  let spoken = text;
-  for (;;) {
-    const whole = spoken.trimEnd();
-    const words = whole.trimStart();
-    if (words === "" || (words.length <= TOKEN_TAIL_CHARS && TOKEN_ALONE.test(words))) return "";
-    const tail = whole.slice(-TOKEN_TAIL_CHARS);
-    const found = TOKEN_AT_END.exec(tail);
-    if (found === null) return spoken;
-    spoken = whole.slice(0, whole.length - tail.length + found.index);
-  }
+  const whole = `\n${text.trimEnd()}`;
+  const tail = whole.slice(-TOKEN_TAIL_CHARS);
+  const found = TOKENS_AT_END.exec(tail);
+  if (found === null) return whole.trim() && text;
+  const rest = whole.slice(1, whole.length - tail.length + found.index);
+  return /[\p{L}\p{N}\p{Extended_Pictographic}]/u.test(rest) ? rest : "";
 }
 
 /** Returns whether a reply is silent: it is a skip token or empty. */
@@ -97,13 +89,12 @@ export function skipsAnnouncement(text: string): boolean {
   return isSilent(text) && text.toUpperCase().replace("\\", "").includes(ANNOUNCE_SKIP);
 }
 
-const TOKEN_LETTERS = SKIP_TOKENS.map((token) => token.replace("_", ""));
-
 /**
  * Returns how many characters at the end of a streamed text may still become a skip token on a line of its
  * own, so that they must not be shown yet. `tail`: the last `TOKEN_TAIL_CHARS` of the text, or all of it.
  */
 export function heldChars(tail: string, isWhole: boolean): number {
+  const tokens = SKIP_TOKENS.map((token) => token.replace("_", ""));
   let held = 0;
   for (let end = tail.length; end >= 0; ) {
     const at = end === 0 ? -1 : tail.lastIndexOf("\n", end - 1);
@@ -111,7 +102,7 @@ export function heldChars(tail: string, isWhole: boolean): number {
     const line = tail.slice(at + 1, end).replace(/[`~]{3,}\w*/g, "");
     const letters = line.replace(/[^\p{L}\p{N}]/gu, "").toUpperCase();
     const isWholeLine = end < tail.length && letters !== "";
-    if (!TOKEN_LETTERS.some((token) => (isWholeLine ? token === letters : token.startsWith(letters)))) break;
+    if (!tokens.some((token) => (isWholeLine ? token === letters : token.startsWith(letters)))) break;
     held = tail.length - Math.max(at, 0);
     end = at;
   }

@@ -216,7 +216,7 @@ function usageOf(messages: readonly Message[]): { usage: Usage; model?: string }
   let model: string | undefined;
   for (const message of messages) {
     if (message.role !== "assistant") continue;
-    usage = addUsage(usage, message.usage);
+    usage = addUsage(addUsage(usage, message.usage), message.earlierUsage ?? ZERO_USAGE);
     model = `${message.provider}/${message.model}`;
   }
   return model === undefined ? { usage } : { usage, model };
@@ -337,16 +337,35 @@ export function isComplete({ state, usage, model, unfinishedText, heardText }: E
   return state === "ok" && isKnown && unfinishedText === undefined && heardText === undefined;
 }
 
+/** Returns the texts that an agent wrote in these messages, without silent ones and notes of the runtime. */
+export function spokenTexts(messages: readonly Message[]): string[] {
+  return messages
+    .filter((message) => message.role === "assistant" && message.stopReason !== "injected")
+    .map((message) => spokenText(textOf(message)))
+    .filter((text) => text !== "");
+}
+
+/** Returns the reply of a run. If the run failed, this is the text that the model had written last. */
+function replyOf(
+  { state, reply }: EndFacts,
+  messages: readonly Message[],
+  unfinished: string,
+): string | undefined {
+  if (reply !== undefined) return spokenText(reply) || reply;
+  if (state !== "error" && state !== "timeout") return undefined;
+  return spokenText(unfinished) || spokenTexts(messages).at(-1);
+}
+
 /**
  * Returns the changes of an ended run's row, and the usage that is added to other rows (session, ledger,
  * chain).
  */
-function endOf(unit: Unit, facts: EndFacts, messages: readonly Message[]) {
+function endOf(unit: Unit, facts: EndFacts, messages: readonly Message[], unfinished = "") {
   const end: RunEnd = {
     state: facts.state,
     endedAt: unit.now,
     ...optional({
-      reply: facts.reply && (spokenText(facts.reply) || facts.reply),
+      reply: replyOf(facts, messages, unfinished),
       code: facts.code,
       error: facts.error,
     }),
@@ -405,8 +424,8 @@ export async function endWithText(
  */
 export async function endInUnit(unit: Unit, run: Run, facts: EndFacts, parts: FinishParts): Promise<boolean> {
   const messages = run.startedAt === undefined ? [] : await readRun(unit.tx, run.runId);
-  const row = endOf(unit, facts, messages);
   const unfinished = unfinishedOf(facts, messages);
+  const row = endOf(unit, facts, messages, unfinished);
   if (!(await endRun(unit.tx, run.runId, row))) return false;
   if (run.kind === "turn" && run.startedAt !== undefined) {
     await closeTranscript(unit, run, facts, messages, unfinished);

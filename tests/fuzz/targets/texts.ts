@@ -8,6 +8,7 @@ import {
   messageContext,
   spokenText,
   subagentAnnounceContext,
+  TOKEN_TAIL_CHARS,
 } from "../../../src/core/rules/turn-rules.ts";
 import { formatKey } from "../../../src/core/shapes/session-key.ts";
 import { Redactor } from "../../../src/core/text/redact/redact.ts";
@@ -362,7 +363,8 @@ export const turnSteps: FuzzTarget<StepInput> = {
   ciRuns: 20_000,
   open: () => ({
     check({ reply, label, text }) {
-      const silent = ["", ...TOKENS].includes(reply.trim());
+      // Behind more blanks than this, a token is not looked for.
+      const silent = ["", ...TOKENS].includes(reply.trim()) && reply.length < TOKEN_TAIL_CHARS;
       must(!silent || isSilent(reply), `${shown(reply)} is taken for words`);
       const letters = reply
         .replace(/[`~]{3,}\w*/g, "")

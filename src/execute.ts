@@ -23,7 +23,7 @@ import { hasNetwork, isSandboxed, type SpawnChain } from "./core/rules/sandbox-p
 import { fail, ok, type Result } from "./core/shapes/errors.ts";
 import { type Entry, isCompaction, type Message, toolCallsOf } from "./core/shapes/message.ts";
 import type { ModelRetry } from "./core/shapes/model-retry.ts";
-import type { AnswerFormat, Run } from "./core/shapes/run.ts";
+import { type AnswerFormat, CUT_SHORT, type Run } from "./core/shapes/run.ts";
 import type { Session } from "./core/shapes/session.ts";
 import { peerInKey } from "./core/shapes/session-key.ts";
 import { checkFormat } from "./core/shapes/settings/answer-format.ts";
@@ -278,6 +278,7 @@ function factsOf(end: TurnEnd, model: Pick<ResolvedModel, "ref">): EndFacts {
         usage: end.usage,
         contextTokens: end.contextTokens,
         model: model.ref,
+        ...(end.isCut === true ? { error: CUT_SHORT } : {}),
       };
     case "error": {
       const { code, error, usage, contextTokens } = end;
@@ -518,6 +519,7 @@ async function executeTurn(
     limits: agent,
     budget: handle.budget,
     port: confirmedPort(trace?.port(port) ?? port, handle, pace),
+    isReplay: parts.hooks !== undefined,
     world,
   });
   return factsOf(end, answering);

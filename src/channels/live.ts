@@ -26,6 +26,7 @@ function connectionOf(account: ChannelAccount): Omit<ChannelAccount, Rule> {
     groups: _groups,
     inbound: _inbound,
     threadBindings: _threadBindings,
+    steps: _steps,
     ...connection
   } = account;
   return connection;

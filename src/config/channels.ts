@@ -97,6 +97,7 @@ function commonOf(file: ConfigFile, account: AccountInFile<"telegram">, accountI
       idleHours: idleHours ?? bindings.idleHours,
       maxAgeHours: maxAgeHours ?? bindings.maxAgeHours,
     },
+    ...optional({ steps: account.steps }),
     ...(account.agentId === undefined ? {} : { agentId: account.agentId.trim().toLowerCase() }),
   };
 }

@@ -55,6 +55,7 @@ const ACCOUNT: Rule<ChannelAccount> = {
   accountId: "show",
   agentId: "show",
   dmPolicy: "show",
+  steps: "show",
   allowFrom: "show",
   groupPolicy: "show",
   groupAllowFrom: "show",

@@ -4,7 +4,6 @@
 //      unsuccessful run delivers nothing.
 // RP2: text is delivered only if the send policy allows it for this session and destination.
 
-import { isSilent } from "../core/rules/turn-rules.ts";
 import { LAST, type Route, WEBCHAT } from "../core/shapes/route.ts";
 import type { Run } from "../core/shapes/run.ts";
 import { jobKey } from "../core/shapes/schedule.ts";
@@ -12,6 +11,7 @@ import type { Session } from "../core/shapes/session.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Acceptor, Successors } from "../engine/run/finish.ts";
 import type { Unit } from "../engine/unit.ts";
+import { answerTexts } from "../flows/delivery/answer-texts.ts";
 import { lastPlace, leaveVerdict } from "../flows/delivery/destination.ts";
 import { type OutboxListener, queueDelivery } from "../flows/delivery/outbox.ts";
 import { insertDelivery } from "../store/queries/channels/deliveries.ts";
@@ -96,12 +96,11 @@ async function runEnded(parts: ReplyParts, acceptor: Acceptor, unit: Unit, run: 
   if (provenance?.kind === "cron" && provenance.source !== undefined) {
     route = await jobRouteOf(unit, run, provenance.source);
   }
-  const words = run.reply ?? "";
-  if (route === undefined || run.state !== "ok" || isSilent(words)) return;
+  if (route === undefined || run.state !== "ok") return;
   const session = await getSession(unit.tx, run.sessionKey);
   if (session === undefined) return;
-  const text = await unit.redactor.whole(words);
-  await send(parts, acceptor, unit, { session, route, text, runId: run.runId });
+  for (const text of await answerTexts(parts.settings, unit, run, { session, route }))
+    await send(parts, acceptor, unit, { session, route, text, runId: run.runId });
 }
 
 /** Wraps the successors of a run so that replies are delivered. */

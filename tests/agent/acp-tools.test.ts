@@ -136,14 +136,14 @@ test("OT1: with permissions `ask`, session tools run without asking an operator"
   expect(await stage.say(`permit ${JSON.stringify(request)}`)).toBe("I was told: yes");
 });
 
-test("if a run ends without text after a permission was denied, its answer reports the denial", async () => {
+test("if a run ends without text, its answer says so, and reports a denied permission", async () => {
   const stage = await openStage();
   expect(await stage.say("silent")).toBe(
     'error: agent "main": it ended without an answer; it was denied permission for "Remove everything": ' +
       "see runtime.permissions",
   );
   const allowed = await openStage({ runtime: { permissions: "allow" } });
-  expect(await allowed.say("silent")).toBe("");
+  expect(await allowed.say("silent")).toBe('error: agent "main": it ended without an answer');
 });
 
 const indexOf = (lines: readonly string[], beginning: string): number =>

@@ -80,12 +80,12 @@ test("if the model's template opens the thinking tag, thinking is shown and with
   expect(second.texts.at(-1)).toBe("Hi");
 });
 
-test("a tool call written as text is removed, and an answer that contains nothing else is empty", async () => {
+test("a tool call written as text is removed, and an answer that contains nothing else has no text", async () => {
   const { turn } = await serve("openai-completions", () => [
     text('<tool_call>\n{"name": "exec", "arguments": {}}\n</tool_call>', 5),
   ]);
   const { end, texts, entries } = turn();
-  expect(await end).toMatchObject({ kind: "ok", text: "" });
+  expect(await end).toMatchObject({ kind: "error", error: expect.stringContaining("answered without text") });
   expect(texts).toEqual([]);
   expect(contentOf(entries.at(-1))).toMatchObject([{ type: "thinking" }]);
 });

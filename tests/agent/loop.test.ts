@@ -129,8 +129,9 @@ test("if tool calls share an id or have none, they get unique ids", async () => 
   expect(ids).toEqual(["same", "same_1", "call_2"]);
 });
 
-test("an empty answer ends a turn as `ok`, but an answer that the output limit cuts off is an error", async () => {
-  expect(await startTurn({ port: scriptedModel(() => ({})) }).end).toMatchObject({ kind: "ok", text: "" });
+test("a turn without any text is an error, and so is an answer that the output limit cuts off before its text", async () => {
+  const empty = await startTurn({ port: scriptedModel(() => ({})) }).end;
+  expect(empty).toMatchObject({ kind: "error", error: expect.stringContaining("answered without text") });
   const cutOff = await startTurn({ port: scriptedModel(() => ({ stopReason: "length" })) }).end;
   expect(cutOff).toMatchObject({ kind: "error", code: "run_failed" });
   const strange = startTurn({ port: scriptedModel(() => ({ text: "hm", stopReason: "toolUse" })) });

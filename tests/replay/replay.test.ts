@@ -108,6 +108,23 @@ test.each([
   expect((await replayed(record)).difference).toBeUndefined();
 });
 
+const CUT_ANSWER = { text: "One,", stopReason: "length" };
+const WITH_CALL = { text: "The answer is 42.", toolCalls: [{ name: "agents_list" }] };
+
+test.each([
+  ["was asked for again", [{}, "Hello."]],
+  ["was empty twice", [{}, {}]],
+  ["was continued", [CUT_ANSWER, " two."]],
+  ["was cut twice", [CUT_ANSWER, { text: " two,", stopReason: "length" }]],
+  ["stood before a tool call", [WITH_CALL, {}]],
+] as const)("a run whose answer %s replays without a difference", async (_, answers) => {
+  const house = await houseOn(
+    "embedded",
+    scriptedModel((_request, at) => answers[at] ?? "too many calls"),
+  );
+  expect((await replayed(await recordOf(house, "Go"))).difference).toBeUndefined();
+});
+
 test("a message to an agent whose daily budget is used up replays without a difference", async () => {
   const model = scriptedModel((request) =>
     isAsked(request)

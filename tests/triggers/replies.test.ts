@@ -57,6 +57,8 @@ test("RP1: an answer is sent to its destination through the outbox, and stored i
 
 const SILENT: readonly (readonly [string, Play])[] = [
   ["a skip token", () => " REPLY_SKIP "],
+  ["a skip token in bold", () => "**REPLY_SKIP**"],
+  ["a skip token with a full stop", () => "no_reply."],
   ["no text", () => ""],
   [
     "an error",
@@ -70,6 +72,12 @@ test.each(SILENT)("RP1: %s delivers nothing", async (_, play) => {
   const { outbox, main } = await fired(play);
   expect(outbox).toEqual([]);
   expect(main).toEqual([]);
+});
+
+test("a skip token on the last line is not delivered", async () => {
+  const { outbox, main } = await fired(() => "Nothing new.\n\nREPLY_SKIP");
+  expect(outbox.map(({ text }) => text)).toEqual(["Nothing new."]);
+  expect(main).toEqual(["assistant: Nothing new."]);
 });
 
 const rule = (channel: string) => ({

@@ -20,6 +20,8 @@ const WHY: Readonly<Record<string, string>> = {
   cancelled: "it reports a cancelled turn, but the gateway did not cancel it",
 };
 
+const NO_ANSWER = "it ended without an answer";
+
 const DENIED_SHOWN_MAX = 3;
 const ERROR_MAX_CHARS = 1_000;
 
@@ -38,7 +40,7 @@ function deniedWords(denied: readonly string[]): string {
 function failureOf(turn: AcpTurn, answer: Result<AcpAnswer>): string | undefined {
   if (!answer.ok) return answer.error;
   const { stopReason, denied, hasFailed } = answer.value;
-  const silent = denied.length > 0 && turn.isSilent ? "it ended without an answer" : undefined;
+  const silent = denied.length > 0 && turn.isSilent ? NO_ANSWER : undefined;
   const failed = hasFailed ? `it reports an error: ${head(turn.shown, ERROR_MAX_CHARS)}` : undefined;
   const why = WHY[stopReason] ?? failed ?? silent;
   return why === undefined ? undefined : [why, deniedWords(denied)].filter(Boolean).join("; ");
@@ -68,12 +70,21 @@ export async function endOfTurn(turn: AcpTurn, answer: Result<AcpAnswer>, port: 
   const contextTokens = said?.contextTokens ?? port.contextTokens;
   const why = failureOf(turn, answer);
   const stopReason = why !== undefined ? "error" : said?.stopReason === "max_tokens" ? "length" : "stop";
-  const error = why === undefined ? undefined : `agent "${port.agentId}": ${why}`;
+  const tell = (reason: string): string => `agent "${port.agentId}": ${reason}`;
+  const error = why === undefined ? undefined : tell(why);
   const last = await turn.end(stopReason, usage, error);
   if (last !== undefined) await port.append(last);
   const own = last === undefined ? "" : textOf(last);
   const text = own.trim() === "" ? turn.lastText() : own;
-  if (error === undefined) return { kind: "ok", text, usage, contextTokens };
+  const isCut = stopReason === "length";
+  if (error === undefined && text !== "") return { kind: "ok", text, isCut, usage, contextTokens };
   const kept = text === "" ? {} : { text };
-  return { kind: "error", code: "run_failed", error, usage, contextTokens, ...kept };
+  return {
+    kind: "error",
+    code: "run_failed",
+    error: error ?? tell(NO_ANSWER),
+    usage,
+    contextTokens,
+    ...kept,
+  };
 }

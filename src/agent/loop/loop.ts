@@ -38,6 +38,7 @@ import { hasPart, omissionNote } from "./omission.ts";
 import { matchResults } from "./result-matching.ts";
 import { answerCalls, type ToolEvent } from "./tool-calls.ts";
 import { estimateTextTokens, estimateTokens, lastCounted, liveTranscript, modelView } from "./view.ts";
+import { wholeAnswerPort } from "./whole-answer.ts";
 
 export interface TurnArgs {
   readonly runId: string;
@@ -85,6 +86,8 @@ export interface TurnArgs {
   /** Number of the attempt, counted from 1. */
   readonly attempt: number;
   readonly port: ModelPort;
+  /** True for recorded answers: none is asked for again, and none is continued. Default false. */
+  readonly isReplay?: boolean;
   readonly world: World;
   /** Maximum number of model calls of one run, including earlier attempts. */
   readonly maxModelCalls: number;
@@ -93,8 +96,22 @@ export interface TurnArgs {
   readonly budget?: ModelBudget | undefined;
 }
 
+/** The arguments of a turn, with its own ports. */
+interface AskingArgs extends TurnArgs {
+  /** Gives whole answers. Summaries of older messages use `port`. */
+  readonly answerPort: ModelPort;
+}
+
 export type TurnEnd =
-  | { readonly kind: "ok"; readonly text: string; readonly usage: Usage; readonly contextTokens: number }
+  | {
+      readonly kind: "ok";
+      /** The last text of the run, even if the model wrote it before its last tool call. */
+      readonly text: string;
+      /** True if the text was cut at the output limit. Default false. */
+      readonly isCut?: boolean;
+      readonly usage: Usage;
+      readonly contextTokens: number;
+    }
   | {
       readonly kind: "error";
       /** `wait_cycle`, `chain_limit`: an agent elsewhere refused the message. */
@@ -119,6 +136,8 @@ const SUMMARY_ROOM_TOKENS = 12_000;
 interface Progress {
   readonly entries: Entry[];
   usage: Usage;
+  /** Usage of answers that are not stored. The next message gets it. */
+  unstored: Usage;
   contextTokens: number;
   steps: number;
   /** Compactions since the model's last message. */
@@ -135,9 +154,18 @@ export async function runTurn(given: TurnArgs): Promise<TurnEnd> {
   const progress = startOf(given);
   const { budget } = given;
   const mendable = mendablePort(given.port);
-  const own = budget === undefined ? mendable : budgetedPort(mendable, budget, () => progress.usage);
-  const asking = fallbackPort(own, given.fallbackModels ?? [], (model) => given.onFallback?.(model));
-  const args = { ...given, port: asking };
+  const own = budget === undefined ? mendable : budgetedPort(mendable, budget, () => spentBy(progress));
+  const discard = (usage: Usage): void => {
+    progress.unstored = addUsage(progress.unstored, usage);
+  };
+  const withFallback = (port: ModelPort): ModelPort =>
+    fallbackPort(port, given.fallbackModels ?? [], (model, before = ZERO_USAGE) => {
+      discard(before);
+      given.onFallback?.(model);
+    });
+  const hasText = (): boolean => hasAnswered(progress.entries);
+  const whole = given.isReplay === true ? own : wholeAnswerPort(own, { discard, hasText });
+  const args: AskingArgs = { ...given, port: withFallback(own), answerPort: withFallback(whole) };
   const append = async (entry: Entry): Promise<Entry> => {
     const stored = await args.append(entry);
     progress.entries.push(stored);
@@ -169,7 +197,9 @@ export async function runTurn(given: TurnArgs): Promise<TurnEnd> {
       const { error, code } = outcome.kind === "failed" ? outcome : { error: "" };
       return failed(progress, error, code);
     }
-    last = adopted(args.world, message);
+    const { unstored } = progress;
+    last = adopted(args.world, unstored === ZERO_USAGE ? message : { ...message, earlierUsage: unstored });
+    progress.unstored = ZERO_USAGE;
     count(progress, last);
     await append(last);
   }
@@ -227,6 +257,7 @@ function startOf(args: TurnArgs): Progress {
   const progress: Progress = {
     entries: [...args.entries],
     usage: ZERO_USAGE,
+    unstored: ZERO_USAGE,
     contextTokens: 0,
     steps: 0,
     compactions: 0,
@@ -242,9 +273,13 @@ function startOf(args: TurnArgs): Progress {
 
 function count(progress: Progress, message: AssistantMessage): void {
   progress.steps += 1;
-  progress.usage = addUsage(progress.usage, message.usage);
+  progress.usage = addUsage(addUsage(progress.usage, message.usage), message.earlierUsage ?? ZERO_USAGE);
   if (contextOf(message) > 0) progress.contextTokens = contextOf(message);
   if (message.stopReason !== "error") progress.compactions = 0;
+}
+
+function spentBy({ usage, unstored }: Progress): Usage {
+  return addUsage(usage, unstored);
 }
 
 function contextOf(message: Message): number {
@@ -271,6 +306,20 @@ function lastWritten(own: readonly Message[]): AssistantMessage | undefined {
   return last?.stopReason === "aborted" ? undefined : last;
 }
 
+/** Returns the last text of the messages, or undefined if they have none. */
+function lastText(messages: readonly Message[]): string | undefined {
+  return messages
+    .filter(isWritten)
+    .map(textOf)
+    .findLast((text) => text.trim() !== "");
+}
+
+/** Returns whether the run has a text since its last input. */
+function hasAnswered(entries: readonly Entry[]): boolean {
+  const own = ownMessages(entries);
+  return lastText(own.slice(own.findLastIndex(({ role }) => role === "user") + 1)) !== undefined;
+}
+
 function answeredPlaces(entries: readonly Entry[], message: AssistantMessage): Set<number> {
   // Results follow their call, so nothing before the message is of interest.
   const since = entries.slice(entries.lastIndexOf(message));
@@ -285,15 +334,16 @@ function endOf(message: AssistantMessage, model: ResolvedModel, progress: Progre
     return failed(progress, error, message.errorCode);
   }
   if (toolCallsOf(message).length > 0) return undefined;
-  const text = textOf(message);
-  if (message.stopReason === "length" && text.trim() === "") {
+  const isCut = message.stopReason === "length";
+  if (isCut && textOf(message).trim() === "") {
     const limit = model.settings.maxOutputTokens;
     return failed(
       progress,
       `${model.ref} used up its output limit (${limit} tokens, or what a budget left) before it answered`,
     );
   }
-  return { kind: "ok", text, usage: progress.usage, contextTokens: progress.contextTokens };
+  const text = lastText(ownMessages(progress.entries)) ?? "";
+  return { kind: "ok", text, isCut, usage: progress.usage, contextTokens: progress.contextTokens };
 }
 
 function tooManyCalls(maxModelCalls: number): string {
@@ -302,21 +352,19 @@ function tooManyCalls(maxModelCalls: number): string {
 }
 
 function failed(progress: Progress, error: string, code: FailureCode | "run_failed" = "run_failed"): TurnEnd {
-  const texts = ownMessages(progress.entries).filter(isWritten).map(textOf);
-  const text = texts.findLast((one) => one.trim() !== "");
-  const { usage, contextTokens } = progress;
+  const text = lastText(ownMessages(progress.entries));
   return {
     kind: "error",
     code,
     error,
     ...optional({ text }),
-    usage,
-    contextTokens,
+    usage: spentBy(progress),
+    contextTokens: progress.contextTokens,
   };
 }
 
 function aborted(progress: Progress, partial?: WrittenMessage): TurnEnd {
-  return { kind: "aborted", usage: progress.usage, ...optional({ partial }) };
+  return { kind: "aborted", usage: spentBy(progress), ...optional({ partial }) };
 }
 
 /** Gives the message an id, and every tool call an id that is unique in the message. */
@@ -339,7 +387,7 @@ function adopted(world: World, message: WrittenMessage): AssistantMessage {
  * without a part of the history that the provider has refused, and with a shorter one if it was too long.
  */
 async function callModel(
-  args: TurnArgs,
+  args: AskingArgs,
   progress: Progress,
   append: (entry: Entry) => Promise<Entry>,
 ): Promise<Exclude<ModelOutcome, { kind: "overflow" | "refused" }>> {
@@ -399,12 +447,12 @@ function commonParts(args: TurnArgs, { entries }: Progress) {
   return { model, system, tools, thinking, sessionId: args.sessionId ?? runId, limits };
 }
 
-function ask(args: TurnArgs, progress: Progress): Promise<ModelOutcome> {
+function ask(args: AskingArgs, progress: Progress): Promise<ModelOutcome> {
   const onThinking = (delta: TextDelta): void => {
     if (!args.signal.aborted) args.onThinking?.(delta);
   };
   const { format, onRetry } = args;
-  return args.port.call(
+  return args.answerPort.call(
     {
       ...commonParts(args, progress),
       ...optional({ format }),

@@ -1,22 +1,24 @@
 // Wraps model ports: when a model has failed permanently, calls the fallback models in order. An answer that
 // was partly shown is not repeated with another model. A call that a budget refused is not repeated, either.
 
-import type { ModelPort, ResolvedModel } from "./model.ts";
+import type { Usage } from "../../core/shapes/message.ts";
+import { type ModelPort, type ResolvedModel, usageOf } from "./model.ts";
 
 /**
- * Returns a port that tries the fallback models, too. `used`: called with each fallback model that is used.
+ * Returns a port that tries the fallback models, too. `used`: called with each fallback model that is used,
+ * and the usage of the failed call before it.
  */
 export function fallbackPort(
   port: ModelPort,
   models: readonly ResolvedModel[],
-  used: (model: ResolvedModel) => void,
+  used: (model: ResolvedModel, before: Usage | undefined) => void,
 ): ModelPort {
   if (models.length === 0) return port;
   return {
     async call(request, onText, signal, log) {
       let shown = false;
       const show: typeof onText = (delta) => {
-        shown = true;
+        shown = (shown && delta.offset > 0) || delta.text.trim() !== "";
         onText(delta);
       };
       let outcome = await port.call(request, show, signal, log);
@@ -26,7 +28,7 @@ export function fallbackPort(
         if (model.ref === request.model.ref) continue;
         const before = outcome.error;
         log?.warn({ model: model.ref, why: before }, "a fallback model is used");
-        used(model);
+        used(model, usageOf(outcome));
         outcome = await port.call({ ...request, model }, show, signal, log);
         if (outcome.kind === "failed") outcome = { ...outcome, error: `${before}; then ${outcome.error}` };
       }

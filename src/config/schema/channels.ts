@@ -1,7 +1,7 @@
 // Defines the schema of channels and their accounts in the configuration file.
 
 import { z } from "zod";
-import { DM_POLICIES, GROUP_POLICIES, QUEUE_MODES } from "../../core/shapes/settings/channels.ts";
+import { DM_POLICIES, GROUP_POLICIES, QUEUE_MODES, STEP_MODES } from "../../core/shapes/settings/channels.ts";
 import { httpAddress, limit, optionalText, text, texts } from "./fields.ts";
 
 /** Maximum of `debounceMs`. Messages of one sender that arrive within this time are joined. */
@@ -93,6 +93,13 @@ const common = {
     .optional()
     .describe("In groups, answer only messages that mention the agent or reply to it. Default true."),
   groups: z.record(text, group).optional().describe("By group id; `*` applies to groups without an entry."),
+  steps: z
+    .enum(STEP_MODES)
+    .optional()
+    .describe(
+      "Texts of a run that its chat gets when the run ends, each once. all: also those between tool " +
+        "calls. last: only the last one. Default: all in direct chats, last in groups.",
+    ),
   inbound: z.strictObject(inboundKeys).partial().optional().describe("Overrides keys of `inbound`."),
   threadBindings: z
     .strictObject(bindingKeys)

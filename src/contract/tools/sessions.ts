@@ -95,7 +95,10 @@ const SEND_RESULT = either(
     { ...SENT, status: about(oneOf("accepted"), "The message is stored and will run."), delivery: DELIVERY },
     { note: text("Present if the other session was waiting for this answer.") },
   ),
-  object({ ...SENT, status: done, reply: text("Reply of the other session."), delivery: DELIVERY }),
+  object(
+    { ...SENT, status: done, reply: text("Reply of the other session."), delivery: DELIVERY },
+    { note: text("Says that the reply is not complete, because it was cut at the output limit.") },
+  ),
   object({
     ...SENT,
     status: about(oneOf("timeout"), "The wait ended, but the run continues."),
@@ -104,12 +107,15 @@ const SEND_RESULT = either(
     queuedBehind: number("Number of runs that the session executes before this one."),
     delivery: DELIVERY,
   }),
-  object({
-    ...SENT,
-    status: about(oneOf("error"), "The other run failed."),
-    code: declared<Code>("Code"),
-    error: text(),
-  }),
+  object(
+    {
+      ...SENT,
+      status: about(oneOf("error"), "The other run failed."),
+      code: declared<Code>("Code"),
+      error: text(),
+    },
+    { reply: text("Text that the other session had written until then.") },
+  ),
 );
 
 const RUN_STATUS = object(

@@ -60,7 +60,7 @@ export function decideSend(question: SendQuestion, policy: SendPolicySettings): 
 /**
  * Returns the chat types of a session. A sub-agent with its own thread has the chat types of its requester.
  */
-function chatTypesOf({ key, spawn }: Session): ReturnType<typeof chatTypeOf> {
+export function chatTypesOf({ key, spawn }: Session): ReturnType<typeof chatTypeOf> {
   return spawn?.thread === undefined ? chatTypeOf(key) : ["thread", ...chatTypeOf(spawn.requesterKey)];
 }
 

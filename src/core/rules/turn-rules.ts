@@ -2,7 +2,8 @@
 // which step comes next. Also builds the texts that explain the current step to a model. announcement.ts
 // defines the format of sub-agent announcements.
 // T1: round 1 is the reply of the target. Then requester and target alternate, and the requester begins.
-// T2: a reply is silent if the whole trimmed text is a skip token. Only this file checks for skip tokens.
+// T2: a reply is silent if it is a skip token alone, in any case, with formatting and punctuation around it.
+//     A token alone on the last line of a text is removed. Only this file checks for skip tokens.
 // T3: the context quotes texts by people or models line by line, so that they cannot be mistaken for text of
 //     the runtime.
 
@@ -53,10 +54,31 @@ export function refuseToPartner(
   );
 }
 
+/** Matches a line with only a token. Models escape its underscore, and a sign like an emoji is a text. */
+const TOKEN_LINE =
+  `[^\\p{L}\\p{N}\\p{Extended_Pictographic}\\n]*(?:${SKIP_TOKENS.join("|").replaceAll("_", "\\\\?_")})` +
+  "[^\\p{L}\\p{N}\\n]*";
+/** Matches last lines and code blocks with only a token, the empty lines before them and marks below them. */
+const TOKENS_AT_END = new RegExp(
+  `(?:(?:\\n[ \\t]*)*\\n(?:\`{3}\\w*\\n${TOKEN_LINE}\\n\`{3}|${TOKEN_LINE}))+(?:\\n[^\\p{L}\\p{N}\`]*)?$`,
+  "iu",
+);
+/** Number of characters at the end of a text in which tokens are looked for. */
+export const TOKEN_TAIL_CHARS = 1_000;
+
+/** Returns a text without a skip token that is alone on its last line; "" if nothing else is said. */
+export function spokenText(text: string): string {
+  const whole = `\n${text.trimEnd()}`;
+  const tail = whole.slice(-TOKEN_TAIL_CHARS);
+  const found = TOKENS_AT_END.exec(tail);
+  if (found === null) return whole.trim() && text;
+  const rest = whole.slice(1, whole.length - tail.length + found.index);
+  return /[\p{L}\p{N}\p{Extended_Pictographic}]/u.test(rest) ? rest : "";
+}
+
 /** Returns whether a reply is silent: it is a skip token or empty. */
 export function isSilent(text: string): boolean {
-  const reply = text.trim();
-  return reply === "" || SKIP_TOKENS.some((token) => token === reply);
+  return spokenText(text) === "";
 }
 
 /**
@@ -64,15 +86,27 @@ export function isSilent(text: string): boolean {
  * count, because the result would be lost.
  */
 export function skipsAnnouncement(text: string): boolean {
-  return text.trim() === ANNOUNCE_SKIP;
+  return isSilent(text) && text.toUpperCase().replace("\\", "").includes(ANNOUNCE_SKIP);
 }
 
-/** Returns whether a streamed text may still become a skip token, so that it must not be shown yet. */
-export function couldBecomeSkip(prefix: string): boolean {
-  const text = prefix.trim();
-  if (isSilent(text)) return true;
-  // White space after the first letters means that the text can no longer be a single token.
-  return prefix.trimStart() === text && SKIP_TOKENS.some((token) => token.startsWith(text));
+/**
+ * Returns how many characters at the end of a streamed text may still become a skip token on a line of its
+ * own, so that they must not be shown yet. `tail`: the last `TOKEN_TAIL_CHARS` of the text, or all of it.
+ */
+export function heldChars(tail: string, isWhole: boolean): number {
+  const tokens = SKIP_TOKENS.map((token) => token.replace("_", ""));
+  let held = 0;
+  for (let end = tail.length; end >= 0; ) {
+    const at = end === 0 ? -1 : tail.lastIndexOf("\n", end - 1);
+    if (at < 0 && !isWhole) break;
+    const line = tail.slice(at + 1, end).replace(/[`~]{3,}\w*/g, "");
+    const letters = line.replace(/[^\p{L}\p{N}]/gu, "").toUpperCase();
+    const isWholeLine = end < tail.length && letters !== "";
+    if (!tokens.some((token) => (isWholeLine ? token === letters : token.startsWith(letters)))) break;
+    held = tail.length - Math.max(at, 0);
+    end = at;
+  }
+  return held;
 }
 
 /**

@@ -82,6 +82,8 @@ export interface AssistantMessage {
   readonly provider: string;
   readonly model: string;
   readonly usage: Usage;
+  /** Usage of the calls for this message whose answers are not stored. Absent if there were none. */
+  readonly earlierUsage?: Usage;
   /** `stop | length | toolUse | error | aborted | injected`. */
   readonly stopReason: string;
   readonly errorMessage?: string;

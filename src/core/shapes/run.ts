@@ -76,13 +76,20 @@ export interface RunInput {
   readonly takenBy?: string;
 }
 
+/** Error of a run that succeeded, but whose answer is not complete. */
+export const CUT_SHORT = "the answer was cut at the output limit";
+
 /** Reason and time of a run's end. */
 export interface RunEnd {
   readonly state: EndedRunState;
   readonly endedAt: number;
-  /** Final text as the model wrote it, including skip tokens. Absent if the model wrote none. */
+  /**
+   * Last text of the run: its answer, also a skip token alone, or what a failed run had written. Absent if
+   * the model wrote none.
+   */
   readonly reply?: string;
   readonly code?: Code;
+  /** Why the run failed. With state `ok`: why its answer is not complete (`CUT_SHORT`). */
   readonly error?: string;
 }
 

@@ -7,11 +7,12 @@ import { liveIntervalMs } from "../../core/live-interval.ts";
 import { optional } from "../../core/optional.ts";
 import type { ModelBudget } from "../../core/rules/budget.ts";
 import type { Pool } from "../../core/rules/pools.ts";
-import { couldBecomeSkip, isQuietStep } from "../../core/rules/turn-rules.ts";
+import { heldChars, isQuietStep, spokenText, TOKEN_TAIL_CHARS } from "../../core/rules/turn-rules.ts";
 import type { LiveEvent } from "../../core/shapes/event.ts";
-import type { Entry, UserMessage } from "../../core/shapes/message.ts";
+import { type Entry, isCompaction, type UserMessage } from "../../core/shapes/message.ts";
 import type { WorkingRevision } from "../../core/shapes/record/revision.ts";
 import type { Run } from "../../core/shapes/run.ts";
+import { withoutHidden } from "../../core/text/hidden-text.ts";
 import { joinedDeltas, LongText, type TextDelta } from "../../core/text/text-delta.ts";
 import type { Fence } from "../../store/queries/runs/runs.ts";
 import { idsOf, type Log, logging, type Timer, type World } from "../../world.ts";
@@ -138,8 +139,8 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal, ki
   let whole = new LongText();
   /** The delta that is not published yet. */
   let pending: TextDelta | undefined;
-  /** The text can no longer become a skip token, so it may be shown. */
-  let cleared = false;
+  /** The end of the text, in which a skip token may be growing. */
+  let tail = "";
   let sentAt = Number.NEGATIVE_INFINITY;
   let next: Timer | undefined;
   const cancelNext = (): void => {
@@ -147,48 +148,56 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal, ki
     next = undefined;
   };
   over.addEventListener("abort", cancelNext, { once: true });
-  /** Hidden text is never streamed: replies of flow turns, and text that may still become a skip token. */
-  const mayStream = (): boolean => {
-    if (isQuietStep(run.flow?.step)) return false;
-    cleared ||= kind === "thinking" || run.flow === undefined || !couldBecomeSkip(whole.text);
-    return cleared;
+  /** Returns the length of the text that may be shown. Neither quiet turns nor skip tokens are streamed. */
+  const shownLength = (isComplete: boolean): number => {
+    if (isQuietStep(run.flow?.step)) return 0;
+    const held = kind === "text" ? heldChars(tail, tail.length === whole.length) : 0;
+    return held > 0 && isComplete ? spokenText(whole.text).length : whole.length - held;
   };
   const publish = (delta: TextDelta): void => {
-    pending = undefined;
     sentAt = clock.monotonic();
     const part = `${run.attempt}.${messages}`;
     parts.bus.publish({ kind, runId, sessionKey, part, ...delta });
   };
-  const flush = (): void => {
+  const publishUpTo = (length: number): void => {
     cancelNext();
-    if (pending !== undefined && whole.length > 0 && mayStream()) publish(pending);
+    if (pending === undefined || length <= pending.offset) return;
+    const { offset, text } = pending;
+    const shown = text.slice(0, length - offset);
+    pending = shown.length < text.length ? { offset: length, text: text.slice(shown.length) } : undefined;
+    publish({ offset, text: shown });
   };
   return {
     text(delta: TextDelta): void {
-      if (delta.offset < whole.length) cleared = false;
+      const isNext = delta.offset === whole.length;
       if (!whole.change(delta))
         throw new Error(`run ${runId}: a delta starts at ${delta.offset}, after the end (${whole.length})`);
+      tail = (isNext ? tail + delta.text : whole.text).slice(-TOKEN_TAIL_CHARS);
       pending = pending === undefined ? delta : joinedDeltas(pending, delta);
-      if (whole.length === 0 || !mayStream()) return;
+      const length = shownLength(false);
+      if (pending !== undefined && length <= pending.offset) return;
       const intervalMs = textIntervalMs(whole.length, parts.slots.taken());
       const waitMs = sentAt + intervalMs - clock.monotonic();
-      if (waitMs <= 0 || (pending?.text.length ?? 0) >= UNPUBLISHED_CHARS_MAX) flush();
-      else if (!over.aborted) next ??= clock.after(waitMs, flush);
+      if (waitMs <= 0 || (pending?.text.length ?? 0) >= UNPUBLISHED_CHARS_MAX) publishUpTo(length);
+      else if (!over.aborted) next ??= clock.after(waitMs, () => publishUpTo(shownLength(false)));
     },
     /**
      * Must be called before the message is stored or a tool call begins, or subscribers miss the rest of its
      * text.
      */
-    flush,
+    flush: () => publishUpTo(shownLength(true)),
     publishAgain(): void {
-      if (whole.length > 0 && mayStream()) publish({ offset: 0, text: whole.text });
+      const length = shownLength(false);
+      if (length === 0) return;
+      pending = length < whole.length ? { offset: length, text: whole.text.slice(length) } : undefined;
+      publish({ offset: 0, text: whole.text.slice(0, length) });
     },
     written(): void {
       cancelNext();
       messages += 1;
       whole = new LongText();
       pending = undefined;
-      cleared = false;
+      tail = "";
     },
     last: () => whole.text,
   };
@@ -212,6 +221,16 @@ function createThinkingStream(...args: [Run, ExecutionParts, AbortSignal]) {
       stream?.written();
     },
   };
+}
+
+/** Returns an answer without a skip token after its text. An answer that is only a token keeps it. */
+function withoutToken(entry: Entry): Entry {
+  if (isCompaction(entry) || entry.role !== "assistant") return entry;
+  const content = withoutHidden(entry.content, (whole) => ({
+    visible: spokenText(whole) || whole,
+    hidden: "",
+  }));
+  return content === entry.content ? entry : { ...entry, content };
 }
 
 /** Makes the function that checks the authority of this process over a run. */
@@ -238,7 +257,8 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
   // An earlier attempt may have read messages that this attempt does not know about.
   const reading: Reading = { mayOwe: run.attempt > 1 };
   const writer = createTranscriptWriter(run, fence, { ...parts, confirm }, stopper.signal, reading);
-  const append = async (entry: Entry): Promise<Entry> => {
+  const append = async (given: Entry): Promise<Entry> => {
+    const entry = withoutToken(given);
     // The text of a final message is published with the run's end.
     if (!isFinalText(entry)) stream.flush();
     const stored = await writer.append(entry);

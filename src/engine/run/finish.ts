@@ -4,7 +4,7 @@
 
 import { optional } from "../../core/optional.ts";
 import { hasMark, receiptOf } from "../../core/rules/receipt.ts";
-import { isQuietStep, isSilent } from "../../core/rules/turn-rules.ts";
+import { isQuietStep, spokenText } from "../../core/rules/turn-rules.ts";
 import type { Code, Result } from "../../core/shapes/errors.ts";
 import type { LiveEvent } from "../../core/shapes/event.ts";
 import {
@@ -216,7 +216,7 @@ function usageOf(messages: readonly Message[]): { usage: Usage; model?: string }
   let model: string | undefined;
   for (const message of messages) {
     if (message.role !== "assistant") continue;
-    usage = addUsage(usage, message.usage);
+    usage = addUsage(addUsage(usage, message.usage), message.earlierUsage ?? ZERO_USAGE);
     model = `${message.provider}/${message.model}`;
   }
   return model === undefined ? { usage } : { usage, model };
@@ -254,10 +254,6 @@ async function writeLedger(unit: Unit, run: Run, usage: Usage, model: string | u
   });
 }
 
-function visibleText(run: Run, text: string): string {
-  return run.flow !== undefined && isSilent(text) ? "" : text;
-}
-
 /** Builds the live event of an ended run from its row. */
 export function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
   return {
@@ -267,7 +263,7 @@ export function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
     sessionId: run.sessionId,
     chainId: run.chainId,
     state: isEnded(run.state) ? run.state : "error",
-    text: visibleText(run, run.reply ?? ""),
+    text: spokenText(run.reply ?? ""),
     usage: run.usage,
     endedAt: run.endedAt ?? run.acceptedAt,
     ...optional({ code: run.code, error: run.error, startedAt: run.startedAt }),
@@ -299,7 +295,7 @@ async function publishFinalReceipt(unit: Unit, run: Run): Promise<void> {
 
 function announceEnd(unit: Unit, run: Run, words: string, parts: FinishParts): void {
   unit.ended.add(run.runId);
-  const text = visibleText(run, words);
+  const text = spokenText(words);
   unit.publish({ ...endEvent(run), text });
   unit.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
   unit.after(() => parts.watch.ended(run.runId, run));
@@ -341,15 +337,38 @@ export function isComplete({ state, usage, model, unfinishedText, heardText }: E
   return state === "ok" && isKnown && unfinishedText === undefined && heardText === undefined;
 }
 
+/** Returns the texts that an agent wrote in these messages, without silent ones and notes of the runtime. */
+export function spokenTexts(messages: readonly Message[]): string[] {
+  return messages
+    .filter((message) => message.role === "assistant" && message.stopReason !== "injected")
+    .map((message) => spokenText(textOf(message)))
+    .filter((text) => text !== "");
+}
+
+/** Returns the reply of a run. If the run failed, this is the text that the model had written last. */
+function replyOf(
+  { state, reply }: EndFacts,
+  messages: readonly Message[],
+  unfinished: string,
+): string | undefined {
+  if (reply !== undefined) return spokenText(reply) || reply;
+  if (state !== "error" && state !== "timeout") return undefined;
+  return spokenText(unfinished) || spokenTexts(messages).at(-1);
+}
+
 /**
  * Returns the changes of an ended run's row, and the usage that is added to other rows (session, ledger,
  * chain).
  */
-function endOf(unit: Unit, facts: EndFacts, messages: readonly Message[]) {
+function endOf(unit: Unit, facts: EndFacts, messages: readonly Message[], unfinished = "") {
   const end: RunEnd = {
     state: facts.state,
     endedAt: unit.now,
-    ...optional({ reply: facts.reply, code: facts.code, error: facts.error }),
+    ...optional({
+      reply: replyOf(facts, messages, unfinished),
+      code: facts.code,
+      error: facts.error,
+    }),
   };
   const told = usageOf(messages);
   const more = { model: facts.model ?? told.model, revision: facts.revision?.hash };
@@ -405,8 +424,8 @@ export async function endWithText(
  */
 export async function endInUnit(unit: Unit, run: Run, facts: EndFacts, parts: FinishParts): Promise<boolean> {
   const messages = run.startedAt === undefined ? [] : await readRun(unit.tx, run.runId);
-  const row = endOf(unit, facts, messages);
   const unfinished = unfinishedOf(facts, messages);
+  const row = endOf(unit, facts, messages, unfinished);
   if (!(await endRun(unit.tx, run.runId, row))) return false;
   if (run.kind === "turn" && run.startedAt !== undefined) {
     await closeTranscript(unit, run, facts, messages, unfinished);

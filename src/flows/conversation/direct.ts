@@ -4,8 +4,8 @@
 // change a session's route (I10).
 // The answer of a run that came from a channel is queued by the transaction that ends the run (I4, I5). It
 // goes to the route of the run's first message, so nobody gets an answer that was meant for another person.
-// DR2: silence is not delivered; a failed run reports its error in one sentence, once for all messages that
-//      it has read; an aborted run sends nothing.
+// DR2: silence is not delivered; a failed run reports its text so far and its error in one sentence, once for
+//      all messages that it has read; an aborted run sends nothing.
 // DR3: the send policy is checked for the chat that gets the answer. If it denies, the outbox row is
 // `skipped`.
 // The queue mode of a channel account decides how a message from that channel is accepted. In every mode, the
@@ -17,7 +17,6 @@ import { optional } from "../../core/optional.ts";
 import { isOverBudget } from "../../core/rules/budget.ts";
 import { interruptedBy, maySteer } from "../../core/rules/queue-mode.ts";
 import { sendVerdict } from "../../core/rules/send-policy.ts";
-import { isSilent } from "../../core/rules/turn-rules.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { ImageBlock, Provenance } from "../../core/shapes/message.ts";
 import { WEBCHAT } from "../../core/shapes/route.ts";
@@ -27,8 +26,6 @@ import { peerInKey } from "../../core/shapes/session-key.ts";
 import { checkFormat } from "../../core/shapes/settings/answer-format.ts";
 import type { QueueMode } from "../../core/shapes/settings/channels.ts";
 import { modelOf, type Settings } from "../../core/shapes/settings/settings.ts";
-import { cut } from "../../core/text/cut.ts";
-import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { openPeerWait, type PeerWait } from "../../engine/lanes/waits.ts";
 import type { Accepted, AcceptRequest } from "../../engine/run/accept.ts";
@@ -37,6 +34,7 @@ import type { Unit } from "../../engine/unit.ts";
 import { holdForAbort, holdSessions } from "../../store/locks.ts";
 import { activeRuns, getRun } from "../../store/queries/runs/runs.ts";
 import { getSession, updateSession } from "../../store/queries/sessions/sessions.ts";
+import { answerTexts } from "../delivery/answer-texts.ts";
 import { leaveVerdict } from "../delivery/destination.ts";
 import { queueDelivery } from "../delivery/outbox.ts";
 import type { JobParts } from "../job/end.ts";
@@ -194,21 +192,6 @@ async function interrupt(engine: Acceptor, unit: Unit, request: AcceptRequest): 
   return ok({ ...accepted.value, queuedBehind: accepted.value.queuedBehind - 1 });
 }
 
-const CAUSE_CHARS_MAX = 300;
-
-/** Returns the failure of a run in one sentence for people. */
-function failureWords({ state, error }: Run, redactor: Redactor): string {
-  if (state === "timeout") return "I ran out of time before I had finished this.";
-  const line =
-    redactor
-      .mask(error ?? "")
-      .split("\n")
-      .find((one) => one.trim() !== "") ?? "";
-  const cause = line.trim();
-  if (cause === "") return "Something went wrong, and I could not finish this.";
-  return `I could not finish this: ${cut(cause, CAUSE_CHARS_MAX)}`;
-}
-
 /**
  * Returns whether people are told about the failure of a run. If the run was started to report a sub-agent's
  * result and could not start, the result is reported in another way, so its failure need not be reported.
@@ -226,21 +209,6 @@ async function isToldByReader({ tx }: Unit, { input: { takenBy } }: Run): Promis
   return reader !== undefined && (reader.flow !== undefined || reportsFailure(reader));
 }
 
-/** Returns the text to deliver at the end of a run, or undefined if there is none. */
-async function wordsOf(run: Run, redactor: Redactor): Promise<string | undefined> {
-  switch (run.state) {
-    case "ok": {
-      const reply = run.reply ?? "";
-      return isSilent(reply) ? undefined : redactor.whole(reply);
-    }
-    case "error":
-    case "timeout":
-      return reportsFailure(run) ? failureWords(run, redactor) : undefined;
-    default:
-      return undefined;
-  }
-}
-
 /**
  * Delivers the answer of an ended run that came from a channel and is not part of a conversation between
  * sessions.
@@ -250,16 +218,17 @@ export async function directRunEnded(
   unit: Unit,
   run: Run,
 ): Promise<void> {
-  const { route, flow, kind, runId } = run;
+  const { route, flow, kind, runId, state } = run;
   if (route === undefined || route.channel === WEBCHAT || flow !== undefined || kind !== "turn") return;
   const origin = run.input.provenance?.kind;
   // Runs of hooks have their own destination for replies.
   if (origin === "hook") return;
-  const text = (await isToldByReader(unit, run)) ? undefined : await wordsOf(run, unit.redactor);
-  const session = text === undefined ? undefined : await getSession(unit.tx, run.sessionKey);
-  if (text === undefined || session === undefined) return;
+  if (state === "aborted" || (state !== "ok" && !reportsFailure(run))) return;
+  const session = (await isToldByReader(unit, run)) ? undefined : await getSession(unit.tx, run.sessionKey);
+  if (session === undefined) return;
   // The answer goes to the chat of the question, even if other chats have written since. If an operator chose
   // the chat, all send rules apply.
   const asked = run.input.sender === undefined ? session : { ...session, lastRoute: route };
-  await queueDelivery(parts, unit, { session: asked, route, text, kind: "send", runId, isAnswer: true });
+  for (const text of await answerTexts(parts.settings, unit, run, { session, route }))
+    await queueDelivery(parts, unit, { session: asked, route, text, kind: "send", runId, isAnswer: true });
 }

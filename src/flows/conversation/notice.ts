@@ -5,6 +5,7 @@
 // model reads it as text of the runtime.
 
 import { errorToldTo } from "../../access/shown-error.ts";
+import { isSilent } from "../../core/rules/turn-rules.ts";
 import type { Provenance } from "../../core/shapes/message.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
@@ -37,14 +38,18 @@ async function noticeText(
   const about = `Notice from the gateway about your earlier message to ${to} (run ${run.runId})`;
   if (expired !== undefined) return `${about}: it expired in the inbox: ${expired}.`;
   if (run.state === "ok") {
+    const cut = run.error === undefined ? "" : ` (${run.error})`;
     return flow.round1Reply === undefined
       ? `${about}: it was processed; there was no reply.`
-      : [`${about}: it was answered:`, "", ...quoteLines(flow.round1Reply)].join("\n");
+      : [`${about}: it was answered${cut}:`, "", ...quoteLines(flow.round1Reply)].join("\n");
   }
   const why = run.error ?? "no reason given";
   const error = await errorToldTo({ db: unit.tx, settings }, { reader, from: flow.targetKey }, why);
   const end = `${about}: its run ended with status "${run.state}" (${run.code ?? "run_failed"}):`;
-  return [end, "", ...quoteLines(error)].join("\n");
+  const said = isSilent(run.reply ?? "")
+    ? []
+    : ["", "Its text until then:", "", ...quoteLines(run.reply ?? "")];
+  return [end, "", ...quoteLines(error), ...said].join("\n");
 }
 
 /** Returns whether the sender's run was aborted. The reset of a session is not the sender's wish. */

@@ -90,8 +90,14 @@ export type SendOutcome = { readonly receipt: ReceiptState } /** The sender does
   | { readonly kind: "answered_waiter"; readonly run: Run }
   /** The redacted reply. Empty if the target chose not to reply. */
   | { readonly kind: "replied"; readonly run: Run; readonly reply: string; readonly followUp: FollowUp }
-  /** The run failed, or the conversation ended before a reply. */
-  | { readonly kind: "failed"; readonly run: Run; readonly code: Code; readonly error: string }
+  /** The run failed, or the conversation ended before a reply. `reply`: the redacted text until then. */
+  | {
+      readonly kind: "failed";
+      readonly run: Run;
+      readonly code: Code;
+      readonly error: string;
+      readonly reply?: string;
+    }
   /** The wait ended before the run did. The run continues. */
   | {
       readonly kind: "still_running";
@@ -360,7 +366,8 @@ async function ended(
     const why = run.error ?? "the run failed without saying why";
     const error = redactor.mask(await errorSeenBy({ db: store.db, settings }, viewer, why));
     const receipt = (await receiptsOf(store.db, [run])).get(run.runId)?.state ?? "failed";
-    return { kind: "failed", run, code: run.code ?? "run_failed", error, receipt };
+    const said = isSilent(run.reply ?? "") ? {} : { reply: await redactor.whole(run.reply ?? "") };
+    return { kind: "failed", run, code: run.code ?? "run_failed", error, receipt, ...said };
   }
   if (target === undefined && run.reply === undefined) {
     const error = "the session was deleted, and its answer with it";

@@ -40,6 +40,7 @@ import {
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { lastToolResult, readRun } from "../../store/queries/transcripts/transcripts.ts";
 import { partyOf, provenanceFrom } from "../conversation/party.ts";
+import { answerTexts } from "../delivery/answer-texts.ts";
 import { type OutboxListener, publishOutbox, queueDelivery } from "../delivery/outbox.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
 
@@ -187,10 +188,10 @@ async function announceToThread(
 
 /** Posts a job's reply in the job's own thread, if it has one, in the transaction that ends the run. */
 async function postReply(parts: JobParts, unit: Unit, run: Run, child: Session): Promise<void> {
-  const { route, runId, reply = "" } = run;
-  if (run.flow?.step !== "task" || route === undefined || run.state !== "ok" || isSilent(reply)) return;
-  const text = await unit.redactor.whole(reply);
-  await queueDelivery(parts, unit, { session: child, route, text, kind: "announce", runId });
+  const { route, runId } = run;
+  if (run.flow?.step !== "task" || route === undefined || run.state !== "ok") return;
+  for (const text of await answerTexts(parts.settings, unit, run, { session: child, route }))
+    await queueDelivery(parts, unit, { session: child, route, text, kind: "announce", runId });
 }
 
 /** Announces to the requester in the way agreed at the spawn, or else in a way that is still possible. */
@@ -293,6 +294,8 @@ export async function planChildCleanup(
 interface Settlement {
   /** The text of the child's announce turn. If absent, the runtime composes the announcement. */
   readonly words?: string;
+  /** Why these words are not complete. */
+  readonly error?: string;
   /** True if the child chose to announce nothing. */
   readonly isQuiet?: boolean;
   /** True if the child was stopped, even while it only waited. */
@@ -312,7 +315,7 @@ async function errorNotes(
 /** Ends the job and announces it once. */
 async function settle(
   context: JobContext,
-  { words, isQuiet = false, stopped }: Settlement = {},
+  { words, error, isQuiet = false, stopped }: Settlement = {},
 ): Promise<void> {
   const { unit, flow } = context;
   const { runs, last, result } = await outcomeOf(context);
@@ -321,7 +324,7 @@ async function settle(
   const waited = stopped === true && last?.state === "ok";
   const notes = waited
     ? "it was stopped while sub-agents of its own were at work"
-    : await errorNotes(context, last?.error);
+    : await errorNotes(context, error ?? last?.error);
   const own: AnnouncementFacts = {
     status: waited ? "aborted" : statusOf(last),
     result,
@@ -399,10 +402,10 @@ export async function jobStopped(
  * Returns how to announce a job after its announce turn. If the turn failed or wrote nothing, the runtime
  * composes the text.
  */
-function announcedBy({ state, reply = "" }: Run): Settlement {
+function announcedBy({ state, reply = "", error }: Run): Settlement {
   if (state !== "ok") return {};
   if (skipsAnnouncement(reply)) return { isQuiet: true };
-  return isSilent(reply) ? {} : { words: reply };
+  return isSilent(reply) ? {} : { words: reply, ...optional({ error }) };
 }
 
 /** Called when a run of a job has ended. */

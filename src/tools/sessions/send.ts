@@ -118,10 +118,17 @@ export function sendResult(settings: Settings, sender: Session, outcome: SendOut
     }
     case "replied": {
       const { reply, followUp } = outcome;
-      return { ...base, status: "ok", reply, delivery: deliveryOf(followUp) };
+      const note = outcome.run.error;
+      return { ...base, status: "ok", reply, ...optional({ note }), delivery: deliveryOf(followUp) };
     }
     case "failed":
-      return { ...base, status: "error", code: outcome.code, error: outcome.error };
+      return {
+        ...base,
+        status: "error",
+        code: outcome.code,
+        error: outcome.error,
+        ...optional({ reply: outcome.reply }),
+      };
     case "still_running": {
       const { waitedSeconds, queuedBehind, followUp } = outcome;
       const state = runState === "queued" ? "queued" : "running";

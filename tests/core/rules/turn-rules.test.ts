@@ -3,14 +3,14 @@ import { expect, test } from "vitest";
 import { optional } from "../../../src/core/optional.ts";
 import {
   announceContext,
-  couldBecomeSkip,
   decideNext,
   HEADING,
-  isSilent,
+  heldChars,
   messageContext,
   replyContext,
   replyTurnOwner,
   SKIP_TOKENS,
+  spokenText,
   subagentAnnounceContext,
   subagentContext,
 } from "../../../src/core/rules/turn-rules.ts";
@@ -135,37 +135,69 @@ test("T1: every flow ends within seven runs; after the first answer the parties 
   );
 });
 
-test("T2: a reply is a skip token only if it equals one, apart from blanks around it", () => {
-  for (const silent of ["", "  ", "REPLY_SKIP", "\n ANNOUNCE_SKIP \t"]) expect(isSilent(silent)).toBe(true);
-  const spoken = [
-    "reply_skip",
-    "REPLY_SKIP.",
-    "I say REPLY_SKIP",
-    "REPLY_SKIP ANNOUNCE_SKIP",
-    "REPLY SKIP",
-    "no",
-  ];
-  for (const text of spoken) expect(isSilent(text)).toBe(false);
+test.each([
+  ...["", "  ", "REPLY_SKIP", "\n ANNOUNCE_SKIP \t", "reply_skip", "REPLY_SKIP.", "**REPLY_SKIP**"],
+  ...["`NO_REPLY`", "```\nREPLY_SKIP\n```", "```text\nHEARTBEAT_OK\n```", '"NO_REPLY"', "“no_reply”."],
+  ...[
+    "__REPLY_SKIP__",
+    "REPLY\\_SKIP",
+    "> *Heartbeat_OK*!",
+    "---\nNO_REPLY\n---",
+    "NO_REPLY\nNO_REPLY",
+    "NO_REPLY 👍",
+  ],
+])("T2: %j is silence", (text) => {
+  expect(spokenText(text)).toBe("");
 });
 
-test("T2: a streamed text is held back only as long as it may still become a skip token", () => {
-  const tail = fc.string({ unit: fc.constantFrom(" ", "\n", "R", "E", "_", "x"), maxLength: 4 });
-  const start = fc.string({ unit: fc.constantFrom(" ", "\n"), maxLength: 2 });
+test.each([
+  "I say REPLY_SKIP",
+  "REPLY_SKIP ANNOUNCE_SKIP",
+  "REPLY SKIP",
+  "Reply: skip.",
+  "no",
+  "NO_REPLY_ALL",
+  "REPLY_SKIP\nmeans silence",
+  "The token is `NO_REPLY`.",
+  "```js\nfoo();\n```",
+  "👍",
+])("T2: %j is said as it is", (text) => {
+  expect(spokenText(text)).toBe(text);
+});
+
+test.each([
+  ["Nothing new.\n\nREPLY_SKIP", "Nothing new."],
+  ["Nothing new.\n  \n**no_reply**.\n", "Nothing new."],
+  ["Nothing new.\n\n```\nREPLY_SKIP\n```", "Nothing new."],
+  ["```js\nfoo();\n```\nREPLY_SKIP", "```js\nfoo();\n```"],
+  ["👍\nNO_REPLY\nHEARTBEAT_OK", "👍"],
+])("T2: a token alone at the end of %j is removed", (text, spoken) => {
+  expect(spokenText(text)).toBe(spoken);
+});
+
+test("T2: a long text without a token is read in time that grows with its length", () => {
+  for (const sign of ["`", "*", "\n", " ", "_", "👍"]) {
+    const text = `${sign.repeat(200_000)}x`;
+    expect(spokenText(text)).toBe(text);
+    expect(spokenText(text.slice(0, -1)).length).toBeLessThanOrEqual(text.length);
+  }
+});
+
+test("T2: a stream shows only what the final text has, and holds nothing else back", () => {
+  const piece = fc.constantFrom("\n", " ", "**", "`", "```", "_", "R", "no", "Hello.", "👍", ...SKIP_TOKENS);
   fc.assert(
-    fc.property(start, fc.constantFrom(...SKIP_TOKENS, "", "RE", "hello"), tail, (blank, body, rest) => {
-      const text = blank + body + rest;
+    fc.property(fc.array(piece, { maxLength: 8 }), (pieces) => {
+      const text = pieces.join("");
       for (let length = 0; length <= text.length; length += 1) {
-        const prefix = text.slice(0, length);
-        if (isSilent(text)) expect(couldBecomeSkip(prefix)).toBe(true);
-        const endings = SKIP_TOKENS.flatMap((token) =>
-          Array.from({ length: token.length + 1 }, (_, at) => token.slice(at)),
-        );
-        expect(couldBecomeSkip(prefix)).toBe(endings.some((ending) => isSilent(prefix + ending)));
+        const begun = text.slice(0, length);
+        expect(spokenText(text).startsWith(begun.slice(0, length - heldChars(begun, true)))).toBe(true);
       }
     }),
-    { numRuns: 500 },
+    { numRuns: 2_000 },
   );
-  expect(couldBecomeSkip("Re")).toBe(false);
+  expect(heldChars("Nothing new. REPLY", true)).toBe(0);
+  expect(heldChars("News.\nREPLY", true)).toBe(6);
+  expect(heldChars("of a long text\n\n**no_", false)).toBe(7);
 });
 
 const ops = { key: "agent:ops:main", channel: "telegram" };

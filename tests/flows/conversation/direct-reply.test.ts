@@ -30,6 +30,36 @@ test.each(["REPLY_SKIP", " ANNOUNCE_SKIP\n", ""])(
   },
 );
 
+test("a skip token on the last line is neither streamed, nor stored, nor delivered", async () => {
+  const words = "Nothing new.\n\n**no_reply**.";
+  const { app, chat, receive } = await open(({ handle }) => {
+    [...words].forEach((text, offset) => {
+      handle.text({ offset, text });
+    });
+    return words;
+  });
+  await receive(said("hello"));
+  await app.quiet();
+  expect(chat.textsAt("7")).toEqual(["Nothing new."]);
+  expect(await app.texts(MAIN)).toEqual(["user: hello", "assistant: Nothing new."]);
+  expect((await app.runs(MAIN)).map(({ reply }) => reply)).toEqual(["Nothing new."]);
+  const live = app.events.flatMap((event) => (event.kind === "text" ? [event.text] : []));
+  expect("Nothing new.").toContain(live.join(""));
+  expect(live.length).toBeGreaterThan(0);
+});
+
+test("a run that reached its time limit sends what it had written, and says so", async () => {
+  const { app, chat } = await open(async ({ handle }) => {
+    handle.text({ offset: 0, text: "Half an answer" });
+    await new Promise((resolve) => handle.signal.addEventListener("abort", resolve));
+    return "";
+  });
+  await app.store.transaction((tx) => updateSession(tx, MAIN, { lastRoute: HERE }));
+  await app.engine.accept({ sessionKey: MAIN, input: { text: "hello" }, route: HERE, timeoutMs: 50 });
+  await app.quiet();
+  expect(chat.textsAt("7")).toEqual(["Half an answer", "I ran out of time before I had finished this."]);
+});
+
 test("DR2: if a run fails, its error is sent as one sentence, without secrets and stack traces", async () => {
   const { app, chat, receive } = await open(() => {
     throw new Error("the model said: api_key=sk-abcdefghijklmnop1234567890 is wrong\n    at model.ts:1:1");

@@ -130,7 +130,7 @@ describe("steer", () => {
     await app.quiet();
   });
 
-  test("if the run that read a message fails, the chat gets its failure, and no second one for the message", async () => {
+  test("if the run that read a message fails, the chat gets its text and failure, and no second one for the message", async () => {
     const gate = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();
     const script = async (request: ModelRequest): Promise<ScriptedAnswer> => {
@@ -147,7 +147,8 @@ describe("steer", () => {
     await app.quiet();
     expect((await app.runs(MAIN)).map(({ state }) => state)).toEqual(["error", "error"]);
     const told = await deliveriesOfRuns(app.store.db, [first.runId, second.runId], 10);
-    expect(told.map(({ text }) => text)).toEqual(["I could not finish this: the model is overloaded"]);
+    const texts = told.map(({ text }) => text);
+    expect(texts).toEqual(["I could not finish this: the model is overloaded", "looking"]);
   });
 
   test("ST2: if a message is queued behind another one, the current run does not read it", async () => {

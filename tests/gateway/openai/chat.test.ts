@@ -44,11 +44,11 @@ test("a completion is the answer of one run, with its usage and id", async () =>
   expect(Math.abs(done.created - Date.now() / 1000)).toBeLessThan(3600);
 });
 
-test("an answer that the model's output limit cut off is marked", async () => {
+test("an answer that the model's output limit cut off is continued once, and marked if that is cut, too", async () => {
   const house = await openHouse({ model: scriptedModel(() => ({ text: "Good d", stopReason: "length" })) });
   const request = { model: MODEL, messages: [said("Hello")] };
   const done = await openAi(house).chat.completions.create(request);
-  expect(done.choices[0]).toMatchObject({ finish_reason: "length", message: { content: "Good d" } });
+  expect(done.choices[0]).toMatchObject({ finish_reason: "length", message: { content: "Good dGood d" } });
   const { chunks } = await collected(
     await openAi(house).chat.completions.create({ ...request, stream: true }),
   );

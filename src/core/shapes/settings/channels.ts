@@ -31,6 +31,13 @@ export type GroupPolicy = (typeof GROUP_POLICIES)[number];
 export const QUEUE_MODES = ["followup", "steer", "interrupt"] as const;
 export type QueueMode = (typeof QUEUE_MODES)[number];
 
+/**
+ * Texts of a run that its chat gets. `all`: also those between tool calls, each as a message of its own.
+ * `last`: only the last one.
+ */
+export const STEP_MODES = ["all", "last"] as const;
+export type StepMode = (typeof STEP_MODES)[number];
+
 export interface InboundSettings {
   /** Messages of one sender within this time are joined. 0: messages are not joined. */
   readonly debounceMs: number;
@@ -76,6 +83,8 @@ export interface AccountSettings {
   readonly groups: Readonly<Record<string, GroupSettings>>;
   readonly inbound: InboundSettings;
   readonly threadBindings: ThreadBindingSettings;
+  /** Absent: `all` in direct chats, `last` in groups. */
+  readonly steps?: StepMode;
 }
 
 export interface TelegramAccount extends AccountSettings {

@@ -167,6 +167,7 @@ function assistantOf(fields: Fields, base: Base): AssistantMessage {
     provider: isText(provider) ? provider : "unknown",
     model: isText(model) ? model : "unknown",
     usage: usageOf(fields.usage),
+    ...(fields.earlierUsage === undefined ? {} : { earlierUsage: usageOf(fields.earlierUsage) }),
     // If a damaged answer kept its stop reason, its readable rest could end a turn or be continued.
     stopReason: isWhole && isText(stopReason) ? stopReason : "injected",
     ...optionalText("errorMessage", fields),

@@ -88,11 +88,12 @@ export function wholeAnswerPort(port: ModelPort, turn: TurnState): ModelPort {
       ({ offset, text }) => onText({ offset: begun.length + offset, text }),
       ...how,
     );
-    const more = next.kind === "message" ? next.message : next.kind === "overflow" ? undefined : next.partial;
-    if (more !== undefined && (textIn(more) !== "" || hasCalls(more))) {
-      if (next.kind === "message") return { kind: "message", message: joined(message, more) };
-      if (next.kind !== "overflow") return { ...next, partial: joined(message, more) };
-    }
+    const adds = (more?: WrittenMessage): more is WrittenMessage =>
+      more !== undefined && (textIn(more) !== "" || hasCalls(more));
+    if (next.kind === "message" && adds(next.message))
+      return { kind: "message", message: joined(message, next.message) };
+    if ((next.kind === "failed" || next.kind === "aborted") && adds(next.partial))
+      return { ...next, partial: joined(message, next.partial) };
     if (next.kind === "message") turn.discard(next.message.usage);
     const counted = { ...message, usage: ZERO_USAGE };
     return next.kind === "aborted" ? { ...next, partial: counted } : { kind: "message", message: counted };

@@ -3,7 +3,10 @@
 
 import { fieldsOf } from "../../src/core/json.ts";
 import type { ProviderApi } from "../../src/core/shapes/settings/settings.ts";
+import type { Json } from "../../tests/kit/dialects/dialect.ts";
 import type { Refusal } from "../../tests/kit/dialects/overflow.ts";
+import type * as raw from "../../tests/kit/dialects/raw.ts";
+import { calling, callPiece, DONE, delta, event, named } from "../../tests/kit/dialects/raw.ts";
 
 /** The reading of one answer by one client. */
 export interface Answered {
@@ -19,13 +22,7 @@ export interface Answered {
   readonly hasThrown?: boolean;
 }
 
-export type WayReply = (body: Record<string, unknown>) => {
-  readonly status?: number;
-  readonly type?: string;
-  readonly pieces?: readonly string[];
-  /** True if the connection stays open behind the last piece. */
-  readonly isOpen?: boolean;
-};
+export type WayReply = (body: Record<string, unknown>) => raw.RawReply;
 
 export interface WayCase {
   readonly name: string;
@@ -38,26 +35,6 @@ export interface WayCase {
   /** True if nothing listens at the address. */
   readonly isClosed?: boolean;
 }
-
-type Json = Record<string, unknown>;
-
-const event = (data: unknown): string => `data: ${JSON.stringify(data)}\n\n`;
-const named = (type: string, more: object): string => `event: ${type}\n${event({ type, ...more })}`;
-const delta = (value: unknown, finish_reason: string | null = null, more: object = {}): string =>
-  event({
-    id: "c",
-    object: "chat.completion.chunk",
-    choices: [{ index: 0, delta: value, finish_reason }],
-    ...more,
-  });
-const DONE = "data: [DONE]\n\n";
-
-const piece = (index: number | undefined, id: string | undefined, given: unknown, name = true): Json => ({
-  ...(index === undefined ? {} : { index }),
-  ...(id === undefined ? {} : { id, type: "function" }),
-  function: { ...(name ? { name: "sessions_list" } : {}), arguments: given },
-});
-const calling = (...pieces: Json[]): string => delta({ tool_calls: pieces });
 
 const stream =
   (...pieces: string[]): WayReply =>
@@ -101,25 +78,25 @@ const L2 = '{"limit":2}';
 const CALLS: readonly WayCase[] = [
   chat(
     "two calls, both index 0",
-    stream(calling(piece(0, "a1", L1)), calling(piece(0, "a2", L2)), END),
+    stream(calling(callPiece(0, "a1", L1)), calling(callPiece(0, "a2", L2)), END),
     hasCalls(1, 2),
   ),
   chat(
     "two calls, index 0, no ids",
-    stream(calling(piece(0, undefined, L1)), calling(piece(0, undefined, L2)), END),
+    stream(calling(callPiece(0, undefined, L1)), calling(callPiece(0, undefined, L2)), END),
     hasCalls(1, 2),
   ),
   chat(
     "one id, index changes",
-    stream(calling(piece(0, "a1", '{"li')), calling(piece(1, "a1", 'mit":1}', false)), END),
+    stream(calling(callPiece(0, "a1", '{"li')), calling(callPiece(1, "a1", 'mit":1}', false)), END),
     hasCalls(1),
   ),
   chat(
     "second head on index 0, tail on index 1",
     stream(
-      calling(piece(0, "a1", L1)),
-      calling(piece(0, "a2", "")),
-      calling(piece(1, undefined, L2, false)),
+      calling(callPiece(0, "a1", L1)),
+      calling(callPiece(0, "a2", "")),
+      calling(callPiece(1, undefined, L2, false)),
       END,
     ),
     hasCalls(1, 2),
@@ -127,9 +104,9 @@ const CALLS: readonly WayCase[] = [
   chat(
     "whole arguments repeated at the end",
     stream(
-      calling(piece(0, "a1", '{"li')),
-      calling(piece(0, undefined, 'mit":1}', false)),
-      calling(piece(0, "a1", L1)),
+      calling(callPiece(0, "a1", '{"li')),
+      calling(callPiece(0, undefined, 'mit":1}', false)),
+      calling(callPiece(0, "a1", L1)),
       END,
     ),
     hasCalls(1),
@@ -137,33 +114,33 @@ const CALLS: readonly WayCase[] = [
   chat(
     "no index",
     stream(
-      calling(piece(undefined, "a1", '{"li')),
-      calling(piece(undefined, undefined, 'mit":1}', false)),
+      calling(callPiece(undefined, "a1", '{"li')),
+      calling(callPiece(undefined, undefined, 'mit":1}', false)),
       END,
     ),
     hasCalls(1),
   ),
   chat(
     "two calls in one piece",
-    stream(calling(piece(0, "a1", L1), piece(1, "a2", L2)), END),
+    stream(calling(callPiece(0, "a1", L1), callPiece(1, "a2", L2)), END),
     hasCalls(1, 2),
   ),
-  chat("arguments are an object", stream(calling(piece(0, "a1", { limit: 1 })), END), hasCalls(1)),
-  chat("arguments are null", stream(calling(piece(0, "a1", "null")), END), hasCalls(undefined)),
-  chat("arguments are empty", stream(calling(piece(0, "a1", "")), END), hasCalls(undefined)),
+  chat("arguments are an object", stream(calling(callPiece(0, "a1", { limit: 1 })), END), hasCalls(1)),
+  chat("arguments are null", stream(calling(callPiece(0, "a1", "null")), END), hasCalls(undefined)),
+  chat("arguments are empty", stream(calling(callPiece(0, "a1", "")), END), hasCalls(undefined)),
   chat(
     "arguments are a list: refused",
-    stream(calling(piece(0, "a1", "[1]")), END),
+    stream(calling(callPiece(0, "a1", "[1]")), END),
     (one) => one.error === undefined && one.calls.length === 1 && one.calls[0]?.arguments === undefined,
   ),
   chat(
     "calls with finish reason stop",
-    stream(calling(piece(0, "a1", L1)), delta({}, "stop"), DONE),
+    stream(calling(callPiece(0, "a1", L1)), delta({}, "stop"), DONE),
     hasCalls(1),
   ),
   chat(
     "calls with finish reason tool_use",
-    stream(calling(piece(0, "a1", L1)), delta({}, "tool_use"), DONE),
+    stream(calling(callPiece(0, "a1", L1)), delta({}, "tool_use"), DONE),
     hasCalls(1),
   ),
 ];
@@ -200,7 +177,7 @@ const FORMS: readonly WayCase[] = [
   chat("JSON in place of a stream", json(whole({ content: "an answer" })), hasText("an answer")),
   chat(
     "JSON with a call",
-    json(whole({ content: null, tool_calls: [piece(undefined, "a1", L1)] }, "tool_calls")),
+    json(whole({ content: null, tool_calls: [callPiece(undefined, "a1", L1)] }, "tool_calls")),
     hasCalls(1),
   ),
   chat(

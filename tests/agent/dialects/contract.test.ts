@@ -4,7 +4,7 @@ import { beforeAll, describe, test } from "vitest";
 import { forFile } from "../../kit/cleanup.ts";
 import { CAPABILITIES } from "../../kit/dialects/capabilities.ts";
 import { DIALECTS } from "../../kit/dialects/dialects.ts";
-import { type Ground, openDialects } from "../../kit/dialects/house.ts";
+import { type Ground, openDialects } from "../../kit/dialects/ground.ts";
 
 let ground: Ground;
 beforeAll(async () => {

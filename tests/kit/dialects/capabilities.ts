@@ -4,7 +4,8 @@
 import assert from "node:assert/strict";
 import { type Message, textOf } from "../../../src/core/shapes/message.ts";
 import type { Dialect } from "./dialect.ts";
-import { type Ground, PIXEL, type Said, type Talk } from "./house.ts";
+import type { DialectTalk, Ground } from "./ground.ts";
+import { PIXEL, type Said } from "./house.ts";
 import type { Reply } from "./server.ts";
 import type { Speech, SpokenCall } from "./speech.ts";
 
@@ -25,7 +26,7 @@ const HELLO = "Grüße from the model 🌱, at last.";
 const list = (limit: number): SpokenCall => ({ name: "sessions_list", arguments: { limit } });
 
 /** Checks that the gateway broke no rule twice, and returns how often it had to learn. */
-function countLessons({ broken }: Talk): number {
+function countLessons({ broken }: DialectTalk): number {
   assert.deepEqual(broken, [...new Set(broken)], "the gateway did not learn from a refusal");
   return broken.length;
 }

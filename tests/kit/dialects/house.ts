@@ -1,16 +1,14 @@
-// Opens one gateway whose providers are the servers of all dialects. Each capability talks with a model of its
-// own, so that a gateway learns nothing from the others. Needs no test runner.
+// Opens a gateway whose providers are servers of a test, and talks with it. Needs no test runner.
 
 import { openModelPort } from "../../../src/agent/model/port.ts";
 import type { Message } from "../../../src/core/shapes/message.ts";
-import type { ModelSettings, ProviderSettings } from "../../../src/core/shapes/settings/settings.ts";
+import type { AgentSettings, ProviderSettings } from "../../../src/core/shapes/settings/settings.ts";
 import type { World } from "../../../src/world.ts";
-import { openHouse } from "../../gateway/kit.ts";
+import { type House, openHouse } from "../../gateway/kit.ts";
 import { agentSettings } from "../../tools/app.ts";
-import { cleanup, quietWorld } from "../engine/engine.ts";
-import type { Dialect } from "./dialect.ts";
-import { type Conversation, type Reply, startDialectServer } from "./server.ts";
+import { quietWorld } from "../engine/engine.ts";
 
+/** A picture of one pixel. */
 export const PIXEL =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+M8AAAMBAQDJ/pLvAAAAAElFTkSuQmCC";
 
@@ -25,19 +23,24 @@ export interface Said {
   readonly error: string;
 }
 
-/** A session with one model of one dialect. */
-export interface Talk extends Conversation {
+/** A session of the agent `main`. */
+export interface Talk {
+  readonly key: string;
   says(message: string, picture?: string): Promise<Said>;
   /** Returns the transcript. */
   history(): Promise<readonly Message[]>;
+  /** Continues with another model. */
+  useModel(model: string): Promise<void>;
 }
 
-export interface Ground {
-  talk(dialect: Dialect, model: string, reply: Reply, thinking?: "medium"): Promise<Talk>;
+export interface TalkHouse {
+  readonly house: House;
+  /** Opens a session with this model, `<provider>/<model>`. */
+  open(model: string, thinking?: "medium"): Promise<Talk>;
 }
 
 /** Returns a world whose time passes faster. */
-export function fastWorld(): World {
+function fastWorld(): World {
   const world = quietWorld();
   const { clock } = world;
   const begun = clock.now();
@@ -55,54 +58,48 @@ export function fastWorld(): World {
   };
 }
 
-function modelSettings(id: string, { can }: Dialect): ModelSettings {
-  const cost = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0 };
-  return {
-    ...{ id, contextWindow: 100_000, maxOutputTokens: 4_000, cost },
-    ...{ reasoning: can.think, images: can.see },
-  };
+/** The settings of a provider that are the same in all of these tests. */
+export const PROVIDER = {
+  ...{ apiKey: "test-key-123456", headers: {} },
+  ...{ connectTimeoutSeconds: 60, idleTimeoutSeconds: 90, maxRetries: 2 },
+} as const;
+
+export interface TalkOptions {
+  readonly agent?: Partial<AgentSettings>;
+  /** Further agents. */
+  readonly agents?: readonly AgentSettings[];
+  /** World of the model calls. Default: one whose time passes faster. */
+  readonly world?: World;
 }
 
-/** Opens the gateway. `models`: ids of the models of each dialect. */
-export async function openDialects(
-  dialects: readonly Dialect[],
-  models: readonly string[],
-  more: Partial<ProviderSettings> = {},
-): Promise<Ground> {
-  const server = await startDialectServer(dialects);
-  cleanup(() => server.close());
-  const providers = dialects.map(
-    (dialect): ProviderSettings => ({
-      ...{ id: dialect.id, api: dialect.api, baseUrl: server.baseUrl(dialect), headers: {} },
-      ...{ apiKey: "test-key-123456", connectTimeoutSeconds: 60, idleTimeoutSeconds: 90, maxRetries: 2 },
-      models: models.map((id) => modelSettings(id, dialect)),
-      ...more,
-    }),
-  );
-  const listed = providers.flatMap((provider) =>
+/** Opens the gateway. The first model of the first provider is the one of the agent `main`. */
+export async function openTalks(
+  providers: readonly ProviderSettings[],
+  { agent = {}, agents = [], world = fastWorld() }: TalkOptions = {},
+): Promise<TalkHouse> {
+  const models = providers.flatMap((provider) =>
     provider.models.map((model) => ({ ...model, name: model.id, provider: provider.id })),
   );
+  const model = `${models[0]?.provider}/${models[0]?.id}`;
   const house = await openHouse({
-    model: openModelPort(fastWorld()),
-    models: listed,
+    ...{ model: openModelPort(world), models },
     choices: {
       ...{ providers, maxConcurrent: 16 },
-      agents: [agentSettings("main", { model: `${dialects[0]?.id}/${models[0]}` })],
+      agents: [agentSettings("main", { model, ...agent }), ...agents],
     },
   });
   const client = await house.client();
   let sessions = 0;
   return {
-    async talk(dialect, model, reply, thinking) {
-      const conversation = server.script(dialect, model, reply);
+    house,
+    async open(name, thinking) {
       sessions += 1;
-      const { key } = await client.request("sessions.create", {
-        ...{ key: `talk-${sessions}`, idempotencyKey: crypto.randomUUID() },
-      });
+      const idempotencyKey = crypto.randomUUID();
+      const { key } = await client.request("sessions.create", { key: `talk-${sessions}`, idempotencyKey });
       const thinkingLevel = thinking ?? "off";
-      await client.request("sessions.patch", { key, model: `${dialect.id}/${model}`, thinkingLevel });
+      await client.request("sessions.patch", { key, model: name, thinkingLevel });
       return {
-        ...conversation,
+        key,
         async says(message, picture) {
           const attachments = picture === undefined ? [] : [{ mimeType: "image/png", content: picture }];
           const call = client.agent({
@@ -113,6 +110,7 @@ export async function openDialects(
           return { status, text: result?.text ?? "", error: status === "error" ? summary : "" };
         },
         history: async () => (await client.request("chat.history", { sessionKey: key })).messages,
+        useModel: async (next) => void (await client.request("sessions.patch", { key, model: next })),
       };
     },
   };

@@ -336,6 +336,7 @@ const OTHERS: readonly Dialect[] = [
       wantsReasoning(
         (at) =>
           `thinking is enabled but reasoning_content is missing in assistant tool call message at index ${at}`,
+        " ",
       ),
       noEmpty((at) => `Invalid request: message at position ${at} must not be empty`),
     ],
@@ -360,6 +361,7 @@ const OTHERS: readonly Dialect[] = [
       ),
       wantsReasoning(
         (at) => `Missing \`reasoning_content\` field in the assistant message at message index ${at}.`,
+        "",
       ),
       pairs(),
     ],

@@ -65,11 +65,15 @@ export function callIds(pattern: RegExp, words: Words, status = 400): Rule {
   });
 }
 
-/** Refuses messages of the model with calls and without their thinking. Blank thinking is a single space. */
-export function wantsReasoning(words: Words): Rule {
+/**
+ * Refuses messages of the model with calls and without their thinking. `blank`: the shortest thinking that the
+ * server takes.
+ */
+export function wantsReasoning(words: Words, blank: "" | " "): Rule {
+  const isThought = (value: unknown): boolean => typeof value === "string" && value.length >= blank.length;
   return rule("reasoning_content is missing", 400, ({ messages }) => {
     const at = messages.findIndex(
-      (one) => isAssistant(one) && hasCalls(one) && !(String(one.reasoning_content ?? "").length > 0),
+      (one) => isAssistant(one) && hasCalls(one) && !isThought(one.reasoning_content),
     );
     return at < 0 ? undefined : words(String(at));
   });

@@ -22,7 +22,8 @@ export const HOSTED: readonly Dialect[] = [
       noFields(
         ["store", "prompt_cache_key"],
         (field) =>
-          `Malformed input request: extraneous key [${field}] is not permitted, please reformat your input and try again.`,
+          `Malformed input request: extraneous key [${field}] is not permitted, please ` +
+          `reformat your input and try again.`,
       ),
       noDeveloper("Malformed input request: messages.0.role: developer is not a valid enum value"),
       pairs(),
@@ -116,7 +117,8 @@ export const HOSTED: readonly Dialect[] = [
       ),
       noReasoning(
         (at) =>
-          `'messages.${at}' : for 'role:assistant' the following must be satisfied[('messages.${at}' : property 'reasoning_content' is unsupported)]`,
+          `'messages.${at}' : for 'role:assistant' the following must be ` +
+          `satisfied[('messages.${at}' : property 'reasoning_content' is unsupported)]`,
       ),
     ],
     word: openAiForm,
@@ -208,11 +210,14 @@ export const HOSTED: readonly Dialect[] = [
       noFields(
         ["store"],
         (field) =>
-          `litellm.UnsupportedParamsError: gemini does not support parameters: ['${field}']. To drop these, set \`litellm.drop_params=True\``,
+          `litellm.UnsupportedParamsError: gemini does not support parameters: ` +
+          `['${field}']. To drop these, set \`litellm.drop_params=True\``,
       ),
       wantsName(
         (at) =>
-          `litellm.BadRequestError: GeminiException - GenerateContentRequest.contents[${at}].parts[0].function_response.name: Name cannot be empty.`,
+          `litellm.BadRequestError: GeminiException - ` +
+          `GenerateContentRequest.contents[${at}].parts[0].function_response.name: Name ` +
+          `cannot be empty.`,
       ),
     ],
     word: (message) => ({ error: { message, type: null, param: null, code: "400" } }),

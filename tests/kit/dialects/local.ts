@@ -54,7 +54,8 @@ export const LOCAL: readonly Dialect[] = [
     baseUrl: "http://127.0.0.1:1234/v1",
     rules: [
       noDeveloper(
-        "'messages' array must only contain objects with a 'role' field that is one of 'user', 'assistant', 'system', 'tool'. Got 'developer'",
+        "'messages' array must only contain objects with a 'role' field that is one of " +
+          "'user', 'assistant', 'system', 'tool'. Got 'developer'",
       ),
     ],
     word: plainForm,
@@ -131,11 +132,13 @@ export const LOCAL: readonly Dialect[] = [
     baseUrl: "http://127.0.0.1:3000/v1",
     rules: [
       noDeveloper(
-        "Failed to deserialize the JSON body into the target type: messages[0].role: unknown variant `developer`",
+        "Failed to deserialize the JSON body into the target type: messages[0].role: " +
+          "unknown variant `developer`",
         422,
       ),
       plainContent(
-        "Failed to deserialize the JSON body into the target type: messages[0].content: invalid type: sequence, expected a string",
+        "Failed to deserialize the JSON body into the target type: messages[0].content: " +
+          "invalid type: sequence, expected a string",
       ),
       noFields(["stream_options"], (field) => `Input validation error: unknown field \`${field}\``, 422),
       noEmpty(() => "Template error: the message has no content", 422),

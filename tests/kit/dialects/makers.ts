@@ -30,7 +30,8 @@ const outputField = noFields(["max_tokens"], () => OUTPUT_WORDS);
 const shortIds = callIds(
   /^.{1,40}$/s,
   (id) =>
-    `Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40, but got a string with length ${id.length} instead.`,
+    `Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with ` +
+    `maximum length 40, but got a string with length ${id.length} instead.`,
 );
 
 const OPEN_AI: readonly Dialect[] = [
@@ -108,7 +109,7 @@ const OPEN_AI: readonly Dialect[] = [
     word: openAiForm,
     style: {
       thinking: "hidden",
-      before: `data: ${JSON.stringify({ choices: [], id: "", model: "", object: "", prompt_filter_results: [{ prompt_index: 0 }] })}\n\n`,
+      before: `data: {"choices":[],"id":"","model":"","object":"","prompt_filter_results":[{}]}\n\n`,
     },
     overflow: overflowFrom("Azure OpenAI"),
     refusal: refused(
@@ -169,7 +170,8 @@ const ANTHROPIC: Dialect = {
       });
       return bad < 0
         ? undefined
-        : `messages.${bad}.content.0.type: Expected \`thinking\` or \`redacted_thinking\`, but found \`tool_use\`.`;
+        : `messages.${bad}.content.0.type: Expected \`thinking\` or \`redacted_thinking\`, ` +
+            `but found \`tool_use\`.`;
     }),
     custom("room for the answer", ({ body }) =>
       Number(fieldsOf(body.thinking).budget_tokens ?? 0) >= Number(body.max_tokens)
@@ -208,7 +210,8 @@ const GOOGLE: readonly Dialect[] = [
           ),
         ["$ref", "$defs", "additionalProperties", "const", "oneOf", "patternProperties"],
         (word) =>
-          `Invalid JSON payload received. Unknown name "${word}" at 'tools[0].function_declarations[0].parameters': Cannot find field.`,
+          `Invalid JSON payload received. Unknown name "${word}" at ` +
+          `'tools[0].function_declarations[0].parameters': Cannot find field.`,
       ),
       custom("thought signature is missing", ({ body }) => {
         const contents = listOf(body.contents);
@@ -220,7 +223,8 @@ const GOOGLE: readonly Dialect[] = [
           return at > turnAt && first !== undefined && !first.thoughtSignature;
         });
         return isUnsigned
-          ? "Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly."
+          ? "Function call is missing a thought_signature in functionCall parts. This is " +
+              "required for tools to work correctly."
           : undefined;
       }),
       custom("as many results as calls", ({ body }) => {
@@ -232,7 +236,8 @@ const GOOGLE: readonly Dialect[] = [
           return calls > 0 && calls !== count(all[at + 1], "functionResponse");
         });
         return isWrong
-          ? "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn."
+          ? "Please ensure that the number of function response parts is equal to the number " +
+              "of function call parts of the function call turn."
           : undefined;
       }),
     ],
@@ -356,7 +361,9 @@ const OTHERS: readonly Dialect[] = [
     baseUrl: "https://api.deepseek.com/v1",
     rules: [
       noDeveloper(
-        "Failed to deserialize the JSON body into the target type: messages[0].role: unknown variant `developer`, expected one of `system`, `user`, `assistant`, `tool` at line 1 column 61",
+        "Failed to deserialize the JSON body into the target type: messages[0].role: " +
+          "unknown variant `developer`, expected one of `system`, `user`, `assistant`, " +
+          "`tool` at line 1 column 61",
         422,
       ),
       wantsReasoning(
@@ -449,7 +456,8 @@ const OTHERS: readonly Dialect[] = [
     baseUrl: "https://api.perplexity.ai",
     rules: [
       alternating(
-        "After the (optional) system message(s), user or tool message(s) should alternate with assistant message(s).",
+        "After the (optional) system message(s), user or tool message(s) should " +
+          "alternate with assistant message(s).",
       ),
     ],
     word: (message, code) => ({ error: { message, type: "invalid_message", code } }),
@@ -457,7 +465,9 @@ const OTHERS: readonly Dialect[] = [
     overflow: overflowFrom("Perplexity"),
     refusal: refused(
       401,
-      "<html>\r\n<head><title>401 Authorization Required</title></head>\r\n<body>\r\n<center><h1>401 Authorization Required</h1></center>\r\n<hr><center>openresty</center>\r\n</body>\r\n</html>",
+      "<html>\r\n<head><title>401 Authorization " +
+        "Required</title></head>\r\n<body>\r\n<center><h1>401 Authorization " +
+        "Required</h1></center>\r\n<hr><center>openresty</center>\r\n</body>\r\n</html>",
       "401 Authorization Required",
     ),
     quirks: "Each chunk has its piece and the whole text so far. No tools. Errors may be HTML.",
@@ -471,7 +481,8 @@ const OTHERS: readonly Dialect[] = [
       ),
       noEmpty(
         (at) =>
-          `<400> InternalError.Algo.InvalidParameter: The content field is a required field. - 'messages.${at}'`,
+          `<400> InternalError.Algo.InvalidParameter: The content field is a required ` +
+          `field. - 'messages.${at}'`,
       ),
     ],
     word: openAiForm,

@@ -96,7 +96,7 @@ async function serve(
   if (!isOpen) outgoing.end();
 }
 
-export function streamOf({ api, style = {} }: Dialect, speech: Speech, model: string, first: number): Sent {
+function streamOf({ api, style = {} }: Dialect, speech: Speech, model: string, first: number): Sent {
   return api === "openai-completions"
     ? chatStream(speech, style, model, first)
     : OTHER_WRITERS[api].stream(speech, model, first);

@@ -213,7 +213,7 @@ test.each([
   const { says, requests, refusals } = await openStrict(check, badRequest, { id });
   expect(await says("go")).toEqual(OK);
   expect(await says("again")).toEqual(OK);
-  expect(refusals()).toBeLessThanOrEqual(id === "mistral" ? 0 : 1);
+  expect(refusals()).toBeLessThanOrEqual(1);
   const messages = messagesIn(requests.at(-1)?.body ?? {});
   const called = messages.flatMap((one) => listOf(one.tool_calls).map((call) => call.id));
   expect(messages.flatMap((one) => one.tool_call_id ?? [])).toEqual(called);

@@ -19,6 +19,8 @@ export interface Rule {
   /** Names the rule in a failure. A gateway may break it once per model, and must learn from the refusal. */
   readonly name: string;
   readonly status: number;
+  /** True if each refusal with other words is a lesson of its own, such as one about each field. */
+  readonly isByWords?: boolean;
   check(request: Checked): string | undefined;
 }
 

@@ -14,6 +14,9 @@ import {
   wantsName,
 } from "./rules.ts";
 
+/** Fields of thinking that servers refuse which take `reasoning`. */
+const DETAILED = ["reasoning_content", "reasoning_details"];
+
 export const HOSTED: readonly Dialect[] = [
   {
     ...{ id: "bedrock", name: "Bedrock, OpenAI form", api: "openai-completions", can: BLIND },
@@ -116,9 +119,11 @@ export const HOSTED: readonly Dialect[] = [
         "'messages.0' : value is not one of the allowed values ['system','user','assistant','tool']",
       ),
       noReasoning(
-        (at) =>
+        (at, field) =>
           `'messages.${at}' : for 'role:assistant' the following must be ` +
-          `satisfied[('messages.${at}' : property 'reasoning_content' is unsupported)]`,
+          `satisfied[('messages.${at}' : property '${field}' is unsupported)]`,
+        400,
+        DETAILED,
       ),
     ],
     word: openAiForm,
@@ -146,7 +151,7 @@ export const HOSTED: readonly Dialect[] = [
         400,
       ),
       noDeveloper("messages.0.role: value is not one of the allowed values", 422),
-      noReasoning((at) => `messages.${at}.assistant.reasoning_content: property is unsupported`),
+      noReasoning((at, field) => `messages.${at}.assistant.${field}: property is unsupported`, 400, DETAILED),
     ],
     word: (message) => ({
       message,

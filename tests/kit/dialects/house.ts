@@ -40,20 +40,20 @@ export interface TalkHouse {
 }
 
 /** Returns a world whose time passes faster. */
-function fastWorld(): World {
+export function fastWorld(speed = SPEED): World {
   const world = quietWorld();
   const { clock } = world;
   const begun = clock.now();
   const begunMonotonic = clock.monotonic();
-  const now = (): number => begun + (clock.now() - begun) * SPEED;
+  const now = (): number => begun + (clock.now() - begun) * speed;
   return {
     ...world,
     clock: {
       ...clock,
       now,
-      monotonic: () => begunMonotonic + (clock.monotonic() - begunMonotonic) * SPEED,
-      at: (atMs, fire, keep) => clock.after(Math.max(0, atMs - now()) / SPEED, fire, keep),
-      after: (ms, fire, keep) => clock.after(ms / SPEED, fire, keep),
+      monotonic: () => begunMonotonic + (clock.monotonic() - begunMonotonic) * speed,
+      at: (atMs, fire, keep) => clock.after(Math.max(0, atMs - now()) / speed, fire, keep),
+      after: (ms, fire, keep) => clock.after(ms / speed, fire, keep),
     },
   };
 }

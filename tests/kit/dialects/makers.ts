@@ -41,8 +41,7 @@ const OPEN_AI: readonly Dialect[] = [
     rules: [
       outputField,
       noReasoning(
-        (at) =>
-          `Additional properties are not allowed ('reasoning_content' was unexpected) - 'messages.${at}'`,
+        (at, field) => `Additional properties are not allowed ('${field}' was unexpected) - 'messages.${at}'`,
       ),
       shortIds,
       pairs(),
@@ -101,8 +100,7 @@ const OPEN_AI: readonly Dialect[] = [
     rules: [
       outputField,
       noReasoning(
-        (at) =>
-          `Additional properties are not allowed ('reasoning_content' was unexpected) - 'messages.${at}'`,
+        (at, field) => `Additional properties are not allowed ('${field}' was unexpected) - 'messages.${at}'`,
       ),
       pairs(),
     ],
@@ -301,7 +299,7 @@ const OTHERS: readonly Dialect[] = [
       onlyFields(["random_seed", "response_format", "parallel_tool_calls", "prompt_mode"], forbidden),
       noDeveloper("Input should be 'system', 'user', 'assistant' or 'tool'", 422),
       noReasoning(
-        (at) => `body.messages.${at}.assistant.reasoning_content: Extra inputs are not permitted`,
+        (at, field) => `body.messages.${at}.assistant.${field}: Extra inputs are not permitted`,
         422,
       ),
       callIds(

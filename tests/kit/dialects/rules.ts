@@ -30,20 +30,22 @@ export function noDeveloper(words: string, status = 400): Rule {
 
 /** Refuses these fields of the body. */
 export function noFields(fields: readonly string[], words: Words, status = 400): Rule {
-  return rule(`fields ${fields.join(" ")}`, status, ({ body }) => {
+  const check: Rule["check"] = ({ body }) => {
     const field = fields.find((one) => one in body);
     return field === undefined ? undefined : words(field);
-  });
+  };
+  return { ...rule("fields", status, check), isByWords: true };
 }
 
 const CHAT_FIELDS = ["model", "messages", "stream", "tools", "tool_choice", "max_tokens", "temperature"];
 
 /** Refuses every field of the body that is not one of the basic ones or of `more`. */
 export function onlyFields(more: readonly string[], words: Words, status = 422): Rule {
-  return rule("unknown fields", status, ({ body }) => {
+  const check: Rule["check"] = ({ body }) => {
     const field = Object.keys(body).find((one) => ![...CHAT_FIELDS, ...more].includes(one));
     return field === undefined ? undefined : words(field);
-  });
+  };
+  return { ...rule("unknown fields", status, check), isByWords: true };
 }
 
 /** Refuses content that is a list, unless it contains a picture. */
@@ -79,12 +81,18 @@ export function wantsReasoning(words: Words, blank: "" | " "): Rule {
   });
 }
 
-/** Refuses thinking in messages of the model. */
-export function noReasoning(words: Words, status = 400): Rule {
+const REASONING = ["reasoning_content", "reasoning_details", "reasoning"];
+
+/** Refuses these fields with thinking in messages of the model. */
+export function noReasoning(
+  words: (at: number, field: string) => string,
+  status = 400,
+  fields: readonly string[] = REASONING,
+): Rule {
   return rule("reasoning is sent", status, ({ messages }) => {
-    const fields = ["reasoning_content", "reasoning", "reasoning_details"];
     const at = messages.findIndex((one) => isAssistant(one) && fields.some((field) => field in one));
-    return at < 0 ? undefined : words(String(at));
+    const field = fields.find((one) => one in (messages[at] ?? {}));
+    return field === undefined ? undefined : words(at, field);
   });
 }
 

@@ -16,7 +16,7 @@ export type Reply = (request: ServedRequest, at: number) => Speech | Refusal;
 export interface Conversation {
   /** Requests that passed the checks, oldest first. */
   readonly requests: readonly ServedRequest[];
-  /** Names of the rules that a request broke, in order. */
+  /** Names of the rules that a request broke, or the words of the refusal, in order. */
   readonly broken: readonly string[];
 }
 
@@ -78,10 +78,10 @@ async function serve(
   if (scripted === undefined) return refuse(outgoing, 404, dialect.word(`no model ${request.model}`, 404));
   const { headers } = incoming;
   const messages = dialect.api === "openai-completions" ? listOf(body.messages) : [];
-  for (const { name, status, check } of dialect.rules) {
+  for (const { name, status, check, isByWords = false } of dialect.rules) {
     const words = check({ body, messages, headers });
     if (words === undefined) continue;
-    scripted.broken.push(name);
+    scripted.broken.push(isByWords ? words : name);
     return refuse(outgoing, status, dialect.word(words, status));
   }
   scripted.requests.push(request);
@@ -96,7 +96,7 @@ async function serve(
   if (!isOpen) outgoing.end();
 }
 
-function streamOf({ api, style = {} }: Dialect, speech: Speech, model: string, first: number): Sent {
+export function streamOf({ api, style = {} }: Dialect, speech: Speech, model: string, first: number): Sent {
   return api === "openai-completions"
     ? chatStream(speech, style, model, first)
     : OTHER_WRITERS[api].stream(speech, model, first);

@@ -2,7 +2,7 @@
 // settings of each provider, and what works with it. Exit code 1: something does not work.
 //
 //   npm run models                    all providers
-//   npm run models -- --only mistral  prints the errors of some providers, and writes nothing
+//   npm run models -- --only mistral  prints the errors of some providers, and keeps the table of capabilities
 
 import { fileURLToPath } from "node:url";
 import { CAPABILITIES, type Capability } from "../tests/kit/dialects/capabilities.ts";
@@ -41,16 +41,16 @@ for (const dialect of dialects) {
 }
 await cleanUp();
 const settings = [
-  ...head(["provider", "`api`", "`baseUrl`", "quirks"]),
-  ...DIALECTS.map(({ name, api, baseUrl, quirks }) => line([name, `\`${api}\``, `\`${baseUrl}\``, quirks])),
+  ...head(["provider", "id", "`api`", "`baseUrl`", "quirks"]),
+  ...DIALECTS.map(({ name, id, api, baseUrl, quirks }) =>
+    line([name, `\`${id}\``, `\`${api}\``, `\`${baseUrl}\``, quirks]),
+  ),
 ];
 const table = [
   ...head(["provider", ...CAPABILITIES.map(({ title }) => title)]),
   ...[...rows].map(([{ name }, cells]) => line([name, ...cells])),
 ];
 console.log(table.join("\n"));
-if (only === undefined) {
-  writeTable(PAGE, "providers", settings);
-  writeTable(PAGE, "capabilities", table);
-}
+writeTable(PAGE, "providers", settings);
+if (only === undefined) writeTable(PAGE, "capabilities", table);
 process.exit([...rows.values()].flat().includes("no") ? 1 : 0);

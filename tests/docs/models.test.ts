@@ -21,7 +21,9 @@ function rowsOf(mark: string): string[][] {
 test("the table of providers shows the settings of each dialect", () => {
   const [, ...rows] = rowsOf("providers");
   expect(rows).toEqual(
-    DIALECTS.map(({ name, api, baseUrl, quirks }) => [name, `\`${api}\``, `\`${baseUrl}\``, quirks]),
+    DIALECTS.map(({ name, id, api, baseUrl, quirks }) => [
+      ...[name, `\`${id}\``, `\`${api}\``, `\`${baseUrl}\``, quirks],
+    ]),
   );
 });
 

@@ -2,7 +2,7 @@
 // settings of each provider, and what works with it. Exit code 1: something does not work.
 //
 //   npm run models                    all providers
-//   npm run models -- --only mistral  prints the errors of some providers, and keeps the table of capabilities
+//   npm run models -- --only mistral  prints the errors of one provider, and keeps the other table
 
 import { fileURLToPath } from "node:url";
 import { CAPABILITIES, type Capability } from "../tests/kit/dialects/capabilities.ts";

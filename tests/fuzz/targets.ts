@@ -11,6 +11,7 @@ import { histories } from "./targets/histories.ts";
 import { http } from "./targets/http.ts";
 import { sessionKeys } from "./targets/keys.ts";
 import { labels } from "./targets/labels.ts";
+import { modelStreams } from "./targets/model-streams.ts";
 import { policies } from "./targets/policies.ts";
 import { storeFiles } from "./targets/store-files.ts";
 import { redaction, textSplit, turnSteps } from "./targets/texts.ts";
@@ -36,4 +37,5 @@ export const TARGETS: readonly FuzzTarget<unknown>[] = [
   toolArguments,
   cursors,
   idempotencyKeys,
+  modelStreams,
 ];

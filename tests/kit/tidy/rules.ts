@@ -298,7 +298,16 @@ const BROWSER_ENTRY = "src/contract/client/web.ts";
 /** The scripts of bench that a command of package.json starts, or another program. */
 const BENCHES = [
   ...["acp", "bench", "cluster", "conformance", "conformance-mcp", "crashes", "load", "peers", "postgres"],
-  ...["import-source", "screenshots", "sign-ins", "trips", "wake-each", "woken"],
+  ...[
+    "import-source",
+    "model-ways",
+    "models-table",
+    "screenshots",
+    "sign-ins",
+    "trips",
+    "wake-each",
+    "woken",
+  ],
 ].map((name) => `bench/${name}.ts`);
 
 /** The module that the build of the page puts in place of its own. */

@@ -91,6 +91,11 @@ export const QUIRKS: readonly Quirk[] = [
     correct: (body) => withIds(body, (id) => (NINE.test(id) ? id : nineChars(id))),
   },
   {
+    says: "the tool's name beside its result (Gemini through LiteLLM, Ollama)",
+    refusal: /name[^.]{0,40}(empty|required|missing)|(missing|required)[^.]{0,40}name\b/i,
+    correct: withToolNames,
+  },
+  {
     says: "an empty text in place of null beside tool calls (older servers)",
     refusal: /content[^.]{0,60}(null|none|NoneType|must be a string|valid string|required|missing)/i,
     correct: eachMessage((message) => ({ ...message, content: message.content ?? "" })),
@@ -146,6 +151,15 @@ function withIds(body: Json, short: (id: string) => string): Json {
     ...(id === undefined ? {} : { tool_call_id: short(String(id)) }),
     ...(calls === undefined ? {} : { tool_calls: listOf(calls).map(withShortId) }),
   }))(body);
+}
+
+function withToolNames(body: Json): Json {
+  const calls = messagesOf(body).flatMap(({ tool_calls }) => listOf(tool_calls).map(fieldsOf));
+  const names = new Map(calls.map((call) => [call.id, fieldsOf(call.function).name]));
+  return eachMessage((message) => {
+    const name = names.get(message.tool_call_id);
+    return message.role === "tool" && name !== undefined ? { ...message, name } : message;
+  })(body);
 }
 
 /** Returns nine letters and digits that depend on the id alone. */

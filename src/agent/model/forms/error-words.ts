@@ -8,6 +8,10 @@ const PAGE_CHARS_MAX = 20_000;
 /** Maximum characters of the status before the JSON of an error. */
 const STATUS_CHARS_MAX = 80;
 const DEPTH_MAX = 6;
+const FIELDS = [
+  ...["error", "message", "msg", "detail", "errors", "error_description", "status_msg"],
+  ...["base_resp", "response"],
+];
 
 /** Returns the words of an error as one line, or undefined if the text has no known shape. */
 export function messageIn(text: string): string | undefined {
@@ -18,7 +22,7 @@ export function messageIn(text: string): string | undefined {
   return words === undefined || words.trim() === "" ? undefined : words.trim().replaceAll(/\s+/g, " ");
 }
 
-/** Looks for words where servers put them: `error`, `message`, `detail`, `errors`, and inside of these. */
+/** Looks for words where servers put them. */
 function wordsIn(value: unknown, depth: number): string | undefined {
   if (depth > DEPTH_MAX) return undefined;
   if (typeof value === "string")
@@ -28,11 +32,10 @@ function wordsIn(value: unknown, depth: number): string | undefined {
     return all.length === 0 ? undefined : [...new Set(all)].join("; ");
   }
   if (!isObject(value)) return undefined;
-  const { error, message, msg, detail, errors, error_description, response } = value;
-  for (const part of [error, message, msg, detail, errors, error_description, fieldsOf(response).error]) {
-    const words = wordsIn(part, depth + 1);
+  for (const name of FIELDS) {
+    const words = wordsIn(value[name], depth + 1);
     if (words === undefined || words.trim() === "") continue;
-    return placed(withSource(words, value), value);
+    return placed(withSource(words, value, depth), value);
   }
   return undefined;
 }
@@ -44,9 +47,8 @@ function placed(words: string, { loc, param }: Record<string, unknown>): string 
 }
 
 /** Routers add the message of the provider behind them. */
-function withSource(words: string, { metadata, error }: Record<string, unknown>): string {
-  const raw = fieldsOf(metadata ?? fieldsOf(error).metadata).raw;
-  const source = raw === undefined ? undefined : wordsIn(raw, DEPTH_MAX - 1);
+function withSource(words: string, { metadata }: Record<string, unknown>, depth: number): string {
+  const source = wordsIn(fieldsOf(metadata).raw, depth + 1);
   return source === undefined || words.includes(source) ? words : `${words}: ${source}`;
 }
 

@@ -7,6 +7,7 @@ import { isObject } from "../../core/json.ts";
 import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
 import { type Definition, type Definitions, readDefinitions } from "./definitions.ts";
 import { BROKEN, INTERNAL_ERROR, TOO_LARGE, takeBack } from "./frames.ts";
+import { ownNames } from "./names.ts";
 import { networkCode } from "./start-failure.ts";
 import type { Link, OutsideWorld } from "./transport.ts";
 
@@ -183,9 +184,9 @@ export class Connection {
     const onAbort = (): void => watch.abort("the caller stopped waiting");
     signal.addEventListener("abort", onAbort, { once: true });
     try {
-      const { ownName, inputSchema } = tool;
+      const { ownName, inputSchema, renamed } = tool;
       const answer = await this.#client.callTool(
-        { name: ownName, arguments: { ...args } },
+        { name: ownName, arguments: ownNames(args, renamed) as Record<string, unknown> },
         {
           signal: watch.signal,
           timeout: NEVER_MS,

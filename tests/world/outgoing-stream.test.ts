@@ -1,9 +1,7 @@
 // A POST request whose answer is read piece by piece, over real HTTP.
 
-import { execFile } from "node:child_process";
 import type { ServerResponse } from "node:http";
 import { createServer } from "node:net";
-import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { AddressRefused, isConnectTimeout } from "../../src/world/outgoing.ts";
 import { outgoingPost, type Post } from "../../src/world/outgoing-stream.ts";
@@ -133,29 +131,6 @@ test("an answer that switches the protocol is an error, and does not wait for th
     limits,
   } as const;
   await expect(outgoingPost(post, NEVER, fakeWorld().clock)).rejects.toThrow("socket hang up");
-});
-
-test("with Node's own setting, a request uses the proxy of the environment", async () => {
-  const asked: string[] = [];
-  const { origin, close } = await serveHttp((request, response) => {
-    asked.push(`${request.method} ${request.url}`);
-    request.resume().on("end", () => response.end("through the proxy"));
-  });
-  cleanup(close);
-  const module = new URL("../../src/world/outgoing-stream.ts", import.meta.url).href;
-  const post = { purpose: "model", url: "http://model.test/v1", configured: "http://model.test" };
-  const rest = { headers: {}, body: "{}", limits: { connectTimeoutSeconds: 10 } };
-  const program = `
-    import { outgoingPost } from ${JSON.stringify(module)};
-    const clock = { after: () => ({ cancel() {} }) };
-    const post = ${JSON.stringify({ ...post, ...rest })};
-    const answer = await outgoingPost(post, new AbortController().signal, clock);
-    console.log(String(await answer.read()));`;
-  const env = { NODE_USE_ENV_PROXY: "1", HTTP_PROXY: origin };
-  const args = ["--input-type=module", "--eval", program];
-  const { stdout } = await promisify(execFile)(process.execPath, args, { env });
-  expect(stdout).toBe("through the proxy\n");
-  expect(asked).toEqual(["POST http://model.test/v1"]);
 });
 
 test("a redirect is not followed", async () => {

@@ -1,8 +1,8 @@
 // Owns the protocol with one ACP agent's program: initialisation, its session, prompts and its requests.
 // - A request ends with its answer, with the end of the program, or at its time limit.
 // - The program is offered no file system and no terminal: it acts with its own rights.
-// - Updates outside of a prompt are dropped: replayed history, and late updates of a cancelled turn. Text that
-//   comes shortly after the end of a prompt still belongs to its turn.
+// - Updates outside of a prompt are dropped: replayed history, and late updates of a cancelled turn. Text
+//   that comes shortly after the end of a prompt still belongs to its turn.
 // The protocol's library is loaded when the first agent starts.
 
 import type {
@@ -36,8 +36,9 @@ const START_MAX_MS = 60_000;
 /** Time limit for the connection to the session tools, counted from the session's start. */
 const TOOLS_MAX_MS = 30_000;
 /**
- * How long a turn waits for text that comes after the end of its prompt, because some programs send their last
- * text late. The long wait applies to a program's first prompt, to an answer without text, and after late text.
+ * How long a turn waits for text that comes after the end of its prompt, because some programs send their
+ * last text late. The long wait applies to a program's first prompt, to an answer without text, and after
+ * late text.
  */
 const LATE_TEXT_MS = 1_000;
 const LATE_TEXT_SHORT_MS = 100;
@@ -174,7 +175,7 @@ class Connection implements AcpConnection {
   #hello: InitializeResponse | undefined;
   #tools: SessionTools | undefined;
   #current: Current | undefined;
-  /** Whether text may come after the end of a prompt, as it did last time. Unknown before the first prompt. */
+  /** Whether text may come after the end of a prompt, as it did last time. Before the first one, it may. */
   #writesLate = true;
 
   constructor(

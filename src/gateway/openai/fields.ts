@@ -1,6 +1,6 @@
 // Lists the fields of OpenAI requests that are refused because ignoring them would change the answer's
-// meaning. `openai/request.ts` reads some others. The rest is accepted and ignored: the agent's settings decide
-// how its model runs, and front-ends add fields for many servers.
+// meaning. `openai/request.ts` reads some others. The rest is accepted and ignored: the agent's settings
+// decide how its model runs, and front-ends add fields for many servers.
 
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 

@@ -252,6 +252,35 @@ export function isConnectTimeout(error: unknown): boolean {
   return (code ?? cause?.code) === "UND_ERR_CONNECT_TIMEOUT";
 }
 
+/** Maximum number of causes that are followed. */
+const CAUSES_MAX = 5;
+/** Codes of the system, of fetch, and of certificates. */
+const CAUSE = /^(?:E(?!RA_)[A-Z0-9_]+|(?:UND_ERR|CERT|DEPTH|SELF|UNABLE|HOSTNAME)_\w+)$/;
+
+interface Thrown {
+  readonly [field: string]: unknown;
+  readonly cause?: unknown;
+  readonly errors?: readonly unknown[];
+}
+
+/**
+ * Returns the innermost cause of a failed connection, such as `ENOTFOUND api.example.com`, or undefined if
+ * the error is of another kind. Fetch and libraries hide it behind errors such as "fetch failed".
+ */
+export function connectionCause(error: unknown): string | undefined {
+  let words: string | undefined;
+  let at = error as Thrown | undefined;
+  for (let depth = 0; depth < CAUSES_MAX && typeof at === "object" && at !== null; depth += 1) {
+    const { code, hostname, address, port, cause, errors } = at;
+    if (typeof code === "string" && CAUSE.test(code)) {
+      const place = hostname ?? (address === undefined ? undefined : `${address}:${port}`);
+      words = place === undefined ? code : `${code} ${place}`;
+    }
+    at = (cause ?? errors?.[0]) as Thrown | undefined;
+  }
+  return words;
+}
+
 /** Maximum number of redirects: more than a server needs on its own origin. */
 const REDIRECTS_MAX = 5;
 

@@ -4,11 +4,11 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { outgoingRequest } from "../../src/world/outgoing.ts";
+import { connectionCause, outgoingFetch, outgoingRequest } from "../../src/world/outgoing.ts";
 import { listProxies, proxyFor, useProxies } from "../../src/world/proxy.ts";
 import { cleanup, temporaryFolder } from "../kit/engine/engine.ts";
 import { startReceiver } from "../kit/hook-receiver.ts";
-import { serveHttp } from "../kit/loopback.ts";
+import { freePort, serveHttp } from "../kit/loopback.ts";
 import { startModelServer } from "../kit/model-server/server.ts";
 import { call } from "../kit/model-server/steps.ts";
 import { TOKEN as DISCORD_TOKEN, startDiscord } from "../kit/platforms/discord-server.ts";
@@ -201,3 +201,14 @@ async function serveOk() {
   cleanup(() => server.close());
   return server;
 }
+
+test("a failed connection names its innermost cause, also behind fetch", async () => {
+  const proxy = await startForwardProxy({ "model.example.test": (await serveOk()).origin });
+  const causeAt = (url: string) => outgoingFetch("mcp", url)(url).then(String, connectionCause);
+  expect(await causeAt("https://model.invalid")).toMatch(/^(?:ENOTFOUND|EAI_AGAIN) model\.invalid$/);
+  const port = await freePort();
+  expect(await causeAt(`http://127.0.0.1:${port}`)).toBe(`ECONNREFUSED 127.0.0.1:${port}`);
+  withVariables({ HTTPS_PROXY: proxy.url });
+  expect(await causeAt("https://model.example.test")).toBe("UNABLE_TO_VERIFY_LEAF_SIGNATURE");
+  expect(connectionCause(new Error("of another kind"))).toBeUndefined();
+});

@@ -48,6 +48,8 @@ function isUsable(address: string): boolean {
 
 /** Returns the proxy for a URL of HTTP or WebSocket, or undefined if it is reached directly. */
 export function proxyFor(url: string): string | undefined {
+  // An invalid address is refused later, with an error of its own.
+  if (!URL.canParse(url)) return undefined;
   const { protocol, hostname, port } = new URL(url.replace(/^ws/, "http"));
   const isSecure = protocol === "https:";
   const proxy = addressIn(isSecure ? "https_proxy" : "http_proxy") ?? addressIn("all_proxy");

@@ -41,6 +41,7 @@ import {
 import { Redactor } from "./core/text/redact/redact.ts";
 import { harmlessJson } from "./core/text/safe-text.ts";
 import type { DemoPlace, OpenDemo } from "./gateway/demo.ts";
+import { useProxies } from "./world/proxy.ts";
 import { logging, realWorld, type World } from "./world.ts";
 
 /** Root folder of a checkout or a package. */
@@ -320,6 +321,7 @@ function watchFaults(world: World): void {
 /** Runs the command line. Resolves to the exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
   const { env, home } = processEnvironment();
+  useProxies(env);
   const hidden = new Redactor(secretsOfEnvironment(env));
   const wanted = loggingFrom(LOGGING, env);
   const log = wanted.ok ? wanted.value : LOGGING;

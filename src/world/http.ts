@@ -5,5 +5,22 @@
 /** Returns the same as `import("node:http")`, without loading `fetch`. */
 export const plainHttp = (): typeof import("node:http") => process.getBuiltinModule("node:http");
 
+let isSystemTrusted = false;
+
+/**
+ * Makes TLS connections of this process trust the certificates of the system and of SSL_CERT_FILE, too. By
+ * itself Node trusts only those that it brings along, and those of NODE_EXTRA_CA_CERTS. Takes 40 ms once.
+ */
+export function trustSystem(): void {
+  if (isSystemTrusted) return;
+  isSystemTrusted = true;
+  const tls = process.getBuiltinModule("node:tls");
+  const all = [...tls.getCACertificates("default"), ...tls.getCACertificates("system")];
+  tls.setDefaultCACertificates([...new Set(all)]);
+}
+
 /** Returns the same as `import("node:https")`, without loading `fetch`. */
-export const secureHttp = (): typeof import("node:https") => process.getBuiltinModule("node:https");
+export function secureHttp(): typeof import("node:https") {
+  trustSystem();
+  return process.getBuiltinModule("node:https");
+}

@@ -1,6 +1,8 @@
 // Sends every HTTP request of this process, to the addresses that core/rules/outgoing.ts allows.
 // OC1: the IP address of the connection is checked, not only the name, because a name may resolve differently
 // the next time.
+// A proxy resolves the name itself, so then only names that resolve to private addresses here are refused.
+// OC2: every request uses the proxy that proxy.ts chooses, or none.
 // Nothing here loads Node's HTTP, TLS or fetch before the first request.
 
 import type { LookupAddress, LookupOptions } from "node:dns";
@@ -8,7 +10,8 @@ import type { AgentOptions, ClientRequest, Agent as PlainAgent, RequestOptions }
 import type { Agent as SecureAgent } from "node:https";
 import { BlockList, isIP } from "node:net";
 import { followed, type Purpose, reachOf } from "../core/rules/outgoing.ts";
-import { plainHttp, secureHttp } from "./http.ts";
+import { plainHttp, secureHttp, trustSystem } from "./http.ts";
+import { proxyFor } from "./proxy.ts";
 
 /** The target and purpose of a request. */
 export interface Destination {
@@ -91,12 +94,76 @@ const systemLookup: Lookup = (name, options, looked) =>
 const httpFor = (url: string) => (url.startsWith("https:") ? secureHttp() : plainHttp());
 
 /**
- * Returns the HTTP agent for requests to a URL. Depending on `options`, it reuses connections or opens one
- * for each request.
+ * Returns the HTTP agent for requests to a URL, which uses its proxy. Depending on `options`, it reuses
+ * connections or opens one for each request.
  */
 export function agentFor(url: string, options: AgentOptions): PlainAgent | SecureAgent {
-  return new (httpFor(url).Agent)(options);
+  const proxy = proxyFor(url);
+  const proxied = proxy === undefined ? {} : { proxyEnv: { HTTP_PROXY: proxy, HTTPS_PROXY: proxy } };
+  return new (httpFor(url).Agent)({ ...options, ...proxied });
 }
+
+/** Maximum number of agents that reuse connections through a proxy. There is one for each proxy. */
+const SHARED_AGENTS_MAX = 8;
+const sharedAgents = new Map<string, PlainAgent | SecureAgent>();
+
+/** Returns the agent of a request without an own one. Without a proxy it is Node's. */
+function chosenAgent(url: string, agent: RequestOptions["agent"]): RequestOptions["agent"] {
+  const proxy = proxyFor(url);
+  if (proxy === undefined || typeof agent === "object") return agent;
+  if (agent === false) return agentFor(url, {});
+  const key = `${new URL(url).protocol} ${proxy}`;
+  const known = sharedAgents.get(key);
+  if (known !== undefined) return known;
+  // The options of Node's shared agent.
+  const made = agentFor(url, { keepAlive: true, scheduling: "lifo", timeout: 5_000 });
+  if (sharedAgents.size >= SHARED_AGENTS_MAX) sharedAgents.clear();
+  sharedAgents.set(key, made);
+  return made;
+}
+
+type Connected = (error: Error | null, socket?: unknown) => void;
+
+/** Returns an agent that asks a proxy only for names that are not known as private here. */
+function publicAgent(url: string): PlainAgent | SecureAgent {
+  const agent = agentFor(url, {});
+  const connect = agent.createConnection.bind(agent);
+  agent.createConnection = (options: Parameters<typeof connect>[0], done: Connected) => {
+    publicLookup(systemLookup)(new URL(url).hostname, {}, (error) => {
+      if (error instanceof AddressRefused) return done(error);
+      const socket = connect(options, done);
+      // A tunnel calls `done` itself.
+      if (url.startsWith("http:")) done(null, socket);
+    });
+    return undefined;
+  };
+  return agent;
+}
+
+/** Returns the agent of a WebSocket of the package `ws`: undefined without a proxy. */
+export function webSocketAgent(url: string): PlainAgent | SecureAgent | undefined {
+  const target = url.replace(/^ws/, "http");
+  if (target.startsWith("https:")) trustSystem();
+  return proxyFor(target) === undefined ? undefined : agentFor(target, {});
+}
+
+/**
+ * Makes WebSockets use the proxy that a library opens with `ws`, without a way to choose their agent.
+ * Such a request has its own function to connect, and no agent.
+ */
+export function proxyLibrarySockets(): void {
+  if (areSocketsProxied) return;
+  areSocketsProxied = true;
+  const https = secureHttp();
+  const inner = https.request as (options: RequestOptions, ...rest: unknown[]) => ClientRequest;
+  const request = (options: RequestOptions, ...rest: unknown[]): ClientRequest => {
+    if (options.createConnection === undefined || options.agent !== undefined) return inner(options, ...rest);
+    const agent = webSocketAgent(`wss://${options.host}:${options.port}`);
+    return inner(agent === undefined ? options : { ...options, agent }, ...rest);
+  };
+  https.request = request as typeof https.request;
+}
+let areSocketsProxied = false;
 
 /**
  * Creates a request that is not sent yet and follows no redirect. Throws `AddressRefused` if it must not be
@@ -108,11 +175,16 @@ export function outgoingRequest(
 ): ClientRequest {
   const reach = reachOf(purpose, url, configured);
   if (reach.kind === "refused") throw new AddressRefused(reach.why);
-  if (reach.kind === "any address") return httpFor(url).request(url, options);
+  if (reach.kind === "any address")
+    return httpFor(url).request(url, { ...options, agent: chosenAgent(url, options.agent) });
   // For a numeric address there is no lookup, so it is checked here.
   const host = new URL(url).hostname.replace(/^\[|\]$/g, "");
   if (isIP(host) !== 0 && !isPublic(host)) throw new AddressRefused(PRIVATE);
-  return httpFor(url).request(url, { ...options, agent: false, lookup: publicLookup(systemLookup) });
+  const way =
+    proxyFor(url) === undefined
+      ? { agent: false, lookup: publicLookup(systemLookup) }
+      : { agent: publicAgent(url) };
+  return httpFor(url).request(url, { ...options, ...way });
 }
 
 /** Calls `then` when the connection of a request is established, including TLS. */
@@ -134,32 +206,38 @@ export interface FetchLimits {
   readonly connectTimeoutSeconds: number;
 }
 
-/** Maximum number of dispatchers. There is one for each value of `connectTimeoutSeconds`. */
+/** Maximum number of dispatchers. There is one for each value of `connectTimeoutSeconds` and each proxy. */
 const DISPATCHERS_MAX = 32;
-const dispatchers = new Map<number, Dispatcher>();
+const dispatchers = new Map<string, Dispatcher>();
+const LIMITS: FetchLimits = { connectTimeoutSeconds: 10 };
 
 /**
- * Node's fetch has no option for the connect timeout, but accepts a dispatcher. Uses the class of Node's own
- * dispatcher (behind a global symbol), because another version of undici may not work with this fetch. Like
- * fetch, that class uses a proxy named in the environment.
+ * Node's fetch has no option for the connect timeout and the proxy, but accepts a dispatcher. Uses the class
+ * of Node's own dispatcher (behind a global symbol), because another version of undici may not work with this
+ * fetch. For the class that uses a proxy, Node's function for a global proxy is called for a moment.
  */
-function dispatcherFor({ connectTimeoutSeconds }: FetchLimits): Dispatcher {
-  const known = dispatchers.get(connectTimeoutSeconds);
+function dispatcherFor({ connectTimeoutSeconds }: FetchLimits, proxy: string | undefined): Dispatcher {
+  const key = `${connectTimeoutSeconds} ${proxy}`;
+  const known = dispatchers.get(key);
   if (known !== undefined) return known;
   // The first access to Headers makes Node load its fetch.
   void globalThis.Headers;
+  const restore = proxy === undefined ? () => {} : plainHttp().setGlobalProxyFromEnv({ HTTP_PROXY: proxy });
   const shared = globalThis as unknown as Record<symbol, { constructor: DispatcherKind } | undefined>;
   const own =
     shared[Symbol.for("undici.globalDispatcher.2")] ?? shared[Symbol.for("undici.globalDispatcher.1")];
+  restore();
   if (own === undefined) throw new Error("this Node has no fetch with a dispatcher");
   // The caller limits silence itself. Node's own limits of 300 s would end longer silences too early.
   const made = new own.constructor({
     connect: { timeout: connectTimeoutSeconds * 1_000 },
     headersTimeout: 0,
     bodyTimeout: 0,
+    // Many proxies open a tunnel only to the port of HTTPS.
+    ...(proxy === undefined ? {} : { httpProxy: proxy, httpsProxy: proxy, noProxy: "", proxyTunnel: false }),
   });
   if (dispatchers.size >= DISPATCHERS_MAX) dispatchers.clear();
-  dispatchers.set(connectTimeoutSeconds, made);
+  dispatchers.set(key, made);
   return made;
 }
 
@@ -167,6 +245,35 @@ function dispatcherFor({ connectTimeoutSeconds }: FetchLimits): Dispatcher {
 export function isConnectTimeout(error: unknown): boolean {
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: { code?: unknown } };
   return (code ?? cause?.code) === "UND_ERR_CONNECT_TIMEOUT";
+}
+
+/** Maximum number of causes that are followed. */
+const CAUSES_MAX = 5;
+/** Codes of the system, of fetch, and of certificates. */
+const CAUSE = /^(?:E(?!RA_)[A-Z0-9_]+|(?:UND_ERR|CERT|DEPTH|SELF|UNABLE|HOSTNAME)_\w+)$/;
+
+interface Thrown {
+  readonly [field: string]: unknown;
+  readonly cause?: unknown;
+  readonly errors?: readonly unknown[];
+}
+
+/**
+ * Returns the innermost cause of a failed connection, such as `ENOTFOUND api.example.com`, or undefined if
+ * the error is of another kind. Fetch and libraries hide it behind errors such as "fetch failed".
+ */
+export function connectionCause(error: unknown): string | undefined {
+  let words: string | undefined;
+  let at = error as Thrown | undefined;
+  for (let depth = 0; depth < CAUSES_MAX && typeof at === "object" && at !== null; depth += 1) {
+    const { code, hostname, address, port, cause, errors } = at;
+    if (typeof code === "string" && CAUSE.test(code)) {
+      const place = hostname ?? (address === undefined ? undefined : `${address}:${port}`);
+      words = place === undefined ? code : `${code} ${place}`;
+    }
+    at = (cause ?? errors?.[0]) as Thrown | undefined;
+  }
+  return words;
 }
 
 /** Maximum number of redirects: more than a server needs on its own origin. */
@@ -187,7 +294,10 @@ export function outgoingFetch(
       const reach = reachOf(purpose, url, configured);
       if (reach.kind !== "any address")
         throw new AddressRefused(reach.kind === "refused" ? reach.why : PRIVATE);
-      const dispatcher = limits === undefined ? {} : { dispatcher: dispatcherFor(limits) };
+      if (url.startsWith("https:")) trustSystem();
+      const proxy = proxyFor(url);
+      const isPlain = limits === undefined && proxy === undefined;
+      const dispatcher = isPlain ? {} : { dispatcher: dispatcherFor(limits ?? LIMITS, proxy) };
       const to = follows === 0 ? input : url;
       const answer = await fetch(to, { ...init, ...dispatcher, redirect: "manual" });
       const method = (init?.method ?? "GET").toUpperCase();

@@ -16,6 +16,8 @@ import { PATIENCE_MS } from "../kit/until.ts";
 
 export const TOKEN = "a-token-that-is-for-tests";
 
+const LATE_TEXT_MS = 1_000;
+
 export interface Stage {
   readonly home: string;
   readonly app: App;
@@ -93,6 +95,14 @@ export function pidsOf(home: string): number[] {
   return logOf(home).flatMap((line) => (line.startsWith("start ") ? [Number(line.slice(6))] : []));
 }
 
+/** Returns a world in which no program writes text after the end of its prompt, so that no turn waits for it. */
+function withoutLateText(): World {
+  const world = quietWorld();
+  const after: World["clock"]["after"] = (ms, fire, keep) =>
+    world.clock.after(ms === LATE_TEXT_MS ? 1 : ms, fire, keep);
+  return { ...world, clock: { ...world.clock, after } };
+}
+
 export async function openStage(options: StageOptions = {}): Promise<Stage> {
   const home = options.home ?? temporaryFolder();
   writeHome(home, acpConfig(home, options));
@@ -102,7 +112,7 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
   const { PATH = "" } = process.env;
   const opened = await openApp({
     settings: loaded.value.settings,
-    world: options.world ?? quietWorld(),
+    world: options.world ?? withoutLateText(),
     version: "0.0.0",
     environment: { PATH, HOME: home, ...options.environment },
   });

@@ -7,7 +7,7 @@ import { THINKING_DELTAS } from "../../src/contract/protocol.ts";
 import { acpProgramOf } from "../../src/core/rules/approval/acp-programs.ts";
 import { textOf, toolCallsOf } from "../../src/core/shapes/message.ts";
 import { ACP_AGENT } from "../kit/acp-agent.ts";
-import { cleanup } from "../kit/engine/engine.ts";
+import { cleanup, quietWorld } from "../kit/engine/engine.ts";
 import { isAlive, openStage, pidsOf, type Stage, TOKEN, until } from "./acp-kit.ts";
 
 /** Returns the transcript of a session, one line for each message. */
@@ -364,4 +364,45 @@ test("an option that the program remembers never allows a request", async () => 
   ];
   const request = { toolCall: { toolCallId: "t", title: "touch x" }, options };
   expect(await stage.say(`permit ${JSON.stringify(request)}`)).toBe("I was told: cancelled");
+});
+
+test.each([
+  ["9 MB of text", "large 9 diff", 'a.txt:\na "large" \\ ☃ \u0007 file '],
+  ["20 MB of text", "large 20 diff", 'a.txt:\na "large" '],
+  ["18 MB of numbers", "large 18 numbers", ""],
+  ["6 MB of text", "large 6 diff", 'a.txt:\na "large" '],
+])(
+  "a tool call whose result has %s does not end the turn, and its result says that it was too large",
+  async (_, say, begin) => {
+    const stage = await openStage();
+    expect(await stage.say(say)).toBe("ok");
+    const result = (await stage.messages()).find(({ role }) => role === "toolResult");
+    const text = result === undefined ? "" : textOf(result);
+    expect(text.slice(0, begin.length)).toBe(begin);
+    expect(text).toContain("[too large:");
+    expect(text.length).toBeLessThan(70_000);
+    expect(await stage.say("say on")).toBe("on");
+    expect(pidsOf(stage.home)).toHaveLength(1);
+  },
+);
+
+test("text that a program writes up to a second after the end of its prompt belongs to the answer", async () => {
+  const stage = await openStage({ world: quietWorld() });
+  expect(await stage.say("delayed , then this.")).toBe("First, then this.");
+  expect((await lines(stage)).at(-1)).toBe("assistant: First, then this.");
+  expect(await stage.say("delayed , and that.")).toBe("First, and that.");
+});
+
+test("a program that writes nothing late is not waited for any longer", async () => {
+  const waits: number[] = [];
+  const world = quietWorld();
+  const after: typeof world.clock.after = (ms, fire, keep) => {
+    if (ms === 1_000) waits.push(ms);
+    return world.clock.after(ms, fire, keep);
+  };
+  const stage = await openStage({ world: { ...world, clock: { ...world.clock, after } } });
+  for (let turn = 0; turn < 3; turn += 1) expect(await stage.say("say a")).toBe("a");
+  const before = waits.length;
+  expect(await stage.say("say a")).toBe("a");
+  expect(waits.length).toBe(before);
 });

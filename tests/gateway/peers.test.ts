@@ -8,6 +8,7 @@ import { signingKey } from "../../src/access/gateway-key.ts";
 import { codeKeyOf, sealed } from "../../src/access/pairing-seal.ts";
 import { peerProof } from "../../src/access/peer-proof.ts";
 import { cleanup } from "../kit/engine/engine.ts";
+import { freePort } from "../kit/loopback.ts";
 import { type House, openHouse } from "./kit.ts";
 
 /** Starts a web server that answers each request with this. */
@@ -35,7 +36,11 @@ test("PD1: a host that redirects, or answers without the code, pairs with nobody
   const huge = await server(200, {}, "x".repeat(200_000));
   expect(await add(near, huge)).toContain("too long an answer");
   expect(await add(near, await server(200, {}, "<html>"))).toContain("was not made with this pairing code");
-  expect(await add(near, "http://127.0.0.1:1")).toContain("cannot be reached");
+  const nowhere = await freePort();
+  expect(await add(near, `http://127.0.0.1:${nowhere}`)).toContain(`(ECONNREFUSED 127.0.0.1:${nowhere})`);
+  expect(await add(near, "http://peer.invalid")).toMatch(
+    /cannot be reached \((?:ENOTFOUND|EAI_AGAIN) peer.invalid\)/,
+  );
   expect(await add(near, "ftp://x")).toContain("is not the address of a gateway");
   expect(await (await near.client()).request("peers.list", {})).toMatchObject({ peers: [] });
 });

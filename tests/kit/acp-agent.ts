@@ -15,6 +15,8 @@
 //   beside          text and a call, during another call; then text, and the end of the other call
 //   silent          asks for permission, and ends its turn without a text
 //   broken TEXT     reports a model error like Codex, with TEXT as its answer; "retried": the model recovers
+//   large MB KIND   a call whose result has MB megabytes: a diff, or numbers; then "ok"
+//   delayed TEXT    "First", ends its turn, and writes TEXT half a second later
 //   warn            sends a warning: as a notice if the client supports notices, else in its answer
 //
 // ACP_LOAD=1: the agent loads earlier sessions from the folder ACP_STATE. ACP_REFUSE: it requires a sign-in.
@@ -222,6 +224,12 @@ class Agent {
         process.stdout.write(`{"jsonrpc":"2.0","method":"x","params":[${"{},".repeat(200_000)}0]}\n`);
         await this.#say(client, id, "unread");
         return end;
+      case "large":
+        return this.#sendLarge({ client, session, call, done }, argument);
+      case "delayed":
+        await this.#say(client, id, "First");
+        setTimeout(() => void this.#say(client, id, argument), 500);
+        return end;
       case "ask":
         return this.#askFirst(client, id);
       case "silent":
@@ -250,6 +258,22 @@ class Agent {
         await this.#say(client, id, word === "say" ? argument : `turn ${session.turns}: ${text}`);
     }
     return end;
+  }
+
+  async #sendLarge({ client, session, call }: Hands, argument: string): Promise<acp.PromptResponse> {
+    const [megabytes, kind] = argument.split(" ");
+    const half = (Number(megabytes) * 1_000_000) / 2;
+    await call("big", { status: "in_progress" });
+    const text = 'a "large" \\ ☃ \u0007 file '.repeat(half / 25);
+    await this.#tell(client, session.id, {
+      ...{ sessionUpdate: "tool_call_update", toolCallId: "big" },
+      ...(kind === "numbers"
+        ? { rawOutput: Array(half).fill(7) }
+        : { content: [{ type: "diff", path: "a.txt", oldText: text, newText: text }] }),
+      status: "completed",
+    });
+    await this.#say(client, session.id, "ok");
+    return { stopReason: "end_turn" };
   }
 
   /** Writes texts before, between and after tool calls. */

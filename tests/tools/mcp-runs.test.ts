@@ -159,7 +159,9 @@ test("if a server is missing, runs continue, and the prompt names the missing to
   expect(textOfResult(result)).toMatchObject({ code: "unknown_tool" });
   const told = model.requests[0]?.system ?? "";
   expect(told).toContain("Missing in this run:");
-  expect(told).toMatch(/- mcp__gone__\*: the MCP server "gone" is not available: .*ECONNREFUSED/);
+  expect(told).toMatch(
+    /- mcp__gone__\*: the MCP server "gone" is not available: .*ECONNREFUSED 127\.0\.0\.1:\d+/,
+  );
   expect(told).not.toContain("sesame");
   const client = await house.client();
   const invoked = await client.call("tools.invoke", { name: "mcp__gone__read", sessionKey: MAIN });
@@ -177,4 +179,111 @@ test("a planned stop ends the programs of MCP servers", async () => {
   const life = await witness.life(0);
   await life.dead;
   expect(life.events).toContain("end of input");
+});
+
+/** Argument names that every model API takes. */
+const NAME = /^[a-zA-Z0-9_.-]{1,64}$/;
+
+/** Returns every property name of a schema, at any depth. */
+function namesIn(schema: unknown): string[] {
+  if (typeof schema !== "object" || schema === null) return [];
+  const { properties = {} } = schema as { properties?: Record<string, unknown> };
+  return [...Object.keys(properties), ...Object.values(schema).flatMap(namesIn)];
+}
+
+test.each<[string, object | null | boolean]>([
+  ["a property that is true", { type: "object", properties: { data: true } }],
+  ["a property that is false", { type: "object", properties: { data: true, never: false } }],
+  ["a property that is null", { type: "object", properties: { data: null } }],
+  ["a property that is a text", { type: "object", properties: { data: "string" } }],
+  ["required: null", { type: "object", properties: { data: {} }, required: null }],
+  ["required: true", { type: "object", properties: { data: { required: true } }, required: true }],
+  ["properties: null", { type: "object", properties: null }],
+  ["properties: a list", { type: "object", properties: [] }],
+  ["no schema", null],
+  ["the schema true", true],
+  ["no type", { properties: { data: { enum: ["a", null] } } }],
+  ["a list of types", { type: ["object", "null"], properties: { data: { type: ["string", "null"] } } }],
+  ["an unknown type", { type: "object", properties: { data: { type: "file", format: "binary" } } }],
+  ["an enum of null", { type: "object", properties: { data: { enum: [null] } } }],
+  ["a const", { type: "object", properties: { data: { const: null } } }],
+  ["a missing reference", { type: "object", properties: { data: { $ref: "#/$defs/gone" } } }],
+  ["a foreign reference", { type: "object", properties: { data: { $ref: "https://a.example/b.json" } } }],
+  ["a reference that is a number", { type: "object", properties: { data: { $ref: 7 } } }],
+  ["choices that are no list", { type: "object", properties: { data: { anyOf: {} } } }],
+  ["a reference to itself", { type: "object", properties: { data: { $ref: "#" } } }],
+  ["items: null", { type: "object", properties: { data: { type: "array", items: null } } }],
+  ["choices at the top", { type: "object", oneOf: [{ properties: { data: {} } }, { $ref: "#" }] }],
+])("a tool whose schema has %s is offered and can be called", async (_, inputSchema) => {
+  const witness = await openWitness();
+  const bad = badServer("odd", { witness: witness.port, tools: [{ name: "take", inputSchema }] });
+  const model = calling({ name: "mcp__odd__take", arguments: { data: "any" } });
+  const house = await houseWith(mcpWith([bad]), model);
+  const [result] = await runOnce(house);
+  expect(textOfResult(result)).toMatchObject({
+    status: "ok",
+    text: expect.stringContaining('{"data":"any"}'),
+  });
+  const offer = model.requests[0]?.tools.find(({ name }) => name === "mcp__odd__take");
+  expect(offer?.parameters).toMatchObject({ type: "object" });
+});
+
+test("a tool gets its arguments under its own names, whatever they are, and models see names that every API takes", async () => {
+  const inner = {
+    type: "object",
+    properties: { "first name": { type: "string" }, ok: {} },
+    required: ["first name"],
+  };
+  const properties = {
+    $top: { type: "integer", description: "Maximum number of items." },
+    "filter[state]": { enum: ["open", "closed"] },
+    größe: {},
+    "": {},
+    ["x".repeat(80)]: {},
+    nested: inner,
+    list: { type: "array", items: { $ref: "#/$defs/inner" } },
+    either: { anyOf: [inner, { type: "string" }] },
+    plain: { type: "string" },
+  };
+  const required = ["$top", "plain"];
+  const inputSchema = { type: "object", properties, required, $defs: { inner } };
+  const given = {
+    $top: 3,
+    "filter[state]": "open",
+    größe: [1, null, "größe"],
+    "": true,
+    ["x".repeat(80)]: 0,
+    nested: { "first name": "a", ok: { deep: [{}] } },
+    list: [{ "first name": "b" }, "text"],
+    either: { "first name": "c" },
+    plain: "$top",
+  };
+  const witness = await openWitness();
+  const bad = badServer("odd", { witness: witness.port, tools: [{ name: "take", inputSchema }] });
+  const model = scriptedModel(({ tools }, at) => {
+    if (at > 0) return "done";
+    const parameters = tools.find(({ name }) => name === "mcp__odd__take")?.parameters as {
+      properties: Record<string, unknown>;
+    };
+    // The order of the properties is that of the server.
+    const names = Object.keys(parameters.properties);
+    const nestedName = Object.keys((parameters.properties.nested as typeof parameters).properties)[0] ?? "";
+    const rename = (value: unknown) =>
+      JSON.parse(JSON.stringify(value).replaceAll('"first name"', JSON.stringify(nestedName)));
+    const values = Object.values(given).map(rename);
+    const args = Object.fromEntries(names.map((name, index) => [name, values[index]]));
+    return { toolCalls: [{ name: "mcp__odd__take", arguments: args }] };
+  });
+  const house = await houseWith(mcpWith([bad]), model);
+  const [result] = await runOnce(house);
+  expect(textOfResult(result).text).toContain(JSON.stringify(given));
+  const parameters = model.requests[0]?.tools.find(({ name }) => name === "mcp__odd__take")?.parameters;
+  for (const name of namesIn(parameters)) expect(name).toMatch(NAME);
+  const { properties: offered, required: needed } = parameters as {
+    properties: Record<string, { description?: string }>;
+    required: string[];
+  };
+  const [top = ""] = Object.keys(offered);
+  expect(needed).toEqual([top, "plain"]);
+  expect(offered[top]?.description).toBe("$top: Maximum number of items.");
 });

@@ -14,7 +14,7 @@ import {
 import { fieldsOf, isObject } from "../../core/json.ts";
 import { JsonMeter } from "../../core/meter.ts";
 import type { A2aRuntime } from "../../core/shapes/settings/settings.ts";
-import { AddressRefused, type Fetch, outgoingFetch } from "../../world/outgoing.ts";
+import { AddressRefused, connectionCause, type Fetch, outgoingFetch } from "../../world/outgoing.ts";
 
 const CONNECT_SECONDS = 10;
 /** Maximum bytes of a card or of a key set. */
@@ -151,9 +151,9 @@ async function resolved<T>(step: () => Promise<T>): Promise<T> {
 
 /** Returns whether an error comes from the connection instead of the answer. */
 export function isConnectionError(error: unknown): boolean {
-  const { code, cause, name } = (error ?? {}) as { code?: unknown; cause?: unknown; name?: unknown };
+  const { cause, name } = (error ?? {}) as { cause?: unknown; name?: unknown };
   if (name === "AbortError" || name === "TimeoutError") return true;
-  if (typeof code === "string" && /^(?:E[A-Z]+|UND_ERR_\w+)$/.test(code)) return true;
+  if (connectionCause(error) !== undefined) return true;
   return cause !== undefined && cause !== error && isConnectionError(cause);
 }
 

@@ -15,7 +15,7 @@ import type { A2aRuntime, AnswerLimits } from "../../core/shapes/settings/settin
 import { cut } from "../../core/text/cut.ts";
 import { splitHidden } from "../../core/text/hidden-text.ts";
 import type { TextDelta } from "../../core/text/text-delta.ts";
-import { AddressRefused, isConnectTimeout } from "../../world/outgoing.ts";
+import { AddressRefused, connectionCause, isConnectTimeout } from "../../world/outgoing.ts";
 import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
 import { acpPrompt, inputOf, writtenBy } from "../acp/prompt.ts";
@@ -174,7 +174,10 @@ function waitOf({ toPeer, world }: RemoteTurnArgs): Readonly<Record<string, numb
 function wordsOf(error: unknown): string {
   if ([AgentRefused, AgentBusy, AddressRefused].some((one) => error instanceof one))
     return (error as Error).message;
-  if (isNotSent(error)) return "it cannot be reached";
+  const cause = connectionCause(error);
+  const why = cause === undefined ? "" : ` (${cause})`;
+  if (isNotSent(error)) return `it cannot be reached${why}`;
+  if (why !== "") return `the connection to it failed${why}`;
   return cut(extractErrorMessage(error), REASON_CHARS_MAX);
 }
 

@@ -1,7 +1,8 @@
 // Owns the protocol with one ACP agent's program: initialisation, its session, prompts and its requests.
 // - A request ends with its answer, with the end of the program, or at its time limit.
 // - The program is offered no file system and no terminal: it acts with its own rights.
-// - Updates outside of a prompt are dropped: replayed history, and late updates of a cancelled turn.
+// - Updates outside of a prompt are dropped: replayed history, and late updates of a cancelled turn. Text
+//   that comes shortly after the end of a prompt still belongs to its turn.
 // The protocol's library is loaded when the first agent starts.
 
 import type {
@@ -23,7 +24,9 @@ import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts
 import type { PermissionDecision } from "../../core/shapes/permission.ts";
 import { head } from "../../core/text/cut.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
+import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
+import { boundedLines, MESSAGE_MAX_BYTES } from "./lines.ts";
 import { isOwnTool } from "./own-tools.ts";
 import { outcomeFor } from "./permission.ts";
 import { type AcpProcess, type AcpProgram, startAcpProcess } from "./process.ts";
@@ -33,7 +36,14 @@ import type { AcpTurn } from "./turn.ts";
 const START_MAX_MS = 60_000;
 /** Time limit for the connection to the session tools, counted from the session's start. */
 const TOOLS_MAX_MS = 30_000;
-const MESSAGE_MAX_BYTES = 8 * 1024 * 1024;
+/**
+ * How long a turn waits for text that comes after the end of its prompt, because some programs send their
+ * last text late. The long wait applies to a program's first prompt, to an answer without text, and after
+ * late text.
+ */
+const LATE_TEXT_MS = 1_000;
+const LATE_TEXT_SHORT_MS = 100;
+const LEFT_OUT = "[too large: this update was left out]";
 const AUTH_REQUIRED = -32_000;
 const ERROR_MAX_CHARS = 1_000;
 const DENIED_MAX_CHARS = 200;
@@ -107,6 +117,8 @@ interface Current {
   readonly ask: AskPermission;
   readonly stop: AbortController;
   readonly denied: string[];
+  /** The program has ended the prompt. */
+  isEnded: boolean;
   hasFailed: boolean;
   totalCost: number | undefined;
   contextTokens: number | undefined;
@@ -164,6 +176,8 @@ class Connection implements AcpConnection {
   #hello: InitializeResponse | undefined;
   #tools: SessionTools | undefined;
   #current: Current | undefined;
+  /** Whether text may come after the end of a prompt, as it did last time. Before the first one, it may. */
+  #writesLate = true;
 
   constructor(
     parts: OpenParts,
@@ -308,6 +322,8 @@ class Connection implements AcpConnection {
 
   #update({ sessionId, update }: SessionNotification): void {
     const current = this.#current;
+    const isText = update.sessionUpdate === "agent_message_chunk";
+    if (isText && current?.isEnded !== false) this.#writesLate = true;
     if (current === undefined || sessionId !== this.remoteId) return;
     if (update.sessionUpdate === "notice") {
       const said = head(this.#process.hidden.mask(update.title), ERROR_MAX_CHARS);
@@ -316,13 +332,21 @@ class Connection implements AcpConnection {
     }
     current.hasFailed = statusOf(update) ?? current.hasFailed;
     if (update.sessionUpdate !== "usage_update") {
-      if (update.sessionUpdate === "agent_message_chunk")
-        current.usage = withMeta(current.usage, update._meta);
+      if (isText) current.usage = withMeta(current.usage, update._meta);
       current.turn.update(update);
       return;
     }
     current.contextTokens = update.used;
     if (update.cost?.currency === "USD" && update.cost.amount >= 0) current.totalCost = update.cost.amount;
+  }
+
+  /** Reports a message that was too long to be read, as the result of its tool call if it has one. */
+  leaveOut(message: string): void {
+    const [, method] = /"method":\s*"([\w/]{1,60})"/.exec(message) ?? [];
+    this.#world.log.warn({ method }, "a message of an ACP agent was too large and was left out");
+    const [, toolCallId] = /"toolCallId":\s*"([^"\\]{1,200})"/.exec(message) ?? [];
+    const content = { type: "content" as const, content: { type: "text" as const, text: LEFT_OUT } };
+    if (toolCallId !== undefined) this.#current?.turn.call({ toolCallId, content: [content] });
   }
 
   async #permission(request: RequestPermissionRequest): Promise<RequestPermissionResponse> {
@@ -349,17 +373,26 @@ class Connection implements AcpConnection {
   async prompt(blocks: ContentBlock[], turn: AcpTurn, ask: AskPermission): Promise<Result<AcpAnswer>> {
     const stop = new AbortController();
     const unknown = { totalCost: undefined, contextTokens: undefined, usage: undefined };
-    const current: Current = { turn, ask, stop, denied: [], hasFailed: false, ...unknown };
+    const current: Current = { turn, ask, stop, denied: [], isEnded: false, hasFailed: false, ...unknown };
     this.#current = current;
     const asked = this.#link.agent.request("session/prompt", { sessionId: this.remoteId, prompt: blocks });
     const answered = asked.then(ok, (error: unknown) => this.#refusal("session/prompt", error));
     const answer = await Promise.race([answered, this.#ended("in the middle of the turn")]);
+    if (answer.ok && !stop.signal.aborted) await this.#waitForLateText(current);
     stop.abort();
     if (this.#current === current) this.#current = undefined;
     if (!answer.ok) return answer;
     const { stopReason, usage } = answer.value;
     const { totalCost, contextTokens, denied, hasFailed } = current;
     return ok({ stopReason, usage: usage ?? current.usage, totalCost, contextTokens, denied, hasFailed });
+  }
+
+  async #waitForLateText(current: Current): Promise<void> {
+    const ms = this.#writesLate || current.turn.isSilent ? LATE_TEXT_MS : LATE_TEXT_SHORT_MS;
+    current.isEnded = true;
+    this.#writesLate = false;
+    const over = pause(this.#world.clock, ms, current.stop.signal);
+    await Promise.race([over, this.#process.ended]);
   }
 
   async cancel(): Promise<void> {
@@ -386,16 +419,14 @@ export async function openAcp(parts: OpenParts): Promise<Result<AcpConnection>> 
   const started = await startAcpProcess(parts.program, parts.world);
   if (!started.ok) return started;
   const { input, output } = started.value;
+  const lines = output.pipeThrough(boundedLines((message) => connection.leaveOut(message)));
+  const bounded = meteredBody(lines, new JsonMeter("line"));
   const connection = new Connection(parts, started.value, (handlers) =>
     sdk
       .client({ name: "parley" })
       .onNotification("session/update", ({ params }) => handlers.update(params))
       .onRequest("session/request_permission", ({ params }) => handlers.permission(params))
-      .connect(
-        sdk.ndJsonStream(input, meteredBody(output, new JsonMeter("line")), {
-          maxMessageBytes: MESSAGE_MAX_BYTES,
-        }),
-      ),
+      .connect(sdk.ndJsonStream(input, bounded, { maxMessageBytes: MESSAGE_MAX_BYTES })),
   );
   const kill = (): void => started.value.kill();
   if (parts.signal.aborted) kill();

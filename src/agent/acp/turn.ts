@@ -99,7 +99,7 @@ interface Segment {
 const isCall = (block: TextBlock | ThinkingBlock | Call): block is Call => "callId" in block;
 
 function cut(text: string, max: number): string {
-  return text.length <= max ? text : `${head(text, max)}\n[cut: ${text.length} characters]`;
+  return text.length <= max ? text : `${head(text, max)}\n[too large: cut after ${max} characters]`;
 }
 
 /** Returns the arguments as one object, or undefined if the agent reported none. */

@@ -35,7 +35,7 @@ const OVER = new Error("the request has ended");
 const REFUSED_MIN = 400;
 
 /** Messages of HTTP clients for a closed connection. They contain no useful information. */
-const CUT = /^(terminated|aborted|other side closed|premature close|socket hang up)\.?$/i;
+const CUT = /^(terminated|aborted|other side closed|premature close|socket hang up|UND_ERR_SOCKET)\.?$/i;
 
 /** Makes one attempt. `onText` gets the streamed text. */
 export async function requestOnce(

@@ -8,6 +8,7 @@
 import type { SessionInfo, WebSocketShard } from "@discordjs/ws";
 import { type Fields, jsonOf, numberOf, objectOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
+import { proxyLibrarySockets } from "../../world/outgoing.ts";
 import type { Timer, World } from "../../world.ts";
 
 /** Time limit for Discord to accept the session. */
@@ -97,6 +98,7 @@ function readFrame(data: unknown, isBinary: boolean): Fields | undefined {
 
 /** Creates the library's connection. When `isOver` returns true, the connection must not reconnect. */
 async function makeShard(parts: ConnectionParts, isOver: () => boolean): Promise<WebSocketShard> {
+  proxyLibrarySockets();
   const { DefaultWebSocketManagerOptions: defaults, WebSocketShard } = await import("@discordjs/ws");
   const { encoding, identifyProperties, version } = defaults;
   let known = parts.session;

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { loadSettings } from "../../config.ts";
 import { TOKEN_FILE } from "../../contract/protocol.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
+import { listProxies } from "../../world/proxy.ts";
 import { generatedToken } from "../address.ts";
 import type { Cli } from "../cli.ts";
 import { count } from "../layout.ts";
@@ -62,6 +63,21 @@ async function checkToken(settings: Settings): Promise<Finding> {
     ? `generated, in ${file}${scoped}`
     : `none yet; the first start generates one in ${file}`;
   return { name, level: "ok", text };
+}
+
+/** Names the proxies of the environment, which all requests use. */
+function checkProxies(): Finding[] {
+  return listProxies().map(({ variable, address, usable }): Finding => {
+    const name = "proxy";
+    if (usable) return { name, level: "ok", text: `${address}, from ${variable}` };
+    const text = `${variable} names ${address}, which is not used: only HTTP proxies are supported`;
+    return {
+      name,
+      level: "warning",
+      text,
+      mend: "Set it to an address that begins with http:// or https://.",
+    };
+  });
 }
 
 export interface MachineFindings {
@@ -122,6 +138,7 @@ export async function checkMachine(cli: Cli, offline: boolean): Promise<MachineF
   for (const warning of warnings) findings.push({ name: "config", level: "warning", text: warning });
   const store = await checkStore(cli, settings);
   findings.push(
+    ...checkProxies(),
     ...store.findings,
     await checkToken(settings),
     ...(await checkFiles(cli, settings, path)),

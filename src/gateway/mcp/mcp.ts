@@ -23,6 +23,7 @@ import { thrown, wireError } from "../answer.ts";
 import type { Caller } from "../auth.ts";
 import { type Door, type Env, readBody } from "../http/request.ts";
 import { dataFrame } from "../http/run-stream.ts";
+import { acceptingAll, asJson, takesStreams } from "./accept.ts";
 import type { McpDeps } from "./calls.ts";
 import { connectionId, identify, isAsking, type McpClient, type McpWishes } from "./client.ts";
 import { INBOX_URI, onInbox } from "./inbox.ts";
@@ -41,6 +42,8 @@ const BATCH_MAX = 32;
 const KEEP_ALIVE_MS = 15_000;
 const METHODS = ["POST", "GET", "DELETE"];
 const SESSION_HEADER = "mcp-session-id";
+/** A request whose answer is a stream without an end. */
+const LISTEN = "subscriptions/listen";
 const JSON_TYPE = { "content-type": "application/json" };
 
 type Rpc = Readonly<Record<string, unknown>>;
@@ -132,7 +135,9 @@ async function readMessages(c: Context<Env>): Promise<Result<Body>> {
 
 /** Copies a request without its body, which was already read. Each of the signals aborts the copy. */
 function withoutBody(request: Request, signals: readonly AbortSignal[]): Request {
-  const { url, method, headers } = request;
+  const { url, method } = request;
+  const headers =
+    method === "POST" || takesStreams(request) ? acceptingAll(request.headers) : request.headers;
   return new Request(url, { method, headers, signal: AbortSignal.any([request.signal, ...signals]) });
 }
 
@@ -243,6 +248,8 @@ class McpDoor {
     const call = requestId === undefined ? undefined : { callId: newCallId(this.#deps), requestId };
     const how = { parsedBody: json, streams, exchange, ...optional({ callId: call?.callId }) };
     const response = await this.#ask(client.value, withoutBody(request, ends), how);
+    if (!takesStreams(request) && !messages.some(({ method }) => method === LISTEN))
+      return this.#named(await asJson(response, Array.isArray(json)), client.value, messages);
     const named = this.#named(response, client.value, messages);
     if (call === undefined) return named;
     const asks = isAsking(request.headers.get(SESSION_HEADER));

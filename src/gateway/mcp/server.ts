@@ -107,7 +107,9 @@ export const newCallId = ({ world }: McpDeps): string => `mcp:${world.ids.uuid()
 const isOlder = (ctx: ServerContext): boolean => ctx.mcpReq.envelope === undefined;
 
 function readCall({ deps, callId }: Exchange, params: unknown): ToolCall {
-  const { name, arguments: args = {} } = fieldsOf(params);
+  const { name, arguments: given } = fieldsOf(params);
+  // Some clients send null for a tool without arguments.
+  const args = given ?? {};
   if (typeof name !== "string" || name === "")
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, "tools/call needs the name of a tool");
   if (!isObject(args))

@@ -1,6 +1,6 @@
-// Lists the fields of OpenAI requests: those that are used, those that are accepted and ignored, and those
-// that are refused because ignoring them would change the answer's meaning.
-// Every field is either read, listed as unused, or refused by name.
+// Lists the fields of OpenAI requests that are refused because ignoring them would change the answer's
+// meaning. `openai/request.ts` reads some others. The rest is accepted and ignored: the agent's settings
+// decide how its model runs, and front-ends add fields for many servers.
 
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 
@@ -8,62 +8,6 @@ type Body = Readonly<Record<string, unknown>>;
 
 /** The API of a request. */
 export type OpenAiApi = "chat" | "responses";
-
-/** The supported fields, which `openai/request.ts` reads. */
-export const READ: Readonly<Record<OpenAiApi, readonly string[]>> = {
-  chat: ["model", "messages", "user", "stream", "stream_options", "reasoning_effort", "response_format"],
-  responses: [
-    "model",
-    "input",
-    "instructions",
-    "user",
-    "stream",
-    "stream_options",
-    "reasoning",
-    "previous_response_id",
-    "metadata",
-    "text",
-  ],
-};
-
-/**
- * Fields that are accepted and ignored: the agent's settings decide how its model runs, and hints for
- * OpenAI's own service have no effect here.
- */
-export const UNUSED: Readonly<Record<OpenAiApi, readonly string[]>> = {
-  chat: [
-    "frequency_penalty",
-    "logit_bias",
-    "max_completion_tokens",
-    "max_tokens",
-    "metadata",
-    "parallel_tool_calls",
-    "prediction",
-    "presence_penalty",
-    "prompt_cache_key",
-    "prompt_cache_retention",
-    "safety_identifier",
-    "seed",
-    "service_tier",
-    "stop",
-    "temperature",
-    "top_p",
-    "verbosity",
-  ],
-  responses: [
-    "include",
-    "max_output_tokens",
-    "max_tool_calls",
-    "parallel_tool_calls",
-    "prompt_cache_key",
-    "prompt_cache_retention",
-    "safety_identifier",
-    "service_tier",
-    "temperature",
-    "top_p",
-    "truncation",
-  ],
-};
 
 /** Returns whether the value is null, false or an empty list, so that it requests nothing. */
 function isNothing(value: unknown): boolean {
@@ -85,6 +29,17 @@ const TOOL_CHOICE: Refusal = {
   harmless: (value) => value == null || value === "auto" || value === "none",
 };
 
+const GRAMMAR: Refusal = {
+  why: "the form of an answer is asked for with response_format (chat) or text.format (responses)",
+  harmless: isNothing,
+};
+const GRAMMARS = {
+  guided_json: GRAMMAR,
+  guided_regex: GRAMMAR,
+  guided_choice: GRAMMAR,
+  guided_grammar: GRAMMAR,
+  structured_outputs: GRAMMAR,
+};
 const LOGPROBS: Refusal = { why: "token probabilities are not available", harmless: isNothing };
 
 export const REFUSED: Readonly<Record<OpenAiApi, Readonly<Record<string, Refusal>>>> = {
@@ -106,6 +61,7 @@ export const REFUSED: Readonly<Record<OpenAiApi, Readonly<Record<string, Refusal
       why: "messages are kept in a session, which user names; completions can't be fetched later",
       harmless: isNothing,
     },
+    ...GRAMMARS,
   },
   responses: {
     tools: TOOLS,
@@ -121,10 +77,11 @@ export const REFUSED: Readonly<Record<OpenAiApi, Readonly<Record<string, Refusal
       harmless: (value) => value == null || value === true,
     },
     top_logprobs: { ...LOGPROBS, harmless: (value) => isNothing(value) || value === 0 },
+    ...GRAMMARS,
   },
 };
 
-/** Refuses a body with an unsupported or unknown field. */
+/** Refuses a body with an unsupported field. */
 export function checkFields(api: OpenAiApi, body: Body): Result<void> {
   const refused = REFUSED[api];
   for (const [field, value] of Object.entries(body)) {
@@ -134,13 +91,6 @@ export function checkFields(api: OpenAiApi, body: Body): Result<void> {
         details: { param: field },
       });
     }
-    if (rule !== undefined || READ[api].includes(field) || UNUSED[api].includes(field)) continue;
-    const shown = field.slice(0, 60);
-    const known = [...READ[api], ...UNUSED[api]].join(", ");
-    return fail("unknown_argument", `unrecognized request argument: ${JSON.stringify(shown)}`, {
-      hint: `Accepted fields: ${known}.`,
-      details: { param: shown },
-    });
   }
   return ok(undefined);
 }

@@ -8,7 +8,7 @@ import { AGENTS_PATH, PAIR_PATH, type PairedPeer } from "../../core/peer.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { cut } from "../../core/text/cut.ts";
 import { boundedBody } from "../../world/bounded-body.ts";
-import { AddressRefused, outgoingFetch } from "../../world/outgoing.ts";
+import { AddressRefused, connectionCause, outgoingFetch } from "../../world/outgoing.ts";
 import type { BasicDeps } from "../call.ts";
 
 const WAIT_MS = 10_000;
@@ -36,7 +36,8 @@ async function ask(
     return unavailable(`answered with HTTP ${answer.status}: ${why}`);
   } catch (error) {
     if (error instanceof AddressRefused) return unavailable(error.message);
-    return unavailable("cannot be reached");
+    const cause = connectionCause(error);
+    return unavailable(cause === undefined ? "cannot be reached" : `cannot be reached (${cause})`);
   } finally {
     late.cancel();
   }

@@ -5,9 +5,10 @@
 import type { Client, PriorDiscovery, StandardSchemaV1 } from "@modelcontextprotocol/client";
 import { isObject } from "../../core/json.ts";
 import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
+import { connectionCause } from "../../world/outgoing.ts";
 import { type Definition, type Definitions, readDefinitions } from "./definitions.ts";
 import { BROKEN, INTERNAL_ERROR, TOO_LARGE, takeBack } from "./frames.ts";
-import { networkCode } from "./start-failure.ts";
+import { ownNames } from "./names.ts";
 import type { Link, OutsideWorld } from "./transport.ts";
 
 /** Delay after which the older handshake is tried: an older server may ignore the newest one. */
@@ -69,10 +70,11 @@ function endOfFailure(error: unknown): CallEnd {
   if (status !== undefined) return { kind: "lost", error: `it answered ${status}` };
   if (code === "INVALID_RESULT" || code === "UNSUPPORTED_RESULT_TYPE")
     return { kind: "refused", error: `its answer is not a tool result: ${text}`, mayHaveRun: true };
-  const network = networkCode(error) ?? "";
-  if (NOT_REACHED.includes(network))
-    return { kind: "unsent", error: `it is unreachable (${network})`, link: "pause" };
-  return { kind: "lost", error: text };
+  const cause = connectionCause(error);
+  if (cause === undefined) return { kind: "lost", error: text };
+  if (NOT_REACHED.includes(cause.split(" ")[0] ?? ""))
+    return { kind: "unsent", error: `it is unreachable (${cause})`, link: "pause" };
+  return { kind: "lost", error: `the connection failed (${cause})` };
 }
 
 export class Connection {
@@ -183,9 +185,9 @@ export class Connection {
     const onAbort = (): void => watch.abort("the caller stopped waiting");
     signal.addEventListener("abort", onAbort, { once: true });
     try {
-      const { ownName, inputSchema } = tool;
+      const { ownName, inputSchema, renamed } = tool;
       const answer = await this.#client.callTool(
-        { name: ownName, arguments: { ...args } },
+        { name: ownName, arguments: ownNames(args, renamed) as Record<string, unknown> },
         {
           signal: watch.signal,
           timeout: NEVER_MS,

@@ -1,7 +1,7 @@
 // Reads the tool list of an MCP server. The list is untrusted: every entry is checked and bounded; an invalid
 // entry is left out with a reason, and the others stay.
 
-import { isObject } from "../../core/json.ts";
+import { fieldsOf, isObject } from "../../core/json.ts";
 import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
 import type { JsonSchema } from "../../core/shapes/tool.ts";
 import { matchesAny } from "../../core/text/pattern.ts";
@@ -22,6 +22,8 @@ export interface Definition {
   readonly ownName: string;
   readonly description: string;
   readonly parameters: JsonSchema;
+  /** The server's own names of arguments that models see under another name. */
+  readonly renamed: ReadonlyMap<string, string>;
   /** The server's original schema. The library reads from it which arguments are sent as headers. */
   readonly inputSchema: Readonly<Record<string, unknown>>;
   /** Whether the server says that a call may be repeated. */
@@ -50,16 +52,16 @@ function definitionOf(server: string, raw: unknown, budget: Budget): Definition 
   if (typeof name !== "string" || name === "") return "it has no name";
   if (name.length > OWN_NAME_MAX_CHARS) return `its name has more than ${OWN_NAME_MAX_CHARS} characters`;
   if (isObject(execution) && execution.taskSupport === "required") return "it can only be called as a task";
-  const parameters = plainSchema(inputSchema, budget);
-  if (!parameters.ok) return parameters.error;
+  const plain = plainSchema(inputSchema, budget);
+  if (!plain.ok) return plain.error;
   const words = [description, title].find((text) => typeof text === "string" && text.trim() !== "");
   const told = plainWords(String(words ?? `The tool ${name}.`), DESCRIPTION_MAX_CHARS);
   return {
     name: outsideName(server, name),
     ownName: name,
     description: `[from the MCP server "${server}"] ${told}`,
-    parameters: parameters.value,
-    inputSchema: inputSchema as Definition["inputSchema"],
+    ...plain.value,
+    inputSchema: fieldsOf(inputSchema),
     repeatable: repeatableBy(annotations),
   };
 }

@@ -1,17 +1,20 @@
 // Simplifies the schema of an MCP tool so that every model API accepts it. If a provider refuses one schema,
-// the whole request fails, and with it every run of an agent. So the result has only known keywords and no
-// references, and its depth and size are limited. The server itself checks keywords that are left out. A tool
-// whose schema can't be simplified is left out with a reason; the others stay.
+// the whole request fails, and with it every run of an agent. So the result has only known keywords, names
+// that APIs accept and no references, and its depth and size are limited. The server itself checks what is
+// left out. A part that can't be read allows any value. A tool is left out, with a reason, only if its schema
+// is too large even when its deeper parts allow any value, or if its arguments can't be an object.
 // SC1: the work is bounded: the steps of a schema and of a server's whole list are counted, and a schema is
 //      measured before anything else reads it.
 
-import { fieldsOf, isObject } from "../../core/json.ts";
+import { fieldsOf, isObject, listOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { JsonSchema } from "../../core/shapes/tool.ts";
+import { argumentName } from "./names.ts";
 import { plainWords } from "./plain-text.ts";
 
-const DEPTH_MAX = 16;
+/** Depths that are kept of a schema. The next one is tried if the result is too large. */
+const DEPTHS = [16, 3, 1];
 /** Maximum depth of the original schema, which the MCP library reads as well. */
 const NESTED_MAX = 64;
 /** Maximum number of steps for one schema. A step reads one value or name, or `STEP_CHARS` characters. */
@@ -21,10 +24,10 @@ export const LIST_STEPS_MAX = 100_000;
 const STEP_CHARS = 100;
 const SCHEMA_MAX_BYTES = 32 * 1024;
 const DESCRIPTION_MAX_CHARS = 1_000;
+const NAME_SHOWN_MAX_CHARS = 100;
 const ENUM_MAX = 250;
-/** Argument names that model APIs accept. */
-const ARGUMENT_NAME = /^[a-zA-Z0-9_.-]{1,64}$/;
-const TYPES = ["string", "number", "integer", "boolean", "array", "object", "null"];
+/** Types that are kept. Without `null`, an argument is left out instead. */
+const TYPES = ["string", "number", "integer", "boolean", "array", "object"];
 /** Keywords for minimum and maximum values, which are copied. */
 const BOUNDS = ["minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"];
 
@@ -40,6 +43,15 @@ export interface Budget {
 
 interface Walk extends Budget {
   readonly root: Tree;
+  readonly depthMax: number;
+  /** Names of arguments for models, with the server's own names, where they differ. */
+  readonly renamed: Map<string, string>;
+}
+
+/** The schema of a tool's arguments for models, and the server's own names of renamed arguments. */
+export interface PlainSchema {
+  readonly parameters: JsonSchema;
+  readonly renamed: ReadonlyMap<string, string>;
 }
 
 function take(from: Budget, values: number, chars = 0): void {
@@ -62,9 +74,10 @@ function measure(budget: Budget, schema: Tree): void {
   }
 }
 
-/** Returns the target of `#/…` in the same schema. */
+/** Returns the target of `#/…` in the same schema, or undefined if there is none. */
 function referred(walk: Walk, reference: string): unknown {
-  if (!reference.startsWith("#")) throw new Broken("refers to another document");
+  take(walk, 1, reference.length);
+  if (!reference.startsWith("#")) return undefined;
   let place: unknown = walk.root;
   for (const part of reference.slice(1).split("/").slice(1)) {
     const name = safeDecode(part).replaceAll("~1", "/").replaceAll("~0", "~");
@@ -73,7 +86,6 @@ function referred(walk: Walk, reference: string): unknown {
         ? (place as Tree)[name]
         : undefined;
   }
-  if (place === undefined) throw new Broken("refers to a missing part of itself");
   return place;
 }
 
@@ -85,22 +97,35 @@ function safeDecode(part: string): string {
   }
 }
 
-function plain(walk: Walk, schema: unknown, depth: number, above: readonly string[] = []): Tree {
-  // `true` allows any value. A part that is too deep or recursive is treated the same way.
-  if (schema === true || depth > DEPTH_MAX) return {};
-  if (!isObject(schema)) throw new Broken("has a part that is not a schema");
+/**
+ * Joins a schema with the schemas to which `$ref` and `allOf` lead. Adds the references to `above`; one that
+ * is there already is recursive and adds nothing.
+ */
+function join(walk: Walk, schema: Tree, above: Set<string>): Tree {
   take(walk, 1 + Object.keys(schema).length);
-  const { $ref } = schema;
-  if ($ref !== undefined) {
-    if (typeof $ref !== "string") throw new Broken("has a $ref that is not a string");
-    take(walk, 1, $ref.length);
-    if (above.includes($ref)) return {};
-    const { $ref: _, ...beside } = schema;
-    const target = referred(walk, $ref);
-    const all = isObject(target) ? { ...target, ...beside } : target;
-    return plain(walk, all, depth + 1, [...above, $ref]);
+  const { $ref, allOf, ...own } = schema;
+  const others = [...listOf(allOf)];
+  if (typeof $ref === "string" && !above.has($ref)) {
+    above.add($ref);
+    others.unshift(referred(walk, $ref));
   }
-  return { ...wordsOf(walk, schema), ...shapeOf(walk, schema, depth, above) };
+  let joined: Tree = {};
+  for (const part of [...others.filter(isObject).map((other) => join(walk, other, above)), own]) {
+    const properties = { ...fieldsOf(joined.properties), ...fieldsOf(part.properties) };
+    const required = [...listOf(joined.required), ...listOf(part.required)];
+    take(walk, Object.keys(properties).length + required.length);
+    joined = { ...joined, ...part, required };
+    if (isObject(joined.properties)) joined = { ...joined, properties };
+  }
+  return joined;
+}
+
+/** Simplifies a schema. Allows any value for one that is too deep or recursive, or that is no schema. */
+function plain(walk: Walk, schema: unknown, depth: number, above: ReadonlySet<string>): Tree {
+  if (!isObject(schema) || depth > walk.depthMax) return {};
+  const references = new Set(above);
+  const joined = join(walk, schema, references);
+  return { ...wordsOf(walk, joined), ...shapeOf(walk, joined, depth, references) };
 }
 
 function wordsOf(walk: Walk, { description, title }: Tree): Tree {
@@ -110,12 +135,12 @@ function wordsOf(walk: Walk, { description, title }: Tree): Tree {
   return { description: plainWords(words, DESCRIPTION_MAX_CHARS) };
 }
 
-function shapeOf(walk: Walk, schema: Tree, depth: number, above: readonly string[]): Tree {
+function shapeOf(walk: Walk, schema: Tree, depth: number, above: ReadonlySet<string>): Tree {
   const types = typesOf(walk, schema);
   const deeper = (inner: unknown): Tree => plain(walk, inner, depth + 1, above);
   const choices = schema.anyOf ?? schema.oneOf;
-  if (choices !== undefined) {
-    if (!Array.isArray(choices)) throw new Broken("has choices that are not a list");
+  // Choices beside properties say only how these may be combined, which the server checks.
+  if (Array.isArray(choices) && !isObject(schema.properties)) {
     take(walk, choices.length);
     const [only, ...others] = choices.filter((choice) => !isObject(choice) || choice.type !== "null");
     if (only === undefined) return {};
@@ -124,87 +149,106 @@ function shapeOf(walk: Walk, schema: Tree, depth: number, above: readonly string
   const [type, ...more] = types;
   if (more.length > 0)
     return { anyOf: types.map((one) => deeper({ ...schema, type: one, description: "" })) };
-  const kept: Record<string, unknown> = optional({ type });
+  const values = schema.const === undefined ? listOf(schema.enum) : [schema.const];
+  take(walk, values.length);
+  const kept: Record<string, unknown> = { ...optional({ type }), ...valuesOf(values, type) };
   for (const bound of BOUNDS) {
     const value = schema[bound];
     if (typeof value === "number" && Number.isFinite(value)) kept[bound] = value;
   }
-  const values = schema.const === undefined ? schema.enum : [schema.const];
-  if (Array.isArray(values)) {
-    take(walk, values.length);
-    Object.assign(kept, valuesOf(values));
-  }
-  if (type === "array") kept.items = schema.items === undefined ? {} : deeper(itemsOf(schema.items));
+  // Items with a schema for each position are a list, and any items are allowed.
+  if (type === "array") kept.items = deeper(schema.items);
   if (type === "object") Object.assign(kept, propertiesOf(walk, schema, depth, above));
   return kept;
 }
 
-/** Simplifies the schema of a list's items. If there is a schema for each position, allows any items. */
-const itemsOf = (items: unknown): unknown => (Array.isArray(items) ? true : items);
-
-function typesOf(walk: Walk, schema: Tree): string[] {
-  const { type } = schema;
-  const named = Array.isArray(type) ? type : type === undefined ? [] : [type];
+function typesOf(walk: Walk, { type, properties, items }: Tree): string[] {
+  const named: readonly unknown[] = Array.isArray(type) ? type : [type];
   take(walk, named.length);
-  for (const one of named) {
-    if (!TYPES.includes(one as string)) throw new Broken("has an unknown type");
-  }
-  if (named.length === 0 && isObject(schema.properties)) return ["object"];
-  const real = named.filter((one) => one !== "null") as string[];
-  return real.length > 0 ? real : (named as string[]);
+  const known = TYPES.filter((one) => named.includes(one));
+  if (known.length > 0) return known;
+  if (isObject(properties)) return ["object"];
+  return isObject(items) ? ["array"] : [];
 }
 
 /** Copies an enum of plain values if it is short; otherwise the server checks the value. */
-function valuesOf(values: readonly unknown[]): Tree {
-  const isPlain = (value: unknown): boolean => ["string", "number", "boolean"].includes(typeof value);
+function valuesOf(values: readonly unknown[], type: string | undefined): Tree {
   const kept = values.filter((value) => value !== null);
-  return kept.length > 0 && kept.length <= ENUM_MAX && kept.every(isPlain) ? { enum: kept } : {};
+  const isPlain = kept.every((value) => ["string", "number", "boolean"].includes(typeof value));
+  if (kept.length === 0 || kept.length > ENUM_MAX || !isPlain) return {};
+  // Some APIs refuse an enum without a type.
+  const isText = type === undefined && kept.every((value) => typeof value === "string");
+  return isText ? { type: "string", enum: kept } : { enum: kept };
 }
 
-function propertiesOf(walk: Walk, schema: Tree, depth: number, above: readonly string[]): Tree {
-  const { properties = {}, required = [] } = schema;
-  if (!isObject(properties)) throw new Broken("has a `properties` that is not an object");
-  if (!Array.isArray(required) || !required.every((name) => typeof name === "string"))
-    throw new Broken("has a `required` that is not a list of names");
-  const kept: [string, Tree][] = [];
-  const entries = Object.entries(properties);
-  const needed = new Set(required as string[]);
-  take(walk, entries.length + required.length);
-  for (const [name, inner] of entries) {
-    if (ARGUMENT_NAME.test(name)) kept.push([name, plain(walk, inner, depth + 1, above)]);
-    else if (needed.has(name)) throw new Broken("requires an argument whose name model APIs refuse");
+function propertiesOf(walk: Walk, schema: Tree, depth: number, above: ReadonlySet<string>): Tree {
+  // `false` allows no value, so the argument is never given.
+  const entries = Object.entries(fieldsOf(schema.properties)).filter(([, inner]) => inner !== false);
+  const needed = new Set(listOf(schema.required));
+  take(walk, entries.length + needed.size);
+  const required: string[] = [];
+  const properties = entries.map(([own, inner]): [string, Tree] => {
+    const name = argumentName(own);
+    if (needed.has(own)) required.push(name);
+    const made = plain(walk, inner, depth + 1, above);
+    if (name === own) return [name, made];
+    walk.renamed.set(name, own);
+    const words = made.description === undefined ? "" : `: ${String(made.description)}`;
+    return [name, { ...made, description: plainWords(own, NAME_SHOWN_MAX_CHARS) + words }];
+  });
+  return {
+    properties: Object.fromEntries(properties),
+    ...(required.length === 0 ? {} : { required }),
+  };
+}
+
+/**
+ * Returns the whole schema without choices, which model APIs refuse at the top level: the properties of all
+ * choices become optional. Only the server checks their combination.
+ */
+function withoutChoices(walk: Walk, schema: Tree): Tree {
+  const { anyOf, oneOf, ...rest } = join(walk, schema, new Set());
+  const properties = new Map<string, unknown[]>();
+  for (const choice of [...listOf(anyOf), ...listOf(oneOf)].filter(isObject)) {
+    const joined = join(walk, choice, new Set(["#"]));
+    for (const [name, inner] of Object.entries(fieldsOf(joined.properties)))
+      properties.set(name, [...(properties.get(name) ?? []), inner]);
   }
-  const named = new Set(kept.map(([name]) => name));
-  const wanted = [...needed].filter((name) => named.has(name));
-  return { properties: Object.fromEntries(kept), ...(wanted.length === 0 ? {} : { required: wanted }) };
+  const chosen = [...properties].map(([name, inner]) => [
+    name,
+    inner.length === 1 ? inner[0] : { anyOf: inner },
+  ]);
+  return { ...rest, properties: { ...Object.fromEntries(chosen), ...fieldsOf(rest.properties) } };
 }
 
-/** Returns the schema of a tool's arguments for models. `list`: the steps that are left for its list. */
-export function plainSchema(schema: unknown, list: Budget): Result<JsonSchema> {
+/** Simplifies the schema of a tool's arguments. `list`: the steps that are left for its list. */
+export function plainSchema(schema: unknown, list: Budget): Result<PlainSchema> {
+  const broken = (what: string) => fail("invalid_argument", `its schema ${what}`);
   if (list.steps <= 0)
     return fail("invalid_argument", "the schemas before it in the server's list have too many parts");
-  const walk = { root: fieldsOf(schema), steps: SCHEMA_STEPS_MAX };
-  const made = simplify(walk, schema);
-  list.steps -= SCHEMA_STEPS_MAX - walk.steps;
+  const root = fieldsOf(schema);
+  const { type } = root;
+  if (typeof type === "string" && type !== "object") return broken('is not of type "object"');
+  let made: Result<PlainSchema> = broken("has too many parts");
+  for (const depthMax of DEPTHS) {
+    const walk = { root, depthMax, steps: SCHEMA_STEPS_MAX, renamed: new Map<string, string>() };
+    try {
+      made = simplify(walk);
+    } catch (error) {
+      if (!(error instanceof Broken)) throw error;
+      made = broken(error.message);
+    }
+    list.steps -= SCHEMA_STEPS_MAX - walk.steps;
+    if (made.ok) return made;
+  }
   return made;
 }
 
-function simplify(walk: Walk, schema: unknown): Result<JsonSchema> {
-  const broken = (what: string) => fail("invalid_argument", `its schema ${what}`);
-  if (!isObject(schema)) return broken("is not an object");
-  if (schema.type !== undefined && schema.type !== "object") return broken('is not of type "object"');
-  try {
-    measure(walk, schema);
-    // Model APIs refuse `anyOf`, `oneOf` and `allOf` at the top level, so only the server checks them.
-    const { anyOf: _any, oneOf: _one, allOf: _all, ...rest } = schema;
-    const made = plain(walk, { ...rest, type: "object", description: "" }, 0);
-    // The type may come from a referenced schema.
-    if (made.type !== "object") return broken('is not of type "object"');
-    const bytes = Buffer.byteLength(JSON.stringify(made));
-    if (bytes <= SCHEMA_MAX_BYTES) return ok(made);
-    return broken(`has ${bytes} bytes; the maximum is ${SCHEMA_MAX_BYTES}`);
-  } catch (error) {
-    if (error instanceof Broken) return broken(error.message);
-    throw error;
-  }
+function simplify(walk: Walk): Result<PlainSchema> {
+  measure(walk, walk.root);
+  const root = withoutChoices(walk, walk.root);
+  const parameters = plain(walk, { ...root, type: "object", description: "" }, 0, new Set(["#"]));
+  const bytes = Buffer.byteLength(JSON.stringify(parameters));
+  if (bytes > SCHEMA_MAX_BYTES) throw new Broken(`has ${bytes} bytes; the maximum is ${SCHEMA_MAX_BYTES}`);
+  return ok({ parameters, renamed: walk.renamed });
 }

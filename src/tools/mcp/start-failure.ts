@@ -2,6 +2,7 @@
 // text. The server's output is kept separately, for people.
 
 import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
+import { connectionCause } from "../../world/outgoing.ts";
 
 /** Maximum number of causes that are followed. */
 const CAUSES_MAX = 5;
@@ -15,19 +16,6 @@ interface Facts {
 
 const factsOf = (error: unknown): Facts =>
   typeof error === "object" && error !== null ? (error as Facts) : {};
-
-/** Returns the network error code, like ECONNREFUSED, from anywhere in the chain of causes. */
-export function networkCode(error: unknown): string | undefined {
-  let at = error;
-  for (let depth = 0; depth < CAUSES_MAX; depth++) {
-    const { code, cause } = factsOf(at);
-    if (typeof code === "string" && /^(E[A-Z_]+|UND_ERR_\w+|CERT_\w+|DEPTH_\w+|SELF_\w+)$/.test(code)) {
-      if (code !== "ERA_NEGOTIATION_FAILED") return code;
-    }
-    at = cause;
-  }
-  return undefined;
-}
 
 /** Joins the messages of a failure and its causes, because the first one often says little. */
 function messagesOf(error: unknown): string {
@@ -70,10 +58,11 @@ export function startProblem(
   const heard = error instanceof StartFailure ? error.words : "";
   const told = (why: string) => ({ why, said: heard });
   const { code, data } = factsOf(cause);
-  const network = networkCode(cause);
+  const network = connectionCause(cause);
   if (reach.kind === "stdio") {
-    if (network === "ENOENT") return told(`there is no program ${reach.command}, or no folder ${reach.cwd}`);
-    if (network === "EACCES") return told(`the program ${reach.command} may not be run`);
+    if (network?.startsWith("ENOENT"))
+      return told(`there is no program ${reach.command}, or no folder ${reach.cwd}`);
+    if (network?.startsWith("EACCES")) return told(`the program ${reach.command} may not be run`);
     if (code === "CONNECTION_CLOSED" || code === "ERA_NEGOTIATION_FAILED")
       return told("the program ended before it had answered");
   } else {

@@ -14,7 +14,7 @@ import { followed } from "../../core/rules/outgoing.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { FETCH_TEXT_MAX_CHARS } from "../../core/shapes/tool.ts";
 import { head } from "../../core/text/cut.ts";
-import { AddressRefused, outgoingRequest } from "../../world/outgoing.ts";
+import { AddressRefused, connectionCause, outgoingRequest } from "../../world/outgoing.ts";
 import { htmlToText } from "./html.ts";
 
 const REDIRECTS_MAX = 5;
@@ -46,8 +46,9 @@ export function get(
   return new Promise((resolve) => {
     const broken = (error: unknown): void => {
       const { code } = error as { code?: unknown };
+      const cause = connectionCause(error) ?? String(code ?? "no answer");
       if (error instanceof AddressRefused) resolve(fail("address_denied", error.message, { hint: ALLOW }));
-      else resolve(failed(`the ${wanted} could not be read (${String(code ?? "no answer")})`));
+      else resolve(failed(`the ${wanted} could not be read (${cause})`));
     };
     const headers = {
       accept: "text/html, application/json, text/plain, */*;q=0.1",

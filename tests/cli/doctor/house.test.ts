@@ -5,6 +5,7 @@ import { chmodSync, mkdirSync, readFileSync, rmSync, utimesSync, writeFileSync }
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
+import { useProxies } from "../../../src/world/proxy.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
 import { type Script, startModelServer } from "../../kit/model-server/server.ts";
 import { httpError, text, usage } from "../../kit/model-server/steps.ts";
@@ -177,4 +178,19 @@ test("doctor reports a truncated store as a problem, and also a store without it
     level: "problem",
     text: expect.stringContaining("npx parley-gateway store recover"),
   });
+});
+
+test("the proxies of the environment are named without their passwords", async () => {
+  const { home } = await makeHome({});
+  cleanup(() => useProxies({}));
+  useProxies({
+    HTTPS_PROXY: "http://me:a-planted-password@proxy.test:3128",
+    all_proxy: "socks5://socks.test",
+  });
+  const { found, out } = await findings(home, "proxy", "--offline");
+  expect(found).toEqual([
+    { name: "proxy", level: "ok", text: "http://proxy.test:3128, from https_proxy" },
+    expect.objectContaining({ level: "warning", text: expect.stringContaining("socks5://socks.test") }),
+  ]);
+  expect(out).not.toContain("planted");
 });

@@ -150,7 +150,7 @@ function wantedWords(stream: Buffer): string[] {
 
 function messageOf(outcome: ModelOutcome) {
   if (outcome.kind === "message") return outcome.message;
-  return outcome.kind === "overflow" ? undefined : outcome.partial;
+  return outcome.kind === "overflow" || outcome.kind === "refused" ? undefined : outcome.partial;
 }
 
 const ECHO = {

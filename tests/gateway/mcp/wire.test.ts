@@ -1,6 +1,8 @@
 // Malformed and unauthorized requests to `/mcp`.
 
-import { request } from "node:http";
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
+import { Readable } from "node:stream";
 import { expect, test } from "vitest";
 import { getSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { openHouse, TOKEN } from "../kit.ts";
@@ -38,6 +40,49 @@ test("a wrong host, a foreign page, and a missing or wrong token are refused bef
   expect(wrong.status).toBe(401);
   expect(wrong.headers.get("www-authenticate")).toMatch(/^Bearer/);
   expect(await getSession(house.store.db, "agent:main:mcp:client")).toMatchObject({ external: true });
+});
+
+const INITIALIZE = {
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "wget", version: "1" } },
+};
+const CALL = { method: "tools/call", params: { name: "agents_list" } };
+
+test.each([
+  ["*/*", "text/event-stream"],
+  ["text/html, */*;q=0.8", "text/event-stream"],
+  ["APPLICATION/JSON, Text/Event-Stream", "text/event-stream"],
+  ["", "text/event-stream"],
+  [undefined, "text/event-stream"],
+  ["application/*", "application/json"],
+  ["application/json", "application/json"],
+])("a request that accepts %s is answered", async (accept, type) => {
+  const house = await openHouse();
+  for (const message of [INITIALIZE, CALL]) {
+    const sent = request({
+      ...{ port: house.port, path: "/mcp", method: "POST" },
+      headers: {
+        authorization: `Bearer ${TOKEN}`,
+        "content-type": "application/json",
+        ...(accept === undefined ? {} : { accept }),
+      },
+    });
+    sent.end(JSON.stringify({ jsonrpc: "2.0", id: 1, ...message }));
+    const [incoming] = (await once(sent, "response")) as [IncomingMessage];
+    const headers = { "content-type": String(incoming.headers["content-type"]) };
+    const body = Readable.toWeb(incoming) as unknown as ReadableStream;
+    const answer = new Response(body, { status: incoming.statusCode ?? 0, headers });
+    expect([answer.status, headers["content-type"]]).toEqual([200, type]);
+    expect(await messageOf(answer)).toMatchObject({ id: 1, result: {} });
+  }
+});
+
+test("a call without arguments, or with null, gets the defaults", async () => {
+  const house = await openHouse();
+  for (const more of [{}, { arguments: null }]) {
+    const answer = await ask(house, "tools/call", { name: "agents_list", ...more });
+    expect(answer).toMatchObject({ result: { structuredContent: { agents: expect.any(Array) } } });
+  }
 });
 
 const MALFORMED: [string, RequestInit, number, RegExp][] = [

@@ -6,11 +6,11 @@
 
 import { ReadableStream as NodeStream } from "node:stream/web";
 import { createParser } from "eventsource-parser";
-import { fieldsOf, isObject, jsonOf, listOf, textOf } from "../../../core/json.ts";
+import { isObject, jsonOf } from "../../../core/json.ts";
 import { JsonMeter, meteredBody } from "../../../core/meter.ts";
 import { createPaces } from "../../../core/pace.ts";
 import { head } from "../../../core/text/cut.ts";
-import { type Fetch, isConnectTimeout } from "../../../world/outgoing.ts";
+import { connectionCause, type Fetch, isConnectTimeout } from "../../../world/outgoing.ts";
 import type { World } from "../../../world.ts";
 import { type Call, originIn, RequestError } from "../call.ts";
 import { messageIn } from "./error-words.ts";
@@ -82,16 +82,8 @@ function configuredOnly(headers: Headers, configured: Readonly<Record<string, st
 }
 
 /** Returns the innermost cause of a failed connection, because the outer errors only say that it failed. */
-function causeIn(error: unknown): string {
-  const { message, code, cause, errors } = fieldsOf(
-    error instanceof Error ? { ...plainError(error) } : error,
-  );
-  const inner = cause ?? listOf(errors)[0];
-  if (inner instanceof Error) return causeIn(inner);
-  return textOf(message) ?? textOf(code) ?? String(error);
-}
-
-const plainError = ({ message, cause, ...more }: Error): object => ({ ...more, message, cause });
+const causeIn = (error: unknown): string =>
+  connectionCause(error) ?? (error instanceof Error ? error.message : String(error));
 
 /** Reads the beginning of an error's body. */
 async function beginningOf(body: ReadableStream<Uint8Array>, heard: Part["heard"]): Promise<string> {

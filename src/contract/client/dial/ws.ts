@@ -2,6 +2,7 @@
 // Unlike Node's own WebSocket, `ws` reports why an upgrade was refused.
 
 import { type ClientOptions, type RawData, WebSocket } from "ws";
+import { webSocketAgent } from "../../../world/outgoing.ts";
 import type { WireError } from "../../frames.ts";
 import { MAX_FRAME_BYTES } from "../../protocol.ts";
 import { errorOf, GatewayError, unreachable } from "../error.ts";
@@ -26,7 +27,7 @@ function refusalIn(body: string): WireError | undefined {
 
 function open(url: string): WebSocket {
   try {
-    return new WebSocket(url, OPTIONS);
+    return new WebSocket(url, { ...OPTIONS, agent: webSocketAgent(url) });
   } catch (error) {
     throw new GatewayError("INVALID_REQUEST", `invalid address: ${(error as Error).message}`);
   }

@@ -1,0 +1,81 @@
+// Limits the size of a program's messages before the protocol's library reads them. The library ends the
+// connection at a message that is too long, and some programs send whole files in one message.
+// - A long text in a message is cut. Its end says so.
+// - A message that is too long nevertheless is left out. Its beginning is reported.
+
+/** More than any limit of a turn's texts, so that those limits decide about what is kept. */
+const TEXT_MAX_BYTES = 1024 * 1024;
+export const MESSAGE_MAX_BYTES = 8 * 1024 * 1024;
+const HEAD_BYTES = 4 * 1024;
+const CUT = new TextEncoder().encode(" [too large: cut]");
+
+const NEWLINE = 10;
+const QUOTE = 34;
+const BACKSLASH = 92;
+const LETTER_U = 117;
+/** Hexadecimal digits of an escaped character. */
+const ESCAPE_DIGITS = 4;
+const ESCAPE_BEGINS = ESCAPE_DIGITS + 1;
+
+/** Returns whether a byte is the first one of a character in UTF-8. */
+const isFirst = (byte: number): boolean => (byte & 0xc0) !== 0x80;
+
+/** `onLeftOut` gets the beginning of each message that is left out. */
+export function boundedLines(onLeftOut: (head: string) => void): TransformStream<Uint8Array, Uint8Array> {
+  let line: Uint8Array[] = [];
+  let lineBytes = 0;
+  let isLeftOut = false;
+  let isText = false;
+  let textBytes = 0;
+  let isCut = false;
+  /** Bytes of an escaped character that are still to come. */
+  let escapeLeft = 0;
+
+  const keep = (piece: Uint8Array): void => {
+    lineBytes += piece.length;
+    if (isLeftOut || piece.length === 0) return;
+    line.push(piece);
+    if (lineBytes <= MESSAGE_MAX_BYTES) return;
+    isLeftOut = true;
+    onLeftOut(new TextDecoder().decode(Buffer.concat(line).subarray(0, HEAD_BYTES)));
+    line = [];
+  };
+  return new TransformStream({
+    transform(chunk, to) {
+      let from = 0;
+      for (let at = 0; at < chunk.length; at += 1) {
+        const byte = chunk[at] as number;
+        if (byte === NEWLINE) {
+          if (!isCut) keep(chunk.subarray(from, at + 1));
+          if (!isLeftOut) for (const piece of line) to.enqueue(piece);
+          line = [];
+          [lineBytes, escapeLeft, from] = [0, 0, at + 1];
+          isLeftOut = isText = isCut = false;
+        } else if (!isText) {
+          if (byte === QUOTE) [isText, textBytes] = [true, 0];
+        } else if (escapeLeft > 0) {
+          escapeLeft =
+            escapeLeft === ESCAPE_BEGINS ? (byte === LETTER_U ? ESCAPE_DIGITS : 0) : escapeLeft - 1;
+          textBytes += 1;
+        } else if (byte === QUOTE) {
+          if (isCut) {
+            keep(CUT);
+            from = at;
+          }
+          isText = isCut = false;
+        } else {
+          if (byte === BACKSLASH) escapeLeft = ESCAPE_BEGINS;
+          if (!isCut && textBytes >= TEXT_MAX_BYTES && isFirst(byte)) {
+            keep(chunk.subarray(from, at));
+            isCut = true;
+          }
+          textBytes += 1;
+        }
+      }
+      if (!isCut) keep(chunk.subarray(from));
+    },
+    flush(to) {
+      if (!isLeftOut) for (const piece of line) to.enqueue(piece);
+    },
+  });
+}

@@ -8,6 +8,7 @@ const ENDS = ["ok", "error", "timeout", "aborted"];
 
 /** Error codes of runs that end without a fault of a model: limits, removed agents, repeated crashes. */
 const KNOWN_ERRORS = [
+  / answered without text twice$/,
   /^the gateway process died \d times while it executed this run/,
   /is no longer configured \(agents\.list\)$/,
   /^this conversation has (used|cost|had|passed)/,

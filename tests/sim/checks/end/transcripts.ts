@@ -45,7 +45,8 @@ function checkInput(story: Story, run: RunBook, own: readonly MessageBook[]): vo
   if (role === "user" && JSON.stringify(provenance) !== JSON.stringify(run.provenance))
     story.wrong("I11", `${about}: the message says ${JSON.stringify(provenance)}`);
   if (run.kind === "append" && rest.length > 0) story.wrong("I4", `${about} is an append, and says more`);
-  const last = rest.findLast((message) => message.role === "assistant");
+  const answers = rest.filter((message) => message.role === "assistant");
+  const last = answers.findLast((message) => textOf(message).trim() !== "") ?? answers.at(-1);
   if (run.state === "ok" && run.kind === "turn" && (last === undefined || textOf(last) !== run.reply))
     story.wrong(
       "I12",
@@ -97,8 +98,10 @@ async function checkUsage(
     if (!books.transcripts.has(run.sessionId) || own.some(({ entry }) => isCompaction(entry))) continue;
     const told = own
       .flatMap(messageIn)
-      .reduce((sum, message) => sum + (message.role === "assistant" ? message.usage.totalTokens : 0), 0);
-    if (told !== tokens)
+      .flatMap((message) => (message.role === "assistant" ? [message.usage, message.earlierUsage] : []))
+      .reduce((sum, usage) => sum + (usage?.totalTokens ?? 0), 0);
+    // A run that was stopped after an empty answer has used tokens without a message.
+    if (told > tokens || (told < tokens && run.state === "ok"))
       story.wrong("I4", `run ${run.runId} used ${tokens} tokens, and its messages say ${told}`);
   }
   for (const session of books.sessions.values()) {

@@ -1,4 +1,4 @@
-// Compares clients of model servers by correctness: each gets the same difficult answers from a server on the
+// Compares Parley's client of model servers with libraries by correctness: each gets the same difficult answers from a server on the
 // loopback address. Prints a table of case and client, and the processor time for a streamed token. The
 // clients are not dependencies: npm installs them into another folder.
 //
@@ -18,6 +18,7 @@ import { NOT_OVERFLOWS, OVERFLOWS } from "../tests/kit/dialects/overflow.ts";
 import { freePort, serveHttp } from "../tests/kit/loopback.ts";
 import { type Answered, CASES, overflowCases, type WayCase, type WayReply } from "./ways/cases.ts";
 import { aiSdkClient, type Call, piClient, type WayClient } from "./ways/clients.ts";
+import { parleyClient } from "./ways/parley.ts";
 
 /** A client that settles later than this has not understood that the answer is complete. */
 const PATIENCE_MS = 4_000;
@@ -129,7 +130,7 @@ if (values.packages === undefined) {
   process.exit(2);
 }
 const packages = resolve(values.packages);
-const clients = [await piClient(packages), await aiSdkClient(packages)];
+const clients = [await piClient(packages), await aiSdkClient(packages), parleyClient];
 if (values.also !== undefined) {
   clients.push((await import(pathToFileURL(resolve(values.also)).href)).client as WayClient);
 }

@@ -30,7 +30,7 @@ type Foreign = any;
 const KEY = "test-key-123456";
 const SYSTEM = "You are a test.";
 const PARAMETERS = { type: "object", properties: { limit: { type: "number" } } };
-const TOOL = { name: "sessions_list", description: "Lists sessions.", parameters: PARAMETERS };
+export const TOOL = { name: "sessions_list", description: "Lists sessions.", parameters: PARAMETERS };
 
 async function load(packages: string, name: string): Promise<Foreign> {
   try {

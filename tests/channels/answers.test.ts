@@ -273,3 +273,12 @@ test.each([
   expect(announced).toHaveLength(lines.length === 0 ? 0 : 1);
   for (const line of lines) expect(announced[0]).toContain(line);
 });
+
+test("each part of a long answer ends with a whole emoji", async () => {
+  const family = "👨‍👩‍👧‍👦";
+  const { says, shown } = await openTalk({ main: [[text(family.repeat(700))]] });
+  says("Who lives here?");
+  const parts = await shown();
+  expect(parts.map((part) => part.replaceAll(family, ""))).toEqual(["", ""]);
+  expect(parts.join("")).toBe(family.repeat(700));
+});

@@ -9,7 +9,7 @@ import { idOf } from "./ids.ts";
 const MENTIONS_MAX = 100;
 const LISTED_MAX = 10;
 const NOTE_CHARS_MAX = 300;
-/** Discord's limits for embeds: 25 fields in each, and 6,000 characters in all of a message, without addresses. */
+/** Discord's limits: 25 fields per embed, and 6,000 characters in all embeds, without addresses. */
 const EMBED_FIELDS_MAX = 25;
 const EMBEDS_CHARS_MAX = 10_000;
 

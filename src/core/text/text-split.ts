@@ -1,5 +1,5 @@
 // Splits a long text into several messages for a channel.
-// TS1: each part has at most `maxChars` characters (UTF-16 units). No grapheme is split that fits into a part.
+// TS1: each part has at most `maxChars` characters (UTF-16 units). A grapheme that fits is not split.
 // TS2: nothing is lost except white space at a boundary, or one line break if the boundary is inside code.
 // TS3: a part that ends inside a code fence closes the fence, and the next part opens it again.
 // TS4: a text is cut after a paragraph if possible, else after a line, else after a word. A word is only

@@ -1,21 +1,13 @@
 // Formats lists and numbers for people. All functions are pure.
 
+import { cut } from "../core/text/cut.ts";
 import { safeLine, safeText } from "../core/text/safe-text.ts";
 
 const CELL_CHARS_MAX = 100;
 
-/**
- * Shortens the text to at most `max` characters; a shortened text ends with an ellipsis. Never splits a
- * character.
- */
-function clip(text: string, max: number): string {
-  const chars = [...text];
-  return chars.length > max ? `${chars.slice(0, max - 1).join("")}…` : text;
-}
-
 /** Returns the beginning of a text as one line. */
 export function excerpt(text: string, max: number): string {
-  return clip(safeLine(text.trim().replaceAll(/\s+/g, " ")), max);
+  return cut(safeLine(text.trim().replaceAll(/\s+/g, " ")), max);
 }
 
 /** Returns a text that a person has to see whole. Indents the lines after the first. */
@@ -37,7 +29,7 @@ export function wrap(text: string, width: number): string[] {
 
 /** Aligns the columns below their names. Leaves out empty columns. */
 export function table(names: readonly string[], rows: readonly (readonly string[])[]): string[] {
-  const cells = rows.map((row) => row.map((cell) => clip(safeLine(cell), CELL_CHARS_MAX)));
+  const cells = rows.map((row) => row.map((cell) => cut(safeLine(cell), CELL_CHARS_MAX)));
   const used = names.map((_, at) => at).filter((at) => cells.some((row) => (row[at] ?? "") !== ""));
   const widths = used.map((at) => Math.max(...[names, ...cells].map((row) => [...(row[at] ?? "")].length)));
   return [names, ...cells].map((row) =>

@@ -55,12 +55,13 @@ async function openTalk(answers: Answers, more: Partial<TelegramAccount> = {}, f
   if (!opened.ok) throw new Error(opened.error);
   cleanup(() => opened.value.close(0));
   let id = 100;
-  const says = (words: string, chat: Json = { id: DIRECT, type: "private", first_name: "Ada" }): void => {
+  const direct: Json = { id: DIRECT, type: "private", first_name: "Ada" };
+  const says = (words: string, chat: Json = direct, more: Json = {}): void => {
     id += 1;
     const mention = { type: "mention", offset: 0, length: USERNAME.length + 1 };
     const entities = words.startsWith("@") ? [mention] : [];
     server.push(bot, {
-      message: { message_id: id, date: 1_790_000_000, chat, from: ADA, text: words, entities },
+      message: { message_id: id, date: 1_790_000_000, chat, from: ADA, text: words, entities, ...more },
     });
   };
   /** Returns the texts that the chat has once no run and no delivery is unfinished. */
@@ -272,4 +273,21 @@ test.each([
   const announced = texts.filter((one) => one !== "Started.");
   expect(announced).toHaveLength(lines.length === 0 ? 0 : 1);
   for (const line of lines) expect(announced[0]).toContain(line);
+});
+
+test("each part of a long answer ends with a whole emoji", async () => {
+  const family = "👨‍👩‍👧‍👦";
+  const { says, shown } = await openTalk({ main: [[text(family.repeat(700))]] });
+  says("Who lives here?");
+  const parts = await shown();
+  expect(parts.map((part) => part.replaceAll(family, ""))).toEqual(["", ""]);
+  expect(parts.join("")).toBe(family.repeat(700));
+});
+
+test("the model reads the address of a link under words", async () => {
+  const { says, shown, served } = await openTalk({ main: ["Read."] });
+  const link = { type: "text_link", offset: 5, length: 4, url: "https://example.org/page" };
+  says("read this please", undefined, { entities: [link] });
+  expect(await shown()).toEqual(["Read."]);
+  expect(served[0]?.lastUserText).toContain("read [this](https://example.org/page) please");
 });

@@ -92,13 +92,10 @@ function namesIn(message: Fields, { botId, places }: DiscordAccountContext, role
 
 /** Returns the text of a message, and of the message that it forwards, with notes for other content. */
 function wholeText(message: Fields, names: Names): string {
+  const written = (one: Fields) => [readableText(textOf(one.content) ?? "", names), ...notesOf(one, names)];
   const forwarded = forwardedOf(message);
-  const own = [readableText(textOf(message.content) ?? "", names), ...notesOf(message)];
-  const passedOn =
-    forwarded === undefined
-      ? []
-      : ["[forwarded]", readableText(textOf(forwarded.content) ?? "", names), ...notesOf(forwarded)];
-  return [...own, ...passedOn].filter((part) => part !== "").join("\n");
+  const passedOn = forwarded === undefined ? [] : ["[forwarded]", ...written(forwarded)];
+  return [...written(message), ...passedOn].filter((part) => part !== "").join("\n");
 }
 
 function quotedOf(message: Fields, names: Names): InboundMessage["quoted"] {

@@ -1,14 +1,17 @@
 // Converts the text of a Discord message: mentions become names, and other content becomes a note.
 // DT1: the time is linear in the length of the text, and the length of a note is limited.
 
-import { type Fields, numberOf, objectOf, objectsOf, textOf } from "../../core/json.ts";
-import { head } from "../../core/text/cut.ts";
+import { type Fields, numberOf, objectOf, objectsOf, textOf, trimmedOf } from "../../core/json.ts";
+import { cut, head } from "../../core/text/cut.ts";
 import { idOf } from "./ids.ts";
 
 /** Discord's limits: a hundred mentions per message, ten answers per poll. */
 const MENTIONS_MAX = 100;
 const LISTED_MAX = 10;
 const NOTE_CHARS_MAX = 300;
+/** Discord's limits: 25 fields per embed, and 6,000 characters in all embeds, without addresses. */
+const EMBED_FIELDS_MAX = 25;
+const EMBEDS_CHARS_MAX = 10_000;
 
 /** Names that replace the ids in a text. */
 export interface Names {
@@ -71,26 +74,49 @@ function note(kind: string, words: string): string {
 
 function pollNote(poll: Fields): string {
   const answers = objectsOf(poll.answers, LISTED_MAX).flatMap(
-    (answer) => textOf(objectOf(answer.poll_media)?.text)?.slice(0, NOTE_CHARS_MAX) ?? [],
+    (answer) => trimmedOf(objectOf(answer.poll_media)?.text, NOTE_CHARS_MAX) ?? [],
   );
   const question = textOf(objectOf(poll.question)?.text) ?? "";
   return note("poll", `${head(question, NOTE_CHARS_MAX / 2)} ${answers.join(" | ")}`);
 }
 
-/** Returns short notes for content that is neither text nor a file. */
-export function notesOf(message: Fields): string[] {
+/** Joins the texts among the values. */
+function joined(separator: string, ...values: readonly unknown[]): string {
+  return values.flatMap((value) => textOf(value) ?? []).join(separator);
+}
+
+/** Returns the lines of an embed: title, address, author, description, fields and footer. */
+function embedText({ title, url, author, description, fields, footer }: Fields): string {
+  const by = objectOf(author);
+  const address = textOf(by?.url);
+  return joined(
+    "\n",
+    note("embed", textOf(title) ?? ""),
+    url,
+    joined(" ", by?.name, address && `(${address})`),
+    description,
+    ...objectsOf(fields, EMBED_FIELDS_MAX).map(({ name, value }) => joined(": ", name, value)),
+    objectOf(footer)?.text,
+  );
+}
+
+/** Returns whether an embed only shows a link of the text. */
+function isPreview({ type, url }: Fields, content: string): boolean {
+  const address = textOf(url);
+  const isLinked = address !== undefined && content.includes(address);
+  return content !== "" && (type !== "rich" || isLinked);
+}
+
+/** Returns notes for content that is neither text nor a file. */
+export function notesOf(message: Fields, names: Names): string[] {
   const poll = objectOf(message.poll);
   const stickers = objectsOf(message.sticker_items, LISTED_MAX).map((one) =>
     note("sticker", textOf(one.name) ?? ""),
   );
-  // If the message has no text, its embeds are the content. If it has text, they are only link previews.
-  const embeds =
-    textOf(message.content) === undefined
-      ? objectsOf(message.embeds, LISTED_MAX).map((one) =>
-          note("embed", textOf(one.title) ?? textOf(one.description)?.slice(0, NOTE_CHARS_MAX) ?? ""),
-        )
-      : [];
-  return [...(poll === undefined ? [] : [pollNote(poll)]), ...stickers, ...embeds];
+  const content = textOf(message.content) ?? "";
+  const embeds = objectsOf(message.embeds, LISTED_MAX).filter((one) => !isPreview(one, content));
+  const shown = readableText(cut(embeds.map(embedText).join("\n"), EMBEDS_CHARS_MAX), names);
+  return [...(poll === undefined ? [] : [pollNote(poll)]), ...stickers, shown];
 }
 
 /** Returns the message that this one forwards. Discord does not send that message's author. */

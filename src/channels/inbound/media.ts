@@ -100,10 +100,7 @@ function fileName(media: InboundMedia, mimeType: string, taken: ReadonlySet<stri
   const given = name.length > GIVEN_CHARS_MAX * 2 ? name.slice(0, GIVEN_CHARS_MAX) + name.slice(-20) : name;
   const plain = given.normalize("NFC").replaceAll(/[^\p{L}\p{N}\p{M} ._()-]/gu, "_");
   const [, front = plain, own = ""] = /^(.*)\.([A-Za-z0-9]{1,8})$/s.exec(plain) ?? [];
-  const stem = front
-    .replace(/^[. ]+/, "")
-    .slice(0, NAME_CHARS_MAX)
-    .trim();
+  const stem = head(front.replace(/^[. ]+/, ""), NAME_CHARS_MAX).trim();
   const ending = own === "" ? (ENDINGS[mimeType] ?? "bin") : own;
   const base = nameProblem(`${stem}.${ending}`) === undefined && stem !== "" ? stem : media.kind;
   for (let count = 1; ; count += 1) {

@@ -12,6 +12,7 @@ import { optional } from "../../core/optional.ts";
 import { cut } from "../../core/text/cut.ts";
 import type { InboundMedia, InboundMessage } from "../channel.ts";
 import { idOf } from "./bot.ts";
+import { linkedText } from "./links.ts";
 
 /** The bot account for which updates are read. */
 export interface TelegramAccountContext {
@@ -117,13 +118,11 @@ function nameOf(party: Fields): string | undefined {
 
 /** Returns the name of the author of a forwarded message. */
 function originName(origin: Fields): string | undefined {
-  const { sender_user, sender_user_name, sender_chat, chat } = origin;
-  return (
-    nameOf(fieldsOf(sender_user)) ??
-    textOf(sender_user_name) ??
-    nameOf(fieldsOf(sender_chat)) ??
-    nameOf(fieldsOf(chat))
-  );
+  const { sender_user, sender_user_name, sender_chat, chat, author_signature } = origin;
+  const person = nameOf(fieldsOf(sender_user)) ?? textOf(sender_user_name);
+  const party = person ?? nameOf(fieldsOf(sender_chat)) ?? nameOf(fieldsOf(chat));
+  const author = textOf(author_signature);
+  return party === undefined || author === undefined ? (party ?? author) : `${party} (${author})`;
 }
 
 function coordinates(location: Fields): string | undefined {
@@ -144,8 +143,9 @@ function poll({ question, options }: Fields): string {
 function checklist({ title, tasks }: Fields): string {
   const listed = listOf(tasks)
     .slice(0, POLL_OPTIONS_MAX)
-    .map((task) => textOf(fieldsOf(task).text));
-  return noteOf("checklist", textOf(title), listed.filter((task) => task !== undefined).join(" / "));
+    .map(fieldsOf)
+    .map(({ text, text_entities }) => linkedText(textOf(text) ?? "", listOf(text_entities).map(fieldsOf)));
+  return noteOf("checklist", textOf(title), listed.filter((task) => task !== "").join(" / "));
 }
 
 /** For each field with content that is neither text nor a file: the function that formats its note. */
@@ -233,13 +233,16 @@ function contentOf(message: Fields): Content | undefined {
 function summaryOf(message: Fields): string | undefined {
   const content = contentOf(message);
   if (content === undefined) return undefined;
-  const { words, files, note: told } = content;
+  const { words, entities, files, note: told } = content;
   const named = files.map(({ kind, name }) => noteOf(kind, name));
-  return [words, ...named, told].filter((part) => part !== undefined && part !== "").join("\n");
+  const parts = [forwardNote(message), linkedText(words, entities), ...named, told];
+  return parts.filter((part) => part !== undefined && part !== "").join("\n");
 }
 
-/** Returns the note that is put before a forwarded text. */
-function forwardNote(origin: Fields): string {
+/** Returns the note that is put before a forwarded text. Returns undefined for other messages. */
+function forwardNote({ forward_origin }: Fields): string | undefined {
+  const origin = fieldsOf(forward_origin);
+  if (Object.keys(origin).length === 0) return undefined;
   const name = originName(origin);
   return noteOf(name === undefined ? "forwarded" : `forwarded from ${name}`);
 }
@@ -394,7 +397,9 @@ function answeredBy(message: Fields): Fields {
 function quotedOf(message: Fields): InboundMessage["quoted"] {
   const answered = answeredBy(message);
   const elsewhere = fieldsOf(message.external_reply);
-  const text = textOf(fieldsOf(message.quote).text) ?? summaryOf(answered) ?? summaryOf(elsewhere);
+  const { text: part, entities } = fieldsOf(message.quote);
+  const whole = Object.keys(answered).length > 0 ? answered : elsewhere;
+  const text = summaryOf(textOf(part) === undefined ? whole : { ...whole, text: part, entities });
   if (text === undefined) return undefined;
   const party = Object.keys(fieldsOf(answered.sender_chat)).length > 0 ? answered.sender_chat : answered.from;
   const senderName = nameOf(fieldsOf(party)) ?? originName(fieldsOf(elsewhere.origin));
@@ -404,8 +409,8 @@ function quotedOf(message: Fields): InboundMessage["quoted"] {
 /**
  * Returns an id that differs for each edit of a message. If Telegram sends an edit again, the id is the same.
  */
-function editOf(at: number, { words, files, note }: Content): string {
-  const held = JSON.stringify([words, note ?? "", files.map(({ fileId }) => fileId)]);
+function editOf(at: number, { words, entities, files, note }: Content): string {
+  const held = JSON.stringify([linkedText(words, entities), note ?? "", files.map(({ fileId }) => fileId)]);
   return `${at}-${createHash("sha256").update(held).digest("hex").slice(0, 16)}`;
 }
 
@@ -423,7 +428,8 @@ function commandOf({ words, entities }: Content): Command | undefined {
   const entity = entities.find(({ type, offset }) => type === "bot_command" && offset === 0);
   const length = integerOf(entity?.length) ?? 0;
   const [, name, to] = /^\/([a-z0-9_]{1,32})(?:@(\w{1,64}))?$/i.exec(words.slice(0, length)) ?? [];
-  return name === undefined ? undefined : { name: name.toLowerCase(), to, rest: words.slice(length).trim() };
+  const rest = linkedText(words, entities, length).trim();
+  return name === undefined ? undefined : { name: name.toLowerCase(), to, rest };
 }
 
 function isSame(username: string | undefined, { username: own }: TelegramAccountContext): boolean {
@@ -452,9 +458,11 @@ function isNamed(content: Content, reader: TelegramAccountContext): boolean {
 
 /** Removes a mention of the bot at the start of the text, unless nothing else would remain. */
 function spokenWords(content: Content, reader: TelegramAccountContext): string {
-  const call = content.entities.find((entity) => entity.offset === 0 && isMention(content, entity, reader));
-  const rest = content.words.slice(integerOf(call?.length) ?? 0).replace(/^[,:]?\s+/, "");
-  return call === undefined || rest.trim() === "" ? content.words : rest;
+  const { words, entities } = content;
+  const call = entities.find((entity) => entity.offset === 0 && isMention(content, entity, reader));
+  const rest = words.slice(integerOf(call?.length) ?? 0).replace(/^[,:]?\s+/, "");
+  const isCall = call !== undefined && rest.trim() !== "";
+  return linkedText(words, entities, isCall ? words.length - rest.length : 0);
 }
 
 function wordsOf(
@@ -463,13 +471,14 @@ function wordsOf(
   reader: TelegramAccountContext,
   type: InboundMessage["chat"]["type"],
 ): Pick<Words, "text" | "mentioned" | "nativeCommand" | "forwarded"> {
-  const { words, note } = content;
-  const origin = fieldsOf(message.forward_origin);
+  const { words, entities, note } = content;
+  const forwarded = forwardNote(message);
   const answers = idOf(fieldsOf(answeredBy(message).from).id) === reader.id;
   const lines = (...parts: (string | undefined)[]): string =>
     parts.filter((part) => part !== undefined && part !== "").join("\n");
-  if (Object.keys(origin).length > 0) {
-    return { text: lines(forwardNote(origin), words, note), mentioned: answers, forwarded: true };
+  if (forwarded !== undefined) {
+    const text = lines(forwarded, linkedText(words, entities), note);
+    return { text, mentioned: answers, forwarded: true };
   }
   const mentioned = answers || isNamed(content, reader);
   const command = commandOf(content);

@@ -66,13 +66,13 @@ export function cutText(text: string, maxBytes: number): string {
   return `${kept}\n[Cut here: ${bytes - Buffer.byteLength(kept)} more bytes are left out.]`;
 }
 
-/** Returns the beginning of a text, at most `maxBytes` bytes in UTF-8. Never splits a character. */
+/** Returns the beginning of a text, at most `maxBytes` bytes in UTF-8. Never splits a grapheme. */
 export function firstBytes(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= maxBytes) return text;
   let end = maxBytes;
   while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
-  return bytes.toString("utf8", 0, end);
+  return head(text, bytes.toString("utf8", 0, end).length);
 }
 
 /** A message to which another message replies. */

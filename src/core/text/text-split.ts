@@ -1,9 +1,11 @@
 // Splits a long text into several messages for a channel.
-// TS1: each part has at most `maxChars` characters (UTF-16 units). No surrogate pair is split.
+// TS1: each part has at most `maxChars` characters (UTF-16 units). A grapheme that fits is not split.
 // TS2: nothing is lost except white space at a boundary, or one line break if the boundary is inside code.
 // TS3: a part that ends inside a code fence closes the fence, and the next part opens it again.
 // TS4: a text is cut after a paragraph if possible, else after a line, else after a word. A word is only
 //      split if it alone does not fit into a part.
+
+import { cutAt, withoutHalf } from "./cut.ts";
 
 /**
  * Minimum length of a part. No channel has a smaller limit, and in a shorter part, fence lines would leave no
@@ -177,12 +179,15 @@ class Part {
       this.note("word", { end: at, resume, fence });
       break;
     }
-    let at = limit;
-    while (at > lineStart + 1 && !this.mayCutInLine(lineStart, at, at, lineEnd, fence)) at -= 1;
+    let at = cutAt(this.text, limit, lineStart);
+    while (at > lineStart && !this.mayCutInLine(lineStart, at, at, lineEnd, fence))
+      at = cutAt(this.text, at - 1, lineStart);
+    // No sign of the line fits.
+    if (at === lineStart) at += withoutHalf(this.text.slice(lineStart, limit)).length;
     return { end: at, resume: at, fence };
   }
 
-  /** Neither half may look like the line of a fence, and no surrogate pair is split. */
+  /** Neither half may look like the line of a fence, and no grapheme is split. */
   private mayCutInLine(
     lineStart: number,
     at: number,
@@ -190,9 +195,7 @@ class Part {
     lineEnd: number,
     fence: Fence | undefined,
   ): boolean {
-    const before = this.text.charCodeAt(at - 1);
-    const after = this.text.charCodeAt(at);
-    if (before >= 0xd800 && before <= 0xdbff && after >= 0xdc00 && after <= 0xdfff) return false;
+    if (cutAt(this.text, at, lineStart) < at) return false;
     const halves = [this.text.slice(lineStart, at), this.text.slice(resume, lineEnd)];
     return halves.every((half) => !passLine(half, fence, this.maxChars).isMarker);
   }

@@ -128,6 +128,56 @@ test("content that is not text becomes a note; forwarded text is marked as forwa
   expect(heard.map(({ forwarded }) => forwarded === true)).toEqual([false, false, false, false, true]);
 });
 
+const RELEASE = {
+  type: "rich",
+  title: "Release\n2.0",
+  url: "https://example.org/2",
+  author: { name: "Build", url: "https://ci.example" },
+  description: `What is *new* in <#${ROOM}>\n- much`,
+  fields: [{ name: "Branch", value: "main" }, { value: "no name" }, { name: "no value" }, 7],
+  footer: { text: "took 3 s" },
+};
+const RELEASE_TEXT = [
+  "[embed: Release 2.0]",
+  "https://example.org/2",
+  "Build (https://ci.example)",
+  "What is *new* in #general",
+  "- much",
+  "Branch: main",
+  "no name",
+  "no value",
+  "took 3 s",
+].join("\n");
+
+test("an embed is read whole, also in a forwarded message and in a quoted one that has text", async () => {
+  const ground = await listeningDiscord();
+  const room = (more: Json) => ground.server.say({ channel_id: ROOM, ...more });
+  room({ embeds: [RELEASE, { description: "only this" }] });
+  const snapshot = { message: { content: "Done:", embeds: [RELEASE], attachments: [] } };
+  room({ message_reference: { type: 1 }, message_snapshots: [snapshot] });
+  const referenced_message = { id: "1", author: BOT, content: "Done:", embeds: [RELEASE] };
+  room({ content: "nice", type: 19, referenced_message });
+  const [embeds, forwarded, reply] = await said(ground);
+  expect(embeds?.text).toBe(`${RELEASE_TEXT}\n[embed]\nonly this`);
+  expect(forwarded?.text).toBe(`[forwarded]\nDone:\n${RELEASE_TEXT}`);
+  expect(reply).toMatchObject({ text: "nice", quoted: { text: `Done:\n${RELEASE_TEXT}` } });
+});
+
+test("the preview of a link is not read, and the largest embeds are bounded", async () => {
+  const ground = await listeningDiscord();
+  const direct = (more: Json) => ground.server.say({ channel_id: DIRECT, ...more });
+  direct({ content: `look ${RELEASE.url}`, embeds: [RELEASE] });
+  direct({ content: "look https://x.example", embeds: [{ ...RELEASE, type: "article" }] });
+  const fields = Array(25).fill({ name: "n".repeat(20), value: "v".repeat(150) });
+  direct({ embeds: [{ title: "Large", description: "d".repeat(1_500), fields }] });
+  direct({ embeds: Array(10).fill({ description: "👨‍👩‍👧‍👦".repeat(10_000) }) });
+  const [own, article, large, hostile] = await said(ground);
+  expect([own?.text, article?.text]).toEqual([`look ${RELEASE.url}`, "look https://x.example"]);
+  expect(large?.text).toHaveLength(14 + 1_501 + 25 * 173);
+  expect(hostile?.text.length).toBeLessThan(15_000);
+  expect(hostile?.text).toMatch(/^\[embed\]\n(?:👨‍👩‍👧‍👦)+…$/u);
+});
+
 test("items of a list that are not objects are ignored", async () => {
   const ground = await listeningDiscord();
   const junk = { attachments: [null, 7, "x"], sticker_items: ["x"], embeds: [null], mentions: [1] };

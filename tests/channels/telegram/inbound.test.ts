@@ -171,6 +171,95 @@ test("a reply quotes the selected part; without a selection, the whole message; 
   expect(external.quoted).toEqual({ text: "[poll: Tea?]", senderName: "Elsewhere" });
 });
 
+/** Returns a link under a part of a text, as Telegram sends it. */
+const under = (text: string, part: string, url: unknown): Json => ({
+  ...{ type: "text_link", offset: text.indexOf(part), length: part.length, url },
+});
+const PAGE = "https://example.org/page";
+
+test.each([
+  ["read this please", "this", PAGE, `read [this](${PAGE}) please`],
+  ["this", "this", PAGE, `[this](${PAGE})`],
+  ["👨‍👩‍👧‍👦🇩🇪 see 😀 here", "here", PAGE, `👨‍👩‍👧‍👦🇩🇪 see 😀 [here](${PAGE})`],
+  ["an [old] page", "[old] page", `${PAGE}_(old)`, `an [[old] page](${PAGE}_(old))`],
+  ["so] what", "so] what", PAGE, `[so\\] what](${PAGE})`],
+  [
+    "safe](https://a.example)[x",
+    "safe](https://a.example)[x",
+    PAGE,
+    `[safe\\](https://a.example)\\[x](${PAGE})`,
+  ],
+  ["a\\", "a\\", PAGE, `[a\\\\](${PAGE})`],
+  ["a page", "page", `${PAGE})(`, `a [page](${PAGE}%29%28)`],
+  [`see ${PAGE}`, PAGE, PAGE, `see ${PAGE}`],
+  ["press me", "me", "javascript:alert(1)", "press me (javascript:alert(1))"],
+  ["press me", "me", "https://a b\nc", "press me (https://a b c)"],
+  ["write me", "me", "tg://resolve?domain=x", "write me (tg://resolve?domain=x)"],
+])("the address of a link under words is read with them: %s, %s, %s", (text, part, url, wanted) => {
+  expect(said({ text, entities: [under(text, part, url)] }).text).toBe(wanted);
+});
+
+test("links are read in captions, forwarded posts, quotes, arguments of commands and checklists", () => {
+  const text = "😀 read this";
+  const [entities, wanted] = [[under(text, "this", PAGE)], `😀 read [this](${PAGE})`];
+  const [file] = [{ document: { file_id: "f" } }];
+  expect(said({ ...file, caption: text, caption_entities: entities }).text).toBe(wanted);
+  const forward_origin = { type: "channel", chat: { id: -100, title: "News" }, author_signature: "Eve" };
+  const post = { text, entities, forward_origin };
+  expect(said(post).text).toBe(`[forwarded from News (Eve)]\n${wanted}`);
+  const answered = { message_id: 5, from: { id: 9, first_name: "Bob" }, ...post };
+  expect(said({ text: "?", reply_to_message: answered }).quoted).toEqual({
+    ...{ text: `[forwarded from News (Eve)]\n${wanted}`, senderName: "Bob" },
+  });
+  const external_reply = { origin: forward_origin, ...file };
+  expect(said({ text: "?", external_reply, quote: { text, entities } }).quoted).toEqual({
+    ...{ text: `${wanted}\n[file]`, senderName: "News (Eve)" },
+  });
+  const command = { type: "bot_command", offset: 0, length: 5 };
+  const asked = `/help ${text}`;
+  expect(said({ text: asked, entities: [command, under(asked, "this", PAGE)] }).text).toBe(`/help ${wanted}`);
+  const tasks = [{ id: 1, text, text_entities: entities }];
+  expect(said({ checklist: { title: "Todo", tasks } }).text).toBe(`[checklist: Todo, ${wanted}]`);
+});
+
+test("a person who is named without a username is read with the id, and the bot's name is removed first", () => {
+  const named = entity("ask Ada 😀", "Ada", { type: "text_mention", user: ADA });
+  expect(said(named).text).toBe(`ask [Ada](tg://user?id=${ADA.id}) 😀`);
+  const text = "Parley, ask Ada";
+  const entities = [
+    { type: "text_mention", offset: 0, length: 6, user: US },
+    { type: "text_mention", offset: 12, length: 3, user: ADA },
+  ];
+  expect(said({ text, entities }).text).toBe(`ask [Ada](tg://user?id=${ADA.id})`);
+});
+
+test("no address is lost if links overlap, come in any order, or leave the text", () => {
+  const at = (offset: unknown, length: unknown, url: unknown = PAGE): Json => ({
+    ...{ type: "text_link", offset, length, url },
+  });
+  const read = (...entities: Json[]): string => said({ text: "0123😀89", entities }).text;
+  const [a, b] = ["https://a.example", "https://b.example"];
+  expect(read(at(6, 2, b), at(0, 2, a))).toBe(`[01](${a})23😀[89](${b})`);
+  expect(read(at(0, 4, a), at(2, 4, b))).toBe(`[0123](${a})[😀](${b})89`);
+  expect(read(at(0, 4, a), at(1, 2, b), { type: "bold", offset: 0, length: 4 })).toBe(
+    `[0123](${a}) (${b})😀89`,
+  );
+  expect(read(at(6, 99, a))).toBe(`0123😀[89](${a})`);
+  expect(read(at(0, 5, a))).toBe(`[0123](${a})😀89`);
+  expect(read(at(-1, 3), at(8, 1), at(0, 0), at(2, -1), at("0", 1), at(0, 1, 7), at(1.5, 2))).toBe(
+    "0123😀89",
+  );
+});
+
+test("an edit that changes only the address of a link is an edit", () => {
+  const edit = (url: string) =>
+    said(
+      { text: "this", entities: [under("this", "this", url)], edit_date: 1_790_000_060 },
+      "edited_message",
+    );
+  expect(edit(PAGE).edit).not.toBe(edit(`${PAGE}2`).edit);
+});
+
 test("TU2: the sender of a channel post or of an anonymous administrator is the chat", () => {
   const news = { id: -1_009, type: "channel", title: "News", username: "the_news" };
   const post = said({ chat: news, from: undefined, sender_chat: news, text: "out now" }, "channel_post");

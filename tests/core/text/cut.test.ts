@@ -4,6 +4,8 @@ import { expect, test } from "vitest";
 import type { Result } from "../../../src/core/shapes/errors.ts";
 import { renderTemplate } from "../../../src/core/shapes/incoming-hook.ts";
 import { parseKey } from "../../../src/core/shapes/session-key.ts";
+import { cut, head } from "../../../src/core/text/cut.ts";
+import { firstBytes } from "../../../src/core/text/inbound-text.ts";
 import { readArguments } from "../../../src/tools/arguments.ts";
 import { resolvePath } from "../../../src/tools/files/workspace.ts";
 import { plainWords } from "../../../src/tools/mcp/plain-text.ts";
@@ -40,4 +42,25 @@ test.each<[string, (text: string) => string | Promise<string>]>([
     expect(shown.replaceAll(/[\ud800-\udbff][\udc00-\udfff]/g, "")).not.toMatch(HALF);
     expect(shown).not.toContain("\ufffd");
   }
+});
+
+const SIGNS = ["👨‍👩‍👧‍👦", "🇩🇪", "👍🏽", "e\u0301", "क्षि", "각", "☎️", "🏴󠁧󠁢󠁳󠁣󠁴󠁿", "\r\n", "a", "©", "中", "ж"];
+
+test("a beginning ends with a whole sign, wherever the limit is", () => {
+  const mixed = SIGNS.flatMap((one) => SIGNS.map((other) => one + other + one)).join("");
+  for (const text of [mixed, ...SIGNS.map((sign) => sign.repeat(150))]) {
+    const ends = new Set([...new Intl.Segmenter().segment(text)].map(({ index }) => index));
+    for (let limit = 0; limit < text.length - 1; limit += 1) {
+      const kept = head(text, limit);
+      expect(text.startsWith(kept) && ends.has(kept.length)).toBe(true);
+      expect(limit - kept.length).toBeLessThan(20);
+      expect(cut(text, limit + 1)).toBe(`${kept}…`);
+      expect(ends.has(firstBytes(text, limit).length)).toBe(true);
+    }
+  }
+});
+
+test("a sign of 100,000 code points is cut, because a limit holds for it, too", () => {
+  const text = `o${"\u0301".repeat(100_000)}`;
+  expect(head(text, 4_000)).toBe(text.slice(0, 4_000));
 });

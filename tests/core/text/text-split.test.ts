@@ -205,3 +205,36 @@ test("TS3: a fence line may contain a line separator or a carriage return", () =
     for (const part of parts) expect(part.split("```")).toHaveLength(3);
   }
 });
+
+const FAMILY = "👨‍👩‍👧‍👦";
+
+test.each([
+  ["a family", FAMILY],
+  ["a flag", "🇩🇪"],
+  ["a flag after a letter", "🇫🇷", "a"],
+  ["a flag of a region", "🏴󠁧󠁢󠁳󠁣󠁴󠁿"],
+  ["a skin tone", "👍🏽"],
+  ["a heart with its form", "❤️"],
+  ["a letter with two accents", "o\u0302\u0301"],
+  ["a syllable of Devanagari", "क्षि"],
+  ["a syllable of Hangul letters", "각"],
+])("TS1: no part ends within %s", (_, sign, before = "") => {
+  for (const max of [32, 33, 1_900, 4_000]) {
+    const text = before + sign.repeat(700);
+    const parts = splitText(text, max);
+    expect(parts.join("")).toBe(text);
+    for (const part of parts) {
+      expect(part.length).toBeLessThanOrEqual(max);
+      expect(part.replace(before, "").replaceAll(sign, "")).toBe("");
+    }
+    check(`\`\`\`\n${text}\n\`\`\``, Math.max(max, 64));
+  }
+});
+
+test("TS1: a sign that is too long for a part is split, and its text is whole", () => {
+  for (const text of [`o${"\u0301".repeat(100_000)}`, `a ${"\u200d🎉".repeat(30_000)}`]) {
+    const parts = check(text, 4_000);
+    expect(parts.length).toBeLessThan(40);
+  }
+  for (const part of check(FAMILY.repeat(9), 32)) expect(part).toMatch(/^(?:👨‍👩‍👧‍👦)+$/u);
+});

@@ -289,3 +289,11 @@ test("a job's result is plain text too", () => {
     "ok: Done All good",
   );
 });
+
+test("a text that does not fit ends with a whole sign on each of its lines", () => {
+  const family = "👨‍👩‍👧‍👦";
+  for (let width = 80; width < 200; width += 7) {
+    const lines = twoLines(family.repeat(40), width);
+    expect(lines.map((line) => line.replaceAll(family, ""))).toEqual(["", "…"]);
+  }
+});

@@ -16,14 +16,15 @@ const WIDE = new RegExp(
 
 /** Returns the beginning of a text that fits into about `width`, made safe for display. */
 export function fitted(text: string, width: number): string {
+  const line = safeLine(head(text, 1_000));
   let room = width / CHAR_WIDTH;
-  let shown = "";
-  for (const char of safeLine(head(text, 1_000))) {
+  let end = 0;
+  for (const char of line) {
     room -= WIDE.test(char) ? 2 : 1;
-    if (room < 1) return `${shown.trimEnd()}…`;
-    shown += char;
+    if (room < 1) return `${head(line, end).trimEnd()}…`;
+    end += char.length;
   }
-  return shown;
+  return line;
 }
 
 /**

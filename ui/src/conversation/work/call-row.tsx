@@ -3,6 +3,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";
+import { head } from "../../../../src/core/text/cut.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { after, now } from "../../clock.ts";
 import { defaults } from "../../gateway.ts";
@@ -162,7 +163,7 @@ export function ThoughtRow({ text }: { text: string }) {
     <>
       <span class="tool-name soft">Thinking</span>
       <bdi class="tool-summary soft">
-        {safeLine(text.trim().slice(0, THOUGHT_LINE_CHARS).replaceAll(/\s+/g, " "))}
+        {safeLine(head(text.trim(), THOUGHT_LINE_CHARS).replaceAll(/\s+/g, " "))}
       </bdi>
     </>
   );

@@ -179,6 +179,13 @@ function addJobOptions(command: Command): void {
       "After downtime, run the job once for all missed dates, or skip them",
     ).choices(["once", "skip"]),
   );
+  command.addOption(
+    new Option(
+      "--conversation <policy>",
+      "Begin a new conversation in the job's session at each run, or keep one for all (default for a new " +
+        "job: fresh with --deliver and without --session)",
+    ).choices(["keep", "fresh"]),
+  );
 }
 
 const ID_OR_NAME = "Id or name of the job";

@@ -153,6 +153,8 @@ function jobOf(value: unknown, rules: JobRules): CronJob | undefined {
     message: message.text,
     enabled: false,
     missed: "once",
+    // A job with a session of its own begins anew at each run in the source, too.
+    conversation: isInMain ? "keep" : "fresh",
     timeoutMs: Math.min(seconds * 1_000, TIMEOUT_MAX_MS),
     createdAt,
     updatedAt: createdAt,

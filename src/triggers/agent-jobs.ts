@@ -107,6 +107,7 @@ async function make(engine: Engine, unit: Unit, call: Call, asked: AgentJobReque
       message: asked.message,
       enabled: true,
       missed: "once",
+      conversation: "keep",
       timeoutMs: 0,
       createdAt: unit.now,
       updatedAt: unit.now,

@@ -8,7 +8,14 @@ import { decideAccess, type Viewer } from "../core/rules/visibility.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import { isInHouse, LAST, type Route } from "../core/shapes/route.ts";
 import type { Run } from "../core/shapes/run.ts";
-import { type CronJob, JOBS_MAX, jobKey, type MissedPolicy, type Schedule } from "../core/shapes/schedule.ts";
+import {
+  type CronJob,
+  JOBS_MAX,
+  type JobConversation,
+  jobKey,
+  type MissedPolicy,
+  type Schedule,
+} from "../core/shapes/schedule.ts";
 import type { Session } from "../core/shapes/session.ts";
 import { quoted } from "../core/text/cut.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -40,6 +47,8 @@ interface Choices extends RunChoices {
   /** A destination to which the caller may send. */
   readonly deliver?: Route | null | undefined;
   readonly missed?: MissedPolicy | undefined;
+  /** Default for a new job: `fresh` if it has a session of its own and delivers its replies, else `keep`. */
+  readonly conversation?: JobConversation | undefined;
   readonly enabled?: boolean | undefined;
 }
 
@@ -117,7 +126,7 @@ function chosen<K extends string, V>(
 
 /** Applies options to a job, without computing its next date. */
 function withChoices(base: CronJob, choices: Choices): CronJob {
-  const { name, model, thinking, deliver, message, timeoutSeconds, missed } = choices;
+  const { name, model, thinking, deliver, message, timeoutSeconds, missed, conversation } = choices;
   return {
     id: base.id,
     agentId: base.agentId,
@@ -127,6 +136,7 @@ function withChoices(base: CronJob, choices: Choices): CronJob {
     enabled: base.enabled,
     message: message ?? base.message,
     missed: missed ?? base.missed,
+    conversation: conversation ?? base.conversation,
     timeoutMs: timeoutSeconds === undefined ? base.timeoutMs : Math.round(timeoutSeconds * 1_000),
     ...chosen("name", name?.trim() ?? name, base.name),
     ...chosen("model", model, base.model),
@@ -190,7 +200,9 @@ export async function addJob(ctx: JobContext, by: JobCaller, wanted: NewJob): Pr
     if (!allowed.ok) return allowed;
     const room = await storeHasRoom(unit);
     if (!room.ok) return room;
-    const blank = { id, ...own, message: "", enabled: false, missed: "once" } as const;
+    const isReport = session === undefined && wanted.deliver != null;
+    const conversation = isReport ? "fresh" : "keep";
+    const blank = { id, ...own, message: "", enabled: false, missed: "once", conversation } as const;
     const times = { timeoutMs: 0, createdAt: unit.now, updatedAt: unit.now };
     const job = withChoices({ ...blank, ...times, schedule: schedule.value }, wanted);
     const owned = creatorAfter(ctx, by, job);
@@ -252,7 +264,7 @@ async function patched(
 }
 
 /** Refuses options that do not go with the session in which the job runs. */
-function checkPatch(job: CronJob, { deliver, model }: JobPatch): Result<void> {
+function checkPatch(job: CronJob, { deliver, model, conversation }: JobPatch): Result<void> {
   // `last` is the chat in which the people of that session wrote last.
   const isChat = job.callId === undefined && job.sessionKey !== undefined && deliver?.channel === LAST;
   if (deliver?.to === jobKey(job) && !isChat) {
@@ -262,6 +274,8 @@ function checkPatch(job: CronJob, { deliver, model }: JobPatch): Result<void> {
   if (job.sessionKey === undefined) return ok(undefined);
   if (model != null) return NO_MODEL;
   const runs = `the agent of ${job.sessionKey} made this job, which runs in that session`;
+  if (job.callId !== undefined && conversation === "fresh")
+    return fail("invalid_argument", `${runs} and continues its conversation`, { hint: "Omit session." });
   if (job.callId === undefined || deliver == null || !(isInHouse(deliver) || deliver.channel === LAST))
     return ok(undefined);
   return fail("invalid_argument", `${runs}, so its replies go there or to a chat on a channel`, {

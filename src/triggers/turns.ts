@@ -5,6 +5,8 @@
 // TU2: turns never accumulate: a date is skipped if a run of the job is unfinished. A reset is skipped if any
 //      run of the session is.
 // TU3: dates that were missed while no gateway ran cause one turn together, or none, depending on the job.
+// TU4: a job with a fresh conversation gets it in the transaction of TU1. It gets none while another run of
+//      the session is unfinished: that run would be stopped.
 
 import { optional } from "../core/optional.ts";
 import { isGuest } from "../core/rules/prompt/memory.ts";
@@ -16,6 +18,7 @@ import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import { insertNew, newSession, resetIn } from "../flows/session/lifecycle.ts";
+import { holdForAbort } from "../store/locks.ts";
 import { holdJob, insertTurn, moveJob, type NewTurn, unfinishedRunOf } from "../store/queries/cron-jobs.ts";
 import { activeRuns } from "../store/queries/runs/runs.ts";
 import { getSession, updateSession } from "../store/queries/sessions/sessions.ts";
@@ -66,9 +69,20 @@ async function acceptReset(parts: TurnParts, unit: Unit, job: CronJob) {
   return engine.acceptIn(unit, { sessionKey, kind: "append", input });
 }
 
+/** Begins a new conversation in the session of a job, unless a run in it is unfinished (TU4). */
+async function beginAfresh(parts: TurnParts, unit: Unit, job: CronJob): Promise<Result<unknown>> {
+  const key = jobKey(job);
+  await holdForAbort(unit.tx, key);
+  const session = await getSession(unit.tx, key);
+  if (session === undefined || (await activeRuns(unit.tx, key)).length > 0) return ok(undefined);
+  return resetIn({ engine: parts.engine(), settings: parts.settings }, unit, session);
+}
+
 /** Accepts a run of the job. */
 async function acceptTurn(parts: TurnParts, unit: Unit, job: CronJob) {
   if (resets(job)) return acceptReset(parts, unit, job);
+  const begun = job.conversation === "fresh" ? await beginAfresh(parts, unit, job) : ok(undefined);
+  if (!begun.ok) return begun;
   if (job.sessionKey === undefined) await prepareSession(parts, unit, job);
   const creator = job.createdBy === undefined ? undefined : creatorViewer(parts.settings, job.createdBy);
   return parts.engine().acceptIn(unit, {

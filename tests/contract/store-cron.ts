@@ -15,6 +15,7 @@ const job = (id: string, more: Partial<CronJob> = {}): CronJob => ({
   message: "what is new?",
   enabled: true,
   missed: "once",
+  conversation: "keep",
   timeoutMs: 0,
   nextAt: 5_000,
   createdAt: 1,
@@ -35,6 +36,7 @@ export function cronContract(store: () => Store): void {
       thinking: "high",
       timeoutMs: 60_000,
       missed: "skip",
+      conversation: "fresh",
       schedule: { kind: "every", everyMs: 10_000, anchorMs: 253_402_300_799_999 },
     });
     const { nextAt: _, ...paused } = job("a", { enabled: false, schedule: { kind: "at", atMs: 7 } });

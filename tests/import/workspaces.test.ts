@@ -160,4 +160,5 @@ test("jobs of Clawdbot keep the chat to which they deliver", async () => {
     [undefined, undefined],
     ["agent:main:main", { channel: "last", to: "agent:main:main" }],
   ]);
+  expect(stored.map((job) => job?.conversation)).toEqual(["fresh", "fresh", "fresh", "keep"]);
 });

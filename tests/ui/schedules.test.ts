@@ -59,6 +59,14 @@ describeInBrowser("schedules", () => {
     const client = await house.client();
     const { jobs: stored } = await client.request("cron.list", {});
     expect(stored).toMatchObject([{ name: "Morning report", missed: "once", agentId: "main" }]);
+    await expect.poll(() => made.innerText()).toContain("new conversation at each run");
+    await page.getByRole("button", { name: "Edit: Morning report" }).click();
+    const edit = page.getByRole("dialog", { name: "Edit job" });
+    await edit.getByText("More", { exact: true }).click();
+    await edit.getByLabel("Conversation").selectOption("keep");
+    await edit.getByRole("button", { name: "Save" }).click();
+    await expect.poll(() => made.innerText()).not.toContain("new conversation at each run");
+    expect((await client.request("cron.list", {})).jobs).toMatchObject([{ session: "keep" }]);
   });
 
   test("start and end of a manual run are shown, with links to its session and its history", async () => {

@@ -5,7 +5,7 @@ import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
 import { readDuration } from "../../core/duration.ts";
 import { optional } from "../../core/optional.ts";
 import { ok } from "../../core/shapes/errors.ts";
-import type { MissedPolicy } from "../../core/shapes/schedule.ts";
+import type { JobConversation, MissedPolicy } from "../../core/shapes/schedule.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { nearestNames } from "../../core/text/nearest.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
@@ -39,6 +39,7 @@ interface JobOptions {
   readonly thinking?: string;
   readonly timeout?: number;
   readonly missed?: MissedPolicy;
+  readonly conversation?: JobConversation;
   readonly enable?: boolean;
   readonly disable?: boolean;
   readonly disabled?: boolean;
@@ -74,9 +75,10 @@ function jobLines(cli: Cli, jobs: readonly CronJobRow[]): void {
     nextWords(job),
     lastWords(job.state.last, nowMs),
     job.agentId,
+    job.session,
     job.madeBy === undefined ? "" : `its agent, in ${job.madeBy}`,
   ]);
-  const names = ["ID", "NAME", "SCHEDULE", "NEXT", "LAST", "AGENT", "MADE BY"];
+  const names = ["ID", "NAME", "SCHEDULE", "NEXT", "LAST", "AGENT", "CONVERSATION", "MADE BY"];
   for (const line of table(names, rows)) cli.line(line);
   for (const { id, name = id, problem } of jobs) {
     if (problem === undefined) continue;
@@ -223,11 +225,12 @@ export async function addJob(cli: Cli, args: readonly string[], options: JobOpti
     const error = "the job has no schedule: give one of --cron, --every, --at, --in";
     return cli.fail({ code: "usage", error }, EXIT.usage);
   }
-  const { name, agent, model, thinking, timeout, missed } = options;
+  const { name, agent, model, thinking, timeout, missed, conversation } = options;
   const params = {
     schedule: schedule.value,
     message: args[0] ?? "",
     ...optional({ name, agentId: agent, model, thinking, timeoutSeconds: timeout, missed }),
+    ...optional({ session: conversation }),
     ...(options.disabled === true ? { enabled: false } : {}),
   };
   return withLink(cli, async (link) => {
@@ -247,9 +250,10 @@ const cleared = (value: string | undefined): string | null | undefined => (value
 export async function updateJob(cli: Cli, args: readonly string[], options: JobOptions): Promise<number> {
   const schedule = scheduleOf(options, cli.parts.world.clock.now());
   if (!schedule.ok) return cli.fail({ code: "usage", error: schedule.error }, EXIT.usage);
-  const { name, message, model, thinking, timeout, missed } = options;
+  const { name, message, model, thinking, timeout, missed, conversation } = options;
   const patch = {
     ...optional({ schedule: schedule.value, message, timeoutSeconds: timeout, missed }),
+    ...optional({ session: conversation }),
     ...optional({ name: cleared(name), model: cleared(model), thinking: cleared(thinking) }),
     ...(options.deliver === false ? { deliver: null } : {}),
     ...(options.enable === true ? { enabled: true } : {}),

@@ -2,7 +2,12 @@
 
 import type { Route } from "../../core/shapes/route.ts";
 import type { RunState } from "../../core/shapes/run.ts";
-import { MISSED_POLICIES, SCHEDULE_KINDS, type Schedule } from "../../core/shapes/schedule.ts";
+import {
+  JOB_CONVERSATIONS,
+  MISSED_POLICIES,
+  SCHEDULE_KINDS,
+  type Schedule,
+} from "../../core/shapes/schedule.ts";
 import {
   about,
   declared,
@@ -62,6 +67,11 @@ const place = about(
   ),
   "Destination for replies, in addition to the job's own session.",
 );
+const session = about(
+  oneOf(...JOB_CONVERSATIONS),
+  "`fresh`: each run begins a new conversation in the job's session. `keep`: it continues the last one. " +
+    "Default: `fresh` for a job with `deliver` and a session of its own.",
+);
 const title = "Name of the job.";
 const model = "Model as `<provider>/<model>`. Default: the session's model.";
 const thinking = "Thinking level of the model. Default: the session's level.";
@@ -70,6 +80,7 @@ const shared = {
     oneOf(...MISSED_POLICIES),
     "Policy for dates that passed while the gateway was down: run the job once later, or skip it.",
   ),
+  session,
   enabled: flag("`false` pauses the job. Default true."),
   timeoutSeconds: about(
     count(0),
@@ -142,6 +153,7 @@ const JOB = named(
       agentId: text(),
       message: text(),
       missed: oneOf(...MISSED_POLICIES),
+      session: about(oneOf(...JOB_CONVERSATIONS), "`fresh`: each run begins a new conversation."),
       createdAtMs: number(),
       updatedAtMs: number(),
       state: about(

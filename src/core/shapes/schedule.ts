@@ -22,6 +22,10 @@ export const SCHEDULE_KINDS = ["cron", "every", "at"] as const;
 export const MISSED_POLICIES = ["once", "skip"] as const;
 export type MissedPolicy = (typeof MISSED_POLICIES)[number];
 
+/** Conversation of a run: the one of the run before it, or a new one in the same session. */
+export const JOB_CONVERSATIONS = ["keep", "fresh"] as const;
+export type JobConversation = (typeof JOB_CONVERSATIONS)[number];
+
 /** A message that is sent to an agent at set times, in the session `cron:<id>` or in its own session. */
 export interface CronJob {
   readonly id: string;
@@ -33,6 +37,7 @@ export interface CronJob {
   /** False if the job is paused, or if no due time is left. */
   readonly enabled: boolean;
   readonly missed: MissedPolicy;
+  readonly conversation: JobConversation;
   /** Destination of replies, in addition to the transcript. */
   readonly deliver?: Route;
   /** `<provider>/<model>`. Absent: the model of the session, else of the agent. */

@@ -73,6 +73,7 @@ function jobRow(job: CronJob, last: CronTurnRow | undefined, reader: JobReader):
     agentId: job.agentId,
     message: redactor.mask(message),
     missed: job.missed,
+    session: job.conversation,
     createdAtMs: job.createdAt,
     updatedAtMs: job.updatedAt,
     state: {
@@ -229,7 +230,7 @@ export const cronMethods: Methods<keyof typeof CRON_METHODS, CronDeps> = {
     },
   },
   "cron.add": {
-    async handle(ctx, { idempotencyKey: _, deliver: asked, sessionKey, ...wanted }) {
+    async handle(ctx, { idempotencyKey: _, deliver: asked, sessionKey, session: conversation, ...wanted }) {
       const deliver = await destinationOf(ctx, asked);
       if (!deliver.ok) return deliver;
       const session =
@@ -239,7 +240,7 @@ export const cronMethods: Methods<keyof typeof CRON_METHODS, CronDeps> = {
       if (!session.ok) return session;
       const made = await addJob(ctx.deps, callerOf(ctx), {
         ...wanted,
-        ...{ deliver: deliver.value, session: session.value },
+        ...{ deliver: deliver.value, session: session.value, conversation },
         also: (unit, job) => ctx.remember(unit, answerOf(ctx, job)),
       });
       return made.ok ? ok(answerOf(ctx, made.value)) : made;
@@ -247,7 +248,7 @@ export const cronMethods: Methods<keyof typeof CRON_METHODS, CronDeps> = {
   },
   "cron.update": {
     async handle(ctx, params) {
-      const { deliver: asked, ...patch } = params.patch;
+      const { deliver: asked, session: conversation, ...patch } = params.patch;
       const { id } = params;
       const allowed = await checkWords(ctx, params);
       if (!allowed.ok) return allowed;
@@ -255,7 +256,7 @@ export const cronMethods: Methods<keyof typeof CRON_METHODS, CronDeps> = {
       if (!deliver.ok) return deliver;
       const changed = await updateJob(ctx.deps, callerOf(ctx), id, {
         ...patch,
-        deliver: deliver.value,
+        ...{ deliver: deliver.value, conversation },
         also: (unit, job) => ctx.remember(unit, answerOf(ctx, job)),
       });
       return changed.ok ? ok(answerOf(ctx, changed.value)) : changed;

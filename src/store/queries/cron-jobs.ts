@@ -5,7 +5,13 @@
 import { type Insertable, type Selectable, sql } from "kysely";
 import type { Route } from "../../core/shapes/route.ts";
 import type { RunState } from "../../core/shapes/run.ts";
-import { type CronJob, type MissedPolicy, type Schedule, TURNS_KEPT } from "../../core/shapes/schedule.ts";
+import {
+  type CronJob,
+  type JobConversation,
+  type MissedPolicy,
+  type Schedule,
+  TURNS_KEPT,
+} from "../../core/shapes/schedule.ts";
 import { held } from "../locks.ts";
 import type { CronJobTable } from "../schema/cron-tables.ts";
 import { type Db, present, type Tx } from "../sql.ts";
@@ -43,6 +49,7 @@ function toJob(row: Selectable<CronJobTable>): CronJob {
     message: row.message,
     enabled: row.enabled === 1,
     missed: row.missed as MissedPolicy,
+    conversation: row.conversation as JobConversation,
     timeoutMs: row.timeout_ms,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
@@ -71,6 +78,7 @@ function toRow(job: CronJob): Insertable<CronJobTable> {
     thinking: job.thinking ?? null,
     timeout_ms: job.timeoutMs,
     missed: job.missed,
+    conversation: job.conversation,
     next_at: job.nextAt ?? null,
     created_at: job.createdAt,
     updated_at: job.updatedAt,

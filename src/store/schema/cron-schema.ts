@@ -85,3 +85,7 @@ create index cron_jobs_of_session on cron_jobs (session_key) where session_key i
 `;
 export const CRON_MAKERS = jobMakers("text");
 export const CRON_MAKERS_ON_POSTGRES = jobMakers(T);
+
+/** Whether each run of a job begins a new conversation: `keep` or `fresh`. Earlier jobs keep theirs. */
+export const jobConversations = (text: string): string =>
+  `alter table cron_jobs add column conversation ${text} not null default 'keep';`;

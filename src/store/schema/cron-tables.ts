@@ -30,6 +30,8 @@ export interface CronJobTable {
   call_id: string | null;
   /** Source of content from outside that the agent had read. */
   outside: string | null;
+  /** `keep | fresh`. */
+  conversation: Generated<string>;
 }
 
 /** Turns of a job, started by its schedule or by hand. The outcome of a turn is in the table `runs`. */

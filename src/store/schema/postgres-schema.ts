@@ -10,7 +10,12 @@
 
 import { POSTGRES_TEXT as T } from "../sql.ts";
 import { CHANNELS_ON_POSTGRES } from "./channel-schema.ts";
-import { CRON_CREATORS_ON_POSTGRES, CRON_MAKERS_ON_POSTGRES, CRON_ON_POSTGRES } from "./cron-schema.ts";
+import {
+  CRON_CREATORS_ON_POSTGRES,
+  CRON_MAKERS_ON_POSTGRES,
+  CRON_ON_POSTGRES,
+  jobConversations,
+} from "./cron-schema.ts";
 import {
   DEVICE_TOKENS_ON_POSTGRES,
   NODE_CREATORS_ON_POSTGRES,
@@ -535,4 +540,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   instructionContents(T, "bigint"),
   deliveryControls(T),
   erasing("bigint", T),
+  jobConversations(T),
 ];

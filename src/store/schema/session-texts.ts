@@ -117,7 +117,7 @@ export const SESSION_TEXTS: Readonly<Record<keyof Tables, TextsOf>> = {
   cron_jobs: {
     kept: [
       ...["id", "name", "agent_id", "schedule_json", "message", "deliver_json", "model", "thinking"],
-      ...["missed", "created_by", "session_key", "call_id", "outside"],
+      ...["missed", "created_by", "session_key", "call_id", "outside", "conversation"],
     ],
   },
   cron_runs: { kept: ["job_id", "cause", "run_id", "code", "error"] },

@@ -4,7 +4,7 @@
 
 import type { DatabaseSync } from "node:sqlite";
 import { CHANNELS } from "./channel-schema.ts";
-import { CRON, CRON_CREATORS, CRON_MAKERS } from "./cron-schema.ts";
+import { CRON, CRON_CREATORS, CRON_MAKERS, jobConversations } from "./cron-schema.ts";
 import { DEVICE_TOKENS, NODE_CREATORS, NODES, nodeAskers } from "./node-schema.ts";
 import { PERMISSIONS } from "./permission-schema.ts";
 import {
@@ -504,6 +504,7 @@ const MIGRATIONS: readonly string[] = [
   instructionContents("text", "integer", " strict"),
   deliveryControls("text"),
   erasing("integer", "text"),
+  jobConversations("text"),
 ];
 
 /** Schema version that this program writes. */

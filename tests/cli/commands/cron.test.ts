@@ -24,6 +24,7 @@ test("a job can be added, listed, changed, run and removed, and its runs are lis
       { id, missed: "skip", timeoutSeconds: 60, deliver: { channel: "webchat", to: "agent:main:main" } },
     ],
   });
+  expect(list).toMatch(/ main +fresh/);
   expect((await run(home, ["cron", "run", "Morning report"])).out).toContain(`runs now in cron:${id}`);
   const mistyped = await run(home, ["cron", "run", "Mourning report"]);
   expect(mistyped).toMatchObject({ code: 1, err: expect.stringContaining('Did you mean "Morning report"?') });
@@ -33,10 +34,21 @@ test("a job can be added, listed, changed, run and removed, and its runs are lis
   expect(two.err).toContain(id);
   const other = /([0-9a-f-]{36})/.exec(two.err.replace(id, ""))?.[1] ?? "";
   expect((await run(home, ["cron", "remove", other])).code).toBe(0);
-  const changed = await run(home, ["cron", "update", id, "--every", "30m", "--no-deliver", "--name", ""]);
+  const changed = await run(home, [
+    "cron",
+    "update",
+    id,
+    "--every",
+    "30m",
+    "--no-deliver",
+    "--name",
+    "",
+    "--conversation",
+    "keep",
+  ]);
   expect(changed.out).toContain(`${id} is changed: every 30 minutes`);
   const after = await runJson(home, ["cron", "list"]);
-  expect(after).toMatchObject({ jobs: [{ words: "every 30 minutes" }] });
+  expect(after).toMatchObject({ jobs: [{ words: "every 30 minutes", session: "keep" }] });
   expect(JSON.stringify(after)).not.toMatch(/"deliver"|Morning report/);
   expect((await run(home, ["cron", "run", id])).out).toContain(`runs now in cron:${id}`);
   await expect.poll(async () => (await run(home, ["cron", "runs", id])).out).toMatch(/manual +ok/);

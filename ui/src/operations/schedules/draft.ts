@@ -32,6 +32,8 @@ export interface Draft {
   /** Key of the session to which the reply is sent. Empty: the reply is not sent. */
   readonly deliverTo: string;
   readonly missed: "once" | "skip";
+  /** Empty: the default of a new job. */
+  readonly session: "" | Job["session"];
   readonly model: string;
   readonly thinking: string;
   /** Time limit in seconds, as typed. */
@@ -64,6 +66,7 @@ export function draftOf(job: Job | undefined, nowMs: number): Draft {
     agentId: job?.agentId ?? "",
     deliverTo: job?.deliver?.to ?? "",
     missed: job?.missed ?? "once",
+    session: job?.session ?? "",
     model: job?.model ?? "",
     thinking: job?.thinking ?? "",
     timeout: job?.timeoutSeconds === undefined ? "" : String(job.timeoutSeconds),
@@ -102,7 +105,7 @@ const seconds = (text: string): number => Math.max(0, Math.round(Number(text) ||
 
 /** Returns the parameters of `cron.add`. */
 export function newJob(draft: Draft, schedule: Schedule): ParamsOf<"cron.add"> {
-  const { name, message, agentId, deliverTo, missed, model, thinking, timeout } = draft;
+  const { name, message, agentId, deliverTo, missed, session, model, thinking, timeout } = draft;
   return {
     schedule,
     message,
@@ -114,6 +117,7 @@ export function newJob(draft: Draft, schedule: Schedule): ParamsOf<"cron.add"> {
       model: model || undefined,
       thinking: thinking || undefined,
       timeoutSeconds: seconds(timeout) || undefined,
+      session: session || undefined,
     }),
   };
 }
@@ -131,6 +135,7 @@ export function patchOf(before: Draft, draft: Draft, schedule: Schedule): Patch 
     message: differs("message") ? draft.message : undefined,
     deliver: differs("deliverTo") ? (to === "" ? null : { to }) : undefined,
     missed: differs("missed") ? draft.missed : undefined,
+    session: differs("session") ? draft.session || undefined : undefined,
     model: differs("model") ? textOrNull(draft.model) : undefined,
     thinking: differs("thinking") ? textOrNull(draft.thinking) : undefined,
     timeoutSeconds: differs("timeout") ? seconds(draft.timeout) : undefined,

@@ -21,6 +21,12 @@ const MISSED = [
   ["skip", "skip"],
 ] as const;
 
+const CONVERSATIONS = [
+  ["keep", "one for all runs"],
+  ["fresh", "a new one at each run"],
+] as const;
+const CONVERSATIONS_OF_NEW = [["", "new at each run if the reply is sent"], ...CONVERSATIONS] as const;
+
 /** The fields for the agent of the job, and for the destination of its reply. */
 function Whom({ draft, change, fixed }: WhenProps & { fixed: boolean }) {
   const { agents = [], defaultId = "" } = useReading("agents", () => ask("agents.list")).value ?? {};
@@ -62,7 +68,7 @@ function Whom({ draft, change, fixed }: WhenProps & { fixed: boolean }) {
 }
 
 /** The fields that are rarely used. */
-function More({ draft, change }: WhenProps) {
+function More({ draft, change, fixed }: WhenProps & { fixed: boolean }) {
   return (
     <details class="more">
       <summary>More</summary>
@@ -81,6 +87,14 @@ function More({ draft, change }: WhenProps) {
             value={draft.timeout}
             placeholder="none"
             onInput={(event) => change({ timeout: event.currentTarget.value })}
+          />
+        </label>
+        <label>
+          <span>Conversation</span>
+          <Select
+            value={draft.session}
+            options={fixed ? CONVERSATIONS : CONVERSATIONS_OF_NEW}
+            onPick={(session) => change({ session })}
           />
         </label>
         <label>
@@ -156,7 +170,7 @@ export function JobForm({ job, onClose }: { job: Job | undefined; onClose: () =>
         <Texts draft={draft} change={change} />
         <When draft={draft} change={change} />
         <Whom draft={draft} change={change} fixed={!isNew} />
-        <More draft={draft} change={change} />
+        <More draft={draft} change={change} fixed={!isNew} />
       </Form>
     </Dialog>
   );

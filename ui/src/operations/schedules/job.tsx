@@ -146,7 +146,7 @@ function Actions(props: { job: Job; open: boolean; onEdit: () => void }) {
 
 export function JobCard(props: { job: Job; open: boolean; onEdit: () => void }) {
   const { job, open } = props;
-  const { name, message, schedule, words, agentId, deliver, enabled, problem, madeBy } = job;
+  const { name, message, schedule, words, agentId, deliver, enabled, problem, madeBy, session } = job;
   return (
     <li class={`card job${enabled ? "" : " off"}`}>
       <Switch job={job} />
@@ -175,6 +175,7 @@ export function JobCard(props: { job: Job; open: boolean; onEdit: () => void }) 
               made by the agent in <SessionLink sessionKey={madeBy} />
             </span>
           )}
+          {session === "fresh" && <span class="soft">new conversation at each run</span>}
           {deliver !== undefined && (
             <span class="soft">
               reply to <SessionLink sessionKey={deliver.to} />

@@ -5,7 +5,7 @@
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { learnedQuirks } from "./agent/model/corrections.ts";
+import { learnedQuirks } from "./agent/model/learned.ts";
 import { fullModelName, listModels } from "./agent/model/model.ts";
 import { openModelPort } from "./agent/model/port.ts";
 import { type AcpParts, acpParts, urlOf } from "./app/acp-programs.ts";

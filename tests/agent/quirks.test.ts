@@ -1,7 +1,7 @@
 // Requests to servers that take less than their API allows.
 
 import { afterEach, expect, test, vi } from "vitest";
-import { learnedQuirks } from "../../src/agent/model/corrections.ts";
+import { learnedQuirks } from "../../src/agent/model/learned.ts";
 import { plainSchema } from "../../src/agent/model/plain-schema.ts";
 import type { Entry } from "../../src/core/shapes/message.ts";
 import {

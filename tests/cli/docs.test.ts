@@ -22,6 +22,7 @@ test("every configuration in the documentation is valid", () => {
   expect(examples.length).toBeGreaterThan(3);
   const env = {
     ANTHROPIC_API_KEY: "key",
+    GROQ_API_KEY: "key",
     READER_TOKEN: "a-reader-token-long-enough",
     BOT_TOKEN: "a-bot-token-that-is-long-enough",
   };

@@ -58,7 +58,7 @@ function expectPrefix(before: ServedRequest | undefined, after: ServedRequest | 
 }
 
 const isSummaryRequest = ({ lastUserText }: ServedRequest): boolean =>
-  lastUserText.startsWith("Condense this conversation");
+  lastUserText.includes("Condense this conversation");
 
 test.each(PROVIDER_APIS)(
   "%s: each request of a session, and the one for its summary, continues the request before it",

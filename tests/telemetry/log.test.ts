@@ -22,7 +22,7 @@ function trouble(request: ServedRequest, index: number): Answer {
   const { agentId, step, toolResults, lastUserText = "" } = request;
   if (step === "announce" || request.system.includes("announce step")) return "ANNOUNCE_SKIP";
   if (step === "reply") return "REPLY_SKIP";
-  if (lastUserText.includes("be refused")) return httpError(400, "that won't do");
+  if (lastUserText.endsWith("be refused")) return httpError(400, "that won't do");
   if (lastUserText.includes("be down") && index === 0) return serverError();
   if (toolResults.length > 0) return "so it is";
   if (lastUserText.includes("read")) return [call("read", { path: "nowhere.txt" })];

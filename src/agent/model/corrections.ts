@@ -1,11 +1,10 @@
 // Corrects requests for servers that take less than their API allows. If a server refuses a field, the
 // request is repeated in another form, and the model's later requests have that form at once.
 // QK1: each correction is made once for a model, so a request is repeated a limited number of times.
-// QK2: corrections last until the settings of the provider change or the process ends.
 
 import { isObject } from "../../core/json.ts";
-import type { ProviderSettings } from "../../core/shapes/settings/settings.ts";
 import type { ProviderModel } from "./call.ts";
+import { learnedFor } from "./learned.ts";
 import { QUIRKS } from "./quirks.ts";
 
 type Json = Record<string, unknown>;
@@ -24,24 +23,8 @@ const NEEDED = new Set([
 /** Fields with content of others: names in them are not the request's. */
 const FOREIGN = new Set(["parameters", "input_schema", "arguments", "content", "text", "input", "output"]);
 
-/** The corrections of a model, by the settings of its provider. */
-const learned = new WeakMap<ProviderSettings, Map<string, Set<string>>>();
-
-function learnedFor({ provider, settings }: ProviderModel): Set<string> {
-  const models = learned.get(provider) ?? new Map<string, Set<string>>();
-  learned.set(provider, models);
-  const own = models.get(settings.id) ?? new Set<string>();
-  models.set(settings.id, own);
-  return own;
-}
-
 const without = (field: string): string => `without \`${field}\``;
 const WITHOUT = /^without `(.+)`$/;
-
-/** Returns the corrections that a model's server has taught, for people. */
-export function learnedQuirks(provider: ProviderSettings, id: string): readonly string[] {
-  return [...(learned.get(provider)?.get(id) ?? [])];
-}
 
 /** Returns a request in the form that the server takes, as far as that is known. */
 export function corrected(model: ProviderModel, body: Json): Json {

@@ -98,7 +98,7 @@ async function open(call: Call, sent: { body?: Record<string, unknown> }, signat
   const { provider } = model;
   const known = await piModel(model);
   const view = modelView(request.entries, model);
-  const messages = piMessages(view, request.system, piTools(request.tools));
+  const messages = piMessages(provider.api, view, request.system, piTools(request.tools));
   const form = () => FORMS[provider.api]((id, signature) => signatures.set(id, signature));
   // Google's client reads no key from a header.
   const isGoogle = provider.api === "google-generative-ai";

@@ -87,14 +87,20 @@ export function piTools(tools: readonly ToolSpec[]): PiTool[] {
   }));
 }
 
-export function piMessages(view: readonly Message[], system: string, tools: PiTool[]): TranscriptContext {
-  return normalizeContext({ systemPrompt: system, messages: view.map(piMessage), tools });
+export function piMessages(
+  api: ProviderApi,
+  view: readonly Message[],
+  system: string,
+  tools: PiTool[],
+): TranscriptContext {
+  const messages = view.map((message) => piMessage(api, message));
+  return normalizeContext({ systemPrompt: system, messages, tools });
 }
 
-function piMessage(message: Message): PiAnyMessage {
+function piMessage(api: ProviderApi, message: Message): PiAnyMessage {
   switch (message.role) {
     case "user":
-      return { role: "user", content: textAlone(message.content), timestamp: message.timestamp };
+      return { role: "user", content: contentFor(api, message.content), timestamp: message.timestamp };
     case "assistant": {
       const { id: _, ...rest } = message;
       return {
@@ -111,8 +117,9 @@ function piMessage(message: Message): PiAnyMessage {
   }
 }
 
-/** Returns text as one string, because some servers take no list of parts. */
-function textAlone(content: Extract<Message, { role: "user" }>["content"]) {
+/** Returns text as one string in the API whose servers do not all take a list of parts. */
+function contentFor(api: ProviderApi, content: Extract<Message, { role: "user" }>["content"]) {
+  if (api !== "openai-completions") return [...content];
   const texts = content.map((block) => (block.type === "text" ? block.text : undefined));
   return texts.every((text) => text !== undefined) ? texts.join("\n") : [...content];
 }

@@ -6,7 +6,7 @@ import type { Usage } from "../../core/shapes/message.ts";
 import type { ProviderSettings, ThinkingLevel } from "../../core/shapes/settings/settings.ts";
 import { cut } from "../../core/text/cut.ts";
 import type { World } from "../../world.ts";
-import { learnedQuirks } from "./corrections.ts";
+import { learnedQuirks } from "./learned.ts";
 import { resolveModel } from "./model.ts";
 import { type RequestOutcome, requestOnce } from "./provider-request.ts";
 import type { RequestFailure } from "./retry.ts";

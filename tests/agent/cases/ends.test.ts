@@ -61,15 +61,6 @@ test.each(["max_tokens", "MAX_TOKENS", "length"])(
   },
 );
 
-test("a text that is cut again is marked", async () => {
-  const house = await openRaw();
-  const talk = await house.talk("m", () => stream(delta({ content: "a half" }), delta({}, "length"), DONE));
-  const { text, error } = await talk.says("go");
-  expect(text).toContain("a half");
-  expect(error).toContain("cut at the output limit");
-  expect(talk.requests).toHaveLength(2);
-});
-
 test("[DONE] without a finish reason ends a whole answer", async () => {
   expect(await say(stream(HELLO, DONE))).toEqual(WHOLE);
 });

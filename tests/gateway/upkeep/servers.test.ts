@@ -16,7 +16,7 @@ const [PARTIAL, READER] = TOKENS;
 /** Opens a gateway with three MCP servers: one works, one fails, one is never reached. */
 async function openServers() {
   const witness = await openWitness();
-  const tools = [HELLO, { name: "broken" }];
+  const tools = [HELLO, { name: "broken", inputSchema: { type: "string" } }];
   const good = badServer("good", { witness: witness.port, tools }, { agents: ["main"] });
   const bad = badServer("bad", { witness: witness.port, lastWords: `the key ${SECRET} is refused` });
   const far = httpServer("far", `http://u:${SECRET}@127.0.0.1:1/${SECRET}?key=${SECRET}`, {

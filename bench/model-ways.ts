@@ -1,6 +1,6 @@
-// Compares Parley's client of model servers with libraries by correctness: each gets the same difficult answers
-// from a server on the loopback address. Prints a table of case and client, and the processor time for a
-// streamed token. The libraries are not dependencies: npm installs them into another folder.
+// Compares Parley's client of model servers with libraries by correctness: each gets the same difficult
+// answers from a server on the loopback address. Prints a table of case and client, and the processor time
+// for a streamed token. The libraries are not dependencies: npm installs them into another folder.
 //
 //   npm install --prefix DIR ai @ai-sdk/openai-compatible @ai-sdk/openai @ai-sdk/anthropic @ai-sdk/google \
 //     @ai-sdk/mistral @earendil-works/pi-ai

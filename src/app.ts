@@ -272,8 +272,9 @@ function modelRows({ providers }: Settings): ReturnType<GatewayDeps["models"]> {
   return listModels(providers).map((model) => {
     const { id, name = id, contextWindow, maxOutputTokens, reasoning, images, cost } = model.settings;
     const { provider } = splitRef(model.ref);
-    const corrections = model.kind === "provider" ? learnedQuirks(model.provider, id) : [];
-    return { id, name, provider, contextWindow, maxOutputTokens, reasoning, images, cost, corrections };
+    const learned = model.kind === "provider" ? learnedQuirks(model.provider, id) : [];
+    const corrections = learned.length === 0 ? {} : { corrections: learned };
+    return { id, name, provider, contextWindow, maxOutputTokens, reasoning, images, cost, ...corrections };
   });
 }
 

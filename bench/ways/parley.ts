@@ -9,7 +9,8 @@ import { fakeWorld } from "../../tests/kit/world.ts";
 import type { Answered } from "./cases.ts";
 import { type Call, TOOL, type WayClient } from "./clients.ts";
 
-const WORLD = { ...fakeWorld(), clock: plainClock };
+const { clock, ...world } = fakeWorld();
+const WORLD = { ...world, clock: { ...clock, ...plainClock } };
 const NO_COST = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
 const WINDOW = { contextWindow: 100_000, maxOutputTokens: 4_000 };
 

@@ -207,7 +207,6 @@ const ONE_MODEL: Pick<GatewayDeps, "models" | "checkModel"> = {
     {
       ...{ id: "rehearsal", name: "Rehearsal", provider: "offline", contextWindow: 1000, reasoning: false },
       ...{ maxOutputTokens: 100, images: false, cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } },
-      corrections: [],
     },
   ],
   checkModel: (name) =>

@@ -1,5 +1,5 @@
-// Keeps what the servers of models have taught about the form of requests. It imports nothing of a provider, so
-// that the list of models costs nothing at start.
+// Keeps what the servers of models have taught about the form of requests. It imports nothing of a provider,
+// so that the list of models costs nothing at start.
 // QK2: corrections last until the settings of the provider change or the process ends.
 
 import type { ProviderSettings } from "../../core/shapes/settings/settings.ts";

@@ -116,23 +116,27 @@ const AGENT = named(
 const MODEL = named(
   "ModelRow",
   "A model, as `models.list` returns it.",
-  object({
-    id: text("Id of the model, without the provider."),
-    corrections: list(
-      text(),
-      "Forms of the request that the model's server has asked for since the start of this process.",
-    ),
-    name: text(),
-    provider: text(),
-    contextWindow: number(),
-    maxOutputTokens: number("Maximum number of tokens of one answer."),
-    reasoning: flag(),
-    images: flag("Whether the model accepts images."),
-    cost: about(
-      object({ input: number(), output: number(), cacheRead: number(), cacheWrite: number() }),
-      "Price in USD per million tokens.",
-    ),
-  }),
+  object(
+    {
+      id: text("Id of the model, without the provider."),
+      name: text(),
+      provider: text(),
+      contextWindow: number(),
+      maxOutputTokens: number("Maximum number of tokens of one answer."),
+      reasoning: flag(),
+      images: flag("Whether the model accepts images."),
+      cost: about(
+        object({ input: number(), output: number(), cacheRead: number(), cacheWrite: number() }),
+        "Price in USD per million tokens.",
+      ),
+    },
+    {
+      corrections: list(
+        text(),
+        "Forms of the request that the model's server has asked for since the start of this process.",
+      ),
+    },
+  ),
 );
 export type ModelRow = Of<typeof MODEL>;
 

@@ -78,7 +78,7 @@ export async function openTalks(
   { agent = {}, agents = [], world = fastWorld() }: TalkOptions = {},
 ): Promise<TalkHouse> {
   const models = providers.flatMap((provider) =>
-    provider.models.map((model) => ({ ...model, name: model.id, provider: provider.id, corrections: [] })),
+    provider.models.map((model) => ({ ...model, name: model.id, provider: provider.id })),
   );
   const model = `${models[0]?.provider}/${models[0]?.id}`;
   const house = await openHouse({

@@ -363,7 +363,7 @@ function partsOf(house: LogParts & { home: string; world: World }): CliParts {
     replay: async (...wanted) => (await import("./replay.ts")).replayIn(silent)(...wanted),
     ask: async (...wanted) => (await import("./replay/ask.ts")).askModel(silent, ...wanted),
     inspectSandbox: (wanted) => inspectSandbox(wanted, { world, env }),
-    inspectModel: (providers, ref) => inspectModel(world, providers, ref),
+    inspectModel: (providers, ref) => inspectModel(silent, providers, ref),
     // No log lines, because the doctor prints these problems itself.
     inspectChannels: (accounts) => inspectChannels(accounts, silent),
     missingFor,

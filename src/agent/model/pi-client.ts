@@ -68,7 +68,7 @@ export async function callProvider(call: Call): Promise<void> {
       if (refused === "length" || refused === "pictures") throw error;
       const says = learn(model, messageIn(seen.words) ?? seen.words, sent.body);
       if (says === undefined) throw error;
-      world.log.warn({ model: model.ref, why: seen.words }, `the server of this model takes ${says}`);
+      world.log.warn({ model: model.ref, why: seen.words }, `the server refused the form of a request; from now on: ${says}`);
       delete seen.status;
       delete seen.words;
     }

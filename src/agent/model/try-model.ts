@@ -75,7 +75,7 @@ function trialOf(
       const { usage, content, model } = outcome.message;
       const said = content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("");
       const took = (durationMs / 1000).toFixed(1);
-      const taught = learnedQuirks(provider, model).map((says) => `; the server takes ${says}`);
+      const taught = learnedQuirks(provider, model).map((says) => `; form of requests: ${says}`);
       const cost = `${usage.totalTokens} tokens${usd(usage.cost.total)}`;
       const text = `answered in ${took} s (${cost})${taught.join("")}`;
       return { usable: true, text, durationMs, usage, answer: cut(said.trim(), ANSWER_SHOWN_MAX_CHARS) };

@@ -9,6 +9,9 @@ const [NEWLINE, RETURN, QUOTE, BACKSLASH] = [10, 13, 34, 92];
 const IS_MARK = new Uint8Array(256);
 for (const mark of "[{,:") IS_MARK[mark.charCodeAt(0)] = 1;
 
+/** Returns whether a byte outside of a text counts as a value. */
+export const isMark = (byte: number): boolean => IS_MARK[byte] === 1;
+
 /** Ends of a message: of the whole body, of a line, or the empty line after an event of a stream. */
 export type MessageEnd = "body" | "line" | "event";
 

@@ -100,9 +100,9 @@ test("an answer in thousands of pieces arrives complete", async () => {
   expect(await stage.say("flood")).toBe("0123456789".repeat(4_000));
 });
 
-test("a line with too many values ends the run and the program, and the next prompt starts a new one", async () => {
+test("a message with too many values is left out, and the turn continues", async () => {
   const stage = await openStage();
-  expect(await stage.say("values")).toMatch(/^error: agent "main": in the middle of the turn/);
+  expect(await stage.say("values")).toBe("unread");
   expect(await stage.say("say next")).toBe("next");
 });
 

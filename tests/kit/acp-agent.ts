@@ -221,7 +221,10 @@ class Agent {
         for (let index = 0; index < 4_000; index++) await this.#say(client, id, "0123456789");
         return end;
       case "values":
-        process.stdout.write(`{"jsonrpc":"2.0","method":"x","params":[${"{},".repeat(200_000)}0]}\n`);
+        await new Promise<void>((resolve) => {
+          const values = "{},".repeat(200_000);
+          process.stdout.write(`{"jsonrpc":"2.0","method":"x","params":[${values}0]}\n`, () => resolve());
+        });
         await this.#say(client, id, "unread");
         return end;
       case "large":

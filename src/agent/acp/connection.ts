@@ -18,7 +18,6 @@ import type {
   SessionUpdate,
 } from "@agentclientprotocol/sdk/unstable";
 import { fieldsOf } from "../../core/json.ts";
-import { JsonMeter, meteredBody } from "../../core/meter.ts";
 import { askingModeOf } from "../../core/rules/approval/acp-programs.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { PermissionDecision } from "../../core/shapes/permission.ts";
@@ -419,8 +418,7 @@ export async function openAcp(parts: OpenParts): Promise<Result<AcpConnection>> 
   const started = await startAcpProcess(parts.program, parts.world);
   if (!started.ok) return started;
   const { input, output } = started.value;
-  const lines = output.pipeThrough(boundedLines((message) => connection.leaveOut(message)));
-  const bounded = meteredBody(lines, new JsonMeter("line"));
+  const bounded = output.pipeThrough(boundedLines((message) => connection.leaveOut(message)));
   const connection = new Connection(parts, started.value, (handlers) =>
     sdk
       .client({ name: "parley" })

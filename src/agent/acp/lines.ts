@@ -1,7 +1,9 @@
 // Limits the size of a program's messages before the protocol's library reads them. The library ends the
 // connection at a message that is too long, and some programs send whole files in one message.
 // - A long text in a message is cut. Its end says so.
-// - A message that is too long nevertheless is left out. Its beginning is reported.
+// - A message that is too long nevertheless, or has too many values, is left out. Its beginning is reported.
+
+import { isMark, JSON_MARKS_MAX } from "../../core/meter.ts";
 
 /** More than any limit of a turn's texts, so that those limits decide about what is kept. */
 const TEXT_MAX_BYTES = 1024 * 1024;
@@ -28,6 +30,8 @@ export function boundedLines(onLeftOut: (head: string) => void): TransformStream
   let isText = false;
   let textBytes = 0;
   let isCut = false;
+  /** Values of the message: see meter.ts. */
+  let marks = 0;
   /** Bytes of an escaped character that are still to come. */
   let escapeLeft = 0;
 
@@ -35,7 +39,7 @@ export function boundedLines(onLeftOut: (head: string) => void): TransformStream
     lineBytes += piece.length;
     if (isLeftOut || piece.length === 0) return;
     line.push(piece);
-    if (lineBytes <= MESSAGE_MAX_BYTES) return;
+    if (lineBytes <= MESSAGE_MAX_BYTES && marks <= JSON_MARKS_MAX) return;
     isLeftOut = true;
     onLeftOut(new TextDecoder().decode(Buffer.concat(line).subarray(0, HEAD_BYTES)));
     line = [];
@@ -49,10 +53,11 @@ export function boundedLines(onLeftOut: (head: string) => void): TransformStream
           if (!isCut) keep(chunk.subarray(from, at + 1));
           if (!isLeftOut) for (const piece of line) to.enqueue(piece);
           line = [];
-          [lineBytes, escapeLeft, from] = [0, 0, at + 1];
+          [lineBytes, escapeLeft, marks, from] = [0, 0, 0, at + 1];
           isLeftOut = isText = isCut = false;
         } else if (!isText) {
           if (byte === QUOTE) [isText, textBytes] = [true, 0];
+          else if (isMark(byte)) marks += 1;
         } else if (escapeLeft > 0) {
           escapeLeft =
             escapeLeft === ESCAPE_BEGINS ? (byte === LETTER_U ? ESCAPE_DIGITS : 0) : escapeLeft - 1;

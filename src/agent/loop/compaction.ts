@@ -148,7 +148,8 @@ export async function compact(request: CompactionRequest): Promise<CompactionOut
   const written = outcome.kind === "message" ? made(outcome) : "";
   if (written !== "") return { kind: "compacted", entry: entryOf(request.world, written, cut), usage };
   const error = outcome.kind === "message" ? `${model.ref} wrote an empty summary` : outcome.error;
-  const isStopped = outcome.kind === "failed" && outcome.code === "budget_used";
+  // The next turn may get a summary.
+  const isStopped = outcome.kind === "failed" && (outcome.code === "budget_used" || outcome.isPassing);
   if (!request.isNeeded || isStopped) return { kind: "failed", error, usage };
   request.world.log.warn({ model: model.ref, why: error }, "an excerpt replaces the summary");
   const excerpt = asText(cut.older, summary, EXCERPT_CHARS_MAX);

@@ -215,7 +215,7 @@ async function compactOnly(
   const said = ownMessages(progress.entries).findLast(({ role }) => role === "assistant");
   const used = estimate(args, progress.entries);
   const end = (text: string, contextTokens = used): TurnEnd => {
-    return { kind: "ok", text, usage: progress.usage, contextTokens };
+    return { kind: "ok", text, usage: spentBy(progress), contextTokens };
   };
   if (said !== undefined) return end(textOf(said));
   const fits = used + SUMMARY_ROOM_TOKENS <= model.settings.contextWindow;

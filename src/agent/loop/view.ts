@@ -209,7 +209,7 @@ function isOfModel(message: AssistantMessage, model: ResolvedModel): boolean {
 /** Removes thinking without a signature: sent back, it would read as the answer. */
 function withoutUnsigned(message: AssistantMessage): AssistantMessage {
   const content = message.content.filter(
-    (block) => block.type !== "thinking" || block.thinkingSignature !== undefined,
+    (block) => block.type !== "thinking" || block.redacted === true || Boolean(block.thinkingSignature),
   );
   return content.length === message.content.length ? message : { ...message, content };
 }

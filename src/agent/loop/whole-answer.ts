@@ -11,7 +11,13 @@ import {
   type UserMessage,
   ZERO_USAGE,
 } from "../../core/shapes/message.ts";
-import type { ModelOutcome, ModelPort, ModelRequest, WrittenMessage } from "../model/model.ts";
+import {
+  type ModelOutcome,
+  type ModelPort,
+  type ModelRequest,
+  usageOf,
+  type WrittenMessage,
+} from "../model/model.ts";
 
 interface TurnState {
   /** Returns whether the turn has an answer without this one: the model wrote it before a tool call. */
@@ -94,7 +100,7 @@ export function wholeAnswerPort(port: ModelPort, turn: TurnState): ModelPort {
       return { kind: "message", message: joined(message, next.message) };
     if ((next.kind === "failed" || next.kind === "aborted") && adds(next.partial))
       return { ...next, partial: joined(message, next.partial) };
-    if (next.kind === "message") turn.discard(next.message.usage);
+    turn.discard(usageOf(next) ?? ZERO_USAGE);
     const counted = { ...message, usage: ZERO_USAGE };
     return next.kind === "aborted" ? { ...next, partial: counted } : { kind: "message", message: counted };
   };

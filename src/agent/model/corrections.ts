@@ -12,16 +12,22 @@ type Json = Record<string, unknown>;
 /** A refusal that names a field that the server does not know. */
 const UNKNOWN_FIELD =
   /extra|unknown|unrecogni.ed|(un|not )supported|unexpected|not (permitted|allow|accept)|invalid|forbid/i;
-/** Fields without which a request has no meaning. */
-const NEEDED = new Set([
-  ...["model", "messages", "input", "contents", "config", "system", "instructions", "tools", "stream"],
-  ...["max_tokens", "max_completion_tokens", "max_output_tokens", "role", "content", "type", "text"],
-  ...["tool_calls", "tool_call_id", "tool_use_id", "call_id", "id", "function", "name", "description"],
-  ...["parameters", "input_schema", "arguments", "output", "url", "image_url", "source", "data"],
-  ...["media_type", "thinking", "signature"],
-]);
+/** Statuses of a server that judges the fields of a request. */
+const JUDGED = [400, 422];
+/** Fields that a request can do without. */
+const OPTIONAL = [
+  ...["store", "stream_options", "prompt_cache_key", "prompt_cache_retention", "reasoning_effort"],
+  ...["reasoning_content", "reasoning_details", "reasoning_text", "reasoning", "enable_thinking"],
+  ...["chat_template_kwargs", "tool_stream", "parallel_tool_calls", "service_tier", "metadata", "include"],
+  ...["safety_identifier", "truncation", "strict", "eager_input_streaming", "cache_control"],
+  ...["output_config", "thinking", "thinkingConfig", "fallbacks", "context_management", "name"],
+  ...["extra_content", "thoughtSignature", "session_id", "temperature", "tool_choice", "verbosity"],
+];
 /** Fields with content of others: names in them are not the request's. */
-const FOREIGN = new Set(["parameters", "input_schema", "arguments", "content", "text", "input", "output"]);
+const FOREIGN = new Set([
+  ...["parameters", "input_schema", "parametersJsonSchema", "schema", "arguments", "args", "response"],
+  ...["content", "text", "input", "output"],
+]);
 
 const without = (field: string): string => `without \`${field}\``;
 const WITHOUT = /^without `(.+)`$/;
@@ -42,41 +48,50 @@ export function corrected(model: ProviderModel, body: Json): Json {
 }
 
 /**
- * Learns from a refusal. `words`: those of the server. `body`: the request as it was sent. Returns the new
- * correction, or undefined if none would change the request.
+ * Learns from a refusal. `words`: those of the server. `body`: the request as it was sent. `isForm`: whether
+ * the history can't be meant; otherwise only plain names of fields count. Returns the new correction, or
+ * undefined if none would change the request.
  */
-export function learn(model: ProviderModel, words: string, body: Json): string | undefined {
+export function learn(
+  model: ProviderModel,
+  { status, words, isForm }: { readonly status: number; readonly words: string; readonly isForm: boolean },
+  body: Json,
+): string | undefined {
   const own = learnedFor(model);
   const sent = JSON.stringify(body);
-  const changes = (says: string, made: Json): boolean => !own.has(says) && JSON.stringify(made) !== sent;
+  const changes = (made: Json): boolean => JSON.stringify(made) !== sent;
+  const isJudged = JUDGED.includes(status);
   const quirk = QUIRKS.find(
-    ({ says, refusal, correct }) => refusal.test(words) && changes(says, correct(body)),
+    ({ says, refusal, correct, isOfTemplate = false }) =>
+      (isJudged || isOfTemplate) && !own.has(says) && refusal.test(words) && changes(correct(body)),
   );
-  const field =
-    quirk === undefined && UNKNOWN_FIELD.test(words) ? fieldNames(body).find(named(words)) : undefined;
+  const isField = quirk === undefined && isJudged && UNKNOWN_FIELD.test(words);
+  const fields = isField
+    ? OPTIONAL.filter((name) => (isForm || name.includes("_")) && names(words, name))
+    : [];
+  const field = fields.find((name) => !own.has(without(name)) && changes(withoutField(body, name)));
   const says = quirk?.says ?? (field === undefined ? undefined : without(field));
-  if (says === undefined || own.has(says)) return undefined;
-  own.add(says);
+  if (says !== undefined) own.add(says);
   return says;
 }
 
-const named = (words: string) => (field: string) =>
-  new RegExp(`(^|[^a-z_])${field.replaceAll(/[^\w]/g, "\\$&")}($|[^a-z_])`, "i").test(words);
-
-/** Returns the names of the fields that a request could do without. */
-function fieldNames(value: unknown): string[] {
-  if (Array.isArray(value)) return [...new Set(value.flatMap(fieldNames))];
-  if (!isObject(value)) return [];
-  const inner = Object.entries(value).flatMap(([name, field]) =>
-    FOREIGN.has(name) && !Array.isArray(field) ? [] : fieldNames(field),
-  );
-  return [...new Set([...Object.keys(value), ...inner])].filter((name) => !NEEDED.has(name));
+/** Takes back what did not help. */
+export function unlearn(model: ProviderModel, corrections: readonly string[]): void {
+  for (const says of corrections) learnedFor(model).delete(says);
 }
 
-function withoutField(value: unknown, field: string): Json {
+/** Returns whether a refusal names a field. An English word must be marked as a name. */
+function names(words: string, field: string): boolean {
+  const isWord = /^[a-z]+$/.test(field);
+  const [before, after] = isWord ? ["['\"`.]", "['\"`:]"] : ["(?<!\\w)", "(?!\\w)"];
+  return new RegExp(isWord ? `${before}${field}\\b|\\b${field}${after}` : before + field + after).test(words);
+}
+
+function withoutField(value: Json, field: string): Json {
   const walk = (one: unknown): unknown => {
     if (Array.isArray(one)) return one.map(walk);
-    if (!isObject(one)) return one;
+    // A signal or another object with methods stays what it is.
+    if (!isObject(one) || Object.getPrototypeOf(one) !== Object.prototype) return one;
     const kept = Object.entries(one).filter(([name]) => name !== field);
     return Object.fromEntries(
       kept.map(([name, inner]) => [name, FOREIGN.has(name) && !Array.isArray(inner) ? inner : walk(inner)]),

@@ -73,6 +73,8 @@ export type ModelOutcome =
       readonly error: string;
       /** Set if a budget refused the call, the answer exceeded a limit, or the provider refused the key. */
       readonly code?: FailureCode;
+      /** Set if the same request may succeed later. */
+      readonly isPassing?: true;
       readonly partial?: WrittenMessage;
     }
   | { readonly kind: "aborted"; readonly partial?: WrittenMessage };

@@ -18,8 +18,8 @@ import {
   type TextPart,
   type ThinkingPart,
 } from "./answer.ts";
-import { type Call, keyFor, RequestError, withFormat } from "./call.ts";
-import { corrected, learn } from "./corrections.ts";
+import { type Call, keyFor, type ProviderModel, RequestError, withFormat } from "./call.ts";
+import { corrected, learn, unlearn } from "./corrections.ts";
 import { ChatForm } from "./forms/chat.ts";
 import { messageIn } from "./forms/error-words.ts";
 import { GeminiForm } from "./forms/gemini.ts";
@@ -55,24 +55,36 @@ const REFUSED_FORM = [400, 404, 422, 500, 501];
  * and repeats the request. Rejects with a `RequestError` if the request failed.
  */
 export async function callProvider(call: Call): Promise<void> {
+  const { seen, model, answer, world } = call;
+  const taught: string[] = [];
   for (;;) {
     const sent: { body?: Record<string, unknown> } = {};
     try {
       return await attempt(call, sent);
     } catch (error) {
-      const { seen, model, answer, world } = call;
-      const isForm = error instanceof RequestError && REFUSED_FORM.includes(seen.status ?? 0);
-      if (!isForm || answer.begun || sent.body === undefined || seen.words === undefined) throw error;
-      const refused = judgeRefusal(seen.status, seen.words);
-      // Another form of the request would not make the conversation shorter, or a picture readable.
-      if (refused === "length" || refused === "pictures") throw error;
-      const says = learn(model, messageIn(seen.words) ?? seen.words, sent.body);
-      if (says === undefined) throw error;
-      world.log.warn({ model: model.ref, why: seen.words }, `the server refused the form of a request; from now on: ${says}`);
+      const { status = 0, words } = seen;
+      const isForm = error instanceof RequestError && REFUSED_FORM.includes(status) && words !== undefined;
+      const says = isForm && !answer.begun ? lesson(model, status, words, sent.body ?? {}) : undefined;
+      if (says === undefined) {
+        unlearn(model, taught);
+        throw error;
+      }
+      taught.push(says);
+      world.log.warn({ model: model.ref, why: words }, `the server refused a form; from now on: ${says}`);
       delete seen.status;
       delete seen.words;
     }
   }
+}
+
+const PICTURE = /"(image_url|input_image|image|inlineData)"/;
+
+function lesson(model: ProviderModel, status: number, raw: string, body: Record<string, unknown>) {
+  const refused = judgeRefusal(status, raw);
+  // Another form of the request would not make the conversation shorter, or a picture readable.
+  if (refused === "length" || (refused === "pictures" && PICTURE.test(JSON.stringify(body))))
+    return undefined;
+  return learn(model, { status, words: messageIn(raw) ?? raw, isForm: refused === undefined }, body);
 }
 
 async function attempt(call: Call, sent: { body?: Record<string, unknown> }): Promise<void> {

@@ -5,18 +5,28 @@ import { fieldsOf, isObject, listOf } from "../../core/json.ts";
 type Json = Record<string, unknown>;
 
 const KEPT = ["type", "description", "enum", "items", "properties", "required"] as const;
-const DEPTH_MAX = 12;
+/** Places of one schema that are read; those beyond take any value. */
+const PLACES_MAX = 2_000;
+
+interface Walk {
+  readonly definitions: Json;
+  places: number;
+}
 
 export function plainSchema(schema: unknown): unknown {
   const root = fieldsOf(schema);
   const definitions = { ...fieldsOf(root.definitions), ...fieldsOf(root.$defs) };
-  return plain(root, definitions, 0);
+  return plain(root, { definitions, places: 0 }, []);
 }
 
-function plain(given: unknown, definitions: Json, depth: number): Json {
-  const schema = resolved(given, definitions);
-  if (depth > DEPTH_MAX) return {};
-  const own = { ...fieldsOf(firstOf(schema, definitions)), ...schema };
+/** `open`: the references around this place. A place inside itself takes any value. */
+function plain(given: unknown, walk: Walk, open: readonly unknown[]): Json {
+  const { definitions } = walk;
+  const { $ref } = fieldsOf(given);
+  walk.places += 1;
+  if (walk.places > PLACES_MAX || ($ref !== undefined && open.includes($ref))) return {};
+  const within = $ref === undefined ? open : [...open, $ref];
+  const own = chosen(resolved(given, definitions), definitions);
   const type = listOf([own.type].flat()).find((one) => one !== "null" && one !== undefined) ?? typeIn(own);
   const made: Json = {};
   for (const name of KEPT) if (own[name] !== undefined && own[name] !== null) made[name] = own[name];
@@ -24,11 +34,9 @@ function plain(given: unknown, definitions: Json, depth: number): Json {
   if (made.enum !== undefined) made.enum = listOf(made.enum).filter((one) => one !== null);
   if (isObject(made.properties)) {
     const entries = Object.entries(made.properties);
-    made.properties = Object.fromEntries(
-      entries.map(([name, field]) => [name, plain(field, definitions, depth + 1)]),
-    );
+    made.properties = Object.fromEntries(entries.map(([name, field]) => [name, plain(field, walk, within)]));
   }
-  if (type === "array") made.items = plain(made.items, definitions, depth + 1);
+  if (type === "array") made.items = plain(made.items, walk, within);
   else delete made.items;
   return made;
 }
@@ -39,10 +47,15 @@ function resolved(schema: unknown, definitions: Json): Json {
   return { ...fieldsOf(definitions[$ref.split("/").at(-1) ?? ""]), ...rest };
 }
 
-/** Returns the first choice of a union that is not null. */
-function firstOf({ anyOf, oneOf, allOf }: Json, definitions: Json): unknown {
-  const choices = listOf(anyOf ?? oneOf ?? allOf).map((one) => resolved(one, definitions));
-  return choices.find(({ type }) => type !== "null");
+/** Returns a schema with the first choice of its unions that is not null, and with all parts of `allOf`. */
+function chosen(schema: Json, definitions: Json): Json {
+  const { anyOf, oneOf, allOf, ...own } = schema;
+  const choices = listOf(anyOf ?? oneOf).map((one) => resolved(one, definitions));
+  const parts = listOf(allOf).map((one) => resolved(one, definitions));
+  const all = [...parts, choices.find(({ type }) => type !== "null") ?? {}, own];
+  const properties = Object.assign({}, ...all.map((one) => fieldsOf(one.properties)));
+  const made: Json = Object.assign({}, ...all);
+  return Object.keys(properties).length === 0 ? made : { ...made, properties };
 }
 
 function typeIn({ properties, items, enum: values, const: constant }: Json): string | undefined {

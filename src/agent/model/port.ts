@@ -68,7 +68,7 @@ async function callProvider(
           kind: "failed",
           error: verdict.error,
           ...(failure.status === UNAUTHORIZED ? { code: "model_unauthorized" } : {}),
-          ...optional({ partial }),
+          ...optional({ partial, isPassing: verdict.isPassing }),
         };
       case "retry":
         world.log.warn(

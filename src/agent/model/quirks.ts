@@ -35,6 +35,8 @@ interface Quirk {
   readonly says: string;
   /** Matches the words of a refusal that this correction may end. */
   readonly refusal: RegExp;
+  /** True if servers also fail with the words, because their template of the conversation does. */
+  readonly isOfTemplate?: true;
   /** Returns whether the correction is made before any refusal. Default: never. */
   readonly isKnown?: (host: string, model: string) => boolean;
   readonly correct: (body: Json) => Json;
@@ -112,6 +114,7 @@ export const QUIRKS: readonly Quirk[] = [
   {
     says: "an answer between a tool result and the next message (Mistral)",
     refusal: /unexpected role 'user' after role 'tool'/i,
+    isOfTemplate: true,
     correct: (body) => ({
       ...body,
       messages: messagesOf(body).flatMap((message, at, all) =>
@@ -124,6 +127,7 @@ export const QUIRKS: readonly Quirk[] = [
   {
     says: "instructions in the first message, and roles that alternate (Gemma, older templates)",
     refusal: /system (role|message|prompt)s?[^.]{0,30}(not|un)\s?support|roles? must alternate|alternat/i,
+    isOfTemplate: true,
     correct: (body) => ({ ...body, messages: alternating(messagesOf(body)) }),
   },
   {
@@ -134,12 +138,13 @@ export const QUIRKS: readonly Quirk[] = [
   },
   {
     says: "plain schemas of tools: no references, unions or unknown keywords",
-    refusal: /schema|\$ref|anyOf|oneOf|additionalProperties|function_declarations/i,
+    refusal: /(?<!json_)schema|\$ref|anyOf|oneOf|additionalProperties|function_declarations/i,
     correct: (body) => withSchemas(body, plainSchema),
   },
   {
     says: "no tools: the server has none for this model",
-    refusal: /(not|n't) support (the use of )?(tool|function)|tools? (is|are) not supported/i,
+    refusal:
+      /(not|n't) support (the use of )?`?(tool|function)(s|\b)(?![_-])|(tools?|tool calling)`? (is|are) not/i,
     correct: ({ tools: _, tool_choice: __, ...body }) => body,
   },
 ];

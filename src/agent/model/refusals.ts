@@ -23,22 +23,26 @@ const REPEATED = new Set(["input", "ctx", "loc", "param", "url", "request_id", "
 const oneOf = (...patterns: readonly RegExp[]): RegExp =>
   new RegExp(patterns.map(({ source }) => source).join("|"));
 
+/** Values inside of others that are read. */
+const DEPTH_MAX = 20;
+
 /** Returns the texts of a JSON error, also of JSON inside a string, or the text itself. */
-function wordsIn(text: string): string {
+function wordsIn(text: string, depth = 0): string {
   for (const bracket of ["{", "["]) {
     const start = text.indexOf(bracket);
     const body = start === -1 ? undefined : jsonOf(text.slice(start));
-    if (body !== undefined) return [text.slice(0, start), ...textsIn(body)].join(" ");
+    if (body !== undefined) return [text.slice(0, start), ...textsIn(body, depth)].join(" ");
   }
   return text;
 }
 
-function textsIn(value: unknown): string[] {
-  if (typeof value === "string") return [/^\s*[{[]/.test(value) ? wordsIn(value) : value];
-  if (Array.isArray(value)) return value.flatMap(textsIn);
+function textsIn(value: unknown, depth: number): string[] {
+  if (depth > DEPTH_MAX) return [];
+  if (typeof value === "string") return [/^\s*[{[]/.test(value) ? wordsIn(value, depth + 1) : value];
+  if (Array.isArray(value)) return value.flatMap((item) => textsIn(item, depth + 1));
   if (!isObject(value)) return [];
   return Object.entries(fieldsOf(value)).flatMap(([name, inner]) =>
-    REPEATED.has(name) ? [] : textsIn(inner),
+    REPEATED.has(name) ? [] : textsIn(inner, depth + 1),
   );
 }
 
@@ -71,7 +75,7 @@ const BOUND = oneOf(
   /shorten|shorter|overflow|out of range|range of/,
   /(?:should|must) (?:be|have) (?:<|less|at most|\[|no more|in\b|within|between|short|small)/,
   /not enough|no(?:t| longer) fit|doesn't fit|truncat|\bfull\b/,
-  /\d{3,}.*context.*\d{3,}/,
+  /(?<!\d)\d{3,12}(?!\d).{0,200}context.{0,200}\d{3}/,
 );
 const OUTPUT = /max_?(?:completion_|output_|new_)?tokens|(?:completion|output|generated) tokens/;
 

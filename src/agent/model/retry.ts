@@ -32,7 +32,8 @@ export interface RequestFailure {
 export type Verdict =
   | { readonly kind: "overflow" }
   | { readonly kind: "refused"; readonly part: HistoryPart }
-  | { readonly kind: "final"; readonly error: string }
+  /** `isPassing`: whether the same request may succeed later. */
+  | { readonly kind: "final"; readonly error: string; readonly isPassing?: true }
   | { readonly kind: "retry"; readonly afterMs: number };
 
 /** Providers also answer 429 if an account has no credit. Then waiting doesn't help. */
@@ -60,10 +61,11 @@ export function judge(
     return {
       kind: "final",
       error: `the provider asks to wait ${seconds} s before the next try: ${failure.error}`,
+      isPassing: true,
     };
   }
   if (tries >= triesMax) {
-    return { kind: "final", error: `${failure.error} (given up after ${tries} tries)` };
+    return { kind: "final", error: `${failure.error} (given up after ${tries} tries)`, isPassing: true };
   }
   const ceilingMs = grownPause(BACKOFF_MIN_MS, BACKOFF_MAX_MS, tries - 1);
   const backoffMs = Math.round(ceilingMs * (0.5 + random / 2));

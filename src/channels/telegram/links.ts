@@ -26,7 +26,9 @@ function linkIn(words: string, entity: Fields): readonly Link[] {
   const [offset, length] = [integerOf(entity.offset) ?? -1, integerOf(entity.length) ?? 0];
   const address = addressIn(entity);
   if (address === undefined || offset < 0 || offset >= words.length || length <= 0) return [];
-  return [{ from: cutAt(words, offset), to: cutAt(words, offset + length), address }];
+  const [from, to] = [cutAt(words, offset), cutAt(words, offset + length)];
+  // A link may end inside its only sign.
+  return [{ from, to: to > from ? to : offset + length, address }];
 }
 
 /** Returns whether brackets in a text can't end the Markdown around it. */

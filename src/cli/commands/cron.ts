@@ -75,7 +75,7 @@ function jobLines(cli: Cli, jobs: readonly CronJobRow[]): void {
     nextWords(job),
     lastWords(job.state.last, nowMs),
     job.agentId,
-    job.session,
+    job.session ?? "",
     job.madeBy === undefined ? "" : `its agent, in ${job.madeBy}`,
   ]);
   const names = ["ID", "NAME", "SCHEDULE", "NEXT", "LAST", "AGENT", "CONVERSATION", "MADE BY"];

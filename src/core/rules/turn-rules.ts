@@ -54,13 +54,13 @@ export function refuseToPartner(
   );
 }
 
-/** Matches a line with only a token. Models escape its underscore, and a sign like an emoji is a text. */
-const TOKEN_LINE =
-  `[^\\p{L}\\p{N}\\p{Extended_Pictographic}\\n]*(?:${SKIP_TOKENS.join("|").replaceAll("_", "\\\\?_")})` +
-  "[^\\p{L}\\p{N}\\n]*";
+/** Formatting, quotes and ends of sentences around a token. Brackets and commas belong to code. */
+const AROUND = "[ \\t*_~`\"'“”‘’«»„.!…>#]*";
+/** Matches a line with only a token. Models escape its underscore. */
+const TOKEN_LINE = `${AROUND}(?:${SKIP_TOKENS.join("|").replaceAll("_", "\\\\?_")})${AROUND}`;
 /** Matches last lines and code blocks with only a token, the empty lines before them and marks below them. */
 const TOKENS_AT_END = new RegExp(
-  `(?:(?:\\n[ \\t]*)*\\n(?:\`{3}\\w*\\n${TOKEN_LINE}\\n\`{3}|${TOKEN_LINE}))+(?:\\n[^\\p{L}\\p{N}\`]*)?$`,
+  `(?:(?:\\n[ \\t]*)*\\n(?:\`{3}\\w*\\n${TOKEN_LINE}\\n\`{3}|${TOKEN_LINE}))+(?:\\n[\\s*_~-]*)?$`,
   "iu",
 );
 /** Number of characters at the end of a text in which tokens are looked for. */
@@ -73,7 +73,7 @@ export function spokenText(text: string): string {
   const found = TOKENS_AT_END.exec(tail);
   if (found === null) return whole.trim() && text;
   const rest = whole.slice(1, whole.length - tail.length + found.index);
-  return /[\p{L}\p{N}\p{Extended_Pictographic}]/u.test(rest) ? rest : "";
+  return /[^\s\p{P}`~]/u.test(rest) ? rest : "";
 }
 
 /** Returns whether a reply is silent: it is a skip token or empty. */

@@ -151,9 +151,10 @@ function isStored(messages: readonly Message[], hasOpenCalls: boolean, text: str
  * it.
  */
 function unfinishedOf({ unfinishedText, heardText = "" }: EndFacts, messages: readonly Message[]): string {
-  if (unfinishedText !== undefined) return unfinishedText;
-  const isWritten = messages.some((one) => one.role === "assistant" && textOf(one).startsWith(heardText));
-  return isWritten ? "" : heardText;
+  if (unfinishedText !== undefined) return spokenText(unfinishedText);
+  const heard = spokenText(heardText);
+  const isWritten = messages.some((one) => one.role === "assistant" && textOf(one).startsWith(heard));
+  return isWritten ? "" : heard;
 }
 
 /**

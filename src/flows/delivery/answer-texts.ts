@@ -41,7 +41,9 @@ function endWords(run: Run, redactor: Redactor): string | undefined {
 function wantsSteps(settings: Settings, { input }: Run, session: Session, route: Route): boolean {
   if (["cron", "hook", "node"].includes(input.provenance?.kind ?? "")) return false;
   const steps = accountOf(settings.channels, route)?.steps;
-  return steps === undefined ? chatTypesOf(session).includes("direct") : steps === "all";
+  if (steps !== undefined) return steps === "all";
+  // A session of all chats does not say which kind this one is.
+  return session.key !== "global" && chatTypesOf(session).includes("direct");
 }
 
 /** Returns the texts of a run for a chat. A run that ended with silence has none. */

@@ -4,6 +4,7 @@
 // OS2: a slow reader gets fewer and larger pieces; a reader that takes nothing for a while is disconnected.
 // OS3: comments are sent during silence, so that no proxy closes the stream as inactive.
 
+import { spokenText } from "../../core/rules/turn-rules.ts";
 import type { Failure, Result } from "../../core/shapes/errors.ts";
 import type { LiveEvent } from "../../core/shapes/event.ts";
 import { textOf, toolCallsOf } from "../../core/shapes/message.ts";
@@ -205,7 +206,7 @@ class RunStream {
 
   #last(end: Result<EndedRun>): string {
     const { shape } = this.#parts;
-    const rest = this.#pending + (end.ok ? this.#pieces.end(end.value.run.reply ?? "") : "");
+    const rest = this.#pending + (end.ok ? this.#pieces.end(spokenText(end.value.run.reply ?? "")) : "");
     this.#pending = "";
     const frames = rest === "" ? "" : shape.piece(rest);
     if (end.ok) return frames + shape.end(end.value, this.#pieces.whole);

@@ -8,6 +8,7 @@ import type { Context } from "hono";
 import { agentsFor } from "../../access/token.ts";
 import { optional } from "../../core/optional.ts";
 import { isGuest } from "../../core/rules/prompt/memory.ts";
+import { spokenText } from "../../core/rules/turn-rules.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Message } from "../../core/shapes/message.ts";
 import { endCodeOf, type Run } from "../../core/shapes/run.ts";
@@ -247,7 +248,7 @@ class OpenAiDoor {
       cutShort: isCutShort(await readRun(db, runId)),
       pictures: await picturesOf(db, run),
     };
-    const text = await world.redactor.whole(run.reply ?? "");
+    const text = await world.redactor.whole(spokenText(run.reply ?? ""));
     return c.json(storedResponse(ended, text, world.redactor));
   }
 
@@ -294,7 +295,7 @@ class OpenAiDoor {
     const ended = await this.#ended(c, asked, followed);
     if (!ended.ok) return refuse(c, ended);
     const { request } = asked;
-    const text = await this.#deps.world.redactor.whole(ended.value.run.reply ?? "");
+    const text = await this.#deps.world.redactor.whole(spokenText(ended.value.run.reply ?? ""));
     return c.json(
       request.api === "chat"
         ? chatAnswer(followed, ended.value, text)

@@ -10,3 +10,7 @@ test.each(Object.keys(WORDINGS))("whatever its words, an error is known to blame
   expect(judged).toEqual(wordings.map(({ server }) => [server, part === "others" ? undefined : part]));
   expect(judged.length).toBeGreaterThan(10);
 });
+
+test("long rows of digits are judged in time that grows with their length", () => {
+  expect(judgeRefusal(400, `invalid token in prompt: ${"1".repeat(7_000)}`)).toBeUndefined();
+});

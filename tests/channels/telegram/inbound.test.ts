@@ -233,6 +233,13 @@ test("a person who is named without a username is read with the id, and the bot'
   expect(said({ text, entities }).text).toBe(`ask [Ada](tg://user?id=${ADA.id})`);
 });
 
+test("words stay whole if a link ends inside a sign", () => {
+  const linked = (text: string, offset: number) =>
+    said({ text, entities: [{ type: "text_link", offset, length: 1, url: PAGE }] }).text;
+  expect(linked("I like ❤\uFE0F it", 7)).toBe(`I like [❤](${PAGE})\uFE0F it`);
+  expect(linked("e\u0301", 0)).toBe(`[e](${PAGE})\u0301`);
+});
+
 test("no address is lost if links overlap, come in any order, or leave the text", () => {
   const at = (offset: unknown, length: unknown, url: unknown = PAGE): Json => ({
     ...{ type: "text_link", offset, length, url },

@@ -144,8 +144,7 @@ test.each([
     "> *Heartbeat_OK*!",
     "---\nNO_REPLY\n---",
     "NO_REPLY\nNO_REPLY",
-    "NO_REPLY 👍",
-  ],
+    ],
 ])("T2: %j is silence", (text) => {
   expect(spokenText(text)).toBe("");
 });
@@ -161,6 +160,12 @@ test.each([
   "The token is `NO_REPLY`.",
   "```js\nfoo();\n```",
   "👍",
+  '{"tokens": [\n "OK",\n "NO_REPLY"\n]}',
+  '```json\n["NO_REPLY"]\n```',
+  "enum R {\n OK,\n NO_REPLY\n}",
+  "return\n NO_REPLY;\n}",
+  "| NO_REPLY |",
+  "Tokens:\n- REPLY_SKIP\n- NO_REPLY",
 ])("T2: %j is said as it is", (text) => {
   expect(spokenText(text)).toBe(text);
 });
@@ -171,6 +176,8 @@ test.each([
   ["Nothing new.\n\n```\nREPLY_SKIP\n```", "Nothing new."],
   ["```js\nfoo();\n```\nREPLY_SKIP", "```js\nfoo();\n```"],
   ["👍\nNO_REPLY\nHEARTBEAT_OK", "👍"],
+  ["🇩🇪\nNO_REPLY", "🇩🇪"],
+  ["√∞\nNO_REPLY", "√∞"],
 ])("T2: a token alone at the end of %j is removed", (text, spoken) => {
   expect(spokenText(text)).toBe(spoken);
 });

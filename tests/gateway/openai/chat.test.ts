@@ -55,6 +55,17 @@ test("an answer that the model's output limit cut off is continued once, and mar
   expect(chunks.at(-1)?.choices[0]?.finish_reason).toBe("length");
 });
 
+test("a skip token is no content, whole or in pieces", async () => {
+  const house = await openHouse({ model: scriptedModel(() => "NO_REPLY") });
+  const request = { model: MODEL, messages: [said("Hello")] };
+  const done = await openAi(house).chat.completions.create(request);
+  expect(done.choices[0]?.message.content).toBe("");
+  const { text } = await collected(
+    await openAi(house).chat.completions.create({ ...request, stream: true }),
+  );
+  expect(text).toBe("");
+});
+
 test("the pieces of a stream are the whole answer; usage is included if requested", async () => {
   const play: Play = (handle) => {
     handle.text(whole("Good day to"));

@@ -12,8 +12,8 @@ interface ToolCall {
   id: string;
   name: string;
   written: string;
-  /** Characters of `written` that were passed on. */
-  passed: number;
+  /** The end of `written`, which was not passed on yet. */
+  waiting: string;
   isAnnounced: boolean;
   signature?: string;
 }
@@ -51,13 +51,13 @@ export class ChatForm implements PlainForm {
     const usage = event.usage ?? choice.usage;
     if (isObject(usage)) this.#usage = usage;
     if (isObject(choice.delta)) {
-      this.#hasDeltas = true;
       this.#piece(choice.delta);
+      this.#hasDeltas ||= this.hasContent;
     } else if (isObject(choice.message) && !this.#hasDeltas) this.#piece(choice.message);
     else if (typeof choice.text === "string") this.#add(choice.text);
     const reason =
       textOf(choice.finish_reason) ?? (event.done === true ? textOf(event.done_reason) : undefined);
-    if (reason === undefined) return;
+    if (reason === undefined || reason.toLowerCase() === "null") return;
     this.#reason = reason;
     this.hasEnded = true;
   }
@@ -143,50 +143,57 @@ export class ChatForm implements PlainForm {
     }
     const signature = textOf(fieldsOf(fieldsOf(extra_content).google).thought_signature);
     if (signature !== undefined) call.signature = signature;
-    // An empty object may be a placeholder before the real arguments.
-    if (call.written.trim() === "{}" && written.startsWith("{")) call.written = "";
+    if (isPlaceholder(call) && written.startsWith("{")) call.written = call.waiting = "";
     call.written += written;
+    call.waiting += written;
   }
 
   /** Returns the call that a piece belongs to, or undefined if the piece only repeats what is known. */
   #callFor(index: unknown, id: string, name: string, written: string): ToolCall | undefined {
     const place = typeof index === "number" ? this.#byIndex.get(index) : undefined;
-    const known = this.#byId.get(id) ?? (id === "" || place?.id === "" ? place : undefined);
+    // Some servers give each piece a new id.
+    const isTail = name === "" && place !== undefined && place.written !== "" && !isWhole(place.written);
+    const known = this.#byId.get(id) ?? (id === "" || place?.id === "" || isTail ? place : undefined);
     const isHead = name !== "" || id !== "";
     const call = known ?? (isHead ? undefined : this.#calls.at(-1));
-    const repeats = (one: ToolCall): boolean =>
-      written !== "" && written === one.written && (name === "" || name === one.name) && isWhole(written);
+    const isLike = (one: ToolCall): boolean =>
+      written !== "" && written.length === one.written.length && (name === "" || name === one.name);
+    const repeats = (one: ToolCall): boolean => isLike(one) && written === one.written && isWhole(written);
     if (call === undefined) {
       const isNameless = id === "" && index === undefined;
       return isNameless && this.#calls.some(repeats) ? undefined : this.#open();
     }
     if (repeats(call)) return undefined;
+    if (name === "" || call.name === "") return call;
     // A complete call has ended, so a piece with a name begins the next one.
-    const hasEnded = written !== "" && call.written.trim() !== "{}" && isWhole(call.written);
-    const isNext = name !== "" && call.name !== "" && (name !== call.name || hasEnded);
-    return isNext ? this.#open() : call;
+    const hasEnded = written !== "" && !isPlaceholder(call) && isWhole(call.written);
+    return name !== call.name || hasEnded ? this.#open() : call;
   }
 
   #open(): ToolCall {
-    const call: ToolCall = { id: "", name: "", written: "", passed: 0, isAnnounced: false };
+    const call: ToolCall = { id: "", name: "", written: "", waiting: "", isAnnounced: false };
     this.#calls.push(call);
     return call;
   }
 
   /** Returns the new piece of a call. Its first piece waits for the name. */
   #passOn(call: ToolCall, index: number): Json[] {
-    if (!this.#isClosed && (call.name === "" || call.written.trim() === "{}")) return [];
-    const written = call.written.slice(call.passed);
-    if (call.isAnnounced && written === "") return [];
-    const id = call.id === "" ? `call_${index}` : call.id;
-    const head = call.isAnnounced ? {} : { id, type: "function" };
-    const made = call.isAnnounced ? { arguments: written } : { name: call.name, arguments: written };
-    if (call.signature !== undefined) this.#signed(id, call.signature);
+    if (!this.#isClosed && (call.name === "" || isPlaceholder(call))) return [];
+    const { waiting } = call;
+    if (call.isAnnounced && waiting === "") return [];
+    call.waiting = "";
+    if (call.isAnnounced) return [{ index, function: { arguments: waiting } }];
     call.isAnnounced = true;
-    call.passed = call.written.length;
-    return [{ index, ...head, function: made }];
+    // Two calls with one id would become one.
+    const isTaken = this.#calls.slice(0, index).some(({ id }) => id === call.id);
+    const id = call.id === "" || isTaken ? `${call.id || "call"}_${index}` : call.id;
+    if (call.signature !== undefined) this.#signed(id, call.signature);
+    return [{ index, id, type: "function", function: { name: call.name, arguments: waiting } }];
   }
 }
+
+/** An empty object may stand before the real arguments. */
+const isPlaceholder = ({ written }: ToolCall): boolean => written.length < 8 && written.trim() === "{}";
 
 function isWhole(written: string): boolean {
   return written.trimEnd().endsWith("}") && jsonOf(written) !== undefined;

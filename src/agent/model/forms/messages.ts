@@ -10,6 +10,8 @@ import { plainReason } from "./stop-reasons.ts";
 interface Block {
   readonly at: number;
   readonly type: string;
+  /** Arguments that came with the start of the block. They count if no pieces follow. */
+  whole?: string | undefined;
 }
 
 /** The type of the block that a piece belongs to, and the type of the piece, by the piece's field. */
@@ -106,7 +108,7 @@ export class MessagesForm implements PlainForm {
     // A block may already contain its text or arguments.
     const written = isObject(input) && Object.keys(input).length > 0 ? JSON.stringify(input) : textOf(input);
     this.#addPiece(index, { text, thinking, signature });
-    if (type === "tool_use") this.#addPiece(index, { partial_json: written });
+    if (type === "tool_use") this.#last.whole = written;
   }
 
   #addPiece(index: unknown, delta: Json): void {
@@ -114,9 +116,12 @@ export class MessagesForm implements PlainForm {
       const words = isObject(delta[field]) ? JSON.stringify(delta[field]) : textOf(delta[field]);
       if (words === undefined) continue;
       this.hasContent = true;
-      const known = this.#blocks.get(index) ?? (index === undefined ? this.#last : undefined);
+      const started = this.#blocks.get(index) ?? this.#blocks.get(undefined);
+      const known = started ?? (index === undefined ? this.#last : undefined);
       if (known?.type !== type) this.#open(index, { type, id: `call_${this.#count}` });
-      const { at } = known?.type === type ? known : (this.#last ?? { at: 0 });
+      const own = known?.type === type ? known : this.#last;
+      const at = own?.at ?? 0;
+      if (own !== undefined) delete own.whole;
       const last = this.#out.at(-1);
       const before = last?.type === "content_block_delta" && last.index === at ? fieldsOf(last.delta) : {};
       if (before.type === piece) before[field] = `${String(before[field])}${words}`;
@@ -126,6 +131,8 @@ export class MessagesForm implements PlainForm {
 
   #close(block: Block | undefined, index: unknown): void {
     if (block === undefined) return;
+    const { whole } = block;
+    if (whole !== undefined) this.#addPiece(index, { partial_json: whole });
     this.#blocks.delete(index);
     this.#out.push({ type: "content_block_stop", index: block.at });
   }

@@ -33,7 +33,10 @@ export interface PlainForm {
   flush(): readonly Json[];
 }
 
+/** Silence after the reason of the end that is taken for the end. */
 const END_WAIT_MS = 1_000;
+/** Time after the reason of the end in which usage may still come. */
+const END_MAX_MS = 5_000;
 const ERROR_BYTES_MAX = 64 * 1024;
 const STRAY_CHARS_MAX = 500;
 const DONE = "[DONE]";
@@ -44,7 +47,7 @@ type Part = Pick<Call, "seen" | "world" | "heard" | "model">;
 export function plainFetch(inner: Fetch, call: Part, form: () => PlainForm): Fetch {
   const { seen, heard, model } = call;
   return async (input, init) => {
-    const sent = { ...init, headers: configuredOnly(new Headers(init?.headers), model.provider.headers) };
+    const sent = { ...init, headers: neededOnly(new Headers(init?.headers), model.provider.headers) };
     const response = await inner(input, sent).catch((error: unknown) => {
       seen.notConnected = isConnectTimeout(error);
       seen.words = causeIn(error);
@@ -61,7 +64,7 @@ export function plainFetch(inner: Fetch, call: Part, form: () => PlainForm): Fet
     }
     if (body === null) return response;
     if (!response.ok) {
-      const text = await beginningOf(body, heard);
+      const text = await beginningOf(body, call);
       seen.words = `${status} ${text === "" ? "status code (no body)" : text}`;
       return new Response(text, { status, statusText, headers });
     }
@@ -72,12 +75,16 @@ export function plainFetch(inner: Fetch, call: Part, form: () => PlainForm): Fet
   };
 }
 
-/** Headers that OpenAI's library takes from the environment, and would send to any server. */
-const FROM_ENVIRONMENT = ["openai-organization", "openai-project"];
+/** Headers that a provider needs. Libraries take others from the environment, for any server. */
+const NEEDED_HEADERS = [
+  ...["accept", "user-agent", "authorization", "api-key", "x-api-key", "session_id", "x-client-request-id"],
+  ...["content-", "anthropic-", "x-goog-", "x-session-"],
+];
 
-function configuredOnly(headers: Headers, configured: Readonly<Record<string, string>>): Headers {
-  const names = Object.keys(configured).map((name) => name.toLowerCase());
-  for (const name of FROM_ENVIRONMENT) if (!names.includes(name)) headers.delete(name);
+function neededOnly(headers: Headers, configured: Readonly<Record<string, string>>): Headers {
+  const names = new Set(Object.keys(configured).map((name) => name.toLowerCase()));
+  for (const name of [...headers.keys()])
+    if (!NEEDED_HEADERS.some((needed) => name.startsWith(needed)) && !names.has(name)) headers.delete(name);
   return headers;
 }
 
@@ -85,20 +92,22 @@ function configuredOnly(headers: Headers, configured: Readonly<Record<string, st
 const causeIn = (error: unknown): string =>
   connectionCause(error) ?? (error instanceof Error ? error.message : String(error));
 
-/** Reads the beginning of an error's body. */
-async function beginningOf(body: ReadableStream<Uint8Array>, heard: Part["heard"]): Promise<string> {
+/** Reads the beginning of an error's body, as far as it comes without a long silence. */
+async function beginningOf(body: ReadableStream<Uint8Array>, { heard, world }: Part): Promise<string> {
+  const reader = body.getReader();
   const pieces: Uint8Array[] = [];
   let bytes = 0;
-  try {
-    for await (const piece of body) {
-      heard(piece.byteLength);
-      pieces.push(piece);
-      bytes += piece.byteLength;
-      if (bytes >= ERROR_BYTES_MAX) break;
-    }
-  } catch {
-    // The beginning says enough.
+  while (bytes < ERROR_BYTES_MAX) {
+    const silence = createSilence(world.clock);
+    const reading = reader.read().catch(() => undefined);
+    const next = await Promise.race([reading, silence.isOver]);
+    silence.timer.cancel();
+    if (next?.value === undefined) break;
+    heard(next.value.byteLength);
+    pieces.push(next.value);
+    bytes += next.value.byteLength;
   }
+  await reader.cancel().catch(() => {});
   return Buffer.concat(pieces).toString().trim();
 }
 
@@ -145,9 +154,12 @@ async function* textsOf(
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let silence: ReturnType<typeof createSilence> | undefined;
+  let endedAt: number | undefined;
   try {
     for (;;) {
-      if (arrival.hasNews() && arrival.hasEnded) {
+      if (arrival.hasEnded) endedAt ??= world.clock.monotonic();
+      const isLate = world.clock.monotonic() - (endedAt ?? Number.POSITIVE_INFINITY) > END_MAX_MS;
+      if (arrival.hasNews() && arrival.hasEnded && !isLate) {
         silence?.timer.cancel();
         silence = createSilence(world.clock);
       }
@@ -196,6 +208,8 @@ class Arrival {
   #seen = 0;
   /** Beginning of the first event that is not JSON. It may be the words of an error. */
   #stray = "";
+  /** The last event. It may have the words of an error in a form of the server's own. */
+  #last = "";
 
   constructor(form: PlainForm, providerId: string) {
     this.#form = form;
@@ -235,8 +249,10 @@ class Arrival {
     this.#isDone ||= text === DONE;
     if (text === "" || this.isOver) return;
     const event = jsonOf(text);
-    if (isObject(event)) this.#pass(event, name);
-    else this.#stray ||= head(text, STRAY_CHARS_MAX);
+    if (isObject(event)) {
+      this.#last = head(text, STRAY_CHARS_MAX);
+      this.#pass(event, name);
+    } else this.#stray ||= head(text, STRAY_CHARS_MAX);
   }
 
   end(): void {
@@ -248,6 +264,10 @@ class Arrival {
     if (this.#taken === 0 || isNothing) {
       const words = this.#taken === 0 ? undefined : messageIn(whole);
       throw new RequestError(words ?? this.#wrongAddress(whole));
+    }
+    if (!this.#form.hasContent && !this.hasEnded && !this.isOver) {
+      const words = messageIn(this.#last);
+      if (words !== undefined) throw new RequestError(words);
     }
     if (!this.#form.hasContent && this.#stray !== "")
       throw new RequestError(`the server sent an event that is not JSON: ${this.#stray}`);

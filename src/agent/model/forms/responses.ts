@@ -22,6 +22,7 @@ const ENDS = ["response.completed", "response.incomplete", "response.done"];
 interface Item {
   readonly at: number;
   readonly id: string | undefined;
+  readonly callId: string | undefined;
   readonly type: unknown;
   text: string;
   isDone: boolean;
@@ -38,7 +39,7 @@ export class ResponsesForm implements PlainForm {
     const { type, item } = event;
     if (ENDS.includes(String(type))) this.#finish(fieldsOf(event.response));
     else if (Array.isArray(event.output)) this.#finish(event);
-    else if (type === "response.failed") throw new RequestError(JSON.stringify(event.response));
+    else if (type === "response.failed") throw new RequestError(JSON.stringify(event.response ?? event));
     else if (type === "response.created" && isObject(event.response)) this.#out.push(event);
     else if (type === "response.output_item.added" && isObject(item)) this.#add(item, event.output_index);
     else if (type === "response.output_item.done" && isObject(item)) this.#complete(item, event.output_index);
@@ -49,7 +50,7 @@ export class ResponsesForm implements PlainForm {
     if (kind === undefined) return;
     const { item_id: id, output_index: index } = event;
     const added = { type: kind, id: textOf(id) ?? "", call_id: "", name: "" };
-    const own = this.#itemOf(id, index, kind) ?? this.#add(added, index);
+    const own = this.#itemOf({ id }, index, kind) ?? this.#add(added, index);
     this.hasContent = true;
     if (kind === "message") own.text += textOf(event.delta) ?? "";
     this.#out.push({ ...event, output_index: own.at });
@@ -66,23 +67,35 @@ export class ResponsesForm implements PlainForm {
     return out;
   }
 
-  #itemOf(id: unknown, index: unknown, type: unknown): Item | undefined {
-    const fits = (one: Item): boolean => one.type === type && !one.isDone;
-    const named = this.#items.find((one) => fits(one) && textOf(id) !== undefined && one.id === id);
-    return named ?? this.#items.findLast((one) => fits(one) && (index === undefined || one.at === index));
+  /** Returns the item of an event. Some servers give it another id in each event, or none. */
+  #itemOf(event: { readonly id: unknown; readonly call_id?: unknown }, index: unknown, type: unknown) {
+    const isSame = (one: Item): boolean =>
+      (textOf(event.id) !== undefined && one.id === event.id) ||
+      (textOf(event.call_id) !== undefined && one.callId === event.call_id);
+    const alike = this.#items.filter((one) => one.type === type);
+    const open = alike.filter(({ isDone }) => !isDone);
+    return alike.find(isSame) ?? open.findLast((one) => index === undefined || one.at === index);
   }
 
   #add(item: Json, index: unknown): Item {
     const isFree = typeof index === "number" && this.#items.every(({ at }) => at !== index);
     const at = isFree ? index : this.#items.reduce((last, one) => Math.max(last, one.at + 1), 0);
-    const own: Item = { at, id: textOf(item.id), type: item.type, text: "", isDone: false };
+    const own: Item = {
+      at,
+      id: textOf(item.id),
+      callId: textOf(item.call_id),
+      type: item.type,
+      ...{ text: "", isDone: false },
+    };
     this.#items.push(own);
     this.#out.push({ type: "response.output_item.added", output_index: at, item });
     return own;
   }
 
   #complete(item: Json, index: unknown): void {
-    const own = this.#itemOf(item.id, index, item.type) ?? this.#add(item, index);
+    const own =
+      this.#itemOf({ id: item.id, call_id: item.call_id }, index, item.type) ?? this.#add(item, index);
+    if (own.isDone) return;
     own.isDone = true;
     this.hasContent = true;
     const isTextMissing = item.type === "message" && listOf(item.content).length === 0;
@@ -101,12 +114,7 @@ export class ResponsesForm implements PlainForm {
     // Some servers send an item only here.
     listOf(response.output).forEach((item, index) => {
       if (!isObject(item)) return;
-      const isKnown = this.#items.some(
-        (one) =>
-          one.isDone &&
-          one.type === item.type &&
-          (item.id === undefined ? one.at === index : one.id === item.id),
-      );
+      const isKnown = this.#items.some((one) => one.isDone && one.type === item.type && one.at === index);
       if (!isKnown) this.#complete(item, undefined);
     });
     for (const { at, id, type, text, isDone } of this.#items) {

@@ -520,6 +520,7 @@ async function executeTurn(
     budget: handle.budget,
     port: confirmedPort(trace?.port(port) ?? port, handle, pace),
     isReplay: parts.hooks !== undefined,
+    maySayNothing: run.flow?.step === "reply" || run.flow?.step === "announce",
     world,
   });
   return factsOf(end, answering);

@@ -88,6 +88,8 @@ export interface TurnArgs {
   readonly port: ModelPort;
   /** True for recorded answers: none is asked for again, and none is continued. Default false. */
   readonly isReplay?: boolean;
+  /** True if an answer without text is a choice: the step of a conversation that follows its answer. */
+  readonly maySayNothing?: boolean;
   readonly world: World;
   /** Maximum number of model calls of one run, including earlier attempts. */
   readonly maxModelCalls: number;
@@ -163,7 +165,7 @@ export async function runTurn(given: TurnArgs): Promise<TurnEnd> {
       discard(before);
       given.onFallback?.(model);
     });
-  const hasText = (): boolean => hasAnswered(progress.entries);
+  const hasText = (): boolean => given.maySayNothing === true || hasAnswered(progress.entries);
   const whole = given.isReplay === true ? own : wholeAnswerPort(own, { discard, hasText });
   const args: AskingArgs = { ...given, port: withFallback(own), answerPort: withFallback(whole) };
   const append = async (entry: Entry): Promise<Entry> => {

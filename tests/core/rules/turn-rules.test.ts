@@ -138,13 +138,7 @@ test("T1: every flow ends within seven runs; after the first answer the parties 
 test.each([
   ...["", "  ", "REPLY_SKIP", "\n ANNOUNCE_SKIP \t", "reply_skip", "REPLY_SKIP.", "**REPLY_SKIP**"],
   ...["`NO_REPLY`", "```\nREPLY_SKIP\n```", "```text\nHEARTBEAT_OK\n```", '"NO_REPLY"', "“no_reply”."],
-  ...[
-    "__REPLY_SKIP__",
-    "REPLY\\_SKIP",
-    "> *Heartbeat_OK*!",
-    "---\nNO_REPLY\n---",
-    "NO_REPLY\nNO_REPLY",
-    ],
+  ...["__REPLY_SKIP__", "REPLY\\_SKIP", "> *Heartbeat_OK*!", "---\nNO_REPLY\n---", "NO_REPLY\nNO_REPLY"],
 ])("T2: %j is silence", (text) => {
   expect(spokenText(text)).toBe("");
 });

@@ -60,9 +60,7 @@ test("a skip token is no content, whole or in pieces", async () => {
   const request = { model: MODEL, messages: [said("Hello")] };
   const done = await openAi(house).chat.completions.create(request);
   expect(done.choices[0]?.message.content).toBe("");
-  const { text } = await collected(
-    await openAi(house).chat.completions.create({ ...request, stream: true }),
-  );
+  const { text } = await collected(await openAi(house).chat.completions.create({ ...request, stream: true }));
   expect(text).toBe("");
 });
 

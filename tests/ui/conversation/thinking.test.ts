@@ -172,6 +172,7 @@ describeInBrowser("a model that thinks", () => {
     await live(page).locator("code").waitFor();
     expect(await sideways(page)).toBe(0);
     expect(await accessibilityProblems(page)).toEqual([]);
+    call.say("Yes.");
     call.ended.resolve();
     await stored(page).waitFor();
   });

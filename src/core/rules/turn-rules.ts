@@ -54,8 +54,10 @@ export function refuseToPartner(
   );
 }
 
+/** White space except the line feed, and characters of no width. */
+const BLANK = " \\t\\v\\f\\r\\xA0\\u1680\\u2000-\\u200F\\u2028\\u2029\\u202F\\u205F\\u2060\\u3000\\uFEFF";
 /** Formatting, quotes and ends of sentences around a token. Brackets and commas belong to code. */
-const AROUND = "[ \\t*_~`\"'“”‘’«»„.!…>#]*";
+const AROUND = `[${BLANK}*_~\`"'“”‘’«»„.!…>#]*`;
 /** Matches a line with only a token. Models escape its underscore. */
 const TOKEN_LINE = `${AROUND}(?:${SKIP_TOKENS.join("|").replaceAll("_", "\\\\?_")})${AROUND}`;
 /** Matches last lines and code blocks with only a token, the empty lines before them and marks below them. */

@@ -392,17 +392,3 @@ test("text that a program writes up to a second after the end of its prompt belo
   expect((await lines(stage)).at(-1)).toBe("assistant: First, then this.");
   expect(await stage.say("delayed , and that.")).toBe("First, and that.");
 });
-
-test("a program that writes nothing late is not waited for any longer", async () => {
-  const waits: number[] = [];
-  const world = quietWorld();
-  const after: typeof world.clock.after = (ms, fire, keep) => {
-    if (ms === 1_000) waits.push(ms);
-    return world.clock.after(ms, fire, keep);
-  };
-  const stage = await openStage({ world: { ...world, clock: { ...world.clock, after } } });
-  for (let turn = 0; turn < 3; turn += 1) expect(await stage.say("say a")).toBe("a");
-  const before = waits.length;
-  expect(await stage.say("say a")).toBe("a");
-  expect(waits.length).toBe(before);
-});

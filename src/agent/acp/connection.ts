@@ -35,13 +35,8 @@ import type { AcpTurn } from "./turn.ts";
 const START_MAX_MS = 60_000;
 /** Time limit for the connection to the session tools, counted from the session's start. */
 const TOOLS_MAX_MS = 30_000;
-/**
- * How long a turn waits for text that comes after the end of its prompt, because some programs send their
- * last text late. The long wait applies to a program's first prompt, to an answer without text, and after
- * late text.
- */
+/** How long a turn waits after the end of its prompt, because some programs send their last text late. */
 const LATE_TEXT_MS = 1_000;
-const LATE_TEXT_SHORT_MS = 100;
 const LEFT_OUT = "[too large: this update was left out]";
 const AUTH_REQUIRED = -32_000;
 const ERROR_MAX_CHARS = 1_000;
@@ -116,8 +111,6 @@ interface Current {
   readonly ask: AskPermission;
   readonly stop: AbortController;
   readonly denied: string[];
-  /** The program has ended the prompt. */
-  isEnded: boolean;
   hasFailed: boolean;
   totalCost: number | undefined;
   contextTokens: number | undefined;
@@ -175,8 +168,6 @@ class Connection implements AcpConnection {
   #hello: InitializeResponse | undefined;
   #tools: SessionTools | undefined;
   #current: Current | undefined;
-  /** Whether text may come after the end of a prompt, as it did last time. Before the first one, it may. */
-  #writesLate = true;
 
   constructor(
     parts: OpenParts,
@@ -322,7 +313,6 @@ class Connection implements AcpConnection {
   #update({ sessionId, update }: SessionNotification): void {
     const current = this.#current;
     const isText = update.sessionUpdate === "agent_message_chunk";
-    if (isText && current?.isEnded !== false) this.#writesLate = true;
     if (current === undefined || sessionId !== this.remoteId) return;
     if (update.sessionUpdate === "notice") {
       const said = head(this.#process.hidden.mask(update.title), ERROR_MAX_CHARS);
@@ -372,26 +362,20 @@ class Connection implements AcpConnection {
   async prompt(blocks: ContentBlock[], turn: AcpTurn, ask: AskPermission): Promise<Result<AcpAnswer>> {
     const stop = new AbortController();
     const unknown = { totalCost: undefined, contextTokens: undefined, usage: undefined };
-    const current: Current = { turn, ask, stop, denied: [], isEnded: false, hasFailed: false, ...unknown };
+    const current: Current = { turn, ask, stop, denied: [], hasFailed: false, ...unknown };
     this.#current = current;
     const asked = this.#link.agent.request("session/prompt", { sessionId: this.remoteId, prompt: blocks });
     const answered = asked.then(ok, (error: unknown) => this.#refusal("session/prompt", error));
     const answer = await Promise.race([answered, this.#ended("in the middle of the turn")]);
-    if (answer.ok && !stop.signal.aborted) await this.#waitForLateText(current);
+    // Without the pause, late text would belong to the next prompt.
+    if (answer.ok && !stop.signal.aborted)
+      await Promise.race([pause(this.#world.clock, LATE_TEXT_MS, stop.signal), this.#process.ended]);
     stop.abort();
     if (this.#current === current) this.#current = undefined;
     if (!answer.ok) return answer;
     const { stopReason, usage } = answer.value;
     const { totalCost, contextTokens, denied, hasFailed } = current;
     return ok({ stopReason, usage: usage ?? current.usage, totalCost, contextTokens, denied, hasFailed });
-  }
-
-  async #waitForLateText(current: Current): Promise<void> {
-    const ms = this.#writesLate || current.turn.isSilent ? LATE_TEXT_MS : LATE_TEXT_SHORT_MS;
-    current.isEnded = true;
-    this.#writesLate = false;
-    const over = pause(this.#world.clock, ms, current.stop.signal);
-    await Promise.race([over, this.#process.ended]);
   }
 
   async cancel(): Promise<void> {

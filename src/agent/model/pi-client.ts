@@ -6,6 +6,7 @@ import { fieldsOf } from "../../core/json.ts";
 import { once } from "../../core/once.ts";
 import { optional } from "../../core/optional.ts";
 import type { ProviderApi } from "../../core/shapes/settings/settings.ts";
+import { head } from "../../core/text/cut.ts";
 import { flat, isFlatDue, LongText } from "../../core/text/text-delta.ts";
 import { outgoingFetch } from "../../world/outgoing.ts";
 import { ABORTED, untilAborted } from "../loop/abort.ts";
@@ -70,13 +71,18 @@ export async function callProvider(call: Call): Promise<void> {
         throw error;
       }
       taught.push(says);
-      world.log.warn({ model: model.ref, why: words }, `the server refused a form; from now on: ${says}`);
+      world.log.warn(
+        { model: model.ref, why: head(words ?? "", WORDS_MAX) },
+        `the server refused a form; from now on: ${says}`,
+      );
       delete seen.status;
       delete seen.words;
     }
   }
 }
 
+/** Maximum characters of a refusal in the log. */
+const WORDS_MAX = 500;
 const PICTURE = /"(image_url|input_image|image|inlineData)"/;
 
 function lesson(model: ProviderModel, status: number, raw: string, body: Record<string, unknown>) {

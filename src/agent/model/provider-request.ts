@@ -193,11 +193,12 @@ const KEY_CHARS_MIN = 8;
 const KEY_HEADER = /auth|key|token|secret|cookie/i;
 
 /** Redacts keys in an error, because a provider may quote the key that it refuses. */
-function withoutKeys(text: string, { apiKey = "", headers }: ProviderModel["provider"]): string {
+function withoutKeys(text: string, { apiKey = "", headers, baseUrl }: ProviderModel["provider"]): string {
+  const inAddress = URL.canParse(baseUrl) ? new URL(baseUrl).password : "";
   const inHeaders = Object.entries(headers)
     .filter(([name]) => KEY_HEADER.test(name))
     .map(([, value]) => value.trim().replace(/^\w+\s+/, ""));
-  return [apiKey, ...inHeaders]
+  return [apiKey, inAddress, ...inHeaders]
     .filter((key) => key.length >= KEY_CHARS_MIN)
     .reduce((masked, key) => masked.replaceAll(key, "***"), text);
 }

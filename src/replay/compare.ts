@@ -63,7 +63,9 @@ function stepsOf(
   const { text, provenance, context } = run.input;
   const begin = { session: run.sessionKey, kind: run.kind, hop: run.hop, text, provenance, context };
   const flow = run.flow === undefined ? undefined : { step: run.flow.step, turn: run.flow.turn };
-  const { state, code, error, reply, usage, model } = run;
+  const { state, code, error, reply, model } = run;
+  // A run that failed may have had answers that are not stored, and their usage is only in the sum.
+  const usage = state === "ok" ? run.usage : undefined;
   return [
     { at: acceptedAt, step: "message", content: { ...begin, flow } },
     ...byCall(entries, ({ entry }) => entry).map(({ entry, at }, index) => ({

@@ -117,11 +117,11 @@ function piMessage(api: ProviderApi, message: Message): PiAnyMessage {
   }
 }
 
-/** Returns text as one string in the API whose servers do not all take a list of parts. */
+/** Returns one text as a string in the API whose servers do not all take a list of parts. */
 function contentFor(api: ProviderApi, content: Extract<Message, { role: "user" }>["content"]) {
-  if (api !== "openai-completions") return [...content];
-  const texts = content.map((block) => (block.type === "text" ? block.text : undefined));
-  return texts.every((text) => text !== undefined) ? texts.join("\n") : [...content];
+  const [only] = content;
+  const isText = api === "openai-completions" && content.length === 1 && only?.type === "text";
+  return isText ? only.text : [...content];
 }
 
 function isPiStop(reason: string): reason is "stop" | "length" | "toolUse" {

@@ -4,7 +4,7 @@
 import { fieldsOf, isObject, jsonOf, listOf, textOf } from "../../../core/json.ts";
 import { RequestError } from "../call.ts";
 import type { Json, PlainForm } from "./plain-stream.ts";
-import { plainReason } from "./stop-reasons.ts";
+import { plainReason, stoppedAnswer } from "./stop-reasons.ts";
 
 const THINKING_FIELDS = ["reasoning_content", "reasoning", "reasoning_text", "thinking"] as const;
 
@@ -65,7 +65,7 @@ export class ChatForm implements PlainForm {
   end(isWhole: boolean): void {
     if (!this.hasEnded && !(isWhole && this.hasContent)) return;
     const plain = plainReason(this.#reason);
-    if (plain === "stopped") throw new RequestError(`the provider stopped the answer: ${this.#reason}`);
+    if (plain === "stopped") throw stoppedAnswer(this.#reason);
     this.#reason = plain === "length" ? "length" : this.#calls.length > 0 ? "tool_calls" : "stop";
     this.hasEnded = true;
     this.#isClosed = true;
@@ -109,10 +109,10 @@ export class ChatForm implements PlainForm {
   #piece(delta: Json): void {
     const { content, refusal, tool_calls, function_call, reasoning_details } = delta;
     // Some servers send the same thinking in two fields.
-    const field = THINKING_FIELDS.find((name) => wordsOf(delta[name]) !== "");
-    if (field !== undefined) this.#think(wordsOf(delta[field]), field);
+    const field = THINKING_FIELDS.find((name) => textIn(delta[name]) !== "");
+    if (field !== undefined) this.#think(textIn(delta[field]), field);
     this.#content(content);
-    this.#add(wordsOf(refusal));
+    this.#add(textIn(refusal));
     this.#details.push(...listOf(reasoning_details));
     if (listOf(reasoning_details).length > 0) this.hasContent = true;
     for (const call of [tool_calls, function_call].flat()) if (isObject(call)) this.#call(call);
@@ -121,9 +121,8 @@ export class ChatForm implements PlainForm {
   /** Reads a text, a part, or a list of parts, of which some may be thinking. */
   #content(content: unknown): void {
     for (const part of [content].flat()) {
-      if (isObject(part) && part.type === "thinking")
-        this.#think(wordsOf(part.thinking), "reasoning_content");
-      else this.#add(wordsOf(part));
+      if (isObject(part) && part.type === "thinking") this.#think(textIn(part.thinking), "reasoning_content");
+      else this.#add(textIn(part));
     }
   }
 
@@ -206,9 +205,9 @@ function argumentsIn(value: unknown): string {
 }
 
 /** Returns the text of a value that may be a text, a part with a text, or a list of these. */
-function wordsOf(value: unknown): string {
+function textIn(value: unknown): string {
   if (typeof value === "string") return value;
-  if (Array.isArray(value)) return value.map(wordsOf).join("");
+  if (Array.isArray(value)) return value.map(textIn).join("");
   const { text, content, thinking } = fieldsOf(value);
   return [text, content, thinking].find((part) => typeof part === "string") ?? "";
 }

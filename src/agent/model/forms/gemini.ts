@@ -3,22 +3,18 @@
 
 import { fieldsOf, isObject, jsonOf, listOf, textOf } from "../../../core/json.ts";
 import { RequestError } from "../call.ts";
-import type { Json, PlainForm } from "./plain-stream.ts";
-import { plainReason } from "./stop-reasons.ts";
+import { EventForm } from "./event-form.ts";
+import type { Json } from "./plain-stream.ts";
+import { plainReason, stoppedAnswer } from "./stop-reasons.ts";
 
-export class GeminiForm implements PlainForm {
-  hasEnded = false;
-  readonly isOver = false;
-  hasContent = false;
-  #out: Json[] = [];
-
+export class GeminiForm extends EventForm {
   take(event: Json): void {
     const [first] = listOf(event.candidates);
     const blocked = textOf(fieldsOf(event.promptFeedback).blockReason);
     if (first === undefined && blocked !== undefined)
       throw new RequestError(`the provider refused the request: ${blocked}`);
     if (!isObject(first)) {
-      this.#out.push(event);
+      this.push(event);
       return;
     }
     const content = fieldsOf(first.content);
@@ -31,23 +27,17 @@ export class GeminiForm implements PlainForm {
       candidate.finishReason = plain === "length" ? "MAX_TOKENS" : "STOP";
       this.hasEnded = true;
     }
-    if (plain !== "stopped") this.#out.push({ ...event, candidates: [candidate] });
+    if (plain !== "stopped") this.push({ ...event, candidates: [candidate] });
     else {
-      this.#out.push({ ...event, candidates: [{ content: candidate.content }] });
-      throw new RequestError(textOf(first.finishMessage) ?? `the provider stopped the answer: ${reason}`);
+      this.push({ ...event, candidates: [{ content: candidate.content }] });
+      throw stoppedAnswer(reason, textOf(first.finishMessage));
     }
   }
 
   end(isWhole: boolean): void {
     if (this.hasEnded || !isWhole || !this.hasContent) return;
     this.hasEnded = true;
-    this.#out.push({ candidates: [{ content: { parts: [] }, finishReason: "STOP" }] });
-  }
-
-  flush(): readonly Json[] {
-    const out = this.#out;
-    this.#out = [];
-    return out;
+    this.push({ candidates: [{ content: { parts: [] }, finishReason: "STOP" }] });
   }
 }
 

@@ -3,9 +3,9 @@
 // end.
 
 import { fieldsOf, isObject, listOf, textOf } from "../../../core/json.ts";
-import { RequestError } from "../call.ts";
-import type { Json, PlainForm } from "./plain-stream.ts";
-import { plainReason } from "./stop-reasons.ts";
+import { EventForm } from "./event-form.ts";
+import type { Json } from "./plain-stream.ts";
+import { plainReason, stoppedAnswer } from "./stop-reasons.ts";
 
 interface Block {
   readonly at: number;
@@ -22,14 +22,10 @@ const PIECES: Readonly<Record<string, readonly [block: string, piece: string]>> 
   partial_json: ["tool_use", "input_json_delta"],
 };
 
-export class MessagesForm implements PlainForm {
-  hasEnded = false;
-  isOver = false;
-  hasContent = false;
-  #out: Json[] = [];
+export class MessagesForm extends EventForm {
   #hasBegun = false;
   readonly #blocks = new Map<unknown, Block>();
-  #last: Block | undefined;
+  #lastBlock: Block | undefined;
   #count = 0;
   #hasCalls = false;
   #hasReason = false;
@@ -65,19 +61,13 @@ export class MessagesForm implements PlainForm {
     this.#begin({});
     for (const [index, block] of this.#blocks) this.#close(block, index);
     if (!this.#hasReason) this.#stop({ stop_reason: this.#hasCalls ? "tool_use" : "end_turn" }, {});
-    this.#out.push({ type: "message_stop" });
-  }
-
-  flush(): readonly Json[] {
-    const out = this.#out;
-    this.#out = [];
-    return out;
+    this.push({ type: "message_stop" });
   }
 
   #begin(message: Json): void {
     if (this.#hasBegun) return;
     this.#hasBegun = true;
-    this.#out.push({ type: "message_start", message: { ...message, usage: fieldsOf(message.usage) } });
+    this.push({ type: "message_start", message: { ...message, usage: fieldsOf(message.usage) } });
   }
 
   /** Reads a message that came as one document. */
@@ -94,21 +84,21 @@ export class MessagesForm implements PlainForm {
     this.#begin({});
     const { text, thinking, signature, input, ...plain } = block;
     const type = textOf(block.type) ?? "";
-    this.#last = { at: this.#count, type };
+    this.#lastBlock = { at: this.#count, type };
     this.#count += 1;
-    this.#blocks.set(index, this.#last);
+    this.#blocks.set(index, this.#lastBlock);
     this.#hasCalls ||= type === "tool_use";
     this.hasContent ||= type === "tool_use" || type === "redacted_thinking";
     const empty = type === "text" ? { text: "" } : type === "thinking" ? { thinking: "" } : { input: {} };
-    this.#out.push({
+    this.push({
       type: "content_block_start",
-      index: this.#last.at,
+      index: this.#lastBlock.at,
       content_block: { ...plain, ...empty },
     });
     // A block may already contain its text or arguments.
     const written = isObject(input) && Object.keys(input).length > 0 ? JSON.stringify(input) : textOf(input);
     this.#addPiece(index, { text, thinking, signature });
-    if (type === "tool_use") this.#last.whole = written;
+    if (type === "tool_use") this.#lastBlock.whole = written;
   }
 
   #addPiece(index: unknown, delta: Json): void {
@@ -117,15 +107,15 @@ export class MessagesForm implements PlainForm {
       if (words === undefined) continue;
       this.hasContent = true;
       const started = this.#blocks.get(index) ?? this.#blocks.get(undefined);
-      const known = started ?? (index === undefined ? this.#last : undefined);
+      const known = started ?? (index === undefined ? this.#lastBlock : undefined);
       if (known?.type !== type) this.#open(index, { type, id: `call_${this.#count}` });
-      const own = known?.type === type ? known : this.#last;
-      const at = own?.at ?? 0;
-      if (own !== undefined) delete own.whole;
-      const last = this.#out.at(-1);
+      const block = known?.type === type ? known : this.#lastBlock;
+      const at = block?.at ?? 0;
+      if (block !== undefined) delete block.whole;
+      const last = this.last;
       const before = last?.type === "content_block_delta" && last.index === at ? fieldsOf(last.delta) : {};
       if (before.type === piece) before[field] = `${String(before[field])}${words}`;
-      else this.#out.push({ type: "content_block_delta", index: at, delta: { type: piece, [field]: words } });
+      else this.push({ type: "content_block_delta", index: at, delta: { type: piece, [field]: words } });
     }
   }
 
@@ -134,21 +124,18 @@ export class MessagesForm implements PlainForm {
     const { whole } = block;
     if (whole !== undefined) this.#addPiece(index, { partial_json: whole });
     this.#blocks.delete(index);
-    this.#out.push({ type: "content_block_stop", index: block.at });
+    this.push({ type: "content_block_stop", index: block.at });
   }
 
   #stop(delta: Json, { usage }: Json): void {
     const reason = textOf(delta.stop_reason);
     const plain = reason === undefined ? undefined : plainReason(reason);
-    if (plain === "stopped") {
-      const { explanation } = fieldsOf(delta.stop_details);
-      throw new RequestError(textOf(explanation) ?? `the provider stopped the answer: ${reason}`);
-    }
+    if (plain === "stopped") throw stoppedAnswer(reason, textOf(fieldsOf(delta.stop_details).explanation));
     this.#begin({});
     this.hasEnded ||= reason !== undefined;
     this.#hasReason ||= reason !== undefined;
     const stop_reason = plain === "length" ? "max_tokens" : this.#hasCalls ? "tool_use" : "end_turn";
     const ended = reason === undefined ? {} : { ...delta, stop_reason };
-    this.#out.push({ type: "message_delta", delta: ended, usage });
+    this.push({ type: "message_delta", delta: ended, usage });
   }
 }

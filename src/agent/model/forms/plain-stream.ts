@@ -1,7 +1,8 @@
 // Reads the answer of a model server in whatever form it comes, and passes on the plain event stream of its
 // API. An answer may come as events with or without names, as one JSON document, or as lines of JSON. Empty
 // events, comments and events that are not JSON are skipped.
-// PS1: an answer that said why it ends ends at the latest a second later, whether or not the server closes.
+// PS1: an answer that said why it ends is over after a second without events, and after about five seconds in
+//      any case, whether or not the server closes.
 // PS2: the words of a failure are kept in `seen`, because each client library words them in its own way.
 
 import { ReadableStream as NodeStream } from "node:stream/web";

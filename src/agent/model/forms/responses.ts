@@ -3,8 +3,9 @@
 
 import { fieldsOf, isObject, listOf, textOf } from "../../../core/json.ts";
 import { RequestError } from "../call.ts";
-import type { Json, PlainForm } from "./plain-stream.ts";
-import { plainReason } from "./stop-reasons.ts";
+import { EventForm } from "./event-form.ts";
+import type { Json } from "./plain-stream.ts";
+import { plainReason, stoppedAnswer } from "./stop-reasons.ts";
 
 /** The type of the item that the pieces of an event belong to. */
 const ITEM_OF: Readonly<Record<string, string>> = {
@@ -28,11 +29,7 @@ interface Item {
   isDone: boolean;
 }
 
-export class ResponsesForm implements PlainForm {
-  hasEnded = false;
-  isOver = false;
-  hasContent = false;
-  #out: Json[] = [];
+export class ResponsesForm extends EventForm {
   readonly #items: Item[] = [];
 
   take(event: Json): void {
@@ -40,7 +37,7 @@ export class ResponsesForm implements PlainForm {
     if (ENDS.includes(String(type))) this.#finish(fieldsOf(event.response));
     else if (Array.isArray(event.output)) this.#finish(event);
     else if (type === "response.failed") throw new RequestError(JSON.stringify(event.response ?? event));
-    else if (type === "response.created" && isObject(event.response)) this.#out.push(event);
+    else if (type === "response.created" && isObject(event.response)) this.push(event);
     else if (type === "response.output_item.added" && isObject(item)) this.#add(item, event.output_index);
     else if (type === "response.output_item.done" && isObject(item)) this.#complete(item, event.output_index);
     else this.#takePiece(event, ITEM_OF[String(type)]);
@@ -50,10 +47,10 @@ export class ResponsesForm implements PlainForm {
     if (kind === undefined) return;
     const { item_id: id, output_index: index } = event;
     const added = { type: kind, id: textOf(id) ?? "", call_id: "", name: "" };
-    const own = this.#itemOf({ id }, index, kind) ?? this.#add(added, index);
+    const known = this.#itemOf({ id }, index, kind) ?? this.#add(added, index);
     this.hasContent = true;
-    if (kind === "message") own.text += textOf(event.delta) ?? "";
-    this.#out.push({ ...event, output_index: own.at });
+    if (kind === "message") known.text += textOf(event.delta) ?? "";
+    this.push({ ...event, output_index: known.at });
   }
 
   /** Without the last event of the response, what came may not be all. */
@@ -61,14 +58,8 @@ export class ResponsesForm implements PlainForm {
     if (!this.hasEnded && isWhole && this.hasContent) this.#finish({ status: "completed" });
   }
 
-  flush(): readonly Json[] {
-    const out = this.#out;
-    this.#out = [];
-    return out;
-  }
-
   /** Returns the item of an event. Some servers give it another id in each event, or none. */
-  #itemOf(event: { readonly id: unknown; readonly call_id?: unknown }, index: unknown, type: unknown) {
+  #itemOf(event: Json, index: unknown, type: unknown) {
     const isSame = (one: Item): boolean =>
       (textOf(event.id) !== undefined && one.id === event.id) ||
       (textOf(event.call_id) !== undefined && one.callId === event.call_id);
@@ -80,35 +71,34 @@ export class ResponsesForm implements PlainForm {
   #add(item: Json, index: unknown): Item {
     const isFree = typeof index === "number" && this.#items.every(({ at }) => at !== index);
     const at = isFree ? index : this.#items.reduce((last, one) => Math.max(last, one.at + 1), 0);
-    const own: Item = {
+    const known: Item = {
       at,
       id: textOf(item.id),
       callId: textOf(item.call_id),
       type: item.type,
       ...{ text: "", isDone: false },
     };
-    this.#items.push(own);
-    this.#out.push({ type: "response.output_item.added", output_index: at, item });
-    return own;
+    this.#items.push(known);
+    this.push({ type: "response.output_item.added", output_index: at, item });
+    return known;
   }
 
   #complete(item: Json, index: unknown): void {
-    const own =
-      this.#itemOf({ id: item.id, call_id: item.call_id }, index, item.type) ?? this.#add(item, index);
-    if (own.isDone) return;
-    own.isDone = true;
+    const known = this.#itemOf(item, index, item.type) ?? this.#add(item, index);
+    if (known.isDone) return;
+    known.isDone = true;
     this.hasContent = true;
     const isTextMissing = item.type === "message" && listOf(item.content).length === 0;
-    const content = [{ type: "output_text", text: own.text }];
+    const content = [{ type: "output_text", text: known.text }];
     const whole = isTextMissing ? { ...item, content } : item;
-    this.#out.push({ type: "response.output_item.done", output_index: own.at, item: whole });
+    this.push({ type: "response.output_item.done", output_index: known.at, item: whole });
   }
 
   #finish(response: Json): void {
     if (isObject(response.error)) throw new RequestError(JSON.stringify(response));
     const reason = textOf(fieldsOf(response.incomplete_details).reason) ?? "";
     const plain = plainReason(reason);
-    if (plain === "stopped") throw new RequestError(`the provider stopped the answer: ${reason}`);
+    if (plain === "stopped") throw stoppedAnswer(reason);
     this.hasEnded = true;
     this.isOver = true;
     // Some servers send an item only here.
@@ -120,7 +110,7 @@ export class ResponsesForm implements PlainForm {
     for (const { at, id, type, text, isDone } of this.#items) {
       if (isDone || type !== "message") continue;
       const item = { type, id: id ?? "", content: [{ type: "output_text", text }] };
-      this.#out.push({ type: "response.output_item.done", output_index: at, item });
+      this.push({ type: "response.output_item.done", output_index: at, item });
     }
     const output = listOf(response.output);
     const ended = {
@@ -128,6 +118,6 @@ export class ResponsesForm implements PlainForm {
       output,
       ...(plain === "length" ? CUT : { status: "completed", incomplete_details: null }),
     };
-    this.#out.push({ type: "response.completed", response: ended });
+    this.push({ type: "response.completed", response: ended });
   }
 }

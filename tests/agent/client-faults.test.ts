@@ -1,24 +1,10 @@
 // Streams and refusals of servers that break the rules of their API.
 
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { learnedQuirks } from "../../src/agent/model/learned.ts";
 import { plainSchema } from "../../src/agent/model/plain-schema.ts";
 import { judgeRefusal } from "../../src/agent/model/refusals.ts";
-import {
-  made,
-  modelOf,
-  providerAt,
-  type RawServer,
-  rawServer,
-  requestFor,
-  streaming,
-} from "./clients-kit.ts";
-
-let server: RawServer | undefined;
-afterEach(async () => {
-  await server?.close();
-  server = undefined;
-});
+import { made, modelOf, providerAt, rawServer, requestFor, streaming } from "./clients-kit.ts";
 
 const data = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
 const delta = (value: object, reason: unknown = null): string =>
@@ -28,7 +14,7 @@ const call = (index: number, id: string, text: string, name = "echo"): string =>
 const DONE = `${delta({}, "tool_calls")}data: [DONE]\n\n`;
 
 async function callsIn(...parts: string[]) {
-  server = await rawServer(streaming(parts.join("")));
+  const server = await rawServer(streaming(parts.join("")));
   const { outcome } = await made(requestFor(modelOf(providerAt(server.url, "openai-completions"))));
   if (outcome.kind !== "message") throw new Error(JSON.stringify(outcome));
   return outcome.message.content.flatMap((block) => (block.type === "toolCall" ? [block] : []));
@@ -55,7 +41,7 @@ test("long arguments in small pieces are read in time that grows with their leng
 });
 
 test("a reason that is the word null ends nothing, and a message after an empty delta is the answer", async () => {
-  server = await rawServer(
+  const server = await rawServer(
     streaming(
       delta({ role: "assistant" }, "null"),
       data({ choices: [{ message: { content: "hello" }, finish_reason: "stop" }] }),
@@ -74,7 +60,7 @@ test.each([
 ])(
   "nothing is learned for good from a refusal about %s that a repeat does not heal",
   async (_, status, words) => {
-    server = await rawServer((response) => {
+    const server = await rawServer((response) => {
       response
         .writeHead(status, { "content-type": "application/json" })
         .end(JSON.stringify({ error: { message: words } }));
@@ -111,7 +97,7 @@ const RESPONSES = [
 
 test("an item whose id changes between events comes once", async () => {
   const events = RESPONSES.map(([type, more]) => data({ type, ...more }));
-  server = await rawServer(streaming(events.join("")));
+  const server = await rawServer(streaming(events.join("")));
   const provider = { ...providerAt(server.url, "openai-completions"), api: "openai-responses" as const };
   const { outcome } = await made(requestFor(modelOf(provider)));
   if (outcome.kind !== "message") throw new Error(JSON.stringify(outcome));
@@ -134,16 +120,15 @@ test("arguments in the start of a block count once, also if they are repeated in
   const end =
     data({ type: "message_delta", delta: { stop_reason: "tool_use" } }) + data({ type: "message_stop" });
   for (const stream of [start(0) + end, start(0) + piece + end, start() + piece + end]) {
-    server = await rawServer(streaming(stream));
+    const server = await rawServer(streaming(stream));
     const { outcome } = await made(requestFor(modelOf(providerAt(server.url, "anthropic-messages"))));
-    await server.close();
     if (outcome.kind !== "message") throw new Error(JSON.stringify(outcome));
     expect(outcome.message.content).toMatchObject([{ type: "toolCall", arguments: input }]);
   }
 });
 
 test("an error that is nested deeply is a failure with a text", async () => {
-  server = await rawServer((response) => {
+  const server = await rawServer((response) => {
     response.writeHead(400).end("[".repeat(32_000) + "]".repeat(32_000));
   });
   const { outcome } = await made(requestFor(modelOf(providerAt(server.url, "openai-completions"))));

@@ -1,24 +1,9 @@
 // Streams of both wire formats as servers send them, whole and split at each byte.
 
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { RequestOutcome } from "../../src/agent/model/provider-request.ts";
 import { STREAMS } from "./client-streams.ts";
-import {
-  made,
-  modelOf,
-  providerAt,
-  type RawServer,
-  rawServer,
-  requestFor,
-  streaming,
-  WIRE_APIS,
-} from "./clients-kit.ts";
-
-let server: RawServer | undefined;
-afterEach(async () => {
-  await server?.close();
-  server = undefined;
-});
+import { made, modelOf, providerAt, rawServer, requestFor, streaming, WIRE_APIS } from "./clients-kit.ts";
 
 /** Streams that the provider broke off, with the text that remains. All others are whole answers. */
 const BROKEN: Record<string, string> = {
@@ -48,7 +33,7 @@ function comparable(outcome: RequestOutcome): unknown {
 for (const api of WIRE_APIS) {
   test.each(Object.keys(STREAMS[api]))(`${api}: %s`, async (name) => {
     const stream = STREAMS[api][name] ?? "";
-    server = await rawServer(streaming(stream));
+    const server = await rawServer(streaming(stream));
     const request = requestFor(modelOf(providerAt(server.url, api)));
     const whole = await made(request);
     server.answer(streaming(...Array.from(Buffer.from(stream), (byte) => Uint8Array.of(byte))));

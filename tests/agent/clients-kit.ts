@@ -9,6 +9,7 @@ import {
   type ModelSettings,
   type ProviderSettings,
 } from "../../src/core/shapes/settings/settings.ts";
+import { cleanup } from "../kit/engine/engine.ts";
 import { collectTexts } from "../kit/live-text.ts";
 import { serveHttp } from "../kit/loopback.ts";
 import { TEST_MODEL } from "../kit/model-server/server.ts";
@@ -36,7 +37,7 @@ export interface RawServer {
 
 export type Answers = (response: ServerResponse, api: WireApi) => unknown;
 
-/** Starts a server that sends these answers, for example byte by byte. */
+/** Starts a server that sends these answers, for example byte by byte. It is closed after the test. */
 export async function rawServer(first: Answers): Promise<RawServer> {
   let how = first;
   const sent: Sent[] = [];
@@ -49,6 +50,7 @@ export async function rawServer(first: Answers): Promise<RawServer> {
     sent.push({ path, headers: request.headers, body: JSON.parse(text) as Json });
     await how(response, path.includes("/chat/completions") ? "openai-completions" : "anthropic-messages");
   });
+  cleanup(close);
   return {
     ...{ url: origin, sent, connections, close },
     answer: (next) => {

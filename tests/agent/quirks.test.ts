@@ -1,6 +1,6 @@
 // Requests to servers that take less than their API allows.
 
-import { afterEach, expect, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import { learnedQuirks } from "../../src/agent/model/learned.ts";
 import { plainSchema } from "../../src/agent/model/plain-schema.ts";
 import type { Entry } from "../../src/core/shapes/message.ts";
@@ -16,12 +16,6 @@ import {
 
 type Json = Record<string, unknown>;
 
-let server: RawServer | undefined;
-afterEach(async () => {
-  await server?.close();
-  server = undefined;
-});
-
 const OK: Record<WireApi, string> = {
   "openai-completions": JSON.stringify({ choices: [{ message: { content: "ok" }, finish_reason: "stop" }] }),
   "anthropic-messages": JSON.stringify({ type: "message", content: [{ type: "text", text: "ok" }] }),
@@ -29,8 +23,8 @@ const OK: Record<WireApi, string> = {
 
 /** Answers requests that `refusal` returns nothing for, and refuses others with its words. */
 async function strict(refusal: (body: Json) => string | undefined, status = 400): Promise<RawServer> {
-  server = await rawServer((response, api) => {
-    const words = refusal(server?.sent.at(-1)?.body ?? {});
+  const server = await rawServer((response, api) => {
+    const words = refusal(server.sent.at(-1)?.body ?? {});
     if (words === undefined) response.writeHead(200, { "content-type": "text/event-stream" }).end(OK[api]);
     else response.writeHead(status, { "content-type": "application/json" }).end(words);
   });

@@ -74,7 +74,6 @@ test.each(WIRE_APIS)(
     });
     const provider = providerAt(server.url, api);
     const { outcome } = await made(requestFor(modelOf(provider)));
-    await server.close();
     if (outcome.kind !== "failed") throw new Error(outcome.kind);
     const { error } = outcome.failure;
     expect(error).toContain('The address answered with "It works" instead of a model\'s answer.');

@@ -312,7 +312,6 @@ class Connection implements AcpConnection {
 
   #update({ sessionId, update }: SessionNotification): void {
     const current = this.#current;
-    const isText = update.sessionUpdate === "agent_message_chunk";
     if (current === undefined || sessionId !== this.remoteId) return;
     if (update.sessionUpdate === "notice") {
       const said = head(this.#process.hidden.mask(update.title), ERROR_MAX_CHARS);
@@ -321,7 +320,8 @@ class Connection implements AcpConnection {
     }
     current.hasFailed = statusOf(update) ?? current.hasFailed;
     if (update.sessionUpdate !== "usage_update") {
-      if (isText) current.usage = withMeta(current.usage, update._meta);
+      if (update.sessionUpdate === "agent_message_chunk")
+        current.usage = withMeta(current.usage, update._meta);
       current.turn.update(update);
       return;
     }

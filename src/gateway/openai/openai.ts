@@ -248,8 +248,13 @@ class OpenAiDoor {
       cutShort: isCutShort(await readRun(db, runId)),
       pictures: await picturesOf(db, run),
     };
-    const text = await world.redactor.whole(spokenText(run.reply ?? ""));
+    const text = await this.#answerIn(run);
     return c.json(storedResponse(ended, text, world.redactor));
+  }
+
+  /** Returns the text of a run for its client. A chosen silence is an empty text. */
+  #answerIn({ reply = "" }: Pick<Run, "reply">): Promise<string> {
+    return this.#deps.world.redactor.whole(spokenText(reply));
   }
 
   async #run(c: Context<Env>, api: OpenAiApi): Promise<Response> {
@@ -295,7 +300,7 @@ class OpenAiDoor {
     const ended = await this.#ended(c, asked, followed);
     if (!ended.ok) return refuse(c, ended);
     const { request } = asked;
-    const text = await this.#deps.world.redactor.whole(spokenText(ended.value.run.reply ?? ""));
+    const text = await this.#answerIn(ended.value.run);
     return c.json(
       request.api === "chat"
         ? chatAnswer(followed, ended.value, text)

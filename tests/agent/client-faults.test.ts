@@ -56,6 +56,7 @@ test.each([
   ["a failed server", 500, "internal error: the car does not support tools in this region"],
   ["the limit of a field", 400, "max_completion_tokens is too large: 4000. This model supports at most 100"],
   ["an essential field", 400, "Unknown name \"foo\" at 'contents[0].parts[0]': Cannot find field."],
+  ["a field that is not the reason", 422, "stream_options: Extra inputs are not permitted"],
   ["words of a person", 422, "invalid: failed to parse 'please explain the store and the limit'"],
 ])(
   "nothing is learned for good from a refusal about %s that a repeat does not heal",
@@ -72,36 +73,42 @@ test.each([
   },
 );
 
-const RESPONSES = [
-  [
-    "response.output_item.added",
-    { output_index: 0, item: { type: "function_call", id: "a", call_id: "c", name: "echo", arguments: "" } },
-  ],
-  [
-    "response.output_item.done",
-    {
-      output_index: 0,
-      item: { type: "function_call", id: "b", call_id: "c", name: "echo", arguments: '{"text":"a"}' },
-    },
-  ],
-  [
-    "response.completed",
-    {
-      response: {
-        status: "completed",
-        output: [{ type: "function_call", id: "d", call_id: "c", name: "echo", arguments: '{"text":"a"}' }],
-      },
-    },
-  ],
-] as const;
+const asItem = (id: string, text = '{"text":"a"}') => ({
+  ...{ type: "function_call", id, call_id: "c", name: "echo", arguments: text },
+});
 
-test("an item whose id changes between events comes once", async () => {
-  const events = RESPONSES.map(([type, more]) => data({ type, ...more }));
-  const server = await rawServer(streaming(events.join("")));
+test.each([
+  ["alone", []],
+  ["behind one that was not streamed", [{ type: "reasoning", id: "r", summary: [] }]],
+])("an item whose id changes between events comes once, also %s", async (_, before) => {
+  const events = [
+    { type: "response.output_item.added", output_index: 0, item: asItem("a", "") },
+    { type: "response.output_item.done", output_index: 0, item: asItem("b") },
+    { type: "response.completed", response: { status: "completed", output: [...before, asItem("d")] } },
+  ];
+  const server = await rawServer(streaming(events.map(data).join("")));
   const provider = { ...providerAt(server.url, "openai-completions"), api: "openai-responses" as const };
   const { outcome } = await made(requestFor(modelOf(provider)));
   if (outcome.kind !== "message") throw new Error(JSON.stringify(outcome));
-  expect(outcome.message.content.map(({ type }) => type)).toEqual(["toolCall"]);
+  expect(outcome.message.content.filter(({ type }) => type === "toolCall")).toHaveLength(1);
+});
+
+test("a field of Gemini's requests that is left out takes nothing else with it", async () => {
+  const answer = data({ candidates: [{ content: { parts: [{ text: "ok" }] }, finishReason: "STOP" }] });
+  const server = await rawServer((response) => {
+    const isRefused = JSON.stringify(server.sent.at(-1)?.body).includes("thinkingConfig");
+    const message = "Unknown name \"thinkingConfig\" at 'generation_config': Cannot find field.";
+    const refusal = JSON.stringify({ error: { code: 400, message, status: "INVALID_ARGUMENT" } });
+    response.writeHead(isRefused ? 400 : 200, {
+      "content-type": isRefused ? "application/json" : "text/event-stream",
+    });
+    response.end(isRefused ? refusal : answer);
+  });
+  const provider = { ...providerAt(server.url, "openai-completions"), api: "google-generative-ai" as const };
+  const model = modelOf(provider, { reasoning: true });
+  for (let turn = 0; turn < 2; turn += 1)
+    expect((await made(requestFor(model, { thinking: "high" }))).outcome).toMatchObject({ kind: "message" });
+  expect(server.sent).toHaveLength(3);
 });
 
 test("arguments in the start of a block count once, also if they are repeated in pieces", async () => {

@@ -349,6 +349,13 @@ test("an overflow without older messages to summarize is an error at once", asyn
   expect(port.requests).toHaveLength(1);
 });
 
+test("a turn that may say nothing is not asked again", async () => {
+  const port = scriptedModel(() => "");
+  const turn = startTurn({ port, more: { maySayNothing: true } });
+  expect(await turn.end).toMatchObject({ kind: "ok", text: "" });
+  expect(port.requests).toHaveLength(1);
+});
+
 test("C3: a summary request that is too long is halved; if it stays too long, an excerpt is the summary", async () => {
   const port = scriptedModel((request) =>
     request.entries.some(isCompaction) ? "the answer" : { overflow: "too long" },

@@ -28,7 +28,7 @@ const RESTART_MS = 1_500;
 const DIES = { name: "read-and-die", inputSchema: { type: "object" } };
 
 test("a call of a repeatable tool is sent to a restarted MCP server only after the lease was renewed", async () => {
-  const { world, cluster, pass } = await openStage();
+  const { world, cluster, pass, until: untilLater } = await openStage();
   const witness = await openWitness();
   const tools = [{ ...DIES, annotations: { readOnlyHint: true } }];
   const mcp = mcpWith([badServer("desk", { witness: witness.port, tools, slow: true })]);
@@ -52,7 +52,7 @@ test("a call of a repeatable tool is sent to a restarted MCP server only after t
   expect(again.events).not.toContain("call read-and-die");
   ofA.beats = "pass";
   await pass(LEASE_MS);
-  await until(() => ended(a, runId));
+  await untilLater(() => ended(a, runId));
   expect(again.events).toContain("call read-and-die");
   expect(await runOf(a, runId)).toMatchObject({ state: "ok", attempt: 1 });
 });
@@ -86,17 +86,17 @@ function acpAgent(process: () => ClusterProcess, world: FakeWorld) {
 
 /** Starts a process with an ACP agent, which gets this message and waits for its tools. */
 async function askAgent(text: string) {
-  const { world, cluster, pass } = await openStage();
+  const { world, cluster, pass, until: untilLater } = await openStage();
   const ofA = link();
   const agent = acpAgent(() => a, world);
   const a = await cluster.join(agent.options, world, ofA.through);
   const { runId } = await a.app.tell(MAIN, text);
   await agent.opened();
-  return { pass, ofA, agent, a, runId };
+  return { pass, untilLater, ofA, agent, a, runId };
 }
 
 test("a prompt is sent to an ACP agent that started slowly only after the lease was renewed", async () => {
-  const { pass, ofA, agent, a, runId } = await askAgent("say hello");
+  const { pass, untilLater, ofA, agent, a, runId } = await askAgent("say hello");
   ofA.beats = "fail";
   await pass(LEASE_MS);
   agent.listed();
@@ -104,13 +104,13 @@ test("a prompt is sent to an ACP agent that started slowly only after the lease 
   expect(agent.log()).not.toContain("prompt say hello");
   ofA.beats = "pass";
   await pass(LEASE_MS);
-  await until(() => ended(a, runId));
+  await untilLater(() => ended(a, runId));
   expect(agent.log()).toContain("prompt say hello");
   expect(await runOf(a, runId)).toMatchObject({ state: "ok", attempt: 1 });
 });
 
 test("an ACP agent gets a permission only after the lease was renewed", async () => {
-  const { pass, ofA, agent, a, runId } = await askAgent("ask");
+  const { pass, untilLater, ofA, agent, a, runId } = await askAgent("ask");
   agent.listed();
   const { id } = await until(() => a.app.store.db.selectFrom("permissions").select("id").executeTakeFirst());
   ofA.beats = "fail";
@@ -120,7 +120,7 @@ test("an ACP agent gets a permission only after the lease was renewed", async ()
   expect(agent.log()).not.toContain("permission yes");
   ofA.beats = "pass";
   await pass(LEASE_MS);
-  await until(() => ended(a, runId));
+  await untilLater(() => ended(a, runId));
   expect(agent.log()).toContain("permission yes");
   expect(await runOf(a, runId)).toMatchObject({ state: "ok", attempt: 1 });
 });

@@ -9,6 +9,7 @@ import type { Sandbox } from "../../../src/sandbox/sandbox.ts";
 import { StoreProblem } from "../../../src/store/problems.ts";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
 import type { SharedStore } from "../../../src/store/sql.ts";
+import { until as pollUntil } from "../until.ts";
 import { type FakeWorld, fakeWorld } from "../world.ts";
 import { type Cluster, type ClusterProcess, embeddedGround, openCluster } from "./cluster.ts";
 import { cleanup } from "./engine.ts";
@@ -61,6 +62,7 @@ export interface Stage {
   readonly cluster: Cluster;
   /** Advances the clock in small steps, so that callers that wait for the store get their answers. */
   pass(ms: number): Promise<void>;
+  /** Waits until it is so. The clock goes on at each look, because a beat of a busy machine may come late. */
   until(isSo: () => Promise<boolean> | boolean): Promise<void>;
 }
 
@@ -87,7 +89,7 @@ export async function openStage(): Promise<Stage> {
     for (let left = ms; left > 0; left -= 50) await world.advance(Math.min(50, left));
   };
   const until: Stage["until"] = async (isSo) => {
-    while (!(await isSo())) await pass(50);
+    await pollUntil(async () => (await isSo()) || (await pass(50), false));
   };
   return { world, cluster, pass, until };
 }

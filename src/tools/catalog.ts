@@ -155,7 +155,7 @@ export function toolsFor(policy: Policy): AnyTool[] {
 
 /** Returns the spec of a tool for one session. */
 function specFor({ settings, chain, external = false }: Policy, { spec, describe }: AnyTool): ToolSpec {
-  return describe === undefined ? spec : { ...spec, description: describe({ settings, chain, external }) };
+  return { ...spec, ...describe?.({ settings, chain, external }) };
 }
 
 interface ToolDescription {

@@ -150,8 +150,8 @@ export interface Tool<Context> {
   readonly spec: ToolSpec;
   /** The schema of everything that the tool accepts. A tool of an MCP server accepts any object. */
   readonly accepts: JsonSchema;
-  /** Returns a description that depends on the session and its settings. Default: that of `spec`. */
-  describe?(whose: Described): string;
+  /** Returns the parts of `spec` that depend on the session and its settings. Default: none. */
+  describe?(whose: Described): Partial<Pick<ToolSpec, "description" | "parameters">>;
   /** Limits of arguments that the schema can't express. Default: none. */
   readonly limits?: ArgumentLimits;
   /**

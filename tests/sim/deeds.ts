@@ -1,7 +1,9 @@
 // Random actions of people, client programs and machines on a running gateway.
 
+import { operatorViewer } from "../../src/access/access.ts";
 import { sendDirect } from "../../src/flows/conversation/direct.ts";
 import { acknowledge, offered } from "../../src/flows/conversation/inbox-receipts.ts";
+import { sendToSession } from "../../src/flows/conversation/send.ts";
 import type { Answer } from "../../src/gateway/socket/connection.ts";
 import { isInDoubt, StoreProblem } from "../../src/store/problems.ts";
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";
@@ -113,6 +115,33 @@ async function readInbox(story: Story, process: GatewayProcess): Promise<void> {
   if (luck.chance(0.5)) await acknowledge(process.engine, runIds);
 }
 
+/** Acts as the program that reads an inbox: it answers one of the messages, which it names. */
+async function answerInbox(story: Story, process: GatewayProcess): Promise<void> {
+  const luck = story.luck("answers");
+  const open = await story.look(
+    `select k.run_id, k.session_key, f.requester_key from inbox_marks k join runs r on r.run_id = k.run_id
+      join flows f on f.flow_id = r.flow_id where k.ended_at is null and r.state = 'ok' order by k.run_id limit 5`,
+  );
+  if (open.length === 0 || luck.chance(0.7)) return;
+  const { run_id, session_key, requester_key } = luck.of(open);
+  const { engine, settings } = process;
+  const requester = await getSession(engine.store.db, String(session_key));
+  const target = await getSession(engine.store.db, String(requester_key));
+  if (requester === undefined || target === undefined) return;
+  const inReplyTo = String(run_id);
+  story.trace.add(`a program answers ${inReplyTo} of ${target.key}`);
+  const sent = await sendToSession(
+    { engine, settings },
+    {
+      ...{ requester, target, inReplyTo, viewer: operatorViewer(["operator.admin"]), timeoutSeconds: 0 },
+      ...{ text: story.word("a"), callId: story.word("answer"), signal: new AbortController().signal },
+    },
+  );
+  const [mark] = await story.look("select outcome from inbox_marks where run_id = ?", inReplyTo);
+  if (sent.ok && mark !== undefined && mark.outcome !== "answered")
+    story.wrong("I4", `the answer to message ${inReplyTo} went to another one`);
+}
+
 /** Performs one random action of a person, a client program or the machine. */
 export async function doSomething(
   story: Story,
@@ -121,6 +150,7 @@ export async function doSomething(
 ): Promise<void> {
   const luck = story.luck("people");
   await guarded(story, process, () => readInbox(story, process));
+  await guarded(story, process, () => answerInbox(story, process));
   const roll = luck.below(100);
   if (roll < 12) return disturb(story, process, clients);
   if (roll < 45) return guarded(story, process, () => write(story, process));

@@ -19,7 +19,7 @@ import * as idempotency from "../../src/store/queries/idempotency.ts";
 import * as attention from "../../src/store/queries/runs/attention.ts";
 import { callMessagesOf } from "../../src/store/queries/runs/calls.ts";
 import * as claims from "../../src/store/queries/runs/claims.ts";
-import { countUnoffered, hasUnread } from "../../src/store/queries/runs/inbox-marks.ts";
+import { countUnoffered, hasUnread, openQuestions } from "../../src/store/queries/runs/inbox-marks.ts";
 import * as jobWaits from "../../src/store/queries/runs/job-waits.ts";
 import { addUsageRow, budgetStops, usageBy, usageOf } from "../../src/store/queries/runs/ledger.ts";
 import { endsOf } from "../../src/store/queries/runs/run-facts.ts";
@@ -408,6 +408,11 @@ test("the attention list, an inbox and the count of running sessions each read t
     expect(plan).toContain("inbox_marks_unread (session_key=? AND session_id=?)");
     expect(plan).not.toContain("runs_by_state");
   }
+  const between = { requesterKey: "child", targetKey: KEY };
+  const waiting = await planOf((tx) => openQuestions(tx, between));
+  expect(waiting).toContain("inbox_marks_open (session_key=?");
+  expect(waiting).not.toMatch(/runs_by_state|flows_by/);
+  expect(await planOf((tx) => openQuestions(tx, { ...between, runId: "run-1" }))).toContain("(run_id=?)");
   const plan = await planOf((tx) => filterCounts(tx, { scope: ALL, askedBy: "t" }));
   expect(plan).toMatch(
     /SEARCH r USING INDEX runs_by_state \(state=\?\)\nSEARCH s USING INDEX \S+ \(key=\?\)/,

@@ -89,24 +89,25 @@ const SENT = {
   messageId: text("Argument for `session_status`. Same as `runId`."),
   receipt: about(declared<ReceiptState>("ReceiptState"), "State of the message."),
 };
+const NOTED = { note: text("Explains the result. For example, the reply was cut at the output limit.") };
 
 const SEND_RESULT = either(
   object(
     { ...SENT, status: about(oneOf("accepted"), "The message is stored and will run."), delivery: DELIVERY },
-    { note: text("Present if the other session was waiting for this answer.") },
+    NOTED,
   ),
+  object({ ...SENT, status: done, reply: text("Reply of the other session."), delivery: DELIVERY }, NOTED),
   object(
-    { ...SENT, status: done, reply: text("Reply of the other session."), delivery: DELIVERY },
-    { note: text("Says that the reply is not complete, because it was cut at the output limit.") },
+    {
+      ...SENT,
+      status: about(oneOf("timeout"), "The wait ended, but the run continues."),
+      error: text(),
+      state: oneOf("queued", "running"),
+      queuedBehind: number("Number of runs that the session executes before this one."),
+      delivery: DELIVERY,
+    },
+    NOTED,
   ),
-  object({
-    ...SENT,
-    status: about(oneOf("timeout"), "The wait ended, but the run continues."),
-    error: text(),
-    state: oneOf("queued", "running"),
-    queuedBehind: number("Number of runs that the session executes before this one."),
-    delivery: DELIVERY,
-  }),
   object(
     {
       ...SENT,
@@ -312,6 +313,7 @@ export const SESSION_TOOLS = {
           `Seconds to wait for the reply. Default ${SEND_WAIT_SECONDS}, ` +
             `at most ${WAIT_MAX_SECONDS}; 0: don't wait.`,
         ),
+        inReplyTo: text("MCP clients only: id of the inbox message that you answer. Set it in each answer."),
       },
     ),
     result: SEND_RESULT,
@@ -319,6 +321,7 @@ export const SESSION_TOOLS = {
       ...NAMES_SESSION,
       ...STARTS_RUN,
       "label_ambiguous",
+      "message_not_found",
       "too_large",
       "send_denied",
       "wait_cycle",
@@ -514,7 +517,7 @@ export const SESSION_TOOLS = {
       "something new: anything later than `after` or, without `after`, a message that you have not " +
       "acknowledged. Set `ack` to the ids of the messages that you have read; their senders are told. " +
       "For older messages, set `before` to the `nextBefore` of an answer. " +
-      "Answer with sessions_send to the `replyTo` of a message.",
+      "Answer with sessions_send to the `replyTo` of a message, with its `id` as inReplyTo.",
     params: openObject(
       {},
       {
@@ -549,6 +552,7 @@ export const SESSION_TOOLS = {
                 "Session key for an answer. Absent if none is expected, or if you may not send there.",
               ),
               acknowledged: about(oneOf(true), "Present if you have acknowledged the message."),
+              awaitsAnswer: about(oneOf(true), "Present until the message is answered or expires."),
               runId: text("In a notice about one of your own messages: the run of that message."),
             },
           ),

@@ -201,7 +201,7 @@ async function flowRunEnded(context: FlowContext, answered: boolean): Promise<vo
   const { unit, flow, run } = context;
   if (isInInbox(run)) {
     // The reader of an inbox answers with its own send, so there is no reply turn.
-    if (!(await isAwaited(unit.tx, run))) await close(context, "inbox");
+    if (!(await isAwaited(unit.tx, run, unit.now))) await close(context, "inbox");
     return;
   }
   const step = run.flow?.step ?? "round1";

@@ -17,27 +17,29 @@ import { isEnded, type ReceiptState, type Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { isTemporaryKey, peerInKey } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
+import { quoted } from "../../core/text/cut.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { RunWait, WaitRequest } from "../../engine/lanes/waits.ts";
 import type { Accepted } from "../../engine/run/accept.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { holdSessions } from "../../store/locks.ts";
 import {
-  awaitedMessage,
   endFlow,
   type Flow,
   getFlow,
+  hasSentInChain,
   holdFlow,
   insertFlow,
   noteReply,
 } from "../../store/queries/chains/flows.ts";
+import { openQuestions } from "../../store/queries/runs/inbox-marks.ts";
 import { receiptsOf } from "../../store/queries/runs/receipts.ts";
 import { countAhead, getRun, getRunOfCall } from "../../store/queries/runs/runs.ts";
 import { answerWaits, getWait } from "../../store/queries/runs/waits.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db } from "../../store/sql.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
-import { answeredByExternal, noteSaidByExternal } from "../session/external.ts";
+import { noteSaidByExternal } from "../session/external.ts";
 import { answeredInInbox, lostInboxText, planExpiry } from "./inbox-receipts.ts";
 import { announceRoute, partyOf, provenanceFrom } from "./party.ts";
 
@@ -53,6 +55,8 @@ export interface SendRequest {
   readonly callId: string;
   readonly target: Session;
   readonly text: string;
+  /** The message in the requester's inbox that the text answers. Default: the only one that waits. */
+  readonly inReplyTo?: string;
   /** How long to wait, counted from acceptance. 0: do not wait. */
   readonly timeoutSeconds: number;
   readonly signal: AbortSignal;
@@ -79,9 +83,13 @@ export type FollowUp = "announcement" | "inbox_answer" | "none";
 
 /**
  * The outcome of an accepted send, as the sender gets it. `run` handles the message in the target session.
- * `receipt`: the state that the message had reached.
+ * `receipt`: the state that the message had reached. `isUnclear`: several messages of the target wait for an
+ * answer in the sender's inbox, and this text answered none.
  */
-export type SendOutcome = { readonly receipt: ReceiptState } /** The sender does not wait. */ & (
+export type SendOutcome = {
+  readonly receipt: ReceiptState;
+  readonly isUnclear?: true;
+} /** The sender does not wait. */ & (
   | { readonly kind: "accepted"; readonly run: Run; readonly followUp: FollowUp }
   /**
    * The text was the reply that the target session was waiting for. The target has received the text and does
@@ -134,10 +142,11 @@ export function isInInbox(run: Run): boolean {
   return run.kind === "append" && run.state === "ok";
 }
 
-/** Returns whether the sender of this message waits for an answer. */
-export async function isAwaited(db: Db, run: Run): Promise<boolean> {
+/** Returns whether the sender of this message waits for an answer at `now`. */
+export async function isAwaited(db: Db, run: Run, now: number): Promise<boolean> {
   if (run.callId === undefined) return false;
-  return (await getWait(db, run.callId))?.state === "open";
+  const wait = await getWait(db, run.callId);
+  return wait?.state === "open" && wait.deadlineAt >= now;
 }
 
 /** Returns the text with which this run, or the reader of the inbox, answered. */
@@ -150,31 +159,62 @@ async function receiptNow(db: Db, run: Run): Promise<ReceiptState> {
   return (await receiptsOf(db, [run])).get(run.runId)?.state ?? "queued";
 }
 
-interface SentBack {
-  readonly requester: Session;
-  readonly target: Session;
-  readonly text: string;
-  readonly callId: string;
+/** The relation of a text to the messages in the inbox of its sender. */
+interface Answering {
+  /** True if the text is the reply of a message whose sender waits. */
+  readonly isReply: boolean;
+  /** True if several messages wait for an answer, and the text names none. It then answers none of them. */
+  readonly isUnclear: boolean;
+  /** The message whose chain the text continues (I8): the answered one, or the last one that waits. */
+  readonly follows?: Run;
 }
 
+/** Explains to a program why its text has answered no message, and how to answer one. */
+export const UNCLEAR =
+  "Several messages of this session await an answer in your inbox, and your text names none, so it answers " +
+  "none. To answer one, set inReplyTo to its id from sessions_inbox.";
+
+const ANSWERS_NONE: Answering = { isReply: false, isUnclear: false };
+
 /**
- * Gives the text of an external session to the run or caller of `target` that has waited longest for it.
- * Returns the answered message, or undefined if nobody waits or this call was accepted before.
+ * Lets the text answer the message that it names or, without a name, the only message of `target` that waits
+ * for an answer in the requester's inbox. A call that was accepted before answers none.
  */
-async function answerAwaited(unit: Unit, sent: SentBack): Promise<Run | undefined> {
-  const { requester, target, text, callId } = sent;
-  if (!requester.external || (await getRunOfCall(unit.tx, callId)) !== undefined) return undefined;
-  const awaited = { requesterKey: target.key, targetKey: requester.key, now: unit.now };
-  const runId = await awaitedMessage(unit.tx, awaited);
-  const asked = runId === undefined ? undefined : await getRun(unit.tx, runId);
-  if (asked?.flow === undefined) return undefined;
-  // `answerWaits` returns false if the sender has given up since the query above.
-  if (!(await answerWaits(unit.tx, asked.runId, unit.now))) return undefined;
-  const { flowId } = asked.flow;
-  await noteReply(unit.tx, flowId, text, true);
+async function answerIn(unit: Unit, request: SendRequest): Promise<Result<Answering>> {
+  const { requester, target, callId, text, inReplyTo: runId } = request;
+  if (!requester.external && runId === undefined) return ok(ANSWERS_NONE);
+  if ((await getRunOfCall(unit.tx, callId)) !== undefined) return ok(ANSWERS_NONE);
+  const between = { requesterKey: target.key, targetKey: requester.key };
+  const [newest, another] = await openQuestions(unit.tx, { ...between, ...optional({ runId }) });
+  const asked = newest === undefined ? undefined : await getRun(unit.tx, newest);
+  if (asked === undefined) return runId === undefined ? ok(ANSWERS_NONE) : refuseAnswer(runId, target);
+  if (another === undefined)
+    return ok({ isReply: await answerMessage(unit, asked, text), isUnclear: false, follows: asked });
+  const { chainId, acceptedAt: afterMs } = asked;
+  const ours = { chainId, requesterKey: requester.key, targetKey: target.key, afterMs };
+  const hasFollowed = await hasSentInChain(unit.tx, ours);
+  return ok({ isReply: false, isUnclear: true, ...(hasFollowed ? {} : { follows: asked }) });
+}
+
+function refuseAnswer(inReplyTo: string, { key }: Session): Result<never> {
+  const error = `no message ${quoted(inReplyTo, 80)} of ${key} waits for an answer in your inbox`;
+  return fail("message_not_found", `${error}; nothing was sent`, {
+    hint:
+      "It was answered before, has expired, or is of another session. sessions_inbox marks messages that " +
+      "wait with awaitsAnswer. To send something else, omit inReplyTo.",
+  });
+}
+
+/** Ends a message in an inbox with its answer. Returns true if its sender waits and gets the answer. */
+async function answerMessage(unit: Unit, asked: Run, text: string): Promise<boolean> {
   await answeredInInbox(unit, asked, text);
-  await endAwaited(unit, flowId, { runId: asked.runId, reason: "answered" });
-  return asked;
+  const { runId, flow } = asked;
+  if (flow === undefined || !(await isAwaited(unit.tx, asked, unit.now))) return false;
+  // `answerWaits` returns false if the sender has given up since the query above.
+  if (!(await answerWaits(unit.tx, runId, unit.now))) return false;
+  await noteReply(unit.tx, flow.flowId, text, true);
+  await endAwaited(unit, flow.flowId, { runId, reason: "answered" });
+  return true;
 }
 
 async function endAwaited(
@@ -216,19 +256,6 @@ async function openSendWait(
     : request.wait.open(unit, wait);
 }
 
-/**
- * If `sent` answers the message `asked`, records that. If the target is external, stores the date at which
- * `sent` expires in its inbox.
- */
-async function noteInInbox(
-  { engine }: SendParts,
-  unit: Unit,
-  { asked, sent, target }: { asked: Run | undefined; sent: Run; target: Session },
-): Promise<void> {
-  if (asked !== undefined) await answeredInInbox(unit, asked, sent.input.text);
-  if (target.external) await planExpiry(engine, unit, sent);
-}
-
 /** Returns whether a requester takes reply turns. An unattended session and a sub-agent do not. */
 function converses(session: Session): boolean {
   const { kind, key } = session;
@@ -247,23 +274,26 @@ async function requesterIn(unit: Unit, { requester, requesterRun }: SendRequest)
   return fail("session_not_found", `session ${requester.key} no longer exists`);
 }
 
+type Enqueued = Accepted & Partial<Pick<Answering, "isUnclear">>;
+
 /** Writes the flow, the run and the wait in the given transaction. */
-async function enqueue(parts: SendParts, asked: SendRequest, unit: Unit): Promise<Result<Accepted>> {
+async function enqueue(parts: SendParts, asked: SendRequest, unit: Unit): Promise<Result<Enqueued>> {
   await holdSessions(unit.tx, [asked.requester.key, asked.target.key]);
   const requester = await requesterIn(unit, asked);
   return requester.ok ? enqueueFrom(parts, { ...asked, requester: requester.value }, unit) : requester;
 }
 
-async function enqueueFrom(parts: SendParts, request: SendRequest, unit: Unit): Promise<Result<Accepted>> {
+async function enqueueFrom(parts: SendParts, request: SendRequest, unit: Unit): Promise<Result<Enqueued>> {
   const { engine, settings } = parts;
   const { requester, requesterRun, target, text } = request;
   // The run may have been aborted or timed out in the meantime. Then it sends nothing more (I1).
   if (request.wait !== undefined && !(await request.wait.holds(unit))) {
     return fail("run_aborted", "the run that sends has ended; the message was not sent");
   }
-  const answered = await answerAwaited(unit, request);
-  const asked = answered ?? (await answeredByExternal(unit.tx, requester, target));
-  const before = requesterRun ?? asked;
+  const answering = await answerIn(unit, request);
+  if (!answering.ok) return answering;
+  const { isReply, isUnclear, follows } = answering.value;
+  const before = requesterRun ?? follows;
   const chain = { chainId: before?.chainId ?? unit.newOrderedId(), hop: (before?.hop ?? 0) + 1 };
   const flowId = unit.newOrderedId();
   const isElsewhere = target.external || peerInKey(target.key) !== undefined;
@@ -286,7 +316,7 @@ async function enqueueFrom(parts: SendParts, request: SendRequest, unit: Unit): 
     callId: request.callId,
     ...optional({ parentRunId: requesterRun?.runId }),
     // If the text answers a run or client that waits for it, it is only appended there: it starts no run.
-    ...(answered === undefined ? {} : { kind: "append", successor: true }),
+    ...(isReply ? { kind: "append", successor: true } : {}),
   });
   if (!accepted.ok || !accepted.value.fresh) return accepted;
   const flow: Flow = {
@@ -303,10 +333,10 @@ async function enqueueFrom(parts: SendParts, request: SendRequest, unit: Unit): 
     ...optional({ requesterRunId: requesterRun?.runId }),
   };
   await insertFlow(unit.tx, flow);
-  if (answered === undefined) await noteInInbox(parts, unit, { asked, sent: accepted.value.run, target });
-  if (request.timeoutSeconds > 0 && answered === undefined) {
+  if (target.external && !isReply) await planExpiry(engine, unit, accepted.value.run);
+  if (request.timeoutSeconds > 0 && !isReply) {
     const opened = await openSendWait(engine, unit, request, accepted.value);
-    if (!opened.ok) return opened;
+    if (!opened.ok) return isUnclear ? { ...opened, hint: UNCLEAR } : opened;
   }
   const noted = await noteSaidByExternal(engine, unit, requester, { to: target.key, text });
   if (!noted.ok) return noted;
@@ -320,8 +350,8 @@ async function enqueueFrom(parts: SendParts, request: SendRequest, unit: Unit): 
     turnsMax,
     text,
   });
-  if (answered !== undefined) await endAnswer(parts, unit, flow, accepted.value.run);
-  return accepted;
+  if (isReply) await endAnswer(parts, unit, flow, accepted.value.run);
+  return ok({ ...accepted.value, isUnclear });
 }
 
 /** Ends the run and the conversation of a text that a waiting caller has already received as its reply. */
@@ -498,5 +528,6 @@ export async function sendToSession(parts: SendParts, request: SendRequest): Pro
   if (!verdict.allowed) return fail("send_denied", verdict.error);
   const accepted = await engine.commit((unit) => enqueue(parts, request, unit));
   if (!accepted.ok) return accepted;
-  return ok(await outcomeOf(parts, request, { run: accepted.value.run, target }));
+  const outcome = await outcomeOf(parts, request, { run: accepted.value.run, target });
+  return ok(accepted.value.isUnclear === true ? { ...outcome, isUnclear: true } : outcome);
 }

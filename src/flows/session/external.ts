@@ -1,15 +1,12 @@
 // Owns external sessions: programs without a model that have a session. The session's key consists of agent
 // and handle, so any process finds it. A message from an external session is also written into its own
-// transcript, in the same transaction, because it has no model that would do so. An answer belongs to the
-// chain of the answered message, so the limits of a chain also stop a program that answers automatically
-// (I8).
+// transcript, in the same transaction, because it has no model that would do so.
 
 import { chosenAgent, openGate } from "../../access/access.ts";
 import { optional } from "../../core/optional.ts";
 import { hasScope } from "../../core/rules/scopes.ts";
 import type { Viewer } from "../../core/rules/visibility.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { formatKey } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
@@ -17,11 +14,7 @@ import { labelOf } from "../../core/text/label.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
-import { hasSentInChain } from "../../store/queries/chains/flows.ts";
-import { marksOf } from "../../store/queries/runs/inbox-marks.ts";
-import { listRuns } from "../../store/queries/runs/runs.ts";
 import { getSession, updateSession } from "../../store/queries/sessions/sessions.ts";
-import type { Tx } from "../../store/sql.ts";
 import { insertNew, newSession } from "./lifecycle.ts";
 
 interface ExternalParts {
@@ -36,9 +29,6 @@ export interface ExternalClient {
   /** The client's own name. It becomes the session's label, unless the session has one. */
   readonly name?: string;
 }
-
-/** Maximum number of runs of an external session that are read to find the message that it answers. */
-const ANSWERED_FROM_MAX = 100;
 
 /** Labels a session whose client had no name when the session was created. */
 async function nameIt(parts: ExternalParts, session: Session, label: string): Promise<Session> {
@@ -115,29 +105,4 @@ export async function noteSaidByExternal(
     successor: true,
   });
   return noted.ok ? ok(undefined) : noted;
-}
-
-/**
- * Returns the message that an external session answers by sending to `target`: the last one from `target`,
- * unless it is answered already or has expired.
- */
-export async function answeredByExternal(
-  tx: Tx,
-  speaker: Session,
-  target: Session,
-): Promise<Run | undefined> {
-  if (!speaker.external) return undefined;
-  const runs = await listRuns(tx, { sessionKey: speaker.key, limit: ANSWERED_FROM_MAX });
-  const asked = runs.find(({ sessionId, input: { provenance } }) => {
-    if (sessionId !== speaker.sessionId || provenance?.kind !== "inter_session") return false;
-    return provenance.sourceSessionKey === target.key && provenance.sourceTool === "sessions_send";
-  });
-  if (asked === undefined) return undefined;
-  // An expired message does not count: otherwise, after a chain limit refused its answer, the session could
-  // never write to `target` again.
-  if ((await marksOf(tx, [asked.runId])).get(asked.runId)?.outcome === "expired") return undefined;
-  const { chainId, acceptedAt: afterMs } = asked;
-  const ours = { chainId, requesterKey: speaker.key, targetKey: target.key, afterMs };
-  const said = await hasSentInChain(tx, ours);
-  return said ? undefined : asked;
 }

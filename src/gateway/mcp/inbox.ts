@@ -73,6 +73,7 @@ async function rowsFor(
       ...(from === undefined ? {} : { from: shownKey(access, viewer, from) }),
       ...(replyTo === undefined || !mayAnswer(replyTo) ? {} : { replyTo: shownKey(access, viewer, replyTo) }),
       ...(mark?.inTurnAt === undefined ? {} : { acknowledged: true }),
+      ...(mark !== undefined && mark.endedAt === undefined ? { awaitsAnswer: true } : {}),
       ...(told?.kind === "notice" && told.runId !== undefined ? { runId: told.runId } : {}),
       text: cut === undefined ? "" : world.redactor.mask(textOf(cut)),
     };

@@ -55,7 +55,8 @@ const PROMPTS: readonly Prompt[] = [
     tools: [INBOX_TOOL.name, "sessions_send"],
     text: () =>
       "Read the new messages with sessions_inbox. Answer each that needs an answer, with sessions_send to " +
-      "its replyTo. Acknowledge those that are done (ack), and tell me in a few lines what came.",
+      "its replyTo and its id as inReplyTo. Acknowledge those that are done (ack), and tell me in a few " +
+      "lines what came.",
   },
   {
     name: "delegate",

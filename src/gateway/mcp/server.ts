@@ -72,7 +72,7 @@ function instructionsFor(deps: McpDeps, client: McpClient): string {
   );
   const own = client.session.external
     ? "Other sessions can list you under this key, read what you sent, and write to you; what they wrote " +
-      "waits in sessions_inbox."
+      "waits in sessions_inbox. To answer, set inReplyTo of sessions_send to the message's id."
     : "You act in its name.";
   return (
     `You are the session ${key} of a Parley gateway, in which AI agents hold sessions. ${own} ` +

@@ -4,7 +4,7 @@
 import { keyOfAgent, keyRulesOf } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";
 import { SEND_WAIT_SECONDS } from "../../contract/tools/sessions.ts";
-import type { ToolResultOf } from "../../contract/tools.ts";
+import { TOOLS, type ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
 import { isGuest } from "../../core/rules/prompt/memory.ts";
 import { sourceOf } from "../../core/rules/receipt.ts";
@@ -14,7 +14,13 @@ import { displayKey, KEY_CHARS_MAX, peerInKey } from "../../core/shapes/session-
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { ToolCallRequest } from "../../core/shapes/tool.ts";
 import { LABEL_CHARS_MAX } from "../../core/text/label.ts";
-import { type FollowUp, type SendOutcome, sendToSession, sentBefore } from "../../flows/conversation/send.ts";
+import {
+  type FollowUp,
+  type SendOutcome,
+  sendToSession,
+  sentBefore,
+  UNCLEAR,
+} from "../../flows/conversation/send.ts";
 import { listRuns } from "../../store/queries/runs/runs.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { agentIdLimit, bodyLimit, textLimit, waitLimit } from "../arguments.ts";
@@ -26,11 +32,19 @@ export interface SendContext extends WritingContext {
 }
 
 const MESSAGE_MAX_BYTES = 256 * 1024;
+const MESSAGE_ID_CHARS_MAX = 200;
 /** Maximum number of the caller's runs that are read to find a sender that was deleted. */
 const SENDERS_FROM_MAX = 200;
 
+const { params } = TOOLS.sessions_send;
+const { inReplyTo: _, ...others } = params.properties;
+/** The arguments that models see: only an outside program has an inbox. */
+const WITHOUT_INBOX = { ...params, properties: others };
+
 export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
+  describe: ({ external }) => (external ? {} : { parameters: WITHOUT_INBOX }),
   limits: {
+    inReplyTo: textLimit(MESSAGE_ID_CHARS_MAX),
     sessionKey: textLimit(KEY_CHARS_MAX),
     label: textLimit(LABEL_CHARS_MAX),
     agentId: agentIdLimit,
@@ -45,7 +59,7 @@ export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
     return before && sendResult(ctx.settings, ctx.session, before);
   },
   async execute(ctx, args, call) {
-    const { sessionKey, label, agentId, message } = args;
+    const { sessionKey, label, agentId, message, inReplyTo } = args;
     const target = optional({ sessionKey, label, agentId });
     const found = await resolveSession(ctx, ctx.viewer, "send", target);
     if (!found.ok) return (await goneSender(ctx, sessionKey)) ?? found;
@@ -55,7 +69,7 @@ export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
       target: found.value,
       text: message,
       ...optional({ requesterRun: ctx.run, guest: isGuest(ctx.viewer) || undefined }),
-      ...optional({ outside: ctx.session.outside }),
+      ...optional({ outside: ctx.session.outside, inReplyTo }),
       ...(ctx.confirmsAnswers === true ? { confirmsAnswers: true } : {}),
     });
     return sent.ok ? ok(sendResult(ctx.settings, ctx.session, sent.value)) : sent;
@@ -108,7 +122,8 @@ export function sendResult(settings: Settings, sender: Session, outcome: SendOut
   const { runId, state: runState } = outcome.run;
   const { receipt } = outcome;
   const sessionKey = displayKey(outcome.run.sessionKey, sender.agentId, keyRulesOf(settings));
-  const base = { runId, messageId: runId, sessionKey, receipt };
+  const sent = { runId, messageId: runId, sessionKey, receipt };
+  const base = { ...sent, ...(outcome.isUnclear === true ? { note: UNCLEAR } : {}) };
   switch (outcome.kind) {
     case "accepted":
       return { ...base, status: "accepted", delivery: deliveryOf(outcome.followUp) };
@@ -123,7 +138,7 @@ export function sendResult(settings: Settings, sender: Session, outcome: SendOut
     }
     case "failed":
       return {
-        ...base,
+        ...sent,
         status: "error",
         code: outcome.code,
         error: outcome.error,

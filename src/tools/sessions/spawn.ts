@@ -49,9 +49,8 @@ export const sessionsSpawn: Tool<SpawnContext> = tool("sessions_spawn", {
   describe({ chain, settings, external }) {
     const requester = { external, isSubagent: isSubagentKey(chain[0].key) };
     const { announce } = settings.subagents;
-    return spawnDescription(
-      resultDescription(requester, { announce, mayWait: mayWait({ chain, settings }) }),
-    );
+    const results = resultDescription(requester, { announce, mayWait: mayWait({ chain, settings }) });
+    return { description: spawnDescription(results) };
   },
   limits: {
     task: bodyLimit(TASK_MAX_BYTES, "Put long material into attachments."),

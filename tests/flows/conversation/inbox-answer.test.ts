@@ -5,6 +5,7 @@ import { isEnded } from "../../../src/core/shapes/run.ts";
 import { sentSoFar } from "../../../src/flows/conversation/send.ts";
 import { openExternal } from "../../../src/flows/session/external.ts";
 import { resetSession } from "../../../src/flows/session/lifecycle.ts";
+import { receiptsOf } from "../../../src/store/queries/runs/receipts.ts";
 import { sendResult } from "../../../src/tools/sessions/send.ts";
 import { both, quick, share, test } from "../../kit/deep.ts";
 import {
@@ -58,8 +59,33 @@ async function resultOf(app: FlowApp, runId: string): Promise<Record<string, unk
   return JSON.parse((await endOf(app.engine, runId)).reply ?? "{}");
 }
 
+async function receiptsIn(app: FlowApp, ...ids: string[]): Promise<unknown[]> {
+  const runs = await app.runs(DESK);
+  const wanted = ids.flatMap((id) => runs.filter(({ runId }) => runId === id));
+  const receipts = await receiptsOf(app.store.db, wanted);
+  return ids.map((id) => receipts.get(id)?.state);
+}
+
 const kinds = async (app: FlowApp, key: string): Promise<string[]> =>
   (await app.runs(key)).map((run) => `${run.kind} ${run.state}`);
+
+/** Opens an app in which main asks two questions at once. Returns the ids of the questions. */
+async function askTwice(open = openDesk) {
+  const app = await open({
+    plays: {
+      [MAIN]: async (actor) => {
+        if (actor.step !== "message" || actor.input !== "go") return `heard ${actor.input}`;
+        const first = actor.send(DESK, "one?", 600, "first");
+        await inInbox(app, "one?");
+        return JSON.stringify(await Promise.all([first, actor.send(DESK, "two?", 600, "second")]));
+      },
+    },
+  });
+  const { runId, chainId } = await app.tell(MAIN, "go");
+  await inInbox(app, "one?", "two?");
+  const [one = "", two = ""] = (await app.runs(DESK)).map((run) => run.runId);
+  return { app, runId, chainId, one, two };
+}
 
 describe.each(share(["embedded"], ["PostgreSQL"]))("a message for an external session, %s", (kind) => {
   const test = both;
@@ -192,6 +218,14 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("a message for an external se
     expect(await resultOf(app, runId)).toMatchObject({ status: "ok", reply: "port 80" });
   });
 
+  test("if two messages wait, each gets the answer that names it, in any order", async () => {
+    const { app, runId, one, two } = await askTwice(open);
+    await app.send(DESK, MAIN, "2", 0, two);
+    expect(await receiptsIn(app, one, two)).toEqual(["queued", "answered"]);
+    await app.send(DESK, MAIN, "1", 0, one);
+    expect(await resultOf(app, runId)).toMatchObject([{ reply: "1" }, { reply: "2" }]);
+  });
+
   test("a wait ends with session_reset if the external session is reset before it answers", async () => {
     const app = await open();
     const { runId } = await app.tell(MAIN, "go");
@@ -201,21 +235,69 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("a message for an external se
   });
 });
 
-test("if two messages wait for an answer, the first answer belongs to the message that arrived first", async () => {
-  const app = await openDesk({
-    plays: {
-      [MAIN]: async (actor) => {
-        const first = actor.send(DESK, "one?", 600, "first");
-        await inInbox(app, "one?");
-        return JSON.stringify(await Promise.all([first, actor.send(DESK, "two?", 600, "second")]));
-      },
-    },
-  });
-  const { runId } = await app.tell(MAIN, "go");
-  await inInbox(app, "one?", "two?");
-  await app.send(DESK, MAIN, "1", 0);
-  await app.send(DESK, MAIN, "2", 0);
+test("if two messages wait, a text that names none is a message of its own in the chain of the last one, and says so", async () => {
+  const { app, runId, chainId, one, two } = await askTwice();
+  const sent = await app.send(DESK, MAIN, "2", 0);
+  expect(sent).toMatchObject({ status: "accepted", note: expect.stringContaining("set inReplyTo") });
+  expect(await receiptsIn(app, one, two)).toEqual(["queued", "queued"]);
+  await app.send(DESK, MAIN, "1", 0, one);
+  expect(await app.send(DESK, MAIN, "2", 0)).toMatchObject({ receipt: "answered" });
   expect(await resultOf(app, runId)).toMatchObject([{ reply: "1" }, { reply: "2" }]);
+  await app.quiet();
+  expect((await app.runs(MAIN)).find(({ runId }) => runId === sent.runId)).toMatchObject({
+    kind: "turn",
+    reply: "heard 2",
+    chainId,
+    hop: 2,
+  });
+});
+
+test("a message whose sender no longer waits counts: the next text without a name answers neither it nor the new one", async () => {
+  const app = await openDesk({ plays: { [MAIN]: asksDesk(600) } });
+  await app.send(MAIN, DESK, "earlier?", 0);
+  const { runId } = await app.tell(MAIN, "go");
+  await inInbox(app, "earlier?", "which port?");
+  const [earlier = "", port = ""] = (await app.runs(DESK)).map((run) => run.runId);
+  await app.send(DESK, MAIN, "later", 0);
+  expect(await receiptsIn(app, earlier, port)).toEqual(["queued", "queued"]);
+  await app.send(DESK, MAIN, "port 80", 0, port);
+  expect(await resultOf(app, runId)).toMatchObject({ reply: "port 80" });
+  await app.send(DESK, MAIN, "to the earlier one", 0, earlier);
+  expect(await receiptsIn(app, earlier, port)).toEqual(["answered", "answered"]);
+  await app.quiet();
+  expect(await kinds(app, MAIN)).toEqual(["turn ok", "turn ok", "append ok", "turn ok"]);
+});
+
+test("an answer that names an answered message, none, or one of another session is refused and writes nothing", async () => {
+  const { app, runId, one, two } = await askTwice();
+  const asked = app.send(RESEARCH, DESK, "three?", 600);
+  await inInbox(app, "one?", "two?", "three?");
+  await app.send(DESK, MAIN, "1", 0, one);
+  const three = (await app.runs(DESK)).find(({ input }) => input.text === "three?")?.runId ?? "";
+  const before = await app.texts(DESK);
+  for (const id of [one, three, "no-such-message"])
+    expect(await app.send(DESK, MAIN, "again", 0, id)).toMatchObject({
+      code: "message_not_found",
+      error: expect.stringContaining("nothing was sent"),
+      hint: expect.stringContaining("awaitsAnswer"),
+    });
+  expect(await app.send(RESEARCH, MAIN, "again", 0, two)).toMatchObject({ code: "message_not_found" });
+  expect(await app.texts(DESK)).toEqual(before);
+  expect(await receiptsIn(app, two, three)).toEqual(["queued", "queued"]);
+  await app.send(DESK, MAIN, "2", 0, two);
+  await app.send(DESK, RESEARCH, "3", 0, three);
+  expect(await resultOf(app, runId)).toMatchObject([{ reply: "1" }, { reply: "2" }]);
+  expect(await asked).toMatchObject({ reply: "3" });
+});
+
+test("I4: a repeated call that answers by name finds its first attempt", async () => {
+  const { app, one } = await askTwice();
+  const [requester, target] = [await app.session(DESK), await app.session(MAIN)];
+  const { signal } = new AbortController();
+  const call = { requester, target, callId: "call-1", text: "1", timeoutSeconds: 0, inReplyTo: one, signal };
+  const first = await sendAs(app, call);
+  expect(first).toMatchObject({ status: "accepted", receipt: "answered" });
+  expect(await sendAs(app, call)).toEqual(first);
 });
 
 test("the answer for an aborted run arrives as a new message, and the old conversation does not prevent it", async () => {

@@ -89,7 +89,14 @@ test("a gateway keeps no state of a client between requests, so any process can 
   const inbox = async () => JSON.stringify(await call(two.httpUrl, "sessions_inbox", {}));
   await expect.poll(inbox).toContain("which port?");
   const answer = { sessionKey: "agent:main:mcp:writer", message: "port 80" };
-  expect(await call(two.httpUrl, "sessions_send", answer)).toMatchObject({ status: "accepted" });
+  // Both messages await an answer, so a text that names none would be a new message, whose wait is a cycle.
+  expect(await call(two.httpUrl, "sessions_send", answer)).toMatchObject({
+    code: "wait_cycle",
+    hint: expect.stringContaining("set inReplyTo"),
+  });
+  const { messages } = (await call(one.httpUrl, "sessions_inbox", {})) as { messages: Answer[] };
+  const named = { ...answer, inReplyTo: messages.at(-1)?.id };
+  expect(await call(two.httpUrl, "sessions_send", named)).toMatchObject({ status: "accepted" });
   expect(await waiting).toMatchObject({ status: "ok", reply: "port 80" });
 });
 

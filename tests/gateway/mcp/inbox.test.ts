@@ -12,7 +12,7 @@ import { until } from "../../kit/until.ts";
 import { settableWorld } from "../../kit/world.ts";
 import { type House, openHouse, TOKEN } from "../kit.ts";
 import { openerOf } from "../opener.ts";
-import { type Answer, INBOX_LOOK_MS, openPeer, SPEAKERS, sendAs, written } from "./kit.ts";
+import { type Answer, INBOX_LOOK_MS, oldClient, openPeer, SPEAKERS, sendAs, written } from "./kit.ts";
 
 const OPEN = { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } };
 const RESEARCH = "agent:research:main";
@@ -68,6 +68,52 @@ test.each(SPEAKERS)(
     });
   },
 );
+
+test.each(SPEAKERS)(
+  "%s: each of two callers gets the answer that names its message; without a name neither is answered",
+  async (speaker) => {
+    const house = await openHouse({ choices: { tools: OPEN }, play: () => "heard" });
+    const peer = await openPeer(house, speaker, DESK);
+    await peer.call("sessions_inbox");
+    const answer = (message: string, more: Answer = {}) =>
+      peer.call("sessions_send", { sessionKey: RESEARCH, message, timeoutSeconds: 0, ...more });
+    const callers = ["which port?", "which host?"].map((text) => sendAs(house, RESEARCH, KEY, text, 600));
+    await until(async () => (await peer.call("sessions_inbox")).count === 2);
+    const { messages } = (await peer.call("sessions_inbox")) as { messages: Answer[] };
+    expect(messages.map(({ awaitsAnswer }) => awaitsAnswer)).toEqual([true, true]);
+    const idOf = (text: string) => messages.find((message) => message.text === text)?.id;
+
+    const unnamed = await answer("80, I think");
+    expect(unnamed).toMatchObject({ status: "accepted", note: expect.stringContaining("inReplyTo") });
+    expect(await answer("80", { inReplyTo: "m-of-others" })).toMatchObject({
+      code: "message_not_found",
+      error: expect.stringContaining("m-of-others"),
+    });
+    expect(await answer("web-1", { inReplyTo: idOf("which host?") })).toMatchObject({ receipt: "answered" });
+    expect(await callers[1]).toMatchObject({ status: "ok", reply: "web-1" });
+    expect(await answer("web-2", { inReplyTo: idOf("which host?") })).toMatchObject({
+      code: "message_not_found",
+    });
+    const left = (await peer.call("sessions_inbox")) as { messages: Answer[] };
+    const waiting = left.messages.filter(({ awaitsAnswer }) => awaitsAnswer === true);
+    expect(waiting.map(({ text }) => text)).toEqual(["which port?"]);
+    // Only one message waits now, so a text without a name answers it.
+    await answer("80");
+    expect(await callers[0]).toMatchObject({ status: "ok", reply: "80" });
+  },
+);
+
+test("only a program with an inbox sees the argument that names the answered message", async () => {
+  const house = await openHouse({ choices: { tools: OPEN } });
+  const desk = await oldClient(house, "desk");
+  const sendOf = <T extends { name: string }>(tools: readonly T[]): T | undefined =>
+    tools.find(({ name }) => name === "sessions_send");
+  const shown = sendOf((await desk.listTools()).tools)?.inputSchema.properties;
+  const { tools } = await (await house.client()).request("tools.catalog", { sessionKey: RESEARCH });
+  expect(shown).toHaveProperty("inReplyTo");
+  expect(sendOf(tools)?.parameters).toMatchObject({ properties: { message: {} } });
+  expect(sendOf(tools)?.parameters).not.toHaveProperty("properties.inReplyTo");
+});
 
 test.each(SPEAKERS)("%s: a call with waitSeconds returns when a message arrives", async (speaker) => {
   const house = await openHouse({ choices: { tools: OPEN } });

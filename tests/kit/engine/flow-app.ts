@@ -81,6 +81,7 @@ export interface FlowApp {
     targetKey: string,
     text: string,
     timeoutSeconds: number,
+    inReplyTo?: string,
   ): Promise<Record<string, unknown>>;
   /** Resolves after the planned crash, when the store is closed. */
   crashed(): Promise<void>;
@@ -311,11 +312,12 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
     },
     texts: async (sessionKey) => linesOf(store.db, (await sessionOf(sessionKey)).sessionId),
     runs: (sessionKey) => runsOf(store.db, sessionKey),
-    async send(requesterKey, targetKey, text, timeoutSeconds) {
+    async send(requesterKey, targetKey, text, timeoutSeconds, inReplyTo) {
       const [requester, target] = [await sessionOf(requesterKey), await sessionOf(targetKey)];
       const callId = world.ids.uuid();
       const signal = new AbortController().signal;
-      return sendAs({ engine, settings }, { requester, target, callId, text, timeoutSeconds, signal });
+      const request = { requester, target, callId, text, timeoutSeconds, signal };
+      return sendAs({ engine, settings }, { ...request, ...optional({ inReplyTo }) });
     },
     commits: crashing.commits,
     isQuiet: () => isQuiet(store.db),

@@ -77,8 +77,15 @@ export const FLOW_MUTANTS: readonly Mutant[] = [
     name: "inbox-without-a-date",
     breaks: "I2: a message in an inbox never expires",
     file: "src/flows/conversation/send.ts",
-    from: "  if (target.external) await planExpiry(engine, unit, sent);\n",
+    from: "  if (target.external && !isReply) await planExpiry(engine, unit, accepted.value.run);\n",
     to: "",
+  },
+  {
+    name: "answer-to-another-question",
+    breaks: "I4: an answer from an inbox goes to the newest message, not to the one that it names",
+    file: "src/flows/conversation/send.ts",
+    from: "await openQuestions(unit.tx, { ...between, ...optional({ runId }) });",
+    to: "(await openQuestions(unit.tx, between)).slice(0, 1);",
   },
   {
     name: "heard-again",

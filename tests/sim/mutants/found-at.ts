@@ -3,6 +3,7 @@
 
 export const FOUND_AT: Readonly<Record<string, number>> = {
   "acknowledged-again": 275,
+  "answer-to-another-question": 415,
   "append-without-fence": 121,
   "archived-before-its-result-left": 14,
   "attachments-kept-in-the-call": 7,

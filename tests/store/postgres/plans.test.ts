@@ -13,7 +13,7 @@ import * as cronJobs from "../../../src/store/queries/cron-jobs.ts";
 import * as deadlines from "../../../src/store/queries/deadlines.ts";
 import * as attention from "../../../src/store/queries/runs/attention.ts";
 import * as claims from "../../../src/store/queries/runs/claims.ts";
-import { countUnoffered, hasUnread } from "../../../src/store/queries/runs/inbox-marks.ts";
+import { countUnoffered, hasUnread, openQuestions } from "../../../src/store/queries/runs/inbox-marks.ts";
 import * as jobWaits from "../../../src/store/queries/runs/job-waits.ts";
 import { usageOf } from "../../../src/store/queries/runs/ledger.ts";
 import { endsOf } from "../../../src/store/queries/runs/run-facts.ts";
@@ -283,6 +283,9 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   textsOfTurns: (tx) => attention.textsOfTurns(tx, ["r1000", "r2000"]),
   dismissTurn: (tx) => attention.dismissTurn(tx, "r1000", { at: 5 }),
   countUnoffered: (tx) => countUnoffered(tx, { sessionKey: INBOX, sessionId: "inbox" }),
+  openQuestions: (tx) => openQuestions(tx, { requesterKey: "agent:a1:chat:1", targetKey: INBOX }),
+  openQuestionNamed: (tx) =>
+    openQuestions(tx, { requesterKey: "agent:a1:chat:1", targetKey: INBOX, runId: "i1" }),
   hasUnread: (tx) => hasUnread(tx, { sessionKey: INBOX, sessionId: "inbox" }),
   failedDeliveries: (tx) => deliveries.failedDeliveries(tx, 50),
   isHeld: (tx) => claims.isHeld(tx, FENCE),

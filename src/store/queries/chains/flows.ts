@@ -202,33 +202,6 @@ export async function hasSentInChain(
   return row !== undefined;
 }
 
-/**
- * Finds the oldest message from the requester to `targetKey` whose sender still waits for an answer at `now`.
- * Returns the run that put the message into the inbox.
- */
-export async function awaitedMessage(
-  db: Db,
-  asked: { requesterKey: string; targetKey: string; now: number },
-): Promise<string | undefined> {
-  const row = await db
-    .selectFrom("flows")
-    .innerJoin("runs", "runs.flow_id", "flows.flow_id")
-    .innerJoin("waits", "waits.target_run_id", "runs.run_id")
-    .select("runs.run_id")
-    .where("flows.target_key", "=", asked.targetKey)
-    .where("flows.requester_key", "=", asked.requesterKey)
-    .where("flows.state", "=", OPEN)
-    .where("flows.kind", "=", "send")
-    .where("runs.kind", "=", "append")
-    .where("runs.state", "=", "ok")
-    .where("waits.state", "=", OPEN)
-    .where("waits.deadline_at", ">=", asked.now)
-    .orderBy("runs.lane_seq")
-    .limit(1)
-    .executeTakeFirst();
-  return row?.run_id;
-}
-
 const OUTLINE = [
   "flow_id",
   "kind",

@@ -129,6 +129,28 @@ export async function openMarks(db: Db, sessionKey: string): Promise<string[]> {
   return rows.map((row) => row.run_id);
 }
 
+/**
+ * Returns the two newest messages from `requesterKey` that wait for an answer in the inbox of `targetKey`.
+ * With `runId`: this message, if it is one of them.
+ */
+export async function openQuestions(
+  db: Db,
+  asked: { readonly requesterKey: string; readonly targetKey: string; readonly runId?: string },
+): Promise<string[]> {
+  const waiting = db
+    .selectFrom("inbox_marks as mark")
+    .innerJoin("runs", "runs.run_id", "mark.run_id")
+    .innerJoin("flows", "flows.flow_id", "runs.flow_id")
+    .select("mark.run_id")
+    .where("mark.session_key", "=", asked.targetKey)
+    .where("mark.ended_at", "is", null)
+    .where("flows.requester_key", "=", asked.requesterKey)
+    .where("runs.state", "=", "ok");
+  const wanted = asked.runId === undefined ? waiting : waiting.where("mark.run_id", "=", asked.runId);
+  const rows = await wanted.orderBy("runs.lane_seq", "desc").limit(2).execute();
+  return rows.map((row) => row.run_id);
+}
+
 /** Selects the messages that an inbox shows. */
 const shownIn = (db: Db, inbox: Omit<Marked, "runId">) =>
   db

@@ -122,7 +122,7 @@ async function answerInbox(story: Story, process: GatewayProcess): Promise<void>
     `select k.run_id, k.session_key, f.requester_key from inbox_marks k join runs r on r.run_id = k.run_id
       join flows f on f.flow_id = r.flow_id where k.ended_at is null and r.state = 'ok' order by k.run_id limit 5`,
   );
-  if (open.length === 0 || luck.chance(0.7)) return;
+  if (open.length < 2 || luck.chance(0.7)) return;
   const { run_id, session_key, requester_key } = luck.of(open);
   const { engine, settings } = process;
   const requester = await getSession(engine.store.db, String(session_key));

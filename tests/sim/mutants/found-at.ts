@@ -70,7 +70,7 @@ export const FOUND_AT: Readonly<Record<string, number>> = {
   "notice-beside-a-turn": 1,
   "notice-beside-an-answer": 8,
   "notice-left-out": 15,
-  "offer-lost-by-reading": 79,
+  "offer-lost-by-reading": 69,
   "offered-again": 176,
   "open-attempt-forgotten": 85,
   "open-calls-left-open": 6,

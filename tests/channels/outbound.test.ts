@@ -107,7 +107,7 @@ async function open(
   const channels = new Map([["pigeon", channel]]);
   const worker = new OutboxWorker({
     ...(lease === undefined ? { db: store.db } : leased(store.db, lease)),
-    ...{ commit, channels, world, owner: "this-process" },
+    ...{ commit, channels, world, owner: "this-process", of: "texts" },
   });
   await worker.start();
   cleanup(() => worker.stop());
@@ -358,7 +358,14 @@ test("a stop waits for a start that is under way", async () => {
     await answer.promise;
     return value;
   };
-  const worker = new OutboxWorker({ db: store.db, commit, channels: new Map(), world, owner: "this" });
+  const worker = new OutboxWorker({
+    db: store.db,
+    commit,
+    channels: new Map(),
+    world,
+    owner: "this",
+    of: "texts",
+  });
   const order: string[] = [];
   const started = worker.start().then(() => order.push("started"));
   await asked.promise;
@@ -383,6 +390,7 @@ both.each(share(["sqlite"], ["postgres"]))(
       channels: new Map(),
       world,
       owner: "this-process",
+      of: "texts",
     });
     await worker.start();
     await worker.stop();

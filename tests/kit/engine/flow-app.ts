@@ -254,6 +254,7 @@ function buildParts(parts: {
     },
   });
   const outbox: OutboxWorker = new OutboxWorker({
+    of: "texts",
     db: store.db,
     commit: engine.commit,
     channels,

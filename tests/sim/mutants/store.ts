@@ -87,8 +87,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     name: "route-newest-first",
     breaks: "I5: the newest delivery of a route overtakes the others",
     file: "src/store/queries/channels/deliveries.ts",
-    from: "= t.key order by f.seq limit 1`",
-    to: "= t.key order by f.seq desc limit 1`",
+    from: `firstOf("t.key"))`,
+    to: `firstOf("t.key").replace("d.seq limit", "d.seq desc limit"))`,
   },
   {
     name: "retry-at-once",
@@ -101,8 +101,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     name: "timer-of-the-newest",
     breaks: "I5: the timer of a route follows its newest delivery, so that the first one is late",
     file: "src/store/schema/outbox-schema.ts",
-    from: "= ${queue} order by d.seq limit 1`",
-    to: "= ${queue} order by d.seq desc limit 1`",
+    from: "select ${PLACE}, ${QUEUE}, d.next_attempt_at ${firstOf(QUEUE)};",
+    to: 'select ${PLACE}, ${QUEUE}, d.next_attempt_at ${firstOf(QUEUE).replace("d.seq limit", "d.seq desc limit")};',
   },
   {
     name: "lane-number-taken-twice",

@@ -11,7 +11,7 @@ import type { Controls } from "../../../core/rules/command.ts";
 import type { Route } from "../../../core/shapes/route.ts";
 import { heldIfFree } from "../../locks.ts";
 import type { DeliveryTable } from "../../schema/channel-tables.ts";
-import { queueOf } from "../../schema/outbox-schema.ts";
+import { firstOf } from "../../schema/outbox-schema.ts";
 import { type Db, isAmong, type Tx } from "../../sql.ts";
 import { livingProcesses } from "../processes.ts";
 
@@ -209,11 +209,10 @@ export async function dueDeliveries(
   db: Db,
   { place, now, limit }: { place: string; now: number; limit: number },
 ): Promise<Delivery[]> {
-  const first = sql`select f.seq from deliveries f
-    where f.state = 'pending' and ${sql.raw(queueOf("f."))} = t.key order by f.seq limit 1`;
-  const { rows } = await sql<Selectable<DeliveryTable>>`select d.* from deadlines t
-    cross join deliveries d where t.kind = ${place} and t.due_at <= ${now}
-      and d.seq = (${first}) and d.attempt_open = 0
+  const first = sql.raw(firstOf("t.key"));
+  const { rows } = await sql<Selectable<DeliveryTable>>`select due.* from deadlines t
+    cross join deliveries due where t.kind = ${place} and t.due_at <= ${now}
+      and due.seq = (select d.seq ${first}) and due.attempt_open = 0
     order by t.due_at limit ${sql.lit(limit)}`.execute(db);
   return rows.map(toDelivery).sort((a, b) => a.seq - b.seq);
 }

@@ -22,7 +22,7 @@ interface Bench {
   readonly world: FakeWorld;
   readonly attempts: string[];
   readonly channels: Map<string, Channel>;
-  queue(id: string, to?: string, channel?: string, text?: string): Promise<void>;
+  queue(id: string, to?: string, channel?: string, text?: string, accountId?: string): Promise<void>;
   /** Queues a file with this content. Without content, the file was deleted. */
   queueFile(id: string, content?: string): Promise<void>;
   states(): Promise<Record<string, string>>;
@@ -88,9 +88,11 @@ async function open(
   ) => DeliveryOutcome | Promise<DeliveryOutcome>,
   textMaxChars?: number,
   lease?: Lease,
+  more: Pick<ConstructorParameters<typeof OutboxWorker>[0], "isConfigured"> & { on?: "postgres" } = {},
 ): Promise<Bench> {
   const world = fakeWorld();
-  const store = await openStore(temporaryFolder(), world);
+  const { on = "sqlite", ...parts } = more;
+  const store = await openStoreOn(on, temporaryFolder(), world);
   const commit = createCommit(store, world, createBus(world.log));
   const attempts: string[] = [];
   const counts = new Map<string, number>();
@@ -107,7 +109,7 @@ async function open(
   const channels = new Map([["pigeon", channel]]);
   const worker = new OutboxWorker({
     ...(lease === undefined ? { db: store.db } : leased(store.db, lease)),
-    ...{ commit, channels, world, owner: "this-process", of: "texts" },
+    ...{ commit, channels, world, owner: "this-process", of: "texts", ...parts },
   });
   await worker.start();
   cleanup(() => worker.stop());
@@ -116,13 +118,13 @@ async function open(
     attempts,
     channels,
     worker,
-    async queue(id, to = "roof", name = "pigeon", text = id) {
+    async queue(id, to = "roof", name = "pigeon", text = id, accountId) {
       await commit(async (unit) => {
         await insertDelivery(unit.tx, {
           id,
           sessionKey: "agent:main:main",
           kind: "send",
-          route: { channel: name, to },
+          route: { channel: name, to, ...optional({ accountId }) },
           text,
           state: "pending",
           createdAt: unit.now,
@@ -240,6 +242,59 @@ test("a text for a channel that is not connected fails, and the error says why",
   await bench.queue("lost", "nowhere", "smoke");
   await bench.settle();
   expect(await bench.states()).toEqual({ lost: "failed refused" });
+});
+
+test("OB1: a text waits while its channel is configured but not open, and is sent once it is", async () => {
+  const bench = await open(() => ({ kind: "sent" }), undefined, undefined, { isConfigured: () => true });
+  const pigeon = bench.channels.get("pigeon") as Channel;
+  bench.channels.delete("pigeon");
+  await bench.queue("one");
+  await bench.settle();
+  expect(await bench.states()).toEqual({ one: "pending" });
+  bench.channels.set("pigeon", pigeon);
+  await bench.world.advance(3_000);
+  await bench.settle();
+  expect(await bench.states()).toEqual({ one: "sent" });
+});
+
+test("OB1: a text waits if its channel has no such account yet, and fails if the settings have none", async () => {
+  let isConfigured = true;
+  const more = { isConfigured: () => isConfigured };
+  const bench = await open(() => ({ kind: "absent", error: "no such account" }), undefined, undefined, more);
+  await bench.queue("one");
+  await bench.settle();
+  expect(await bench.states()).toEqual({ one: "pending" });
+  isConfigured = false;
+  await bench.world.advance(3_000);
+  await bench.settle();
+  expect(await bench.states()).toEqual({ one: "failed refused" });
+});
+
+test("the places for texts are those of an account: one that never answers delays no other", async () => {
+  const gate = Promise.withResolvers<DeliveryOutcome>();
+  const bench = await open((id) => (id.startsWith("hangs") ? gate.promise : { kind: "sent" }));
+  for (let at = 0; at < 20; at += 1) await bench.queue(`hangs ${at}`, `chat ${at}`, "pigeon", "x", "silent");
+  await bench.queue("good", "roof", "pigeon", "x", "other");
+  await bench.settle();
+  expect(bench.attempts.filter((id) => id.startsWith("hangs"))).toHaveLength(16);
+  expect((await bench.states()).good).toBe("sent");
+  gate.resolve({ kind: "sent" });
+  await bench.settle();
+  expect(new Set(Object.values(await bench.states()))).toEqual(new Set(["sent"]));
+});
+
+test("a retry by an operator starts the day of attempts again", async () => {
+  const bench = await open((_, attempt) =>
+    attempt < 4 ? { kind: "retry", error: "rain", afterMs: 25 * HOUR_MS } : { kind: "sent" },
+  );
+  await bench.queue("one");
+  await bench.settle();
+  await bench.world.advance(25 * HOUR_MS);
+  await bench.settle();
+  expect(await bench.states()).toEqual({ one: "failed gave_up" });
+  await bench.retry("one");
+  await bench.settle();
+  expect(await bench.states()).toEqual({ one: "pending" });
 });
 
 test("a pause that a channel asks for is respected", async () => {

@@ -1,5 +1,5 @@
-// Builds the outboxes, and the parts that tell programs what happened: the recorder of events, and the channels
-// that send them.
+// Builds the outboxes, and the parts that tell programs what happened: the recorder of events, and the
+// channels that send them.
 
 import type { Channel } from "../channels/channel.ts";
 import { OutboxWorker } from "../channels/outbound.ts";

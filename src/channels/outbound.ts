@@ -1,14 +1,14 @@
 // Delivers the texts in the outbox: passes them to their channel and records the outcome. Each attempt is
 // stored before it is made. If a crash or a lost answer leaves the outcome of an attempt open, this is
 // settled later (I5).
-// Deliveries of one route are sent in order, deliveries of different routes concurrently. An account that fails
-// or never answers does not delay the others. Events for programs are sent in order per session, at the pace of
-// the program (`hook-pace.ts`).
+// Deliveries of one route are sent in order, deliveries of different routes concurrently. An account that
+// fails or never answers does not delay the others. Events for programs are sent in order per session, at the
+// pace of the program (`hook-pace.ts`).
 // A long text is sent in parts. Each part is acknowledged, so a part that has arrived is not sent again (I5).
 // Retries continue for 24 h, after pauses that grow from 1 s to 5 min. Then the delivery is `failed`, and
 // operators see it.
-// OB1: a channel or account that is missing fails a delivery only if no settings have it. While it is opened or
-//      replaced, or gateways that share the store still change to new settings, the delivery waits.
+// OB1: a channel or account that is missing fails a delivery only if no settings have it. While it is opened
+//      or replaced, or gateways that share the store still change to new settings, the delivery waits.
 
 import { grownPause } from "../core/backoff.ts";
 import { optional } from "../core/optional.ts";

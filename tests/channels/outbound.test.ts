@@ -11,9 +11,10 @@ import {
   requeueDelivery,
 } from "../../src/store/queries/channels/deliveries.ts";
 import { insertSentFile } from "../../src/store/queries/channels/sent-files.ts";
-import type { Db } from "../../src/store/sql.ts";
+import type { Db, Store } from "../../src/store/sql.ts";
 import { both, share, test } from "../kit/deep.ts";
 import { cleanup, openStore, openStoreOn, temporaryFolder } from "../kit/engine/engine.ts";
+import { until } from "../kit/until.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 
 const HOUR_MS = 3_600_000;
@@ -88,18 +89,16 @@ async function open(
   ) => DeliveryOutcome | Promise<DeliveryOutcome>,
   textMaxChars?: number,
   lease?: Lease,
-  more: Pick<ConstructorParameters<typeof OutboxWorker>[0], "isConfigured"> & { on?: "postgres" } = {},
+  isConfigured = () => false,
+  opened?: Store,
 ): Promise<Bench> {
   const world = fakeWorld();
-  const { on = "sqlite", ...parts } = more;
-  const store = await openStoreOn(on, temporaryFolder(), world);
+  const store = opened ?? (await openStore(temporaryFolder(), world));
   const commit = createCommit(store, world, createBus(world.log));
   const attempts: string[] = [];
   const counts = new Map<string, number>();
   const channel: Channel = {
-    id: "pigeon",
-    deduplicates: false,
-    ...optional({ textMaxChars }),
+    ...{ id: "pigeon", deduplicates: false, ...optional({ textMaxChars }) },
     async deliver({ deliveryId, text, file }) {
       attempts.push(deliveryId);
       counts.set(deliveryId, (counts.get(deliveryId) ?? 0) + 1);
@@ -109,7 +108,7 @@ async function open(
   const channels = new Map([["pigeon", channel]]);
   const worker = new OutboxWorker({
     ...(lease === undefined ? { db: store.db } : leased(store.db, lease)),
-    ...{ commit, channels, world, owner: "this-process", of: "texts", ...parts },
+    ...{ commit, channels, world, owner: "this-process", of: "texts", isConfigured },
   });
   await worker.start();
   cleanup(() => worker.stop());
@@ -245,7 +244,12 @@ test("a text for a channel that is not connected fails, and the error says why",
 });
 
 test("OB1: a text waits while its channel is configured but not open, and is sent once it is", async () => {
-  const bench = await open(() => ({ kind: "sent" }), undefined, undefined, { isConfigured: () => true });
+  const bench = await open(
+    () => ({ kind: "sent" }),
+    undefined,
+    undefined,
+    () => true,
+  );
   const pigeon = bench.channels.get("pigeon") as Channel;
   bench.channels.delete("pigeon");
   await bench.queue("one");
@@ -259,8 +263,8 @@ test("OB1: a text waits while its channel is configured but not open, and is sen
 
 test("OB1: a text waits if its channel has no such account yet, and fails if the settings have none", async () => {
   let isConfigured = true;
-  const more = { isConfigured: () => isConfigured };
-  const bench = await open(() => ({ kind: "absent", error: "no such account" }), undefined, undefined, more);
+  const absent = (): DeliveryOutcome => ({ kind: "absent", error: "no such account" });
+  const bench = await open(absent, undefined, undefined, () => isConfigured);
   await bench.queue("one");
   await bench.settle();
   expect(await bench.states()).toEqual({ one: "pending" });
@@ -268,6 +272,33 @@ test("OB1: a text waits if its channel has no such account yet, and fails if the
   await bench.world.advance(3_000);
   await bench.settle();
   expect(await bench.states()).toEqual({ one: "failed refused" });
+});
+
+test("OB1: in a cluster, a text for an absent account fails only when all gateways have the same settings", async () => {
+  const store = await openStoreOn("postgres", temporaryFolder());
+  const process = { host: "", version: "", started_at: 1, beat_at: 1 };
+  const rows = ["old", "new"].map((one) => ({ ...process, process_id: one, config_revision: one }));
+  await store.transaction((tx) => tx.insertInto("processes").values(rows).execute());
+  let tries = 0;
+  const absent = (): DeliveryOutcome => {
+    tries += 1;
+    return { kind: "absent", error: "no such account" };
+  };
+  const bench = await open(absent, undefined, undefined, () => false, store);
+  const tryAgain = async (): Promise<string | undefined> => {
+    const before = tries;
+    await until(async () => {
+      await bench.world.advance(6 * 60_000);
+      return (
+        tries > before && (await bench.open()).every((row) => "attempt_open" in row && row.attempt_open === 0)
+      );
+    });
+    return (await bench.states()).one;
+  };
+  await bench.queue("one");
+  expect([await tryAgain(), await tryAgain(), await tryAgain()]).toEqual(["pending", "pending", "pending"]);
+  await store.transaction((tx) => tx.deleteFrom("processes").where("process_id", "=", "old").execute());
+  expect(await tryAgain()).toBe("failed refused");
 });
 
 test("the places for texts are those of an account: one that never answers delays no other", async () => {

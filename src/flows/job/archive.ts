@@ -45,8 +45,8 @@ export interface ArchiveParts extends BindingParts {
 }
 
 /**
- * Returns the longest time for which the child is still held: it has work, an unfinished job, or a result that
- * is not delivered yet. Returns 0 if nothing holds it.
+ * Returns the longest time for which the child is still held: it has work, an unfinished job, or a result
+ * that is not delivered yet. Returns 0 if nothing holds it.
  */
 async function heldForMs(db: Db, child: Session): Promise<number> {
   if ((await activeRuns(db, child.key)).length > 0) return AT_WORK_MS;

@@ -37,8 +37,8 @@ export async function dropDeadline(tx: Tx, kind: string, key: string): Promise<v
 }
 
 /**
- * Reads the first deadlines of each of these kinds. Each kind is read by itself, in the order of its index, so
- * that neither other kinds nor later deadlines cost anything.
+ * Reads the first deadlines of each of these kinds. Each kind is read by itself, in the order of its index,
+ * so that neither other kinds nor later deadlines cost anything.
  */
 async function firstOfEach(
   db: Db,

@@ -12,13 +12,11 @@ const queueOf = (row: string): string =>
   `cast(${row}route_key || case when ${row}kind = 'hook' then ' ' || ${row}session_key else '' end as text)`;
 
 /**
- * Returns the kind of the timer of a delivery: its class, and who shares the places for it, which is an account
- * of a channel or a program. `json` casts a text to JSON.
+ * Returns the kind of the timer of a delivery: its class, and who shares the places for it, which is an
+ * account of a channel or a program. `json` casts a text to JSON.
  */
-const placeOf = (
-  row: string,
-  json: string,
-): string => `(case when ${row}kind = 'hook' then 'hooks ' else 'texts ' end
+const placeOf = (row: string, json: string): string => `(
+  case when ${row}kind = 'hook' then 'hooks ' else 'texts ' end
   || coalesce(${row}route_json${json} ->> 'channel', '') || ' '
   || coalesce(${row}route_json${json} ->> case when ${row}kind = 'hook' then 'to' else 'accountId' end, ''))`;
 

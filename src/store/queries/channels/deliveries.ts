@@ -15,7 +15,7 @@ import { firstOf } from "../../schema/outbox-schema.ts";
 import { type Db, isAmong, type Tx } from "../../sql.ts";
 import { livingProcesses } from "../processes.ts";
 
-/** Time for which the attempts to deliver go on. A retry by a person starts it again. */
+/** Time after which a delivery is given up. A retry by a person starts it again. */
 const GIVE_UP_MS = 24 * 3_600_000;
 
 export type DeliveryState = "pending" | "sent" | "failed" | "skipped";
@@ -191,12 +191,14 @@ export async function outboxPlaces(db: Db, of: DeliveryClass, now: number): Prom
   const [from, to] = [`${of} `, `${of}!`];
   const first = (more: RawBuilder<unknown>) =>
     sql`(select t.due_at from deadlines t where t.kind = place.kind ${more} order by t.due_at limit 1)`;
+  const next = (after: RawBuilder<unknown>) =>
+    sql`(select t.kind from deadlines t where t.kind > ${after} and t.kind < ${to} order by t.kind limit 1)`;
   const { rows } = await sql<OutboxPlace>`with recursive place (kind) as (
-      select (select kind from deadlines where kind > ${from} and kind < ${to} order by kind limit 1)
+      select ${next(sql`${from}`)}
       union all
-      select (select t.kind from deadlines t where t.kind > place.kind and t.kind < ${to} order by t.kind limit 1)
-        from place where place.kind is not null
-    ) select place.kind as place, ${first(sql``)} as "firstAt", ${first(sql`and t.due_at > ${now}`)} as "nextAt"
+      select ${next(sql`place.kind`)} from place where place.kind is not null
+    ) select place.kind as place, ${first(sql``)} as "firstAt",
+      ${first(sql`and t.due_at > ${now}`)} as "nextAt"
     from place where place.kind is not null`.execute(db);
   return rows;
 }

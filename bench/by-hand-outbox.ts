@@ -1,5 +1,6 @@
-// Measures the outbox while every send fails: `node bench/by-hand-outbox.ts [chats...]`. Prints how long it takes
-// until each chat was tried once (at most 20 s), the processor time for that, and how long other work waited.
+// Measures the outbox while every send fails: `node bench/by-hand-outbox.ts [chats...]`. Prints how long it
+// takes until each chat was tried once (at most 20 s), the processor time for that, and how long other work
+// waited.
 
 import { setImmediate } from "node:timers/promises";
 import { OutboxWorker } from "../src/channels/outbound.ts";

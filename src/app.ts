@@ -14,7 +14,7 @@ import { ClockWatch } from "./app/clock-watch.ts";
 import { deadlineHandlers, optionalDeadlines } from "./app/deadlines.ts";
 import { doctorOf } from "./app/doctor.ts";
 import { engineSettings, slotPoolOf } from "./app/engine-settings.ts";
-import { newsChannels, recorderOf } from "./app/news.ts";
+import { type Outboxes, openOutboxes, recorderOf } from "./app/news.ts";
 import { outsideOf } from "./app/outside.ts";
 import { forgetChains, forgetRecords, recorderOfRuns } from "./app/records.ts";
 import { type Follower, followConfig } from "./app/reload.ts";
@@ -23,7 +23,6 @@ import { logRuns } from "./app/run-log.ts";
 import { titlesOf } from "./app/titles.ts";
 import { followTranscripts, jsonlCopiesOf } from "./app/transcripts.ts";
 import { openWatching, type Watching } from "./app/watching.ts";
-import { OutboxWorker } from "./channels/outbound.ts";
 import { threadsOf } from "./channels/threads.ts";
 import { createWebchat } from "./channels/webchat.ts";
 import { forgetSent } from "./channels/webhook.ts";
@@ -194,9 +193,9 @@ function buildEngine(
 ): Working {
   const { settings, world } = options;
   const { channels } = ways;
-  const told = { deliveryQueued: () => news.deliveryQueued() };
+  const told = { deliveryQueued: () => outboxes.news.deliveryQueued() };
   const record = recorderOf(settings, told, metrics);
-  const outbound = { deliveryQueued: () => outbox.deliveryQueued() };
+  const outbound = { deliveryQueued: () => outboxes.texts.deliveryQueued() };
   const transcriptPath = (sessionId: string) => store.transcriptPath(sessionId);
   const flows = createSuccessors({ settings, outbound, transcriptPath });
   const successors = withReplies(flows, { settings, outbound });
@@ -237,29 +236,19 @@ function buildEngine(
     committed: metrics.committed,
   });
   traces?.follow(engine.bus, store.db);
-  const whose = { owner: engine.processId, ...optional({ watchLease: engine.watchLease }) };
-  const common = { ...whose, db: store.db, commit: engine.commit, world: asPart(world, "channels") };
-  const outbox: OutboxWorker = new OutboxWorker({ ...common, channels, of: "texts" });
-  // Separate from the outbox for texts, so that slow receivers of web hooks do not delay texts.
-  const news: OutboxWorker = new OutboxWorker({
-    ...common,
-    channels: newsChannels(settings, store, asPart(world, "channels"), token),
-    of: "hooks",
+  const outboxes: Outboxes = openOutboxes({
+    engine,
+    settings,
+    world: asPart(world, "channels"),
+    channels,
+    token,
   });
   const webchat = createWebchat(engine.bus, world.clock);
   channels.set(webchat.id, webchat);
   nodes?.start();
   const deadlines = optionalDeadlines(handlers, { ...asked, burstDue: ways.burstDue });
-  for (const worker of [outbox, news]) engine.attach(worker);
-  const outboxes = listenerOf([outbox, news]);
-  return { engine, outbox: outboxes, nodes, deadlines, emptyCaches: () => contexts.clear() };
+  return { engine, outbox: outboxes.all, nodes, deadlines, emptyCaches: () => contexts.clear() };
 }
-
-const listenerOf = (workers: readonly OutboxWorker[]): OutboxListener => ({
-  deliveryQueued() {
-    for (const worker of workers) worker.deliveryQueued();
-  },
-});
 
 /** Returns the gateway's token. Also teaches the redactor the token and the secrets of the settings (I14). */
 async function tokenOf({ settings, world }: AppOptions): Promise<string> {

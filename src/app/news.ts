@@ -1,13 +1,19 @@
-// Builds the parts that tell programs what happened: the recorder of events, and the channels that send them.
+// Builds the outboxes, and the parts that tell programs what happened: the recorder of events, and the
+// channels that send them.
 
 import type { Channel } from "../channels/channel.ts";
+import { OutboxWorker } from "../channels/outbound.ts";
 import { createPushes } from "../channels/push.ts";
 import { createWebhooks } from "../channels/webhook.ts";
+import { optional } from "../core/optional.ts";
+import { accountOf } from "../core/shapes/settings/channels.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
+import type { Engine } from "../engine/engine.ts";
 import type { Recorder } from "../engine/unit.ts";
 import type { OutboxListener } from "../flows/delivery/outbox.ts";
 import { createHookRecorder } from "../flows/delivery/outgoing-hooks.ts";
 import { bothRecorders, createPushRecorder } from "../flows/delivery/push.ts";
+import { hurryCleanup } from "../flows/job/archive.ts";
 import { taskReaders } from "../gateway/a2a/readers.ts";
 import { tokensOf } from "../gateway/auth.ts";
 import type { Metrics } from "../gateway/metrics/metrics.ts";
@@ -25,13 +31,46 @@ export function recorderOf(
 }
 
 /** Returns the channels to programs. `token`: the gateway's own. */
-export function newsChannels(
-  settings: Settings,
-  { db }: Store,
-  world: World,
-  token: string,
-): Map<string, Channel> {
+function newsChannels(settings: Settings, { db }: Store, world: World, token: string): Map<string, Channel> {
   const mayRead = taskReaders({ settings, db, clock: world.clock, tokens: tokensOf(settings, token) });
   const channels = [createWebhooks(settings, world), createPushes({ settings, db, world, mayRead })];
   return new Map(channels.map((channel) => [channel.id, channel]));
+}
+
+export interface Outboxes {
+  readonly texts: OutboxListener;
+  readonly news: OutboxListener;
+  readonly all: OutboxListener;
+}
+
+/**
+ * Attaches the outboxes to the engine. That for texts is separate, so that slow receivers of web hooks do not
+ * delay texts. `channels`: those to people. `token`: the gateway's own.
+ */
+export function openOutboxes(parts: {
+  engine: Engine;
+  settings: Settings;
+  world: World;
+  channels: ReadonlyMap<string, Channel>;
+  token: string;
+}): Outboxes {
+  const { engine, settings, world, channels, token } = parts;
+  const { commit, store, watchLease, processId: owner } = engine;
+  const common = { owner, ...optional({ watchLease }), db: store.db, commit, world };
+  const texts = new OutboxWorker({
+    ...common,
+    channels,
+    of: "texts",
+    isConfigured: (route) => accountOf(settings.channels, route) !== undefined,
+    settled: (unit, delivery) => hurryCleanup(engine, unit, delivery),
+  });
+  const told = newsChannels(settings, store, world, token);
+  const news = new OutboxWorker({ ...common, channels: told, of: "hooks" });
+  for (const worker of [texts, news]) engine.attach(worker);
+  const all = {
+    deliveryQueued() {
+      for (const worker of [texts, news]) worker.deliveryQueued();
+    },
+  };
+  return { texts, news, all };
 }

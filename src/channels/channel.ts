@@ -52,6 +52,8 @@ export type DeliveryOutcome =
   | { readonly kind: "retry"; readonly error: string; readonly afterMs?: number }
   /** The text was certainly not delivered, and a retry would fail, too. */
   | { readonly kind: "refused"; readonly error: string }
+  /** The channel has no such account now. It may be configured a moment later, or by another gateway. */
+  | { readonly kind: "absent"; readonly error: string }
   /** The text may have been delivered. It is never sent again automatically. */
   | { readonly kind: "unknown"; readonly error: string };
 

@@ -36,6 +36,10 @@ export class HookPace {
     return Math.max(0, (failures > 0 ? 1 : Math.min(ONE_AT_ONCE, share)) - underWay);
   }
 
+  underWay(name: string): number {
+    return this.#of(name).underWay;
+  }
+
   pausedUntil(name: string): number {
     return this.#of(name).pausedUntil;
   }

@@ -1,12 +1,14 @@
 // Delivers the texts in the outbox: passes them to their channel and records the outcome. Each attempt is
 // stored before it is made. If a crash or a lost answer leaves the outcome of an attempt open, this is
 // settled later (I5).
-// Deliveries of one route are sent in order, deliveries of different routes concurrently. A failing channel
-// does not delay the others. Events for programs are sent in order per session, at the pace of the program
-// (`hook-pace.ts`).
+// Deliveries of one route are sent in order, deliveries of different routes concurrently. An account that
+// fails or never answers does not delay the others. Events for programs are sent in order per session, at the
+// pace of the program (`hook-pace.ts`).
 // A long text is sent in parts. Each part is acknowledged, so a part that has arrived is not sent again (I5).
 // Retries continue for 24 h, after pauses that grow from 1 s to 5 min. Then the delivery is `failed`, and
 // operators see it.
+// OB1: a channel or account that is missing fails a delivery only if no settings have it. While it is opened
+//      or replaced, or gateways that share the store still change to new settings, the delivery waits.
 
 import { grownPause } from "../core/backoff.ts";
 import { optional } from "../core/optional.ts";
@@ -24,12 +26,13 @@ import {
   type DeliveryClass,
   dueDeliveries,
   endAttempt,
-  nextDueAt,
+  type OutboxPlace,
+  outboxPlaces,
   recoverOpenAttempts,
 } from "../store/queries/channels/deliveries.ts";
-import { dueNews } from "../store/queries/channels/hook-due.ts";
 import { contentOfFile, getSentFile } from "../store/queries/channels/sent-files.ts";
-import type { Db } from "../store/sql.ts";
+import { settingsAgree } from "../store/queries/processes.ts";
+import { type Db, kindOf } from "../store/sql.ts";
 import { pause } from "../world/pause.ts";
 import { type Timer, type World, withFields } from "../world.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "./channel.ts";
@@ -37,9 +40,10 @@ import { HOOKS_AT_ONCE, HookPace } from "./hook-pace.ts";
 
 const RETRY_MIN_MS = 1_000;
 const RETRY_MAX_MS = 5 * 60_000;
-const GIVE_UP_MS = 24 * 3_600_000;
-/** Maximum number of texts that are delivered at the same time. */
+/** Maximum number of texts that are delivered at the same time through one account. */
 const TEXTS_AT_ONCE = 16;
+/** Minimum age of a delivery that fails because no gateway has its account. A gateway may be restarting. */
+const ABSENT_MS = 10 * 60_000;
 
 const UNKNOWN = "The gateway stopped during an attempt, so it is not known whether the text arrived.";
 
@@ -69,6 +73,7 @@ function tellOutcome(unit: Unit, delivery: Delivery, outcome: AttemptOutcome): v
   });
 }
 
+type Outcome = Exclude<DeliveryOutcome, { kind: "absent" }>;
 type Content = Pick<OutgoingMessage, "text" | "part" | "parts" | "file" | "choices" | "answers">;
 
 interface OutboxParts {
@@ -83,8 +88,12 @@ interface OutboxParts {
    * processes that have died are settled.
    */
   readonly watchLease?: () => () => boolean;
-  /** Delivers only this class of deliveries. Default: all classes. */
-  readonly of?: DeliveryClass;
+  /** Class of the deliveries that it delivers. */
+  readonly of: DeliveryClass;
+  /** Returns whether the settings have the channel and the account of a route. Default: never. */
+  isConfigured?(route: Route): boolean;
+  /** Called in the transaction that settles a delivery. */
+  settled?(unit: Unit, delivery: Delivery): Promise<void>;
 }
 
 /**
@@ -97,7 +106,7 @@ function aboutOf({ id, sessionKey, runId, route }: Delivery): object {
 export class OutboxWorker implements LeasedWorker, OutboxListener {
   readonly #parts: OutboxParts;
   readonly #underWay = new Map<string, Promise<void>>();
-  /** Records all attempts, but its limits are used only for webhook events. */
+  /** Records all attempts, but its pauses are used only for webhook events. */
   readonly #pace = new HookPace();
   #state: "new" | "open" | "stopped" = "new";
   #looking: Promise<void> | undefined;
@@ -137,13 +146,16 @@ export class OutboxWorker implements LeasedWorker, OutboxListener {
   }
 
   async #recover(): Promise<void> {
-    const { commit, channels, world, owner, watchLease, of } = this.#parts;
+    const { commit, channels, world, owner, watchLease, of, settled } = this.#parts;
     const own = { owner, isUnderWay: (id: string) => this.#underWay.has(id) };
     const canRepeat = (route: Route): boolean => channels.get(route.channel)?.deduplicates === true;
     const failed = await commit(async (unit) => {
       const dead = watchLease === undefined ? {} : { from: "the dead" as const };
       const rows = await recoverOpenAttempts(unit.tx, { at: unit.now, canRepeat, ...dead, of, own });
-      for (const row of rows) tellOutcome(unit, row, { kind: "failed", code: "ambiguous", error: UNKNOWN });
+      for (const row of rows) {
+        tellOutcome(unit, row, { kind: "failed", code: "ambiguous", error: UNKNOWN });
+        await settled?.(unit, row);
+      }
       return rows;
     });
     for (const one of failed) {
@@ -171,12 +183,12 @@ export class OutboxWorker implements LeasedWorker, OutboxListener {
 
   /** Starts the due deliveries, and sets a timer for the next one. */
   async #look(): Promise<void> {
-    const { world, of } = this.#parts;
-    let nextAt: number | undefined;
+    const { world } = this.#parts;
+    let nextAt = Number.POSITIVE_INFINITY;
     try {
       do {
         this.#lookAgain = false;
-        nextAt = of === "hooks" ? await this.#beginNews() : await this.#beginTexts();
+        nextAt = await this.#beginDue();
       } while (this.#lookAgain && this.#state === "open");
       this.#wakeAt(nextAt);
     } catch (error) {
@@ -187,46 +199,52 @@ export class OutboxWorker implements LeasedWorker, OutboxListener {
     if (this.#lookAgain) this.deliveryQueued();
   }
 
-  /** Starts to send the texts that are due. Returns the time of the next check. */
-  async #beginTexts(): Promise<number | undefined> {
+  /**
+   * Starts the deliveries that are due. Returns the time of the next check. A place without room needs none:
+   * the end of an attempt starts a check.
+   */
+  async #beginDue(): Promise<number> {
     const { db, world, of } = this.#parts;
-    const room = TEXTS_AT_ONCE - this.#underWay.size;
-    const due = room > 0 ? await dueDeliveries(db, world.clock.now(), room, of) : [];
-    for (const delivery of due) this.#begin(delivery);
-    return nextDueAt(db, of);
-  }
-
-  /** Starts to send the webhook events that are due. Returns the time of the next check. */
-  async #beginNews(): Promise<number | undefined> {
-    const now = this.#parts.world.clock.now();
-    const elapsed = this.#parts.world.clock.monotonic();
-    const pace = this.#pace;
-    const roomOf = (program: string, programs: number) => ({
-      rows: Math.min(HOOKS_AT_ONCE - this.#underWay.size, pace.room(program, elapsed, programs)),
-      // Rounded up, because a time that equals `now` would set no timer.
-      againAt: now + Math.ceil(pace.pausedUntil(program) - elapsed),
-    });
-    const { due, nextAt } = await dueNews(this.#parts.db, now, roomOf, (id) => this.#underWay.has(id));
-    const room = Math.max(0, HOOKS_AT_ONCE - this.#underWay.size);
-    for (const delivery of due.slice(0, room)) this.#begin(delivery);
+    const now = world.clock.now();
+    const places = await outboxPlaces(db, of, now);
+    let nextAt = Number.POSITIVE_INFINITY;
+    for (const { place, firstAt, nextAt: laterAt } of places) {
+      const { rows, againAt } = this.#roomIn(place, places, now);
+      if (rows > 0 && firstAt <= now) {
+        // Attempts that begin now may not be stored yet.
+        const due = await dueDeliveries(db, { place, now, limit: rows + this.#pace.underWay(place) });
+        const free = due.filter(({ id }) => !this.#underWay.has(id));
+        for (const delivery of free.slice(0, rows)) this.#begin(place, delivery);
+      }
+      const wakeAt = rows > 0 ? laterAt : againAt;
+      if (wakeAt !== null && wakeAt > now) nextAt = Math.min(nextAt, wakeAt);
+    }
     return nextAt;
   }
 
-  #wakeAt(atMs: number | undefined): void {
+  /** Returns how many deliveries may start now. If it is 0, `againAt` is the time to look again. */
+  #roomIn(place: string, places: readonly OutboxPlace[], now: number): { rows: number; againAt: number } {
+    const pace = this.#pace;
+    if (this.#parts.of === "texts") return { rows: TEXTS_AT_ONCE - pace.underWay(place), againAt: 0 };
+    const elapsed = this.#parts.world.clock.monotonic();
+    return {
+      rows: Math.min(HOOKS_AT_ONCE - this.#underWay.size, pace.room(place, elapsed, places.length)),
+      // Rounded up, because a time that equals `now` would set no timer.
+      againAt: now + Math.ceil(pace.pausedUntil(place) - elapsed),
+    };
+  }
+
+  #wakeAt(atMs: number): void {
     this.#timer?.cancel();
-    if (atMs === undefined || this.#state !== "open") return;
-    // A due delivery is in progress, or waits for one in progress. Set no timer then: when an attempt ends,
-    // the next check starts.
-    if (this.#underWay.size > 0 && atMs <= this.#parts.world.clock.now()) return;
+    if (atMs === Number.POSITIVE_INFINITY || this.#state !== "open") return;
     this.#timer = this.#parts.world.clock.at(atMs, () => this.deliveryQueued());
   }
 
-  #begin(delivery: Delivery): void {
-    if (this.#underWay.has(delivery.id) || this.#state !== "open") return;
-    const { to } = delivery.route;
-    this.#pace.begun(to);
-    const work = this.#attempt(delivery).finally(() => {
-      this.#pace.ended(to);
+  #begin(place: string, delivery: Delivery): void {
+    if (this.#state !== "open") return;
+    this.#pace.begun(place);
+    const work = this.#attempt(place, delivery).finally(() => {
+      this.#pace.ended(place);
       this.#underWay.delete(delivery.id);
       this.deliveryQueued();
     });
@@ -234,7 +252,7 @@ export class OutboxWorker implements LeasedWorker, OutboxListener {
   }
 
   /** Sends the parts that have not been acknowledged, one after the other, until one fails. */
-  async #attempt(delivery: Delivery): Promise<void> {
+  async #attempt(place: string, delivery: Delivery): Promise<void> {
     const limit = this.#parts.channels.get(delivery.route.channel)?.textMaxChars;
     const isWhole = limit === undefined || delivery.fileId !== undefined;
     const parts = isWhole ? [delivery.text] : splitText(delivery.text, limit);
@@ -253,18 +271,30 @@ export class OutboxWorker implements LeasedWorker, OutboxListener {
       const read = await this.#withFile(delivery, message);
       if (!(await this.#begun({ ...delivery, partsSent: part - 1 }))) return;
       const answer = "kind" in read ? read : await this.#hand(delivery, read, message);
-      this.#notePace(delivery, answer);
-      const outcome = this.#settle(delivery, answer);
+      this.#notePace(place, answer);
+      const outcome = this.#settle(delivery, await this.#withoutAbsence(delivery, answer));
       const isLast = part === last;
       await this.#record(delivery, outcome.kind === "sent" && !isLast ? { kind: "part" } : outcome);
       if (outcome.kind !== "sent") return;
     }
   }
 
-  #notePace({ route }: Delivery, answer: DeliveryOutcome): void {
+  #notePace(place: string, answer: DeliveryOutcome): void {
     if (answer.kind === "retry")
-      this.#pace.failed(route.to, this.#parts.world.clock.monotonic(), answer.afterMs);
-    else this.#pace.answered(route.to);
+      this.#pace.failed(place, this.#parts.world.clock.monotonic(), answer.afterMs);
+    else this.#pace.answered(place);
+  }
+
+  /** Decides whether a delivery without its channel or account waits or fails (OB1). */
+  async #withoutAbsence(delivery: Delivery, answer: DeliveryOutcome): Promise<Outcome> {
+    if (answer.kind !== "absent") return answer;
+    const { db, world, isConfigured } = this.#parts;
+    const { error } = answer;
+    if (isConfigured?.(delivery.route) === true) return { kind: "retry", error };
+    if (kindOf(db) === "sqlite") return { kind: "refused", error };
+    const isYoung = world.clock.now() < delivery.createdAt + ABSENT_MS;
+    const waits = isYoung || !(await settingsAgree(db).catch(() => false));
+    return { kind: waits ? "retry" : "refused", error };
   }
 
   /** Returns whether this process may send the next part. Waits while another process could send it. */
@@ -297,11 +327,14 @@ export class OutboxWorker implements LeasedWorker, OutboxListener {
 
   /** Records the outcome of an attempt. Retries until the store accepts it. */
   async #record(delivery: Delivery, outcome: AttemptOutcome): Promise<void> {
-    const { commit, world, owner } = this.#parts;
+    const { commit, world, owner, settled } = this.#parts;
+    const isLast = outcome.kind !== "part" && outcome.kind !== "retry";
     let mayBeStored = false;
     for (;;) {
       try {
         await commit(async (unit) => {
+          // First, because a clean-up locks its date before it queues texts.
+          if (isLast) await settled?.(unit, delivery);
           const ended = await endAttempt(unit.tx, { id: delivery.id, owner }, outcome, unit.now);
           if (ended || mayBeStored) tellOutcome(unit, delivery, outcome);
         });
@@ -324,8 +357,7 @@ export class OutboxWorker implements LeasedWorker, OutboxListener {
     const { id, sessionKey, route, runId } = delivery;
     // Taken for each part, because a channel is closed when it was replaced and no call is under way.
     const channel = this.#parts.channels.get(route.channel);
-    if (channel === undefined)
-      return { kind: "refused", error: `no channel "${route.channel}" is connected` };
+    if (channel === undefined) return { kind: "absent", error: `no channel "${route.channel}" is connected` };
     const named = optional({ runId });
     try {
       const about = { deliveryId: id, sessionKey, route, ...named };
@@ -355,7 +387,7 @@ export class OutboxWorker implements LeasedWorker, OutboxListener {
     }
   }
 
-  #settle(delivery: Delivery, outcome: DeliveryOutcome): AttemptOutcome {
+  #settle(delivery: Delivery, outcome: Outcome): AttemptOutcome {
     const { world } = this.#parts;
     const now = world.clock.now();
     switch (outcome.kind) {
@@ -366,9 +398,7 @@ export class OutboxWorker implements LeasedWorker, OutboxListener {
       case "unknown":
         return { kind: "failed", code: "ambiguous", error: outcome.error };
       case "retry": {
-        if (now - delivery.createdAt >= GIVE_UP_MS) {
-          return { kind: "failed", code: "gave_up", error: outcome.error };
-        }
+        if (now >= delivery.giveUpAt) return { kind: "failed", code: "gave_up", error: outcome.error };
         const backoffMs = grownPause(RETRY_MIN_MS, RETRY_MAX_MS, delivery.attempts);
         const jitteredMs = backoffMs * (0.75 + world.random() / 2);
         return {

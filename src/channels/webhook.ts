@@ -128,7 +128,7 @@ export function createWebhooks(settings: Pick<Settings, "outgoingHooks">, world:
     async deliver(message) {
       const hook = settings.outgoingHooks.find(({ name }) => name === message.route.to);
       if (hook !== undefined) return post(hook, message, world);
-      return { kind: "refused", error: `no outgoing hook ${JSON.stringify(message.route.to)} is configured` };
+      return { kind: "absent", error: `no outgoing hook ${JSON.stringify(message.route.to)} is configured` };
     },
   };
 }

@@ -11,9 +11,10 @@ import {
   requeueDelivery,
 } from "../../src/store/queries/channels/deliveries.ts";
 import { insertSentFile } from "../../src/store/queries/channels/sent-files.ts";
-import type { Db } from "../../src/store/sql.ts";
+import type { Db, Store } from "../../src/store/sql.ts";
 import { both, share, test } from "../kit/deep.ts";
 import { cleanup, openStore, openStoreOn, temporaryFolder } from "../kit/engine/engine.ts";
+import { until } from "../kit/until.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 
 const HOUR_MS = 3_600_000;
@@ -22,7 +23,7 @@ interface Bench {
   readonly world: FakeWorld;
   readonly attempts: string[];
   readonly channels: Map<string, Channel>;
-  queue(id: string, to?: string, channel?: string, text?: string): Promise<void>;
+  queue(id: string, to?: string, channel?: string, text?: string, accountId?: string): Promise<void>;
   /** Queues a file with this content. Without content, the file was deleted. */
   queueFile(id: string, content?: string): Promise<void>;
   states(): Promise<Record<string, string>>;
@@ -88,16 +89,16 @@ async function open(
   ) => DeliveryOutcome | Promise<DeliveryOutcome>,
   textMaxChars?: number,
   lease?: Lease,
+  isConfigured = () => false,
+  opened?: Store,
 ): Promise<Bench> {
   const world = fakeWorld();
-  const store = await openStore(temporaryFolder(), world);
+  const store = opened ?? (await openStore(temporaryFolder(), world));
   const commit = createCommit(store, world, createBus(world.log));
   const attempts: string[] = [];
   const counts = new Map<string, number>();
   const channel: Channel = {
-    id: "pigeon",
-    deduplicates: false,
-    ...optional({ textMaxChars }),
+    ...{ id: "pigeon", deduplicates: false, ...optional({ textMaxChars }) },
     async deliver({ deliveryId, text, file }) {
       attempts.push(deliveryId);
       counts.set(deliveryId, (counts.get(deliveryId) ?? 0) + 1);
@@ -107,7 +108,7 @@ async function open(
   const channels = new Map([["pigeon", channel]]);
   const worker = new OutboxWorker({
     ...(lease === undefined ? { db: store.db } : leased(store.db, lease)),
-    ...{ commit, channels, world, owner: "this-process" },
+    ...{ commit, channels, world, owner: "this-process", of: "texts", isConfigured },
   });
   await worker.start();
   cleanup(() => worker.stop());
@@ -116,13 +117,13 @@ async function open(
     attempts,
     channels,
     worker,
-    async queue(id, to = "roof", name = "pigeon", text = id) {
+    async queue(id, to = "roof", name = "pigeon", text = id, accountId) {
       await commit(async (unit) => {
         await insertDelivery(unit.tx, {
           id,
           sessionKey: "agent:main:main",
           kind: "send",
-          route: { channel: name, to },
+          route: { channel: name, to, ...optional({ accountId }) },
           text,
           state: "pending",
           createdAt: unit.now,
@@ -242,6 +243,91 @@ test("a text for a channel that is not connected fails, and the error says why",
   expect(await bench.states()).toEqual({ lost: "failed refused" });
 });
 
+test("OB1: a text waits while its channel is configured but not open, and is sent once it is", async () => {
+  const bench = await open(
+    () => ({ kind: "sent" }),
+    undefined,
+    undefined,
+    () => true,
+  );
+  const pigeon = bench.channels.get("pigeon") as Channel;
+  bench.channels.delete("pigeon");
+  await bench.queue("one");
+  await bench.settle();
+  expect(await bench.states()).toEqual({ one: "pending" });
+  bench.channels.set("pigeon", pigeon);
+  await bench.world.advance(3_000);
+  await bench.settle();
+  expect(await bench.states()).toEqual({ one: "sent" });
+});
+
+test("OB1: a text waits if its channel has no such account yet, and fails if the settings have none", async () => {
+  let isConfigured = true;
+  const absent = (): DeliveryOutcome => ({ kind: "absent", error: "no such account" });
+  const bench = await open(absent, undefined, undefined, () => isConfigured);
+  await bench.queue("one");
+  await bench.settle();
+  expect(await bench.states()).toEqual({ one: "pending" });
+  isConfigured = false;
+  await bench.world.advance(3_000);
+  await bench.settle();
+  expect(await bench.states()).toEqual({ one: "failed refused" });
+});
+
+test("OB1: in a cluster, a text for an absent account fails only when all gateways have the same settings", async () => {
+  const store = await openStoreOn("postgres", temporaryFolder());
+  const process = { host: "", version: "", started_at: 1, beat_at: 1 };
+  const rows = ["old", "new"].map((one) => ({ ...process, process_id: one, config_revision: one }));
+  await store.transaction((tx) => tx.insertInto("processes").values(rows).execute());
+  let tries = 0;
+  const absent = (): DeliveryOutcome => {
+    tries += 1;
+    return { kind: "absent", error: "no such account" };
+  };
+  const bench = await open(absent, undefined, undefined, () => false, store);
+  const tryAgain = async (): Promise<string | undefined> => {
+    const before = tries;
+    await until(async () => {
+      await bench.world.advance(6 * 60_000);
+      return (
+        tries > before && (await bench.open()).every((row) => "attempt_open" in row && row.attempt_open === 0)
+      );
+    });
+    return (await bench.states()).one;
+  };
+  await bench.queue("one");
+  expect([await tryAgain(), await tryAgain(), await tryAgain()]).toEqual(["pending", "pending", "pending"]);
+  await store.transaction((tx) => tx.deleteFrom("processes").where("process_id", "=", "old").execute());
+  expect(await tryAgain()).toBe("failed refused");
+});
+
+test("the places for texts are those of an account: one that never answers delays no other", async () => {
+  const gate = Promise.withResolvers<DeliveryOutcome>();
+  const bench = await open((id) => (id.startsWith("hangs") ? gate.promise : { kind: "sent" }));
+  for (let at = 0; at < 20; at += 1) await bench.queue(`hangs ${at}`, `chat ${at}`, "pigeon", "x", "silent");
+  await bench.queue("good", "roof", "pigeon", "x", "other");
+  await bench.settle();
+  expect(bench.attempts.filter((id) => id.startsWith("hangs"))).toHaveLength(16);
+  expect((await bench.states()).good).toBe("sent");
+  gate.resolve({ kind: "sent" });
+  await bench.settle();
+  expect(new Set(Object.values(await bench.states()))).toEqual(new Set(["sent"]));
+});
+
+test("a retry by an operator starts the day of attempts again", async () => {
+  const bench = await open((_, attempt) =>
+    attempt < 4 ? { kind: "retry", error: "rain", afterMs: 25 * HOUR_MS } : { kind: "sent" },
+  );
+  await bench.queue("one");
+  await bench.settle();
+  await bench.world.advance(25 * HOUR_MS);
+  await bench.settle();
+  expect(await bench.states()).toEqual({ one: "failed gave_up" });
+  await bench.retry("one");
+  await bench.settle();
+  expect(await bench.states()).toEqual({ one: "pending" });
+});
+
 test("a pause that a channel asks for is respected", async () => {
   const bench = await open((_, attempt) =>
     attempt === 1 ? { kind: "retry", error: "slow down", afterMs: 42_000 } : { kind: "sent" },
@@ -358,7 +444,14 @@ test("a stop waits for a start that is under way", async () => {
     await answer.promise;
     return value;
   };
-  const worker = new OutboxWorker({ db: store.db, commit, channels: new Map(), world, owner: "this" });
+  const worker = new OutboxWorker({
+    db: store.db,
+    commit,
+    channels: new Map(),
+    world,
+    owner: "this",
+    of: "texts",
+  });
   const order: string[] = [];
   const started = worker.start().then(() => order.push("started"));
   await asked.promise;
@@ -383,6 +476,7 @@ both.each(share(["sqlite"], ["postgres"]))(
       channels: new Map(),
       world,
       owner: "this-process",
+      of: "texts",
     });
     await worker.start();
     await worker.stop();

@@ -356,8 +356,8 @@ function failing(open: OpenGround): void {
     await ready();
     const route = { ...routes.direct, accountId: "somebody-elses" };
     const outcome = await channel.deliver(outgoing(route, "hello"));
-    expect(outcome).toMatchObject({ kind: "refused" });
-    expect(outcome.kind === "refused" && outcome.error).toContain("somebody-elses");
+    expect(outcome).toMatchObject({ kind: "absent" });
+    expect(outcome.kind === "absent" && outcome.error).toContain("somebody-elses");
   });
 
   test("CH2: a wrong secret is reported in the state of the account, and the report does not contain the secret", async () => {

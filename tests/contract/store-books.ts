@@ -40,8 +40,14 @@ export function outboxContract(store: () => Store): void {
         ...over,
       }),
     );
-  const due = async (now = 1_000) =>
-    (await deliveries.dueDeliveries(store().db, now, 10)).map(({ id }) => id);
+  /** Returns the places with pending texts. */
+  const places = (now = 1_000) => deliveries.outboxPlaces(store().db, "texts", now);
+  const due = async (now = 1_000) => {
+    const rows = (await places(now)).map(({ place }) =>
+      deliveries.dueDeliveries(store().db, { place, now, limit: 10 }),
+    );
+    return (await Promise.all(rows)).flat().map(({ id }) => id);
+  };
   const begin = (id: string, owner = "p") =>
     store().transaction((tx) => deliveries.beginAttempt(tx, { id, partsSent: 0 }, owner));
   const end = (id: string, outcome: deliveries.AttemptOutcome) =>
@@ -118,16 +124,66 @@ export function outboxContract(store: () => Store): void {
     await end("a", { kind: "retry", error: "busy", nextAttemptAt: 2_000 });
     expect(await due()).toEqual(["c"]);
     expect(await due(2_000)).toEqual(["a", "c"]);
-    expect(await deliveries.nextDueAt(store().db)).toBe(100);
+    expect(await places()).toEqual([{ place: "texts webchat ", firstAt: 100, nextAt: 2_000 }]);
     await begin("a");
     await end("a", { kind: "failed", code: "refused", error: "no" });
     expect(await due()).toEqual(["b", "c"]);
   });
 
+  test("each account has its own due deliveries, and those of a program are in order for each session only", async () => {
+    const chat = { channel: "telegram", to: "chat" };
+    await add("a", { route: { ...chat, accountId: "one" } });
+    await add("b", { route: { ...chat, accountId: "two" } });
+    const hook = { kind: "hook", route: { channel: "webhook", to: "news" } } as const;
+    for (const id of ["c", "d"]) await add(id, hook);
+    await add("e", { ...hook, sessionKey: "other" });
+    expect(await places()).toMatchObject([{ place: "texts telegram one" }, { place: "texts telegram two" }]);
+    const two = { place: "texts telegram two", now: 1_000, limit: 10 };
+    expect((await deliveries.dueDeliveries(store().db, two)).map(({ id }) => id)).toEqual(["b"]);
+    expect(await deliveries.outboxPlaces(store().db, "hooks", 50)).toEqual([
+      { place: "hooks webhook news", firstAt: 100, nextAt: 100 },
+    ]);
+    const news = { place: "hooks webhook news", now: 1_000, limit: 10 };
+    expect((await deliveries.dueDeliveries(store().db, news)).map(({ id }) => id)).toEqual(["c", "e"]);
+  });
+
+  test("a requeued delivery is the first of its route again, and gets a day of its own", async () => {
+    await add("a");
+    await add("b");
+    await begin("a");
+    await end("a", { kind: "failed", code: "gave_up", error: "no" });
+    await begin("b");
+    await end("b", { kind: "retry", error: "busy", nextAttemptAt: 9_000_000_000 });
+    expect(await due()).toEqual([]);
+    await store().transaction((tx) => deliveries.requeueDelivery(tx, "a", 900));
+    expect(await due()).toEqual(["a"]);
+    const givesUp = async (id: string) => (await deliveries.getDelivery(store().db, id))?.giveUpAt;
+    expect([await givesUp("a"), await givesUp("b")]).toEqual([86_400_900, 86_400_100]);
+    await begin("a");
+    await end("a", { kind: "sent" });
+    expect(await due()).toEqual([]);
+    expect(await due(9_000_000_000)).toEqual(["b"]);
+    await begin("b");
+    await end("b", { kind: "sent" });
+    expect(await places()).toEqual([]);
+  });
+
+  test("a delivery that is queued while the only one of its route is settled becomes due", async () => {
+    for (let round = 0; round < 20; round += 1) {
+      await add(`first ${round}`);
+      await begin(`first ${round}`);
+      await Promise.all([end(`first ${round}`, { kind: "sent" }), add(`second ${round}`)]);
+      expect(await due()).toEqual([`second ${round}`]);
+      await begin(`second ${round}`);
+      await end(`second ${round}`, { kind: "sent" });
+    }
+    expect(await places()).toEqual([]);
+  });
+
   test("a skipped delivery is kept and never becomes due", async () => {
     await add("a", { state: "skipped", code: "send_denied", error: "no" });
     expect(await due()).toEqual([]);
-    expect(await deliveries.nextDueAt(store().db)).toBeUndefined();
+    expect(await places()).toEqual([]);
     expect(await deliveries.getDelivery(store().db, "a")).toMatchObject({
       state: "skipped",
       code: "send_denied",

@@ -185,6 +185,7 @@ async function openWorkers(
     committed: metrics.committed,
   });
   const outbox: OutboxWorker = new OutboxWorker({
+    of: "texts",
     db: store.db,
     commit: engine.commit,
     channels,

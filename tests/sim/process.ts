@@ -13,7 +13,7 @@ import { Engine } from "../../src/engine/engine.ts";
 import type { Executor } from "../../src/engine/lanes/lanes.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import { createExecutor, createSandboxFor, type SandboxFor } from "../../src/execute.ts";
-import { createChildCleanup, lostAttachments } from "../../src/flows/job/archive.ts";
+import { createChildCleanup, hurryCleanup, lostAttachments } from "../../src/flows/job/archive.ts";
 import { removeAttachments } from "../../src/flows/job/attachments.ts";
 import { CHILD_DEADLINE } from "../../src/flows/job/end.ts";
 import { ensureMainSessions } from "../../src/flows/session/lifecycle.ts";
@@ -292,11 +292,13 @@ export class GatewayProcess {
       poolOf: (run) => (isSubagentKey(run.sessionKey) ? POOL : undefined),
     });
     this.#outbox = new OutboxWorker({
+      of: "texts",
       db: store.db,
       commit: this.engine.commit,
       channels,
       world,
       owner: this.engine.processId,
+      settled: (unit, delivery) => hurryCleanup(this.engine, unit, delivery),
       ...optional({ watchLease: this.engine.watchLease }),
     });
     this.engine.attach(this.#outbox);

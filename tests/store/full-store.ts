@@ -94,6 +94,7 @@ interface Column {
 
 function anyValue(chance: Dice, table: string, column: Column, number: number): string | number | null {
   const { name, type, notnull } = column;
+  if (name === "route_json") return JSON.stringify({ channel: "telegram", to: `${number}` });
   if (UNIQUE[table]?.includes(name)) return `${chance.of(TEXTS)}${number}`;
   if (notnull === 0 && chance.chance(0.4)) return null;
   if (name === "state") return chance.of(STATES[table] ?? []);

@@ -179,6 +179,22 @@ const EARLIER = [
         values ('${run} ${at}', 's', 'k', '${run}', 'assistant', '{}', ${at})`,
     ),
   ),
+  ...[
+    ["sent", "send", "k"],
+    ["pending", "send", "k"],
+    ["pending", "announce", "k"],
+    ["pending", "hook", "one"],
+    ["pending", "hook", "two"],
+    ["pending", "hook", "one"],
+  ].map(
+    (
+      [state, kind, session],
+      at,
+    ) => `insert into deliveries (id, session_key, kind, route_key, route_json, text,
+      state, attempts, attempt_open, parts_sent, next_attempt_at, created_at, settled_at)
+      values ('d${at}', '${session}', '${kind}', 'route', '{"channel": "c", "to": "x", "accountId": "a"}', '', '${state}',
+      0, 0, 0, ${at}, 0, ${state === "sent" ? 1 : "null"})`,
+  ),
 ].join(";\n");
 const SINCE = POSTGRES_MIGRATIONS.length - POSTGRES_MIGRATIONS.findIndex((one) => one.includes("heard_at"));
 
@@ -190,9 +206,14 @@ async function expectFilled({ db }: { readonly db: Db }): Promise<void> {
   });
   const heard = db.selectFrom("runs").select(["run_id", "heard_at"]).where("heard_at", "is not", null);
   expect(await heard.execute()).toEqual([{ run_id: "mended 1", heard_at: 7 }]);
+  expect(await db.selectFrom("deadlines").selectAll().orderBy("due_at").execute()).toEqual([
+    { kind: "texts c a", key: "route", due_at: 1 },
+    { kind: "hooks c x", key: "route one", due_at: 3 },
+    { kind: "hooks c x", key: "route two", due_at: 4 },
+  ]);
 }
 
-test("after migration, sessions name a failed last turn, and messages have the time of the first answer: embedded", async () => {
+test("after migration, failed turns, first answers and due deliveries are found: embedded", async () => {
   const dir = temporaryFolder();
   await inEmbedded(dir, async () => {});
   const file = new DatabaseSync(join(dir, STORE_FILE));
@@ -201,7 +222,7 @@ test("after migration, sessions name a failed last turn, and messages have the t
   await inEmbedded(dir, expectFilled);
 });
 
-test("after migration, sessions name a failed last turn, and messages have the time of the first answer: PostgreSQL", async () => {
+test("after migration, failed turns, first answers and due deliveries are found: PostgreSQL", async () => {
   const url = await freshUrl();
   const migrations = POSTGRES_MIGRATIONS.slice(0, -SINCE);
   const before = await openPostgres({ url, world: quietWorld(), migrations });

@@ -38,7 +38,7 @@ export async function openDiscord(accounts: readonly DiscordAccount[], host: Cha
     textMaxChars: TEXT_CHARS_MAX,
     async deliver(message) {
       const line = lineFor(message.route.accountId);
-      return line.ok ? line.value.sender.deliver(message) : { kind: "refused", error: line.error };
+      return line.ok ? line.value.sender.deliver(message) : { kind: "absent", error: line.error };
     },
     accounts: lines.map((line) => ({
       name: accountName(DISCORD, line.account.accountId),

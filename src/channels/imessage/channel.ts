@@ -325,7 +325,7 @@ export function openIMessage(accounts: readonly IMessageAccount[], host: Channel
     }),
     async deliver(message) {
       const place = placeFor(message.route.accountId);
-      return place.ok ? deliver(place.value, message) : { kind: "refused", error: place.error };
+      return place.ok ? deliver(place.value, message) : { kind: "absent", error: place.error };
     },
     async test(accountId) {
       const place = placeFor(accountId);

@@ -287,7 +287,7 @@ export function openSignal(accounts: readonly SignalAccount[], host: ChannelHost
     }),
     async deliver(message) {
       const place = placeFor(message.route.accountId);
-      return place.ok ? deliver(place.value, message) : { kind: "refused", error: place.error };
+      return place.ok ? deliver(place.value, message) : { kind: "absent", error: place.error };
     },
     async typing(route) {
       const place = placeFor(route.accountId);

@@ -27,7 +27,10 @@ export async function openTelegram(
     textMaxChars: TEXT_CHARS_MAX,
     async deliver({ route, text, file, ...controls }) {
       const place = targetOf(bots, route);
-      if (!place.ok) return { kind: "refused", error: place.error };
+      if (!place.ok) {
+        const kind = place.code === "channel_unknown" ? "absent" : "refused";
+        return { kind, error: place.error };
+      }
       return file === undefined ? sendText(place.value, text, controls) : sendFile(place.value, text, file);
     },
     accounts: bots.map((bot) => ({

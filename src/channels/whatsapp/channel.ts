@@ -178,7 +178,7 @@ async function take(parts: Parts, called: WhatsAppNumber, listed: readonly Numbe
 async function deliver(parts: Parts, { route, text, file }: OutgoingMessage): Promise<DeliveryOutcome> {
   const { accountId, to } = route;
   const found = lineFor(parts, accountId);
-  if (!found.ok) return { kind: "refused", error: found.error };
+  if (!found.ok) return { kind: "absent", error: found.error };
   const line = found.value;
   const recipient = recipientOf(to);
   if (recipient === undefined) {

@@ -25,6 +25,7 @@ const DELIVERY = named(
       partsSent: number(),
       nextAttemptAt: number(),
       createdAt: number(),
+      giveUpAt: about(number(), "Time after which a failed attempt is not repeated."),
     },
     {
       runId: text(),

@@ -14,6 +14,7 @@ import { holdForDeletion } from "../../store/locks.ts";
 import { getFlow, openFlowsOf, openSpawnsOf } from "../../store/queries/chains/flows.ts";
 import { hasPendingDelivery } from "../../store/queries/channels/deliveries.ts";
 import { bindingsOfSession } from "../../store/queries/channels/thread-bindings.ts";
+import { hurryDeadline } from "../../store/queries/deadlines.ts";
 import { activeRuns, getRun, runsOfFlow } from "../../store/queries/runs/runs.ts";
 import { deleteSessionRows, getSession, holdSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db } from "../../store/sql.ts";
@@ -22,9 +23,12 @@ import { hasInboundFiles, isInboundFolder } from "../delivery/inbound-files.ts";
 import { archiveIn, type LifecycleContext } from "../session/lifecycle.ts";
 import { requestScrub } from "../session/scrub.ts";
 import { attachmentDirs, attachmentOwner } from "./attachments.ts";
+import { CHILD_DEADLINE } from "./end.ts";
 
-/** Delay before a postponed clean-up is tried again. */
-const AGAIN_MS = 1_000;
+/** Delay before a clean-up is tried again if the child has work. The end of a job plans it anew. */
+const AT_WORK_MS = 60_000;
+/** Longest delay of a clean-up while a result is undelivered: `hurryCleanup` ends it. */
+const UNDELIVERED_MS = 3_600_000;
 
 /**
  * Age at which files without an accepted job count as abandoned. It is much longer than accepting a job
@@ -40,16 +44,32 @@ export interface ArchiveParts extends BindingParts {
   dropTranscript(sessionId: string): void;
 }
 
-/** Returns whether the child still has work, an unfinished job, or a result that is not delivered yet. */
-async function isHeld(db: Db, child: Session): Promise<boolean> {
-  if ((await activeRuns(db, child.key)).length > 0) return true;
-  if ((await openSpawnsOf(db, { sessionKey: child.key })).length > 0) return true;
+/**
+ * Returns the longest time for which the child is still held: it has work, an unfinished job, or a result
+ * that is not delivered yet. Returns 0 if nothing holds it.
+ */
+async function heldForMs(db: Db, child: Session): Promise<number> {
+  if ((await activeRuns(db, child.key)).length > 0) return AT_WORK_MS;
+  if ((await openSpawnsOf(db, { sessionKey: child.key })).length > 0) return AT_WORK_MS;
   const flowId = child.spawn?.flowId;
   const job = flowId === undefined ? undefined : await getFlow(db, flowId);
-  if (job === undefined) return false;
-  if (job.open) return true;
+  if (job === undefined) return 0;
+  if (job.open) return AT_WORK_MS;
   const runIds = (await runsOfFlow(db, job.flowId)).map((run) => run.runId);
-  return hasPendingDelivery(db, runIds);
+  return (await hasPendingDelivery(db, runIds)) ? UNDELIVERED_MS : 0;
+}
+
+/** Makes the clean-up of a child due when a result of its job was delivered or has failed. */
+export async function hurryCleanup(
+  engine: { lookAtDates(): void },
+  unit: Unit,
+  { runId }: { readonly runId?: string },
+): Promise<void> {
+  const flowId = runId === undefined ? undefined : (await getRun(unit.tx, runId))?.flow?.flowId;
+  const job = flowId === undefined ? undefined : await getFlow(unit.tx, flowId);
+  if (job?.kind !== "spawn") return;
+  await hurryDeadline(unit.tx, { kind: CHILD_DEADLINE, key: job.targetKey, dueAt: unit.now });
+  unit.after(() => engine.lookAtDates());
 }
 
 function dropAttachments(parts: ArchiveParts, unit: Unit, child: Session): void {
@@ -77,7 +97,8 @@ export function createChildCleanup(parts: ArchiveParts): DeadlineHandler {
     if (isDeleted) await holdForDeletion(unit.tx, key);
     const child = await holdSession(unit.tx, key);
     if (child?.spawn === undefined || child.archivedAt !== undefined) return "done";
-    if (await isHeld(unit.tx, child)) return unit.now + AGAIN_MS;
+    const heldMs = await heldForMs(unit.tx, child);
+    if (heldMs > 0) return unit.now + heldMs;
     const { cleanup, retainAttachments, attachments } = child.spawn;
     const release = (why: "archived" | "deleted") =>
       unbind(parts, parts.acceptor(), unit, { what: { sessionKey: key }, why, tell: true });
@@ -114,7 +135,7 @@ export async function archiveSession(
     const session = await holdSession(unit.tx, key);
     if (session === undefined) return fail("session_not_found", `session ${key} no longer exists`);
     if (session.archivedAt === undefined) {
-      if ((await isHeld(unit.tx, session)) || (await openFlowsOf(unit.tx, key)).length > 0)
+      if ((await heldForMs(unit.tx, session)) > 0 || (await openFlowsOf(unit.tx, key)).length > 0)
         return fail("session_busy", `session ${key} has unfinished work`, { hint: "Stop it first." });
       await unbind(ctx, ctx.engine, unit, { what: { sessionKey: key }, why: "archived", tell: true });
       await archiveIn(unit, key);
@@ -130,7 +151,7 @@ async function isLost(db: Db, runId: string): Promise<boolean> {
   const run = await getRun(db, runId);
   const child = run === undefined ? undefined : await getSession(db, run.sessionKey);
   if (child === undefined) return true;
-  return child.spawn?.retainAttachments !== true && !(await isHeld(db, child));
+  return child.spawn?.retainAttachments !== true && (await heldForMs(db, child)) === 0;
 }
 
 /**

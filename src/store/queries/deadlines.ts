@@ -22,27 +22,47 @@ export async function setDeadline(tx: Tx, deadline: Deadline): Promise<void> {
     .execute();
 }
 
+/** Makes a deadline due now, if it exists. */
+export async function hurryDeadline(tx: Tx, { kind, key, dueAt }: Deadline): Promise<void> {
+  await tx
+    .updateTable("deadlines")
+    .set({ due_at: Math.round(dueAt) })
+    .where("kind", "=", kind)
+    .where("key", "=", key)
+    .execute();
+}
+
 export async function dropDeadline(tx: Tx, kind: string, key: string): Promise<void> {
   await tx.deleteFrom("deadlines").where("kind", "=", kind).where("key", "=", key).execute();
 }
 
+/**
+ * Reads the first deadlines of each of these kinds. Each kind is read by itself, in the order of its index,
+ * so that neither other kinds nor later deadlines cost anything.
+ */
+async function firstOfEach(
+  db: Db,
+  kinds: readonly string[],
+  limit: number,
+  dueBy = Number.MAX_SAFE_INTEGER,
+): Promise<Deadline[]> {
+  if (kinds.length === 0) return [];
+  const each = kinds.map(
+    (kind) => sql`select * from (select kind, key, due_at as "dueAt" from deadlines
+      where kind = ${kind} and due_at <= ${dueBy} order by due_at limit ${sql.lit(limit)}) as first`,
+  );
+  const { rows } = await sql<Deadline>`${sql.join(each, sql` union all `)}`.execute(db);
+  return rows.sort((a, b) => a.dueAt - b.dueAt).slice(0, limit);
+}
+
 /** Returns due deadlines of these kinds, oldest first. */
-export async function dueDeadlines(
+export function dueDeadlines(
   db: Db,
   now: number,
   limit: number,
   kinds: readonly string[],
 ): Promise<Deadline[]> {
-  if (kinds.length === 0) return [];
-  const rows = await db
-    .selectFrom("deadlines")
-    .selectAll()
-    .where("kind", "in", kinds)
-    .where("due_at", "<=", now)
-    .orderBy("due_at")
-    .limit(limit)
-    .execute();
-  return rows.map((row) => ({ kind: row.kind, key: row.key, dueAt: row.due_at }));
+  return firstOfEach(db, kinds, limit, now);
 }
 
 /**
@@ -61,15 +81,7 @@ export async function takeDeadline(tx: Tx, deadline: Deadline): Promise<boolean>
 
 /** Returns the time of the next deadline of these kinds. */
 export async function nextDeadlineAt(db: Db, kinds: readonly string[]): Promise<number | undefined> {
-  if (kinds.length === 0) return undefined;
-  const row = await db
-    .selectFrom("deadlines")
-    .select("due_at")
-    .where("kind", "in", kinds)
-    .orderBy("due_at")
-    .limit(1)
-    .executeTakeFirst();
-  return row?.due_at;
+  return (await firstOfEach(db, kinds, 1))[0]?.dueAt;
 }
 
 /** Returns whether the deadline of the given kind and key exists. */
@@ -98,7 +110,8 @@ export async function deadlineKeysWith(db: Db, kind: string, at: number, rest: s
   const rows = await db
     .selectFrom("deadlines")
     .select("key")
-    .where("kind", "=", kind)
+    // Literals, so that the index of such keys can be used.
+    .where("kind", "=", sql.lit(kind))
     .where(sql<string>`substr(key, ${sql.lit(at)})`, "=", rest)
     .execute();
   return rows.map(({ key }) => key);

@@ -127,3 +127,9 @@ export async function listProcesses(db: Db, nowMs: number): Promise<ProcessRow[]
 export async function countFresh(db: Db, nowMs: number): Promise<number> {
   return (await listProcesses(db, nowMs)).filter((process) => process.alive).length;
 }
+
+/** Returns whether all processes have the same settings, so that no change is under way. */
+export async function settingsAgree(db: Db): Promise<boolean> {
+  const rows = await db.selectFrom("processes").select("config_revision").distinct().limit(2).execute();
+  return rows.length < 2;
+}

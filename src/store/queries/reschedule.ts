@@ -43,18 +43,19 @@ export async function planAfterStep(tx: Tx, { now, before }: BackwardStep, kinds
       ? sql<number>`max(${at}, ${sql.ref(column)} - ${back})`
       : sql<number>`greatest(${at}::bigint, ${sql.ref(column)} - ${back}::bigint)`;
   await tx
-    .updateTable("deliveries")
-    .set({ next_attempt_at: larger("next_attempt_at") })
-    .where("state", "=", "pending")
-    .where("next_attempt_at", ">", at)
-    .execute();
-  await tx
     .updateTable("deadlines")
     .set({ due_at: larger("due_at") })
     .where("due_at", ">", at)
     // Other deadlines are hours or days away. They move only if they were already due before the change.
     .where((eb) => eb.or([eb("kind", "=", kinds.short), eb("due_at", "<=", at + back)]))
     .where("kind", "!=", kinds.calendar)
+    .execute();
+  // After the deadlines, because the timers of the outbox follow its rows.
+  await tx
+    .updateTable("deliveries")
+    .set({ next_attempt_at: larger("next_attempt_at") })
+    .where("state", "=", "pending")
+    .where("next_attempt_at", ">", at)
     .execute();
   for (const table of ["waits", "job_waits"] as const) {
     await tx

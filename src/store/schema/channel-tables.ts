@@ -99,4 +99,6 @@ export interface DeliveryTable {
   controls_json: Generated<string | null>;
   /** 1 if the session was deleted while the row was pending. Its text is blanked when it is settled. */
   erase: Generated<number>;
+  /** Time at which a retried delivery is given up. Null: a day after it was queued. */
+  give_up_at: Generated<number | null>;
 }

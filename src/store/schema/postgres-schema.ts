@@ -22,6 +22,7 @@ import {
   NODES_ON_POSTGRES,
   nodeAskers,
 } from "./node-schema.ts";
+import { OUTBOX_TIMERS_ON_POSTGRES } from "./outbox-schema.ts";
 import { PERMISSIONS_ON_POSTGRES } from "./permission-schema.ts";
 import {
   accessTokens,
@@ -541,4 +542,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   deliveryControls(T),
   erasing("bigint", T),
   jobConversations(T),
+  OUTBOX_TIMERS_ON_POSTGRES,
 ];

@@ -6,6 +6,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { CHANNELS } from "./channel-schema.ts";
 import { CRON, CRON_CREATORS, CRON_MAKERS, jobConversations } from "./cron-schema.ts";
 import { DEVICE_TOKENS, NODE_CREATORS, NODES, nodeAskers } from "./node-schema.ts";
+import { OUTBOX_TIMERS } from "./outbox-schema.ts";
 import { PERMISSIONS } from "./permission-schema.ts";
 import {
   accessTokens,
@@ -505,6 +506,7 @@ const MIGRATIONS: readonly string[] = [
   deliveryControls("text"),
   erasing("integer", "text"),
   jobConversations("text"),
+  OUTBOX_TIMERS,
 ];
 
 /** Schema version that this program writes. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { DeliveryOutcome } from "../../../src/channels/channel.ts";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
 import { resetSession } from "../../../src/flows/session/lifecycle.ts";
 import { deleteSessionRows } from "../../../src/store/queries/sessions/sessions.ts";
@@ -408,6 +409,23 @@ describe("after the job", () => {
       .execute();
     expect(usage).toHaveLength(2);
   });
+});
+
+test("AR1: the clean-up of a child waits for its announcement without polling, and follows it at once", async () => {
+  const answers: DeliveryOutcome[] = [{ kind: "retry", error: "rain", afterMs: 500 }, { kind: "sent" }];
+  const app = await openSpawnApp({
+    settings: settings(),
+    play: boss(worker, { cleanup: "delete" }),
+    channel: () => answers.shift() ?? { kind: "sent" },
+  });
+  await app.route(MAIN);
+  const [result] = await spawnResults(app, "x");
+  const key = String(result?.childSessionKey);
+  const date = app.store.db.selectFrom("deadlines").select("due_at").where("key", "=", key);
+  await until(async () => ((await date.executeTakeFirst())?.due_at ?? 0) > Date.now() + 600_000);
+  expect(await app.session(key)).toBeDefined();
+  await until(async () => (await app.session(key)) === undefined);
+  expect(app.sent).toHaveLength(1);
 });
 
 describe("chain budgets", () => {

@@ -255,6 +255,7 @@ function buildParts(parts: {
     },
   });
   const outbox: OutboxWorker = new OutboxWorker({
+    of: "texts",
     db: store.db,
     commit: engine.commit,
     channels,

@@ -19,7 +19,7 @@ import type { EndFacts } from "../../../src/engine/run/finish.ts";
 import { LostLane } from "../../../src/engine/run/transcript-writer.ts";
 import { BINDING_DEADLINE, createBindingEnd, type Threads } from "../../../src/flows/delivery/bindings.ts";
 import type { OutboxListener } from "../../../src/flows/delivery/outbox.ts";
-import { createChildCleanup } from "../../../src/flows/job/archive.ts";
+import { createChildCleanup, hurryCleanup } from "../../../src/flows/job/archive.ts";
 import { removeAttachments } from "../../../src/flows/job/attachments.ts";
 import { CHILD_DEADLINE } from "../../../src/flows/job/end.ts";
 import { ensureMainSessions } from "../../../src/flows/session/lifecycle.ts";
@@ -216,11 +216,13 @@ async function openParts(options: SpawnAppOptions, store: Store, sent: OutgoingM
     executor: { execute: (handle) => playTurn({ engine, settings, play, threads }, handle) },
   });
   const outbox: OutboxWorker = new OutboxWorker({
+    of: "texts",
     db: store.db,
     commit: engine.commit,
     channels,
     world,
     owner: engine.processId,
+    settled: (unit, delivery) => hurryCleanup(engine, unit, delivery),
   });
   await ensureMainSessions({ engine, settings });
   engine.attach(outbox);

@@ -285,8 +285,15 @@ function checkWaiting(
   }
 }
 
-/** I5: checks that the first due delivery of each route is being sent. */
+const TIMERS = "select key, due_at from deadlines where kind like 'texts %' order by key";
+const FIRST_DELIVERIES = `select route_key as key, next_attempt_at as due_at from deliveries
+  where seq in (select min(seq) from deliveries where state = 'pending' group by route_key) order by route_key`;
+
+/** I5: checks that each route has its timer, and that its first due delivery is being sent. */
 async function checkOutbox(story: Story, process: GatewayProcess): Promise<void> {
+  const [timers, firsts] = [await story.look(TIMERS), await story.look(FIRST_DELIVERIES)];
+  if (JSON.stringify(timers) !== JSON.stringify(firsts))
+    story.wrong("I5", `the timers ${JSON.stringify(timers)} are not those of ${JSON.stringify(firsts)}`);
   const rows = await story.look(`select id, route_key, attempt_open, next_attempt_at from deliveries
     where state = 'pending' order by seq`);
   const open = rows.filter((row) => row.attempt_open === 1).length;
@@ -300,9 +307,21 @@ async function checkOutbox(story: Story, process: GatewayProcess): Promise<void>
   }
 }
 
-/** Checks that stored deadlines are handled when they are due. */
+/** Longest time after which a clean-up that work holds up is tried again, and a tolerance. */
+const HELD_MAX_MS = 120_000;
+/** Selects children that are to be deleted, and wait long although no result of theirs is undelivered. */
+const FORGOTTEN = `select d.key from deadlines d join sessions s on s.key = d.key
+  where d.kind = 'child' and s.spawn_json ->> 'cleanup' = 'delete' and d.due_at > ?
+    and not exists (select 1 from deliveries x join runs r on r.run_id = x.run_id
+      where x.state = 'pending' and r.flow_id = s.spawn_json ->> 'flowId')`;
+
+/** Checks that stored deadlines are handled when they are due, and that no clean-up is forgotten. */
 async function checkDates(story: Story, process: GatewayProcess): Promise<void> {
-  const [first] = await story.look("select key, due_at from deadlines order by due_at limit 1");
+  const [first] = await story.look(
+    "select key, due_at from deadlines where kind not like 'texts %' order by due_at limit 1",
+  );
   const isPast = first !== undefined && isLate(story, process, Number(first.due_at));
   if (isPast) story.wrong("I2", `the date of ${String(first.key)} has passed, and nobody acts on it`);
+  for (const { key } of await story.look(FORGOTTEN, story.time.now() + HELD_MAX_MS))
+    story.wrong("AR1", `the result of ${String(key)} has left, and nobody cleans up`);
 }

@@ -178,8 +178,15 @@ export const FLOW_MUTANTS: readonly Mutant[] = [
     name: "archived-before-its-result-left",
     breaks: "AR1: a child goes while its announcement is still on its way",
     file: "src/flows/job/archive.ts",
-    from: "return hasPendingDelivery(db, runIds);",
-    to: "return (await hasPendingDelivery(db, runIds)) && false;",
+    from: "(await hasPendingDelivery(db, runIds)) ? UNDELIVERED_MS : 0",
+    to: "(await hasPendingDelivery(db, runIds)) ? 0 : 0",
+  },
+  {
+    name: "clean-up-not-hurried",
+    breaks: "I2: a child whose result has left waits on for its clean-up",
+    file: "src/flows/job/archive.ts",
+    from: "  await hurryDeadline(unit.tx, { kind: CHILD_DEADLINE, key: job.targetKey, dueAt: unit.now });\n",
+    to: "",
   },
   {
     name: "reset-keeps-queued-runs",

@@ -323,8 +323,6 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   openSpawnsOf: (tx) => flows.openSpawnsOf(tx, { sessionKey: BUSY }),
   dueDeadlines: (tx) => deadlines.dueDeadlines(tx, ROWS, 50, ["child", "cron"]),
   nextDeadlineAt: (tx) => deadlines.nextDeadlineAt(tx, ["child", "cron"]),
-  dueDeliveries: (tx) => deliveries.dueDeliveries(tx, ROWS, 50),
-  nextDueAt: (tx) => deliveries.nextDueAt(tx),
   listDeliveries: (tx) => deliveries.listDeliveries(tx, { state: "failed", limit: 50 }),
   recoverOpenAttempts: (tx) => deliveries.recoverOpenAttempts(tx, { at: 5, canRepeat: () => true }),
   usageOf: (tx) => usageOf(tx, { sessionKey: "k5" }),

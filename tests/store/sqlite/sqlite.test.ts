@@ -322,7 +322,7 @@ describe("other processes", () => {
     "a full disk is reported, stored data is kept, and writing works again once there is space",
     () => {
       mkdirSync(dir);
-      const ballast = `head -c 1500000 /dev/zero > "$0/ballast"`;
+      const ballast = `head -c 1400000 /dev/zero > "$0/ballast"`;
       const script = `mount -t tmpfs -o size=3m tmpfs "$0" && ${ballast} && exec "$1" "$2" "$0" fill`;
       const shell = ["-m", "sh", "-c", script, dir, process.execPath, FIXTURE];
       const { stdout } = spawnSync("unshare", shell, { encoding: "utf8" });

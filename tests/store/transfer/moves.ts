@@ -79,6 +79,10 @@ export async function smallStore(): Promise<string> {
 
 /** Statements that undo each schema migration, the newest first. */
 const UNDONE = [
+  `drop trigger delivery_queued; drop trigger delivery_moved;
+  drop index deliveries_in_queue; drop index deadlines_by_kind; drop index deadlines_of_files;
+  delete from deadlines where kind like 'texts %' or kind like 'hooks %';
+  alter table deliveries drop column give_up_at;`,
   "alter table cron_jobs drop column conversation;",
   `drop index waits_by_deadline; drop index job_waits_by_deadline;
   drop index flows_by_requester; drop index flows_by_target; drop index refusals_of_session;

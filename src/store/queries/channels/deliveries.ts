@@ -1,17 +1,22 @@
 // Owns the outbox table: texts to send through a channel, events for web hooks, and the outcomes of their
 // delivery.
 // A row becomes `sent` only when the channel acknowledges it (I5). The start of an attempt is stored before
-// the attempt, and an attempt that a crash interrupted is never silently repeated. The rows of a route are
-// delivered in order: a pending row blocks the later rows of its route. For events this order applies within
-// each session only (`hook-due.ts`).
+// the attempt, and an attempt that a crash interrupted is never silently repeated. The rows of a queue are
+// delivered in order: a pending row blocks the later ones. A queue is a route, or the events for a program
+// about one session. Each queue with pending rows has a timer, which is a stored deadline at the time of its
+// first row; triggers keep it (`outbox-schema.ts`).
 
 import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
 import type { Controls } from "../../../core/rules/command.ts";
 import type { Route } from "../../../core/shapes/route.ts";
 import { heldIfFree } from "../../locks.ts";
 import type { DeliveryTable } from "../../schema/channel-tables.ts";
-import type { Db, Tx } from "../../sql.ts";
+import { firstOf } from "../../schema/outbox-schema.ts";
+import { type Db, isAmong, type Tx } from "../../sql.ts";
 import { livingProcesses } from "../processes.ts";
+
+/** Time after which a delivery is given up. A retry by a person starts it again. */
+const GIVE_UP_MS = 24 * 3_600_000;
 
 export type DeliveryState = "pending" | "sent" | "failed" | "skipped";
 /** Code of the outbox row that records dropped events. Its text has only their number. */
@@ -40,6 +45,8 @@ export interface Delivery {
   readonly partsSent: number;
   readonly nextAttemptAt: number;
   readonly createdAt: number;
+  /** Time after which a failed attempt is not repeated. */
+  readonly giveUpAt: number;
   readonly settledAt?: number;
   readonly dismissedAt?: number;
   /** Id of the file that is sent instead of the text (`sent-files.ts`). */
@@ -105,6 +112,7 @@ function toDelivery(row: Selectable<DeliveryTable>): Delivery {
     partsSent: row.parts_sent,
     nextAttemptAt: row.next_attempt_at,
     createdAt: row.created_at,
+    giveUpAt: row.give_up_at ?? row.created_at + GIVE_UP_MS,
     ...(row.run_id === null ? {} : { runId: row.run_id }),
     ...(row.code === null ? {} : { code: row.code }),
     ...(row.error === null ? {} : { error: row.error }),
@@ -168,63 +176,47 @@ export async function deliveryStates(
   );
 }
 
-/**
- * Adds a CTE with the first pending row of each route. It jumps from route to route, so long queues do not
- * slow it down.
- */
-function withHeads(query: RawBuilder<unknown>): RawBuilder<unknown> {
-  return sql`with recursive head (seq) as (
-      select first.seq
-        from (select seq from deliveries where state = 'pending' order by route_key, seq limit 1) as first
+/** An account of a channel, or a program, that has pending rows. */
+export interface OutboxPlace {
+  /** Kind of the timers of its queues. */
+  readonly place: string;
+  /** Time of its first timer. */
+  readonly firstAt: number;
+  /** Time of its first timer after now. */
+  readonly nextAt: number | null;
+}
+
+/** Returns the places of a class that have pending rows. */
+export async function outboxPlaces(db: Db, of: DeliveryClass, now: number): Promise<OutboxPlace[]> {
+  const [from, to] = [`${of} `, `${of}!`];
+  const first = (more: RawBuilder<unknown>) =>
+    sql`(select t.due_at from deadlines t where t.kind = place.kind ${more} order by t.due_at limit 1)`;
+  const next = (after: RawBuilder<unknown>) =>
+    sql`(select t.kind from deadlines t where t.kind > ${after} and t.kind < ${to} order by t.kind limit 1)`;
+  const { rows } = await sql<OutboxPlace>`with recursive place (kind) as (
+      select ${next(sql`${from}`)}
       union all
-      select (
-        select later.seq from deliveries later
-        where later.state = 'pending'
-          and later.route_key > (select this.route_key from deliveries this where this.seq = head.seq)
-        order by later.route_key, later.seq limit 1
-      ) from head where head.seq is not null
-    ) ${query}`;
+      select ${next(sql`place.kind`)} from place where place.kind is not null
+    ) select place.kind as place, ${first(sql``)} as "firstAt",
+      ${first(sql`and t.due_at > ${now}`)} as "nextAt"
+    from place where place.kind is not null`.execute(db);
+  return rows;
 }
 
 /**
- * Returns due rows, oldest first. Each is the first pending row of its route and has no open attempt. `of`
- * limits the result to one class.
+ * Returns due rows of a place in their order, those that have waited longest since they were due. Each is the
+ * first pending row of its queue and has no open attempt.
  */
 export async function dueDeliveries(
   db: Db,
-  now: number,
-  limit: number,
-  of?: DeliveryClass,
+  { place, now, limit }: { place: string; now: number; limit: number },
 ): Promise<Delivery[]> {
-  const query = withHeads(sql`select d.* from head cross join deliveries d
-    where d.seq = head.seq and d.attempt_open = 0 and d.next_attempt_at <= ${now}
-      and ${ofClass(of, sql`d.kind`)}
-    order by d.seq limit ${sql.lit(limit)}`);
-  const { rows } = await (query as RawBuilder<Selectable<DeliveryTable>>).execute(db);
-  return rows.map(toDelivery);
-}
-
-/** Returns the routes of a class that have pending rows. */
-export async function pendingRoutes(db: Db, of: DeliveryClass): Promise<Route[]> {
-  const query = withHeads(sql`select d.route_json from head cross join deliveries d
-    where d.seq = head.seq and ${ofClass(of, sql`d.kind`)}`);
-  const { rows } = await (query as RawBuilder<{ route_json: string }>).execute(db);
-  return rows.map((row) => JSON.parse(row.route_json) as Route);
-}
-
-/** Reads the rows with these ids, in the order of the ids. */
-export async function readDeliveries(db: Db, ids: readonly string[]): Promise<Delivery[]> {
-  if (ids.length === 0) return [];
-  const rows = await db.selectFrom("deliveries").selectAll().where("id", "in", ids).orderBy("seq").execute();
-  return rows.map(toDelivery);
-}
-
-/** Returns the time when the next unblocked row is due, or undefined if there is none. */
-export async function nextDueAt(db: Db, of?: DeliveryClass): Promise<number | undefined> {
-  const query = withHeads(sql`select min(d.next_attempt_at) as at from head cross join deliveries d
-    where d.seq = head.seq and d.attempt_open = 0 and ${ofClass(of, sql`d.kind`)}`);
-  const { rows } = await (query as RawBuilder<{ at: number | null }>).execute(db);
-  return rows[0]?.at ?? undefined;
+  const first = sql.raw(firstOf("t.key"));
+  const { rows } = await sql<Selectable<DeliveryTable>>`select due.* from deadlines t
+    cross join deliveries due where t.kind = ${place} and t.due_at <= ${now}
+      and due.seq = (select d.seq ${first}) and due.attempt_open = 0
+    order by t.due_at limit ${sql.lit(limit)}`.execute(db);
+  return rows.map(toDelivery).sort((a, b) => a.seq - b.seq);
 }
 
 /**
@@ -365,7 +357,10 @@ export async function recoverOpenAttempts(
 export async function requeueDelivery(tx: Tx, id: string, at: number): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("deliveries")
-    .set({ state: "pending", code: null, error: null, attempts: 0, next_attempt_at: at, settled_at: null })
+    .set({
+      ...{ state: "pending", code: null, error: null, attempts: 0, next_attempt_at: at, settled_at: null },
+      give_up_at: at + GIVE_UP_MS,
+    })
     .where("id", "=", id)
     .where("state", "=", "failed")
     .where("dismissed_at", "is", null)
@@ -465,8 +460,9 @@ export async function hasPendingDelivery(db: Db, runIds: readonly string[]): Pro
   const row = await db
     .selectFrom("deliveries")
     .select("id")
-    .where("run_id", "in", runIds)
-    .where("state", "=", "pending")
+    .where(isAmong(db, "run_id", runIds))
+    // No index has this column, so the rows are found by their runs, however many others are pending.
+    .where("settled_at", "is", null)
     .executeTakeFirst();
   return row !== undefined;
 }

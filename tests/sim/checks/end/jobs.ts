@@ -30,9 +30,10 @@ function toldOf(books: Books, job: Row, own: readonly RunBook[]): Told {
   );
   const ids = new Set(own.map((run) => run.runId));
   const posts = books.deliveries.filter(
-    // A text that was blanked with its session may be this one.
+    // A text that was blanked with the requester may be this one. The child's own texts are its replies.
     (row) =>
-      ids.has(String(row.run_id)) && (row.text === "" || String(row.text).includes(`session ${child} `)),
+      ids.has(String(row.run_id)) &&
+      (row.text === "" ? row.session_key !== child : String(row.text).includes(`session ${child} `)),
   );
   return {
     // A stop replaces a wake that has not started by an append.
